@@ -1,0 +1,1 @@
+"""P4Runtime: the messages, and the device that they control."""
