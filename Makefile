@@ -1,0 +1,52 @@
+# Every target stands on `setup`, which makes .venv with p4cc in it and is quick when there is nothing to do.
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTHON ?= python3
+
+.PHONY: setup demo test lint bench reproduce clean
+
+setup: $(READY)
+
+# What must come from the system: a Python with venv and headers, a C compiler.
+$(READY): pyproject.toml Makefile
+	@missing=""; \
+	$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || missing="python3 python3-venv"; \
+	test -n "$$missing" || $(PYTHON) -c 'import os, sysconfig; os.stat(os.path.join(sysconfig.get_path("include"), "Python.h"))' 2>/dev/null \
+		|| missing="python3-dev"; \
+	command -v cc >/dev/null || missing="$$missing gcc libc6-dev"; \
+	case "$$missing" in *python3-venv*) missing="$$missing python3-dev";; esac; \
+	if [ -n "$$missing" ]; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo "installing $$missing"; \
+			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
+		else \
+			echo "p4cc needs system packages; install them with: apt-get install $$missing" >&2; exit 1; \
+		fi; \
+	fi
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' \
+		|| { echo "p4cc needs Python 3.10 to 3.13; name one with: make PYTHON=python3.x $(MAKECMDGOALS)" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing p4cc into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+demo: setup
+	@rm -rf demo
+	@$(BIN)/p4cc run incast incast-star --cc dcqcn --cc hpcc --out demo
+
+test: setup
+	@$(BIN)/python -m pytest
+
+lint: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+bench: setup
+	@$(BIN)/p4cc bench
+
+reproduce: setup
+	@$(BIN)/p4cc reproduce
+
+clean:
+	rm -rf demo runs build

@@ -1,0 +1,1 @@
+"""Scenarios, workloads, worlds, metrics, reports and the command line."""

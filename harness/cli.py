@@ -1,0 +1,76 @@
+"""The command line: `p4cc`.
+
+Exit status: 0 done; 1 the run failed or a check in it did not hold; 2 the request was wrong.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+import sys
+from collections.abc import Sequence
+
+import click
+
+from harness import commands
+from p4switch.errors import UserError
+
+
+class CheckFailed(Exception):
+    """The request was carried out, and a check of the result did not hold: exit status 1."""
+
+
+class _Commands(click.Group):
+    """Commands are imported when they are named, so that each starts as fast as what it needs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(module.name for module in pkgutil.iter_modules(commands.__path__) if module.name[0] != "_")
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command = importlib.import_module(f"harness.commands.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        names = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in names:
+            near = difflib.get_close_matches(args[0], names, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; expected one of {', '.join(names)}"
+            raise click.UsageError(f"no command {args[0]!r}{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="p4cc")
+def cli() -> None:
+    """A testbed for datacenter RDMA congestion control: switches in P4-16, hosts in Python."""
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command line and exit. A mistake of the user's is one line on stderr."""
+    try:
+        # Without click's own error handling: it prints usage as well as the error.
+        sys.exit(cli.main(args, standalone_mode=False) or 0)
+    except click.exceptions.Exit as exit_:
+        sys.exit(exit_.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        sys.exit(2)
+    except click.ClickException as error:
+        _fail(error.format_message(), 2)
+    except (click.Abort, KeyboardInterrupt):
+        _fail("interrupted", 1)
+    except UserError as error:
+        _fail(str(error), 2)
+    except CheckFailed as error:
+        _fail(str(error), 1)
+
+
+def _fail(message: str, status: int) -> None:
+    click.echo(f"p4cc: error: {message}", err=True)
+    sys.exit(status)

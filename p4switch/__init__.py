@@ -1,0 +1,1 @@
+"""The built-in P4 toolchain: compiler, engine, fabric, P4Runtime."""
