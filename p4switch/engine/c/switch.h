@@ -2,6 +2,7 @@
  *
  * A frame is what is on a wire; a packet is what a switch holds between ingress and egress.
  * Ownership: whoever is handed a pointer frees it or hands it on.
+ * One thread at a time: switches of one program share a pool of packets.
  */
 #ifndef P4CC_SWITCH_H
 #define P4CC_SWITCH_H
@@ -29,6 +30,7 @@ typedef struct p4_packet {
     uint32_t priority;     /* v1model's standard_metadata.priority: 0 is the lowest */
     uint32_t enq_depth;    /* cells of the queue when this packet arrived (the traffic manager sets these four) */
     uint32_t deq_depth;    /* cells left behind when it left */
+    uint32_t hops;         /* resubmissions, recirculations and clonings so far; the engine's */
     p4_tick enq_time;
     p4_tick deq_time;
     /* the pipeline's own state follows */
@@ -40,18 +42,51 @@ typedef enum p4_drop_reason {
     P4_DROP_BUFFER,          /* the traffic manager had no room */
     P4_DROP_NO_PORT,         /* sent to a port, group or session that does not exist */
     P4_DROP_LINK_DOWN,
-    P4_DROP_HOPS,            /* resubmitted, recirculated or cloned too often */
+    P4_DROP_HOPS,            /* resubmitted, recirculated or cloned too often (over P4_MAX_HOPS times) */
     P4_DROP_REASONS
 } p4_drop_reason;
+
+#define P4_MAX_HOPS 1024
+
+/* What happened to a packet inside a pipeline; only pipelines built for tracing tell. */
+typedef enum p4_trace_kind {
+    P4_TRACE_RECEIVE,   /* value: port, extra: wire length */
+    P4_TRACE_STATE,     /* name: parser state */
+    P4_TRACE_PARSER_ERROR, /* value: error code */
+    P4_TRACE_TABLE,     /* name: table, action: action run, value: entry handle or -1 for a miss */
+    P4_TRACE_CONDITION, /* name: condition as written, value: 0 or 1 */
+    P4_TRACE_LOG,       /* name: text of log_msg, with its values filled in */
+    P4_TRACE_ENQUEUE,   /* value: port, extra: length */
+    P4_TRACE_DEQUEUE,   /* value: port, extra: cells left behind */
+    P4_TRACE_CLONE,     /* value: session */
+    P4_TRACE_MULTICAST, /* value: group */
+    P4_TRACE_RESUBMIT,
+    P4_TRACE_RECIRCULATE,
+    P4_TRACE_DROP,      /* value: p4_drop_reason */
+    P4_TRACE_TRANSMIT,  /* value: port, extra: wire length */
+    P4_TRACE_KINDS
+} p4_trace_kind;
+
+typedef struct p4_trace_event {
+    p4_trace_kind kind;
+    uint32_t tag;       /* of the frame */
+    p4_tick now;
+    const char *name;   /* static, or valid during the call; "" if the kind has none */
+    const char *action;
+    int64_t value;
+    int64_t extra;
+} p4_trace_event;
 
 /* What a pipeline needs from its surroundings. */
 typedef struct p4_env {
     void *ctx;
+    /* wire_len, data_len, tag and data of a new frame are the caller's to set; cap is at least what was asked for */
     p4_frame *(*frame_new)(void *ctx, uint32_t cap);
     void (*frame_free)(void *ctx, p4_frame *frame);
     void (*enqueue)(void *ctx, p4_packet *packet); /* takes the packet */
     void (*drop)(void *ctx, uint32_t port, uint32_t tag, uint32_t len, p4_drop_reason reason); /* accounting only */
     void (*digest)(void *ctx, uint32_t list_id, const uint8_t *data, size_t len);
+    void (*trace)(void *ctx, const p4_trace_event *event); /* may be NULL */
 } p4_env;
 
 typedef struct p4_switch p4_switch;
@@ -59,12 +94,24 @@ typedef struct p4_switch p4_switch;
 /* Parser, checksum verification, ingress. Takes the frame. Calls env->enqueue for every packet that results. */
 void p4_switch_receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now);
 
-/* Egress, checksum update, deparser. Takes the packet. NULL: nothing leaves (dropped or recirculated). */
+/* Egress, checksum update, deparser. Takes the packet. NULL: nothing leaves (dropped or recirculated).
+ * May call env->enqueue, for clones and recirculated packets. */
 p4_frame *p4_switch_transmit(p4_switch *sw, p4_packet *packet, p4_tick now);
 
 /* For a packet that is not to be transmitted, a drop-tail loss for instance. */
 void p4_packet_free(p4_switch *sw, p4_packet *packet);
 
+/* The env is copied. Without one, frames go to and from the switch's own FIFO (see Switch.process). */
 void p4_switch_set_env(p4_switch *sw, const p4_env *env);
+
+/* For conservation: received + copied = transmitted + dropped (by whatever reason) + packets held by the env. */
+typedef struct p4_switch_counts {
+    uint64_t received;    /* frames handed to p4_switch_receive */
+    uint64_t copied;      /* packets made by clone and multicast, beyond the one that came in */
+    uint64_t transmitted; /* frames returned by p4_switch_transmit */
+    uint64_t dropped;     /* packets reported to env->drop by the pipeline */
+} p4_switch_counts;
+
+const p4_switch_counts *p4_switch_get_counts(const p4_switch *sw);
 
 #endif

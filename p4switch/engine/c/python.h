@@ -1,0 +1,19 @@
+/* What the two Python types of the extension module, Switch and Fabric, know of each other. */
+#ifndef P4CC_PYTHON_H
+#define P4CC_PYTHON_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "switch.h"
+
+/* The pipeline of a `Switch`; NULL with TypeError set if `object` is none. Lives as long as the object. */
+p4_switch *p4_switch_of(PyObject *object);
+
+/* Adds `Switch` to the module; 0, or -1 with an exception set. */
+int p4_engine_register(PyObject *module);
+
+/* Adds `Fabric` to the module; defined in p4switch/fabric/c. */
+int p4_fabric_register(PyObject *module);
+
+#endif

@@ -1,0 +1,112 @@
+"""C sources to shared libraries and programs, with the system's C compiler; cached by content.
+
+The compiler is `$CC` if set, else `cc`, `gcc` or `clang`, whichever is found first.
+"""
+
+import functools
+import os
+import shlex
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from p4switch import cache
+from p4switch.errors import UserError
+
+# No -march=native and no contraction of floating point: every build computes the same bits.
+FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-ffp-contract=off", "-fno-semantic-interposition", "-Wall")
+SANITIZE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+_TIMEOUT_S = 300
+
+
+class BuildError(UserError):
+    """There is no compiler, or it refused the sources."""
+
+
+@functools.cache
+def compiler() -> tuple[str, ...]:
+    """The command of the C compiler. Raises BuildError if there is none."""
+    if command := os.environ.get("CC"):
+        words = tuple(shlex.split(command))
+        if words and shutil.which(words[0]):
+            return words
+        raise BuildError(f"CC={command}: no such C compiler; expected the command of one, such as gcc")
+    for name in ("cc", "gcc", "clang"):
+        if path := shutil.which(name):
+            return (path,)
+    raise BuildError("no C compiler found (cc, gcc or clang); on Debian and Ubuntu: apt-get install gcc libc6-dev")
+
+
+@functools.cache
+def compiler_version() -> str:
+    """What the compiler says of itself, with the machine it compiles for."""
+    output = _run([*compiler(), "-v"], "C compiler")
+    return output.strip()
+
+
+def python_include() -> Path:
+    """The folder of Python.h. Raises BuildError if it is not installed."""
+    folder = Path(sysconfig.get_path("include"))
+    if not (folder / "Python.h").exists():
+        raise BuildError(f"{folder}/Python.h is missing; on Debian and Ubuntu: apt-get install python3-dev")
+    return folder
+
+
+def build(
+    name: str,
+    sources: Sequence[Path],
+    *,
+    headers: Iterable[Path] = (),
+    flags: Sequence[str] = (),
+    suffix: str = ".so",
+) -> Path:
+    """Compiles and links `sources`; the result is cached under the digest of all that matters.
+
+    `headers` are the files the sources include: they are part of the digest, and their folders are searched.
+    With suffix ".so" the result is a shared library, otherwise a program. `name` is for messages.
+    Raises BuildError.
+    """
+    headers = sorted(headers)
+    kind = ("-shared",) if suffix == ".so" else ()
+    options = (*FLAGS, *kind, *flags, *(f"-I{folder}" for folder in sorted({str(h.parent) for h in headers})))
+    contents = [part for path in (*sources, *headers) for part in (path.name, path.read_bytes())]
+    key = cache.digest(*compiler(), compiler_version(), " ".join((*FLAGS, *kind, *flags)), *contents)
+
+    def produce(target: Path) -> None:
+        command = [*compiler(), *options, *map(str, sources), "-o", str(target), "-lm"]
+        _run(command, name)
+
+    return cache.cached("native", key, suffix, produce)
+
+
+def build_text(name: str, text: str, *, headers: Iterable[Path] = (), sources: Sequence[Path] = (),
+               flags: Sequence[str] = (), suffix: str = ".so") -> Path:
+    """As `build`, of C source given as a string (kept in the cache too, for debuggers) and further `sources`."""
+    source = cache.cached("c", cache.digest(text), ".c", lambda path: _write(path, text))
+    return build(name, [source, *sources], headers=headers, flags=flags, suffix=suffix)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+def _run(command: Sequence[str], name: str) -> str:
+    """Runs the compiler; returns what it printed."""
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            timeout=_TIMEOUT_S, check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise BuildError(f"{name}: the C compiler took over {_TIMEOUT_S} s") from error
+    except OSError as error:
+        raise BuildError(f"{command[0]}: {error.strerror}; expected a C compiler") from error
+    if done.returncode:
+        lines = [line for line in done.stdout.splitlines() if "error" in line or "fatal" in line]
+        reason = (lines or done.stdout.splitlines() or [f"status {done.returncode}"])[0]
+        if "stdio.h" in reason or "stdint.h" in reason or "stddef.h" in reason:
+            reason += "; on Debian and Ubuntu: apt-get install libc6-dev"
+        raise BuildError(f"{name}: the C compiler failed: {reason}")
+    return done.stdout
