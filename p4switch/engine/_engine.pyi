@@ -5,6 +5,8 @@ A wrong name, length or index raises ValueError; a full table raises OverflowErr
 """
 from collections.abc import Callable, Sequence
 
+from p4switch.fabric._fabric import Fabric as Fabric
+
 # One (a, b) for each key field, in table order.
 #   exact (value, b"") . lpm (value, prefix length as one int) . ternary (value, mask) . range (low, high)
 #   optional (value, b"") or (None, b"") for don't care . valid: as exact, one byte

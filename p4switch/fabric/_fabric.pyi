@@ -1,0 +1,178 @@
+"""The virtual network: hosts, switches, links and one clock. Part of the native extension, beside `Switch`.
+
+Nodes are small ints in order of creation, and so are links. Times are ns from the start, rates bit/s of payload on the
+wire (Ethernet header to the last byte before the FCS, plus `framing_bytes` a frame). A wrong node, port, link or value
+raises ValueError and changes nothing. Same calls, same frames: same events, same records, byte for byte.
+
+Columns (`dict[str, bytes]`) are int64 arrays in native order: `{k: np.frombuffer(v, np.int64) for k, v in t.items()}`.
+"""
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol
+
+from p4switch.engine._engine import Switch
+
+class Endpoint(Protocol):
+    """See docs/architecture.md, seam 4. Any int >= 2**62 from next_wakeup_ns means never."""
+
+    def receive(self, now_ns: int, frame: bytes, /) -> None: ...
+    def next_frame(self, now_ns: int, /) -> bytes | None: ...
+    def next_wakeup_ns(self) -> int: ...
+
+Stop = Literal["until", "idle", "events", "wall", "stopped", "deadlock"]
+Probe = Literal[
+    "depth_bytes",      # waiting now, without the frame in transmission (priority None: the whole port)
+    "depth_packets",
+    "depth_max_bytes",  # the most since the last sample
+    "tx_bytes",         # cumulative: differences over an interval give utilisation (priority None only)
+    "paused",           # 1 while this priority may not send (priority None: bit mask of all eight)
+    "buffer_bytes",     # the switch's whole occupancy (port and priority are ignored)
+]
+
+class Fabric:
+    def __init__(self, *, framing_bytes: int = 0, tick_ns: int = 1) -> None:
+        """framing_bytes: charged to the link for every frame on top of its length; preamble 8 + gap 12 + FCS 4 = 24.
+        tick_ns: what a tick of the switches' clocks is."""
+    now_ns: int  # read only, as are the next three
+    events: int  # processed so far
+    nodes: int
+    links: int
+
+    # -- building ---------------------------------------------------------------------------------------------------
+    def add_host(self, endpoint: Endpoint, *, name: str = "") -> int:
+        """A host has one port, 0."""
+    def add_switch(
+        self,
+        switch: Switch,
+        *,
+        name: str = "",
+        latency_ns: int = 0,  # from the last bit in to the enqueue; PFC frames are not subject to it
+        scheduler: Literal["fifo", "round_robin"] = "fifo",  # within a priority; round_robin: over ingress ports
+        queue_bytes: int | None = None,  # limits of each queue (port, priority), each port, and of the whole switch
+        queue_packets: int | None = None,
+        port_bytes: int | None = None,
+        port_packets: int | None = None,
+        buffer_bytes: int | None = None,
+        alpha: float | None = None,  # a lossy queue may hold alpha * (what of the shared buffer is free)
+        cell_bytes: int = 80,  # unit of enq_qdepth and deq_qdepth; 0: packets
+    ) -> int:
+        """A switch may be in one fabric only. Priorities 0-7, the higher first; larger ones count as 7.
+        A packet that finds its port idle never waits and is not subject to the limits of queue and port."""
+    def set_queue(
+        self, node: int, port: int, priority: int, *, limit_bytes: int | None = None, limit_packets: int | None = None
+    ) -> None:
+        """Overrides the limits of one queue. None: no limit."""
+    def set_port(
+        self,
+        node: int,
+        port: int,
+        *,
+        limit_bytes: int | None = None,
+        limit_packets: int | None = None,
+        scheduler: Literal["fifo", "round_robin"] = "fifo",
+    ) -> None:
+        """Overrides the limits and the scheduler of one port of a switch. Before anything is queued there."""
+    def set_pfc(
+        self,
+        node: int,
+        *,
+        priorities: Sequence[int],  # the lossless ones
+        port: int | None = None,  # None: all ports connected so far or later
+        xoff_bytes: int | None = None,  # static: pause when (ingress port, priority) holds more than this ...
+        alpha: float | None = None,  # ... or dynamic: than alpha * (what of the shared buffer is free)
+        xon_gap_bytes: int = 0,  # resume when it holds no more than the threshold less this
+        headroom_bytes: int = 0,  # for each (ingress port, priority), above xoff; taken off the shared buffer
+        reaction_ns: int = 0,  # from the pause frame's last bit in until this switch's transmitter obeys
+        quanta: int = 65535,  # of each pause; refreshed at half time while the cause lasts
+    ) -> None: ...
+    def connect(
+        self,
+        a: int,
+        a_port: int,
+        b: int,
+        b_port: int,
+        *,
+        rate_bps: int,
+        delay_ns: int,
+        rate_back_bps: int | None = None,  # b to a; default: rate_bps
+    ) -> int:
+        """A full-duplex link; direction 0 is a to b, 1 is b to a."""
+
+    # -- running ----------------------------------------------------------------------------------------------------
+    def run(
+        self,
+        until_ns: int | None = None,
+        *,
+        max_events: int | None = None,
+        max_wall_s: float | None = None,
+        progress: Callable[[int, int], object] | None = None,  # (now_ns, events)
+        progress_events: int = 1_000_000,
+    ) -> Stop:
+        """Everything up to and including until_ns. "idle": nothing is left to happen (now_ns is then the last event's
+        time, or until_ns if given). An exception of an endpoint or a callback comes out of here, with the event that
+        raised it done; run may be called again. KeyboardInterrupt likewise."""
+    def stop(self) -> None:
+        """From a callback: run returns "stopped" after this event."""
+    def at(self, time_ns: int, call: Callable[[int], object]) -> None:
+        """call(now_ns) at time_ns, which is not in the past. Same time: in order of insertion."""
+    def kick(self, host: int) -> None:
+        """The host has something new to say (a message was posted): asks it, if its link is idle."""
+    def inject(self, node: int, port: int, frame: bytes) -> None:
+        """A frame arrives now at a switch's port as if from its wire (packet-out, tests). Counted as entered."""
+
+    # -- link events ------------------------------------------------------------------------------------------------
+    def set_link_up(self, link: int, up: bool) -> None:
+        """Down: what is on the wire and in the queues to it is lost (LINK_DOWN), as is what is sent until it is up."""
+    def set_link_rate(self, link: int, rate_bps: int, *, direction: Literal[0, 1] | None = None) -> None:
+        """From the next frame on. None: both directions."""
+
+    # -- what was recorded ------------------------------------------------------------------------------------------
+    def port_stats(self) -> dict[str, bytes]:
+        """One row a connected port: node, port, link, direction, rate_bps, rx_packets, rx_bytes, tx_packets, tx_bytes,
+        busy_ns (time its transmitter was sending), drop_<reason> (packets; see `conservation`), drop_bytes,
+        depth_bytes, max_bytes, max_packets."""
+    def queue_stats(self) -> dict[str, bytes]:
+        """One row a queue of a switch that was ever used: node, port, priority, enqueued_packets, enqueued_bytes (those
+        that passed an idle port included), dropped_packets, dropped_bytes (no room), depth_bytes, depth_packets,
+        max_bytes, max_packets, byte_ns (integral of depth over time: mean depth = byte_ns / now_ns)."""
+    def pfc_stats(self) -> dict[str, bytes]:
+        """One row a (port, priority) of a switch that ever paused or was paused: node, port, priority, pauses_sent
+        (refreshes excluded), resumes_sent, refreshes_sent, pauses_received, paused_ns (its transmitter stood still
+        or would have), longest_ns, ingress_max_bytes, headroom_max_bytes. Times include a pause that still lasts."""
+    def buffer_stats(self) -> dict[str, bytes]:
+        """One row a switch: node, depth_bytes, max_bytes."""
+    def flow(self, src_ip: int, dst_ip: int, qp: int) -> int:
+        """The tag of a flow: IPv4 addresses and BTH destination queue pair (0 for what is not RoCEv2). A flow is given
+        the next tag, from 1, when its first frame enters, or here."""
+    def flow_stats(self) -> dict[str, bytes]:
+        """One row a tag: tag, src_ip, dst_ip, qp, host (that sent first, -1: none), sent_packets, sent_bytes,
+        delivered_packets, delivered_bytes, dropped_packets, dropped_bytes, first_sent_ns, last_sent_ns,
+        first_delivered_ns, last_delivered_ns (-1: never)."""
+    def conservation(self) -> dict[str, int]:
+        """Packets: entered + copied == delivered + absorbed + drop_<reason>... + queued + on_wire, or a bug.
+        The reasons: program_ingress, program_egress, buffer, no_port, link_down, hops. copied: clones and replicas;
+        absorbed: packets that a pipeline took without a word. PFC frames apart: pfc_sent == pfc_received + pfc_lost +
+        pfc_on_wire + pfc_pending. queued, on_wire and the two pfc ones are counted by walking what is there;
+        "balance" and "pfc_balance" are left side less right side: 0."""
+    def pfc_events(self) -> list[tuple[int, Literal["storm", "deadlock"], int, list[tuple[int, int, int]]]]:
+        """(time_ns, kind, id, [(node, port, priority), ...]). storm: this queue stood still for longer than the limit.
+        deadlock: these queues wait for each other in this order, and nothing outside can free them."""
+    def watch_pfc(self, *, interval_ns: int = 100_000, storm_ns: int = 1_000_000, stop_on_deadlock: bool = True) -> None:
+        """How often paused queues are looked at, and after what pause to report. On by default with these values."""
+
+    # -- recording --------------------------------------------------------------------------------------------------
+    def probe(self, kind: Probe, node: int, port: int = 0, priority: int | None = None) -> int:
+        """A column of `samples`. A host has tx_bytes only. All before the first sample."""
+    def sample(self, interval_ns: int, start_ns: int = 0) -> None:
+        """Sample all probes at start_ns, start_ns + interval_ns, ...: the state before anything of that instant."""
+    def samples(self) -> tuple[bytes, bytes]:
+        """(times, values): int64, values row-major, one row a time, one column a probe. Takes them out."""
+    def trace(self, tag: int) -> None:
+        """Record every hop of this flow's packets. 0: of everything."""
+    def trace_records(self) -> list[tuple[int, int, str, int, int, int, int, int]]:
+        """(time_ns, node, event, port, priority, depth_bytes, wire_len, tag), in order; takes them out. Events: "send"
+        (a host starts), "receive" (last bit in, at a switch or a host), "enqueue" (depth: what it found), "transmit" (starts;
+        depth: what it left behind), "drop:<reason>". priority is -1 where it is not known."""
+    def capture(self, link: int, snap_bytes: int = 65535) -> None:
+        """Record both directions of a link, PFC frames too, when a frame's first bit is on it."""
+    def captured(self) -> list[tuple[int, int, int, bytes, int]]:
+        """(time_ns, link, direction, header bytes, wire_len), in order; takes them out."""
