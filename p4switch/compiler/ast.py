@@ -1,0 +1,879 @@
+"""The syntax tree of a P4-16 program, before and after checking.
+
+The parser builds it; the checker annotates it in place, and replaces expressions. After
+`frontend.parse_and_check`:
+
+- Every expression has `.type`, free of inference variables. (Bodies of generic functions keep `types.TypeVar`; a
+  call's `type_args` says what they stand for.) Integer literals have the width their context gives; a literal of type
+  `int` remains only where the language wants an `int`: shift amounts, indexes, slices, `int` constants and parameters.
+- Implicit casts are explicit `Cast` nodes.
+- Compile-time-known scalars are folded: what remains of them is `IntLiteral`, `BoolLiteral`, `StringLiteral` or
+  `EnumRef`. Constants of struct, tuple or list type stay a `Name` whose `decl` is the `ConstDecl`. Constructor
+  parameters stay names: they are known when instances are made.
+- `Name.decl`, `EnumRef.decl`, `Member.field` and `Call.decl` are resolved.
+- `{...}` for a struct or header is a `StructExpr` with one value per field, in field order, `...` filled in with
+  defaults; for a tuple, list or stack it is a `ListExpr`.
+- `Call.bound` has one entry per parameter of the callee, in order: named arguments are sorted, default values filled in,
+  None for an omitted `@optional` parameter. The same for `ConstructorCall.bound` and `Instantiation.bound`.
+- Compound assignments (`x += e`) are rewritten to `x = x + e`.
+- Calls `C.apply()` on a type name have an `Instantiation` (`implicit`) among the locals of the enclosing parser/control.
+
+Attributes written `field(init=False)` are unset until the checker has run. Positions are offsets that
+`Program.source.locate(pos)` turns into file, line and column. Nodes compare by identity.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from p4switch.compiler.types import UNKNOWN, Type
+
+if TYPE_CHECKING:
+    from p4switch.compiler import types
+    from p4switch.compiler.diagnostics import Diagnostic
+    from p4switch.compiler.source import SourceMap
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Node:
+    """`pos` is where the node starts (an operator's position for binary expressions)."""
+
+    pos: int
+
+    def __repr__(self) -> str:
+        label = getattr(self, "name", None) or getattr(self, "value", "")
+        return f"<{type(self).__name__} {label}>" if isinstance(label, (str, int)) else f"<{type(self).__name__}>"
+
+
+class Direction(enum.Enum):
+    NONE = ""
+    IN = "in"
+    OUT = "out"
+    INOUT = "inout"
+
+
+# Annotations
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Annotation(Node):
+    """`@name`, `@name(...)` (unstructured) or `@name[...]` (structured).
+
+    `tokens` is the text of each token between the brackets. `args` holds the expressions: always for structured lists,
+    and for unstructured ones when the text happens to be a list of expressions (None when it is not), folded to
+    literals where they are constants. `pairs` holds `[key = value, ...]`.
+    """
+
+    name: str
+    structured: bool = False
+    tokens: list[str] = field(default_factory=list)
+    args: list[Expr] | None = None
+    pairs: dict[str, Expr] | None = None
+
+    @property
+    def string(self) -> str | None:
+        """The text of `@name("text")`."""
+        if self.args and len(self.args) == 1 and isinstance(self.args[0], StringLiteral):
+            return self.args[0].value
+        return None
+
+
+# Declarations
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Declaration(Node):
+    """Anything with a name. `pos` is where the name stands."""
+
+    name: str
+    annotations: list[Annotation] = field(default_factory=list, kw_only=True)
+
+    def annotation(self, name: str) -> Annotation | None:
+        """The last annotation of that name."""
+        return next((a for a in reversed(self.annotations) if a.name == name), None)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class TypeParam(Declaration):
+    """A type parameter of a generic declaration. `_` as a type argument makes a fresh one too."""
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Parameter(Declaration):
+    """A parameter of anything: action, function, method, parser, control, constructor, package.
+
+    Directionless parameters of actions are the ones the control plane (action data) or the action list binds.
+    """
+
+    direction: Direction
+    type_expr: TypeExpr
+    default: Expr | None = None
+    type: Type = field(default=UNKNOWN, kw_only=True)
+
+    @property
+    def optional(self) -> bool:
+        return self.annotation("optional") is not None
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class FieldDecl(Declaration):
+    type_expr: TypeExpr
+    type: Type = field(default=UNKNOWN, kw_only=True)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class TypeDeclaration(Declaration):
+    """Base of the declarations that introduce a type. `type` is it, applied to its own type parameters."""
+
+    type: Type = field(default=UNKNOWN, kw_only=True)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class RecordDecl(TypeDeclaration):
+    """Base of struct, header and header_union declarations."""
+
+    type_params: list[TypeParam]
+    fields: list[FieldDecl]
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class StructDecl(RecordDecl):
+    pass
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class HeaderDecl(RecordDecl):
+    pass
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class UnionDecl(RecordDecl):
+    """`header_union`."""
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class EnumMember(Declaration):
+    """A member of an enum (`decl` is its enum) or an error code (`decl` is None).
+
+    `value` is the representation in a serializable enum; elsewhere the index, from 0, in order of declaration.
+    """
+
+    init: Expr | None = None
+    value: int = 0
+    decl: EnumDecl | None = None
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class EnumDecl(TypeDeclaration):
+    """`enum E { ... }`, or serializable `enum bit<8> E { a = 1 }`."""
+
+    underlying_expr: TypeExpr | None
+    members: list[EnumMember]
+
+    def member(self, name: str) -> EnumMember | None:
+        return next((m for m in self.members if m.name == name), None)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class ErrorDecl(Node):
+    """`error { ... }`; all of them together make `Program.errors`."""
+
+    members: list[EnumMember]
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class MatchKindMember(Declaration):
+    pass
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class MatchKindDecl(Node):
+    members: list[MatchKindMember]
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class TypedefDecl(TypeDeclaration):
+    type_expr: TypeExpr
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class NewTypeDecl(TypeDeclaration):
+    """`type T name`."""
+
+    type_expr: TypeExpr
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Method(Declaration):
+    """A method or constructor (`name` is the extern's, `returns` None) of an extern."""
+
+    type_params: list[TypeParam]
+    returns: TypeExpr | None
+    params: list[Parameter]
+    abstract: bool = False
+    return_type: Type = field(default=UNKNOWN, kw_only=True)
+    extern: ExternDecl = field(init=False)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class ExternDecl(TypeDeclaration):
+    """`extern name<T> { ... }`."""
+
+    type_params: list[TypeParam]
+    methods: list[Method]
+    constructors: list[Method]
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class ExternFunctionDecl(Declaration):
+    """`extern T name<...>(...);`"""
+
+    type_params: list[TypeParam]
+    returns: TypeExpr
+    params: list[Parameter]
+    return_type: Type = field(default=UNKNOWN, kw_only=True)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class FunctionDecl(Declaration):
+    type_params: list[TypeParam]
+    returns: TypeExpr
+    params: list[Parameter]
+    body: Block
+    return_type: Type = field(default=UNKNOWN, kw_only=True)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class ActionDecl(Declaration):
+    params: list[Parameter]
+    body: Block
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class ConstDecl(Declaration):
+    """A constant, anywhere. `init` is checked, cast to `type` and folded."""
+
+    type_expr: TypeExpr
+    init: Expr
+    type: Type = field(default=UNKNOWN, kw_only=True)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class VarDecl(Declaration):
+    """A variable: a statement, or a local of a parser or control."""
+
+    type_expr: TypeExpr
+    init: Expr | None = None
+    type: Type = field(default=UNKNOWN, kw_only=True)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Argument(Node):
+    """`name = value` or a positional argument (`name` None)."""
+
+    name: str | None
+    value: Expr
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Instantiation(Declaration):
+    """`type(args) name [= { abstract methods }];`: of an extern, parser, control or package.
+
+    `ctor` is the extern's constructor (None for others). `params` and `bound` run in parallel. `implicit` marks the
+    instance behind a call on a type name (`C.apply()`); its name is `C_inst` and `@name("C")` is among its annotations.
+    """
+
+    type_expr: TypeExpr
+    args: list[Argument]
+    methods: list[FunctionDecl] = field(default_factory=list)
+    instances: list[Instantiation] = field(default_factory=list)  # declarations beside the abstract methods
+    implicit: bool = False
+    type: Type = field(default=UNKNOWN, kw_only=True)
+    ctor: Method | None = field(default=None, init=False)
+    params: list[Parameter] = field(init=False)
+    bound: list[Expr | None] = field(init=False)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class PackageDecl(TypeDeclaration):
+    type_params: list[TypeParam]
+    params: list[Parameter]
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class ParserTypeDecl(TypeDeclaration):
+    """`parser P<H>(...);`"""
+
+    type_params: list[TypeParam]
+    params: list[Parameter]
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class ControlTypeDecl(TypeDeclaration):
+    """`control C<H>(...);`"""
+
+    type_params: list[TypeParam]
+    params: list[Parameter]
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class ParserDecl(TypeDeclaration):
+    """`locals` are VarDecl, ConstDecl, Instantiation and ValueSetDecl. `start` is the state of that name.
+
+    `accept` and `reject` are not among `states`: a transition to them has ACCEPT or REJECT as its target.
+    """
+
+    params: list[Parameter]
+    ctor_params: list[Parameter]
+    locals: list[Declaration]
+    states: list[ParserState]
+
+    @property
+    def start(self) -> ParserState:
+        return next(s for s in self.states if s.name == "start")
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class ControlDecl(TypeDeclaration):
+    """`locals` are ConstDecl, VarDecl, Instantiation, ActionDecl and TableDecl, in source order."""
+
+    params: list[Parameter]
+    ctor_params: list[Parameter]
+    locals: list[Declaration]
+    body: Block
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class ValueSetDecl(Declaration):
+    """`value_set<element>(size) name;` `size_value` is `size`, folded."""
+
+    element_expr: TypeExpr
+    size: Expr
+    element: Type = field(default=UNKNOWN, kw_only=True)
+
+
+# Parser states
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class ParserState(Declaration):
+    """`transition` is None where the source has none: that means `reject`."""
+
+    statements: list[Statement]
+    transition: Transition | Select | None
+
+
+ACCEPT = ParserState(0, "accept", [], None)
+REJECT = ParserState(0, "reject", [], None)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Transition(Node):
+    """`transition state;`"""
+
+    state: str
+    target: ParserState = field(init=False)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class SelectCase(Node):
+    """After checking, `keysets` has one entry for each key of the select (`_` and `default` are spread over them), or
+    is a single Name of a ValueSetDecl that takes all of them together."""
+
+    keysets: list[Expr]
+    state: str
+    target: ParserState = field(init=False)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Select(Node):
+    """`transition select (keys) { cases }`. No match: error.NoMatch and reject."""
+
+    keys: list[Expr]
+    cases: list[SelectCase]
+
+
+# Tables
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class TableKey(Node):
+    """`expr : match_kind`. `kind` is the resolved match kind (use `kind.name`)."""
+
+    expr: Expr
+    match_kind: str
+    annotations: list[Annotation]
+    kind: MatchKindMember = field(init=False)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class ActionRef(Node):
+    """An action in `actions`, `default_action` or an entry.
+
+    `name` may start with a dot. After checking, `bound` has one entry per parameter of the action: None for the
+    directionless ones that the control plane gives (always None in `actions`, never in entries or `default_action`).
+    """
+
+    name: str
+    args: list[Argument] | None
+    annotations: list[Annotation]
+    decl: ActionDecl = field(init=False)
+    bound: list[Expr | None] = field(init=False)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class TableEntry(Node):
+    """One of `entries`. `keysets` has one entry per key. `priority` is an IntLiteral once checked, None if not given."""
+
+    keysets: list[Expr]
+    action: ActionRef
+    priority: Expr | None
+    const: bool
+    annotations: list[Annotation]
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class TableProperty(Node):
+    """A property other than key, actions, default_action and entries; `value` is checked."""
+
+    name: str
+    value: Expr
+    const: bool
+    annotations: list[Annotation]
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class TableDecl(Declaration):
+    """`actions`: as listed. `default_action` None means NoAction. `keys` is empty for a table without key.
+
+    `entries` is None where there is no such property; `const_entries` says it is constant. `properties` holds the rest
+    by name: size, implementation, counters, meters, support_timeout, largest_priority_wins, priority_delta ...
+    """
+
+    keys: list[TableKey]
+    actions: list[ActionRef]
+    default_action: ActionRef | None
+    const_default_action: bool
+    entries: list[TableEntry] | None
+    const_entries: bool
+    properties: dict[str, TableProperty]
+    has_key: bool = False
+    entries_annotations: list[Annotation] = field(default_factory=list)
+
+
+# Statements
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Block(Node):
+    statements: list[Statement]
+    annotations: list[Annotation] = field(default_factory=list)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Assign(Node):
+    """`target = value`; `op` is "" after checking (`+` for `+=` before)."""
+
+    target: Expr
+    op: str
+    value: Expr
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class CallStatement(Node):
+    call: Call
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class If(Node):
+    condition: Expr
+    then: Statement
+    otherwise: Statement | None
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Return(Node):
+    value: Expr | None
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Exit(Node):
+    pass
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Empty(Node):
+    pass
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Break(Node):
+    pass
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Continue(Node):
+    pass
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class SwitchCase(Node):
+    """`label: body`. `label` is a DefaultExpr, or an expression; `body` None falls through to the next case.
+
+    In a switch over `action_run`, `action` is the action the label names (None for default).
+    """
+
+    label: Expr
+    body: Block | None
+    action: ActionDecl | None = None
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Switch(Node):
+    """After checking, `table` is set if `value` is `table.apply().action_run`."""
+
+    value: Expr
+    cases: list[SwitchCase]
+    table: TableDecl | None = None
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class For(Node):
+    """`for (init; condition; update) body`."""
+
+    init: list[Statement]
+    condition: Expr
+    update: list[Statement]
+    body: Statement
+    annotations: list[Annotation]
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class ForIn(Node):
+    """`for (type name in values) body`; `values` is a Range (both ends included), or a stack or list expression."""
+
+    variable: VarDecl
+    values: Expr
+    body: Statement
+    annotations: list[Annotation]
+
+
+Statement: TypeAlias = (
+    "Block | Assign | CallStatement | If | Return | Exit | Empty | Break | Continue | Switch | For | ForIn"
+    " | VarDecl | ConstDecl"
+)
+
+
+# Expressions
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Expr(Node):
+    type: Type = field(default=UNKNOWN, kw_only=True)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class IntLiteral(Expr):
+    """`value` is always within the range of `type` after checking. `base` is the one it was written in."""
+
+    value: int
+    base: int = 10
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class BoolLiteral(Expr):
+    value: bool
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class StringLiteral(Expr):
+    value: str
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Name(Expr):
+    """A reference to a declaration by name; `absolute` for `.name`.
+
+    After checking `decl` is a Parameter, VarDecl, ConstDecl, Instantiation, TableDecl, ActionDecl, ValueSetDecl,
+    function ... Type names are `TypeName`s.
+    """
+
+    name: str
+    absolute: bool = False
+    decl: Declaration = field(init=False)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class TypeName(Expr):
+    """A type where an expression is expected: `E` in `E.member`, `C` in `C.apply()`, `H` in `H.minSizeInBits()`."""
+
+    type_expr: TypeExpr
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class This(Expr):
+    """`this` in an abstract method's implementation."""
+
+    decl: Instantiation = field(init=False)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class EnumRef(Expr):
+    """A member of an enum, or an error code (checked form of `E.a`, `error.NoError`)."""
+
+    decl: EnumMember
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Member(Expr):
+    """`base.name`: a field of a struct, header or union (then `field` is set); or one of
+
+    - `next`, `last`, `lastIndex`, `size` of a header stack (`size` is folded to a literal);
+    - `hit`, `miss`, `action_run` of the result of `table.apply()`.
+    """
+
+    base: Expr
+    name: str
+    field: types.Field | None = field(default=None, init=False)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Index(Expr):
+    """`base[index]`: of a stack, or of a tuple (then `index` is an IntLiteral)."""
+
+    base: Expr
+    index: Expr
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Slice(Expr):
+    """`base[high:low]`, also what is written `base[low+:width]`. `high` and `low` are IntLiterals after checking.
+
+    (`width` is set only before: `low` is then the lower end, `high` unused.)
+    """
+
+    base: Expr
+    high: Expr
+    low: Expr
+    width: Expr | None = None
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Unary(Expr):
+    """`op` is one of `! ~ - +` (`+` is gone after checking)."""
+
+    op: str
+    operand: Expr
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Binary(Expr):
+    """`op` is one of `+ - * / % |+| |-| & | ^ << >> ++ == != < <= > >= && ||`.
+
+    Both operands have the same type, but for shifts and `++`. `/` and `%` only remain where nothing is folded, which the
+    language forbids for widths > 0 unless both are positive: see the type.
+    """
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Conditional(Expr):
+    """`condition ? then : otherwise`."""
+
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Cast(Expr):
+    """`(type) operand`; `implicit` if the checker put it there. `type` is the target."""
+
+    type_expr: TypeExpr | None
+    operand: Expr
+    implicit: bool = False
+
+
+class CallKind(enum.Enum):
+    FUNCTION = "function"  # decl: FunctionDecl
+    ACTION = "action"  # decl: ActionDecl (a direct call from a control or action)
+    EXTERN_FUNCTION = "extern function"  # decl: ExternFunctionDecl, `verify`, `static_assert` and so on included
+    EXTERN_METHOD = "extern method"  # decl: Method; receiver: the extern object
+    ABSTRACT_METHOD = "abstract method"  # decl: Method called on an instance that implements it
+    TABLE_APPLY = "table apply"  # decl: TableDecl
+    CONTROL_APPLY = "control apply"  # decl: ControlDecl/ControlTypeDecl; receiver: the instance
+    PARSER_APPLY = "parser apply"  # decl: ParserDecl/ParserTypeDecl; receiver: the instance
+    BUILTIN = "builtin"  # decl: None; `method` on receiver: isValid setValid setInvalid push_front pop_front
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Call(Expr):
+    """A call of anything. `func` and `args` are as written; the rest is the checker's, and is all the back end needs.
+
+    `bound`, `params` and `param_types` run in parallel (`param_types` has the type arguments put in). `method` is the name of
+    what is called. (`minSizeInBits` and its like are folded to literals.)
+    """
+
+    func: Expr
+    type_arg_exprs: list[TypeExpr]
+    args: list[Argument]
+    kind: CallKind = field(init=False)
+    method: str = field(default="", init=False)
+    receiver: Expr | None = field(default=None, init=False)
+    decl: Declaration | None = field(default=None, init=False)
+    type_args: dict[TypeParam, Type] = field(default_factory=dict, init=False)
+    params: list[Parameter] = field(default_factory=list, init=False)
+    param_types: list[Type] = field(default_factory=list, init=False)
+    bound: list[Expr | None] = field(default_factory=list, init=False)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class ConstructorCall(Expr):
+    """`T(args)` as a value: an anonymous instance, such as an argument of a package (checked form of `Call`).
+
+    `type` is a types.Extern, Parser, Control or Package; `ctor` the extern's constructor.
+    """
+
+    type_expr: TypeExpr
+    params: list[Parameter]
+    bound: list[Expr | None]
+    ctor: Method | None = None
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class ListExpr(Expr):
+    """`{a, b, ...}`; `rest` is true if it ends in `...` (never after checking). Also a tuple of keysets `(a, b)`."""
+
+    items: list[Expr]
+    rest: bool = False
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class NamedExpr(Node):
+    name: str
+    value: Expr
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class StructExpr(Expr):
+    """`{a = 1, b = 2, ...}`, with or without a type in front.
+
+    `type` is a Struct or Header after checking (or an AnonRecord where nothing says which). A header made so is valid.
+    """
+
+    type_expr: TypeExpr | None
+    fields: list[NamedExpr]
+    rest: bool = False
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class InvalidHeader(Expr):
+    """`{#}`: an invalid header, or a union with none valid."""
+
+    type_expr: TypeExpr | None = None
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class DefaultInit(Expr):
+    """`...` as a whole initialiser (never after checking)."""
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class DontCare(Expr):
+    """`_`: as a keyset, or as an argument for an `out` parameter that is not wanted."""
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class DefaultExpr(Expr):
+    """`default` as a keyset or switch label."""
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Mask(Expr):
+    """`value &&& mask` in a keyset."""
+
+    value: Expr
+    mask: Expr
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Range(Expr):
+    """`low .. high` (both included) in a keyset or a `for`."""
+
+    low: Expr
+    high: Expr
+
+
+# Types as written
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class TypeExpr(Node):
+    """A type as written; `type` is what it means, once resolved."""
+
+    type: Type = field(default=UNKNOWN, kw_only=True)
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class SimpleTypeExpr(TypeExpr):
+    """`bool`, `int` (no width), `string`, `error`, `void`, `match_kind`, `_`."""
+
+    name: str
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class SizedTypeExpr(TypeExpr):
+    """`bit<w>`, `int<w>`, `varbit<w>`; `bit` alone has width None and means `bit<1>`."""
+
+    name: str
+    width: Expr | None
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class NamedTypeExpr(TypeExpr):
+    """`name` or `name<args>`; `absolute` for `.name`."""
+
+    name: str
+    args: list[TypeExpr]
+    absolute: bool = False
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class StackTypeExpr(TypeExpr):
+    element: TypeExpr
+    size: Expr
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class TupleTypeExpr(TypeExpr):
+    elements: list[TypeExpr]
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class ListTypeExpr(TypeExpr):
+    element: TypeExpr
+
+
+# The whole
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class Program:
+    """A program, checked when it comes from `frontend.parse_and_check`.
+
+    `declarations` is everything at top level in source order, included files first come first. `errors` and
+    `match_kinds` are all members in order of declaration. `main` is the instantiation of that name, if any.
+    """
+
+    path: str
+    declarations: list[Declaration | ErrorDecl | MatchKindDecl]
+    source: SourceMap
+    errors: dict[str, EnumMember] = field(default_factory=dict)
+    match_kinds: dict[str, MatchKindMember] = field(default_factory=dict)
+    main: Instantiation | None = None
+    warnings: list[Diagnostic] = field(default_factory=list)
