@@ -1,0 +1,1 @@
+"""Congestion-control protocols, one file each. Importing a file registers its protocol."""

@@ -1,0 +1,123 @@
+"""What a congestion-control protocol is made of: a reaction point (sender) and a notification point (receiver).
+
+A reaction point sets `rate_bps` and `window_bytes`; the rate limiters of the QPs that share it obey. It learns from the
+`on_...` methods, which the NIC calls. All of them do nothing by default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import mypyc_attr
+
+from host_agents.timers import Timer, TimerOwner
+
+if TYPE_CHECKING:
+    from host_agents.nic import Nic
+    from host_agents.qp import QueuePair
+
+UNLIMITED: Final = 1 << 62  # a window that never closes
+
+
+@dataclass(frozen=True)
+class Path:
+    """What a reaction point may know of the network before it has sent anything."""
+
+    line_rate_bps: float
+    base_rtt_ns: int  # the largest base RTT of the network
+    mtu_bytes: int  # payload of a full packet
+    wire_bytes: int  # a full packet on the wire, as it leaves the host
+
+    @property
+    def bdp_bytes(self) -> float:
+        """Bandwidth-delay product: line rate times base RTT."""
+        return self.line_rate_bps * self.base_rtt_ns / 8e9
+
+
+class Feedback:
+    """What one ACK tells. The NIC reuses one object: keep its values, never the object."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+        self.order = 0  # place of the acknowledged packet among all that this reaction point has sent, from 0
+        self.acked_bytes = 0  # wire bytes that left the network: newly acknowledged
+        self.rtt_ns = -1  # -1: not known (the packet was sent more than once)
+        self.marked = False  # the packet arrived with ECN CE
+        self.entropy = 0  # its UDP source port
+        self.hops = 0  # routers that the ACK passed (from its TTL)
+        # INT echo: `int_hops` records of 8 bytes from `frame[int_offset]`; 0 hops when there is none.
+        self.frame = b""
+        self.int_offset = 0
+        self.int_hops = 0
+        self.path_id = 0
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ReactionPoint(TimerOwner):
+    """Base class of the sender's side. It starts at line rate with an unlimited window."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rate_bps = path.line_rate_bps
+        self.window_bytes = UNLIMITED
+        self.sent_packets = 0  # data packets sent so far, retransmissions included; the NIC counts
+        self.inflight_bytes = 0  # wire bytes sent and neither acknowledged nor given up; the NIC counts
+
+    def bind(self, nic: Nic, qp: QueuePair) -> None:
+        """Called once, before anything else, with the first QP that uses this reaction point."""
+        self.nic = nic
+        self.qp = qp
+
+    def timer(self, kind: int = 0) -> Timer:
+        """A new timer that calls this object's `on_timer`. Only after `bind`."""
+        return Timer(self.nic.timers, self, kind)
+
+    def on_start(self, now_ns: int) -> None:
+        """There is something to send, after there was nothing."""
+
+    def on_idle(self, now_ns: int) -> None:
+        """Everything sent is acknowledged and nothing waits."""
+
+    def on_sent(self, now_ns: int, wire_bytes: int) -> None:
+        """A data packet leaves."""
+
+    def on_ack(self, feedback: Feedback) -> None:
+        """An ACK arrived. `feedback` is only valid during the call."""
+
+    def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
+        """A packet of this size did not arrive whole: trimmed on its way, or missing (a NAK)."""
+
+    def on_timeout(self, now_ns: int) -> None:
+        """A retransmission time-out expired."""
+
+    def on_cnp(self, now_ns: int) -> None:
+        """A congestion notification packet arrived."""
+
+    def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
+        """A control packet (0xE0-0xFF) arrived; what follows the BTH starts at `frame[offset]`."""
+
+    def may_send(self, wire_bytes: int) -> bool:
+        """Whether a packet of this size may leave now, as far as the window goes. One packet always may."""
+        return self.inflight_bytes == 0 or self.inflight_bytes + wire_bytes <= self.window_bytes
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class NotificationPoint(TimerOwner):
+    """Base class of the receiver's side. By itself it does nothing: ACKs and NAKs are the transport's."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def bind(self, nic: Nic, qp: QueuePair) -> None:
+        self.nic = nic
+        self.qp = qp
+
+    def timer(self, kind: int = 0) -> Timer:
+        return Timer(self.nic.timers, self, kind)
+
+    def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
+        """A data packet of this QP arrived, in order or not, ECN-marked or not."""
+
+    def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
+        """A control packet for the receiver arrived; what follows the BTH starts at `frame[offset]`."""

@@ -1,0 +1,19 @@
+"""What a user of the hosts can get wrong. The text is one line that names the thing and what was expected."""
+
+from __future__ import annotations
+
+
+class HostError(ValueError):
+    """A mistake in what was asked of the hosts."""
+
+
+class UnknownNameError(HostError):
+    """No protocol, mechanism or load balancer of that name."""
+
+
+class ParameterError(HostError):
+    """A parameter is unknown, of the wrong type or out of range."""
+
+
+class NativeBuildError(HostError):
+    """The compiled hosts cannot be built on this machine."""

@@ -1,0 +1,1 @@
+"""Load balancers, one file each. Importing a file registers its scheme."""

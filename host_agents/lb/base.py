@@ -1,0 +1,30 @@
+"""The load balancer of one QP: feedback for a path in, the next entropy out.
+
+The entropy is the UDP source port; switches hash it, so it names a path. An ACK carries the entropy of the packet that
+caused it in its own source port.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import mypyc_attr
+
+FIRST_ENTROPY = 0xC000  # RoCEv2 source ports lie in 0xC000-0xFFFF
+ENTROPIES = 0x4000
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class LoadBalancer:
+    """Base class; an entropy is a UDP source port."""
+
+    def next_entropy(self, now_ns: int) -> int:
+        """The entropy of the data packet that is about to be sent."""
+        raise NotImplementedError
+
+    def on_ack(self, now_ns: int, entropy: int, marked: bool) -> None:
+        """A packet with this entropy has arrived, ECN-marked or not."""
+
+    def on_nack(self, now_ns: int, entropy: int) -> None:
+        """A packet with this entropy was trimmed."""
+
+    def on_timeout(self, now_ns: int) -> None:
+        """Nothing came back for a retransmission time-out."""

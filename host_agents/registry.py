@@ -1,0 +1,187 @@
+"""Protocols, mechanisms and load balancers by name, with their typed parameters.
+
+A protocol's name is `base` or `base+mechanism+...` (`hpcc+vai+sf`). Parameters of the base are given by name, those of
+a mechanism in a table of the mechanism's name: `{"eta": 0.95, "vai": {"ai_cap_tokens": 100}}`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import pydantic
+
+from host_agents.errors import ParameterError, UnknownNameError
+
+if TYPE_CHECKING:
+    from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
+    from host_agents.lb.base import LoadBalancer
+
+
+@dataclass(frozen=True)
+class ProtocolInfo:
+    """What a protocol's file says about it.
+
+    `program` is the P4 program (without .p4) that the switches must run; `telemetry` makes data packets carry an INT
+    shim. `parameters` is a dataclass with defaults; `mechanisms` are the names that may follow the protocol's.
+    """
+
+    name: str
+    summary: str
+    source: str
+    program: str
+    parameters: type[Any]
+    reaction_point: Callable[[Any, Mapping[str, Any], Path], ReactionPoint]
+    notification_point: Callable[[Any, Path], NotificationPoint]
+    telemetry: bool = False
+    mechanisms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class MechanismInfo:
+    """A part that can be added to a protocol (`vai`, `sf`)."""
+
+    name: str
+    summary: str
+    source: str
+    parameters: type[Any]
+
+
+@dataclass(frozen=True)
+class LoadBalancerInfo:
+    name: str
+    summary: str
+    source: str
+    parameters: type[Any]
+    create: Callable[[Any, int], LoadBalancer]  # parameters, seed of the QP
+    # True: packets of one QP take several paths, so arrival out of order is normal and go-back-N will not do.
+    per_packet: bool = False
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A protocol with its mechanisms and checked parameters, ready for any number of NICs."""
+
+    name: str
+    info: ProtocolInfo
+    parameters: Any
+    mechanisms: Mapping[str, Any]
+
+    def reaction_point(self, path: Path) -> ReactionPoint:
+        return self.info.reaction_point(self.parameters, self.mechanisms, path)
+
+    def notification_point(self, path: Path) -> NotificationPoint:
+        return self.info.notification_point(self.parameters, path)
+
+    def resolved(self) -> dict[str, Any]:
+        """Every parameter with its value, for the record of a run."""
+        values: dict[str, Any] = dict(dataclasses.asdict(self.parameters))
+        for name, parameters in self.mechanisms.items():
+            values[name] = dataclasses.asdict(parameters)
+        return values
+
+
+@dataclass(frozen=True)
+class LoadBalancing:
+    """A load balancer with checked parameters."""
+
+    name: str
+    info: LoadBalancerInfo
+    parameters: Any
+
+    def create(self, seed: int) -> LoadBalancer:
+        return self.info.create(self.parameters, seed)
+
+
+_protocols: dict[str, ProtocolInfo] = {}
+_mechanisms: dict[str, MechanismInfo] = {}
+_load_balancers: dict[str, LoadBalancerInfo] = {}
+
+
+def register(info: ProtocolInfo | MechanismInfo | LoadBalancerInfo) -> None:
+    """Called at the foot of each protocol's, mechanism's and load balancer's file."""
+    if isinstance(info, ProtocolInfo):
+        _protocols[info.name] = info
+    elif isinstance(info, MechanismInfo):
+        _mechanisms[info.name] = info
+    else:
+        _load_balancers[info.name] = info
+
+
+def _load(package: str) -> None:
+    module = importlib.import_module(package)
+    for found in pkgutil.iter_modules(module.__path__, package + "."):
+        importlib.import_module(found.name)
+
+
+def protocols() -> dict[str, ProtocolInfo]:
+    _load("host_agents.cc")
+    return dict(sorted(_protocols.items()))
+
+
+def mechanisms() -> dict[str, MechanismInfo]:
+    _load("host_agents.cc")
+    return dict(sorted(_mechanisms.items()))
+
+
+def load_balancers() -> dict[str, LoadBalancerInfo]:
+    _load("host_agents.lb")
+    return dict(sorted(_load_balancers.items()))
+
+
+def _expected(names: Mapping[str, object]) -> str:
+    return "expected one of: " + ", ".join(names)
+
+
+def _build(owner: str, cls: type[Any], values: Mapping[str, Any]) -> Any:
+    """An instance of the parameter class `cls`, its values checked by pydantic."""
+    hints = get_type_hints(cls, include_extras=True)
+    fields: dict[str, Any] = {f.name: (hints[f.name], f.default) for f in dataclasses.fields(cls)}
+    for key in values:
+        if key not in fields:
+            raise ParameterError(f"{owner} has no parameter {key!r}; {_expected(fields) if fields else 'it has none'}")
+    model = pydantic.create_model(cls.__name__, **fields)
+    try:
+        checked = model.model_validate(dict(values))
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        text = first["msg"][0].lower() + first["msg"][1:]
+        raise ParameterError(f"{owner}: parameter {key}: {text} (got {first['input']!r})") from None
+    return cls(**{name: getattr(checked, name) for name in fields})
+
+
+def resolve(name: str, parameters: Mapping[str, Any] | None = None) -> Protocol:
+    """The protocol `name` (with its mechanisms) and its parameters; those not given have their defaults.
+
+    Raises UnknownNameError, ParameterError.
+    """
+    known = protocols()
+    base, *added = name.split("+")
+    if base not in known:
+        raise UnknownNameError(f"unknown protocol {base!r}; {_expected(known)}")
+    info = known[base]
+    own = dict(parameters or {})
+    extra: dict[str, Any] = {}
+    for mechanism in added:
+        if mechanism not in info.mechanisms or mechanism not in _mechanisms:
+            allowed = ", ".join(info.mechanisms) or "none"
+            raise UnknownNameError(f"protocol {base!r} has no mechanism {mechanism!r}; expected one of: {allowed}")
+        given = own.pop(mechanism, {})
+        if not isinstance(given, Mapping):
+            raise ParameterError(f"{name}: parameter {mechanism}: expected a table of {mechanism}'s own parameters")
+        extra[mechanism] = _build(mechanism, _mechanisms[mechanism].parameters, given)
+    return Protocol(name, info, _build(base, info.parameters, own), extra)
+
+
+def resolve_load_balancer(name: str, parameters: Mapping[str, Any] | None = None) -> LoadBalancing:
+    """The load balancer `name` with its parameters. Raises UnknownNameError, ParameterError."""
+    known = load_balancers()
+    if name not in known:
+        raise UnknownNameError(f"unknown load balancer {name!r}; {_expected(known)}")
+    info = known[name]
+    return LoadBalancing(name, info, _build(name, info.parameters, parameters or {}))
