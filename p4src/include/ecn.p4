@@ -1,0 +1,58 @@
+// RED/ECN marking at dequeue: no mark up to Kmin, probability Pmax (q - Kmin) / (Kmax - Kmin) up to Kmax, certainty above.
+//
+// The depth q is what the packet leaves behind in its queue, in cells. The control plane sets, for a port and
+// priority or as ecn_threshold's default action, red(kmin_cells, kmax_cells, span) with span = (Kmax - Kmin) / Pmax:
+// a number drawn evenly from 0 .. span - 1 is below q - Kmin with just the wanted probability, and nothing is multiplied
+// or divided. Hardware whose random numbers come in powers of two looks the probability up by depth instead.
+//
+// Only ECN-capable packets are marked (RFC 3168). ecn_marked counts the marks of each port.
+#ifndef P4CC_ECN_P4
+#define P4CC_ECN_P4
+
+control EcnMarking(inout headers_t hdr, inout standard_metadata_t standard_metadata) {
+    depth_t kmin = 0x7FFFF;  // out of reach: without an entry nothing is marked
+    depth_t kmax = 0x7FFFF;
+    bit<32> red_span = 1;
+    bit<32> draw = 0;
+
+    counter(MAX_PORTS, CounterType.packets) ecn_marked;
+
+    action mark() {
+        hdr.ipv4.ecn = ECN_CE;
+        ecn_marked.count((bit<32>)standard_metadata.egress_port);
+    }
+
+    action red(depth_t kmin_cells, depth_t kmax_cells, bit<32> span) {
+        kmin = kmin_cells;
+        kmax = kmax_cells;
+        red_span = span;
+    }
+
+    action no_marking() {}
+
+    table ecn_threshold {
+        key = {
+            standard_metadata.egress_port: exact;
+            standard_metadata.priority: exact;
+        }
+        actions = { red; no_marking; }
+        default_action = no_marking();
+        size = 4096;
+    }
+
+    apply {
+        if (hdr.ipv4.isValid() && hdr.ipv4.ecn != ECN_NOT_ECT && hdr.ipv4.ecn != ECN_CE) {
+            ecn_threshold.apply();
+            if (standard_metadata.deq_qdepth > kmax) {
+                mark();
+            } else if (standard_metadata.deq_qdepth > kmin) {
+                random(draw, 0, red_span - 1);
+                if (draw < (bit<32>)(standard_metadata.deq_qdepth - kmin)) {
+                    mark();
+                }
+            }
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,46 @@
+// Ethernet, IPv4, UDP, BTH. A program includes this after it has declared
+//   headers_t   with ethernet, ipv4, udp, bth
+//   metadata_t  with opcode
+// and goes on from meta.opcode, which stays 0 for what is not RoCEv2.
+#ifndef P4CC_PARSER_P4
+#define P4CC_PARSER_P4
+
+error {
+    Ipv4HeaderUnsupported  // not version 4, or with options
+}
+
+parser RoceParser(packet_in packet, out headers_t hdr, inout metadata_t meta) {
+    state start {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.ether_type) {
+            ETHERTYPE_IPV4: parse_ipv4;
+            default: accept;
+        }
+    }
+
+    state parse_ipv4 {
+        packet.extract(hdr.ipv4);
+        verify(hdr.ipv4.version == 4 && hdr.ipv4.ihl == 5, error.Ipv4HeaderUnsupported);
+        // Only a datagram's first fragment has a UDP header.
+        transition select(hdr.ipv4.frag_offset, hdr.ipv4.protocol) {
+            (0, IP_PROTOCOL_UDP): parse_udp;
+            default: accept;
+        }
+    }
+
+    state parse_udp {
+        packet.extract(hdr.udp);
+        transition select(hdr.udp.dst_port) {
+            UDP_PORT_ROCEV2: parse_bth;
+            default: accept;
+        }
+    }
+
+    state parse_bth {
+        packet.extract(hdr.bth);
+        meta.opcode = hdr.bth.opcode;
+        transition accept;
+    }
+}
+
+#endif

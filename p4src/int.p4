@@ -1,0 +1,154 @@
+// Layer-3 forwarding with ECMP, and per-hop telemetry for HPCC.
+//
+// A data packet with an INT shim (BTH opcodes 0xC0 + n) gets one record a hop, at dequeue: link rate, time, bytes the link
+// has carried before this packet, queue left behind. Acknowledgements (0xD1) carry the receiver's echo and pass untouched,
+// as does a packet whose record stack is full. Wire format: docs/wire-formats.md, "INT shim".
+//
+// Tables to fill: those of include/forwarding.p4 (ipv4_lpm, ecmp_group, dscp_to_priority), and
+//   port_telemetry  egress port -> telemetry(link_rate_code, switch_id, tick_ns_q8, frame_overhead_bytes)
+//     link_rate_code        the record's code for the link's rate
+//     switch_id             12 bits, XORed into the path id
+//     tick_ns_q8            nanoseconds of model time a tick of the switch's clock, times 256
+//     frame_overhead_bytes  what a frame costs on the link beyond its own bytes (preamble, gap, FCS), or 0
+//
+// Operations assumed of the hardware: one multiplication by a control-plane constant, for the time; a chip whose clock
+// ticks in nanoseconds drops it. The byte count is one register access (read, add, write) a packet.
+#include <core.p4>
+#include <v1model.p4>
+#include "include/headers.p4"
+
+#ifndef INT_MAX_HOPS
+#define INT_MAX_HOPS 8
+#endif
+
+const bit<16> INT_RECORD_BYTES = 8;
+
+header int_shim_t {
+    bit<4>  hop_count;
+    bit<12> path_id;
+}
+
+header int_record_t {
+    bit<4>  link_rate_code;
+    bit<24> timestamp_ns;
+    bit<20> tx_units;      // of 128 bytes
+    bit<16> queue_cells;
+}
+
+struct headers_t {
+    ethernet_t                 ethernet;
+    ipv4_t                     ipv4;
+    udp_t                      udp;
+    bth_t                      bth;
+    int_shim_t                 int_shim;
+    int_record_t[INT_MAX_HOPS] int_records;  // of the hops before; the last element stays free
+    int_record_t               int_record;   // this hop's
+}
+
+struct metadata_t {
+    bit<8> opcode;
+    bit<4> records_left;
+}
+
+#include "include/parser.p4"
+#include "include/checksum.p4"
+#include "include/forwarding.p4"
+
+parser IntParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    RoceParser() roce;
+
+    state start {
+        roce.apply(packet, hdr, meta);
+        transition select(meta.opcode) {
+            OPCODE_INT_ACKNOWLEDGE: accept;
+            0xC0 &&& 0xE0: parse_int_shim;
+            default: accept;
+        }
+    }
+
+    state parse_int_shim {
+        packet.extract(hdr.int_shim);
+        meta.records_left = hdr.int_shim.hop_count;
+        transition select(hdr.int_shim.hop_count) {
+            1 .. INT_MAX_HOPS - 1: parse_int_record;
+            default: accept;
+        }
+    }
+
+    state parse_int_record {
+        packet.extract(hdr.int_records.next);
+        meta.records_left = meta.records_left - 1;
+        transition select(meta.records_left) {
+            0: accept;
+            default: parse_int_record;
+        }
+    }
+}
+
+control IntIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    Ipv4Forwarding() forwarding;
+    apply {
+        forwarding.apply(hdr, standard_metadata);
+    }
+}
+
+control IntEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    bit<4>  rate_code = 0;
+    bit<12> own_id = 0;
+    bit<64> tick_scale = 0;
+    bit<32> overhead_bytes = 0;
+    bit<32> tx_bytes = 0;
+
+    register<bit<32>>(MAX_PORTS) tx_bytes_of_port;
+
+    action telemetry(bit<4> link_rate_code, bit<12> switch_id, bit<32> tick_ns_q8, bit<16> frame_overhead_bytes) {
+        rate_code = link_rate_code;
+        own_id = switch_id;
+        tick_scale = (bit<64>)tick_ns_q8;
+        overhead_bytes = (bit<32>)frame_overhead_bytes;
+    }
+
+    action no_telemetry() {}
+
+    table port_telemetry {
+        key = { standard_metadata.egress_port: exact; }
+        actions = { telemetry; no_telemetry; }
+        default_action = no_telemetry();
+        size = MAX_PORTS;
+    }
+
+    action append_record() {
+        hdr.int_record.setValid();
+        hdr.int_record.link_rate_code = rate_code;
+        hdr.int_record.timestamp_ns = (bit<24>)(((bit<64>)standard_metadata.egress_global_timestamp * tick_scale) >> 8);
+        hdr.int_record.tx_units = tx_bytes[26:7];
+        hdr.int_record.queue_cells = (bit<16>)standard_metadata.deq_qdepth;
+        hdr.int_shim.hop_count = hdr.int_shim.hop_count + 1;
+        hdr.int_shim.path_id = hdr.int_shim.path_id ^ own_id;
+        hdr.ipv4.total_len = hdr.ipv4.total_len + INT_RECORD_BYTES;
+        hdr.udp.length = hdr.udp.length + INT_RECORD_BYTES;
+        hdr.udp.checksum = 0;  // none: what it covered has changed
+    }
+
+    apply {
+        if (port_telemetry.apply().hit) {
+            tx_bytes_of_port.read(tx_bytes, (bit<32>)standard_metadata.egress_port);
+            if (hdr.int_shim.isValid() && hdr.int_shim.hop_count < INT_MAX_HOPS) {
+                append_record();
+                if (standard_metadata.deq_qdepth > 0xFFFF) {
+                    hdr.int_record.queue_cells = 0xFFFF;
+                }
+            }
+            tx_bytes_of_port.write((bit<32>)standard_metadata.egress_port,
+                tx_bytes + (bit<32>)hdr.ipv4.total_len + (bit<32>)ETHERNET_BYTES + overhead_bytes);
+        }
+    }
+}
+
+control IntDeparser(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr);
+    }
+}
+
+V1Switch(IntParser(), VerifyIpv4Checksum(), IntIngress(), IntEgress(), UpdateIpv4Checksum(), IntDeparser()) main;
