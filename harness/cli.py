@@ -5,7 +5,6 @@ Exit status: 0 done; 1 the run failed or a check in it did not hold; 2 the reque
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 import sys
@@ -14,11 +13,8 @@ from collections.abc import Sequence
 import click
 
 from harness import commands
-from p4switch.errors import UserError
-
-
-class CheckFailed(Exception):
-    """The request was carried out, and a check of the result did not hold: exit status 1."""
+from harness.errors import CheckError
+from p4switch.errors import UserError, suggest
 
 
 class _Commands(click.Group):
@@ -39,9 +35,7 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         names = self.list_commands(ctx)
         if args and not args[0].startswith("-") and args[0] not in names:
-            near = difflib.get_close_matches(args[0], names, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; expected one of {', '.join(names)}"
-            raise click.UsageError(f"no command {args[0]!r}{hint}")
+            raise click.UsageError(f"no command {args[0]!r}; {suggest(args[0], names)}")
         return super().resolve_command(ctx, args)
 
 
@@ -67,7 +61,7 @@ def main(args: Sequence[str] | None = None) -> None:
         _fail("interrupted", 1)
     except UserError as error:
         _fail(str(error), 2)
-    except CheckFailed as error:
+    except CheckError as error:
         _fail(str(error), 1)
 
 

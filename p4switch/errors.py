@@ -1,4 +1,15 @@
-"""The one kind of exception that is the user's to mend."""
+"""The one kind of exception that is the user's to mend, and how a misspelt or impossible value becomes one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    Model = TypeVar("Model", bound=BaseModel)
 
 
 class UserError(Exception):
@@ -6,3 +17,53 @@ class UserError(Exception):
 
     The command line prints it without a traceback and exits with status 2.
     """
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """What to say after "no such name": the nearest known one, or all of them."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, 1)
+    return f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"
+
+
+def lookup(kind: str, name: str, known: Mapping[str, Any]) -> Any:
+    """`known[name]`, or a UserError that says what there is."""
+    if name not in known:
+        raise UserError(f"no {kind} {name!r}; {suggest(name, known)}")
+    return known[name]
+
+
+def validate(model: type[Model], values: Mapping[str, Any], where: str) -> Model:
+    """`values` as a pydantic model, or a UserError that names the first wrong key below `where`."""
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise UserError(_first_mistake(error, model, where)) from None
+
+
+def _first_mistake(error: Any, model: type[Any], where: str) -> str:
+    mistakes = error.errors(include_url=False)
+    first = mistakes[0]
+    # A tagged union puts the tag's value into the location; it is no key of the file.
+    key = ".".join(str(part) for part in (*([where] if where else []), *first["loc"]))
+    more = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
+    if first["type"] == "extra_forbidden":
+        fields = _fields_at(model, first["loc"][:-1])
+        return f"{key}: no such key; {suggest(str(first['loc'][-1]), fields)}{more}"
+    if first["type"] == "missing":
+        return f"{key}: missing; it must be given{more}"
+    message = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    value = repr(first["input"])
+    return f"{key}: {message}, got {value if len(value) < 80 else value[:77] + '...'}{more}"
+
+
+def _fields_at(model: type[Any], location: tuple[int | str, ...]) -> list[str]:
+    """The field names of the model that a location inside `model` leads to."""
+    current: Any = model
+    for part in location:
+        fields = getattr(current, "model_fields", {})
+        if part in fields:
+            current = fields[part].annotation
+    return list(getattr(current, "model_fields", {}))

@@ -1,0 +1,72 @@
+"""Three-tier Clos networks. The defaults are HPCC's 320 hosts (SIGCOMM 2019), used by the VAI/SF paper (fig. 7).
+
+Five pods of 4 ToR and 4 aggregation switches, fully connected at 400 Gb/s; 16 hosts a ToR at 100 Gb/s; 16 spines:
+the first aggregation switch of each pod has links to the first four, the second to the next four, and so on.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from topologies.model import Builder, Topology
+from topologies.registry import Rate, TopologyParameters, register
+
+Count = Annotated[int, Field(ge=1, le=250)]
+
+
+@register("clos")
+class Clos(TopologyParameters):
+    """`link_rate_bps` is the hosts' rate, `fabric_rate_bps` that of the links between switches."""
+
+    pods: Count = 5
+    tors_per_pod: Count = 4
+    aggs_per_pod: Count = 4
+    spines_per_agg: Count = 4
+    hosts_per_tor: Count = 16
+    fabric_rate_bps: Rate = 400_000_000_000
+
+    def build(self) -> Topology:
+        return build_clos(
+            "clos",
+            pods=self.pods,
+            tors_per_pod=self.tors_per_pod,
+            aggs_per_pod=self.aggs_per_pod,
+            spines_per_agg=self.spines_per_agg,
+            hosts_per_tor=self.hosts_per_tor,
+            host_rate_bps=self.link_rate_bps,
+            fabric_rate_bps=self.fabric_rate_bps,
+            delay_ns=self.link_delay_ns,
+            parameters=self.model_dump(),
+        )
+
+
+def build_clos(
+    name: str,
+    *,
+    pods: int,
+    tors_per_pod: int,
+    aggs_per_pod: int,
+    spines_per_agg: int,
+    hosts_per_tor: int,
+    host_rate_bps: int,
+    fabric_rate_bps: int,
+    delay_ns: int,
+    parameters: dict[str, object],
+) -> Topology:
+    """Pods of fully connected ToR and aggregation switches; aggregation switch i reaches spines i*s to i*s + s - 1."""
+    builder = Builder(name)
+    spines = [builder.switch(f"spine{i}", 2) for i in range(aggs_per_pod * spines_per_agg)]
+    for pod in range(pods):
+        tors = [builder.switch(f"tor{pod}-{i}", 0) for i in range(tors_per_pod)]
+        aggs = [builder.switch(f"agg{pod}-{i}", 1) for i in range(aggs_per_pod)]
+        for rack, tor in enumerate(tors):
+            for host in range(hosts_per_tor):
+                builder.host(f"10.{pod}.{rack}.{host + 2}", tor, host_rate_bps, delay_ns)
+            for agg in aggs:
+                builder.link(tor, agg, fabric_rate_bps, delay_ns)
+        for i, agg in enumerate(aggs):
+            for spine in spines[i * spines_per_agg : (i + 1) * spines_per_agg]:
+                builder.link(agg, spine, fabric_rate_bps, delay_ns)
+    return builder.build(parameters)

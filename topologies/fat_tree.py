@@ -1,0 +1,51 @@
+"""k-ary fat-trees (Al-Fares et al., SIGCOMM 2008): k pods, k^3/4 hosts, every link at the same rate.
+
+Over-subscription is at the ToRs' uplinks: with `oversubscription` o a ToR has k/2 hosts and k/(2 o) uplinks, and a pod
+as many aggregation switches; above them the tree is not over-subscribed.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, field_validator, model_validator
+
+from topologies.clos import build_clos
+from topologies.model import Topology
+from topologies.registry import TopologyParameters, register
+
+
+@register("fat-tree")
+class FatTree(TopologyParameters):
+    k: Annotated[int, Field(ge=2, le=32)] = 4
+    oversubscription: Annotated[int, Field(ge=1)] = 1
+
+    @field_validator("k")
+    @classmethod
+    def _even(cls, k: int) -> int:
+        if k % 2:
+            raise ValueError("should be even, because half of a switch's ports go up")
+        return k
+
+    @model_validator(mode="after")
+    def _whole_uplinks(self) -> FatTree:
+        if (self.k // 2) % self.oversubscription:
+            raise ValueError(
+                f"oversubscription {self.oversubscription} should divide the {self.k // 2} hosts of a ToR (k / 2)"
+            )
+        return self
+
+    def build(self) -> Topology:
+        half = self.k // 2
+        return build_clos(
+            "fat-tree",
+            pods=self.k,
+            tors_per_pod=half,
+            aggs_per_pod=half // self.oversubscription,
+            spines_per_agg=half,
+            hosts_per_tor=half,
+            host_rate_bps=self.link_rate_bps,
+            fabric_rate_bps=self.link_rate_bps,
+            delay_ns=self.link_delay_ns,
+            parameters=self.model_dump(),
+        )

@@ -1,0 +1,130 @@
+"""What a network is: hosts, switches, and full-duplex links between their ports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from ipaddress import IPv4Address
+
+HOST_PORT = 1
+"""A host has one port; ports are numbered from 1 everywhere, because P4Runtime reserves port 0."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host with one link. `index` counts hosts from 0 in the order of their addresses."""
+
+    name: str
+    index: int
+    address: IPv4Address
+
+    @property
+    def mac(self) -> bytes:
+        """02:00:a:b:c:d of IPv4 address a.b.c.d."""
+        return b"\x02\x00" + self.address.packed
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A switch. `tier` is 0 next to the hosts; `device_id` is its P4Runtime id, from 1."""
+
+    name: str
+    device_id: int
+    tier: int
+
+
+@dataclass(frozen=True)
+class Link:
+    """A full-duplex link; each direction has the whole rate and the same propagation delay."""
+
+    a: str
+    a_port: int
+    b: str
+    b_port: int
+    rate_bps: int
+    delay_ns: int
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """What is at the other end of a port."""
+
+    node: str
+    port: int
+    rate_bps: int
+    delay_ns: int
+
+
+@dataclass(frozen=True, eq=False)
+class Topology:
+    """A validated network. `name` and `parameters` say how it was made. Compared by identity."""
+
+    name: str
+    hosts: tuple[Host, ...]
+    switches: tuple[Switch, ...]
+    links: tuple[Link, ...]
+    parameters: dict[str, object] = field(default_factory=dict)
+
+    @cached_property
+    def ports(self) -> dict[str, dict[int, Neighbour]]:
+        """For each node, its ports and what is behind them."""
+        ports: dict[str, dict[int, Neighbour]] = {node.name: {} for node in self.hosts}
+        ports.update({node.name: {} for node in self.switches})
+        for link in self.links:
+            for node, port, other, other_port in (
+                (link.a, link.a_port, link.b, link.b_port),
+                (link.b, link.b_port, link.a, link.a_port),
+            ):
+                if port in ports[node]:
+                    raise ValueError(f"{node} port {port} has two links")
+                ports[node][port] = Neighbour(other, other_port, link.rate_bps, link.delay_ns)
+        return ports
+
+    @cached_property
+    def host_by_name(self) -> dict[str, Host]:
+        return {host.name: host for host in self.hosts}
+
+    @cached_property
+    def host_by_address(self) -> dict[IPv4Address, Host]:
+        return {host.address: host for host in self.hosts}
+
+    def uplink(self, host: Host) -> Neighbour:
+        """The switch port that a host is attached to, and the link's rate and delay."""
+        return self.ports[host.name][HOST_PORT]
+
+
+class Builder:
+    """Collects nodes and links, and numbers ports from 1 in the order in which links are made."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._hosts: list[tuple[IPv4Address, str]] = []
+        self._switches: list[Switch] = []
+        self._links: list[Link] = []
+        self._next_port: dict[str, int] = {}
+
+    def switch(self, name: str, tier: int) -> str:
+        self._switches.append(Switch(name, len(self._switches) + 1, tier))
+        self._next_port[name] = 1
+        return name
+
+    def host(self, address: str, switch: str, rate_bps: int, delay_ns: int) -> str:
+        """A host at `address`, linked to `switch`; its name follows from the address."""
+        ip = IPv4Address(address)
+        name = "h" + "-".join(str(byte) for byte in ip.packed[1:])
+        self._hosts.append((ip, name))
+        self._next_port[name] = HOST_PORT
+        self.link(switch, name, rate_bps, delay_ns)
+        return name
+
+    def link(self, a: str, b: str, rate_bps: int, delay_ns: int) -> None:
+        self._links.append(Link(a, self._port(a), b, self._port(b), rate_bps, delay_ns))
+
+    def _port(self, node: str) -> int:
+        port = self._next_port[node]
+        self._next_port[node] = port + 1
+        return port
+
+    def build(self, parameters: dict[str, object]) -> Topology:
+        hosts = tuple(Host(name, index, ip) for index, (ip, name) in enumerate(sorted(self._hosts)))
+        return Topology(self._name, hosts, tuple(self._switches), tuple(self._links), parameters)

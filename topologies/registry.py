@@ -1,0 +1,62 @@
+"""Topologies by name, and the parameters that all of them share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from p4switch.errors import lookup, validate
+from topologies.model import Topology
+
+
+def _integral(value: object) -> object:
+    """TOML writes 100 Gb/s as 100e9 more readably than as an integer."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Rate = Annotated[int, BeforeValidator(_integral), Field(gt=0, le=10**14)]
+Delay = Annotated[int, BeforeValidator(_integral), Field(ge=0, le=10**10)]
+
+
+class TopologyParameters(BaseModel):
+    """Parameters of a topology; a subclass adds its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    link_rate_bps: Rate = 100_000_000_000
+    link_delay_ns: Delay = 1000
+
+    @abstractmethod
+    def build(self) -> Topology: ...
+
+
+_REGISTRY: dict[str, type[TopologyParameters]] = {}
+_Class = TypeVar("_Class", bound=type[TopologyParameters])
+
+
+def register(name: str) -> Callable[[_Class], _Class]:
+    """Class decorator: makes a topology known by name."""
+
+    def add(cls: _Class) -> _Class:
+        _REGISTRY[name] = cls
+        return cls
+
+    return add
+
+
+def names() -> list[str]:
+    return sorted(_REGISTRY)
+
+
+def parameters(name: str) -> type[TopologyParameters]:
+    """The parameter model of a topology. Raises UserError for an unknown name."""
+    cls: type[TopologyParameters] = lookup("topology", name, _REGISTRY)
+    return cls
+
+
+def build(name: str, values: Mapping[str, Any], where: str = "topology") -> Topology:
+    """A topology from its name and parameters. Raises UserError that names the wrong key as `where.key`."""
+    return validate(parameters(name), values, where).build()

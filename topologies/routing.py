@@ -1,0 +1,118 @@
+"""Shortest-path routes with equal-cost next hops, aggregated to prefixes; and what a path costs when it is empty.
+
+Addresses are hierarchical (10.pod.rack.host), so a switch needs one route a rack or pod instead of one a host.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv4Network
+from itertools import permutations
+
+import networkx as nx
+
+from topologies.model import Host, Neighbour, Topology
+
+_LEVELS = (32, 24, 16, 8)  # host, rack, pod, all
+
+Ports = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Route:
+    """A longest-prefix-match entry: the ports among which ECMP chooses, in increasing order."""
+
+    prefix: IPv4Network
+    ports: Ports
+
+
+@lru_cache(maxsize=4)
+def _next_hops(topology: Topology) -> dict[str, dict[str, Ports]]:
+    """For each switch and each switch with hosts on it: the ports that begin a shortest path there."""
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_nodes_from(switch.name for switch in topology.switches)
+    graph.add_edges_from((link.a, link.b) for link in topology.links if link.a in graph and link.b in graph)
+    edges = sorted({topology.uplink(host).node for host in topology.hosts})
+    hops: dict[str, dict[str, Ports]] = {switch.name: {} for switch in topology.switches}
+    for edge in edges:
+        distance = nx.single_source_shortest_path_length(graph, edge)
+        for switch, table in hops.items():
+            if switch != edge and switch in distance:
+                nearer = distance[switch] - 1
+                table[edge] = tuple(
+                    port for port, there in sorted(topology.ports[switch].items()) if distance.get(there.node) == nearer
+                )
+    return hops
+
+
+def routes(topology: Topology, switch: str) -> list[Route]:
+    """The routes of one switch, longest prefixes first; a host that cannot be reached has none."""
+    hops = _next_hops(topology)[switch]
+    level: dict[IPv4Network, Ports] = {}
+    for host in topology.hosts:
+        there = topology.uplink(host)
+        ports = (there.port,) if there.node == switch else hops.get(there.node, ())
+        if ports:
+            level[IPv4Network((host.address, 32))] = ports
+    found: list[Route] = []
+    for length in _LEVELS[1:]:
+        exceptions, level = _aggregate(level, length)
+        found += exceptions
+    found += [Route(prefix, ports) for prefix, ports in sorted(level.items())]
+    return found
+
+
+def _aggregate(level: dict[IPv4Network, Ports], length: int) -> tuple[list[Route], dict[IPv4Network, Ports]]:
+    """Covers prefixes that agree by one of `length`; returns the routes that differ from it, and the shorter level.
+
+    A prefix alone under its cover, or without another that agrees, stays as it is: a cover would attract
+    addresses that do not exist.
+    """
+    children: dict[IPv4Network, list[IPv4Network]] = {}
+    for prefix in level:
+        children.setdefault(prefix.supernet(new_prefix=length), []).append(prefix)
+    exceptions: list[Route] = []
+    covers: dict[IPv4Network, Ports] = {}
+    for cover, prefixes in children.items():
+        ports, count = Counter(level[prefix] for prefix in prefixes).most_common(1)[0]
+        if count > 1:
+            covers[cover] = ports
+        exceptions += [Route(prefix, level[prefix]) for prefix in prefixes if covers.get(cover) != level[prefix]]
+    return exceptions, covers
+
+
+def path(topology: Topology, source: Host, destination: Host) -> list[Neighbour]:
+    """The links of one shortest path, each as what is at its far end; the first of equals at every switch."""
+    hops = _next_hops(topology)
+    last = topology.uplink(destination)
+    links = [topology.uplink(source)]
+    while links[-1].node != last.node:
+        port = hops[links[-1].node][last.node][0]
+        links.append(topology.ports[links[-1].node][port])
+    links.append(topology.ports[last.node][last.port])
+    return links
+
+
+def transit_ns(links: list[Neighbour], wire_bytes: int) -> int:
+    """Time for one packet over empty links, stored and forwarded at each hop (serialization rounded up)."""
+    return sum(link.delay_ns + -(-wire_bytes * 8 * 10**9 // link.rate_bps) for link in links)
+
+
+def base_rtt_ns(topology: Topology, source: Host, destination: Host, data_bytes: int, ack_bytes: int) -> int:
+    """Round trip of a data packet and its ACK (bytes on the wire) in an empty network, without host delays."""
+    there = path(topology, source, destination)
+    return transit_ns(there, data_bytes) + transit_ns(path(topology, destination, source), ack_bytes)
+
+
+def max_base_rtt_ns(topology: Topology, data_bytes: int, ack_bytes: int) -> int:
+    """The largest base RTT between any two hosts."""
+    # Hosts on one switch with equal links are alike: one of each kind will do, and a second for pairs within a kind.
+    kinds: dict[tuple[str, int, int], list[Host]] = {}
+    for host in topology.hosts:
+        up = topology.uplink(host)
+        kinds.setdefault((up.node, up.rate_bps, up.delay_ns), []).append(host)
+    firsts = [hosts[0] for hosts in kinds.values()]
+    pairs = [*permutations(firsts, 2), *((hosts[0], hosts[1]) for hosts in kinds.values() if len(hosts) > 1)]
+    return max(base_rtt_ns(topology, a, b, data_bytes, ack_bytes) for a, b in pairs)

@@ -1,0 +1,22 @@
+"""N hosts on one switch: the papers' incast network (17 or 97 hosts, 100 Gb/s, 1 us links)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from topologies.model import Builder, Topology
+from topologies.registry import TopologyParameters, register
+
+
+@register("single-switch")
+class SingleSwitch(TopologyParameters):
+    hosts: Annotated[int, Field(ge=2, le=250)] = 17
+
+    def build(self) -> Topology:
+        builder = Builder("single-switch")
+        switch = builder.switch("s0", 0)
+        for i in range(self.hosts):
+            builder.host(f"10.0.0.{i + 2}", switch, self.link_rate_bps, self.link_delay_ns)
+        return builder.build(self.model_dump())
