@@ -15,8 +15,6 @@ import networkx as nx
 
 from topologies.model import Host, Neighbour, Topology
 
-_LEVELS = (32, 24, 16, 8)  # host, rack, pod, all
-
 Ports = tuple[int, ...]
 
 
@@ -47,39 +45,55 @@ def _next_hops(topology: Topology) -> dict[str, dict[str, Ports]]:
     return hops
 
 
+@lru_cache(maxsize=4)
+def _racks(topology: Topology) -> dict[int, list[Host]]:
+    """Hosts by the 24-bit prefix of their addresses."""
+    racks: dict[int, list[Host]] = {}
+    for host in topology.hosts:
+        racks.setdefault(int(host.address) >> 8, []).append(host)
+    return racks
+
+
 def routes(topology: Topology, switch: str) -> list[Route]:
     """The routes of one switch, longest prefixes first; a host that cannot be reached has none."""
     hops = _next_hops(topology)[switch]
-    level: dict[IPv4Network, Ports] = {}
-    for host in topology.hosts:
-        there = topology.uplink(host)
-        ports = (there.port,) if there.node == switch else hops.get(there.node, ())
-        if ports:
-            level[IPv4Network((host.address, 32))] = ports
     found: list[Route] = []
-    for length in _LEVELS[1:]:
+    level: dict[int, Ports] = {}
+    for rack, hosts in _racks(topology).items():
+        ends = [topology.uplink(host) for host in hosts]
+        if len({end.node for end in ends}) == 1 and ends[0].node != switch:
+            if ports := hops.get(ends[0].node, ()):
+                level[rack] = ports
+            continue
+        for host, end in zip(hosts, ends, strict=True):
+            if ports := (end.port,) if end.node == switch else hops.get(end.node, ()):
+                found.append(_route(int(host.address), 32, ports))
+    for length in (24, 16):
         exceptions, level = _aggregate(level, length)
         found += exceptions
-    found += [Route(prefix, ports) for prefix, ports in sorted(level.items())]
+    found += [_route(prefix, 8, ports) for prefix, ports in level.items()]
     return found
 
 
-def _aggregate(level: dict[IPv4Network, Ports], length: int) -> tuple[list[Route], dict[IPv4Network, Ports]]:
-    """Covers prefixes that agree by one of `length`; returns the routes that differ from it, and the shorter level.
+def _route(prefix: int, length: int, ports: Ports) -> Route:
+    return Route(IPv4Network((prefix << (32 - length), length)), ports)
 
-    A prefix alone under its cover, or without another that agrees, stays as it is: a cover would attract
-    addresses that do not exist.
+
+def _aggregate(level: dict[int, Ports], length: int) -> tuple[list[Route], dict[int, Ports]]:
+    """Covers prefixes that agree by one 8 bits shorter; returns the routes that differ from theirs, and the covers.
+
+    A prefix without another that agrees stays as it is: a cover would attract addresses that do not exist.
     """
-    children: dict[IPv4Network, list[IPv4Network]] = {}
+    children: dict[int, list[int]] = {}
     for prefix in level:
-        children.setdefault(prefix.supernet(new_prefix=length), []).append(prefix)
+        children.setdefault(prefix >> 8, []).append(prefix)
     exceptions: list[Route] = []
-    covers: dict[IPv4Network, Ports] = {}
+    covers: dict[int, Ports] = {}
     for cover, prefixes in children.items():
         ports, count = Counter(level[prefix] for prefix in prefixes).most_common(1)[0]
         if count > 1:
             covers[cover] = ports
-        exceptions += [Route(prefix, level[prefix]) for prefix in prefixes if covers.get(cover) != level[prefix]]
+        exceptions += [_route(p, length, level[p]) for p in prefixes if covers.get(cover) != level[p]]
     return exceptions, covers
 
 
