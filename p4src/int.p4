@@ -111,7 +111,7 @@ control IntEgress(inout headers_t hdr, inout metadata_t meta, inout standard_met
     action no_telemetry() {}
 
     table port_telemetry {
-        key = { standard_metadata.egress_port: exact; }
+        key = { standard_metadata.egress_port: exact @name("port"); }
         actions = { telemetry; no_telemetry; }
         default_action = no_telemetry();
         size = MAX_PORTS;

@@ -32,8 +32,8 @@ control EcnMarking(inout headers_t hdr, inout standard_metadata_t standard_metad
 
     table ecn_threshold {
         key = {
-            standard_metadata.egress_port: exact;
-            standard_metadata.priority: exact;
+            standard_metadata.egress_port: exact @name("port");
+            standard_metadata.priority: exact @name("priority");
         }
         actions = { red; no_marking; }
         default_action = no_marking();

@@ -56,7 +56,7 @@ control Ipv4Forwarding(inout headers_t hdr, inout standard_metadata_t standard_m
     }
 
     table ipv4_lpm {
-        key = { hdr.ipv4.dst_addr: lpm; }
+        key = { hdr.ipv4.dst_addr: lpm @name("dst_addr"); }
         actions = { forward; ecmp; no_route; }
         default_action = no_route();
         size = 4096;
@@ -64,7 +64,7 @@ control Ipv4Forwarding(inout headers_t hdr, inout standard_metadata_t standard_m
 
     table ecmp_group {
         key = {
-            ecmp_group_id: exact;
+            ecmp_group_id: exact @name("group_id");
             ecmp_hash: selector;
         }
         actions = { forward; no_route; }
@@ -74,7 +74,7 @@ control Ipv4Forwarding(inout headers_t hdr, inout standard_metadata_t standard_m
     }
 
     table dscp_to_priority {
-        key = { hdr.ipv4.dscp: exact; }
+        key = { hdr.ipv4.dscp: exact @name("dscp"); }
         actions = { set_priority; }
         default_action = set_priority(0);
         size = 64;

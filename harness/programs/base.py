@@ -1,0 +1,95 @@
+"""What a P4 program needs to be told: typed parameters by name, and the entries that they become on one switch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+import p4src
+from harness.programs.entries import Entry
+from p4switch.errors import lookup, validate
+from topologies.routing import Route
+
+SOURCE_DIRECTORY = Path(next(iter(p4src.__path__)))
+
+DSCP_OF_PRIORITY = 8  # DSCP = 8 x priority, unless a scenario says otherwise
+
+
+@dataclass(frozen=True)
+class SwitchView:
+    """All that a program may know of the switch it runs on.
+
+    `port_rates_bps` has every port that is in use. `cell_bytes` is what a unit of queue depth stands for: the
+    traffic manager's cell, or on BMv2, which counts packets, the bytes of a full packet. `tick_ns` is the model time
+    of one tick of the switch's clock. `frame_overhead_bytes` is what a frame costs on a link beyond its own bytes.
+    `seed` is the experiment's: another seed is another choice of ECMP paths.
+    """
+
+    device_id: int
+    port_rates_bps: Mapping[int, int]
+    routes: Sequence[Route]
+    cell_bytes: int = 80
+    tick_ns: Fraction = Fraction(1)
+    frame_overhead_bytes: int = 0
+    seed: int = 1
+    priority_of_dscp: Mapping[int, int] = field(
+        default_factory=lambda: {DSCP_OF_PRIORITY * priority: priority for priority in range(8)}
+    )
+
+
+class ProgramParameters(BaseModel, ABC):
+    """Parameters of a program; a subclass adds its own, with units in their names, and says what they become."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @abstractmethod
+    def entries(self, switch: SwitchView) -> list[Entry]:
+        """Everything that the control plane writes into this switch. Raises UserError for what cannot be expressed."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A P4 program of `p4src/`."""
+
+    name: str
+    summary: str
+    parameters: type[ProgramParameters]
+
+    @property
+    def source(self) -> Path:
+        return SOURCE_DIRECTORY / f"{self.name}.p4"
+
+
+_REGISTRY: dict[str, Program] = {}
+_Class = TypeVar("_Class", bound=type[ProgramParameters])
+
+
+def register(name: str, summary: str) -> Callable[[_Class], _Class]:
+    """Class decorator: makes `p4src/<name>.p4` known, with the decorated class as its parameters."""
+
+    def add(cls: _Class) -> _Class:
+        _REGISTRY[name] = Program(name, summary, cls)
+        return cls
+
+    return add
+
+
+def names() -> list[str]:
+    return sorted(_REGISTRY)
+
+
+def program(name: str) -> Program:
+    """The program of that name. Raises UserError for an unknown one."""
+    found: Program = lookup("program", name, _REGISTRY)
+    return found
+
+
+def parameters(name: str, values: Mapping[str, Any], where: str = "program") -> ProgramParameters:
+    """A program's parameters. Raises UserError that names the wrong key as `where.key`."""
+    return validate(program(name).parameters, values, where)
