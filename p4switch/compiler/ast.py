@@ -13,10 +13,11 @@ The parser builds it; the checker annotates it in place, and replaces expression
 - `Name.decl`, `EnumRef.decl`, `Member.field` and `Call.decl` are resolved.
 - `{...}` for a struct or header is a `StructExpr` with one value per field, in field order, `...` filled in with
   defaults; for a tuple, list or stack it is a `ListExpr`.
-- `Call.bound` has one entry per parameter of the callee, in order: named arguments are sorted, default values filled in,
-  None for an omitted `@optional` parameter. The same for `ConstructorCall.bound` and `Instantiation.bound`.
+- `Call.bound` has one entry per parameter of the callee, in order: named arguments are sorted, default values filled
+  in, None for an omitted `@optional` parameter. The same for `ConstructorCall.bound` and `Instantiation.bound`.
 - Compound assignments (`x += e`) are rewritten to `x = x + e`.
-- Calls `C.apply()` on a type name have an `Instantiation` (`implicit`) among the locals of the enclosing parser/control.
+- Calls `C.apply()` on a type name have an `Instantiation` (`implicit`) among the locals of the enclosing parser or
+  control.
 
 Attributes written `field(init=False)` are unset until the checker has run. Positions are offsets that
 `Program.source.locate(pos)` turns into file, line and column. Nodes compare by identity.
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False, slots=True)
 class Node:
-    """`pos` is where the node starts (an operator's position for binary expressions)."""
+    """`pos` is where the node starts."""
 
     pos: int
 
@@ -425,7 +426,7 @@ class ActionRef(Node):
 
 @dataclass(eq=False, repr=False, slots=True)
 class TableEntry(Node):
-    """One of `entries`. `keysets` has one entry per key. `priority` is an IntLiteral once checked, None if not given."""
+    """One of `entries`. `keysets` has one entry per key. `priority` is an IntLiteral once checked, or None."""
 
     keysets: list[Expr]
     action: ActionRef
@@ -672,8 +673,7 @@ class Unary(Expr):
 class Binary(Expr):
     """`op` is one of `+ - * / % |+| |-| & | ^ << >> ++ == != < <= > >= && ||`.
 
-    Both operands have the same type, but for shifts and `++`. `/` and `%` only remain where nothing is folded, which the
-    language forbids for widths > 0 unless both are positive: see the type.
+    Both operands have the same type, but for shifts and `++`.
     """
 
     op: str
@@ -715,8 +715,8 @@ class CallKind(enum.Enum):
 class Call(Expr):
     """A call of anything. `func` and `args` are as written; the rest is the checker's, and is all the back end needs.
 
-    `bound`, `params` and `param_types` run in parallel (`param_types` has the type arguments put in). `method` is the name of
-    what is called. (`minSizeInBits` and its like are folded to literals.)
+    `bound`, `params` and `param_types` run in parallel (`param_types` has the type arguments put in). `method` is the
+    name of what is called. (`minSizeInBits` and its like are folded to literals.)
     """
 
     func: Expr

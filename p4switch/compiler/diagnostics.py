@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from p4switch.compiler.source import Location
+from p4switch.compiler.source import Location, SourceMap
 from p4switch.errors import UserError
 
 MAX_ERRORS = 20
@@ -37,3 +37,33 @@ class CompileError(UserError):
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
         super().__init__("\n".join(map(str, self.diagnostics)))
+
+
+class Reporter:
+    """Collects what is wrong with one program."""
+
+    def __init__(self, source: SourceMap) -> None:
+        self.source = source
+        self.errors: list[Diagnostic] = []
+        self.warnings: list[Diagnostic] = []
+        self._seen: set[tuple[int, str]] = set()
+
+    def _diagnostic(self, severity: str, pos: int, message: str) -> Diagnostic:
+        return Diagnostic(severity, self.source.locate(pos), message, self.source.line_at(pos))
+
+    def error(self, pos: int, message: str) -> None:
+        """Note an error (the same one at the same place only once). Raises CompileError after MAX_ERRORS."""
+        if (pos, message) in self._seen:
+            return
+        self._seen.add((pos, message))
+        self.errors.append(self._diagnostic("error", pos, message))
+        if len(self.errors) >= MAX_ERRORS:
+            raise CompileError(self.errors)
+
+    def warn(self, pos: int, message: str) -> None:
+        self.warnings.append(self._diagnostic("warning", pos, message))
+
+    def stop_on_errors(self) -> None:
+        """Raise CompileError if there are errors."""
+        if self.errors:
+            raise CompileError(self.errors)

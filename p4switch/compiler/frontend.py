@@ -2,10 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from p4switch.compiler.ast import Program
+from p4switch.compiler.diagnostics import Reporter
+from p4switch.compiler.lexer import tokenize
+from p4switch.compiler.parser import Parser
+from p4switch.compiler.preprocessor import Preprocessor
+
+INCLUDE_DIR = Path(__file__).parent / "include"
+"""Where our `core.p4` and `v1model.p4` are."""
+
+RECURSION_LIMIT = 20_000
+"""Enough for any tree the parser lets through (it bounds nesting)."""
+
+
+@contextmanager
+def deep_recursion() -> Iterator[None]:
+    """Let passes recurse over the deepest trees that the parser builds."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, RECURSION_LIMIT))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def parse(path: Path, include_dirs: Sequence[Path], defines: Mapping[str, str]) -> tuple[Program, Reporter]:
+    """Read, preprocess and parse; errors are in the reporter. Raises as `parse_and_check` for what stops it earlier."""
+    preprocessor = Preprocessor([*include_dirs, INCLUDE_DIR], defines)
+    source = preprocessor.run(path)
+    reporter = Reporter(source)
+    reporter.warnings.extend(preprocessor.warnings)
+    tokens = tokenize(source.text, reporter.error)
+    declarations = Parser(source.text, tokens, reporter.error).program()
+    return Program(str(path), declarations, source), reporter
 
 
 def parse_and_check(
@@ -13,9 +47,13 @@ def parse_and_check(
 ) -> Program:
     """Read, preprocess, parse and check the program in file `path`.
 
-    `include_dirs` are searched for includes before the compiler's own (which have `core.p4` and `v1model.p4`); `defines`
-    maps macro names to their text. Warnings are in `Program.warnings`.
+    `include_dirs` are searched for includes before the compiler's own (which have `core.p4` and `v1model.p4`);
+    `defines` maps macro names to their text. Warnings are in `Program.warnings`.
 
     Raises `CompileError` with all errors found, `UserError` if the file cannot be read.
     """
-    raise NotImplementedError
+    with deep_recursion():
+        program, reporter = parse(Path(path), [Path(d) for d in include_dirs], defines or {})
+        reporter.stop_on_errors()
+        program.warnings = reporter.warnings
+    return program

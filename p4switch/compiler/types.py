@@ -370,7 +370,7 @@ def strip_newtype(t: Type) -> Type:
 
 
 def width_of(t: Type) -> int | None:
-    """Bits that a value of fixed-width type `t` takes (maximum for varbit), as in `minSizeInBits`; None if it has none."""
+    """Bits that a value of type `t` takes, at most (varbits count in full); None if the type has no width."""
     if isinstance(t, Bits):
         return t.width
     if isinstance(t, Bool):

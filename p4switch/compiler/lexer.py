@@ -1,0 +1,75 @@
+"""Preprocessed text to tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+KEYWORDS = frozenset(
+    """
+    abstract action actions apply bit bool break const continue control default else entries enum error exit extern
+    false for header header_union if in inout int key list match_kind out package parser priority return select state
+    string struct switch table this transition true tuple type typedef value_set varbit void _
+    """.split()
+)
+
+# Alternatives in the order of how often they occur. `>` is always a token of its own (so that types can nest): the
+# parser puts `>>` and `>>=` together. `@pragma` lines are turned into annotations by the parser.
+_TOKEN = re.compile(
+    r"""
+      (?:[ \t\r\n\f\v] | \\\r?\n)+
+    | ([A-Za-z_]\w*)
+    | (\{\#\} | \|\+\|= | \|-\|= | <<= | &&& | \.\.\. | \|\+\| | \|-\|
+       | << | \+\+ | \.\. | && | \|\| | == | != | <= | >= | \+: | \+= | -= | \*= | /= | %= | &= | \|= | \^=
+       | [-;(){}.,<>=:+@!\[\]&|*?~^/%])
+    | ([0-9]+[ws]0[xX][0-9a-fA-F_]+ | [0-9]+[ws]0[oO][0-7_]+ | [0-9]+[ws]0[bB][01_]+ | [0-9]+[ws]0[dD][0-9_]+
+       | [0-9]+[ws][0-9][0-9_]*
+       | 0[xX][0-9a-fA-F_]+ | 0[oO][0-7_]+ | 0[bB][01_]+ | 0[dD][0-9_]+ | [0-9][0-9_]*)
+    | "((?:\\.|[^"\\])*)"
+    | (.)
+    """,
+    re.VERBOSE | re.ASCII | re.DOTALL,
+)
+_IDENTIFIER, _OPERATOR, _INTEGER, _STRING, _OTHER = range(1, 6)
+
+
+@dataclass(slots=True)
+class Tokens:
+    """Parallel lists. `kinds` has the text itself for keywords and operators, else `identifier`, `integer`, `string`
+    and, last, `end of file`."""
+
+    kinds: list[str]
+    texts: list[str]
+    positions: list[int]
+
+
+def tokenize(text: str, report: Callable[[int, str], None]) -> Tokens:
+    """Split `text`; `report(position, message)` is told about characters that no token has."""
+    kinds: list[str] = []
+    texts: list[str] = []
+    positions: list[int] = []
+    keywords = KEYWORDS
+    add_kind, add_text, add_position = kinds.append, texts.append, positions.append
+    for match in _TOKEN.finditer(text):
+        group = match.lastindex
+        if group is None:
+            continue
+        token = match.group(group)
+        if group == _IDENTIFIER:
+            add_kind(token if token in keywords else "identifier")
+        elif group == _OPERATOR:
+            add_kind(token)
+        elif group == _INTEGER:
+            add_kind("integer")
+        elif group == _STRING:
+            add_kind("string")
+        else:
+            report(match.start(), f"unexpected character {token!r}")
+            continue
+        add_text(token)
+        add_position(match.start())
+    add_kind("end of file")
+    add_text("")
+    add_position(len(text.rstrip()))
+    return Tokens(kinds, texts, positions)

@@ -1,0 +1,527 @@
+"""Tokens to syntax tree: declarations, parsers, controls and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from p4switch.compiler import ast
+from p4switch.compiler.lexer import Tokens
+from p4switch.compiler.parse_expressions import NAMES, ParseError
+from p4switch.compiler.parse_statements import StatementParser
+
+TopLevel = ast.Declaration | ast.ErrorDecl | ast.MatchKindDecl
+
+_STARTS = frozenset(
+    ("action", "const", "control", "enum", "error", "extern", "header", "header_union", "match_kind", "package")
+    + ("parser", "struct", "typedef")
+)
+"""Keywords that start a declaration at top level: where to go on after an error."""
+
+
+class Parser(StatementParser):
+    def __init__(self, text: str, tokens: Tokens, report: Callable[[int, str], None]) -> None:
+        super().__init__(text, tokens, report)
+        self._declarations: dict[str, Callable[[list[ast.Annotation]], TopLevel | None]] = {
+            "const": self.constant,
+            "extern": self._extern,
+            "action": self._action,
+            "parser": self._parser,
+            "control": self._control,
+            "package": self._package,
+            "struct": lambda a: self._record(a, ast.StructDecl),
+            "header": lambda a: self._record(a, ast.HeaderDecl),
+            "header_union": lambda a: self._record(a, ast.UnionDecl),
+            "enum": self._enum,
+            "typedef": self._typedef,
+        }
+
+    def program(self) -> list[TopLevel]:
+        """All declarations; errors are reported and skipped."""
+        result: list[TopLevel] = []
+        while self.kind != "end of file":
+            start = self.at
+            try:
+                if self.accept(";"):
+                    continue
+                decl = self._declaration()
+                if decl is not None:
+                    result.append(decl)
+            except ParseError as error:
+                del self.scopes[1:]
+                self._recover_declaration(error, start)
+        return result
+
+    def _recover_declaration(self, error: ParseError, start: int) -> None:
+        """Report, and skip to what looks like the next declaration."""
+        self.report(error.pos, error.message)
+        self.nesting = 0
+        if self.at == start:
+            self.at += 1
+        while self.kind != "end of file":
+            kind = self.kind
+            starts_line = self.text.rfind("\n", 0, self.pos) == self.pos - 1
+            if kind in _STARTS and (starts_line or self.kinds[self.at - 1] in (";", "}")):
+                return
+            self.at += 1
+
+    def _declaration(self) -> TopLevel | None:
+        annotations = self.annotations()
+        kind = self.kind
+        if kind == "error" and self.kinds[self.at + 1] == "{":
+            pos = self.expect("error")
+            return ast.ErrorDecl(pos, [ast.EnumMember(p, n) for p, n in self._identifiers()])
+        if kind == "match_kind" and self.kinds[self.at + 1] == "{":
+            pos = self.expect("match_kind")
+            return ast.MatchKindDecl(pos, [ast.MatchKindMember(p, n) for p, n in self._identifiers()])
+        if kind == "type" and self.kinds[self.at + 1] not in ("<", "("):
+            return self._typedef(annotations)
+        parse = self._declarations.get(kind)
+        if parse is not None:
+            return parse(annotations)
+        if self.starts_type() or kind in NAMES or kind == ".":
+            return self._function_or_instance_at_top(annotations)
+        raise self.unexpected("a declaration")
+
+    def _function_or_instance_at_top(self, annotations: list[ast.Annotation]) -> TopLevel:
+        start = self.at
+        result = self.attempt(self._top_variable)
+        if result is not None:
+            raise self.fail(f"variable {result!r} cannot be declared outside a parser, control, action or function")
+        self.at = start
+        return self.function_or_instance(annotations)
+
+    def _top_variable(self) -> str | None:
+        self.type_ref()
+        name = self.name()
+        return name if self.kind in ("=", ";") else None
+
+    def _identifiers(self) -> list[tuple[int, str]]:
+        """`{ a, b, }`"""
+        self.expect("{")
+        result: list[tuple[int, str]] = []
+        while self.kind != "}":
+            result.append((self.pos, self.name()))
+            if self.kind != "}":
+                self.expect(",")
+        if not result:
+            raise self.unexpected("a name")
+        self.expect("}")
+        return result
+
+    # Types
+
+    def _record(
+        self,
+        annotations: list[ast.Annotation],
+        make: type[ast.StructDecl] | type[ast.HeaderDecl] | type[ast.UnionDecl],
+    ) -> ast.RecordDecl:
+        self.at += 1
+        pos = self.pos
+        name = self.name()
+        self.declare(name, True)
+        with self.scope():
+            type_params = self.type_params()
+            self.expect("{")
+            fields: list[ast.FieldDecl] = []
+            nesting = self.nesting
+            while self.kind not in ("}", "end of file"):
+                try:
+                    field_annotations = self.annotations()
+                    at, field_name, type_expr = self.declarator(self.type_ref())
+                    self.expect(";")
+                    fields.append(ast.FieldDecl(at, field_name, type_expr, annotations=field_annotations))
+                except ParseError as error:
+                    self.recover(error, nesting)
+            self.expect("}")
+        return make(pos, name, type_params, fields, annotations=annotations)
+
+    def _enum(self, annotations: list[ast.Annotation]) -> ast.EnumDecl:
+        self.expect("enum")
+        underlying = None if self.kind in NAMES and self.kinds[self.at + 1] == "{" else self.type_ref()
+        pos = self.pos
+        name = self.name()
+        self.declare(name, True)
+        if underlying is None:
+            members = [ast.EnumMember(p, n) for p, n in self._identifiers()]
+        else:
+            members = []
+            self.expect("{")
+            while self.kind != "}":
+                at = self.pos
+                member = self.name()
+                self.expect("=")
+                members.append(ast.EnumMember(at, member, self.expression()))
+                if self.kind != "}":
+                    self.expect(",")
+            if not members:
+                raise self.unexpected("a name")
+            self.expect("}")
+        decl = ast.EnumDecl(pos, name, underlying, members, annotations=annotations)
+        for index, m in enumerate(members):
+            m.decl, m.value = decl, index
+        return decl
+
+    def _typedef(self, annotations: list[ast.Annotation]) -> ast.TypeDeclaration:
+        distinct = self.kind == "type"
+        self.at += 1
+        pos, name, type_expr = self.declarator(self.type_ref())
+        self.expect(";")
+        self.declare(name, True)
+        make = ast.NewTypeDecl if distinct else ast.TypedefDecl
+        return make(pos, name, type_expr, annotations=annotations)
+
+    def _package(self, annotations: list[ast.Annotation]) -> ast.PackageDecl:
+        self.expect("package")
+        pos = self.pos
+        name = self.name()
+        self.declare(name, True)
+        with self.scope():
+            type_params = self.type_params()
+            params = self.parameters()
+        self.expect(";")
+        return ast.PackageDecl(pos, name, type_params, params, annotations=annotations)
+
+    # Externs and actions
+
+    def _extern(self, annotations: list[ast.Annotation]) -> TopLevel | None:
+        self.expect("extern")
+        if self.kind in NAMES:
+            if self.kinds[self.at + 1] == ";":
+                self.declare(self.name(), True)
+                self.expect(";")
+                return None
+            if self.attempt(self._extern_object_ahead):
+                return self._extern_object(annotations)
+        pos, name, type_params, returns, params = self._prototype()
+        self.expect(";")
+        return ast.ExternFunctionDecl(pos, name, type_params, returns, params, annotations=annotations)
+
+    def _extern_object_ahead(self) -> bool | None:
+        start = self.at
+        self.name()
+        with self.scope():
+            self.type_params()
+        yes = self.kind == "{"
+        self.at = start
+        return yes or None
+
+    def _extern_object(self, annotations: list[ast.Annotation]) -> ast.ExternDecl:
+        pos = self.pos
+        name = self.name()
+        self.declare(name, True)
+        methods: list[ast.Method] = []
+        constructors: list[ast.Method] = []
+        with self.scope():
+            type_params = self.type_params()
+            self.expect("{")
+            nesting = self.nesting
+            while self.kind not in ("}", "end of file"):
+                try:
+                    method = self._method(name)
+                    (constructors if method.returns is None else methods).append(method)
+                except ParseError as error:
+                    self.recover(error, nesting)
+            self.expect("}")
+        decl = ast.ExternDecl(pos, name, type_params, methods, constructors, annotations=annotations)
+        for method in methods + constructors:
+            method.extern = decl
+        return decl
+
+    def _method(self, extern: str) -> ast.Method:
+        annotations = self.annotations()
+        abstract = self.accept("abstract")
+        pos = self.pos
+        if self.kind in NAMES and self.kinds[self.at + 1] == "(":
+            name = self.name()
+            if name != extern:
+                raise self.fail(f"method {name!r} has no return type, and is no constructor of {extern!r}", pos)
+            with self.scope():
+                params = self.parameters()
+            self.expect(";")
+            return ast.Method(pos, name, [], None, params, annotations=annotations)
+        pos, name, type_params, returns, params = self._prototype()
+        self.expect(";")
+        return ast.Method(pos, name, type_params, returns, params, abstract, annotations=annotations)
+
+    def _prototype(self) -> tuple[int, str, list[ast.TypeParam], ast.TypeExpr, list[ast.Parameter]]:
+        returns = self.type_ref()
+        pos = self.pos
+        name = self.name()
+        if len(self.scopes) == 1:
+            self.declare(name)
+        with self.scope():
+            return pos, name, self.type_params(), returns, self.parameters()
+
+    def _action(self, annotations: list[ast.Annotation]) -> ast.ActionDecl:
+        self.expect("action")
+        pos = self.pos
+        name = self.name()
+        self.declare(name)
+        with self.scope():
+            params = self.parameters()
+            body = self.block(self.annotations())
+        return ast.ActionDecl(pos, name, params, body, annotations=annotations)
+
+    # Parsers
+
+    def _header(self) -> tuple[int, str, list[ast.TypeParam], list[ast.Parameter]]:
+        """`parser name<T>(params)`; stays in the scope the caller opened."""
+        self.at += 1
+        pos = self.pos
+        name = self.name()
+        self.scopes[0][name] = True
+        return pos, name, self.type_params(), self.parameters()
+
+    def _ctor_params(self, name: str, type_params: list[ast.TypeParam]) -> list[ast.Parameter]:
+        if type_params:
+            self.report(type_params[0].pos, f"{name!r} has a body, so it cannot have type parameters")
+        return self.parameters() if self.kind == "(" else []
+
+    def _parser(self, annotations: list[ast.Annotation]) -> ast.ParserTypeDecl | ast.ParserDecl:
+        with self.scope():
+            pos, name, type_params, params = self._header()
+            if self.accept(";"):
+                return ast.ParserTypeDecl(pos, name, type_params, params, annotations=annotations)
+            ctor_params = self._ctor_params(name, type_params)
+            self.expect("{")
+            locals_: list[ast.Declaration] = []
+            states: list[ast.ParserState] = []
+            nesting = self.nesting
+            while self.kind not in ("}", "end of file"):
+                try:
+                    inner = self.annotations()
+                    if self.kind == "state" and self.kinds[self.at + 1] in NAMES:
+                        states.append(self._state(inner))
+                    elif states:
+                        raise self.unexpected("a state or '}'")
+                    else:
+                        locals_.append(self._parser_local(inner))
+                except ParseError as error:
+                    self.recover(error, nesting)
+            if not states:
+                raise self.unexpected("a state")
+            self.expect("}")
+        return ast.ParserDecl(pos, name, params, ctor_params, locals_, states, annotations=annotations)
+
+    def _parser_local(self, annotations: list[ast.Annotation]) -> ast.Declaration:
+        if self.kind == "const":
+            return self.constant(annotations)
+        if self.kind == "value_set":
+            return self._value_set(annotations)
+        if self.starts_declaration() or self.kind in NAMES:
+            return self.variable_or_instance(annotations)
+        raise self.unexpected("a declaration or a state")
+
+    def _value_set(self, annotations: list[ast.Annotation]) -> ast.ValueSetDecl:
+        self.expect("value_set")
+        self.expect("<")
+        element = self.type_ref()
+        self.expect(">")
+        self.expect("(")
+        size = self.expression()
+        self.expect(")")
+        pos = self.pos
+        name = self.name()
+        self.expect(";")
+        self.declare(name)
+        return ast.ValueSetDecl(pos, name, element, size, annotations=annotations)
+
+    def _state(self, annotations: list[ast.Annotation]) -> ast.ParserState:
+        self.expect("state")
+        pos = self.pos
+        name = self.name()
+        self.expect("{")
+        statements: list[ast.Statement] = []
+        transition: ast.Transition | ast.Select | None = None
+        nesting = self.nesting
+        with self.scope():
+            while self.kind not in ("}", "end of file"):
+                try:
+                    if self.kind == "transition":
+                        transition = self._transition()
+                        if self.kind != "}":
+                            raise self.unexpected("'}' after the transition")
+                        break
+                    statements.append(self.statement_or_declaration())
+                except ParseError as error:
+                    self.recover(error, nesting)
+        self.expect("}")
+        return ast.ParserState(pos, name, statements, transition, annotations=annotations)
+
+    def _transition(self) -> ast.Transition | ast.Select:
+        self.expect("transition")
+        pos = self.pos
+        if not self.accept("select"):
+            name = self.name("the name of a state")
+            self.expect(";")
+            return ast.Transition(pos, name)
+        self.expect("(")
+        keys: list[ast.Expr] = []
+        while self.kind != ")":
+            keys.append(self.expression())
+            if self.kind != ")":
+                self.expect(",")
+        self.expect(")")
+        self.expect("{")
+        cases: list[ast.SelectCase] = []
+        nesting = self.nesting
+        while self.kind not in ("}", "end of file"):
+            try:
+                at = self.pos
+                keysets = self.keysets()
+                self.expect(":")
+                state = self.name("the name of a state")
+                self.expect(";")
+                cases.append(ast.SelectCase(at, keysets, state))
+            except ParseError as error:
+                self.recover(error, nesting)
+        self.expect("}")
+        return ast.Select(pos, keys, cases)
+
+    def keysets(self) -> list[ast.Expr]:
+        """`(k, l)` or a single keyset."""
+        if self.kind == "(":
+            several = self.attempt(self._tuple_keyset)
+            if several is not None:
+                return several
+        return [self.keyset()]
+
+    def _tuple_keyset(self) -> list[ast.Expr] | None:
+        self.expect("(")
+        result = [self.keyset()]
+        while self.accept(","):
+            result.append(self.keyset())
+        self.expect(")")
+        return result if self.kind == ":" else None
+
+    # Controls and tables
+
+    def _control(self, annotations: list[ast.Annotation]) -> ast.ControlTypeDecl | ast.ControlDecl:
+        with self.scope():
+            pos, name, type_params, params = self._header()
+            if self.accept(";"):
+                return ast.ControlTypeDecl(pos, name, type_params, params, annotations=annotations)
+            ctor_params = self._ctor_params(name, type_params)
+            self.expect("{")
+            locals_: list[ast.Declaration] = []
+            nesting = self.nesting
+            while self.kind not in ("}", "end of file", "apply"):
+                try:
+                    locals_.append(self._control_local(self.annotations()))
+                except ParseError as error:
+                    self.recover(error, nesting)
+            self.expect("apply")
+            body = self.block()
+            self.expect("}")
+        return ast.ControlDecl(pos, name, params, ctor_params, locals_, body, annotations=annotations)
+
+    def _control_local(self, annotations: list[ast.Annotation]) -> ast.Declaration:
+        kind = self.kind
+        if kind == "const":
+            return self.constant(annotations)
+        if kind == "action":
+            return self._action(annotations)
+        if kind == "table":
+            return self._table(annotations)
+        if self.starts_declaration() or kind in NAMES:
+            return self.variable_or_instance(annotations)
+        raise self.unexpected("a declaration or 'apply'")
+
+    def _table(self, annotations: list[ast.Annotation]) -> ast.TableDecl:
+        self.expect("table")
+        pos = self.pos
+        name = self.name()
+        self.expect("{")
+        self.declare(name)
+        table = ast.TableDecl(pos, name, [], [], None, False, None, False, {}, annotations=annotations)
+        seen: set[str] = set()
+        nesting = self.nesting
+        if self.kind == "}":
+            raise self.unexpected("a table property")
+        while self.kind not in ("}", "end of file"):
+            try:
+                self._table_property(table, seen)
+            except ParseError as error:
+                self.recover(error, nesting)
+        self.expect("}")
+        if "actions" not in seen:
+            self.report(pos, f"table {name!r} has no list of actions")
+        return table
+
+    def _table_property(self, table: ast.TableDecl, seen: set[str]) -> None:
+        annotations = self.annotations()
+        const = self.accept("const")
+        pos = self.pos
+        name = self.name("a table property")
+        self.expect("=")
+        if name in seen:
+            self.report(pos, f"duplicate table property {name!r}")
+        seen.add(name)
+        if name in ("key", "actions"):
+            if const:
+                raise self.fail(f"table property {name!r} is constant anyway", pos)
+            self.expect("{")
+            if name == "key":
+                table.has_key = True
+                while self.kind != "}":
+                    table.keys.append(self._key())
+            else:
+                while self.kind != "}":
+                    table.actions.append(self._action_ref(self.annotations(), ";"))
+            self.expect("}")
+        elif name == "entries":
+            self.expect("{")
+            table.const_entries = const
+            table.entries_annotations = annotations
+            table.entries = []
+            nesting = self.nesting
+            while self.kind not in ("}", "end of file"):
+                try:
+                    table.entries.append(self._entry())
+                except ParseError as error:
+                    self.recover(error, nesting)
+            self.expect("}")
+        elif name == "default_action":
+            table.const_default_action = const
+            table.default_action = self._action_ref(annotations, ";")
+        else:
+            value = self.expression()
+            self.expect(";")
+            table.properties[name] = ast.TableProperty(pos, name, value, const, annotations)
+
+    def _key(self) -> ast.TableKey:
+        pos = self.pos
+        expr = self.expression()
+        self.expect(":")
+        kind = self.name("a match kind")
+        annotations = self.annotations()
+        self.expect(";")
+        return ast.TableKey(pos, expr, kind, annotations)
+
+    def _action_ref(self, annotations: list[ast.Annotation], end: str | None) -> ast.ActionRef:
+        pos = self.pos
+        dot = "." if self.accept(".") else ""
+        name = dot + self.name("the name of an action")
+        args = self.arguments() if self.kind == "(" else None
+        if end is not None:
+            self.expect(end)
+        return ast.ActionRef(pos, name, args, annotations)
+
+    def _entry(self) -> ast.TableEntry:
+        const = self.accept("const")
+        priority: ast.Expr | None = None
+        if self.kind == "priority" and self.kinds[self.at + 1] == "=":
+            self.at += 2
+            if self.accept("("):
+                priority = self.expression()
+                self.expect(")")
+            else:
+                priority = self.integer()
+            self.expect(":")
+        pos = self.pos
+        keysets = self.keysets()
+        self.expect(":")
+        action = self._action_ref([], None)
+        annotations = self.annotations()
+        self.expect(";")
+        return ast.TableEntry(pos, keysets, action, priority, const, annotations)
