@@ -1,0 +1,46 @@
+"""P4Runtime's byte strings (specification, "Bytestrings") and the engine's.
+
+The engine's are big-endian and exactly ceil(width / 8) bytes long.
+"""
+from __future__ import annotations
+
+
+def size(width: int) -> int:
+    """Bytes of a field of `width` bits."""
+    return (width + 7) // 8
+
+
+def canonical(value: int) -> bytes:
+    """The shortest string that holds an unsigned value: at least one byte."""
+    return value.to_bytes((value.bit_length() + 7) // 8 or 1, "big")
+
+
+def shortest(value: bytes) -> bytes:
+    """`canonical` of an unsigned value already in bytes."""
+    return value.lstrip(b"\0") or b"\0"
+
+
+def parse(value: bytes, width: int) -> int:
+    """The unsigned value of a string of any length. Raises ValueError if it is empty or wider than `width` bits."""
+    if not value:
+        raise ValueError("empty byte string")
+    number = int.from_bytes(value, "big")
+    if number >> width:
+        raise ValueError(f"value {number:#x} does not fit in {width} bits")
+    return number
+
+
+def parse_signed(value: bytes, width: int) -> int:
+    """As `parse`, of a two's complement value."""
+    if not value:
+        raise ValueError("empty byte string")
+    number = int.from_bytes(value, "big", signed=True)
+    if not -(1 << (width - 1)) <= number < 1 << (width - 1):
+        raise ValueError(f"value {number} does not fit in {width} bits, signed")
+    return number
+
+
+def canonical_signed(value: int) -> bytes:
+    """The shortest two's complement string."""
+    bits = (value if value >= 0 else ~value).bit_length() + 1
+    return value.to_bytes(size(bits), "big", signed=True)

@@ -1,0 +1,144 @@
+"""Indexed externs: counter, meter and register arrays."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+from p4switch.p4runtime import p4data
+from p4switch.p4runtime.errors import invalid, out_of_range
+from p4switch.p4runtime.messages import Message, p4runtime_pb2
+from p4switch.p4runtime.meters import decode_meter, encode_meter, no_colour_counters
+from p4switch.p4runtime.pipeline import Cells, Pipeline
+from p4switch.p4runtime.profiles import Undo
+
+if TYPE_CHECKING:
+    from p4switch.engine._engine import Switch
+
+_T = TypeVar("_T")
+
+
+class CellStore:
+    def __init__(self, pipeline: Pipeline, switch: Switch) -> None:
+        self._pipeline = pipeline
+        self._switch = switch
+        self._rates: dict[tuple[str, int], tuple[int, int, int, int]] = {}  # of meters that are not always green
+
+    # -- counters ---------------------------------------------------------------------------------------------------
+
+    def write_counter(self, kind: int, message: Message) -> Undo:
+        cells = _cells(self._pipeline.counters, message.counter_id, "counter")
+        _modify_only(kind, cells)
+        check_counter(message.data, cells.name)
+        new = (message.data.packet_count, message.data.byte_count) if message.HasField("data") else None
+        return _write(_indices(cells, message), new, lambda i: self._switch.counter_read(cells.name, i),
+                      lambda i, value: self._switch.counter_write(cells.name, i, *value))
+
+    def read_counters(self, query: Message) -> Iterator[Message]:
+        for cells, index in _selected(self._pipeline.counters, query.counter_id, query, "counter"):
+            message = p4runtime_pb2.CounterEntry(counter_id=cells.id)
+            message.index.index = index
+            message.data.SetInParent()
+            message.data.packet_count, message.data.byte_count = self._switch.counter_read(cells.name, index)
+            yield message
+
+    # -- meters -----------------------------------------------------------------------------------------------------
+
+    def write_meter(self, kind: int, message: Message) -> Undo:
+        cells = _cells(self._pipeline.meters, message.meter_id, "meter")
+        _modify_only(kind, cells)
+        no_colour_counters(message, "counter_data", cells.name)
+        assert cells.meter is not None
+        new = decode_meter(cells.meter, message.config, cells.name) if message.HasField("config") else None
+        indices = _indices(cells, message)
+        old = [(i, self._rates.get((cells.name, i))) for i in indices]
+
+        def put(values: Iterator[tuple[int, tuple[int, int, int, int] | None]]) -> None:
+            for i, rates in values:
+                self._switch.meter_set(cells.name, i, rates)
+                if rates is None:
+                    self._rates.pop((cells.name, i), None)
+                else:
+                    self._rates[cells.name, i] = rates
+
+        put((i, new) for i in indices)
+        return lambda: put(iter(old))
+
+    def read_meters(self, query: Message) -> Iterator[Message]:
+        no_colour_counters(query, "counter_data", "meters")
+        for cells, index in _selected(self._pipeline.meters, query.meter_id, query, "meter"):
+            message = p4runtime_pb2.MeterEntry(meter_id=cells.id)
+            message.index.index = index
+            rates = self._rates.get((cells.name, index))
+            if rates is not None:
+                encode_meter(rates, message.config)
+            yield message
+
+    # -- registers --------------------------------------------------------------------------------------------------
+
+    def write_register(self, kind: int, message: Message) -> Undo:
+        cells = _cells(self._pipeline.registers, message.register_id, "register")
+        _modify_only(kind, cells)
+        new = p4data.decode(cells.type_spec, self._pipeline.p4info.type_info, message.data)
+        return _write(_indices(cells, message), new, lambda i: self._switch.register_read(cells.name, i),
+                      lambda i, value: self._switch.register_write(cells.name, i, value))
+
+    def read_registers(self, query: Message) -> Iterator[Message]:
+        types = self._pipeline.p4info.type_info
+        for cells, index in _selected(self._pipeline.registers, query.register_id, query, "register"):
+            message = p4runtime_pb2.RegisterEntry(register_id=cells.id)
+            message.index.index = index
+            value = self._switch.register_read(cells.name, index)
+            message.data.CopyFrom(p4data.encode(cells.type_spec, types, value))
+            yield message
+
+
+def _cells(cells: Mapping[int, Cells], ident: int, what: str) -> Cells:
+    found = cells.get(ident)
+    if found is None:
+        invalid(f"no {what} has the id {ident}")
+    return found
+
+
+def _modify_only(kind: int, cells: Cells) -> None:
+    if kind != p4runtime_pb2.Update.MODIFY:
+        invalid(f"{cells.name}: its cells always exist; expected MODIFY")
+
+
+def _indices(cells: Cells, message: Message) -> range:
+    """One index, or all of them where the message has none."""
+    if not message.HasField("index"):
+        return range(cells.size)
+    index = message.index.index
+    if index < 0:
+        invalid(f"{cells.name}: index {index} is negative")
+    if index >= cells.size:
+        out_of_range(f"{cells.name}: index {index}; the size is {cells.size}")
+    return range(index, index + 1)
+
+
+def _write(indices: range, new: _T | None, read: Callable[[int], _T], write: Callable[[int, _T], None]) -> Undo:
+    """Writes `new`, if it is not None, to each cell."""
+    if new is None:
+        return lambda: None
+    old = [(i, read(i)) for i in indices]
+    for i in indices:
+        write(i, new)
+
+    def undo() -> None:
+        for i, value in old:
+            write(i, value)
+
+    return undo
+
+
+def _selected(all_cells: Mapping[int, Cells], ident: int, query: Message, what: str) -> Iterator[tuple[Cells, int]]:
+    if not ident and query.HasField("index"):
+        invalid(f"a read of all {what}s has no index")
+    for cells in [_cells(all_cells, ident, what)] if ident else all_cells.values():
+        for index in _indices(cells, query):
+            yield cells, index
+
+
+def check_counter(data: Message, where: str) -> None:
+    if data.packet_count < 0 or data.byte_count < 0:
+        invalid(f"{where}: counter: packets and bytes must not be negative")

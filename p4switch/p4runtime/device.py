@@ -1,0 +1,359 @@
+"""A P4Runtime target: takes P4Runtime messages and drives one `Switch`.
+
+`Device` knows nothing of gRPC, streams or elections: it is called directly by a controller in the same process, and by
+`p4switch.p4runtime.server` on behalf of remote ones. It is not thread-safe by itself; whoever has several threads, or
+packets running beside it, gives it a `lock`, which it holds for the whole of each request.
+"""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+from p4switch.p4runtime import packet_io, pipeline
+from p4switch.p4runtime.cells import CellStore
+from p4switch.p4runtime.digests import DigestStore
+from p4switch.p4runtime.errors import (
+    P4RuntimeError,
+    batch_error,
+    invalid,
+    not_found,
+    precondition,
+    unimplemented,
+)
+from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2
+from p4switch.p4runtime.pipeline import Pipeline
+from p4switch.p4runtime.ports import Ports
+from p4switch.p4runtime.pre import ReplicationStore
+from p4switch.p4runtime.profiles import ProfileStore, Undo
+from p4switch.p4runtime.tables import TableStore
+from p4switch.p4runtime.value_sets import ValueSetStore
+
+if TYPE_CHECKING:
+    from p4switch.engine._engine import Switch
+
+API_VERSION = "1.5.0"  # of the specification that this server follows
+_ENTITIES_A_RESPONSE = 500  # keeps a response well below gRPC's default limit of 4 MiB
+
+_WriteRequest = p4runtime_pb2.WriteRequest
+_SetRequest = p4runtime_pb2.SetForwardingPipelineConfigRequest
+_GetRequest = p4runtime_pb2.GetForwardingPipelineConfigRequest
+_Update = p4runtime_pb2.Update
+
+
+class _State:
+    """Everything a controller wrote to one pipeline on one switch."""
+
+    def __init__(self, config: Message, pipe: Pipeline, switch: Switch, down: set[int], clock_ns: Callable[[], int],
+                 tick_ns: int) -> None:
+        self.config = config
+        self.pipeline = pipe
+        self.switch = switch
+        ports = Ports(pipe.port_width, down)
+        self.profiles = ProfileStore(pipe, switch, ports)
+        self.tables = TableStore(pipe, switch, self.profiles, clock_ns, tick_ns)
+        self.cells = CellStore(pipe, switch)
+        self.replication = ReplicationStore(switch, ports)
+        self.value_sets = ValueSetStore(pipe, switch)
+        self.digests = DigestStore(pipe, switch)
+        self.writers: dict[str, Callable[[int, Message], Undo]] = {
+            "table_entry": self.tables.write,
+            "direct_counter_entry": self.tables.write_direct_counter,
+            "direct_meter_entry": self.tables.write_direct_meter,
+            "action_profile_member": self.profiles.write_member,
+            "action_profile_group": self.profiles.write_group,
+            "counter_entry": self.cells.write_counter,
+            "meter_entry": self.cells.write_meter,
+            "register_entry": self.cells.write_register,
+            "packet_replication_engine_entry": self.replication.write,
+            "value_set_entry": self.value_sets.write,
+            "digest_entry": self.digests.write,
+        }
+        self.readers: dict[str, Callable[[Message], Iterator[Message]]] = {
+            "table_entry": self.tables.read,
+            "direct_counter_entry": self.tables.read_direct_counters,
+            "direct_meter_entry": self.tables.read_direct_meters,
+            "action_profile_member": self.profiles.read_members,
+            "action_profile_group": self.profiles.read_groups,
+            "counter_entry": self.cells.read_counters,
+            "meter_entry": self.cells.read_meters,
+            "register_entry": self.cells.read_registers,
+            "packet_replication_engine_entry": self.replication.read,
+            "value_set_entry": self.value_sets.read,
+            "digest_entry": self.digests.read,
+        }
+
+    def write(self, update: Message) -> Undo:
+        """Raises P4RuntimeError; nothing is changed then."""
+        kind = update.entity.WhichOneof("entity")
+        if update.type == _Update.UNSPECIFIED:
+            invalid("update: the type is missing")
+        writer = self.writers.get(kind)
+        if writer is None:
+            if kind is None:
+                invalid("update: the entity is missing")
+            unimplemented(f"{kind}: v1model has none")
+        try:
+            return writer(update.type, getattr(update.entity, kind))
+        except ValueError as error:
+            raise P4RuntimeError(code_pb2.INVALID_ARGUMENT, str(error)) from error
+        except OverflowError as error:
+            raise P4RuntimeError(code_pb2.RESOURCE_EXHAUSTED, str(error)) from error
+
+    def read(self, query: Message) -> Iterator[Message]:
+        """Entities that a query selects. Raises P4RuntimeError."""
+        kind = query.WhichOneof("entity")
+        reader = self.readers.get(kind)
+        if reader is None:
+            if kind is None:
+                invalid("read: the entity is missing")
+            unimplemented(f"{kind}: v1model has none")
+        for message in reader(getattr(query, kind)):
+            yield p4runtime_pb2.Entity(**{kind: message})
+
+
+class Device:
+    """One P4Runtime device.
+
+    `build` makes a fresh engine `Switch` of BMv2 JSON; `install` is told the switch that packets shall go through from
+    now on. Where the switch exists already and runs the program to come, `build` just returns it, and there is no
+    `install`: such a device is given its config once. `clock_ns` is the clock that the switch's ticks (of
+    `tick_ns`) count; it serves time-outs only.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[bytes], Switch],
+        device_id: int = 1,
+        *,
+        install: Callable[[Switch], None] | None = None,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+        tick_ns: int = 1,
+        lock: AbstractContextManager[object] | None = None,
+    ) -> None:
+        self.device_id = device_id
+        self._build = build
+        self._install = install
+        self._clock_ns = clock_ns
+        self._tick_ns = tick_ns
+        self._lock = nullcontext() if lock is None else lock
+        self._down: set[int] = set()
+        self._running: _State | None = None  # what packets go through
+        self._saved: _State | None = None  # verified and saved, waiting for COMMIT; what is read and written meanwhile
+
+    # -- the pipeline -----------------------------------------------------------------------------------------------
+
+    def set_forwarding_pipeline_config(self, request: Message) -> Message:
+        """Raises P4RuntimeError: INVALID_ARGUMENT (config that cannot be realized), NOT_FOUND (COMMIT of nothing)."""
+        self._check_device(request.device_id)
+        action = request.action
+        with self._lock:
+            if action == _SetRequest.COMMIT:
+                if request.HasField("config"):
+                    invalid("COMMIT takes no config: it commits the one saved before")
+                if self._saved is None:
+                    not_found("COMMIT: no config was saved before")
+                self._commit(self._saved)
+            elif action == _SetRequest.VERIFY:
+                self._state(request)
+            elif action == _SetRequest.VERIFY_AND_SAVE:
+                self._saved = self._state(request)
+            elif action == _SetRequest.VERIFY_AND_COMMIT:
+                self._commit(self._state(request))
+            elif action == _SetRequest.RECONCILE_AND_COMMIT:
+                state = self._state(request)
+                if self._running is not None:
+                    _carry_over(self._running, state)
+                self._commit(state)
+            else:
+                invalid("the action is missing; expected VERIFY, VERIFY_AND_SAVE, VERIFY_AND_COMMIT, COMMIT or "
+                        "RECONCILE_AND_COMMIT")
+        return p4runtime_pb2.SetForwardingPipelineConfigResponse()
+
+    def _state(self, request: Message) -> _State:
+        if not request.HasField("config"):
+            invalid("the config is missing")
+        pipe = pipeline.load(request.config.p4info, request.config.p4_device_config)
+        try:
+            switch = self._build(request.config.p4_device_config)
+        except (ValueError, OverflowError) as error:
+            raise P4RuntimeError(code_pb2.INVALID_ARGUMENT, f"p4_device_config: {error}") from error
+        config = p4runtime_pb2.ForwardingPipelineConfig()
+        if request.config.HasField("cookie"):
+            config.cookie.CopyFrom(request.config.cookie)
+        return _State(config, pipe, switch, self._down, self._clock_ns, self._tick_ns)
+
+    def _commit(self, state: _State) -> None:
+        if self._install is not None:
+            self._install(state.switch)
+        self._running, self._saved = state, None
+
+    def get_forwarding_pipeline_config(self, request: Message) -> Message:
+        """No config in the response: none was set. Raises P4RuntimeError (NOT_FOUND)."""
+        self._check_device(request.device_id)
+        response = p4runtime_pb2.GetForwardingPipelineConfigResponse()
+        with self._lock:
+            state = self._saved or self._running
+            if state is None:
+                return response
+            response.config.CopyFrom(state.config)
+            kind = request.response_type
+            if kind in (_GetRequest.ALL, _GetRequest.P4INFO_AND_COOKIE):
+                response.config.p4info.CopyFrom(state.pipeline.p4info)
+            if kind in (_GetRequest.ALL, _GetRequest.DEVICE_CONFIG_AND_COOKIE):
+                response.config.p4_device_config = state.pipeline.device_config
+        return response
+
+    # -- entities ---------------------------------------------------------------------------------------------------
+
+    def write(self, request: Message) -> Message:
+        """Applies the updates in their order.
+
+        With CONTINUE_ON_ERROR each is tried; with the other two atomicities, the first error undoes what was done. The
+        lock is held throughout, so no packet sees a batch half done. Raises P4RuntimeError, with an error for each
+        update.
+        """
+        self._check_device(request.device_id)
+        all_or_none = request.atomicity != _WriteRequest.CONTINUE_ON_ERROR
+        if request.atomicity not in _WriteRequest.Atomicity.values():
+            invalid(f"atomicity {request.atomicity} is not known")
+        with self._lock:
+            state = self._current()
+            undos: list[Undo] = []
+            errors: list[tuple[int, P4RuntimeError]] = []
+            for position, update in enumerate(request.updates):
+                try:
+                    undos.append(state.write(update))
+                except P4RuntimeError as error:
+                    errors.append((position, error))
+                    if all_or_none:
+                        break
+            if errors and all_or_none:
+                for undo in reversed(undos):
+                    undo()
+        if errors:
+            raise batch_error("write", _errors(len(request.updates), errors, all_or_none))
+        return p4runtime_pb2.WriteResponse()
+
+    def read(self, request: Message) -> Iterator[Message]:
+        """ReadResponse messages. Raises P4RuntimeError after the last of them, with an error for each query."""
+        self._check_device(request.device_id)
+        entities: list[Message] = []
+        errors: list[tuple[int, P4RuntimeError]] = []
+        with self._lock:
+            state = self._current()
+            for position, query in enumerate(request.entities):
+                try:
+                    entities += state.read(query)
+                except P4RuntimeError as error:
+                    errors.append((position, error))
+        for start in range(0, len(entities), _ENTITIES_A_RESPONSE):
+            yield p4runtime_pb2.ReadResponse(entities=entities[start:start + _ENTITIES_A_RESPONSE])
+        if errors:
+            raise batch_error("read", _errors(len(request.entities), errors, False))
+
+    def _check_device(self, device_id: int) -> None:
+        if device_id != self.device_id:
+            not_found(f"device {device_id} is not here; this is device {self.device_id}")
+
+    def _current(self) -> _State:
+        state = self._saved or self._running
+        if state is None:
+            precondition("no forwarding pipeline config was set")
+        return state
+
+    def capabilities(self, request: Message) -> Message:
+        """Raises P4RuntimeError (NOT_FOUND)."""
+        if request.device_id:
+            self._check_device(request.device_id)
+        return p4runtime_pb2.CapabilitiesResponse(p4runtime_api_version=API_VERSION)
+
+    # -- streams ----------------------------------------------------------------------------------------------------
+
+    def poll(self) -> list[Message]:
+        """StreamMessageResponse messages that are due: digest lists, idle time-outs."""
+        with self._lock:
+            state = self._running
+            if state is None:
+                return []
+            messages = [p4runtime_pb2.StreamMessageResponse(digest=digest)
+                        for digest in state.digests.poll(self._clock_ns())]
+            idle = state.tables.idle_entries()
+        if idle:
+            message = p4runtime_pb2.StreamMessageResponse()
+            message.idle_timeout_notification.table_entry.extend(idle)
+            message.idle_timeout_notification.timestamp = time.time_ns()
+            messages.append(message)
+        return messages
+
+    def acknowledge(self, ack: Message) -> None:
+        """For a DigestListAck. Raises P4RuntimeError (INVALID_ARGUMENT, FAILED_PRECONDITION)."""
+        with self._lock:
+            self._packets().digests.acknowledge(ack)
+
+    def packet_in(self, frame: bytes) -> Message:
+        """The StreamMessageResponse for a frame that left by the CPU port. Raises ValueError if it is too short."""
+        return p4runtime_pb2.StreamMessageResponse(packet=packet_io.packet_in(self._packets().pipeline, frame))
+
+    def packet_out(self, message: Message) -> bytes:
+        """The frame to put into the CPU port. Raises P4RuntimeError (INVALID_ARGUMENT, FAILED_PRECONDITION)."""
+        return packet_io.packet_out(self._packets().pipeline, message)
+
+    def _packets(self) -> _State:
+        if self._running is None:
+            precondition("no forwarding pipeline config was set")
+        return self._running
+
+    # -- ports ------------------------------------------------------------------------------------------------------
+
+    def set_port_up(self, port: int, up: bool) -> None:
+        """Members that watch a port that is down are left out of their groups; backup replicas take over."""
+        with self._lock:
+            if up == (port not in self._down):
+                return
+            if up:
+                self._down.discard(port)
+            else:
+                self._down.add(port)
+            for state in (self._running, self._saved):
+                if state is not None:
+                    state.profiles.ports_changed()
+                    state.replication.ports_changed()
+
+
+def _errors(count: int, failed: list[tuple[int, P4RuntimeError]], all_or_none: bool) -> list[Message]:
+    """One p4.v1.Error for each member of a batch. ABORTED: it was undone, or not tried, because another failed."""
+    if all_or_none:
+        other = p4runtime_pb2.Error(canonical_code=code_pb2.ABORTED, message="another update of the batch failed")
+    else:
+        other = p4runtime_pb2.Error(canonical_code=code_pb2.OK)
+    errors = [other] * count
+    for position, error in failed:
+        errors[position] = error.as_error()
+    return errors
+
+
+def _carry_over(old: _State, new: _State) -> None:
+    """Writes everything that `old` holds into `new`. Raises P4RuntimeError (INVALID_ARGUMENT) where it does not fit."""
+    queries = [p4runtime_pb2.Entity(**{kind: {}}) for kind in (
+        "action_profile_member", "action_profile_group", "value_set_entry", "counter_entry", "meter_entry",
+        "register_entry", "digest_entry")]
+    for kind in ("multicast_group_entry", "clone_session_entry"):
+        queries.append(p4runtime_pb2.Entity(packet_replication_engine_entry={kind: {}}))
+    for query in queries:
+        for entity in old.read(query):
+            _put(new, entity)
+    new.tables.forget_initial_entries(old.tables)
+    for entry in old.tables.carried():
+        _put(new, p4runtime_pb2.Entity(table_entry=entry))
+
+
+def _put(state: _State, entity: Message) -> None:
+    """INSERT, or MODIFY what always exists."""
+    always = entity.WhichOneof("entity") in ("counter_entry", "meter_entry", "register_entry", "value_set_entry")
+    always = always or entity.table_entry.is_default_action
+    try:
+        state.write(p4runtime_pb2.Update(type=_Update.MODIFY if always else _Update.INSERT, entity=entity))
+    except P4RuntimeError as error:
+        invalid(f"the forwarding state cannot be preserved: {error.message}")

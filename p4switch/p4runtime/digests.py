@@ -1,0 +1,128 @@
+"""Digests: what the data plane learns, gathered into lists for the controller (specification, "DigestEntry")."""
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from p4switch.p4runtime import p4data
+from p4switch.p4runtime.errors import already_exists, invalid, not_found
+from p4switch.p4runtime.messages import Message, p4runtime_pb2
+from p4switch.p4runtime.pipeline import Digest, Pipeline
+from p4switch.p4runtime.profiles import Undo
+
+if TYPE_CHECKING:
+    from p4switch.engine._engine import Switch
+
+MAX_LIST = 1024  # of a list whose size the controller does not limit
+MAX_UNACKNOWLEDGED = 65536  # of one digest; what is learnt beyond them is dropped until some are acknowledged
+
+
+@dataclass(slots=True)
+class _Stream:
+    info: Digest
+    config: Message | None = None  # None: the controller does not listen
+    buffer: dict[bytes, None] = field(default_factory=dict)  # in order, without repeats
+    first_ns: int = 0  # when the buffer got its first
+    sent: dict[int, tuple[int, list[bytes]]] = field(default_factory=dict)  # list id: when, what
+    unacknowledged: set[bytes] = field(default_factory=set)
+    next_list: int = 1
+
+
+class DigestStore:
+    def __init__(self, pipeline: Pipeline, switch: Switch) -> None:
+        self._pipeline = pipeline
+        self._switch = switch
+        self._streams = {ident: _Stream(info) for ident, info in pipeline.digests.items()}
+
+    def _stream(self, ident: int) -> _Stream:
+        stream = self._streams.get(ident)
+        if stream is None:
+            invalid(f"no digest has the id {ident}")
+        return stream
+
+    def write(self, kind: int, message: Message) -> Undo:
+        stream = self._stream(message.digest_id)
+        name = stream.info.name
+        if kind == p4runtime_pb2.Update.INSERT and stream.config is not None:
+            already_exists(f"digest {name} is configured")
+        if kind != p4runtime_pb2.Update.INSERT and stream.config is None:
+            not_found(f"digest {name} is not configured")
+        old, new = stream.config, None
+        if kind != p4runtime_pb2.Update.DELETE:
+            config = message.config
+            if min(config.max_timeout_ns, config.max_list_size, config.ack_timeout_ns) < 0:
+                invalid(f"digest {name}: time-outs and list size must not be negative")
+            p4data.check(stream.info.type_spec, self._pipeline.p4info.type_info)
+            new = p4runtime_pb2.DigestEntry.Config()
+            new.CopyFrom(config)
+        self._configure(stream, new)
+        return lambda: self._configure(stream, old)
+
+    @staticmethod
+    def _configure(stream: _Stream, config: Message | None) -> None:
+        stream.config = config
+        if config is None:
+            stream.buffer.clear()
+            stream.sent.clear()
+            stream.unacknowledged.clear()
+
+    def read(self, query: Message) -> Iterator[Message]:
+        for stream in [self._stream(query.digest_id)] if query.digest_id else self._streams.values():
+            if stream.config is not None:
+                yield p4runtime_pb2.DigestEntry(digest_id=stream.info.id, config=stream.config)
+
+    def acknowledge(self, ack: Message) -> None:
+        """Raises P4RuntimeError (INVALID_ARGUMENT) for an unknown digest; an unknown list is none of our business."""
+        stream = self._stream(ack.digest_id)
+        self._forget(stream, ack.list_id)
+
+    @staticmethod
+    def _forget(stream: _Stream, list_id: int) -> None:
+        _, data = stream.sent.pop(list_id, (0, []))
+        stream.unacknowledged.difference_update(data)
+
+    def poll(self, now_ns: int) -> list[Message]:
+        """DigestList messages that are due."""
+        lists = []
+        for stream in self._streams.values():
+            self._expire(stream, now_ns)
+        for list_id, data in self._switch.digests():
+            digest = self._pipeline.digest_of_list.get(list_id)
+            if digest is not None:
+                lists += self._learn(self._streams[digest.id], data, now_ns)
+        for stream in self._streams.values():
+            if stream.buffer and stream.config and now_ns - stream.first_ns >= stream.config.max_timeout_ns:
+                lists.append(self._flush(stream, now_ns))
+        return lists
+
+    @staticmethod
+    def _expire(stream: _Stream, now_ns: int) -> None:
+        ack_timeout_ns = stream.config.ack_timeout_ns if stream.config else 0
+        for list_id in [ident for ident, (sent_ns, _) in stream.sent.items() if now_ns - sent_ns >= ack_timeout_ns]:
+            DigestStore._forget(stream, list_id)
+
+    def _learn(self, stream: _Stream, data: bytes, now_ns: int) -> list[Message]:
+        if stream.config is None or data in stream.buffer or data in stream.unacknowledged:
+            return []
+        if len(stream.unacknowledged) >= MAX_UNACKNOWLEDGED:
+            return []
+        if not stream.buffer:
+            stream.first_ns = now_ns
+        stream.buffer[data] = None
+        if len(stream.buffer) < (stream.config.max_list_size or MAX_LIST):
+            return []
+        return [self._flush(stream, now_ns)]
+
+    def _flush(self, stream: _Stream, now_ns: int) -> Message:
+        message = p4runtime_pb2.DigestList(digest_id=stream.info.id, list_id=stream.next_list, timestamp=time.time_ns())
+        types = self._pipeline.p4info.type_info
+        data = list(stream.buffer)
+        message.data.extend(p4data.encode(stream.info.type_spec, types, item) for item in data)
+        stream.buffer.clear()
+        if stream.config and stream.config.ack_timeout_ns:
+            stream.sent[stream.next_list] = (now_ns, data)
+            stream.unacknowledged.update(data)
+        stream.next_list += 1
+        return message

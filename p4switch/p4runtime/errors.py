@@ -1,0 +1,85 @@
+"""Errors as P4Runtime reports them: a canonical code, a message, and one `p4.v1.Error` for each update of a batch."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2, status_pb2
+
+SPACE = "p4cc"  # whose numeric codes `p4.v1.Error.code` would be; there are none
+
+
+class P4RuntimeError(Exception):
+    """A request that was refused.
+
+    `code` is a canonical code (google.rpc.Code). `errors` has one `p4.v1.Error` for each update or read request of a
+    batch where the batch as such was accepted; it is empty otherwise (specification, "Error Reporting Messages").
+    """
+
+    def __init__(self, code: int, message: str, errors: Sequence[Message] = ()) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.errors = list(errors)
+
+    def __str__(self) -> str:
+        failed = [f"[{i}] {code_name(e.canonical_code)}: {e.message}" for i, e in enumerate(self.errors)
+                  if e.canonical_code != code_pb2.OK]
+        return "; ".join([f"{code_name(self.code)}: {self.message}", *failed])
+
+    def status(self) -> Message:
+        """As google.rpc.Status, what gRPC carries in `grpc-status-details-bin`."""
+        status = status_pb2.Status(code=self.code, message=self.message)
+        for error in self.errors:
+            status.details.add().Pack(error)
+        return status
+
+    def as_error(self) -> Message:
+        """As the `p4.v1.Error` of one update."""
+        return p4runtime_pb2.Error(canonical_code=self.code, message=self.message, space=SPACE)
+
+
+def code_name(code: int) -> str:
+    return str(code_pb2.Code.Name(code)) if code in code_pb2.Code.values() else str(code)
+
+
+def batch_error(operation: str, errors: Sequence[Message]) -> P4RuntimeError:
+    """The error of a batch of which at least one member failed."""
+    return P4RuntimeError(code_pb2.UNKNOWN, f"{operation} failed for {sum(e.canonical_code != 0 for e in errors)} "
+                          f"of {len(errors)}", errors)
+
+
+def _refuse(code: int, message: str) -> NoReturn:
+    raise P4RuntimeError(code, message)
+
+
+def invalid(message: str) -> NoReturn:
+    _refuse(code_pb2.INVALID_ARGUMENT, message)
+
+
+def not_found(message: str) -> NoReturn:
+    _refuse(code_pb2.NOT_FOUND, message)
+
+
+def already_exists(message: str) -> NoReturn:
+    _refuse(code_pb2.ALREADY_EXISTS, message)
+
+
+def denied(message: str) -> NoReturn:
+    _refuse(code_pb2.PERMISSION_DENIED, message)
+
+
+def exhausted(message: str) -> NoReturn:
+    _refuse(code_pb2.RESOURCE_EXHAUSTED, message)
+
+
+def out_of_range(message: str) -> NoReturn:
+    _refuse(code_pb2.OUT_OF_RANGE, message)
+
+
+def precondition(message: str) -> NoReturn:
+    _refuse(code_pb2.FAILED_PRECONDITION, message)
+
+
+def unimplemented(message: str) -> NoReturn:
+    _refuse(code_pb2.UNIMPLEMENTED, message)

@@ -1,0 +1,113 @@
+"""P4Data messages (specification, "Representation of Arbitrary P4 Types") to and from the engine's bytes.
+
+A value is its leaves one after the other, each in ceil(width / 8) bytes. Leaves are bit<W>, int<W>, bool and enums
+with an underlying type; structs and tuples may nest. Others (headers, stacks, varbit) are refused: UNIMPLEMENTED.
+"""
+from __future__ import annotations
+
+from p4switch.p4runtime.bytestring import canonical, canonical_signed, parse, parse_signed, size
+from p4switch.p4runtime.errors import invalid, out_of_range, unimplemented
+from p4switch.p4runtime.messages import Message, p4data_pb2
+
+
+def encode(spec: Message, types: Message, data: bytes) -> Message:
+    """The P4Data of a value. `types` is P4Info's type_info. Raises P4RuntimeError (UNIMPLEMENTED)."""
+    value, rest = _encode(spec, types, data)
+    assert not rest, f"{len(rest)} bytes left over"
+    return value
+
+
+def _encode(spec: Message, types: Message, data: bytes) -> tuple[Message, bytes]:
+    spec = _resolve(spec, types)
+    kind = spec.WhichOneof("type_spec")
+    value = p4data_pb2.P4Data()
+    if (members := _members(spec, types)) is not None:
+        target = value.struct if kind == "struct" else value.tuple
+        target.SetInParent()
+        for member in members:
+            part, data = _encode(member, types, data)
+            target.members.append(part)
+        return value, data
+    width, signed = _leaf(spec, types)
+    length = size(width)
+    number = int.from_bytes(data[:length], "big")
+    if kind == "bool":
+        value.bool = bool(number)
+    elif kind == "serializable_enum":
+        value.enum_value = canonical(number)
+    elif signed:
+        value.bitstring = canonical_signed(number - (1 << width) if number >> (width - 1) else number)
+    else:
+        value.bitstring = canonical(number)
+    return value, data[length:]
+
+
+def decode(spec: Message, types: Message, value: Message) -> bytes:
+    """The engine's bytes of a P4Data. Raises P4RuntimeError (INVALID_ARGUMENT, OUT_OF_RANGE, UNIMPLEMENTED)."""
+    spec = _resolve(spec, types)
+    kind = spec.WhichOneof("type_spec")
+    given = value.WhichOneof("data")
+    if (members := _members(spec, types)) is not None:
+        expected = "struct" if kind == "struct" else "tuple"
+        parts = getattr(value, expected).members
+        if given != expected or len(parts) != len(members):
+            invalid(f"data: expected a {expected} of {len(members)} members, not {given or 'nothing'}")
+        return b"".join(decode(member, types, part) for member, part in zip(members, parts, strict=True))
+    width, signed = _leaf(spec, types)
+    expected = {"bool": "bool", "serializable_enum": "enum_value"}.get(str(kind), "bitstring")
+    if given != expected:
+        invalid(f"data: expected {expected}, not {given or 'nothing'}")
+    if expected == "bool":
+        return bytes([value.bool])
+    try:
+        if signed:
+            number = parse_signed(value.bitstring, width) & ((1 << width) - 1)
+        else:
+            number = parse(getattr(value, expected), width)
+    except ValueError as error:
+        out_of_range(f"data: {error}")
+    return number.to_bytes(size(width), "big")
+
+
+def check(spec: Message, types: Message) -> None:
+    """Raises P4RuntimeError (UNIMPLEMENTED) for a type that cannot be represented."""
+    spec = _resolve(spec, types)
+    members = _members(spec, types)
+    if members is None:
+        _leaf(spec, types)
+    else:
+        for member in members:
+            check(member, types)
+
+
+def _resolve(spec: Message, types: Message) -> Message:
+    """Follows `type` declarations to what they stand for."""
+    while spec.WhichOneof("type_spec") == "new_type":
+        new_type = types.new_types[spec.new_type.name]
+        if new_type.WhichOneof("representation") != "original_type":
+            unimplemented(f"type {spec.new_type.name}: translated types are not supported here")
+        spec = new_type.original_type
+    return spec
+
+
+def _members(spec: Message, types: Message) -> list[Message] | None:
+    kind = spec.WhichOneof("type_spec")
+    if kind == "struct":
+        return [member.type_spec for member in types.structs[spec.struct.name].members]
+    if kind == "tuple":
+        return list(spec.tuple.members)
+    return None
+
+
+def _leaf(spec: Message, types: Message) -> tuple[int, bool]:
+    """Bits, and whether they are two's complement."""
+    kind = spec.WhichOneof("type_spec")
+    if kind == "bool":
+        return 1, False
+    if kind == "serializable_enum":
+        return types.serializable_enums[spec.serializable_enum.name].underlying_type.bitwidth, False
+    if spec.bitstring.HasField("bit"):
+        return spec.bitstring.bit.bitwidth, False
+    if spec.bitstring.HasField("int"):
+        return spec.bitstring.int.bitwidth, True
+    return unimplemented(f"values of type {kind} are not supported; expected bit, int, bool, enum, struct or tuple")

@@ -1,0 +1,399 @@
+"""What a forwarding pipeline offers its controller: P4Info joined with the BMv2 JSON that realizes it.
+
+P4Info says what a controller sees (ids, types, sizes); the JSON says what the data plane does (field widths, match
+kinds, initial entries). A `Pipeline` is never changed once made, so all devices that run one program share one.
+"""
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from p4switch.p4runtime.bytestring import size
+from p4switch.p4runtime.errors import invalid
+from p4switch.p4runtime.messages import Message, p4info_pb2
+
+if TYPE_CHECKING:
+    from p4switch.engine._engine import KeyField
+
+_KINDS = {2: "exact", 3: "lpm", 4: "ternary", 5: "range", 6: "optional"}  # P4Info's MatchField.MatchType
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A number that crosses between controller and data plane: a key field, a parameter, a packet metadata field."""
+
+    id: int
+    name: str
+    bits: int  # what a value may have: the narrower of the controller's and the data plane's type
+    width: int  # of the data plane's type
+    size: int  # bytes of that
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Value):
+    kind: str  # the controller's match kind: exact, lpm, ternary, range, optional
+    engine_kind: str  # the data plane's: BMv2 JSON has an optional field as a ternary one
+
+    @property
+    def maximum(self) -> int:
+        return (1 << self.width) - 1
+
+    @property
+    def anything(self) -> KeyField:
+        """The engine's key field for "don't care"."""
+        zero = bytes(self.size)
+        if self.engine_kind == "lpm":
+            return (zero, 0)
+        if self.engine_kind == "ternary":
+            return (zero, zero)
+        if self.engine_kind == "range":
+            return (zero, self.maximum.to_bytes(self.size, "big"))
+        return (None, b"")
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    id: int
+    name: str
+    params: tuple[Value, ...]
+    position: Mapping[int, int]  # of a parameter id
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An action with its arguments, as the engine has them."""
+
+    action: Action
+    args: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRef:
+    action: Action
+    in_entries: bool
+    as_default: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InitialEntry:
+    key: tuple[KeyField, ...]
+    priority: int
+    call: Call
+    is_const: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    id: int
+    name: str
+    size: int
+    with_selector: bool
+    max_group_size: int
+    sum_of_members: bool  # sizes count members, not weights
+    max_member_weight: int
+    weights_disallowed: bool
+    table_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    id: int
+    name: str
+    fields: tuple[Field, ...]
+    position: Mapping[int, int]  # of a field id
+    anything: tuple[KeyField, ...]  # the key that matches everything; for exact fields, a placeholder
+    required: frozenset[int]  # positions of the exact fields
+    actions: Mapping[int, ActionRef]
+    needs_priority: bool
+    is_const: bool
+    const_default: bool
+    initial_default: Call | None
+    initial_entries: tuple[InitialEntry, ...]
+    profile: Profile | None
+    has_counter: bool
+    meter: MeterKind | None
+    idle_timeout: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MeterKind:
+    in_bytes: bool
+    two_rates: bool
+    three_colours: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """An indexed extern: a counter, meter or register array."""
+
+    id: int
+    name: str
+    size: int
+    meter: MeterKind | None = None
+    type_spec: Message = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSet:
+    id: int
+    name: str
+    fields: tuple[Field, ...]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    id: int
+    name: str
+    type_spec: Message
+
+
+@dataclass(slots=True)
+class Pipeline:
+    p4info: Message
+    device_config: bytes
+    tables: dict[int, Table] = field(default_factory=dict)
+    actions: dict[int, Action] = field(default_factory=dict)
+    profiles: dict[int, Profile] = field(default_factory=dict)
+    counters: dict[int, Cells] = field(default_factory=dict)
+    meters: dict[int, Cells] = field(default_factory=dict)
+    registers: dict[int, Cells] = field(default_factory=dict)
+    value_sets: dict[int, ValueSet] = field(default_factory=dict)
+    digests: dict[int, Digest] = field(default_factory=dict)
+    digest_of_list: dict[int, Digest] = field(default_factory=dict)  # by the JSON's learn list id
+    packet_in: tuple[Value, ...] | None = None
+    packet_out: tuple[Value, ...] | None = None
+    port_width: int = 9
+
+
+def load(p4info: Message, device_config: bytes) -> Pipeline:
+    """Joins the two. Raises P4RuntimeError (INVALID_ARGUMENT) where they do not fit each other."""
+    return _load(p4info.SerializeToString(deterministic=True), device_config)
+
+
+@functools.lru_cache(maxsize=16)
+def _load(p4info: bytes, device_config: bytes) -> Pipeline:
+    try:
+        program = json.loads(device_config)
+    except ValueError as error:
+        invalid(f"p4_device_config: expected BMv2 JSON: {error}")
+    if not isinstance(program, dict) or "pipelines" not in program:
+        invalid("p4_device_config: expected BMv2 JSON with 'pipelines'")
+    try:
+        return _Loader(p4info_pb2.P4Info.FromString(p4info), device_config, program).pipeline
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        invalid(f"p4_device_config: not the BMv2 JSON that was expected: {type(error).__name__}: {error}")
+
+
+class _Loader:
+    def __init__(self, info: Message, device_config: bytes, program: dict[str, Any]) -> None:
+        self.info = info
+        self.program = program
+        self.pipeline = Pipeline(info, device_config)
+        self.widths = _field_widths(program)
+        self.pipeline.port_width = self.widths.get(("standard_metadata", "egress_port"), 9)
+        self.json_actions = {int(action["id"]): action for action in program.get("actions", [])}
+        self.json_tables = {t["name"]: t for p in program["pipelines"] for t in p.get("tables", [])}
+        self._actions()
+        self._profiles()
+        for table in info.tables:
+            self.pipeline.tables[table.preamble.id] = self._table(table)
+        self._cells()
+        self._rest()
+
+    def _actions(self) -> None:
+        """The width of a parameter is the same in every copy that the compiler made of an action."""
+        by_name: dict[str, dict[str, Any]] = {}
+        for action in self.json_actions.values():
+            by_name.setdefault(action["name"], action)
+        for action in self.info.actions:
+            name = action.preamble.name
+            data = by_name.get(name, {}).get("runtime_data")
+            if data is not None and len(data) != len(action.params):
+                invalid(f"action {name}: {len(action.params)} parameters in P4Info, {len(data)} in the BMv2 JSON")
+            params = tuple(
+                _value(p.id, p.name, p.bitwidth, p.bitwidth if data is None else data[i]["bitwidth"], f"action {name}")
+                for i, p in enumerate(action.params)
+            )
+            self.pipeline.actions[action.preamble.id] = Action(
+                action.preamble.id, name, params, {p.id: i for i, p in enumerate(params)}
+            )
+
+    def _profiles(self) -> None:
+        names = {p["name"] for pipe in self.program["pipelines"] for p in pipe.get("action_profiles") or []}
+        for profile in self.info.action_profiles:
+            name = profile.preamble.name
+            if profile.table_ids:
+                _expect(name in names, f"action profile {name}")
+            self.pipeline.profiles[profile.preamble.id] = Profile(
+                profile.preamble.id, name, profile.size, profile.with_selector, profile.max_group_size,
+                profile.HasField("sum_of_members"), profile.sum_of_members.max_member_weight,
+                profile.weights_disallowed, tuple(profile.table_ids),
+            )
+
+    def _table(self, table: Message) -> Table:
+        name = table.preamble.name
+        _expect(name in self.json_tables, f"table {name}")
+        data = self.json_tables[name]
+        keys = data["key"]
+        if len(keys) != len(table.match_fields):
+            invalid(f"table {name}: {len(table.match_fields)} key fields in P4Info, {len(keys)} in the BMv2 JSON")
+        fields = tuple(self._field(f"table {name}", f, k["match_type"], self._key_width(k))
+                       for f, k in zip(table.match_fields, keys, strict=True))
+        refs = {ref.id: ActionRef(self.pipeline.actions[ref.id], ref.scope in (0, 1), ref.scope in (0, 2))
+                for ref in table.action_refs}
+        by_name = {ref.action.name: ref.action for ref in refs.values()}
+        direct = set(table.direct_resource_ids)
+        meter = next((m for m in self.info.direct_meters if m.preamble.id in direct), None)
+        default = data.get("default_entry")
+        return Table(
+            id=table.preamble.id,
+            name=name,
+            fields=fields,
+            position={f.id: i for i, f in enumerate(fields)},
+            anything=tuple(f.anything for f in fields),
+            required=frozenset(i for i, f in enumerate(fields) if f.kind == "exact"),
+            actions=refs,
+            needs_priority=any(f.kind in ("ternary", "range", "optional") for f in fields),
+            is_const=table.is_const_table,
+            const_default=table.const_default_action_id != 0 or bool(default and default.get("action_entry_const")),
+            initial_default=self._call(default, by_name) if default else _no_action(refs.values()),
+            initial_entries=self._entries(data, fields, by_name, table.is_const_table),
+            profile=self.pipeline.profiles.get(table.implementation_id),
+            has_counter=any(c.preamble.id in direct for c in self.info.direct_counters),
+            meter=None if meter is None else _meter_kind(meter.spec),
+            idle_timeout=table.idle_timeout_behavior != 0,
+        )
+
+    def _field(self, where: str, info: Message, engine_kind: str, width: int) -> Field:
+        kind = _KINDS.get(info.match_type)
+        if kind is None:
+            invalid(f"{where}: field {info.name}: match kind {info.other_match_type or 'none'} is not one of v1model's")
+        value = _value(info.id, info.name, info.bitwidth, width, where)
+        return Field(value.id, value.name, value.bits, value.width, value.size, kind,
+                     "exact" if engine_kind == "valid" else engine_kind)
+
+    def _key_width(self, key: dict[str, Any]) -> int:
+        if key["match_type"] == "valid":
+            return 1
+        header, name = key["target"]
+        return 1 if name == "$valid$" else self.widths[header, name]
+
+    def _call(self, entry: dict[str, Any], actions: Mapping[str, Action]) -> Call | None:
+        action = actions.get(self.json_actions[entry["action_id"]]["name"])
+        if action is None:
+            return None
+        args = entry.get("action_data", [])
+        return Call(action, tuple((int(a, 0) & ((1 << p.width) - 1)).to_bytes(p.size, "big")
+                                  for a, p in zip(args, action.params, strict=True)))
+
+    def _entries(self, table: dict[str, Any], fields: Sequence[Field], actions: Mapping[str, Action],
+                 is_const: bool) -> tuple[InitialEntry, ...]:
+        """Low priorities win in BMv2 JSON, high ones in P4Runtime: the order is turned round."""
+        entries = table.get("entries") or []
+        ranked = any(f.kind in ("ternary", "range", "optional") for f in fields)
+        top = max((entry["priority"] for entry in entries), default=0) + 1
+        result = []
+        for entry in entries:
+            key = tuple(_initial_key(f, part) for f, part in zip(fields, entry["match_key"], strict=True))
+            call = self._call(entry["action_entry"], actions)
+            if call is None:
+                invalid(f"table {table['name']}: an initial entry has an action that P4Info does not list")
+            result.append(InitialEntry(key, top - entry["priority"] if ranked else 0, call,
+                                       bool(entry.get("is_const", is_const))))
+        return tuple(result)
+
+    def _cells(self) -> None:
+        arrays = {kind: {a["name"] for a in self.program.get(kind) or []}
+                  for kind in ("counter_arrays", "meter_arrays", "register_arrays")}
+        for counter in self.info.counters:
+            name = counter.preamble.name
+            _expect(name in arrays["counter_arrays"], f"counter {name}")
+            self.pipeline.counters[counter.preamble.id] = Cells(counter.preamble.id, name, counter.size)
+        for meter in self.info.meters:
+            name = meter.preamble.name
+            _expect(name in arrays["meter_arrays"], f"meter {name}")
+            self.pipeline.meters[meter.preamble.id] = Cells(
+                meter.preamble.id, name, meter.size, _meter_kind(meter.spec)
+            )
+        for register in self.info.registers:
+            name = register.preamble.name
+            _expect(name in arrays["register_arrays"], f"register {name}")
+            self.pipeline.registers[register.preamble.id] = Cells(
+                register.preamble.id, name, register.size, type_spec=register.type_spec
+            )
+
+    def _rest(self) -> None:
+        for value_set in self.info.value_sets:
+            name = value_set.preamble.name
+            _expect(name in {v["name"] for v in self.program.get("parse_vsets") or []}, f"value set {name}")
+            fields = tuple(self._field(f"value set {name}", f, _KINDS.get(f.match_type, ""), f.bitwidth)
+                           for f in value_set.match)
+            ident = value_set.preamble.id
+            self.pipeline.value_sets[ident] = ValueSet(ident, name, fields, value_set.size)
+        for digest in self.info.digests:
+            ident = digest.preamble.id
+            self.pipeline.digests[ident] = Digest(ident, digest.preamble.name, digest.type_spec)
+        by_name = {d.name: d for d in self.pipeline.digests.values()}
+        for learn_list in self.program.get("learn_lists") or []:
+            if digest := by_name.get(learn_list["name"]):
+                self.pipeline.digest_of_list[learn_list["id"]] = digest
+        for header in self.info.controller_packet_metadata:
+            values = tuple(_value(m.id, m.name, m.bitwidth, m.bitwidth, header.preamble.name) for m in header.metadata)
+            if header.preamble.name == "packet_in":
+                self.pipeline.packet_in = values
+            elif header.preamble.name == "packet_out":
+                self.pipeline.packet_out = values
+
+
+def _expect(present: bool, what: str) -> None:
+    if not present:
+        invalid(f"{what}: in P4Info, but not in the BMv2 JSON; expected both of one program")
+
+
+def _value(ident: int, name: str, bits: int, width: int, where: str) -> Value:
+    if bits <= 0:
+        invalid(f"{where}: {name} has no bit width in P4Info; translation to strings is not supported")
+    return Value(ident, name, min(bits, width), width, size(width))
+
+
+def _no_action(refs: Iterable[ActionRef]) -> Call | None:
+    return next((Call(ref.action, ()) for ref in refs if ref.action.name == "NoAction"), None)
+
+
+def _meter_kind(spec: Message) -> MeterKind:
+    return MeterKind(in_bytes=spec.unit == 1, two_rates=spec.type == 0, three_colours=spec.type != 2)
+
+
+def _initial_key(f: Field, part: dict[str, Any]) -> KeyField:
+    """A key field of an entry in the JSON."""
+    def fixed(number: int) -> bytes:
+        return (number & f.maximum).to_bytes(f.size, "big")
+
+    kind = f.engine_kind
+    if kind == "range":
+        return (fixed(_number(part["start"])), fixed(_number(part["end"])))
+    if kind == "lpm":
+        length = int(part["prefix_length"])
+        mask = f.maximum ^ (f.maximum >> length)
+        return (fixed(_number(part["key"]) & mask), length)
+    if kind == "ternary":
+        mask = _number(part["mask"])
+        return (fixed(_number(part["key"]) & mask), fixed(mask))
+    if kind == "optional" and part.get("key") is None:
+        return f.anything
+    return (fixed(_number(part["key"])), b"")
+
+
+def _number(text: str | int | bool) -> int:
+    return int(text, 0) if isinstance(text, str) else int(text)
+
+
+def _field_widths(program: dict[str, Any]) -> dict[tuple[str, str], int]:
+    """Bits of every field of every header instance; fields of variable length are left out."""
+    types = {t["name"]: [(f[0], f[1]) for f in t["fields"] if f[1] != "*"] for t in program["header_types"]}
+    return {(header["name"], name): int(width)
+            for header in program["headers"] for name, width in types[header["header_type"]]}

@@ -1,0 +1,23 @@
+"""Ports as a controller names them, and which of them are down."""
+from __future__ import annotations
+
+from p4switch.p4runtime.bytestring import canonical, parse
+from p4switch.p4runtime.errors import invalid
+
+
+class Ports:
+    """`width` is that of the data plane's port type (9 bits in v1model)."""
+
+    def __init__(self, width: int, down: set[int]) -> None:
+        self._width = width
+        self._down = down
+
+    def parse(self, port: bytes | int, where: str) -> int:
+        """Raises P4RuntimeError (INVALID_ARGUMENT)."""
+        try:
+            return parse(port if isinstance(port, bytes) else canonical(port), self._width)
+        except (ValueError, OverflowError):
+            invalid(f"{where}: port {port!r}; expected a number of at most {self._width} bits")
+
+    def is_up(self, port: int | None) -> bool:
+        return port not in self._down

@@ -1,0 +1,378 @@
+"""Action profiles and selectors: members, groups, and the one-shot action sets of table entries.
+
+Each write checks everything first, then changes the engine, then the store; it returns a function that undoes it.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from p4switch.p4runtime.errors import already_exists, exhausted, invalid, not_found, precondition, unimplemented
+from p4switch.p4runtime.match import decode_action, decode_call, encode_action
+from p4switch.p4runtime.messages import Message, p4runtime_pb2
+from p4switch.p4runtime.pipeline import Call, Pipeline, Profile
+from p4switch.p4runtime.ports import Ports
+
+if TYPE_CHECKING:
+    from p4switch.engine._engine import Switch
+
+Undo: TypeAlias = Callable[[], object]
+
+_T = TypeVar("_T")
+
+MAX_GROUP_WEIGHT = 65536  # of one group; the engine keeps one slot for each unit of weight
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """A member of a group (`member` is its id), or one action of a one-shot set (`member` is its position)."""
+
+    member: int
+    weight: int  # 0 where weights are not allowed
+    watch: bytes | int | None  # as the controller wrote it: a port as bytes, or the deprecated number
+    port: int | None  # the port that must be up
+
+
+@dataclass(slots=True)
+class Member:
+    call: Call
+    handle: int
+    users: int = 0  # groups and table entries
+
+
+@dataclass(slots=True)
+class Group:
+    members: tuple[Weighted, ...]
+    max_size: int
+    handle: int
+    users: int = 0  # table entries
+
+
+@dataclass(frozen=True, slots=True)
+class OneShot:
+    """What a table entry says in an ActionProfileActionSet."""
+
+    calls: tuple[Call, ...]
+    members: tuple[Weighted, ...]
+
+
+@dataclass(slots=True)
+class OneShotGroup:
+    """What the engine holds of a OneShot."""
+
+    what: OneShot
+    handles: list[int]
+    handle: int
+
+
+@dataclass(slots=True)
+class _State:
+    info: Profile
+    members: dict[int, Member] = field(default_factory=dict)
+    groups: dict[int, Group] = field(default_factory=dict)
+    one_shots: dict[int, OneShotGroup] = field(default_factory=dict)  # by engine handle
+    weight: int = 0  # of all groups, in what `size` counts
+
+
+class ProfileStore:
+    def __init__(self, pipeline: Pipeline, switch: Switch, ports: Ports) -> None:
+        self._pipeline = pipeline
+        self._switch = switch
+        self._ports = ports
+        self._states = {ident: _State(info) for ident, info in pipeline.profiles.items()}
+
+    def _state(self, ident: int) -> _State:
+        state = self._states.get(ident)
+        if state is None:
+            invalid(f"no action profile has the id {ident}")
+        return state
+
+    # -- members ----------------------------------------------------------------------------------------------------
+
+    def write_member(self, kind: int, message: Message) -> Undo:
+        state = self._state(message.action_profile_id)
+        ident = message.member_id
+        where = f"{state.info.name}: member {ident}"
+        if not ident:
+            invalid(f"{state.info.name}: member id 0 is not valid")
+        member = state.members.get(ident)
+        if kind == p4runtime_pb2.Update.INSERT:
+            if member is not None:
+                already_exists(f"{where} exists")
+            self._no_one_shots(state)
+            if state.info.size and len(state.members) >= state.info.size:
+                exhausted(f"{state.info.name}: all {state.info.size} members are in use")
+            return self._add_member(state, ident, self._call(state, message))
+        if member is None:
+            not_found(f"{where} does not exist")
+        if kind == p4runtime_pb2.Update.DELETE:
+            if member.users:
+                precondition(f"{where} is in use by groups or table entries")
+            self._remove_member(state, ident)
+            call = member.call
+            return lambda: self._add_member(state, ident, call)
+        old, new = member.call, self._call(state, message)
+        self._set_member(state, member, new)
+        return lambda: self._set_member(state, member, old)
+
+    def _call(self, state: _State, message: Message) -> Call:
+        if not message.HasField("action"):
+            invalid(f"{state.info.name}: member {message.member_id}: action is missing")
+        for table_id in state.info.table_ids:
+            return decode_action(self._pipeline.tables[table_id], message.action)
+        action = self._pipeline.actions.get(message.action.action_id)
+        if action is None:
+            invalid(f"{state.info.name}: no action has the id {message.action.action_id}")
+        return decode_call(action, message.action.params, state.info.name)
+
+    def _add_member(self, state: _State, ident: int, call: Call) -> Undo:
+        handle = self._switch.member_add(state.info.name, call.action.name, call.args)
+        state.members[ident] = Member(call, handle)
+        return lambda: self._remove_member(state, ident)
+
+    def _remove_member(self, state: _State, ident: int) -> None:
+        self._switch.member_delete(state.info.name, state.members[ident].handle)
+        del state.members[ident]
+
+    def _set_member(self, state: _State, member: Member, call: Call) -> None:
+        self._switch.member_modify(state.info.name, member.handle, call.action.name, call.args)
+        member.call = call
+
+    def read_members(self, query: Message) -> Iterator[Message]:
+        for state in self._selected(query.action_profile_id, query.member_id):
+            for ident, member in _one_or_all(state.members, query.member_id):
+                message = p4runtime_pb2.ActionProfileMember(action_profile_id=state.info.id, member_id=ident)
+                encode_action(member.call, message.action)
+                yield message
+
+    def _selected(self, ident: int, within: int) -> list[_State]:
+        if ident:
+            return [self._state(ident)]
+        if within:
+            invalid("an id within an action profile needs the id of the profile")
+        return list(self._states.values())
+
+    # -- groups -----------------------------------------------------------------------------------------------------
+
+    def write_group(self, kind: int, message: Message) -> Undo:
+        state = self._state(message.action_profile_id)
+        ident = message.group_id
+        where = f"{state.info.name}: group {ident}"
+        if not state.info.with_selector:
+            invalid(f"{state.info.name}: groups need an action selector")
+        if not ident:
+            invalid(f"{state.info.name}: group id 0 is not valid")
+        group = state.groups.get(ident)
+        if kind == p4runtime_pb2.Update.INSERT:
+            if group is not None:
+                already_exists(f"{where} exists")
+            self._no_one_shots(state)
+            if message.max_size < 0 or 0 < state.info.max_group_size < message.max_size:
+                invalid(f"{where}: max_size {message.max_size}; expected at most {state.info.max_group_size}")
+            if message.max_size > MAX_GROUP_WEIGHT:
+                exhausted(f"{where}: max_size {message.max_size}; {MAX_GROUP_WEIGHT} is the most")
+            members = self._members(state, message)
+            self._check_size(state, members, message.max_size, 0, where)
+            return self._add_group(state, ident, members, message.max_size)
+        if group is None:
+            not_found(f"{where} does not exist")
+        if kind == p4runtime_pb2.Update.DELETE:
+            if group.users:
+                precondition(f"{where} is in use by table entries")
+            self._remove_group(state, ident)
+            old_members, max_size = group.members, group.max_size
+            return lambda: self._add_group(state, ident, old_members, max_size)
+        if message.max_size != group.max_size:
+            invalid(f"{where}: max_size {message.max_size}; it was {group.max_size} and cannot be changed")
+        members, old = self._members(state, message), group.members
+        self._check_size(state, members, group.max_size, _size(state.info, old), where)
+        self._set_group(state, group, members)
+        return lambda: self._set_group(state, group, old)
+
+    def _members(self, state: _State, message: Message) -> tuple[Weighted, ...]:
+        where = f"{state.info.name}: group {message.group_id}"
+        members = []
+        seen = set()
+        for m in message.members:
+            if m.member_id not in state.members:
+                not_found(f"{where}: member {m.member_id} does not exist")
+            if m.member_id in seen:
+                invalid(f"{where}: member {m.member_id} is given twice")
+            seen.add(m.member_id)
+            members.append(self._weighted(state.info, m.member_id, m, where))
+        return tuple(members)
+
+    def _weighted(self, info: Profile, member: int, m: Message, where: str) -> Weighted:
+        if info.weights_disallowed and m.weight:
+            invalid(f"{where}: weight {m.weight}; this selector has no weights")
+        if not info.weights_disallowed and m.weight <= 0:
+            invalid(f"{where}: weight {m.weight}; expected 1 or more")
+        if 0 < info.max_member_weight < m.weight:
+            invalid(f"{where}: weight {m.weight}; expected at most {info.max_member_weight}")
+        kind = m.WhichOneof("watch_kind")
+        if kind is None:
+            return Weighted(member, m.weight, None, None)
+        watch = getattr(m, kind)
+        if watch == b"":
+            return Weighted(member, m.weight, None, None)
+        return Weighted(member, m.weight, watch, self._ports.parse(watch, where))
+
+    def _check_size(self, state: _State, members: Sequence[Weighted], max_size: int, before: int, where: str) -> None:
+        info = state.info
+        group_size = _size(info, members)
+        limit = max_size or info.max_group_size or MAX_GROUP_WEIGHT
+        if group_size > limit or sum(m.weight for m in members) > MAX_GROUP_WEIGHT:
+            exhausted(f"{where}: size {group_size}; {limit} is the most")
+        if info.size and state.weight - before + group_size > info.size:
+            exhausted(f"{info.name}: its size of {info.size} is used up")
+
+    def _add_group(self, state: _State, ident: int, members: tuple[Weighted, ...], max_size: int) -> Undo:
+        group = Group((), max_size, self._switch.group_add(state.info.name))
+        state.groups[ident] = group
+        self._set_group(state, group, members)
+        return lambda: self._remove_group(state, ident)
+
+    def _remove_group(self, state: _State, ident: int) -> None:
+        group = state.groups[ident]
+        self._switch.group_delete(state.info.name, group.handle)
+        del state.groups[ident]
+        self._count(state, group.members, ())
+
+    def _set_group(self, state: _State, group: Group, members: tuple[Weighted, ...]) -> None:
+        slots = self._slots(members, {m.member: state.members[m.member].handle for m in members})
+        self._switch.group_set(state.info.name, group.handle, slots)
+        self._count(state, group.members, members)
+        group.members = members
+
+    def _slots(self, members: Sequence[Weighted], handles: Mapping[int, int]) -> list[int]:
+        """One handle for each unit of weight, without members whose watched port is down."""
+        return [handles[m.member] for m in members if self._ports.is_up(m.port) for _ in range(m.weight or 1)]
+
+    @staticmethod
+    def _count(state: _State, before: Sequence[Weighted], after: Sequence[Weighted]) -> None:
+        state.weight += _size(state.info, after) - _size(state.info, before)
+        for m in before:
+            state.members[m.member].users -= 1
+        for m in after:
+            state.members[m.member].users += 1
+
+    def read_groups(self, query: Message) -> Iterator[Message]:
+        for state in self._selected(query.action_profile_id, query.group_id):
+            for ident, group in _one_or_all(state.groups, query.group_id):
+                message = p4runtime_pb2.ActionProfileGroup(
+                    action_profile_id=state.info.id, group_id=ident, max_size=group.max_size
+                )
+                for m in group.members:
+                    _set_watch(message.members.add(member_id=m.member, weight=m.weight), m)
+                yield message
+
+    # -- what table entries refer to --------------------------------------------------------------------------------
+
+    def _no_one_shots(self, state: _State) -> None:
+        if state.one_shots:
+            invalid(f"{state.info.name}: table entries with action sets exist; members and groups cannot be mixed in")
+
+    def use_member(self, profile: Profile, ident: int) -> int:
+        """The engine's handle of a member that a table entry now refers to. Raises P4RuntimeError (NOT_FOUND)."""
+        member = self._states[profile.id].members.get(ident)
+        if member is None:
+            not_found(f"{profile.name}: member {ident} does not exist")
+        member.users += 1
+        return member.handle
+
+    def use_group(self, profile: Profile, ident: int) -> int:
+        group = self._states[profile.id].groups.get(ident)
+        if group is None:
+            not_found(f"{profile.name}: group {ident} does not exist")
+        group.users += 1
+        return group.handle
+
+    def drop_member(self, profile: Profile, ident: int) -> None:
+        self._states[profile.id].members[ident].users -= 1
+
+    def drop_group(self, profile: Profile, ident: int) -> None:
+        self._states[profile.id].groups[ident].users -= 1
+
+    def decode_one_shot(self, profile: Profile, calls: Sequence[Call], message: Message) -> OneShot:
+        """Checks an ActionProfileActionSet whose actions are `calls`."""
+        where = f"{profile.name}: action set"
+        if not profile.with_selector:
+            invalid(f"{where}: needs an action selector")
+        if message.HasField("group_action"):
+            unimplemented(f"{where}: group actions are not supported")
+        if message.action_selection_mode or message.size_semantics:
+            unimplemented(f"{where}: selection mode and size semantics are those of the selector")
+        members = tuple(self._weighted(profile, i, a, where) for i, a in enumerate(message.action_profile_actions))
+        if 0 < profile.max_group_size < _size(profile, members):
+            invalid(f"{where}: size {_size(profile, members)}; expected at most {profile.max_group_size}")
+        return OneShot(tuple(calls), members)
+
+    def use_one_shot(self, profile: Profile, what: OneShot, freed: int = 0) -> OneShotGroup:
+        """Makes the members and the group. `freed` is the size of the set that this one is about to replace."""
+        state = self._states[profile.id]
+        if state.members or state.groups:
+            invalid(f"{profile.name}: members or groups exist; action sets cannot be mixed in")
+        self._check_size(state, what.members, 0, freed, f"{profile.name}: action set")
+        handles: list[int] = []
+        try:
+            for call in what.calls:
+                handles.append(self._switch.member_add(profile.name, call.action.name, call.args))
+            group = OneShotGroup(what, handles, self._switch.group_add(profile.name))
+            self._switch.group_set(profile.name, group.handle, self._slots(what.members, dict(enumerate(handles))))
+        except (ValueError, OverflowError):
+            for handle in handles:
+                self._switch.member_delete(profile.name, handle)
+            raise
+        state.one_shots[group.handle] = group
+        state.weight += _size(profile, what.members)
+        return group
+
+    def drop_one_shot(self, profile: Profile, group: OneShotGroup) -> None:
+        state = self._states[profile.id]
+        del state.one_shots[group.handle]
+        state.weight -= _size(profile, group.what.members)
+        self._switch.group_delete(profile.name, group.handle)
+        for handle in group.handles:
+            self._switch.member_delete(profile.name, handle)
+
+    def ports_changed(self) -> None:
+        """Watched ports went up or down: sets every group that watches one anew."""
+        for state in self._states.values():
+            for group in state.groups.values():
+                if any(m.port is not None for m in group.members):
+                    self._set_group(state, group, group.members)
+            for one_shot in state.one_shots.values():
+                if any(m.port is not None for m in one_shot.what.members):
+                    slots = self._slots(one_shot.what.members, dict(enumerate(one_shot.handles)))
+                    self._switch.group_set(state.info.name, one_shot.handle, slots)
+
+
+def encode_one_shot(what: OneShot, into: Message) -> None:
+    """Fills an ActionProfileActionSet."""
+    into.SetInParent()
+    for call, m in zip(what.calls, what.members, strict=True):
+        action = into.action_profile_actions.add(weight=m.weight)
+        encode_action(call, action.action)
+        _set_watch(action, m)
+
+
+def one_shot_size(profile: Profile, what: OneShot) -> int:
+    return _size(profile, what.members)
+
+
+def _set_watch(message: Message, m: Weighted) -> None:
+    if isinstance(m.watch, bytes):
+        message.watch_port = m.watch
+    elif m.watch is not None:
+        message.watch = m.watch
+
+
+def _size(info: Profile, members: Sequence[Weighted]) -> int:
+    return len(members) if info.sum_of_members or info.weights_disallowed else sum(m.weight for m in members)
+
+
+def _one_or_all(items: Mapping[int, _T], ident: int) -> list[tuple[int, _T]]:
+    if not ident:
+        return list(items.items())
+    return [(ident, items[ident])] if ident in items else []

@@ -1,0 +1,535 @@
+"""Table entries, default actions, and the direct counters and meters of entries.
+
+Each write checks everything first, then changes the engine, then the store; it returns a function that undoes it.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from p4switch.p4runtime.cells import check_counter
+from p4switch.p4runtime.errors import already_exists, denied, invalid, not_found, unimplemented
+from p4switch.p4runtime.match import decode_action, decode_match, encode_action, encode_match
+from p4switch.p4runtime.messages import Message, p4runtime_pb2
+from p4switch.p4runtime.meters import decode_meter, encode_meter, no_colour_counters
+from p4switch.p4runtime.pipeline import Call, Pipeline, Profile, Table
+from p4switch.p4runtime.profiles import (
+    OneShot,
+    OneShotGroup,
+    ProfileStore,
+    Undo,
+    encode_one_shot,
+    one_shot_size,
+)
+
+if TYPE_CHECKING:
+    from p4switch.engine._engine import KeyField, Switch
+    from p4switch.engine._engine import Target as EngineTarget
+
+_INSERT, _MODIFY, _DELETE = p4runtime_pb2.Update.INSERT, p4runtime_pb2.Update.MODIFY, p4runtime_pb2.Update.DELETE
+
+Key: TypeAlias = "tuple[tuple[KeyField, ...], int]"  # match and priority
+MeterRates: TypeAlias = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRef:
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRef:
+    id: int
+
+
+Target: TypeAlias = Call | MemberRef | GroupRef | OneShot
+
+
+@dataclass(slots=True)
+class Entry:
+    target: Target
+    group: OneShotGroup | None = None  # of a one-shot target
+    handle: int = -1
+    is_const: bool = False
+    metadata: bytes = b""
+    cookie: int = 0
+    idle_timeout_ns: int = 0
+    meter: MeterRates | None = None
+    inserted_ns: int = 0
+    notified_ns: int = 0
+
+
+@dataclass(slots=True)
+class _State:
+    info: Table
+    entries: dict[Key, Entry] = field(default_factory=dict)
+    default: Call | None = None  # None: the program's own
+    default_metadata: bytes = b""
+    default_cookie: int = 0
+
+
+class TableStore:
+    def __init__(self, pipeline: Pipeline, switch: Switch, profiles: ProfileStore, clock_ns: Callable[[], int],
+                 tick_ns: int) -> None:
+        self._switch = switch
+        self._profiles = profiles
+        self._clock_ns = clock_ns
+        self._tick_ns = tick_ns
+        self._states = {ident: _State(info) for ident, info in pipeline.tables.items()}
+        for state in self._states.values():
+            for handle, initial in enumerate(state.info.initial_entries):
+                state.entries[initial.key, initial.priority] = Entry(initial.call, None, handle, initial.is_const)
+
+    def _state(self, ident: int) -> _State:
+        state = self._states.get(ident)
+        if state is None:
+            invalid(f"no table has the id {ident}")
+        return state
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+
+    def write(self, kind: int, message: Message) -> Undo:
+        state = self._state(message.table_id)
+        info = state.info
+        if message.is_const:
+            invalid(f"{info.name}: is_const cannot be written")
+        if message.is_default_action:
+            return self._write_default(kind, state, message)
+        key = self._key(info, message)
+        entry = state.entries.get(key)
+        if kind == _DELETE:
+            return self._delete(state, key, entry)
+        self._check_extras(info, message)
+        if kind == _INSERT:
+            return self._insert(state, key, entry, message)
+        return self._modify(state, entry, message)
+
+    @staticmethod
+    def _key(info: Table, message: Message) -> Key:
+        priority = message.priority
+        if info.needs_priority:
+            if priority <= 0:
+                invalid(f"{info.name}: priority {priority}; expected 1 or more, as the table has ternary, range or "
+                        "optional match fields")
+        elif priority:
+            invalid(f"{info.name}: priority {priority}; expected 0, as the table has no ternary, range or optional "
+                    "match fields")
+        return decode_match(info, message.match), priority
+
+    @staticmethod
+    def _check_extras(info: Table, message: Message) -> None:
+        if message.HasField("time_since_last_hit"):
+            invalid(f"{info.name}: time_since_last_hit cannot be written")
+        if message.idle_timeout_ns:
+            if not info.idle_timeout:
+                invalid(f"{info.name}: the table has no idle timeout")
+            if message.idle_timeout_ns < 0:
+                invalid(f"{info.name}: idle_timeout_ns {message.idle_timeout_ns}; expected 0 or more")
+        if message.HasField("counter_data"):
+            if not info.has_counter:
+                invalid(f"{info.name}: the table has no direct counter")
+            check_counter(message.counter_data, info.name)
+        if info.meter is None and message.HasField("meter_config"):
+            invalid(f"{info.name}: the table has no direct meter")
+        no_colour_counters(message, "meter_counter_data", info.name)
+
+    def _insert(self, state: _State, key: Key, entry: Entry | None, message: Message) -> Undo:
+        info = state.info
+        if info.is_const:
+            denied(f"{info.name}: the entries are constant")
+        if not info.fields:
+            invalid(f"{info.name}: a table without key has no entries; set its default action")
+        if entry is not None:
+            already_exists(f"{info.name}: the entry exists")
+        if not message.HasField("action"):
+            invalid(f"{info.name}: action is missing")
+        new = Entry(self._target(info, message.action), metadata=message.metadata, cookie=message.controller_metadata,
+                    idle_timeout_ns=message.idle_timeout_ns, inserted_ns=self._clock_ns())
+        if info.meter is not None and message.HasField("meter_config"):
+            new.meter = decode_meter(info.meter, message.meter_config, info.name)
+        counter = None
+        if message.HasField("counter_data"):
+            counter = (message.counter_data.packet_count, message.counter_data.byte_count)
+        self._add(state, key, new, counter)
+        return lambda: self._remove(state, key)
+
+    def _add(self, state: _State, key: Key, entry: Entry, counter: tuple[int, int] | None) -> None:
+        info = state.info
+        target = self._use(info, entry)
+        try:
+            entry.handle = self._switch.table_add(info.name, key[0], key[1], target)
+        except (ValueError, OverflowError):
+            self._drop(info, entry)
+            raise
+        if counter is not None:
+            self._switch.direct_counter_write(info.name, entry.handle, *counter)
+        if entry.meter is not None:
+            self._switch.direct_meter_set(info.name, entry.handle, entry.meter)
+        state.entries[key] = entry
+
+    def _remove(self, state: _State, key: Key) -> None:
+        entry = state.entries.pop(key)
+        self._switch.table_delete(state.info.name, entry.handle)
+        self._drop(state.info, entry)
+
+    def _delete(self, state: _State, key: Key, entry: Entry | None) -> Undo:
+        info = state.info
+        if info.is_const:
+            denied(f"{info.name}: the entries are constant")
+        if entry is None:
+            not_found(f"{info.name}: the entry does not exist")
+        if entry.is_const:
+            denied(f"{info.name}: the entry is constant")
+        counter = self._switch.direct_counter_read(info.name, entry.handle) if info.has_counter else None
+        self._remove(state, key)
+        return lambda: self._add(state, key, entry, counter)
+
+    def _modify(self, state: _State, entry: Entry | None, message: Message) -> Undo:
+        """A full snapshot, but an action left out stays, and so does a counter (specification, "TableEntry")."""
+        info = state.info
+        if entry is None:
+            not_found(f"{info.name}: the entry does not exist")
+        constant = info.is_const or entry.is_const
+        if constant and message.HasField("action"):
+            denied(f"{info.name}: the entry is constant; only its direct counter and meter can be written")
+        old_meter, old_counter = entry.meter, None
+        old = (entry.metadata, entry.cookie, entry.idle_timeout_ns)
+        meter = None
+        if info.meter is not None and message.HasField("meter_config"):
+            meter = decode_meter(info.meter, message.meter_config, info.name)
+        old_target = entry.target
+        if message.HasField("action"):
+            self._retarget(info, entry, self._target(info, message.action))
+        if message.HasField("counter_data"):
+            old_counter = self._switch.direct_counter_read(info.name, entry.handle)
+            data = message.counter_data
+            self._switch.direct_counter_write(info.name, entry.handle, data.packet_count, data.byte_count)
+        self._set_meter(info, entry, meter)
+        if not constant:
+            entry.metadata, entry.cookie = message.metadata, message.controller_metadata
+            entry.idle_timeout_ns = message.idle_timeout_ns
+
+        def undo() -> None:
+            self._set_meter(info, entry, old_meter)
+            if old_counter is not None:
+                self._switch.direct_counter_write(info.name, entry.handle, *old_counter)
+            if entry.target is not old_target:
+                self._retarget(info, entry, old_target)
+            entry.metadata, entry.cookie, entry.idle_timeout_ns = old
+
+        return undo
+
+    def _set_meter(self, info: Table, entry: Entry, meter: MeterRates | None) -> None:
+        if meter != entry.meter:
+            self._switch.direct_meter_set(info.name, entry.handle, meter)
+            entry.meter = meter
+
+    def _write_default(self, kind: int, state: _State, message: Message) -> Undo:
+        info = state.info
+        if kind != _MODIFY:
+            invalid(f"{info.name}: the default entry always exists; expected MODIFY")
+        if message.match or message.priority:
+            invalid(f"{info.name}: the default entry has neither match nor priority")
+        if message.idle_timeout_ns or message.HasField("time_since_last_hit"):
+            invalid(f"{info.name}: the default entry has no idle timeout")
+        if info.const_default or info.profile is not None:
+            denied(f"{info.name}: the default action is constant")
+        self._check_extras(info, message)
+        if message.HasField("counter_data") or message.HasField("meter_config"):
+            unimplemented(f"{info.name}: the default entry has no direct counter or meter in v1model")
+        old = (state.default, state.default_metadata, state.default_cookie)
+        if message.HasField("action"):
+            if message.action.WhichOneof("type") != "action":
+                invalid(f"{info.name}: the default action must be an action")
+            call = decode_action(info, message.action.action, default=True)
+            self._set_default(state, call, message.metadata, message.controller_metadata)
+        else:
+            self._set_default(state, None, b"", 0)
+        return lambda: self._set_default(state, *old)
+
+    def _set_default(self, state: _State, call: Call | None, metadata: bytes, cookie: int) -> None:
+        target = None if call is None else ("action", call.action.name, call.args)
+        self._switch.table_set_default(state.info.name, target)
+        state.default, state.default_metadata, state.default_cookie = call, metadata, cookie
+
+    # -- what an entry does -----------------------------------------------------------------------------------------
+
+    def _target(self, info: Table, action: Message) -> Target:
+        kind = action.WhichOneof("type")
+        if info.profile is None:
+            if kind != "action":
+                invalid(f"{info.name}: expected an action, not {kind or 'nothing'}")
+            return decode_action(info, action.action)
+        if kind == "action_profile_member_id":
+            return MemberRef(action.action_profile_member_id)
+        if kind == "action_profile_group_id" and info.profile.with_selector:
+            return GroupRef(action.action_profile_group_id)
+        if kind == "action_profile_action_set":
+            what = action.action_profile_action_set
+            calls = [decode_action(info, a.action) for a in what.action_profile_actions]
+            return self._profiles.decode_one_shot(info.profile, calls, what)
+        expected = "a member, group or action set" if info.profile.with_selector else "a member"
+        return invalid(f"{info.name}: expected {expected} of {info.profile.name}, not {kind or 'nothing'}")
+
+    def _use(self, info: Table, entry: Entry, freed: int = 0) -> EngineTarget:
+        """Takes hold of what an entry's target refers to; `_drop` lets go of it."""
+        target = entry.target
+        if isinstance(target, Call):
+            return ("action", target.action.name, target.args)
+        profile = _profile(info)
+        if isinstance(target, MemberRef):
+            return ("member", self._profiles.use_member(profile, target.id))
+        if isinstance(target, GroupRef):
+            return ("group", self._profiles.use_group(profile, target.id))
+        entry.group = self._profiles.use_one_shot(profile, target, freed)
+        return ("group", entry.group.handle)
+
+    def _drop(self, info: Table, entry: Entry) -> None:
+        target = entry.target
+        if isinstance(target, MemberRef):
+            self._profiles.drop_member(_profile(info), target.id)
+        elif isinstance(target, GroupRef):
+            self._profiles.drop_group(_profile(info), target.id)
+        elif entry.group is not None:
+            self._profiles.drop_one_shot(_profile(info), entry.group)
+            entry.group = None
+
+    def _retarget(self, info: Table, entry: Entry, target: Target) -> None:
+        old = Entry(entry.target, entry.group)
+        freed = one_shot_size(_profile(info), old.target) if isinstance(old.target, OneShot) else 0
+        new = Entry(target)
+        engine_target = self._use(info, new, freed)
+        try:
+            self._switch.table_modify(info.name, entry.handle, engine_target)
+        except (ValueError, OverflowError):
+            self._drop(info, new)
+            raise
+        entry.target, entry.group = new.target, new.group
+        self._drop(info, old)
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def read(self, query: Message) -> Iterator[Message]:
+        if query.table_id:
+            states = [self._state(query.table_id)]
+        else:
+            if query.match or query.priority or query.HasField("action"):
+                invalid("a read of all tables cannot be filtered by match, priority or action")
+            states = list(self._states.values())
+        for state in states:
+            info = state.info
+            if query.table_id:
+                self._check_query(info, query)
+            if query.is_default_action:
+                yield self._default_message(state)
+                continue
+            for key, entry in self._selected(state, query):
+                yield self._message(info, key, entry, query)
+
+    @staticmethod
+    def _check_query(info: Table, query: Message) -> None:
+        if query.HasField("counter_data") and not info.has_counter:
+            invalid(f"{info.name}: the table has no direct counter")
+        if query.HasField("meter_config") and info.meter is None:
+            invalid(f"{info.name}: the table has no direct meter")
+        if query.HasField("time_since_last_hit") and not info.idle_timeout:
+            invalid(f"{info.name}: the table has no idle timeout")
+        no_colour_counters(query, "meter_counter_data", info.name)
+
+    def _selected(self, state: _State, query: Message) -> Iterable[tuple[Key, Entry]]:
+        action_id = 0
+        if query.HasField("action"):
+            if query.action.WhichOneof("type") != "action":
+                invalid(f"{state.info.name}: entries are filtered by action id only")
+            action_id = query.action.action.action_id
+        for key, entry in _by_key(state, query):
+            if query.metadata and entry.metadata != query.metadata:
+                continue
+            if query.controller_metadata and entry.cookie != query.controller_metadata:
+                continue
+            if action_id and not (isinstance(entry.target, Call) and entry.target.action.id == action_id):
+                continue
+            yield key, entry
+
+    def _message(self, info: Table, key: Key, entry: Entry, query: Message) -> Message:
+        message = self._key_message(info, key, entry)
+        target = entry.target
+        if isinstance(target, Call):
+            encode_action(target, message.action.action)
+        elif isinstance(target, MemberRef):
+            message.action.action_profile_member_id = target.id
+        elif isinstance(target, GroupRef):
+            message.action.action_profile_group_id = target.id
+        else:
+            encode_one_shot(target, message.action.action_profile_action_set)
+        message.is_const = info.is_const or entry.is_const
+        if info.has_counter and query.HasField("counter_data"):
+            self._fill_counter(info, entry, message.counter_data)
+        if entry.meter is not None and query.HasField("meter_config"):
+            encode_meter(entry.meter, message.meter_config)
+        if info.idle_timeout and query.HasField("time_since_last_hit"):
+            message.time_since_last_hit.elapsed_ns = self._clock_ns() - self._last_hit_ns(info, entry)
+        return message
+
+    @staticmethod
+    def _key_message(info: Table, key: Key, entry: Entry) -> Message:
+        message = p4runtime_pb2.TableEntry(
+            table_id=info.id, priority=key[1], metadata=entry.metadata, controller_metadata=entry.cookie,
+            idle_timeout_ns=entry.idle_timeout_ns,
+        )
+        encode_match(info.fields, key[0], message.match)
+        return message
+
+    @staticmethod
+    def _default_message(state: _State) -> Message:
+        info = state.info
+        message = p4runtime_pb2.TableEntry(
+            table_id=info.id, is_default_action=True, metadata=state.default_metadata,
+            controller_metadata=state.default_cookie, is_const=info.const_default or info.profile is not None,
+        )
+        call = state.default or info.initial_default
+        if call is not None:
+            encode_action(call, message.action.action)
+        return message
+
+    # -- direct counters and meters ---------------------------------------------------------------------------------
+
+    def write_direct_counter(self, kind: int, message: Message) -> Undo:
+        info, entry = self._direct(kind, message.table_entry)
+        if not info.has_counter:
+            invalid(f"{info.name}: the table has no direct counter")
+        check_counter(message.data, info.name)
+        old = self._switch.direct_counter_read(info.name, entry.handle)
+        if message.HasField("data"):
+            self._switch.direct_counter_write(
+                info.name, entry.handle, message.data.packet_count, message.data.byte_count
+            )
+        return lambda: self._switch.direct_counter_write(info.name, entry.handle, *old)
+
+    def write_direct_meter(self, kind: int, message: Message) -> Undo:
+        info, entry = self._direct(kind, message.table_entry)
+        if info.meter is None:
+            invalid(f"{info.name}: the table has no direct meter")
+        no_colour_counters(message, "counter_data", info.name)
+        new = decode_meter(info.meter, message.config, info.name) if message.HasField("config") else None
+        old = entry.meter
+        self._set_meter(info, entry, new)
+        return lambda: self._set_meter(info, entry, old)
+
+    def _direct(self, kind: int, message: Message) -> tuple[Table, Entry]:
+        if kind != _MODIFY:
+            invalid("direct counters and meters come and go with their table entry; expected MODIFY")
+        state = self._state(message.table_id)
+        if message.is_default_action:
+            unimplemented(f"{state.info.name}: the default entry has no direct counter or meter in v1model")
+        entry = state.entries.get(self._key(state.info, message))
+        if entry is None:
+            not_found(f"{state.info.name}: the entry does not exist")
+        return state.info, entry
+
+    def read_direct_counters(self, query: Message) -> Iterator[Message]:
+        for info, key, entry in self._direct_selected(query.table_entry, lambda t: t.has_counter, "counter"):
+            message = p4runtime_pb2.DirectCounterEntry(table_entry=self._bare_key(info, key))
+            self._fill_counter(info, entry, message.data)
+            yield message
+
+    def read_direct_meters(self, query: Message) -> Iterator[Message]:
+        no_colour_counters(query, "counter_data", "direct meters")
+        for info, key, entry in self._direct_selected(query.table_entry, lambda t: t.meter is not None, "meter"):
+            message = p4runtime_pb2.DirectMeterEntry(table_entry=self._bare_key(info, key))
+            if entry.meter is not None:
+                encode_meter(entry.meter, message.config)
+            yield message
+
+    def _direct_selected(self, query: Message, has: Callable[[Table], bool],
+                         what: str) -> Iterator[tuple[Table, Key, Entry]]:
+        if not query.table_id:
+            for state in self._states.values():
+                if has(state.info):
+                    for key, entry in state.entries.items():
+                        yield state.info, key, entry
+            return
+        state = self._state(query.table_id)
+        if not has(state.info):
+            invalid(f"{state.info.name}: the table has no direct {what}")
+        if query.is_default_action:
+            unimplemented(f"{state.info.name}: the default entry has no direct {what} in v1model")
+        found = list(_by_key(state, query))
+        if query.match and not found:
+            not_found(f"{state.info.name}: the entry does not exist")
+        for key, entry in found:
+            yield state.info, key, entry
+
+    def _fill_counter(self, info: Table, entry: Entry, into: Message) -> None:
+        into.SetInParent()
+        into.packet_count, into.byte_count = self._switch.direct_counter_read(info.name, entry.handle)
+
+    @staticmethod
+    def _bare_key(info: Table, key: Key) -> Message:
+        message = p4runtime_pb2.TableEntry(table_id=info.id, priority=key[1])
+        encode_match(info.fields, key[0], message.match)
+        return message
+
+    # -- reconciliation ---------------------------------------------------------------------------------------------
+
+    def carried(self) -> Iterator[Message]:
+        """All that a controller wrote or could have written: entries that are not constant, changed default actions."""
+        for state in self._states.values():
+            info = state.info
+            query = p4runtime_pb2.TableEntry(table_id=info.id)
+            if info.has_counter:
+                query.counter_data.SetInParent()
+            if info.meter is not None:
+                query.meter_config.SetInParent()
+            for key, entry in state.entries.items():
+                if not (info.is_const or entry.is_const):
+                    yield self._message(info, key, entry, query)
+            if state.default is not None:
+                yield self._default_message(state)
+
+    def forget_initial_entries(self, of: TableStore) -> None:
+        """Removes the program's own entries, unless constant, from the tables that `of` has too."""
+        for ident, state in self._states.items():
+            if ident in of._states and not state.info.is_const:
+                for key in [key for key, entry in state.entries.items() if not entry.is_const]:
+                    self._remove(state, key)
+
+    # -- idle timeout -----------------------------------------------------------------------------------------------
+
+    def _last_hit_ns(self, info: Table, entry: Entry) -> int:
+        return max(entry.inserted_ns, self._switch.table_last_hit(info.name, entry.handle) * self._tick_ns)
+
+    def idle_entries(self) -> list[Message]:
+        """Entries that no packet hit for their time-out, since the last notification if there was one."""
+        now_ns = self._clock_ns()
+        idle = []
+        for state in self._states.values():
+            if not state.info.idle_timeout:
+                continue
+            for key, entry in state.entries.items():
+                if not entry.idle_timeout_ns:
+                    continue
+                since_ns = max(self._last_hit_ns(state.info, entry), entry.notified_ns)
+                if now_ns - since_ns >= entry.idle_timeout_ns:
+                    entry.notified_ns = now_ns
+                    idle.append(self._key_message(state.info, key, entry))
+        return idle
+
+
+def _profile(info: Table) -> Profile:
+    assert info.profile is not None
+    return info.profile
+
+
+def _by_key(state: _State, query: Message) -> Iterable[tuple[Key, Entry]]:
+    """Entries that the match and the priority of a query leave."""
+    if not query.match:
+        if not query.priority:
+            return list(state.entries.items())
+        return [(key, entry) for key, entry in state.entries.items() if key[1] == query.priority]
+    match = decode_match(state.info, query.match)
+    if query.priority or not state.info.needs_priority:
+        key = (match, query.priority)
+        return [(key, state.entries[key])] if key in state.entries else []
+    return [(key, entry) for key, entry in state.entries.items() if key[0] == match]
