@@ -5,23 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from host_agents.errors import ParameterError
+from host_agents.wire import parse_address
+
 GO_BACK_N: Final = "go-back-n"
 SELECTIVE_REPEAT: Final = "selective-repeat"
-RELIABILITY: Final = (GO_BACK_N, SELECTIVE_REPEAT)
+RELIABILITIES: Final = (GO_BACK_N, SELECTIVE_REPEAT)
 
-# Who shares a reaction point (thesis 3.4.3): every QP has its own; QPs to one destination share it, and each
-# may send at its rate; QPs to one destination share it and its rate.
+# Who shares a reaction point (thesis, 3.4): every QP has its own; QPs to one destination share it, and each may send
+# at its rate (what ConnectX-5 was found to do); QPs to one destination share it and its rate.
 SCOPE_QP: Final = "qp"
 SCOPE_DESTINATION: Final = "destination"
 SCOPE_PAIR: Final = "pair"
 CC_SCOPES: Final = (SCOPE_QP, SCOPE_DESTINATION, SCOPE_PAIR)
 
+MAX_MTU_BYTES: Final = 9000
+
 
 @dataclass(frozen=True)
 class NicConfig:
-    """One NIC. Sizes of packets are payload unless the name says wire.
+    """One NIC. Packet sizes are payload unless the name says wire.
 
-    `base_rtt_ns` is the largest base RTT of the network, the T of window-based protocols.
+    `base_rtt_ns` is the largest base RTT of the network, the T of window-based protocols. A packet's DSCP is 8 times
+    its priority; the PFC class is the priority; control packets (ACK, CNP ...) go before data. Raises ParameterError.
     """
 
     address: str
@@ -30,12 +36,38 @@ class NicConfig:
     mtu_bytes: int = 1000
     data_priority: int = 3
     control_priority: int = 6
-    pfc: bool = True
+    pfc: bool = True  # obey 802.1Qbb pause frames
     reliability: str = GO_BACK_N
     cc_scope: str = SCOPE_QP
-    # An ACK after so many packets in order; the last packet of a message and anything out of order ask for one anyway.
+    # An ACK for every so many packets of a message; its last packet, and anything out of order, ask for one anyway.
     ack_every_packets: int = 1
     rto_ns: int = 1_000_000
-    # How late a paced packet may be (link busy with another QP) and still not delay the ones after it.
+    # Selective repeat: a packet is lost when one sent so many later is acknowledged; 0: by time-out and trimming only.
+    loss_packets: int = 3
+    # How late the link may make a paced packet without delaying those after it, in bytes at line rate.
     pacing_slack_bytes: int = 1100
     seed: int = 1
+
+    def __post_init__(self) -> None:
+        try:
+            parse_address(self.address)
+        except ValueError as error:
+            raise ParameterError(f"address {error}") from None
+        for name, low, high in (
+            ("line_rate_bps", 1, 1 << 50),
+            ("base_rtt_ns", 1, 1 << 40),
+            ("mtu_bytes", 1, MAX_MTU_BYTES),
+            ("data_priority", 0, 7),
+            ("control_priority", 0, 7),
+            ("ack_every_packets", 1, 1 << 20),
+            ("rto_ns", 1, 1 << 40),
+            ("loss_packets", 0, 1 << 20),
+            ("pacing_slack_bytes", 0, 1 << 20),
+        ):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise ParameterError(f"{name} {value}: expected {low} to {high}")
+        for name, allowed in (("reliability", RELIABILITIES), ("cc_scope", CC_SCOPES)):
+            value = getattr(self, name)
+            if value not in allowed:
+                raise ParameterError(f"{name} {value!r}: expected one of: {', '.join(allowed)}")

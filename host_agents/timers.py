@@ -7,7 +7,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-NEVER: Final = 1 << 62
+NEVER: Final = 1 << 61
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -19,7 +19,7 @@ class TimerOwner:
 
 
 class Timer:
-    """One resettable timer. Arming it again moves it; re-arming for later costs nothing until the earlier time."""
+    """One resettable timer. Arming it again moves it; moving it to a later time costs nothing until the earlier one."""
 
     def __init__(self, queue: TimerQueue, owner: TimerOwner, kind: int = 0) -> None:
         self.queue = queue
@@ -37,8 +37,7 @@ class Timer:
     def cancel(self) -> None:
         self.deadline_ns = NEVER
 
-    @property
-    def armed(self) -> bool:
+    def is_armed(self) -> bool:
         return self.deadline_ns != NEVER
 
 
@@ -46,12 +45,15 @@ class TimerQueue:
     """A heap of timers. An entry whose timer has moved on is dropped or put back when it comes to the top."""
 
     def __init__(self) -> None:
+        self.first_ns = NEVER  # never later than the earliest deadline
         self._heap: list[tuple[int, int, Timer]] = []
         self._armed = 0
 
     def push(self, at_ns: int, timer: Timer) -> None:
         self._armed += 1
         heapq.heappush(self._heap, (at_ns, self._armed, timer))
+        if at_ns < self.first_ns:
+            self.first_ns = at_ns
 
     def next_ns(self) -> int:
         """When the next timer is due; NEVER if none is armed."""
@@ -59,9 +61,14 @@ class TimerQueue:
         while heap:
             at_ns, _, timer = heap[0]
             if timer.deadline_ns == at_ns:
+                self.first_ns = at_ns
                 return at_ns
             heapq.heappop(heap)
-            self._requeue(at_ns, timer)
+            if timer.queued_ns == at_ns:
+                timer.queued_ns = NEVER
+                if timer.deadline_ns != NEVER:
+                    timer.arm(timer.deadline_ns)
+        self.first_ns = NEVER
         return NEVER
 
     def serve(self, now_ns: int) -> None:
@@ -71,10 +78,3 @@ class TimerQueue:
             timer.queued_ns = NEVER
             timer.deadline_ns = NEVER
             timer.owner.on_timer(at_ns, timer)
-
-    def _requeue(self, at_ns: int, timer: Timer) -> None:
-        if timer.queued_ns != at_ns:
-            return  # an older entry of a timer that has an earlier one
-        timer.queued_ns = NEVER
-        if timer.deadline_ns != NEVER:
-            timer.arm(timer.deadline_ns)

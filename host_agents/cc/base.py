@@ -14,10 +14,11 @@ from mypy_extensions import mypyc_attr
 from host_agents.timers import Timer, TimerOwner
 
 if TYPE_CHECKING:
+    from host_agents.limiter import RateLimiter
     from host_agents.nic import Nic
     from host_agents.qp import QueuePair
 
-UNLIMITED: Final = 1 << 62  # a window that never closes
+UNLIMITED: Final = 1e18  # bytes: a window that never closes
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class ReactionPoint(TimerOwner):
         self.rate_bps = path.line_rate_bps
         self.window_bytes = UNLIMITED
         self.sent_packets = 0  # data packets sent so far, retransmissions included; the NIC counts
-        self.inflight_bytes = 0  # wire bytes sent and neither acknowledged nor given up; the NIC counts
+        self.limiters: list[RateLimiter] = []  # those that obey this reaction point
 
     def bind(self, nic: Nic, qp: QueuePair) -> None:
         """Called once, before anything else, with the first QP that uses this reaction point."""
@@ -74,10 +75,10 @@ class ReactionPoint(TimerOwner):
         return Timer(self.nic.timers, self, kind)
 
     def on_start(self, now_ns: int) -> None:
-        """There is something to send, after there was nothing."""
+        """A queue pair has something to send, after it had nothing."""
 
     def on_idle(self, now_ns: int) -> None:
-        """Everything sent is acknowledged and nothing waits."""
+        """All that a queue pair had to send is acknowledged."""
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
         """A data packet leaves."""
@@ -97,9 +98,24 @@ class ReactionPoint(TimerOwner):
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """A control packet (0xE0-0xFF) arrived; what follows the BTH starts at `frame[offset]`."""
 
-    def may_send(self, wire_bytes: int) -> bool:
-        """Whether a packet of this size may leave now, as far as the window goes. One packet always may."""
-        return self.inflight_bytes == 0 or self.inflight_bytes + wire_bytes <= self.window_bytes
+    def may_send(self, inflight_bytes: int) -> bool:
+        """Whether a packet may leave now, as far as the window goes. The last one may overshoot it."""
+        return inflight_bytes < self.window_bytes
+
+    def set_rate(self, rate_bps: float) -> None:
+        """A new rate, effective at once: it also moves the next-service time of what was sent last."""
+        if rate_bps != self.rate_bps:
+            self.rate_bps = rate_bps
+            for limiter in self.limiters:
+                limiter.rate_changed()
+
+    def set_window(self, window_bytes: float) -> None:
+        """A new window, effective at once. A smaller one takes nothing back."""
+        wider = window_bytes > self.window_bytes
+        self.window_bytes = window_bytes
+        if wider:
+            for limiter in self.limiters:
+                limiter.wake(self.nic.now_ns)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -1,0 +1,38 @@
+"""No congestion control: line rate, always."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
+from host_agents.registry import ProtocolInfo, register
+
+
+@dataclass(frozen=True)
+class NoneParameters:
+    window_bytes: int = 0  # a fixed window; 0: unlimited
+
+
+def reaction_point(parameters: NoneParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
+    point = ReactionPoint(path)
+    if parameters.window_bytes > 0:
+        point.window_bytes = float(parameters.window_bytes)
+    return point
+
+
+def notification_point(parameters: NoneParameters, path: Path) -> NotificationPoint:
+    return NotificationPoint(path)
+
+
+register(
+    ProtocolInfo(
+        name="none",
+        summary="no congestion control: line rate, PFC or drops decide",
+        source="",
+        program="ecn",
+        parameters=NoneParameters,
+        reaction_point=reaction_point,
+        notification_point=notification_point,
+    )
+)

@@ -1,0 +1,101 @@
+"""Go-back-N, as reliable connections have it (IBTA volume 1, 9.7): in order, or not at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from host_agents.receiver import Receiver
+from host_agents.sender import Sender
+from host_agents.timers import Timer
+from host_agents.wire import SYNDROME_ACK, SYNDROME_NAK_SEQUENCE
+
+if TYPE_CHECKING:
+    from host_agents.qp import QueuePair
+
+
+class GoBackNSender(Sender):
+    """Sends in order; a NAK or a time-out sends everything again from the packet wanted."""
+
+    def __init__(self, qp: QueuePair, rto_ns: int, ack_every_packets: int, first_psn: int) -> None:
+        super().__init__(qp, rto_ns, ack_every_packets, first_psn)
+        self.next = 0  # unacked <= next <= fresh
+
+    def has_data(self) -> bool:
+        return self.next < self.end
+
+    def next_frame(self, now_ns: int) -> bytes:
+        packet = self._new_packet(now_ns) if self.next == self.fresh else self.packet(self.next)
+        self.next += 1
+        if not self.timer.is_armed():
+            self.timer.arm(now_ns + self.rto_ns)
+        return self._send(now_ns, packet)
+
+    def on_ack(self, now_ns: int, number: int) -> int:
+        acked_bytes = super().on_ack(now_ns, number)
+        if acked_bytes > 0:
+            if self.next < self.unacked:
+                self.next = self.unacked
+            if self.unacked == self.fresh:
+                self.timer.cancel()
+            else:
+                self.timer.arm(now_ns + self.rto_ns)
+        return acked_bytes
+
+    def on_nak(self, now_ns: int, number: int) -> int:
+        acked_bytes = self.on_ack(now_ns, number - 1)
+        if number == self.unacked:
+            self._go_back()
+        return acked_bytes
+
+    def on_nack(self, now_ns: int, number: int) -> None:
+        """A go-back-N receiver answers a trimmed packet with a NAK, so there is nothing to learn here."""
+
+    def on_timer(self, now_ns: int, timer: Timer) -> None:
+        qp = self.qp
+        qp.stats.timeouts += 1
+        self._go_back()
+        qp.reaction_point.on_timeout(now_ns)
+        qp.load_balancer.on_timeout(now_ns)
+        qp.limiter.add(qp)
+        qp.limiter.wake(now_ns)
+
+    def _go_back(self) -> None:
+        for number in range(self.unacked, self.next):
+            self._give_up(self.packet(number))
+        self.next = self.unacked
+
+
+class GoBackNReceiver(Receiver):
+    """Takes the expected packet only. One NAK for each gap; a duplicate is acknowledged again."""
+
+    def __init__(self, qp: QueuePair, first_psn: int) -> None:
+        super().__init__(qp, first_psn)
+        self._nak_sent = False
+
+    def on_data(
+        self, now_ns: int, psn: int, payload_bytes: int, last: bool, ack_request: bool, marked: bool, frame: bytes
+    ) -> None:
+        number = self.absolute(psn)
+        qp = self.qp
+        if number == self.expected:
+            self.expected = number + 1
+            self._nak_sent = False
+            self.deliver(now_ns, payload_bytes, last)
+            if ack_request:
+                qp.send_ack(psn, SYNDROME_ACK, marked, frame)
+        elif number > self.expected:
+            qp.stats.out_of_order += 1
+            self._nak(marked, frame)
+        else:
+            qp.stats.duplicates += 1
+            qp.send_ack(self.psn(self.expected - 1), SYNDROME_ACK, marked, frame)
+
+    def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> None:
+        if self.absolute(psn) >= self.expected:
+            self._nak(True, frame)
+
+    def _nak(self, marked: bool, frame: bytes) -> None:
+        if not self._nak_sent:
+            self._nak_sent = True
+            self.qp.stats.naks_sent += 1
+            self.qp.send_ack(self.psn(self.expected), SYNDROME_NAK_SEQUENCE, marked, frame)

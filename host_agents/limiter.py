@@ -1,0 +1,112 @@
+"""The rate limiter: paces the queue pairs of one reaction point by a next-service time (NST)."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from host_agents.timers import Timer, TimerOwner
+
+if TYPE_CHECKING:
+    from host_agents.cc.base import ReactionPoint
+    from host_agents.nic import Nic
+    from host_agents.qp import QueuePair
+
+IDLE: Final = 0  # nothing to send, or the window is closed
+READY: Final = 1  # in the NIC's ring
+WAITING: Final = 2  # for the next-service time
+
+
+class RateLimiter(TimerOwner):
+    """Holds its queue pairs back until the NST, and while the reaction point's window is closed.
+
+    After a packet of b bytes, NST moves by 8 b / rate. A packet that the link (not the window) made late by up to the
+    slack does not delay those after it.
+    """
+
+    def __init__(self, nic: Nic, reaction_point: ReactionPoint, priority: int, slack_ns: float) -> None:
+        self.nic = nic
+        self.reaction_point = reaction_point
+        self.priority = priority
+        self.slack_ns = slack_ns
+        self.state = IDLE
+        self.inflight_bytes = 0  # wire bytes sent and neither acknowledged nor given up
+        self.nst_ns = 0.0
+        self._paced_from_ns = 0.0  # NST = this + bits / rate, so that a new rate moves it
+        self._paced_bits = 0.0
+        self._timer = Timer(nic.timers, self)
+        self._members: deque[QueuePair] = deque()  # queue pairs with something to send; a closed window keeps them
+
+    def add(self, qp: QueuePair) -> None:
+        """`qp` has something to send."""
+        if not qp.listed:
+            qp.listed = True
+            self._members.append(qp)
+
+    def wake(self, now_ns: int) -> None:
+        """Something may have become sendable."""
+        if self.state == IDLE and self._members and self.reaction_point.may_send(self.inflight_bytes):
+            if self.nst_ns <= now_ns:
+                self.nst_ns = float(now_ns)  # idle time earns nothing
+                self.state = READY
+                self.nic.make_ready(self)
+            else:
+                self._wait()
+
+    def rate_changed(self) -> None:
+        """The reaction point has another rate: move the NST of the packet sent last."""
+        self.nst_ns = self._paced_from_ns + self._paced_bits * 1e9 / self.reaction_point.rate_bps
+        if self.state == WAITING:
+            self._wait()
+
+    def on_timer(self, now_ns: int, timer: Timer) -> None:
+        self.state = READY
+        self.nic.make_ready(self)
+
+    def transmit(self, now_ns: int) -> bytes | None:
+        """A data frame of the next queue pair in turn; None if there is none to send now."""
+        if self.nst_ns > now_ns:
+            self._wait()
+            return None
+        members = self._members
+        while members:
+            if not self.reaction_point.may_send(self.inflight_bytes):
+                break
+            qp = members.popleft()
+            sender = qp.sender
+            if not sender.has_data():
+                qp.listed = False
+                continue
+            frame = sender.next_frame(now_ns)
+            if sender.has_data():
+                members.append(qp)
+            else:
+                qp.listed = False
+            self._reschedule(now_ns)
+            return frame
+        self.state = IDLE
+        return None
+
+    def charge(self, now_ns: int, wire_bytes: int) -> None:
+        """A packet of this size leaves now."""
+        nominal = self.nst_ns
+        earliest = now_ns - self.slack_ns
+        if nominal < earliest:
+            nominal = earliest
+        self._paced_from_ns = nominal
+        self._paced_bits = 8.0 * wire_bytes
+        self.nst_ns = nominal + self._paced_bits * 1e9 / self.reaction_point.rate_bps
+        self.inflight_bytes += wire_bytes
+
+    def _reschedule(self, now_ns: int) -> None:
+        if not self._members or not self.reaction_point.may_send(self.inflight_bytes):
+            self.state = IDLE
+        elif self.nst_ns <= now_ns:
+            self.nic.make_ready(self)
+        else:
+            self._wait()
+
+    def _wait(self) -> None:
+        self.state = WAITING
+        self._timer.arm(math.ceil(self.nst_ns))

@@ -1,0 +1,79 @@
+"""Messages, what became of them, and the counts kept for a queue pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from host_agents.qp import QueuePair
+
+
+class Message:
+    """Bytes to send on a queue pair. Times are in ns, -1 until they happen."""
+
+    def __init__(self, qp: QueuePair, sequence: int, size_bytes: int, start_ns: int, tag: object) -> None:
+        self.qp = qp
+        self.sequence = sequence  # from 0, per QP
+        self.size_bytes = size_bytes
+        self.start_ns = start_ns
+        self.tag = tag
+        self.first_sent_ns = -1
+        self.completed_ns = -1  # every byte is acknowledged
+        self.first_packet = 0  # its packets are first_packet <= n < end_packet
+        self.end_packet = 0
+
+
+class Delivery:
+    """A message that has arrived whole and in order."""
+
+    def __init__(self, qp: QueuePair, sequence: int, size_bytes: int, time_ns: int) -> None:
+        self.qp = qp
+        self.sequence = sequence
+        self.size_bytes = size_bytes
+        self.time_ns = time_ns
+
+
+CompletionCallback = Callable[[Message], None]
+DeliveryCallback = Callable[[Delivery], None]
+
+
+class QpStats:
+    """Counts of one queue pair, both halves. Bytes are payload unless the name says wire."""
+
+    def __init__(self) -> None:
+        # sender
+        self.packets_sent = 0  # retransmissions included
+        self.wire_bytes_sent = 0
+        self.packets_retransmitted = 0
+        self.bytes_posted = 0
+        self.bytes_acked = 0
+        self.acks_received = 0
+        self.naks_received = 0
+        self.nacks_received = 0  # trimmed packets
+        self.cnps_received = 0
+        self.timeouts = 0
+        # receiver
+        self.packets_received = 0  # all that arrived, duplicates and discarded ones included
+        self.bytes_delivered = 0  # in order, each byte once
+        self.marked_received = 0  # with ECN CE
+        self.duplicates = 0
+        self.out_of_order = 0
+        self.trimmed_received = 0
+        self.acks_sent = 0
+        self.naks_sent = 0
+        self.nacks_sent = 0
+        self.cnps_sent = 0
+
+
+class NicStats:
+    """Counts of one NIC."""
+
+    def __init__(self) -> None:
+        self.frames_sent = 0
+        self.frames_received = 0
+        self.malformed = 0  # not a frame this NIC understands, or cut short, or a bad IPv4 checksum
+        self.misdelivered = 0  # for another address
+        self.unknown_qp = 0
+        self.pauses_received = 0
+        self.paused_ns = [0] * 8  # time during which a class had to be silent, by class

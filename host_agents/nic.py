@@ -1,0 +1,274 @@
+"""The NIC: frames and the time go in, frames and the next wake-up time come out. No I/O, clocks or threads."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+
+from librt.strings import read_i32_be, read_i64_be
+from mypy_extensions import i64
+
+from host_agents import wire
+from host_agents.cc.base import Feedback, Path, ReactionPoint
+from host_agents.config import SCOPE_DESTINATION, SCOPE_QP, SELECTIVE_REPEAT, NicConfig
+from host_agents.errors import HostError
+from host_agents.go_back_n import GoBackNReceiver, GoBackNSender
+from host_agents.limiter import RateLimiter
+from host_agents.messages import CompletionCallback, DeliveryCallback, NicStats
+from host_agents.qp import QueuePair
+from host_agents.registry import LoadBalancing, Protocol
+from host_agents.selective_repeat import SelectiveRepeatReceiver, SelectiveRepeatSender
+from host_agents.timers import NEVER, TimerQueue
+
+CLASSES = 8
+
+
+class Nic:
+    """One NIC with one port. `docs/host-api.md` shows its use."""
+
+    def __init__(self, config: NicConfig, protocol: Protocol, load_balancing: LoadBalancing) -> None:
+        self.config = config
+        self.protocol = protocol
+        self.load_balancing = load_balancing
+        self.address = wire.parse_address(config.address)
+        self.random = random.Random(config.seed << 32 | self.address)
+        self.now_ns = 0
+        self.stats = NicStats()
+        self.timers = TimerQueue()
+        self.feedback = Feedback()
+        self.on_complete: CompletionCallback | None = None
+        self.on_delivered: DeliveryCallback | None = None
+        self.queue_pairs: dict[int, QueuePair] = {}
+        self._control: deque[bytes] = deque()
+        self._ready: list[deque[RateLimiter]] = [deque() for _ in range(CLASSES)]
+        self._paused_until_ns = [0] * CLASSES
+        self._any_pause = False  # a class may be paused: look before sending
+        self._points: dict[int, ReactionPoint] = {}  # shared ones, by destination
+        self._limiters: dict[int, RateLimiter] = {}
+
+    # Queue pairs
+
+    def open_qp(
+        self,
+        peer_address: str,
+        qpn: int,
+        peer_qpn: int,
+        *,
+        first_psn: int = 0,
+        priority: int | None = None,
+        protocol: Protocol | None = None,
+        load_balancing: LoadBalancing | None = None,
+    ) -> QueuePair:
+        """A queue pair to `peer_qpn` at `peer_address`; the peer opens its own with the numbers exchanged.
+
+        `first_psn` is the PSN of the first packet in each direction. Protocol, load balancer and priority are the
+        NIC's unless given. Raises HostError when `qpn` is taken or a number is out of range.
+        """
+        config = self.config
+        if not 0 < qpn <= wire.QPN_MASK or not 0 < peer_qpn <= wire.QPN_MASK:
+            raise HostError(f"queue pair numbers {qpn} and {peer_qpn}: expected 1 to {wire.QPN_MASK}")
+        if qpn in self.queue_pairs:
+            raise HostError(f"queue pair {qpn} of {config.address} is open already")
+        protocol = protocol or self.protocol
+        load_balancing = load_balancing or self.load_balancing
+        destination = wire.parse_address(peer_address)
+        telemetry = protocol.info.telemetry
+        shim_bytes = wire.SHIM_BYTES if telemetry else 0
+        full = wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + shim_bytes + config.mtu_bytes + (-config.mtu_bytes & 3)
+        path = Path(float(config.line_rate_bps), config.base_rtt_ns, config.mtu_bytes, full)
+        point = self._points.get(destination) if config.cc_scope != SCOPE_QP else None
+        new_point = point is None
+        if point is None:
+            point = protocol.reaction_point(path)
+            if config.cc_scope != SCOPE_QP:
+                self._points[destination] = point
+        limiter = self._limiters.get(destination)
+        if limiter is None:
+            slack_ns = config.pacing_slack_bytes * 8e9 / config.line_rate_bps
+            limiter = RateLimiter(self, point, config.data_priority if priority is None else priority, slack_ns)
+            point.limiters.append(limiter)
+            if config.cc_scope not in (SCOPE_QP, SCOPE_DESTINATION):
+                self._limiters[destination] = limiter
+        balancer = load_balancing.create(self.random.getrandbits(32))
+        notifier = protocol.notification_point(path)
+        qp = QueuePair(self, qpn, peer_qpn, destination, telemetry, point, notifier, balancer, limiter)
+        if config.reliability == SELECTIVE_REPEAT:
+            qp.sender = SelectiveRepeatSender(
+                qp, config.rto_ns, config.ack_every_packets, first_psn, config.loss_packets
+            )
+            qp.receiver = SelectiveRepeatReceiver(qp, first_psn)
+        else:
+            qp.sender = GoBackNSender(qp, config.rto_ns, config.ack_every_packets, first_psn)
+            qp.receiver = GoBackNReceiver(qp, first_psn)
+        self.queue_pairs[qpn] = qp
+        if new_point:
+            point.bind(self, qp)
+        notifier.bind(self, qp)
+        return qp
+
+    def close_qp(self, qp: QueuePair) -> None:
+        """Forget a queue pair whose messages are complete; frames for it count as `unknown_qp` from now on."""
+        if qp.sender.messages:
+            raise HostError(f"queue pair {qp.qpn} of {self.config.address} still has messages to send")
+        del self.queue_pairs[qp.qpn]
+
+    # The driver's three calls
+
+    def receive(self, now_ns: int, frame: bytes) -> None:
+        """A frame arrived whole at `now_ns`."""
+        self.now_ns = now_ns
+        if self.timers.first_ns <= now_ns:
+            self._serve(now_ns)
+        self.stats.frames_received += 1
+        length = len(frame)
+        if length < wire.AFTER_BTH:
+            self._receive_other(now_ns, frame)
+            return
+        word: i64 = read_i64_be(frame, 12)  # type, version, type of service, total length, identification
+        if (word >> 40) & 0xFFFFFF != 0x080045:
+            self._receive_other(now_ns, frame)
+            return
+        total_length: i64 = (word >> 16) & 0xFFFF
+        ports: i64 = read_i64_be(frame, wire.SOURCE_PORT)  # source, destination, length, checksum
+        udp_length: i64 = (ports >> 16) & 0xFFFF
+        # What follows the BTH on the wire, padding included, ICRC not.
+        after_bth: i64 = udp_length - (wire.UDP_BYTES + wire.BTH_BYTES + wire.ICRC_BYTES)
+        if (
+            frame[wire.PROTOCOL] != 17
+            or (ports >> 32) & 0xFFFF != wire.ROCE_PORT
+            or udp_length + wire.IPV4_BYTES != total_length
+            or after_bth < 0
+            or not wire.checksum_holds(frame)
+        ):
+            self.stats.malformed += 1
+            return
+        if i64(read_i32_be(frame, wire.DESTINATION)) & 0xFFFFFFFF != self.address:
+            self.stats.misdelivered += 1
+            return
+        bth: i64 = read_i64_be(frame, wire.BTH)
+        qp = self.queue_pairs.get(int(bth & wire.QPN_MASK))
+        if qp is None or qp.peer_address != i64(read_i32_be(frame, wire.SOURCE)) & 0xFFFFFFFF:
+            self.stats.unknown_qp += 1
+            return
+        opcode = int((bth >> 56) & 0xFF)
+        psn_word: i64 = i64(read_i32_be(frame, wire.ACK_PSN)) & 0xFFFFFFFF
+        psn = int(psn_word & wire.PSN_MASK)
+        offset = wire.AFTER_BTH
+        kind = opcode
+        if opcode >= wire.WITH_INT:
+            if opcode < wire.FIRST_CONTROL:
+                kind = opcode - wire.WITH_INT
+            if opcode < wire.FIRST_CONTROL or opcode == wire.SACK_WITH_INT:
+                if length <= offset or length < offset + wire.SHIM_BYTES + 8 * (frame[offset] >> 4):
+                    self.stats.malformed += 1
+                    return
+                offset += wire.SHIM_BYTES + 8 * (frame[offset] >> 4)
+        rest = int(after_bth) - (offset - wire.AFTER_BTH)
+        if kind <= wire.SEND_ONLY:
+            payload = rest - (frame[wire.PAD] >> 4 & 3)
+            if payload < 0 or kind == 3:
+                self.stats.malformed += 1
+                return
+            marked = (word >> 32) & 3 == wire.CE
+            last = kind == wire.SEND_LAST or kind == wire.SEND_ONLY
+            qp.on_data(now_ns, psn, payload, last, psn_word & wire.ACK_REQUEST != 0, marked, frame)
+        elif kind == wire.ACKNOWLEDGE:
+            if rest < wire.AETH_BYTES or length < offset + wire.AETH_BYTES:
+                self.stats.malformed += 1
+                return
+            qp.on_ack(now_ns, psn, frame[offset], frame, offset)
+        elif kind == wire.CNP:
+            qp.on_cnp(now_ns)
+        elif kind >= wire.FIRST_CONTROL:
+            self._receive_control(now_ns, qp, opcode, psn, frame, offset)
+        else:
+            self.stats.malformed += 1
+
+    def next_frame(self, now_ns: int) -> bytes | None:
+        """The frame to send now that the link is free; None: nothing before `next_wakeup_ns()`."""
+        self.now_ns = now_ns
+        if self.timers.first_ns <= now_ns:
+            self._serve(now_ns)
+        paused = 0
+        if self._any_pause:
+            paused = self._paused_classes(now_ns)
+        if self._control and not paused >> self.config.control_priority & 1:
+            self.stats.frames_sent += 1
+            return self._control.popleft()
+        for priority in range(CLASSES - 1, -1, -1):
+            ring = self._ready[priority]
+            if ring and not paused >> priority & 1:
+                while ring:
+                    frame = ring.popleft().transmit(now_ns)
+                    if frame is not None:
+                        self.stats.frames_sent += 1
+                        return frame
+        return None
+
+    def next_wakeup_ns(self) -> int:
+        """When to call `next_frame` again if nothing arrives; NEVER if nothing is due. The past means at once."""
+        wakeup = self.timers.next_ns()
+        if self._control:
+            wakeup = min(wakeup, self._paused_until_ns[self.config.control_priority])
+        for priority in range(CLASSES):
+            if self._ready[priority]:
+                wakeup = min(wakeup, self._paused_until_ns[priority])
+        return wakeup
+
+    # For the parts of the NIC
+
+    def make_ready(self, limiter: RateLimiter) -> None:
+        self._ready[limiter.priority].append(limiter)
+
+    def send_control(self, frame: bytes) -> None:
+        """Queue a control frame; they go in order, before all data."""
+        self._control.append(frame)
+
+    def _serve(self, now_ns: int) -> None:
+        self.timers.serve(now_ns)
+        self.now_ns = now_ns
+
+    def _paused_classes(self, now_ns: int) -> int:
+        """Bit mask of the classes that are paused at `now_ns`."""
+        mask = 0
+        for priority in range(CLASSES):
+            if self._paused_until_ns[priority] > now_ns:
+                mask |= 1 << priority
+        self._any_pause = mask != 0
+        return mask
+
+    def _receive_control(
+        self, now_ns: int, qp: QueuePair, opcode: int, psn: int, frame: bytes, offset: int
+    ) -> None:
+        side = wire.control_sides[opcode - wire.FIRST_CONTROL]
+        if side == wire.TO_REACTION_POINT:
+            qp.reaction_point.on_control(now_ns, opcode, frame, offset)
+            qp.limiter.wake(now_ns)
+        elif side == wire.TO_NOTIFICATION_POINT:
+            qp.notification_point.on_control(now_ns, opcode, frame, offset)
+        elif opcode == wire.NACK:
+            qp.on_nack(now_ns, psn, frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1])
+        elif opcode == wire.TRIMMED:
+            qp.stats.trimmed_received += 1
+            qp.receiver.on_trimmed(now_ns, psn, frame)
+        elif side == wire.TO_TRANSPORT and len(frame) >= offset + wire.AETH_BYTES + wire.SACK_BYTES:
+            sack: i64 = read_i64_be(frame, offset + wire.AETH_BYTES)
+            first_missing = int((sack >> wire.SACK_BITS) & wire.PSN_MASK)
+            qp.on_sack(now_ns, psn, first_missing, int(sack & ((1 << wire.SACK_BITS) - 1)), frame, offset)
+        else:
+            self.stats.malformed += 1
+
+    def _receive_other(self, now_ns: int, frame: bytes) -> None:
+        quanta = wire.parse_pause(frame)
+        if quanta is None:
+            self.stats.malformed += 1
+            return
+        self.stats.pauses_received += 1
+        if not self.config.pfc:
+            return
+        for priority, count in quanta.items():
+            until = now_ns - (-count * wire.QUANTUM_BITS * 1_000_000_000 // self.config.line_rate_bps)
+            planned = max(self._paused_until_ns[priority], now_ns)
+            self.stats.paused_ns[priority] += until - planned
+            self._paused_until_ns[priority] = until
+            self._any_pause = True

@@ -1,0 +1,301 @@
+"""A queue pair: addressing, frame templates, and the two halves of the transport."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from host_agents import wire
+from host_agents.cc.base import NotificationPoint, ReactionPoint
+from host_agents.lb.base import FIRST_ENTROPY, LoadBalancer
+from host_agents.limiter import RateLimiter
+from host_agents.messages import Message, QpStats
+from host_agents.receiver import Receiver
+from host_agents.sender import Sender
+from host_agents.timers import Timer, TimerOwner
+
+if TYPE_CHECKING:
+    from host_agents.nic import Nic
+
+
+class QueuePair(TimerOwner):
+    """One end of a reliable connection. Open it with `Nic.open_qp`."""
+
+    # Set by the NIC right after construction; they need the queue pair to exist.
+    sender: Sender
+    receiver: Receiver
+
+    def __init__(
+        self,
+        nic: Nic,
+        qpn: int,
+        peer_qpn: int,
+        peer_address: int,
+        telemetry: bool,
+        reaction_point: ReactionPoint,
+        notification_point: NotificationPoint,
+        load_balancer: LoadBalancer,
+        limiter: RateLimiter,
+    ) -> None:
+        self.nic = nic
+        self.qpn = qpn
+        self.peer_qpn = peer_qpn
+        self.peer_address = peer_address
+        self.reaction_point = reaction_point
+        self.notification_point = notification_point
+        self.load_balancer = load_balancer
+        self.limiter = limiter
+        self.listed = False  # among the limiter's members
+        self.stats = QpStats()
+        self.mtu_bytes = nic.config.mtu_bytes
+        self._address = nic.address
+        self._data_dscp = 8 * limiter.priority
+        self._control_dscp = 8 * nic.config.control_priority
+        self._telemetry = telemetry
+        self._opcode_offset = wire.WITH_INT if telemetry else 0
+        self._shim_bytes = wire.SHIM_BYTES if telemetry else 0
+        self._entropy = -1  # of the templates
+        self._prefixes: dict[int, bytes] = {}
+        self._ack_prefix = [b"", b""]  # by whether the packet was marked
+        self._ack_entropy = -1
+        self._ack_shim_bytes = 0
+        self._ack_opcode = -1
+        self._cnp = b""
+        self._posted = 0
+        self._scheduled: deque[Message] = deque()
+        self._start_timer = Timer(nic.timers, self)
+        self._busy = False
+
+    @property
+    def rate_bps(self) -> float:
+        """The reaction point's rate."""
+        return self.reaction_point.rate_bps
+
+    @property
+    def window_bytes(self) -> float:
+        return self.reaction_point.window_bytes
+
+    @property
+    def inflight_bytes(self) -> int:
+        """Wire bytes in flight; with the scope `pair`, of all queue pairs that share the limiter."""
+        return self.limiter.inflight_bytes
+
+    # Messages
+
+    def post(self, size_bytes: int, start_ns: int = 0, tag: object = None) -> Message:
+        """Send `size_bytes`, not before `start_ns` nor before the messages posted earlier. Raises ValueError."""
+        if size_bytes < 0:
+            raise ValueError(f"message of {size_bytes} bytes: expected 0 or more")
+        start_ns = max(start_ns, self.nic.now_ns)
+        if self._scheduled:
+            start_ns = max(start_ns, self._scheduled[-1].start_ns)
+        message = Message(self, self._posted, size_bytes, start_ns, tag)
+        self._posted += 1
+        self.stats.bytes_posted += size_bytes
+        self._scheduled.append(message)
+        self._start_timer.arm(self._scheduled[0].start_ns)
+        return message
+
+    def on_timer(self, now_ns: int, timer: Timer) -> None:
+        """The start of a message."""
+        while self._scheduled and self._scheduled[0].start_ns <= now_ns:
+            self.sender.post(self._scheduled.popleft())
+        if self._scheduled:
+            self._start_timer.arm(self._scheduled[0].start_ns)
+        if not self._busy:
+            self._busy = True
+            self.reaction_point.on_start(now_ns)
+        self.limiter.add(self)
+        self.limiter.wake(now_ns)
+
+    # Frames out
+
+    def data_wire_bytes(self, payload_bytes: int) -> int:
+        """A data packet of so many bytes, on the wire as it leaves."""
+        return wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + self._shim_bytes + payload_bytes + (-payload_bytes & 3)
+
+    def data_prefix(self, opcode: int, payload_bytes: int) -> bytes:
+        """The template of data packets of this kind: all before AckReq and PSN."""
+        key = opcode << 16 | payload_bytes
+        prefix = self._prefixes.get(key)
+        if prefix is None:
+            pad = -payload_bytes & 3
+            prefix = wire.header(
+                self._address,
+                self.peer_address,
+                max(self._entropy, FIRST_ENTROPY),
+                opcode + self._opcode_offset,
+                self.peer_qpn,
+                after_bth_bytes=self._shim_bytes + payload_bytes + pad,
+                pad_bytes=pad,
+                dscp=self._data_dscp,
+                ecn=wire.ECT0,
+            )
+            self._prefixes[key] = prefix
+        return prefix
+
+    def data_frame(self, now_ns: int, prefix: bytes, word: int) -> bytes:
+        """A data frame; `word` is AckReq and PSN. The load balancer chooses its path."""
+        entropy = self.load_balancer.next_entropy(now_ns)
+        if entropy != self._entropy:
+            prefix = prefix[: wire.SOURCE_PORT] + entropy.to_bytes(2, "big") + prefix[wire.DESTINATION_PORT :]
+            if self._entropy < 0:  # the first packet of all: the templates take its entropy
+                self._entropy = entropy
+                self._prefixes.clear()
+                self.sender.packet(self.sender.fresh - 1).prefix = prefix
+        if self._telemetry:
+            return prefix + word.to_bytes(4, "big") + b"\0\0"
+        return prefix + word.to_bytes(4, "big")
+
+    def send_ack(self, psn: int, syndrome: int, marked: bool, frame: bytes) -> None:
+        """An ACK or NAK for the data packet `frame`: it echoes its INT shim, its entropy and its ECN mark."""
+        self._reply(wire.ACKNOWLEDGE, psn, syndrome, b"", marked, frame)
+
+    def send_sack(self, psn: int, first_missing_psn: int, bitmap: int, marked: bool, frame: bytes) -> None:
+        """A selective ACK for the data packet `frame`."""
+        body = (first_missing_psn << wire.SACK_BITS | bitmap).to_bytes(wire.SACK_BYTES, "big")
+        self._reply(wire.SACK, psn, wire.SYNDROME_ACK, body, marked, frame)
+
+    def send_nack(self, psn: int, frame: bytes) -> None:
+        """A NACK for the trimmed packet `frame`."""
+        self.stats.nacks_sent += 1
+        entropy = int.from_bytes(frame[wire.SOURCE_PORT : wire.DESTINATION_PORT], "big")
+        self.nic.send_control(self.control_frame(wire.NACK, b"", psn=psn, entropy=entropy))
+
+    def send_cnp(self) -> None:
+        """A congestion notification packet to the peer (annex A17.9.3: 16 reserved bytes)."""
+        self.stats.cnps_sent += 1
+        if not self._cnp:
+            self._cnp = self.control_frame(wire.CNP, bytes(16), becn=True)
+        self.nic.send_control(self._cnp)
+
+    def control_frame(
+        self, opcode: int, body: bytes, *, psn: int = 0, entropy: int = -1, becn: bool = False, priority: int = -1
+    ) -> bytes:
+        """A control packet to the peer, `body` after its BTH. Entropy and priority default to the queue pair's own."""
+        if entropy < 0:
+            entropy = max(self._entropy, FIRST_ENTROPY)
+        prefix = wire.header(
+            self._address,
+            self.peer_address,
+            entropy,
+            opcode,
+            self.peer_qpn,
+            after_bth_bytes=len(body),
+            dscp=self._control_dscp if priority < 0 else 8 * priority,
+            becn=becn,
+        )
+        return prefix + psn.to_bytes(4, "big") + body
+
+    def _reply(self, opcode: int, psn: int, syndrome: int, body: bytes, marked: bool, frame: bytes) -> None:
+        shim = b""
+        if self._telemetry:
+            shim = frame[wire.AFTER_BTH : wire.AFTER_BTH + wire.SHIM_BYTES + 8 * (frame[wire.AFTER_BTH] >> 4)]
+        entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
+        if len(shim) != self._ack_shim_bytes or opcode != self._ack_opcode or self._ack_entropy < 0:
+            self._make_ack_templates(opcode, len(shim) + wire.AETH_BYTES + len(body), entropy)
+            self._ack_shim_bytes = len(shim)
+        prefix = self._ack_prefix[1 if marked else 0]
+        if entropy != self._ack_entropy:
+            prefix = prefix[: wire.SOURCE_PORT] + entropy.to_bytes(2, "big") + prefix[wire.DESTINATION_PORT :]
+        aeth = syndrome << 24 | self.receiver.messages & wire.PSN_MASK
+        self.stats.acks_sent += 1
+        self.nic.send_control(prefix + psn.to_bytes(4, "big") + shim + aeth.to_bytes(4, "big") + body)
+
+    def _make_ack_templates(self, opcode: int, after_bth_bytes: int, entropy: int) -> None:
+        self._ack_opcode = opcode
+        self._ack_entropy = entropy
+        if self._telemetry:
+            opcode = wire.SACK_WITH_INT if opcode == wire.SACK else opcode + wire.WITH_INT
+        for marked in (0, 1):
+            self._ack_prefix[marked] = wire.header(
+                self._address,
+                self.peer_address,
+                entropy,
+                opcode,
+                self.peer_qpn,
+                after_bth_bytes=after_bth_bytes,
+                dscp=self._control_dscp,
+                becn=marked == 1,
+            )
+
+    # Frames in: the NIC has checked addresses and lengths.
+
+    def on_data(
+        self, now_ns: int, psn: int, payload_bytes: int, last: bool, ack_request: bool, marked: bool, frame: bytes
+    ) -> None:
+        stats = self.stats
+        stats.packets_received += 1
+        if marked:
+            stats.marked_received += 1
+        self.receiver.on_data(now_ns, psn, payload_bytes, last, ack_request, marked, frame)
+        self.notification_point.on_data(now_ns, marked, frame)
+
+    def on_ack(self, now_ns: int, psn: int, syndrome: int, frame: bytes, offset: int) -> None:
+        """An ACK or NAK; its AETH is at `offset`, and an INT shim lies between BTH and AETH."""
+        sender = self.sender
+        self.stats.acks_received += 1
+        number = sender.absolute(psn)
+        if syndrome == wire.SYNDROME_NAK_SEQUENCE:
+            self.stats.naks_received += 1
+            acked_bytes = sender.on_nak(now_ns, number)
+            self._feed_back(now_ns, number - 1, acked_bytes, frame, offset)
+            self.reaction_point.on_nack(now_ns, self.data_wire_bytes(self.mtu_bytes), False)
+            self.limiter.add(self)
+        else:
+            acked_bytes = sender.on_ack(now_ns, number)
+            self._feed_back(now_ns, number, acked_bytes, frame, offset)
+        self._after_ack(now_ns)
+
+    def on_sack(self, now_ns: int, psn: int, first_missing_psn: int, bitmap: int, frame: bytes, offset: int) -> None:
+        """A selective ACK; its AETH is at `offset`."""
+        sender = self.sender
+        self.stats.acks_received += 1
+        number = sender.absolute(psn)
+        acked_bytes = sender.on_sack(now_ns, number, sender.absolute(first_missing_psn), bitmap)
+        self._feed_back(now_ns, number, acked_bytes, frame, offset)
+        self._after_ack(now_ns)
+
+    def on_nack(self, now_ns: int, psn: int, entropy: int) -> None:
+        self.stats.nacks_received += 1
+        self.load_balancer.on_nack(now_ns, entropy)
+        self.sender.on_nack(now_ns, self.sender.absolute(psn))
+        self.limiter.wake(now_ns)
+
+    def on_cnp(self, now_ns: int) -> None:
+        self.stats.cnps_received += 1
+        self.reaction_point.on_cnp(now_ns)
+
+    def _feed_back(self, now_ns: int, number: int, acked_bytes: int, frame: bytes, offset: int) -> None:
+        feedback = self.nic.feedback
+        feedback.now_ns = now_ns
+        feedback.acked_bytes = acked_bytes
+        feedback.rtt_ns = -1
+        packet = self.sender.packet(number)
+        if packet.number == number:
+            feedback.order = packet.order
+            if packet.sends == 1:
+                feedback.rtt_ns = now_ns - packet.sent_ns
+        else:
+            feedback.order = -1
+        feedback.marked = frame[wire.BECN] & 0x40 != 0
+        feedback.entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
+        feedback.hops = wire.INITIAL_TTL - frame[wire.TTL]
+        if self._telemetry:
+            feedback.frame = frame
+            shim = frame[wire.AFTER_BTH] << 8 | frame[wire.AFTER_BTH + 1]
+            feedback.int_hops = shim >> 12
+            feedback.path_id = shim & 0xFFF
+            feedback.int_offset = wire.AFTER_BTH + wire.SHIM_BYTES
+        self.load_balancer.on_ack(now_ns, feedback.entropy, feedback.marked)
+        self.reaction_point.on_ack(feedback)
+
+    def _after_ack(self, now_ns: int) -> None:
+        sender = self.sender
+        messages = sender.messages
+        if messages and messages[0].end_packet <= sender.unacked:
+            sender.complete_messages(now_ns)
+        if self._busy and not messages:
+            self._busy = False
+            self.reaction_point.on_idle(now_ns)
+        self.limiter.wake(now_ns)

@@ -1,0 +1,217 @@
+"""Selective repeat: packets are taken in any order and only what is missing is sent again.
+
+Each SACK names the packet that caused it, the first missing packet, and which of the next 40 have arrived. A packet is
+taken as lost when it was trimmed, when its time-out expires, or when a packet sent `loss_packets` later has been
+acknowledged (RFC 8985's idea, in packets; 0 turns this off, for when packets take several paths).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from host_agents.receiver import Receiver
+from host_agents.sender import Sender, SentPacket
+from host_agents.timers import Timer
+from host_agents.wire import SACK_BITS
+
+if TYPE_CHECKING:
+    from host_agents.qp import QueuePair
+
+
+class SelectiveRepeatSender(Sender):
+    """Keeps the order of sending, so that time-outs and losses are found from its oldest end."""
+
+    def __init__(
+        self, qp: QueuePair, rto_ns: int, ack_every_packets: int, first_psn: int, loss_packets: int
+    ) -> None:
+        super().__init__(qp, rto_ns, ack_every_packets, first_psn)
+        self.loss_packets = loss_packets
+        self._lost: deque[int] = deque()  # to send again
+        self._log: deque[int] = deque()  # packet numbers in the order of their sending
+        self._log_first = 0  # send index of the first entry
+        self._sends = 0
+        self._highest_acked = -1  # highest send index acknowledged
+
+    def has_data(self) -> bool:
+        lost = self._lost
+        while lost and (lost[0] < self.unacked or self.packet(lost[0]).acked):
+            lost.popleft()
+        return len(lost) > 0 or self.fresh < self.end
+
+    def next_frame(self, now_ns: int) -> bytes:
+        packet = self.packet(self._lost.popleft()) if self._lost else self._new_packet(now_ns)
+        packet.send_index = self._sends
+        self._sends += 1
+        self._log.append(packet.number)
+        if not self.timer.is_armed():
+            self.timer.arm(now_ns + self.rto_ns)
+        return self._send(now_ns, packet)
+
+    def on_ack(self, now_ns: int, number: int) -> int:
+        acked_bytes = super().on_ack(now_ns, number)
+        self._detect_loss(now_ns)
+        return acked_bytes
+
+    def on_sack(self, now_ns: int, number: int, first_missing: int, bitmap: int) -> int:
+        """Packet `number` arrived, all before `first_missing`, and those that `bitmap` names after it."""
+        acked_bytes = 0
+        if number >= self.unacked:
+            acked_bytes += self._mark(number)
+        later = first_missing + 1
+        while bitmap > 0:
+            if bitmap & 1 and later >= self.unacked:
+                acked_bytes += self._mark(later)
+            bitmap >>= 1
+            later += 1
+        acked_bytes += super().on_ack(now_ns, first_missing - 1)
+        while self.unacked < self.fresh and self.packet(self.unacked).acked:
+            self.unacked += 1
+        self._detect_loss(now_ns)
+        if self.unacked == self.fresh:
+            self.timer.cancel()
+        return acked_bytes
+
+    def on_nak(self, now_ns: int, number: int) -> int:
+        """A go-back-N receiver's NAK: the packet wanted is missing."""
+        acked_bytes = self.on_ack(now_ns, number - 1)
+        self.on_nack(now_ns, number)
+        return acked_bytes
+
+    def on_nack(self, now_ns: int, number: int) -> None:
+        if self.unacked <= number < self.fresh:
+            packet = self.packet(number)
+            if packet.inflight:
+                self._lose(now_ns, packet, True)
+
+    def on_timer(self, now_ns: int, timer: Timer) -> None:
+        """The time-out of the oldest packet in flight, if there is one that old."""
+        qp = self.qp
+        expired = False
+        while True:
+            packet = self._oldest()
+            if packet is None:
+                break
+            if packet.sent_ns + self.rto_ns > now_ns:
+                self.timer.arm(packet.sent_ns + self.rto_ns)
+                break
+            self._give_up(packet)
+            self._lost.append(packet.number)
+            expired = True
+        if expired:
+            qp.stats.timeouts += 1
+            qp.reaction_point.on_timeout(now_ns)
+            qp.load_balancer.on_timeout(now_ns)
+            qp.limiter.add(qp)
+            qp.limiter.wake(now_ns)
+
+    def _settle(self, packet: SentPacket) -> int:
+        if packet.send_index > self._highest_acked:
+            self._highest_acked = packet.send_index
+        return super()._settle(packet)
+
+    def _mark(self, number: int) -> int:
+        if number >= self.fresh:
+            return 0
+        packet = self.packet(number)
+        return 0 if packet.acked else self._settle(packet)
+
+    def _oldest(self) -> SentPacket | None:
+        """The packet in flight that was sent first; drops what is settled from the log."""
+        log = self._log
+        while log:
+            number = log[0]
+            if number >= self.unacked:
+                packet = self.packet(number)
+                if packet.inflight and packet.send_index == self._log_first:
+                    return packet
+            log.popleft()
+            self._log_first += 1
+        return None
+
+    def _detect_loss(self, now_ns: int) -> None:
+        while True:
+            packet = self._oldest()
+            if packet is None or self.loss_packets == 0:
+                return
+            if packet.send_index + self.loss_packets > self._highest_acked:
+                return
+            self._lose(now_ns, packet, False)
+
+    def _lose(self, now_ns: int, packet: SentPacket, trimmed: bool) -> None:
+        self._give_up(packet)
+        self._lost.append(packet.number)
+        qp = self.qp
+        qp.reaction_point.on_nack(now_ns, packet.wire_bytes, trimmed)
+        qp.limiter.add(qp)
+
+
+class SelectiveRepeatReceiver(Receiver):
+    """Keeps what arrives early and delivers in order."""
+
+    def __init__(self, qp: QueuePair, first_psn: int) -> None:
+        super().__init__(qp, first_psn)
+        self._end = 0  # one past the highest packet seen
+        # Early packets by number modulo the length: 0 missing, else payload bytes * 2 + last, plus 1.
+        self._early = [0] * 64
+
+    def on_data(
+        self, now_ns: int, psn: int, payload_bytes: int, last: bool, ack_request: bool, marked: bool, frame: bytes
+    ) -> None:
+        number = self.absolute(psn)
+        qp = self.qp
+        if number == self.expected:
+            self.expected = number + 1
+            self.deliver(now_ns, payload_bytes, last)
+            if self.expected < self._end:
+                self._deliver_early(now_ns)
+                ack_request = True
+            elif self._end < self.expected:
+                self._end = self.expected
+            if ack_request:
+                self._sack(psn, marked, frame)
+            return
+        if number < self.expected or (number < self._end and self._early[number % len(self._early)] > 0):
+            qp.stats.duplicates += 1
+        else:
+            qp.stats.out_of_order += 1
+            while number - self.expected >= len(self._early):
+                self._grow()
+            self._early[number % len(self._early)] = 2 * payload_bytes + (2 if last else 1)
+            if number >= self._end:
+                self._end = number + 1
+        self._sack(psn, marked, frame)
+
+    def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> None:
+        number = self.absolute(psn)
+        missing = number >= self.expected
+        if missing and number < self._end:
+            missing = self._early[number % len(self._early)] == 0
+        if missing:
+            self.qp.send_nack(psn, frame)
+        else:
+            self._sack(psn, True, frame)
+
+    def _deliver_early(self, now_ns: int) -> None:
+        while self.expected < self._end:
+            slot = self.expected % len(self._early)
+            entry = self._early[slot] - 1
+            if entry < 0:
+                return
+            self._early[slot] = 0
+            self.expected += 1
+            self.deliver(now_ns, entry >> 1, entry & 1 == 1)
+
+    def _sack(self, psn: int, marked: bool, frame: bytes) -> None:
+        bitmap = 0
+        first = self.expected + 1
+        for number in range(first, min(self._end, first + SACK_BITS)):
+            if self._early[number % len(self._early)] > 0:
+                bitmap |= 1 << (number - first)
+        self.qp.send_sack(psn, self.psn(self.expected), bitmap, marked, frame)
+
+    def _grow(self) -> None:
+        old = self._early
+        self._early = [0] * (2 * len(old))
+        for number in range(self.expected, self._end):
+            self._early[number % len(self._early)] = old[number % len(old)]

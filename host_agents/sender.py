@@ -1,0 +1,182 @@
+"""The sending half of a queue pair: which packet goes next, and what an ACK, a NAK or a time-out means.
+
+Packets are numbered from 0 without bound; the PSN on the wire is the number modulo 2^24.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from host_agents.messages import Message
+from host_agents.timers import Timer, TimerOwner
+from host_agents.wire import ACK_REQUEST, PSN_HALF, PSN_MASK, SEND_FIRST, SEND_LAST, SEND_MIDDLE, SEND_ONLY
+
+if TYPE_CHECKING:
+    from host_agents.qp import QueuePair
+
+
+class SentPacket:
+    """What the sender keeps of one packet until it is acknowledged. Objects are reused."""
+
+    def __init__(self) -> None:
+        self.number = -1
+        self.payload_bytes = 0
+        self.wire_bytes = 0
+        self.prefix = b""
+        self.ack_request = False
+        self.sends = 0
+        self.sent_ns = 0
+        self.order = 0  # among all packets of the reaction point
+        self.inflight = False
+        self.acked = False
+        self.send_index = 0  # among all sends of this sender
+
+
+class Sender(TimerOwner):
+    """What go-back-N and selective repeat have in common."""
+
+    def __init__(self, qp: QueuePair, rto_ns: int, ack_every_packets: int, first_psn: int) -> None:
+        self.qp = qp
+        self.rto_ns = rto_ns
+        self.ack_every_packets = ack_every_packets
+        self.psn_base = first_psn  # PSN of packet 0
+        self.unacked = 0  # every packet before it is acknowledged
+        self.fresh = 0  # the first packet never sent
+        self.end = 0  # one past the last packet posted
+        self.timer = Timer(qp.nic.timers, self)
+        self.messages: deque[Message] = deque()  # not completely acknowledged
+        self._unsent: deque[Message] = deque()  # not completely sent
+        self._ring = [SentPacket() for _ in range(16)]
+        self._mask = 15
+
+    def post(self, message: Message) -> None:
+        packets = max(1, -(-message.size_bytes // self.qp.mtu_bytes))
+        message.first_packet = self.end
+        self.end += packets
+        message.end_packet = self.end
+        self.messages.append(message)
+        self._unsent.append(message)
+
+    def has_data(self) -> bool:
+        """Whether there is a packet to send, as far as reliability goes."""
+        raise NotImplementedError
+
+    def next_frame(self, now_ns: int) -> bytes:
+        """Send the next packet. Only when `has_data`."""
+        raise NotImplementedError
+
+    def outstanding(self) -> bool:
+        return self.unacked < self.fresh
+
+    def packet(self, number: int) -> SentPacket:
+        return self._ring[number & self._mask]
+
+    def absolute(self, psn: int) -> int:
+        """The packet number nearest to the first unacknowledged one that has this PSN."""
+        delta = (psn - self.psn_base - self.unacked) & PSN_MASK
+        if delta >= PSN_HALF:
+            delta -= PSN_MASK + 1
+        return self.unacked + delta
+
+    def on_ack(self, now_ns: int, number: int) -> int:
+        """All packets up to `number` arrived. Returns the wire bytes newly acknowledged."""
+        acked_bytes = 0
+        if number >= self.fresh:
+            return 0
+        while self.unacked <= number:
+            packet = self._ring[self.unacked & self._mask]
+            if not packet.acked:
+                acked_bytes += self._settle(packet)
+            self.unacked += 1
+        return acked_bytes
+
+    def on_nak(self, now_ns: int, number: int) -> int:
+        """The receiver wants `number` and has all before it. Returns the wire bytes newly acknowledged."""
+        raise NotImplementedError
+
+    def on_nack(self, now_ns: int, number: int) -> None:
+        """Packet `number` was trimmed."""
+        raise NotImplementedError
+
+    def complete_messages(self, now_ns: int) -> None:
+        messages = self.messages
+        while messages and messages[0].end_packet <= self.unacked:
+            message = messages.popleft()
+            message.completed_ns = now_ns
+            callback = self.qp.nic.on_complete
+            if callback is not None:
+                callback(message)
+
+    def _settle(self, packet: SentPacket) -> int:
+        """`packet` is acknowledged. Returns its wire bytes."""
+        packet.acked = True
+        qp = self.qp
+        qp.stats.bytes_acked += packet.payload_bytes
+        if packet.inflight:
+            packet.inflight = False
+            qp.limiter.inflight_bytes -= packet.wire_bytes
+        return packet.wire_bytes
+
+    def _give_up(self, packet: SentPacket) -> None:
+        """`packet` is no longer in flight, and not acknowledged."""
+        if packet.inflight:
+            packet.inflight = False
+            self.qp.limiter.inflight_bytes -= packet.wire_bytes
+
+    def _new_packet(self, now_ns: int) -> SentPacket:
+        """The entry of packet `fresh`, which was never sent."""
+        number = self.fresh
+        if number - self.unacked > self._mask:
+            self._grow()
+        packet = self._ring[number & self._mask]
+        message = self._unsent[0]
+        qp = self.qp
+        size = qp.mtu_bytes
+        first = number == message.first_packet
+        last = number + 1 == message.end_packet
+        if first:
+            message.first_sent_ns = now_ns
+        if last:
+            size = message.size_bytes - (number - message.first_packet) * size
+            self._unsent.popleft()
+            packet.prefix = qp.data_prefix(SEND_ONLY if first else SEND_LAST, size)
+        elif first:
+            packet.prefix = qp.data_prefix(SEND_FIRST, size)
+        else:
+            packet.prefix = qp.data_prefix(SEND_MIDDLE, size)
+        packet.number = number
+        packet.payload_bytes = size
+        packet.wire_bytes = qp.data_wire_bytes(size)
+        packet.ack_request = last or (number + 1 - message.first_packet) % self.ack_every_packets == 0
+        packet.sends = 0
+        packet.acked = False
+        self.fresh = number + 1
+        return packet
+
+    def _send(self, now_ns: int, packet: SentPacket) -> bytes:
+        qp = self.qp
+        point = qp.reaction_point
+        stats = qp.stats
+        if packet.sends > 0:
+            stats.packets_retransmitted += 1
+        packet.sends += 1
+        packet.sent_ns = now_ns
+        packet.order = point.sent_packets
+        packet.inflight = True
+        point.sent_packets += 1
+        stats.packets_sent += 1
+        stats.wire_bytes_sent += packet.wire_bytes
+        qp.limiter.charge(now_ns, packet.wire_bytes)
+        point.on_sent(now_ns, packet.wire_bytes)
+        word = (self.psn_base + packet.number) & PSN_MASK
+        if packet.ack_request:
+            word |= ACK_REQUEST
+        return qp.data_frame(now_ns, packet.prefix, word)
+
+    def _grow(self) -> None:
+        old, mask = self._ring, self._mask
+        self._mask = 2 * mask + 1
+        self._ring = [SentPacket() for _ in range(2 * len(old))]
+        for number in range(self.unacked, self.fresh):
+            self._ring[number & self._mask] = old[number & mask]

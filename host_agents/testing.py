@@ -1,0 +1,101 @@
+"""A link between two NICs in plain Python: rate, delay and misfortune, to test hosts without a fabric."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from host_agents import wire
+from host_agents.nic import Nic
+from host_agents.timers import NEVER
+
+
+@dataclass
+class Trouble:
+    """What the link does to frames, each with a probability, decided by `seed`."""
+
+    loss: float = 0.0
+    duplicate: float = 0.0
+    reorder: float = 0.0
+    reorder_ns: int = 5_000
+    seed: int = 1
+
+
+@dataclass(order=True)
+class _Event:
+    time_ns: int
+    order: int
+    action: Callable[[int], None] = field(compare=False)
+
+
+Hook = Callable[[int, bytes], bytes | None]  # sees each frame at its arrival; returns it, changed or None to drop it
+
+
+class Wire:
+    """Two NICs joined by a full-duplex link. `hook` may change, drop or record frames on their way."""
+
+    def __init__(
+        self, a: Nic, b: Nic, *, delay_ns: int = 1_000, trouble: Trouble | None = None, hook: Hook | None = None
+    ) -> None:
+        self.nics = (a, b)
+        self.delay_ns = delay_ns
+        self.trouble = trouble or Trouble()
+        self.hook = hook
+        self.now_ns = 0
+        self.sent: list[tuple[int, int, bytes]] = []  # (time, sender, frame) of every frame put on the link
+        self._random = random.Random(self.trouble.seed)
+        self._events: list[_Event] = []
+        self._order = 0
+        self._free_ns = [0, 0]
+        self._planned_ns = [NEVER, NEVER]
+
+    def run(self, until_ns: int) -> None:
+        """Everything that happens up to and including `until_ns`."""
+        for side in (0, 1):
+            self._plan(side)
+        while self._events and self._events[0].time_ns <= until_ns:
+            event = heapq.heappop(self._events)
+            self.now_ns = event.time_ns
+            event.action(event.time_ns)
+        self.now_ns = until_ns
+
+    def _at(self, time_ns: int, action: Callable[[int], None]) -> None:
+        self._order += 1
+        heapq.heappush(self._events, _Event(time_ns, self._order, action))
+
+    def _plan(self, side: int) -> None:
+        """Have `side` asked for a frame when it has one and its link is free."""
+        due = max(self.nics[side].next_wakeup_ns(), self._free_ns[side], self.now_ns)
+        if due < self._planned_ns[side]:
+            self._planned_ns[side] = due
+            self._at(due, lambda now: self._poll(side, now))
+
+    def _poll(self, side: int, now_ns: int) -> None:
+        if self._planned_ns[side] == now_ns:
+            self._planned_ns[side] = NEVER
+        if now_ns >= self._free_ns[side]:
+            frame = self.nics[side].next_frame(now_ns)
+            if frame is not None:
+                nic = self.nics[side]
+                busy_ns = -(-wire.wire_bytes(frame) * 8_000_000_000 // nic.config.line_rate_bps)
+                self._free_ns[side] = now_ns + busy_ns
+                self.sent.append((now_ns, side, frame))
+                self._carry(side, now_ns + busy_ns + self.delay_ns, frame)
+        self._plan(side)
+
+    def _carry(self, side: int, arrival_ns: int, frame: bytes) -> None:
+        trouble, chance = self.trouble, self._random
+        copies = 2 if chance.random() < trouble.duplicate else 1
+        for _ in range(copies):
+            if chance.random() < trouble.loss:
+                continue
+            late = chance.randrange(trouble.reorder_ns) if chance.random() < trouble.reorder else 0
+            self._at(arrival_ns + late, lambda now: self._arrive(1 - side, now, frame))
+
+    def _arrive(self, side: int, now_ns: int, frame: bytes) -> None:
+        arrived = frame if self.hook is None else self.hook(now_ns, frame)
+        if arrived is not None:
+            self.nics[side].receive(now_ns, arrived)
+            self._plan(side)

@@ -1,0 +1,240 @@
+"""Frames: RoCEv2 over Ethernet and IPv4, and 802.1Qbb pause frames. `docs/wire-formats.md` has every byte.
+
+A frame is header bytes; its wire length is IPv4's total length plus 14, and what is missing (payload, ICRC) is zeros.
+`materialize` makes the whole frame for a real wire. Sources: IBTA volume 1, annexes A16 and A17; IEEE 802.1Qbb.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+from librt.strings import read_i32_be
+from mypy_extensions import i64
+
+ETHERNET_BYTES: Final = 14
+IPV4_BYTES: Final = 20
+UDP_BYTES: Final = 8
+BTH_BYTES: Final = 12
+AETH_BYTES: Final = 4
+ICRC_BYTES: Final = 4
+SHIM_BYTES: Final = 2
+INT_RECORD_BYTES: Final = 8
+SACK_BYTES: Final = 8
+# From the IPv4 header to the ICRC, without payload: what a data packet without shim costs beyond Ethernet.
+OVERHEAD_BYTES: Final = IPV4_BYTES + UDP_BYTES + BTH_BYTES + ICRC_BYTES
+
+# Offsets in a frame.
+IP: Final = 14
+TOS: Final = 15
+TOTAL_LENGTH: Final = 16
+TTL: Final = 22
+PROTOCOL: Final = 23
+SOURCE: Final = 26
+DESTINATION: Final = 30
+SOURCE_PORT: Final = 34
+DESTINATION_PORT: Final = 36
+UDP_LENGTH: Final = 38
+BTH: Final = 42
+PAD: Final = 43  # pad count in bits 5-4
+BECN: Final = 46  # FECN is bit 7, BECN bit 6
+ACK_PSN: Final = 50  # AckReq in the top bit, then 7 reserved bits, then the PSN
+AFTER_BTH: Final = 54
+
+ROCE_PORT: Final = 4791
+INITIAL_TTL: Final = 64
+ECT0: Final = 2
+CE: Final = 3
+PSN_MASK: Final = 0xFFFFFF
+QPN_MASK: Final = 0xFFFFFF
+PSN_HALF: Final = 0x800000
+ACK_REQUEST: Final = 0x80000000
+
+# BTH opcodes: reliable connection.
+SEND_FIRST: Final = 0x00
+SEND_MIDDLE: Final = 0x01
+SEND_LAST: Final = 0x02
+SEND_ONLY: Final = 0x04
+ACKNOWLEDGE: Final = 0x11
+CNP: Final = 0x81
+WITH_INT: Final = 0xC0  # added to a reliable-connection opcode: an INT shim follows the BTH
+# Control packets of our own.
+FIRST_CONTROL: Final = 0xE0
+SACK: Final = 0xE0
+SACK_WITH_INT: Final = 0xE1
+TRIMMED: Final = 0xE2
+NACK: Final = 0xE3
+
+# AETH syndromes: an ACK without end-to-end credits, and a NAK for a PSN out of sequence.
+SYNDROME_ACK: Final = 0x1F
+SYNDROME_NAK_SEQUENCE: Final = 0x60
+# SACK: a cumulative PSN, then one bit for each of the packets after the first missing one.
+SACK_BITS: Final = 40
+
+TO_TRANSPORT: Final = 0  # the queue pair itself
+TO_REACTION_POINT: Final = 1
+TO_NOTIFICATION_POINT: Final = 2
+
+_control_names: dict[int, str] = {}
+control_sides: list[int] = [-1] * 0x20  # by opcode - 0xE0; -1: unknown
+
+
+def register_control(opcode: int, name: str, side: int) -> None:
+    """Give a control opcode (0xE0-0xFF) its name and say who gets it. Raises ValueError when it is taken."""
+    if not FIRST_CONTROL <= opcode <= 0xFF:
+        raise ValueError(f"control opcode {opcode:#x}: expected 0xE0 to 0xFF")
+    if _control_names.get(opcode, name) != name:
+        raise ValueError(f"control opcode {opcode:#x} is {_control_names[opcode]}, so it cannot be {name}")
+    _control_names[opcode] = name
+    control_sides[opcode - FIRST_CONTROL] = side
+
+
+def control_names() -> dict[int, str]:
+    """Every registered control opcode."""
+    return dict(sorted(_control_names.items()))
+
+
+register_control(SACK, "SACK", TO_TRANSPORT)
+register_control(SACK_WITH_INT, "SACK with INT", TO_TRANSPORT)
+register_control(TRIMMED, "trimmed data", TO_TRANSPORT)
+register_control(NACK, "NACK", TO_TRANSPORT)
+
+
+def parse_address(text: str) -> int:
+    """An IPv4 address in dotted form as a number. Raises ValueError."""
+    parts = text.split(".")
+    if len(parts) != 4 or not all(p.isascii() and p.isdigit() and len(p) <= 3 and int(p) < 256 for p in parts):
+        raise ValueError(f"{text!r}: expected an IPv4 address like 10.0.0.2")
+    return int.from_bytes(bytes(int(p) for p in parts), "big")
+
+
+def format_address(address: int) -> str:
+    return ".".join(str(b) for b in address.to_bytes(4, "big"))
+
+
+def mac_of(address: int) -> bytes:
+    """02:00:a:b:c:d of the IPv4 address a.b.c.d."""
+    return b"\x02\x00" + address.to_bytes(4, "big")
+
+
+def ip_checksum(header: bytes) -> int:
+    """RFC 1071 over 20 bytes; 0 for a header whose checksum field is right."""
+    total = sum(int.from_bytes(header[i : i + 2], "big") for i in range(0, IPV4_BYTES, 2))
+    total = (total & 0xFFFF) + (total >> 16)
+    total = (total & 0xFFFF) + (total >> 16)
+    return 0xFFFF - total
+
+
+def checksum_holds(frame: bytes) -> bool:
+    """Whether the IPv4 header checksum of `frame` is right."""
+    mask: i64 = 0xFFFFFFFF
+    total: i64 = (
+        (i64(read_i32_be(frame, 14)) & mask)
+        + (i64(read_i32_be(frame, 18)) & mask)
+        + (i64(read_i32_be(frame, 22)) & mask)
+        + (i64(read_i32_be(frame, 26)) & mask)
+        + (i64(read_i32_be(frame, 30)) & mask)
+    )
+    total = (total & 0xFFFF) + (total >> 16)
+    total = (total & 0xFFFF) + (total >> 16)
+    total = (total & 0xFFFF) + (total >> 16)
+    return total == 0xFFFF
+
+
+def header(
+    source: int,
+    destination: int,
+    entropy: int,
+    opcode: int,
+    dest_qpn: int,
+    *,
+    after_bth_bytes: int,
+    pad_bytes: int = 0,
+    dscp: int = 0,
+    ecn: int = 0,
+    becn: bool = False,
+) -> bytes:
+    """The first 50 bytes of a RoCEv2 frame: everything before AckReq and PSN.
+
+    `after_bth_bytes` is what follows the BTH on the wire (shim, AETH, payload, padding), without the ICRC.
+    """
+    udp_bytes = UDP_BYTES + BTH_BYTES + after_bth_bytes + ICRC_BYTES
+    ip = bytearray(IPV4_BYTES)
+    ip[0] = 0x45
+    ip[1] = dscp << 2 | ecn
+    ip[2:4] = (IPV4_BYTES + udp_bytes).to_bytes(2, "big")
+    ip[6] = 0x40  # do not fragment
+    ip[8] = INITIAL_TTL
+    ip[9] = 17
+    ip[12:16] = source.to_bytes(4, "big")
+    ip[16:20] = destination.to_bytes(4, "big")
+    ip[10:12] = ip_checksum(bytes(ip)).to_bytes(2, "big")
+    udp = entropy.to_bytes(2, "big") + ROCE_PORT.to_bytes(2, "big") + udp_bytes.to_bytes(2, "big") + b"\0\0"
+    bth = bytes((opcode, pad_bytes << 4, 0xFF, 0xFF, 0x40 if becn else 0)) + dest_qpn.to_bytes(3, "big")
+    return mac_of(destination) + mac_of(source) + b"\x08\x00" + bytes(ip) + udp + bth
+
+
+def wire_bytes(frame: bytes) -> int:
+    """Length on the wire, from Ethernet to ICRC; preamble, FCS and gap do not count."""
+    if frame[12:14] != b"\x08\x00":
+        return len(frame)
+    return ETHERNET_BYTES + int.from_bytes(frame[TOTAL_LENGTH : TOTAL_LENGTH + 2], "big")
+
+
+def is_roce(frame: bytes) -> bool:
+    return (
+        len(frame) >= AFTER_BTH
+        and frame[12:15] == b"\x08\x00\x45"
+        and frame[PROTOCOL] == 17
+        and frame[DESTINATION_PORT : DESTINATION_PORT + 2] == ROCE_PORT.to_bytes(2, "big")
+    )
+
+
+def icrc(frame: bytes) -> bytes:
+    """The ICRC of a whole RoCEv2 frame, as the four bytes that end it (annex A17.3.3).
+
+    CRC-32 over eight bytes of ones, then the packet from the IPv4 header to before the ICRC, with the fields that
+    switches may change (type of service, TTL, checksums, the byte with FECN and BECN) taken as ones.
+    """
+    masked = bytearray(frame[IP:-ICRC_BYTES])
+    for offset in (TOS, TTL, 24, 25, 40, 41, BECN):
+        masked[offset - IP] = 0xFF
+    return zlib.crc32(b"\xff" * 8 + bytes(masked)).to_bytes(4, "little")
+
+
+def materialize(frame: bytes) -> bytes:
+    """The whole frame for a real wire: payload zeros added, and the ICRC for a RoCEv2 frame."""
+    whole = frame.ljust(wire_bytes(frame), b"\0")
+    if not is_roce(whole):
+        return whole
+    return whole[:-ICRC_BYTES] + icrc(whole)
+
+
+def icrc_holds(frame: bytes) -> bool:
+    """Whether a whole frame off a real wire has the ICRC of what it carries."""
+    return len(frame) == wire_bytes(frame) and frame[-ICRC_BYTES:] == icrc(frame)
+
+
+# 802.1Qbb: MAC control frame, opcode 0x0101, enable vector, eight times. Padded to the shortest Ethernet frame.
+_PAUSE_DESTINATION: Final = b"\x01\x80\xc2\x00\x00\x01"
+PAUSE_BYTES: Final = 60
+QUANTUM_BITS: Final = 512
+
+
+def pause_frame(source_mac: bytes, quanta: dict[int, int]) -> bytes:
+    """A priority pause frame: class -> quanta of 512 bit times; 0 quanta resume."""
+    enable = 0
+    times = bytearray(16)
+    for priority, count in quanta.items():
+        enable |= 1 << priority
+        times[2 * priority : 2 * priority + 2] = count.to_bytes(2, "big")
+    frame = _PAUSE_DESTINATION + source_mac + b"\x88\x08\x01\x01" + enable.to_bytes(2, "big") + bytes(times)
+    return frame.ljust(PAUSE_BYTES, b"\0")
+
+
+def parse_pause(frame: bytes) -> dict[int, int] | None:
+    """class -> quanta of a priority pause frame; None if the frame is something else."""
+    if len(frame) < 34 or frame[12:16] != b"\x88\x08\x01\x01":
+        return None
+    enable = int.from_bytes(frame[16:18], "big")
+    return {p: int.from_bytes(frame[18 + 2 * p : 20 + 2 * p], "big") for p in range(8) if enable >> p & 1}
