@@ -12,13 +12,13 @@ from p4switch.errors import lookup, validate
 from topologies.model import Topology
 
 
-def _integral(value: object) -> object:
-    """TOML writes 100 Gb/s as 100e9 more readably than as an integer."""
+def integral(value: object) -> object:
+    """A float without fraction as an integer: TOML writes 100 Gb/s more readably as 100e9."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Rate = Annotated[int, BeforeValidator(_integral), Field(gt=0, le=10**14)]
-Delay = Annotated[int, BeforeValidator(_integral), Field(ge=0, le=10**10)]
+Rate = Annotated[int, BeforeValidator(integral), Field(gt=0, le=10**14)]
+Delay = Annotated[int, BeforeValidator(integral), Field(ge=0, le=10**10)]
 
 
 class TopologyParameters(BaseModel):

@@ -1,0 +1,196 @@
+"""Scenarios: one TOML file says what network, program, protocol and traffic a run has.
+
+Everything is validated before anything starts; a mistake is a UserError that names the key and what was expected.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tomli_w
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from p4switch.errors import UserError, suggest, validate
+from topologies.registry import integral
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+BUILT_IN = Path(__file__).parent / "scenarios"
+
+Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)]
+Bytes = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**48)]
+Priority = Annotated[int, Field(ge=0, le=7)]
+
+
+def _several(value: object) -> object:
+    """One value where a list may stand."""
+    return value if isinstance(value, list) else [value]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Pfc(_Table):
+    """Priority flow control of the data priority. Thresholds are per ingress port, as in HPCC's simulator."""
+
+    enabled: bool = True
+    # Pause when an ingress port holds more than alpha times what is free of the shared buffer.
+    alpha: Annotated[float, Field(gt=0)] = 0.125
+    xon_gap_bytes: Bytes = 3072
+    # Beyond the threshold, per ingress port, in link delays at line rate; two are on the wire when a pause is sent.
+    headroom_delays: Annotated[float, Field(ge=2)] = 3.0
+    headroom_frames: Annotated[int, Field(ge=2)] = 4
+    reaction_ns: Nanoseconds = 0
+
+
+class SwitchSettings(_Table):
+    """Every switch of the network. Sizes count frames from the Ethernet header to the ICRC."""
+
+    buffer_bytes: Bytes | None = 32_000_000
+    queue_bytes: Bytes | None = None
+    port_bytes: Bytes | None = None
+    alpha: Annotated[float, Field(gt=0)] | None = None
+    scheduler: Literal["fifo", "round_robin"] = "fifo"
+    latency_ns: Nanoseconds = 0
+    cell_bytes: Bytes = 80
+    pfc: Pfc = Pfc()
+
+
+class NicSettings(_Table):
+    """Every host's NIC; see host_agents.config.NicConfig."""
+
+    mtu_bytes: Annotated[int, Field(ge=64, le=9000)] = 1000
+    data_priority: Priority = 3
+    control_priority: Priority = 6
+    # None: go-back-N, or selective repeat where the load balancer sends one flow's packets over several paths.
+    reliability: Literal["go-back-n", "selective-repeat"] | None = None
+    cc_scope: Literal["qp", "destination", "pair"] = "qp"
+    ack_every_packets: Annotated[int, Field(ge=1)] = 1
+    rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 1_000_000
+
+
+class Record(_Table):
+    """What is sampled. 0 ns: nothing."""
+
+    queue_interval_ns: Nanoseconds = 1000
+    rate_interval_ns: Nanoseconds = 10_000
+    # Which queues: those of all switch ports, or only those to hosts.
+    queues: Literal["all", "hosts"] = "all"
+
+
+class Scenario(_Table):
+    """A scenario with all of its defaults. `cc`, `lb` and `seeds` may name several: each combination is a run."""
+
+    title: str = ""
+    claims: list[str] = []
+    cc: Annotated[list[str], BeforeValidator(_several), Field(min_length=1)] = ["dcqcn", "hpcc"]
+    lb: Annotated[list[str], BeforeValidator(_several), Field(min_length=1)] = ["ecmp"]
+    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], BeforeValidator(_several), Field(min_length=1)] = [1]
+    # The P4 program; none: the one that the protocol needs.
+    program: str | None = None
+    # A run ends when every message is acknowledged, or here.
+    limit_ns: Annotated[Nanoseconds, Field(gt=0)] = 1_000_000_000
+    # Whether rates and queues charge links for preamble, gap and FCS (24 bytes a frame).
+    framing: bool = False
+    topology: dict[str, Any]
+    workload: dict[str, Any]
+    switch: SwitchSettings = SwitchSettings()
+    nic: NicSettings = NicSettings()
+    record: Record = Record()
+    # Parameters by name of protocol, load balancer, program.
+    protocols: dict[str, dict[str, Any]] = {}
+    load_balancers: dict[str, dict[str, Any]] = {}
+    programs: dict[str, dict[str, Any]] = {}
+
+    @property
+    def framing_bytes(self) -> int:
+        """Preamble and start of frame 8, FCS 4, gap 12."""
+        return 24 if self.framing else 0
+
+
+def built_in() -> dict[str, Path]:
+    """The scenarios that come with p4cc, by name."""
+    return {path.stem: path for path in sorted(BUILT_IN.glob("*.toml"))}
+
+
+def find(name: str) -> Path:
+    """The file of a scenario: a path to a .toml file, or the name of a built-in one."""
+    if name.endswith(".toml"):
+        path = Path(name)
+        if not path.is_file():
+            raise UserError(f"no scenario file {name!r}")
+        return path
+    known = built_in()
+    if name not in known:
+        raise UserError(f"no scenario {name!r}; {suggest(name, known)}, or a .toml file")
+    return known[name]
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The tables of a scenario file, not validated yet."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not a TOML file: {error}") from None
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+
+
+def override(tables: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
+    """A copy of `tables` with each `KEY=VALUE` applied: KEY is dotted, VALUE as TOML writes it, or a bare string."""
+    result = _copied(tables)
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        parts = key.strip().split(".")
+        if not equals or not all(parts):
+            raise UserError(f"--set {setting}: expected KEY=VALUE, for example topology.k=8")
+        table = result
+        for part in parts[:-1]:
+            table = table.setdefault(part, {})
+            if not isinstance(table, dict):
+                raise UserError(f"--set {setting}: {part!r} is a value, not a table")
+        table[parts[-1]] = _value(text.strip())
+    return result
+
+
+def _copied(tables: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _copied(value) if isinstance(value, Mapping) else value for key, value in tables.items()}
+
+
+def _value(text: str) -> object:
+    try:
+        value: object = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+    return value
+
+
+def check(tables: Mapping[str, Any]) -> Scenario:
+    """The scenario that validated tables make. Topology, workload and protocols check their own parameters."""
+    return validate(Scenario, tables, "")
+
+
+def load(name: str, settings: Sequence[str] = ()) -> tuple[Scenario, Path]:
+    """A scenario by name or path, with overrides; and the folder that its relative paths start from."""
+    path = find(name)
+    return check(override(read(path), settings)), path.parent
+
+
+def dump(scenario: Scenario) -> str:
+    """The scenario as TOML, with every default written out; reading it gives the same scenario."""
+    return tomli_w.dumps(_without_none(scenario.model_dump()))
+
+
+def _without_none(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _without_none(value) if isinstance(value, Mapping) else value
+        for key, value in table.items()
+        if value is not None
+    }

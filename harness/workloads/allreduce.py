@@ -1,0 +1,67 @@
+"""Ring all-reduce: 2 (n - 1) steps; in each, every host sends 1/n of the data to its successor.
+
+A host's step s + 1 starts when it has received its predecessor's step s (it needs the data) and sent its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from harness.workloads.base import Flow, Setting, Size, Traffic, WorkloadParameters, expect_hosts, register
+
+
+@register("allreduce")
+class RingAllReduce(WorkloadParameters):
+    """`size_bytes` is the vector that every host contributes. `shuffle`: the ring's order is drawn at random."""
+
+    hosts: Annotated[int, Field(ge=2)] | None = None
+    size_bytes: Size = 4_000_000
+    shuffle: bool = False
+
+    def generate(self, setting: Setting) -> Traffic:
+        hosts = setting.hosts if self.hosts is None else self.hosts
+        expect_hosts("hosts", hosts, setting)
+        ring = list(range(hosts))
+        if self.shuffle:
+            setting.rng.shuffle(ring)
+        return _Ring(ring, -(-self.size_bytes // hosts))
+
+
+class _Ring(Traffic):
+    def __init__(self, ring: list[int], chunk_bytes: int) -> None:
+        self._ring = ring
+        self._place = {host: i for i, host in enumerate(ring)}
+        self._chunk_bytes = chunk_bytes
+        self._steps = 2 * (len(ring) - 1)
+        self._sent = dict.fromkeys(ring, 0)  # steps that a host has sent and seen acknowledged
+        self._received = dict.fromkeys(ring, 0)
+        self._started = dict.fromkeys(ring, 1)
+        self._end_ns: int | None = None
+        super().__init__([self._flow(host, 0) for host in ring])
+
+    def _flow(self, host: int, start_ns: int) -> Flow:
+        successor = self._ring[(self._place[host] + 1) % len(self._ring)]
+        return Flow(host, successor, self._chunk_bytes, start_ns, group="allreduce", qp=f"ring{host}")
+
+    def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
+        self._received[flow.destination] += 1
+        if all(count == self._steps for count in self._received.values()):
+            self._end_ns = now_ns
+        return self._next(flow.destination, now_ns)
+
+    def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
+        self._sent[flow.source] += 1
+        return self._next(flow.source, now_ns)
+
+    def _next(self, host: int, now_ns: int) -> Iterable[Flow]:
+        done = min(self._sent[host], self._received[host])
+        if done < self._started[host] or self._started[host] == self._steps:
+            return ()
+        self._started[host] += 1
+        return (self._flow(host, now_ns),)
+
+    def summary(self) -> dict[str, Any]:
+        return {"job_completion_ns": self._end_ns}

@@ -1,0 +1,50 @@
+"""All-to-all: every host sends to every other, so many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from harness.workloads.base import Flow, Setting, Size, Traffic, WorkloadParameters, expect_hosts, register
+
+
+@register("alltoall")
+class AllToAll(WorkloadParameters):
+    """Host i sends to i+1, i+2, ... (modulo `hosts`), with `window` transfers unacknowledged at any time."""
+
+    hosts: Annotated[int, Field(ge=2)] | None = None
+    size_bytes: Size = 100_000
+    window: Annotated[int, Field(ge=1)] = 4
+
+    def generate(self, setting: Setting) -> Traffic:
+        hosts = setting.hosts if self.hosts is None else self.hosts
+        expect_hosts("hosts", hosts, setting)
+        return _WindowedAllToAll(hosts, self.size_bytes, min(self.window, hosts - 1))
+
+
+class _WindowedAllToAll(Traffic):
+    def __init__(self, hosts: int, size_bytes: int, window: int) -> None:
+        self._hosts = hosts
+        self._size_bytes = size_bytes
+        self._next_step = [window + 1] * hosts
+        self._left = hosts * (hosts - 1)
+        self._end_ns: int | None = None
+        super().__init__([self._flow(i, step, 0) for step in range(1, window + 1) for i in range(hosts)])
+
+    def _flow(self, source: int, step: int, start_ns: int) -> Flow:
+        return Flow(source, (source + step) % self._hosts, self._size_bytes, start_ns, group="alltoall")
+
+    def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
+        self._left -= 1
+        if self._left == 0:
+            self._end_ns = now_ns
+        step = self._next_step[flow.source]
+        if step == self._hosts:
+            return ()
+        self._next_step[flow.source] += 1
+        return (self._flow(flow.source, step, now_ns),)
+
+    def summary(self) -> dict[str, Any]:
+        return {"job_completion_ns": self._end_ns}

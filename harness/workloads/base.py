@@ -1,0 +1,112 @@
+"""What a workload is: flows to start with, and flows that start when others are done."""
+
+from __future__ import annotations
+
+import random
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from p4switch.errors import UserError, lookup, validate
+from topologies import Topology
+from topologies.registry import integral
+
+Size = Annotated[int, BeforeValidator(integral), Field(ge=1, lt=2**40)]
+Time = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)]
+
+
+@dataclass
+class Flow:
+    """One message. `source` and `destination` are host indices; flows of one `qp` name share a queue pair, in order."""
+
+    source: int
+    destination: int
+    size_bytes: int
+    start_ns: int
+    group: str = ""
+    qp: str | None = None
+    index: int = -1  # given when the flow is handed to the world, from 0
+
+
+class Traffic:
+    """The flows of one run. The base class is a fixed list; a subclass adds flows as others are done."""
+
+    def __init__(self, flows: Sequence[Flow]) -> None:
+        self.flows = flows
+
+    def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
+        """The receiver has the last byte of `flow`: flows that start because of it, not before `now_ns`."""
+        return ()
+
+    def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
+        """The sender has the acknowledgement of all of `flow`."""
+        return ()
+
+    def summary(self) -> dict[str, Any]:
+        """What the workload measures beyond flows, once the run is over."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a workload is generated from: network, random numbers of its own, and where relative paths start."""
+
+    topology: Topology
+    rng: random.Random
+    folder: Path
+
+    @property
+    def hosts(self) -> int:
+        return len(self.topology.hosts)
+
+
+class WorkloadParameters(BaseModel):
+    """Parameters of a workload; a subclass adds its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @abstractmethod
+    def generate(self, setting: Setting) -> Traffic: ...
+
+
+_REGISTRY: dict[str, type[WorkloadParameters]] = {}
+_Class = TypeVar("_Class", bound=type[WorkloadParameters])
+
+
+def register(name: str) -> Callable[[_Class], _Class]:
+    """Class decorator: makes a workload known by name."""
+
+    def add(cls: _Class) -> _Class:
+        _REGISTRY[name] = cls
+        return cls
+
+    return add
+
+
+def names() -> list[str]:
+    return sorted(_REGISTRY)
+
+
+def parameters(name: str) -> type[WorkloadParameters]:
+    """The parameter model of a workload. Raises UserError for an unknown name."""
+    cls: type[WorkloadParameters] = lookup("workload", name, _REGISTRY)
+    return cls
+
+
+def build(name: str, values: Mapping[str, Any], topology: Topology, seed: int, folder: Path) -> Traffic:
+    """The traffic of one run: the same for the same seed, whatever else differs. Raises UserError."""
+    model = validate(parameters(name), values, "workload")
+    traffic = model.generate(Setting(topology, random.Random(f"workload {seed}"), folder))
+    if not traffic.flows:
+        raise UserError(f"workload {name!r} has no flows")
+    return traffic
+
+
+def expect_hosts(key: str, wanted: int, setting: Setting) -> None:
+    """Raises UserError when the network has fewer hosts than the workload needs."""
+    if wanted > setting.hosts:
+        raise UserError(f"workload.{key}: needs {wanted} hosts; topology {setting.topology.name!r} has {setting.hosts}")

@@ -1,0 +1,29 @@
+"""N to 1 with staggered starts: the incast of the VAI/SF paper (16 to 1, two flows of 1 MB start every 20 us)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from harness.workloads.base import Flow, Setting, Size, Time, Traffic, WorkloadParameters, expect_hosts, register
+
+
+@register("incast")
+class Incast(WorkloadParameters):
+    """Host 0 receives; `senders` others send, in order of their addresses. None: all others."""
+
+    senders: Annotated[int, Field(ge=1)] | None = None
+    size_bytes: Size = 1_000_000
+    starts_together: Annotated[int, Field(ge=1)] = 2
+    interval_ns: Time = 20_000
+
+    def generate(self, setting: Setting) -> Traffic:
+        senders = setting.hosts - 1 if self.senders is None else self.senders
+        expect_hosts("senders", senders + 1, setting)
+        return Traffic(
+            [
+                Flow(1 + i, 0, self.size_bytes, i // self.starts_together * self.interval_ns, group="incast")
+                for i in range(senders)
+            ]
+        )

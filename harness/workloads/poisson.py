@@ -1,0 +1,107 @@
+"""Poisson arrivals of flows whose sizes follow a published distribution; every host sends at the same average rate.
+
+A distribution file has lines of a size in bytes and a cumulative percentage, from 0 to 100; between two lines the
+distribution is uniform. Those that come with p4cc are the ones published with HPCC's simulator, used by the VAI/SF
+paper: `websearch` (DCTCP, SIGCOMM 2010), `hadoop` (Roy et al., SIGCOMM 2015, Facebook) and `storage` (Alibaba, 2019).
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from harness.workloads.base import Flow, Setting, Time, Traffic, WorkloadParameters, register
+from p4switch.errors import UserError, suggest
+
+_DATA = Path(__file__).parent / "data"
+
+
+@register("poisson")
+class Poisson(WorkloadParameters):
+    """`load` is the fraction of each host's link that all distributions together use on average; each has a like part.
+
+    Sizes count payload; headers come on top. Flows arrive until `duration_ns`.
+    """
+
+    distribution: Annotated[
+        list[str], BeforeValidator(lambda v: v if isinstance(v, list) else [v]), Field(min_length=1)
+    ] = ["hadoop"]
+    load: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    duration_ns: Annotated[Time, Field(gt=0)] = 1_000_000
+
+    def generate(self, setting: Setting) -> Traffic:
+        flows: list[Flow] = []
+        for name in self.distribution:
+            distribution = read_distribution(name, setting.folder)
+            share = self.load / len(self.distribution)
+            for host in setting.topology.hosts:
+                rate_bps = setting.topology.uplink(host).rate_bps
+                gap_ns = distribution.mean_bytes * 8e9 / (share * rate_bps)
+                time_ns = setting.rng.expovariate(1 / gap_ns)
+                while time_ns < self.duration_ns:
+                    other = setting.rng.randrange(setting.hosts - 1)
+                    destination = other + (other >= host.index)
+                    size = distribution.sample(setting.rng.random())
+                    flows.append(Flow(host.index, destination, size, int(time_ns), group=name))
+                    time_ns += setting.rng.expovariate(1 / gap_ns)
+        flows.sort(key=lambda flow: (flow.start_ns, flow.source))
+        return Traffic(flows)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A piecewise uniform distribution of sizes: `fractions[i]` of all are at most `sizes[i]`."""
+
+    sizes: tuple[float, ...]
+    fractions: tuple[float, ...]
+
+    @property
+    def mean_bytes(self) -> float:
+        points = list(zip(self.sizes, self.fractions, strict=True))
+        return sum((b - a) * (x + y) / 2 for (x, a), (y, b) in pairwise(points))
+
+    def sample(self, u: float) -> int:
+        """The size below which a fraction `u` of all lies, rounded up to whole bytes and at least 1."""
+        i = max(bisect_left(self.fractions, u), 1)
+        (x, a), (y, b) = (self.sizes[i - 1], self.fractions[i - 1]), (self.sizes[i], self.fractions[i])
+        return max(1, math.ceil(x + (y - x) * (u - a) / (b - a)))
+
+
+def distributions() -> list[str]:
+    return sorted(path.stem for path in _DATA.glob("*.txt"))
+
+
+def read_distribution(name: str, folder: Path) -> Distribution:
+    """A distribution by name, or from a file (a path that ends in .txt). Raises UserError."""
+    if name.endswith(".txt"):
+        path = folder / name
+    elif name in distributions():
+        path = _DATA / f"{name}.txt"
+    else:
+        raise UserError(
+            f"workload.distribution: no distribution {name!r}; {suggest(name, distributions())}, or a .txt file"
+        )
+    points: list[tuple[float, float]] = []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read as text ({error})") from None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            size, percent = (float(word) for word in line.split())
+        except ValueError:
+            raise UserError(f"{path}:{number}: expected a size in bytes and a percentage, got {line!r}") from None
+        if points and (size < points[-1][0] or percent / 100 <= points[-1][1]):
+            raise UserError(f"{path}:{number}: expected sizes and percentages that grow")
+        points.append((size, percent / 100))
+    if len(points) < 2 or points[0][1] != 0 or points[-1][1] != 1:
+        raise UserError(f"{path}: expected percentages from 0 to 100")
+    return Distribution(tuple(size for size, _ in points), tuple(fraction for _, fraction in points))
