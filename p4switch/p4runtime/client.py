@@ -1,0 +1,192 @@
+"""Clients of P4Runtime devices: in this process, or over gRPC. Both take and give the same messages."""
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from p4switch.p4runtime.errors import P4RuntimeError
+from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2, status_pb2
+
+if TYPE_CHECKING:
+    from p4switch.p4runtime.device import Device
+
+_SERVICE = "/p4.v1.P4Runtime/"
+_STATUS_DETAILS = "grpc-status-details-bin"
+
+
+class Client(Protocol):
+    """A session with one device, as its primary controller. All methods raise P4RuntimeError."""
+
+    device_id: int
+
+    def set_pipeline(self, p4info: Message, device_config: bytes) -> None:
+        """Verifies and commits; what was written before is gone."""
+
+    def write(self, updates: Sequence[Message]) -> None:
+        """One batch of Update messages."""
+
+    def read(self, entities: Sequence[Message]) -> Iterator[Message]:
+        """Entities that the queries select."""
+
+    def close(self) -> None: ...
+
+
+def _pipeline_request(device_id: int, p4info: Message, device_config: bytes) -> Message:
+    request = p4runtime_pb2.SetForwardingPipelineConfigRequest(
+        device_id=device_id, action=p4runtime_pb2.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT
+    )
+    request.config.p4info.CopyFrom(p4info)
+    request.config.p4_device_config = device_config
+    return request
+
+
+class LocalClient:
+    """A device in this process."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self.device_id = device.device_id
+
+    def set_pipeline(self, p4info: Message, device_config: bytes) -> None:
+        self._device.set_forwarding_pipeline_config(_pipeline_request(self.device_id, p4info, device_config))
+
+    def write(self, updates: Sequence[Message]) -> None:
+        self._device.write(p4runtime_pb2.WriteRequest(device_id=self.device_id, updates=updates))
+
+    def read(self, entities: Sequence[Message]) -> Iterator[Message]:
+        for response in self._device.read(p4runtime_pb2.ReadRequest(device_id=self.device_id, entities=entities)):
+            yield from response.entities
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+class GrpcClient:
+    """A device behind a gRPC address. Becomes primary on entry: `with GrpcClient(...) as client`.
+
+    Raises P4RuntimeError (UNAVAILABLE) where nobody answers within `timeout_s`, which holds for each call.
+    """
+
+    def __init__(self, address: str, device_id: int = 1, *, election_id: int = 1, timeout_s: float = 10.0) -> None:
+        import grpc  # only who goes over the network waits for it
+
+        self.device_id = device_id
+        self._election_id = p4runtime_pb2.Uint128(high=election_id >> 64, low=election_id & (1 << 64) - 1)
+        self._timeout_s = timeout_s
+        self._grpc = grpc
+        # A switch on this machine is not behind a proxy, and its messages may be large.
+        self._channel = grpc.insecure_channel(address, options=[
+            ("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)
+        ])
+        self._address = address
+        self._outgoing: queue.Queue[Message | None] = queue.Queue()
+        self._incoming: queue.Queue[Message | P4RuntimeError] = queue.Queue()
+        self._thread: threading.Thread | None = None
+        self._call: Any = None
+
+    def __enter__(self) -> GrpcClient:
+        self.open()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def open(self) -> None:
+        """Connects and becomes primary. Raises P4RuntimeError, PERMISSION_DENIED if another controller is primary."""
+        try:
+            self._grpc.channel_ready_future(self._channel).result(timeout=self._timeout_s)
+        except self._grpc.FutureTimeoutError:
+            self._channel.close()
+            raise P4RuntimeError(code_pb2.UNAVAILABLE, f"{self._address}: no P4Runtime server answers") from None
+        self._call = self._channel.stream_stream(
+            _SERVICE + "StreamChannel",
+            request_serializer=p4runtime_pb2.StreamMessageRequest.SerializeToString,
+            response_deserializer=p4runtime_pb2.StreamMessageResponse.FromString,
+        )(iter(self._outgoing.get, None))
+        self._thread = threading.Thread(target=self._receive, name=f"p4runtime {self._address}", daemon=True)
+        self._thread.start()
+        request = p4runtime_pb2.StreamMessageRequest()
+        request.arbitration.device_id = self.device_id
+        request.arbitration.election_id.CopyFrom(self._election_id)
+        self.send(request)
+        answer = self.receive(self._timeout_s)
+        if answer is None or answer.arbitration.status.code != code_pb2.OK:
+            self.close()
+            raise P4RuntimeError(code_pb2.PERMISSION_DENIED, f"{self._address}: another controller is primary")
+
+    def _receive(self) -> None:
+        try:
+            for message in self._call:
+                self._incoming.put(message)
+        except self._grpc.RpcError as error:
+            self._incoming.put(_error(error))
+
+    def send(self, request: Message) -> None:
+        """A StreamMessageRequest: packet-out, digest acknowledgement."""
+        self._outgoing.put(request)
+
+    def receive(self, timeout_s: float) -> Message | None:
+        """The next StreamMessageResponse; None if there is none in time. Raises P4RuntimeError if the stream ended."""
+        try:
+            message = self._incoming.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+        if isinstance(message, P4RuntimeError):
+            raise message
+        return message
+
+    def close(self) -> None:
+        self._outgoing.put(None)
+        if self._call is not None:
+            self._call.cancel()
+        if self._thread is not None:
+            self._thread.join(self._timeout_s)
+        self._channel.close()
+
+    def _unary(self, method: str, request: Message, response: Any) -> Message:
+        call = self._channel.unary_unary(
+            _SERVICE + method, request_serializer=type(request).SerializeToString,
+            response_deserializer=response.FromString,
+        )
+        try:
+            return call(request, timeout=self._timeout_s)
+        except self._grpc.RpcError as error:
+            raise _error(error) from error
+
+    def set_pipeline(self, p4info: Message, device_config: bytes) -> None:
+        request = _pipeline_request(self.device_id, p4info, device_config)
+        request.election_id.CopyFrom(self._election_id)
+        self._unary("SetForwardingPipelineConfig", request, p4runtime_pb2.SetForwardingPipelineConfigResponse)
+
+    def write(self, updates: Sequence[Message]) -> None:
+        request = p4runtime_pb2.WriteRequest(
+            device_id=self.device_id, election_id=self._election_id, updates=updates
+        )
+        self._unary("Write", request, p4runtime_pb2.WriteResponse)
+
+    def read(self, entities: Sequence[Message]) -> Iterator[Message]:
+        call = self._channel.unary_stream(
+            _SERVICE + "Read", request_serializer=p4runtime_pb2.ReadRequest.SerializeToString,
+            response_deserializer=p4runtime_pb2.ReadResponse.FromString,
+        )
+        request = p4runtime_pb2.ReadRequest(device_id=self.device_id, entities=entities)
+        try:
+            for response in call(request, timeout=self._timeout_s):
+                yield from response.entities
+        except self._grpc.RpcError as error:
+            raise _error(error) from error
+
+
+def _error(error: Any) -> P4RuntimeError:
+    """A gRPC error with what P4Runtime put into its details."""
+    for key, value in error.trailing_metadata() or ():
+        if key == _STATUS_DETAILS:
+            errors = []
+            for detail in status_pb2.Status.FromString(value).details:
+                errors.append(p4runtime_pb2.Error())
+                detail.Unpack(errors[-1])
+            return P4RuntimeError(error.code().value[0], error.details(), errors)
+    return P4RuntimeError(error.code().value[0], error.details() or str(error.code()))
