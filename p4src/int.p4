@@ -23,6 +23,8 @@
 
 const bit<16> INT_RECORD_BYTES = 8;
 
+const bit<8> OPCODE_INT_ACKNOWLEDGE = 0xD1;
+
 header int_shim_t {
     bit<4>  hop_count;
     bit<12> path_id;

@@ -9,6 +9,12 @@
 #ifndef P4CC_ECN_P4
 #define P4CC_ECN_P4
 
+typedef bit<19> depth_t;  // cells
+
+// IPv4's ECN field (RFC 3168).
+const bit<2> ECN_NOT_ECT = 0;
+const bit<2> ECN_CE = 3;
+
 control EcnMarking(inout headers_t hdr, inout standard_metadata_t standard_metadata) {
     depth_t kmin = 0x7FFFF;  // out of reach: without an entry nothing is marked
     depth_t kmax = 0x7FFFF;

@@ -67,8 +67,7 @@ control Ipv4Forwarding(inout headers_t hdr, inout standard_metadata_t standard_m
             ecmp_group_id: exact @name("group_id");
             ecmp_hash: selector;
         }
-        actions = { forward; no_route; }
-        const default_action = no_route();
+        actions = { forward; }
         implementation = ecmp_selector;
         size = 1024;
     }
@@ -108,7 +107,9 @@ control Ipv4Forwarding(inout headers_t hdr, inout standard_metadata_t standard_m
                     } else {
                         hash_flow(0);
                     }
-                    ecmp_group.apply();
+                    if (!ecmp_group.apply().hit) {
+                        no_route();
+                    }
                 }
             }
         }

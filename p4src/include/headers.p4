@@ -5,7 +5,6 @@
 typedef bit<48> mac_addr_t;
 typedef bit<32> ipv4_addr_t;
 typedef bit<9>  port_t;
-typedef bit<19> depth_t;  // a queue's depth, as v1model shows it: cells (packets on BMv2)
 
 const bit<32> MAX_PORTS = 512;
 
@@ -14,13 +13,6 @@ const bit<8>  IP_PROTOCOL_UDP = 17;
 const bit<16> UDP_PORT_ROCEV2 = 4791;
 
 const bit<16> ETHERNET_BYTES = 14;
-
-// The two low bits of IPv4's traffic class (RFC 3168).
-const bit<2> ECN_NOT_ECT = 0;
-const bit<2> ECN_CE = 3;
-
-// BTH opcodes of the manufacturer range. 0xC0 + n is RC opcode n with an INT shim after the BTH.
-const bit<8> OPCODE_INT_ACKNOWLEDGE = 0xD1;
 
 header ethernet_t {
     mac_addr_t dst_addr;
