@@ -65,6 +65,10 @@ class QpStats:
         self.nacks_sent = 0
         self.cnps_sent = 0
 
+    def counts(self) -> dict[str, int]:
+        """All counts by name."""
+        return {name: getattr(self, name) for name in QP_COUNTS}
+
 
 class NicStats:
     """Counts of one NIC."""
@@ -77,3 +81,27 @@ class NicStats:
         self.unknown_qp = 0
         self.pauses_received = 0
         self.paused_ns = [0] * 8  # time during which a class had to be silent, by class
+
+
+QP_COUNTS = (
+    "packets_sent",
+    "wire_bytes_sent",
+    "packets_retransmitted",
+    "bytes_posted",
+    "bytes_acked",
+    "acks_received",
+    "naks_received",
+    "nacks_received",
+    "cnps_received",
+    "timeouts",
+    "packets_received",
+    "bytes_delivered",
+    "marked_received",
+    "duplicates",
+    "out_of_order",
+    "trimmed_received",
+    "acks_sent",
+    "naks_sent",
+    "nacks_sent",
+    "cnps_sent",
+)

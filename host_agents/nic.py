@@ -18,7 +18,7 @@ from host_agents.messages import CompletionCallback, DeliveryCallback, NicStats
 from host_agents.qp import QueuePair
 from host_agents.registry import LoadBalancing, Protocol
 from host_agents.selective_repeat import SelectiveRepeatReceiver, SelectiveRepeatSender
-from host_agents.timers import NEVER, TimerQueue
+from host_agents.timers import TimerQueue
 
 CLASSES = 8
 
@@ -237,9 +237,7 @@ class Nic:
         self._any_pause = mask != 0
         return mask
 
-    def _receive_control(
-        self, now_ns: int, qp: QueuePair, opcode: int, psn: int, frame: bytes, offset: int
-    ) -> None:
+    def _receive_control(self, now_ns: int, qp: QueuePair, opcode: int, psn: int, frame: bytes, offset: int) -> None:
         side = wire.control_sides[opcode - wire.FIRST_CONTROL]
         if side == wire.TO_REACTION_POINT:
             qp.reaction_point.on_control(now_ns, opcode, frame, offset)

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 class SelectiveRepeatSender(Sender):
     """Keeps the order of sending, so that time-outs and losses are found from its oldest end."""
 
-    def __init__(
-        self, qp: QueuePair, rto_ns: int, ack_every_packets: int, first_psn: int, loss_packets: int
-    ) -> None:
+    def __init__(self, qp: QueuePair, rto_ns: int, ack_every_packets: int, first_psn: int, loss_packets: int) -> None:
         super().__init__(qp, rto_ns, ack_every_packets, first_psn)
         self.loss_packets = loss_packets
         self._lost: deque[int] = deque()  # to send again

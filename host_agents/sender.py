@@ -91,6 +91,10 @@ class Sender(TimerOwner):
             self.unacked += 1
         return acked_bytes
 
+    def on_sack(self, now_ns: int, number: int, first_missing: int, bitmap: int) -> int:
+        """Packet `number` arrived, and all before `first_missing`. Returns the wire bytes newly acknowledged."""
+        return self.on_ack(now_ns, first_missing - 1)
+
     def on_nak(self, now_ns: int, number: int) -> int:
         """The receiver wants `number` and has all before it. Returns the wire bytes newly acknowledged."""
         raise NotImplementedError

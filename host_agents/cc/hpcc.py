@@ -1,0 +1,167 @@
+"""HPCC (Li et al., SIGCOMM 2019, algorithm 1): the window follows the utilization that in-band telemetry shows.
+
+Windows are in wire bytes, as the host sends them. Every link on the path reports its queue and its count of
+transmitted bytes; the most loaded one decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from librt.strings import read_i64_be
+from mypy_extensions import i64
+
+from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.registry import ProtocolInfo, register
+from host_agents.wire import INT_RECORD_BYTES
+
+# Link rates by their code in an INT record; 0: not known.
+LINK_RATES_BPS = (0.0, 1e9, 2.5e9, 5e9, 10e9, 20e9, 25e9, 40e9, 50e9, 56e9, 100e9, 200e9, 400e9, 800e9, 1600e9, 3200e9)
+TX_UNIT_BYTES = 128
+TX_WRAP_BYTES = TX_UNIT_BYTES << 20
+TIME_WRAP_NS = 1 << 24
+
+
+@dataclass(frozen=True)
+class HpccParameters:
+    eta: float = 0.95  # target utilization
+    max_stage: int = 5  # additive increases before a multiplicative one
+    additive_increase_bps: float = 50e6  # W_AI = this rate times T
+    min_rate_bps: float = 100e6
+    cell_bytes: int = 80  # unit of the queue lengths that switches report
+
+
+class LinkRecord:
+    """What one link reported last."""
+
+    def __init__(self) -> None:
+        self.time_ns = 0
+        self.tx_units = 0
+        self.queue_cells = 0
+
+
+class PathRecord:
+    """What the links of one path reported last, and when that arrived."""
+
+    def __init__(self, hops: int) -> None:
+        self.links = [LinkRecord() for _ in range(hops)]
+        self.seen_ns = -1  # before the first report
+        self.valid_ns = TIME_WRAP_NS // 2  # a longer gap may hide a wrap of a counter
+
+
+class Hpcc(ReactionPoint):
+    def __init__(self, parameters: HpccParameters, path: Path) -> None:
+        super().__init__(path)
+        self.parameters = parameters
+        self.max_window_bytes = path.bdp_bytes
+        self.min_window_bytes = parameters.min_rate_bps * path.base_rtt_ns / 8e9
+        self.increase_bytes = parameters.additive_increase_bps * path.base_rtt_ns / 8e9
+        self.window_bytes = self.max_window_bytes
+        self.reference_bytes = self.max_window_bytes  # W_c
+        self.utilization = 1.0  # U, the EWMA of the inflight bytes of the most loaded link over its BDP
+        self.stage = 0
+        self.update_order = 0  # an ACK of a packet sent from here on ends the RTT
+        self.eta = parameters.eta
+        self.max_stage = parameters.max_stage
+        self._base_rtt_ns = float(path.base_rtt_ns)
+        self._cell_bytes = float(parameters.cell_bytes)
+        self._paths: dict[int, PathRecord] = {}
+
+    def on_ack(self, feedback: Feedback) -> None:
+        if feedback.int_hops == 0:
+            return
+        update = feedback.order >= self.update_order
+        if self.measure_inflight(feedback):
+            self._compute_window(update)
+        if update:
+            self.update_order = self.sent_packets
+
+    def measure_inflight(self, feedback: Feedback) -> bool:
+        """Update U from the INT records (lines 1-10). False when they are no sample: nothing to compare with."""
+        hops = feedback.int_hops
+        key = feedback.path_id << 4 | hops
+        record = self._paths.get(key)
+        if record is None:
+            record = PathRecord(hops)
+            self._paths[key] = record
+        links = record.links
+        gap_ns = feedback.now_ns - record.seen_ns
+        comparable = record.seen_ns >= 0 and gap_ns < record.valid_ns
+        frame = feedback.frame
+        offset: i64 = feedback.int_offset
+        base_rtt_ns = self._base_rtt_ns
+        highest = 0.0
+        tau_ns = 0.0
+        slowest_wrap_ns = TIME_WRAP_NS
+        for link in links:
+            word: i64 = read_i64_be(frame, offset)
+            offset += INT_RECORD_BYTES
+            code = int((word >> 60) & 0xF)
+            rate_bps = LINK_RATES_BPS[code] if code > 0 else self.path.line_rate_bps
+            time_ns = int((word >> 36) & 0xFFFFFF)
+            tx_units = int((word >> 16) & 0xFFFFF)
+            queue_cells = int(word & 0xFFFF)
+            if comparable:
+                elapsed_ns = (time_ns - link.time_ns) & (TIME_WRAP_NS - 1)
+                if elapsed_ns >= TIME_WRAP_NS // 2:
+                    return False  # sent before the last one that counted, and overtaken by it
+                if elapsed_ns > 0:
+                    sent_bytes = float(((tx_units - link.tx_units) & 0xFFFFF) * TX_UNIT_BYTES)
+                    queue_bytes = float(min(queue_cells, link.queue_cells)) * self._cell_bytes
+                    bytes_per_ns = rate_bps / 8e9
+                    load = queue_bytes / (bytes_per_ns * base_rtt_ns) + sent_bytes / float(elapsed_ns) / bytes_per_ns
+                    if load > highest:
+                        highest = load
+                        tau_ns = float(elapsed_ns)
+            link.time_ns = time_ns
+            link.tx_units = tx_units
+            link.queue_cells = queue_cells
+            wrap_ns = int(TX_WRAP_BYTES * 8e9 / rate_bps)
+            if wrap_ns < slowest_wrap_ns:
+                slowest_wrap_ns = wrap_ns
+        record.seen_ns = feedback.now_ns
+        record.valid_ns = slowest_wrap_ns // 2
+        if not comparable:
+            return False
+        tau_ns = min(tau_ns, base_rtt_ns)
+        self.utilization = (1.0 - tau_ns / base_rtt_ns) * self.utilization + tau_ns / base_rtt_ns * highest
+        return True
+
+    def _compute_window(self, update: bool) -> None:
+        """The window from W_c and U; `update` makes it the new W_c (lines 11-20)."""
+        normalized = self.utilization / self.eta
+        if normalized >= 1.0 or self.stage >= self.max_stage:
+            window = self.reference_bytes / normalized + self.increase_bytes
+            stage = 0
+        else:
+            window = self.reference_bytes + self.increase_bytes
+            stage = self.stage + 1
+        window = min(max(window, self.min_window_bytes), self.max_window_bytes)
+        if update:
+            self.stage = stage
+            self.reference_bytes = window
+        self.window_bytes = window
+        self.set_rate(window * 8e9 / self._base_rtt_ns)
+
+
+def reaction_point(parameters: HpccParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
+    return Hpcc(parameters, path)
+
+
+def notification_point(parameters: HpccParameters, path: Path) -> NotificationPoint:
+    return NotificationPoint(path)
+
+
+register(
+    ProtocolInfo(
+        name="hpcc",
+        summary="window from in-band telemetry, per ACK and per RTT",
+        source="Li et al., HPCC: High Precision Congestion Control, SIGCOMM 2019",
+        program="int",
+        parameters=HpccParameters,
+        reaction_point=reaction_point,
+        notification_point=notification_point,
+        telemetry=True,
+    )
+)

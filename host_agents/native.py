@@ -1,0 +1,168 @@
+"""Compiles the hosts with mypyc and puts the compiled copy in place of the sources. See docs/decisions/.
+
+The copy lies in `$P4CC_CACHE` (default `~/.cache/p4cc`), in a folder named by the digest of all sources, the compiler
+and the Python version, so it is never stale. Modules that are not hot stay Python there, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.machinery
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import host_agents
+from host_agents.errors import NativeBuildError
+
+SOURCES = Path(__file__).parent
+COMPILED = (
+    "wire.py",
+    "timers.py",
+    "messages.py",
+    "limiter.py",
+    "sender.py",
+    "receiver.py",
+    "go_back_n.py",
+    "selective_repeat.py",
+    "qp.py",
+    "nic.py",
+)
+COMPILED_FOLDERS = ("cc", "lb")
+# No contraction and no -march: the last bits of a float must be those of the interpreter on every machine.
+FLAGS = ("-O3", "-ffp-contract=off", "-fno-strict-overflow", "-DNDEBUG")
+BUILD_TIMEOUT_S = 900
+
+_BUILD = """
+import sys
+from mypyc.build import mypycify
+from setuptools import setup
+setup(name="hosts", script_args=["-q", "build_ext", "--inplace"],
+      ext_modules=mypycify(["--strict", *sys.argv[1:]], opt_level="3", debug_level="0", group_name="p4cc_hosts"))
+"""
+
+
+def active() -> bool:
+    """Whether the compiled hosts are in place."""
+    return host_agents.__path__[0] != str(SOURCES)
+
+
+def activate() -> bool:
+    """Put the compiled hosts in place; see `host_agents.use_native`."""
+    if os.environ.get("P4CC_NATIVE") == "0":
+        return False
+    if active():
+        return True
+    loaded = [name for name in sys.modules if name.startswith("host_agents.") and _is_compiled(name)]
+    if loaded:
+        raise NativeBuildError(f"use_native() comes too late: {min(loaded)} is imported already")
+    folder = build()
+    host_agents.__path__ = [str(folder / "host_agents")]
+    _load_shared_library(folder)
+    return True
+
+
+def build() -> Path:
+    """The folder with the compiled hosts, built now if the cache does not have it. Raises NativeBuildError."""
+    root = Path(os.environ.get("P4CC_CACHE") or Path.home() / ".cache" / "p4cc") / "hosts"
+    folder = root / _digest()
+    if folder.is_dir():
+        return folder
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    if shutil.which(compiler) is None and shutil.which("cc") is None:
+        raise NativeBuildError("the hosts need a C compiler: install gcc (or set P4CC_NATIVE=0 to run them in Python)")
+    include = Path(sysconfig.get_path("include"))
+    if not (include / "Python.h").is_file():
+        raise NativeBuildError(
+            f"the hosts need Python's C headers ({include}/Python.h): install python3-dev (or set P4CC_NATIVE=0)"
+        )
+    root.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix="build-", dir=root))
+    try:
+        _compile(work, compiler if shutil.which(compiler) else "cc")
+        try:
+            work.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another process has built the same
+                raise
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return folder
+
+
+def _compile(work: Path, compiler: str) -> None:
+    package = work / "host_agents"
+    shutil.copytree(SOURCES, package, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    # An empty package file for the type checker: what runs is the one already imported.
+    modules = [f"host_agents/{name}" for name in COMPILED]
+    for name in COMPILED_FOLDERS:
+        modules += [f"host_agents/{name}/{path.name}" for path in sorted((package / name).glob("*.py"))]
+    environment = dict(os.environ, CFLAGS=" ".join(FLAGS), CC=compiler, PYTHONPATH="")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _BUILD, *modules],
+            cwd=work,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=BUILD_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise NativeBuildError(f"compiling the hosts took over {BUILD_TIMEOUT_S} s") from None
+    if done.returncode != 0:
+        lines = (done.stdout + done.stderr).strip().splitlines()
+        raise NativeBuildError("compiling the hosts failed: " + (lines[-1] if lines else "no output"))
+    shutil.rmtree(work / "build", ignore_errors=True)
+    shutil.rmtree(work / ".mypy_cache", ignore_errors=True)
+
+
+def _digest() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(SOURCES.rglob("*.py")):
+        digest.update(f"{path.relative_to(SOURCES)}\0{path.stat().st_size}\0".encode())
+        digest.update(path.read_bytes())
+    for text in (*FLAGS, sys.version, platform.machine(), _compiler_version(), _version("mypy"), _version("librt")):
+        digest.update(text.encode() + b"\0")
+    return digest.hexdigest()[:24]
+
+
+def _compiler_version() -> str:
+    try:
+        done = subprocess.run(["cc", "--version"], capture_output=True, text=True, timeout=30, check=False)
+    except OSError:
+        return ""
+    return done.stdout
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        raise NativeBuildError(
+            f"the hosts need the Python package {package} to be compiled: install {package}"
+        ) from None
+
+
+def _is_compiled(module: str) -> bool:
+    parts = module.split(".")[1:]
+    return f"{parts[0]}.py" in COMPILED or (parts[0] in COMPILED_FOLDERS and len(parts) > 1)
+
+
+def _load_shared_library(folder: Path) -> None:
+    """The library with all the code; the modules beside it are shims that import it by name."""
+    (path,) = folder.glob("p4cc_hosts__mypyc*.so")
+    name = "p4cc_hosts__mypyc"
+    loader = importlib.machinery.ExtensionFileLoader(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    loader.exec_module(module)
