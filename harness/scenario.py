@@ -133,10 +133,15 @@ def find(name: str) -> Path:
     return known[name]
 
 
+def parse(text: str) -> dict[str, Any]:
+    """TOML's tables."""
+    return tomllib.loads(text)
+
+
 def read(path: Path) -> dict[str, Any]:
     """The tables of a scenario file, not validated yet."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: not a TOML file: {error}") from None
     except OSError as error:
@@ -166,7 +171,7 @@ def _copied(tables: Mapping[str, Any]) -> dict[str, Any]:
 
 def _value(text: str) -> object:
     try:
-        value: object = tomllib.loads(f"value = {text}")["value"]
+        value: object = parse(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
     return value

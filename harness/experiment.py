@@ -1,0 +1,143 @@
+"""From scenarios to runs: each combination of protocol, load balancer and seed, checked before any of them starts."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import topologies
+from harness import programs, workloads
+from harness.programs import Program, ProgramParameters
+from harness.scenario import Scenario
+from host_agents import registry
+from host_agents.errors import HostError
+from host_agents.registry import LoadBalancing, Protocol
+from p4switch.errors import UserError
+from topologies import Topology
+
+_T = TypeVar("_T")
+
+# Bytes of a packet beyond its payload, Ethernet to ICRC; and a whole ACK without telemetry.
+HEADER_BYTES = 58
+ACK_BYTES = 62
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run, resolved: everything a world needs. `scenario` has one protocol, one load balancer and one seed."""
+
+    name: str  # of the scenario
+    scenario: Scenario
+    folder: Path  # where the scenario's relative paths start
+    topology: Topology
+    protocol: Protocol
+    load_balancing: LoadBalancing
+    program: Program
+    program_parameters: ProgramParameters
+
+    @property
+    def seed(self) -> int:
+        return self.scenario.seeds[0]
+
+    @property
+    def variant(self) -> str:
+        """What distinguishes this run from others of the same scenario, but for the seed."""
+        lb = self.scenario.lb[0]
+        return self.protocol.name if lb == "ecmp" else f"{self.protocol.name}, {lb}"
+
+    @property
+    def label(self) -> str:
+        """A name for the run's folder."""
+        lb = self.scenario.lb[0]
+        parts = [self.name, self.protocol.name, *([] if lb == "ecmp" else [lb]), f"seed{self.seed}"]
+        return "-".join(parts)
+
+    @property
+    def data_bytes(self) -> int:
+        """A full data packet as it leaves the host."""
+        payload = self.scenario.nic.mtu_bytes
+        return HEADER_BYTES + payload + (-payload & 3) + (2 if self.protocol.info.telemetry else 0)
+
+    @property
+    def reliability(self) -> str:
+        return self.scenario.nic.reliability or (
+            "selective-repeat" if self.load_balancing.info.per_packet else "go-back-n"
+        )
+
+    def base_rtt_ns(self) -> int:
+        """The largest base RTT of the network: a full packet there, its ACK back, nothing queued."""
+        extra = self.scenario.framing_bytes
+        return topologies.routing.max_base_rtt_ns(self.topology, self.data_bytes + extra, ACK_BYTES + extra)
+
+    def traffic(self) -> workloads.Traffic:
+        """The run's flows, made anew."""
+        name, values = named("workload", self.scenario.workload)
+        return workloads.build(name, values, self.topology, self.seed, self.folder)
+
+
+def named(key: str, table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Splits a table into its `name` and the rest. Raises UserError."""
+    values = dict(table)
+    name = values.pop("name", None)
+    if not isinstance(name, str):
+        raise UserError(f"{key}.name: missing; it must be given")
+    return name, values
+
+
+def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
+    """The runs of one scenario. Raises UserError for whatever could not be run."""
+    topology_name, values = named("topology", scenario.topology)
+    topology = topologies.build(topology_name, values)
+    runs = [
+        _resolve(name, scenario.model_copy(update={"cc": [cc], "lb": [lb], "seeds": [seed]}), folder, topology)
+        for cc, lb, seed in itertools.product(_distinct(scenario.cc), _distinct(scenario.lb), _distinct(scenario.seeds))
+    ]
+    runs[0].traffic()
+    return runs
+
+
+def _distinct(values: Sequence[_T]) -> list[_T]:
+    return list(dict.fromkeys(values))
+
+
+def _resolve(name: str, scenario: Scenario, folder: Path, topology: Topology) -> Run:
+    cc, lb = scenario.cc[0], scenario.lb[0]
+    protocol = _host(lambda: registry.resolve(cc, scenario.protocols.get(cc)))
+    load_balancing = _host(lambda: registry.resolve_load_balancer(lb, scenario.load_balancers.get(lb)))
+    program = programs.program(scenario.program or protocol.info.program)
+    if program.name != protocol.info.program:
+        raise UserError(f"program {program.name!r} does not fit protocol {cc!r}; expected {protocol.info.program!r}")
+    parameters = programs.parameters(program.name, scenario.programs.get(program.name, {}), f"programs.{program.name}")
+    return Run(name, scenario, folder, topology, protocol, load_balancing, program, parameters)
+
+
+def _host(resolve: Callable[[], _T]) -> _T:
+    try:
+        return resolve()
+    except HostError as error:
+        raise UserError(str(error)) from None
+
+
+def resolved(run: Run) -> Scenario:
+    """The run's scenario with the parameters of everything it names written out."""
+    topology_name, _ = named("topology", run.scenario.topology)
+    workload_name, values = named("workload", run.scenario.workload)
+    workload = workloads.parameters(workload_name).model_validate(values).model_dump(exclude_none=True)
+    return run.scenario.model_copy(
+        update={
+            "program": run.program.name,
+            "topology": {"name": topology_name, **run.topology.parameters},
+            "workload": {"name": workload_name, **workload},
+            "nic": run.scenario.nic.model_copy(update={"reliability": run.reliability}),
+            "protocols": {run.protocol.name: run.protocol.resolved()},
+            "load_balancers": {run.load_balancing.name: _parameters(run.load_balancing.parameters)},
+            "programs": {run.program.name: run.program_parameters.model_dump(mode="json", exclude_none=True)},
+        }
+    )
+
+
+def _parameters(parameters: object) -> dict[str, Any]:
+    return dict(vars(parameters)) if hasattr(parameters, "__dict__") else {}

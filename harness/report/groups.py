@@ -1,0 +1,72 @@
+"""Runs by scenario and variant; means over seeds with confidence intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from harness.results import Result
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Runs of one scenario that differ by their seeds only."""
+
+    name: str
+    results: tuple[Result, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The variants of one scenario."""
+
+    scenario: str
+    title: str
+    variants: tuple[Variant, ...]
+
+    @property
+    def results(self) -> list[Result]:
+        return [result for variant in self.variants for result in variant.results]
+
+
+def compare(results: Sequence[Result]) -> list[Comparison]:
+    """Groups runs, in the order in which they come."""
+    scenarios: dict[str, dict[str, list[Result]]] = {}
+    for result in results:
+        variants = scenarios.setdefault(result.summary["scenario"], {})
+        variants.setdefault(result.summary["variant"], []).append(result)
+    return [
+        Comparison(
+            name,
+            next(iter(variants.values()))[0].summary["title"],
+            tuple(Variant(variant, tuple(runs)) for variant, runs in variants.items()),
+        )
+        for name, variants in scenarios.items()
+    ]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over seeds. `half_width` is that of its confidence interval (Student's t); None for fewer than two."""
+
+    mean: float
+    half_width: float | None
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    mean = float(np.mean(values))
+    if len(values) < 2:
+        return Estimate(mean, None)
+    return Estimate(mean, float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * stats.sem(values)))
+
+
+def over_seeds(variant: Variant, figure: Callable[[dict[str, Any]], float | None]) -> Estimate | None:
+    """A figure of the summaries, over the seeds for which it exists."""
+    values = [value for value in (figure(result.summary) for result in variant.results) if value is not None]
+    return estimate(values) if values else None

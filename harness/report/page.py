@@ -1,0 +1,109 @@
+"""The page: figures and plots of all runs, without anything to load from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from harness.report.groups import Comparison, Estimate, Variant, compare, over_seeds
+from harness.report.plots import figures, save, svg
+from harness.results import Result
+
+Figure = Callable[[dict[str, Any]], float | None]
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A line of the table: what it is called, where it is in a summary, and how it is written."""
+
+    name: str
+    figure: Figure
+    scale: float = 1
+    digits: int = 1
+    best: Callable[[list[float]], float] | None = None  # which of the variants' figures to print in bold
+
+
+def _at(*keys: str) -> Figure:
+    def find(summary: dict[str, Any]) -> float | None:
+        value: Any = summary
+        for key in keys:
+            value = None if value is None else value.get(key)
+        return None if value is None else float(value)
+
+    return find
+
+
+_ROWS = (
+    _Row("flows delivered", _at("flows_delivered"), digits=0),
+    _Row("all done after (µs)", _at("last_delivery_ns"), 1e-3, best=min),
+    _Row("job completion (µs)", _at("workload", "job_completion_ns"), 1e-3, best=min),
+    _Row("FCT mean (µs)", _at("fct_ns", "mean"), 1e-3, best=min),
+    _Row("FCT 99% (µs)", _at("fct_ns", "p99"), 1e-3, best=min),
+    _Row("slowdown median", _at("slowdown", "p50"), 1, 2, best=min),
+    _Row("slowdown 99.9%", _at("slowdown", "p99_9"), 1, 2, best=min),
+    _Row("Jain index, mean over time", _at("jain", "mean"), 1, 3, best=max),
+    _Row("goodput, payload (Gb/s)", _at("goodput_bps"), 1e-9, best=max),
+    _Row("busiest link to a host, busy (%)", _at("bottleneck", "busy"), 100, best=max),
+    _Row("its queue, mean (KB)", _at("bottleneck", "queue_mean_bytes"), 1e-3, best=min),
+    _Row("its queue, 99% (KB)", _at("bottleneck", "queue_p99_bytes"), 1e-3, best=min),
+    _Row("its queue, most (KB)", _at("bottleneck", "queue_max_bytes"), 1e-3, best=min),
+    _Row("packets sent", _at("packets_sent"), digits=0),
+    _Row("retransmitted", _at("retransmitted"), digits=0),
+    _Row("packets ECN-marked", _at("ecn_marked"), digits=0),
+    _Row("drops", lambda summary: sum(summary["drops"].values()), digits=0),
+    _Row("PFC pauses", _at("pfc", "pauses_sent"), digits=0),
+)
+
+
+def _written(row: _Row, value: Estimate | None) -> str:
+    if value is None:
+        return "–"
+    text = f"{value.mean * row.scale:,.{row.digits}f}"
+    return text if value.half_width is None else f"{text} ± {value.half_width * row.scale:,.{max(row.digits, 1)}f}"
+
+
+def table(variants: Sequence[Variant]) -> list[tuple[str, list[tuple[str, bool]]]]:
+    """(name, [(figure, whether it is the best)]) for each row that any variant has a figure for."""
+    rows = []
+    for row in _ROWS:
+        values = [over_seeds(variant, row.figure) for variant in variants]
+        means = [value.mean for value in values if value is not None]
+        if not means:
+            continue
+        best = row.best(means) if row.best and len(set(means)) > 1 else None
+        rows.append((row.name, [(_written(row, v), v is not None and v.mean == best) for v in values]))
+    return rows
+
+
+def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
+    drawn = []
+    for name, (caption, figure) in figures(comparison).items():
+        drawn.append((caption, svg(figure), name == "rates" and len(comparison.variants) > 1))
+        if plots is not None:
+            save(figure, plots / f"{comparison.scenario}-{name}.svg")
+    return {
+        "comparison": comparison,
+        "table": table(comparison.variants),
+        "plots": drawn,
+        "failed": [(r, check) for r in comparison.results for check in r.summary["checks"] if not check["holds"]],
+        "unfinished": [r for r in comparison.results if r.summary["flows_delivered"] < r.summary["flows"]],
+    }
+
+
+def write_report(results: Sequence[Result], target: Path, plots: Path | None = None) -> None:
+    """Writes the page to `target`, and each plot as a file of its own into the folder `plots`."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    if plots is not None:
+        plots.mkdir()
+    comparisons = compare(results)
+    page = environment.get_template("report.html.j2").render(
+        sections=[_section(comparison, plots) for comparison in comparisons],
+        framing=sorted({result.summary["framing_bytes"] for result in results}),
+    )
+    target.write_text(page, encoding="utf-8")

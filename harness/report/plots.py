@@ -1,0 +1,165 @@
+"""The plots of a comparison, as SVG. Every function takes axes and the variants of one scenario."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from harness.report.groups import CONFIDENCE, Comparison, Variant, estimate
+
+# Okabe and Ito's palette: told apart with any colour vision.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+_MAX_POINTS = 1500  # of a line: more are not seen, and an SVG keeps every one
+_SIZE_BINS = 12
+_STYLE = Path(__file__).with_name("report.mplstyle")
+
+
+def colour(index: int) -> str:
+    return COLOURS[index % len(COLOURS)]
+
+
+def _thinned(times: pd.Series[Any], values: pd.Series[Any]) -> tuple[Any, Any]:
+    """At most _MAX_POINTS points: the largest of each stretch, so that no peak is lost."""
+    step = -(-len(times) // _MAX_POINTS)
+    if step <= 1:
+        return times, values
+    groups = np.arange(len(times)) // step
+    return times.groupby(groups).first(), values.groupby(groups).max()
+
+
+def fct_cdf(axes: Axes, variants: Sequence[Variant]) -> None:
+    for i, variant in enumerate(variants):
+        fct = np.sort(np.concatenate([r.flows["fct_ns"].dropna().to_numpy() for r in variant.results])) / 1e3
+        axes.step(fct, np.arange(1, len(fct) + 1) / len(fct), where="post", color=colour(i), label=variant.name)
+    axes.set(xlabel="flow completion time (µs)", ylabel="fraction of flows", ylim=(0, 1.02))
+    axes.legend()
+
+
+def slowdown_by_size(axes: Axes, variants: Sequence[Variant]) -> None:
+    """Median and 99th percentile over bins with about as many flows each."""
+    for i, variant in enumerate(variants):
+        flows = pd.concat([r.flows for r in variant.results]).dropna(subset=["slowdown"])
+        bins = flows.groupby(pd.qcut(flows["size_bytes"], _SIZE_BINS, duplicates="drop"), observed=True)
+        sizes = bins["size_bytes"].median()
+        axes.plot(sizes, bins["slowdown"].median(), "o-", ms=3, color=colour(i), label=f"{variant.name}, median")
+        axes.plot(sizes, bins["slowdown"].quantile(0.99), "s--", ms=3, color=colour(i), label=f"{variant.name}, 99%")
+    axes.set(xscale="log", yscale="log", xlabel="flow size (bytes)", ylabel="FCT slowdown")
+    axes.legend()
+
+
+def start_and_finish(axes: Axes, variants: Sequence[Variant]) -> None:
+    for i, variant in enumerate(variants):
+        flows = pd.concat([r.flows for r in variant.results])
+        flows = flows[flows["delivered_ns"] >= 0]
+        axes.plot(flows["start_ns"] / 1e3, flows["delivered_ns"] / 1e3, "o", ms=4, color=colour(i), label=variant.name)
+    axes.set(xlabel="start of the flow (µs)", ylabel="finish (µs)")
+    axes.legend()
+
+
+def jain_over_time(axes: Axes, variants: Sequence[Variant]) -> None:
+    """The mean over seeds, with its confidence interval where there are several."""
+    for i, variant in enumerate(variants):
+        table = pd.concat([r.jain for r in variant.results])
+        estimates = {time: estimate(values.tolist()) for time, values in table.groupby("time_ns")["jain"]}
+        times = pd.Series(list(estimates), dtype=float) / 1e3
+        mean = pd.Series([e.mean for e in estimates.values()], dtype=float)
+        axes.plot(times, mean, color=colour(i), label=variant.name)
+        if len(variant.results) > 1:
+            half = pd.Series([e.half_width or 0.0 for e in estimates.values()])
+            axes.fill_between(times, mean - half, mean + half, color=colour(i), alpha=0.2, lw=0)
+    axes.set(xlabel="time (µs)", ylabel="Jain index of active flows", ylim=(0, 1.03))
+    axes.legend()
+
+
+def bottleneck_queue(axes: Axes, variants: Sequence[Variant]) -> None:
+    """The first seed's; the port is the one that its summary names."""
+    for i, variant in enumerate(variants):
+        result = variant.results[0]
+        place = result.summary["bottleneck"]
+        queues = result.queues
+        here = queues[(queues["switch"] == place["switch"]) & (queues["port"] == place["port"])]
+        times, depth = _thinned(here["time_ns"].reset_index(drop=True), here["depth_bytes"].reset_index(drop=True))
+        axes.plot(
+            times / 1e3, depth / 1e3, color=colour(i), label=f"{variant.name}: {place['switch']} to {place['leads_to']}"
+        )
+    axes.set(xlabel="time (µs)", ylabel="queue depth (KB)")
+    axes.set_ylim(bottom=0)
+    axes.legend()
+
+
+def flow_rates(axes: Axes, variant: Variant) -> None:
+    """Throughput of each queue pair on the wire, early starters dark, late ones light; the first seed's."""
+    result = variant.results[0]
+    order = {qp: i for i, qp in enumerate(result.flows.groupby("qp")["start_ns"].min().sort_values().index)}
+    shades = mpl.colormaps["viridis"](np.linspace(0, 0.92, max(len(order), 2)))
+    for qp, rows in result.rates.groupby("qp"):
+        times, rates = _thinned(rows["time_ns"].reset_index(drop=True), rows["throughput_bps"].reset_index(drop=True))
+        axes.plot(times / 1e3, rates / 1e9, color=shades[order[qp]], lw=0.9)
+    axes.set(xlabel="time (µs)", ylabel="throughput (Gb/s)", title=variant.name)
+    axes.set_ylim(bottom=0)
+
+
+_MAX_RATE_LINES = 128
+
+
+def figures(comparison: Comparison) -> dict[str, tuple[str, Figure]]:
+    """Name -> (caption, figure) for what this comparison has data for."""
+    variants = comparison.variants
+    flows = pd.concat([r.flows for r in comparison.results])
+    found: dict[str, tuple[str, Figure]] = {}
+
+    def add(name: str, caption: str, draw: Callable[[Axes, Sequence[Variant]], None]) -> None:
+        with mpl.rc_context(fname=_STYLE):
+            figure = Figure(figsize=(5.4, 3.3), layout="constrained")
+            draw(figure.subplots(), variants)
+        found[name] = (caption, figure)
+
+    if flows["fct_ns"].notna().any():
+        add("fct", "Flow completion times", fct_cdf)
+        if flows["size_bytes"].nunique() > 2:
+            add("slowdown", "Slowdown by flow size, against the empty network", slowdown_by_size)
+        if 1 < flows["start_ns"].nunique() <= _MAX_RATE_LINES:
+            add("finish", "When flows start and when they finish", start_and_finish)
+    if all(len(r.jain) for r in comparison.results):
+        seeds = len(variants[0].results)
+        band = f", mean of {seeds} seeds and {CONFIDENCE:.0%} confidence interval" if seeds > 1 else ""
+        add("jain", f"Fairness of throughput over time{band}", jain_over_time)
+    if all(r.summary["bottleneck"] and len(r.queues) for r in comparison.results):
+        add("queue", "Queue at the busiest link to a host", bottleneck_queue)
+    if all(0 < r.rates["qp"].nunique() <= _MAX_RATE_LINES for r in comparison.results):
+        found["rates"] = ("Throughput of each flow, early starters dark, late ones light", _rates_figure(variants))
+    return found
+
+
+def _rates_figure(variants: Sequence[Variant]) -> Figure:
+    with mpl.rc_context(fname=_STYLE):
+        figure = Figure(figsize=(5.4 * min(2, len(variants)), 3.3 * -(-len(variants) // 2)), layout="constrained")
+        grid = figure.subplots(-(-len(variants) // 2), min(2, len(variants)), sharey=True, sharex=True, squeeze=False)
+        for axes, variant in zip(grid.flat, variants, strict=False):
+            flow_rates(axes, variant)
+        for axes in grid.flat[len(variants) :]:
+            axes.remove()
+    return figure
+
+
+def svg(figure: Figure) -> str:
+    """The figure as an SVG element that can stand in a page."""
+    text = io.StringIO()
+    with mpl.rc_context(fname=_STYLE):
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return text.getvalue()[text.getvalue().index("<svg") :]
+
+
+def save(figure: Figure, path: Path) -> None:
+    """The figure as a file, in the format that its name says."""
+    metadata = {"Date": None} if path.suffix == ".svg" else None
+    with mpl.rc_context(fname=_STYLE):
+        figure.savefig(path, dpi=150, metadata=metadata)

@@ -1,0 +1,170 @@
+"""The figures and checks of one run that go into `summary.json`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.experiment import Run
+from harness.metrics import jain_table
+from harness.worlds.recording import Recording
+
+PERCENTILES = {"p50": 50, "p99": 99, "p99_9": 99.9}
+_REASONS = "drop_"
+
+
+def distribution(values: pd.Series[float]) -> dict[str, float | None]:
+    """Mean, percentiles and maximum; None for nothing."""
+    known = values.dropna().to_numpy(float)
+    if not len(known):
+        return dict.fromkeys(("mean", *PERCENTILES, "max"))
+    return {
+        "mean": float(known.mean()),
+        **{name: float(np.percentile(known, p)) for name, p in PERCENTILES.items()},
+        "max": float(known.max()),
+    }
+
+
+def summarize(run: Run, recording: Recording, flows: pd.DataFrame, rates: pd.DataFrame) -> dict[str, Any]:
+    """Everything but what depends on the machine: the same for the same scenario and seed."""
+    done = flows[flows["delivered_ns"] >= 0]
+    span_ns = int(done["delivered_ns"].max() - flows["start_ns"].min()) if len(done) else 0
+    jain = jain_table(flows, rates, recording.rate_interval_ns)
+    return {
+        "scenario": run.name,
+        "title": run.scenario.title,
+        "protocol": run.protocol.name,
+        "load_balancer": run.load_balancing.name,
+        "variant": run.variant,
+        "program": run.program.name,
+        "seed": run.seed,
+        "framing_bytes": run.scenario.framing_bytes,
+        "base_rtt_ns": run.base_rtt_ns(),
+        "ended": recording.ended,
+        "end_ns": recording.end_ns,
+        "flows": len(flows),
+        "flows_delivered": len(done),
+        "bytes_delivered": int(done["size_bytes"].sum()),
+        "goodput_bps": float(done["size_bytes"].sum() * 8e9 / span_ns) if span_ns else None,
+        "last_delivery_ns": int(done["delivered_ns"].max()) if len(done) else None,
+        "fct_ns": distribution(done["fct_ns"]),
+        "slowdown": distribution(done["slowdown"]),
+        "jain": {
+            "mean": float(jain["jain"].mean()) if len(jain) else None,
+            "min": float(jain["jain"].min()) if len(jain) else None,
+        },
+        "bottleneck": bottleneck(run, recording, flows),
+        "packets_sent": int(flows.groupby("qp")["packets_sent"].max().sum()),
+        "retransmitted": _per_qp(flows, "retransmitted"),
+        "timeouts": _per_qp(flows, "timeouts"),
+        "cnps": _per_qp(flows, "cnps"),
+        "ecn_marked": _per_qp(flows, "marked"),
+        "drops": {k.removeprefix(_REASONS): v for k, v in recording.conservation.items() if k.startswith(_REASONS)},
+        "pfc": {
+            "pauses_sent": _total(recording, "pauses_sent"),
+            "paused_ns": _total(recording, "paused_ns"),
+            "events": recording.pfc_events,
+        },
+        "nic": recording.nic_totals,
+        "workload": recording.workload,
+        "conservation": recording.conservation,
+        "checks": checks(recording, flows),
+    }
+
+
+def _per_qp(flows: pd.DataFrame, column: str) -> int:
+    """Counts are cumulative for a queue pair: the last one counts."""
+    return int(flows.groupby("qp")[column].max().sum())
+
+
+def _total(recording: Recording, column: str) -> int:
+    return int(recording.pfc_stats[column].sum())
+
+
+def performance(recording: Recording) -> dict[str, Any]:
+    """What the run cost on this machine."""
+    delivered = sum(r.packets_sent - r.retransmitted for r in recording.flows)
+    return {
+        "set_up_cpu_s": recording.set_up_s,
+        "run_cpu_s": recording.cpu_s,
+        "events": recording.events,
+        "data_packets": delivered,
+        "cpu_us_per_data_packet": recording.cpu_s * 1e6 / delivered if delivered else None,
+        "peak_memory_bytes": recording.peak_memory_bytes,
+    }
+
+
+def bottleneck(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str, Any] | None:
+    """The link to a host that was busiest while it had flows to carry: name, how busy, and its queue."""
+    busiest: dict[str, Any] | None = None
+    stats = recording.port_stats
+    row_of = {
+        (recording.node_names[node], int(port)): row
+        for row, (node, port) in enumerate(zip(stats["node"], stats["port"], strict=True))
+    }
+    for name, group in flows.groupby("destination"):
+        there = run.topology.uplink(run.topology.host_by_name[str(name)])
+        row = row_of[there.node, there.port]
+        work_ns = _union_ns(group, recording.end_ns)
+        busy = float(stats["busy_ns"][row]) / work_ns if work_ns else 0.0
+        if busiest is None or busy > busiest["busy"]:
+            samples = _samples(recording, there.node, there.port, group)
+            busiest = {
+                "switch": there.node,
+                "port": there.port,
+                "leads_to": str(name),
+                "busy": busy,
+                "queue_max_bytes": int(stats["max_bytes"][row]),
+                "queue_mean_bytes": float(samples.mean()) if len(samples) else None,
+                "queue_p99_bytes": float(np.percentile(samples, 99)) if len(samples) else None,
+            }
+    return busiest
+
+
+def _union_ns(flows: pd.DataFrame, end_ns: int) -> int:
+    """Time during which at least one of the flows was under way."""
+    total = until = 0
+    ends = flows["delivered_ns"].where(flows["delivered_ns"] >= 0, end_ns)
+    for start, end in sorted(zip(flows["start_ns"], ends, strict=True)):
+        total += max(0, end - max(start, until))
+        until = max(until, end)
+    return int(total)
+
+
+def _samples(recording: Recording, switch: str, port: int, flows: pd.DataFrame) -> Any:
+    """Depths of one port from the first start to the last delivery of `flows`."""
+    for column, name in enumerate(recording.ports):
+        if (name.switch, name.port) == (switch, port):
+            end = flows["delivered_ns"].max() if (flows["delivered_ns"] >= 0).all() else recording.end_ns
+            times = recording.queue_times_ns
+            return recording.queue_depth_bytes[(times >= flows["start_ns"].min()) & (times <= end), column]
+    return np.empty(0, np.int64)
+
+
+def checks(recording: Recording, flows: pd.DataFrame) -> list[dict[str, Any]]:
+    """What must hold in every run, whatever the protocol does."""
+    conservation = recording.conservation
+    unfinished = int((flows["completed_ns"] < 0).sum())
+    lost = conservation["balance"]
+    malformed = recording.nic_totals["malformed"] + recording.nic_totals["misdelivered"]
+    return [
+        {
+            "name": "packets are conserved",
+            "holds": lost == 0 and conservation["pfc_balance"] == 0,
+            "detail": f"{conservation['entered']} entered, {conservation['delivered']} delivered, "
+            f"{sum(v for k, v in conservation.items() if k.startswith(_REASONS))} dropped with a reason, "
+            f"{conservation['queued'] + conservation['on_wire']} in flight; {lost} unaccounted for",
+        },
+        {
+            "name": "flows are completed, or time was up",
+            "holds": unfinished == 0 or recording.ended == "limit",
+            "detail": f"{unfinished} of {len(flows)} unfinished; the run ended: {recording.ended}",
+        },
+        {
+            "name": "every frame that reached a host was sound and its own",
+            "holds": malformed == 0,
+            "detail": f"{malformed} were not",
+        },
+    ]

@@ -1,0 +1,76 @@
+"""What a world records of one run, whatever the world."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.workloads import Flow
+
+Integers = NDArray[np.int64]
+
+
+@dataclass
+class FlowRecord:
+    """One message and what became of it. Times are ns, -1: never. Counts are of its queue pair when it was done."""
+
+    flow: Flow
+    qp: int
+    first_sent_ns: int = -1
+    delivered_ns: int = -1  # the receiver has the last byte
+    completed_ns: int = -1  # the sender has the last acknowledgement
+    packets_sent: int = 0
+    retransmitted: int = 0
+    timeouts: int = 0
+    naks: int = 0
+    cnps: int = 0
+    marked: int = 0
+
+
+@dataclass(frozen=True)
+class PortName:
+    """A switch's port, and what it leads to."""
+
+    switch: str
+    port: int
+    leads_to: str
+
+
+@dataclass
+class RateSamples:
+    """Each row: one queue pair in one interval that ends at `time_ns`."""
+
+    time_ns: list[int] = field(default_factory=list)
+    qp: list[int] = field(default_factory=list)
+    delivered_bytes: list[int] = field(default_factory=list)  # on the wire, in the interval
+    rate_bps: list[float] = field(default_factory=list)  # the reaction point's, at its end
+    window_bytes: list[float] = field(default_factory=list)
+
+
+@dataclass
+class Recording:
+    """All of one run. `ended` says why it ended: "done", "limit", "idle" or "deadlock"."""
+
+    ended: str
+    end_ns: int
+    events: int
+    flows: list[FlowRecord]
+    ports: list[PortName]
+    queue_times_ns: Integers
+    queue_depth_bytes: Integers  # one row a time, one column a port of `ports`
+    rates: RateSamples
+    rate_interval_ns: int
+    port_stats: dict[str, Integers]  # by column; `node` is a name in `node_names`
+    queue_stats: dict[str, Integers]
+    pfc_stats: dict[str, Integers]
+    node_names: list[str]
+    conservation: dict[str, int]
+    pfc_events: list[dict[str, Any]]
+    nic_totals: dict[str, int]
+    workload: dict[str, Any]  # what the workload measured
+    cpu_s: float
+    set_up_s: float
+    peak_memory_bytes: int

@@ -1,0 +1,356 @@
+"""The virtual world: hosts, P4 switches and links in one process, on one discrete-event clock."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from harness import controller
+from harness.experiment import Run
+from harness.pipelines import pipeline
+from harness.workloads import Flow, Traffic
+from harness.worlds.recording import FlowRecord, Integers, PortName, RateSamples, Recording
+from host_agents.config import NicConfig
+from host_agents.messages import Delivery, Message
+from host_agents.nic import Nic
+from host_agents.qp import QueuePair
+from p4switch.errors import UserError
+from p4switch.fabric import Fabric
+from p4switch.p4runtime.client import LocalClient
+from p4switch.p4runtime.device import Device
+from topologies import Switch
+
+if TYPE_CHECKING:
+    from topologies.model import Neighbour
+
+Progress = Callable[[int, int, int], object]  # flows done, flows known, now_ns
+
+_NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received")
+
+
+@dataclass
+class _Connection:
+    """A pair of queue pairs and the flows that were posted on it, in order."""
+
+    number: int
+    sender: QueuePair
+    receiver: QueuePair
+    tag: int
+    flows: list[FlowRecord] = field(default_factory=list)
+    delivered_bytes: int = 0
+    shared: bool = False
+    unfinished: int = 0
+
+
+class VirtualWorld:
+    """One run. Build it, then `run` it once."""
+
+    def __init__(self, run: Run, *, trace: int | None = None, capture: bool = False) -> None:
+        """`trace`: index of a flow whose packets are traced. `capture`: record the frames on all hosts' links."""
+        started = time.process_time()
+        self.run_plan = run
+        self.fabric = Fabric(framing_bytes=run.scenario.framing_bytes)
+        self.names: list[str] = []  # by fabric node
+        self.links: list[tuple[str, str]] = []
+        self._trace = trace
+        self.trace_tag: int | None = None
+        self._nodes: dict[str, int] = {}
+        self.nics: list[Nic] = []
+        self._add_hosts()
+        self._add_switches()
+        self._add_links(capture)
+        self._ports = self._add_probes()
+        self._traffic: Traffic = run.traffic()
+        self._records: list[FlowRecord] = []
+        self._connections: list[_Connection] = []
+        self._shared: dict[tuple[int, int, str], _Connection] = {}
+        self._active: dict[int, _Connection] = {}
+        self._pending: list[tuple[int, int, Flow]] = []
+        self._known = 0
+        self._done = 0
+        self._next_start_ns = -1
+        self._rates = RateSamples()
+        self._set_up_s = time.process_time() - started
+
+    # Building
+
+    def _add_hosts(self) -> None:
+        run = self.run_plan
+        settings = run.scenario.nic
+        base_rtt_ns = run.base_rtt_ns()
+        for host in run.topology.hosts:
+            config = NicConfig(
+                address=str(host.address),
+                line_rate_bps=run.topology.uplink(host).rate_bps,
+                base_rtt_ns=base_rtt_ns,
+                mtu_bytes=settings.mtu_bytes,
+                data_priority=settings.data_priority,
+                control_priority=settings.control_priority,
+                pfc=run.scenario.switch.pfc.enabled,
+                reliability=run.reliability,
+                cc_scope=settings.cc_scope,
+                ack_every_packets=settings.ack_every_packets,
+                rto_ns=settings.rto_ns,
+                seed=run.seed,
+            )
+            nic = Nic(config, run.protocol, run.load_balancing)
+            nic.on_delivered = self._on_delivered
+            nic.on_complete = self._on_completed
+            self.nics.append(nic)
+            self._name(host.name, self.fabric.add_host(nic, name=host.name))
+
+    def _add_switches(self) -> None:
+        run = self.run_plan
+        built = pipeline(run.program)
+        settings = run.scenario.switch
+        common = controller.Settings(settings.cell_bytes, Fraction(1), run.scenario.framing_bytes, run.seed)
+        for switch in run.topology.switches:
+            pipe = built.switch(switch.device_id, run.seed)
+            client = LocalClient(
+                Device(lambda _, pipe=pipe: pipe, switch.device_id, clock_ns=lambda: self.fabric.now_ns)
+            )
+            view = controller.switch_view(run.topology, switch, common)
+            controller.program_switch(client, built.program, run.program_parameters.entries(view))
+            node = self.fabric.add_switch(
+                pipe,
+                name=switch.name,
+                latency_ns=settings.latency_ns,
+                scheduler=settings.scheduler,
+                queue_bytes=settings.queue_bytes,
+                port_bytes=settings.port_bytes,
+                buffer_bytes=settings.buffer_bytes,
+                alpha=settings.alpha,
+                cell_bytes=settings.cell_bytes,
+            )
+            self._name(switch.name, node)
+            if settings.pfc.enabled:
+                self._set_pfc(switch, node)
+
+    def _set_pfc(self, switch: Switch, node: int) -> None:
+        settings = self.run_plan.scenario.switch
+        ports = self.run_plan.topology.ports[switch.name]
+        headroom = {port: self._headroom_bytes(there) for port, there in ports.items()}
+        if settings.buffer_bytes is None:
+            raise UserError(
+                "switch.buffer_bytes: PFC needs a shared buffer; give its size, or switch.pfc.enabled = false"
+            )
+        if sum(headroom.values()) >= settings.buffer_bytes:
+            raise UserError(
+                f"switch.buffer_bytes: {settings.buffer_bytes} bytes are no more than what PFC keeps as headroom in "
+                f"{switch.name} ({sum(headroom.values())})"
+            )
+        for port in ports:
+            self.fabric.set_pfc(
+                node,
+                priorities=[self.run_plan.scenario.nic.data_priority],
+                port=port,
+                alpha=settings.pfc.alpha,
+                xon_gap_bytes=settings.pfc.xon_gap_bytes,
+                headroom_bytes=headroom[port],
+                reaction_ns=settings.pfc.reaction_ns,
+            )
+
+    def _headroom_bytes(self, there: Neighbour) -> int:
+        pfc = self.run_plan.scenario.switch.pfc
+        flight_ns = pfc.headroom_delays * there.delay_ns + pfc.reaction_ns
+        return int(flight_ns * there.rate_bps / 8e9) + pfc.headroom_frames * self.run_plan.data_bytes
+
+    def _name(self, name: str, node: int) -> None:
+        assert node == len(self.names)
+        self.names.append(name)
+        self._nodes[name] = node
+
+    def _add_links(self, capture: bool) -> None:
+        hosts = self.run_plan.topology.host_by_name
+        for link in self.run_plan.topology.links:
+            number = self.fabric.connect(
+                self._nodes[link.a],
+                0 if link.a in hosts else link.a_port,
+                self._nodes[link.b],
+                0 if link.b in hosts else link.b_port,
+                rate_bps=link.rate_bps,
+                delay_ns=link.delay_ns,
+            )
+            assert number == len(self.links)
+            self.links.append((link.a, link.b))
+            if capture and (link.a in hosts or link.b in hosts):
+                self.fabric.capture(number)
+
+    def _add_probes(self) -> list[PortName]:
+        record = self.run_plan.scenario.record
+        if not record.queue_interval_ns:
+            return []
+        topology = self.run_plan.topology
+        ports = [
+            PortName(switch.name, port, there.node)
+            for switch in topology.switches
+            for port, there in topology.ports[switch.name].items()
+            if record.queues == "all" or there.node in topology.host_by_name
+        ]
+        for port in ports:
+            self.fabric.probe("depth_bytes", self._nodes[port.switch], port.port)
+        self.fabric.sample(record.queue_interval_ns)
+        return ports
+
+    # Flows
+
+    def _add(self, flows: Iterable[Flow]) -> None:
+        for flow in flows:
+            flow.index = self._known
+            self._known += 1
+            heappush(self._pending, (flow.start_ns, flow.index, flow))
+        self._schedule_start()
+
+    def _schedule_start(self) -> None:
+        """One event is enough: that of the earliest flow to come."""
+        if self._pending and self._pending[0][0] != self._next_start_ns:
+            self._next_start_ns = self._pending[0][0]
+            self.fabric.at(max(self._next_start_ns, self.fabric.now_ns), self._start_due)
+
+    def _start_due(self, now_ns: int) -> None:
+        while self._pending and self._pending[0][0] <= now_ns:
+            _, _, flow = heappop(self._pending)
+            self._start(flow, now_ns)
+        self._next_start_ns = -1
+        self._schedule_start()
+
+    def _start(self, flow: Flow, now_ns: int) -> None:
+        connection = self._connection(flow)
+        record = FlowRecord(flow, connection.number)
+        self._records.append(record)
+        connection.flows.append(record)
+        connection.unfinished += 1
+        self._active[connection.number] = connection
+        connection.sender.post(flow.size_bytes, start_ns=now_ns, tag=record)
+        self.fabric.kick(flow.source)
+
+    def _connection(self, flow: Flow) -> _Connection:
+        """Flows have a queue pair of their own unless they name one."""
+        key = (flow.source, flow.destination, flow.qp or "")
+        if flow.qp is not None and key in self._shared:
+            return self._shared[key]
+        hosts = self.run_plan.topology.hosts
+        source, destination = hosts[flow.source], hosts[flow.destination]
+        number = len(self._connections) + 1
+        sender = self.nics[flow.source].open_qp(str(destination.address), number, number)
+        receiver = self.nics[flow.destination].open_qp(str(source.address), number, number)
+        tag = self.fabric.flow(int(source.address), int(destination.address), number)
+        if self._trace == flow.index:
+            self.trace_tag = tag
+            self.fabric.trace(tag)
+        connection = _Connection(number, sender, receiver, tag, shared=flow.qp is not None)
+        self._connections.append(connection)
+        if connection.shared:
+            self._shared[key] = connection
+        return connection
+
+    def _on_delivered(self, delivery: Delivery) -> None:
+        record = self._connections[delivery.qp.qpn - 1].flows[delivery.sequence]
+        record.delivered_ns = delivery.time_ns
+        self._add(self._traffic.on_delivered(record.flow, delivery.time_ns))
+
+    def _on_completed(self, message: Message) -> None:
+        connection = self._connections[message.qp.qpn - 1]
+        record = connection.flows[message.sequence]
+        self._finish(record, message, connection)
+        self._done += 1
+        connection.unfinished -= 1
+        self._add(self._traffic.on_completed(record.flow, message.completed_ns))
+        if self._done == self._known:
+            self.fabric.stop()
+
+    @staticmethod
+    def _finish(record: FlowRecord, message: Message, connection: _Connection) -> None:
+        record.first_sent_ns = message.first_sent_ns
+        record.completed_ns = message.completed_ns
+        _count(record, connection)
+
+    # Running
+
+    def run(self, progress: Progress | None = None) -> Recording:
+        """Runs until every flow is acknowledged, or the scenario's limit."""
+        started = time.process_time()
+        scenario = self.run_plan.scenario
+        self._add(self._traffic.flows)
+        if scenario.record.rate_interval_ns:
+            self.fabric.at(scenario.record.rate_interval_ns, self._sample_rates)
+        stop = self.fabric.run(
+            until_ns=scenario.limit_ns,
+            progress=None if progress is None else lambda now, _: progress(self._done, self._known, now),
+        )
+        ended = "done" if self._done == self._known else {"until": "limit"}.get(stop, stop)
+        for connection in self._connections:
+            for record in connection.flows:
+                if record.completed_ns < 0:
+                    _count(record, connection)
+        return self._recording(ended, time.process_time() - started)
+
+    def _sample_rates(self, now_ns: int) -> None:
+        delivered = np.frombuffer(self.fabric.flow_stats()["delivered_bytes"], np.int64)
+        rates = self._rates
+        for number, connection in list(self._active.items()):
+            total = int(delivered[connection.tag - 1])
+            rates.time_ns.append(now_ns)
+            rates.qp.append(number)
+            rates.delivered_bytes.append(total - connection.delivered_bytes)
+            rates.rate_bps.append(connection.sender.rate_bps)
+            rates.window_bytes.append(connection.sender.window_bytes)
+            connection.delivered_bytes = total
+            if not connection.unfinished:
+                del self._active[number]
+        self.fabric.at(now_ns + self.run_plan.scenario.record.rate_interval_ns, self._sample_rates)
+
+    def _recording(self, ended: str, cpu_s: float) -> Recording:
+        fabric = self.fabric
+        times, values = fabric.samples()
+        depth = np.frombuffer(values, np.int64).reshape(-1, max(len(self._ports), 1))
+        totals = {name: sum(getattr(nic.stats, name) for nic in self.nics) for name in _NIC_COUNTS}
+        totals["paused_ns"] = sum(sum(nic.stats.paused_ns) for nic in self.nics)
+        return Recording(
+            ended=ended,
+            end_ns=fabric.now_ns,
+            events=fabric.events,
+            flows=sorted(self._records, key=lambda record: record.flow.index),
+            ports=self._ports,
+            queue_times_ns=np.frombuffer(times, np.int64),
+            queue_depth_bytes=depth,
+            rates=self._rates,
+            rate_interval_ns=self.run_plan.scenario.record.rate_interval_ns,
+            port_stats=_columns(fabric.port_stats()),
+            queue_stats=_columns(fabric.queue_stats()),
+            pfc_stats=_columns(fabric.pfc_stats()),
+            node_names=self.names,
+            conservation=fabric.conservation(),
+            pfc_events=[
+                {"time_ns": at, "kind": kind, "queues": [[self.names[node], port, prio] for node, port, prio in queues]}
+                for at, kind, _, queues in fabric.pfc_events()
+            ],
+            nic_totals=totals,
+            workload=self._traffic.summary(),
+            cpu_s=cpu_s,
+            set_up_s=self._set_up_s,
+            peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            * (1 if sys.platform == "darwin" else 1024),
+        )
+
+
+def _count(record: FlowRecord, connection: _Connection) -> None:
+    sent, received = connection.sender.stats, connection.receiver.stats
+    record.packets_sent = sent.packets_sent
+    record.retransmitted = sent.packets_retransmitted
+    record.timeouts = sent.timeouts
+    record.naks = sent.naks_received
+    record.cnps = sent.cnps_received
+    record.marked = received.marked_received
+
+
+def _columns(table: dict[str, bytes]) -> dict[str, Integers]:
+    return {name: np.frombuffer(column, np.int64) for name, column in table.items()}
