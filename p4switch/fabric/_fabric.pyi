@@ -80,7 +80,8 @@ class Fabric:
         xoff_bytes: int | None = None,  # static: pause when (ingress port, priority) holds more than this ...
         alpha: float | None = None,  # ... or dynamic: than alpha * (what of the shared buffer is free)
         xon_gap_bytes: int = 0,  # resume when it holds no more than the threshold less this
-        headroom_bytes: int = 0,  # for each (ingress port, priority), above xoff; taken off the shared buffer
+        headroom_bytes: int | None = None,  # of each (ingress port, priority), above xoff; taken off the shared buffer.
+        # None: no reservation, the shared buffer is the limit
         reaction_ns: int = 0,  # from the pause frame's last bit in until this switch's transmitter obeys
         quanta: int = 65535,  # of each pause; refreshed at half time while the cause lasts
     ) -> None: ...
@@ -128,8 +129,9 @@ class Fabric:
     # -- what was recorded ------------------------------------------------------------------------------------------
     def port_stats(self) -> dict[str, bytes]:
         """One row a connected port: node, port, link, direction, rate_bps, rx_packets, rx_bytes, tx_packets, tx_bytes,
-        busy_ns (time its transmitter was sending), drop_<reason> (packets; see `conservation`), drop_bytes,
-        depth_bytes, max_bytes, max_packets."""
+        busy_ns (time its transmitter was sending, PFC frames included; those count nowhere else here), drop_<reason>
+        (packets; see `conservation`), drop_bytes, depth_bytes, max_bytes, max_packets. A further row with port, link and
+        direction -1 for a switch that lost packets at ports it does not have."""
     def queue_stats(self) -> dict[str, bytes]:
         """One row a queue of a switch that was ever used: node, port, priority, enqueued_packets, enqueued_bytes (those
         that passed an idle port included), dropped_packets, dropped_bytes (no room), depth_bytes, depth_packets,
@@ -148,15 +150,17 @@ class Fabric:
         delivered_packets, delivered_bytes, dropped_packets, dropped_bytes, first_sent_ns, last_sent_ns,
         first_delivered_ns, last_delivered_ns (-1: never)."""
     def conservation(self) -> dict[str, int]:
-        """Packets: entered + copied == delivered + absorbed + drop_<reason>... + queued + on_wire, or a bug.
-        The reasons: program_ingress, program_egress, buffer, no_port, link_down, hops. copied: clones and replicas;
-        absorbed: packets that a pipeline took without a word. PFC frames apart: pfc_sent == pfc_received + pfc_lost +
-        pfc_on_wire + pfc_pending. queued, on_wire and the two pfc ones are counted by walking what is there;
-        "balance" and "pfc_balance" are left side less right side: 0."""
+        """Packets: entered + copied == delivered + drop_<reason>... + queued + on_wire, or there is a bug.
+        The reasons: program_ingress, program_egress, buffer, no_port, link_down, hops. copied: clones and replicas, as
+        the pipelines count them. PFC frames apart: pfc_sent == pfc_received + pfc_lost + pfc_on_wire. queued, on_wire
+        and pfc_on_wire are counted by walking what is there; "balance" and "pfc_balance" are left side less right
+        side: 0."""
     def pfc_events(self) -> list[tuple[int, Literal["storm", "deadlock"], int, list[tuple[int, int, int]]]]:
         """(time_ns, kind, id, [(node, port, priority), ...]). storm: this queue stood still for longer than the limit.
         deadlock: these queues wait for each other in this order, and nothing outside can free them."""
-    def watch_pfc(self, *, interval_ns: int = 100_000, storm_ns: int = 1_000_000, stop_on_deadlock: bool = True) -> None:
+    def watch_pfc(
+        self, *, interval_ns: int = 100_000, storm_ns: int = 1_000_000, stop_on_deadlock: bool = True
+    ) -> None:
         """How often paused queues are looked at, and after what pause to report. On by default with these values."""
 
     # -- recording --------------------------------------------------------------------------------------------------
@@ -170,8 +174,8 @@ class Fabric:
         """Record every hop of this flow's packets. 0: of everything."""
     def trace_records(self) -> list[tuple[int, int, str, int, int, int, int, int]]:
         """(time_ns, node, event, port, priority, depth_bytes, wire_len, tag), in order; takes them out. Events: "send"
-        (a host starts), "receive" (last bit in, at a switch or a host), "enqueue" (depth: what it found), "transmit" (starts;
-        depth: what it left behind), "drop:<reason>". priority is -1 where it is not known."""
+        (a host starts), "receive" (last bit in, at a switch or a host), "enqueue" (depth: what it found), "transmit"
+        (starts; depth: what it left behind), "drop:<reason>". priority is -1 where it is not known."""
     def capture(self, link: int, snap_bytes: int = 65535) -> None:
         """Record both directions of a link, PFC frames too, when a frame's first bit is on it."""
     def captured(self) -> list[tuple[int, int, int, bytes, int]]:

@@ -1,0 +1,63 @@
+/* The Python type Fabric: what its parts share. */
+#ifndef P4CC_FABRIC_H
+#define P4CC_FABRIC_H
+
+#include "python.h"
+
+#include "net.h"
+
+typedef struct fabric {
+    PyObject_HEAD
+    net *net;
+    PyObject *kept;  /* list: the switches and endpoints */
+    PyObject *calls; /* dict: number to the callable of an EV_CALL that is pending */
+    uint64_t next_call;
+    uint64_t now_value;
+    PyObject *now; /* the int now_value, or NULL */
+    bool running;
+} fabric;
+
+typedef struct host {
+    PyObject *receive, *next_frame, *next_wakeup; /* bound methods */
+    bool busy; /* one of them is being called */
+} host;
+
+/* Arguments. NULL: ValueError is set. */
+node *fabric_node(fabric *self, long index);
+node *fabric_switch(fabric *self, long index);
+net_port *fabric_port(fabric *self, long index, long number);
+/* A frame from Python; NULL: an exception is set. */
+p4_frame *fabric_frame(fabric *self, PyObject *data);
+
+#define FABRIC_METHOD(name) PyObject *fabric_##name(fabric *self, PyObject *args, PyObject *kwargs)
+
+FABRIC_METHOD(add_host); /* fabric_build.c */
+FABRIC_METHOD(add_switch);
+FABRIC_METHOD(set_queue);
+FABRIC_METHOD(set_port);
+FABRIC_METHOD(set_pfc);
+FABRIC_METHOD(connect);
+FABRIC_METHOD(set_link_up);
+FABRIC_METHOD(set_link_rate);
+FABRIC_METHOD(watch_pfc);
+
+FABRIC_METHOD(port_stats); /* fabric_stats.c */
+FABRIC_METHOD(queue_stats);
+FABRIC_METHOD(pfc_stats);
+FABRIC_METHOD(buffer_stats);
+FABRIC_METHOD(flow);
+FABRIC_METHOD(flow_stats);
+FABRIC_METHOD(conservation);
+
+FABRIC_METHOD(pfc_events); /* fabric_record.c */
+FABRIC_METHOD(probe);
+FABRIC_METHOD(sample);
+FABRIC_METHOD(samples);
+FABRIC_METHOD(trace);
+FABRIC_METHOD(trace_records);
+FABRIC_METHOD(capture);
+FABRIC_METHOD(captured);
+
+extern const char *const fabric_drop_names[P4_DROP_REASONS];
+
+#endif

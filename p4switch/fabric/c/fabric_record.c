@@ -1,0 +1,190 @@
+/* The Python type Fabric: probes, samples, traces, captures, incidents. */
+#include "fabric.h"
+
+#include <string.h>
+
+static const char *const probe_names[PROBE_KINDS] = {
+    [PROBE_DEPTH_BYTES] = "depth_bytes", [PROBE_DEPTH_PACKETS] = "depth_packets",
+    [PROBE_DEPTH_MAX_BYTES] = "depth_max_bytes", [PROBE_TX_BYTES] = "tx_bytes", [PROBE_PAUSED] = "paused",
+    [PROBE_BUFFER_BYTES] = "buffer_bytes",
+};
+
+PyObject *fabric_probe(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"kind", "node", "port", "priority", NULL};
+    recorder *r = &self->net->recorder;
+    const char *name;
+    long index, number = 0, priority = -1;
+    PyObject *priority_arg = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sl|lO:probe", names, &name, &index, &number, &priority_arg))
+        return NULL;
+    probe p = {.kind = PROBE_KINDS};
+    for (int i = 0; i < PROBE_KINDS; i++)
+        if (!strcmp(name, probe_names[i]))
+            p.kind = (probe_kind)i;
+    if (p.kind == PROBE_KINDS)
+        return PyErr_Format(PyExc_ValueError, "probe '%s'; expected depth_bytes, depth_packets, depth_max_bytes, tx_bytes, "
+                            "paused or buffer_bytes", name);
+    if (priority_arg != Py_None) {
+        priority = PyLong_AsLong(priority_arg);
+        if (priority == -1 && PyErr_Occurred())
+            return NULL;
+        if (priority < 0 || priority >= TM_PRIORITIES)
+            return PyErr_Format(PyExc_ValueError, "priority %ld; expected None or 0 to 7", priority);
+    }
+    if (r->sampled)
+        return PyErr_Format(PyExc_ValueError, "probe: expected before the first sample");
+    p.node = p.kind == PROBE_TX_BYTES ? fabric_node(self, index) : fabric_switch(self, index);
+    if (!p.node)
+        return NULL;
+    if (p.kind != PROBE_BUFFER_BYTES && !(p.port = fabric_port(self, index, number)))
+        return NULL;
+    if (p.kind == PROBE_TX_BYTES && priority >= 0)
+        return PyErr_Format(PyExc_ValueError, "probe tx_bytes: priority %ld; expected None", priority);
+    p.priority = (int)priority;
+    probe *probes = realloc(r->probes, (r->probe_count + 1) * sizeof *probes);
+    if (!probes)
+        return PyErr_NoMemory();
+    r->probes = probes;
+    r->probes[r->probe_count] = p;
+    return PyLong_FromUnsignedLong(r->probe_count++);
+}
+
+PyObject *fabric_sample(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"interval_ns", "start_ns", NULL};
+    long long interval, start = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "L|L:sample", names, &interval, &start))
+        return NULL;
+    if (interval < 1 || (uint64_t)interval > NET_MAX_TIME)
+        return PyErr_Format(PyExc_ValueError, "interval_ns = %lld; expected at least 1", interval);
+    if (start < 0 || (uint64_t)start < self->net->wheel->now || (uint64_t)start > NET_MAX_TIME)
+        return PyErr_Format(PyExc_ValueError, "start_ns = %lld; expected at least %llu (now)", start,
+                            (unsigned long long)self->net->wheel->now);
+    self->net->recorder.interval_ns = (uint64_t)interval;
+    self->net->recorder.next_sample_ns = (uint64_t)start;
+    Py_RETURN_NONE;
+}
+
+static PyObject *take_bytes(buffer *b)
+{
+    PyObject *bytes = PyBytes_FromStringAndSize(b->data, (Py_ssize_t)b->len);
+    if (bytes)
+        b->len = 0;
+    return bytes;
+}
+
+#define NO_ARGUMENTS(name) \
+    static char *names[] = {NULL}; \
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":" name, names)) \
+        return NULL;
+
+PyObject *fabric_samples(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    NO_ARGUMENTS("samples")
+    PyObject *times = take_bytes(&self->net->recorder.times);
+    PyObject *values = times ? take_bytes(&self->net->recorder.values) : NULL;
+    PyObject *both = values ? PyTuple_Pack(2, times, values) : NULL;
+    Py_XDECREF(times);
+    Py_XDECREF(values);
+    return both;
+}
+
+PyObject *fabric_trace(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"tag", NULL};
+    unsigned long tag;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "k:trace", names, &tag))
+        return NULL;
+    flows *f = &self->net->flows;
+    if (tag >= f->count)
+        return PyErr_Format(PyExc_ValueError, "trace: tag %lu: there are %u; see flow()", tag, f->count - 1);
+    if (tag)
+        f->rows[tag].traced = true;
+    else
+        self->net->recorder.trace_all = true;
+    self->net->recorder.tracing = true;
+    Py_RETURN_NONE;
+}
+
+static PyObject *event_name(uint32_t event)
+{
+    static const char *const words[] = {"send", "receive", "enqueue", "transmit"};
+    return event < HOP_DROP ? PyUnicode_InternFromString(words[event])
+                            : PyUnicode_FromFormat("drop:%s", fabric_drop_names[event - HOP_DROP]);
+}
+
+PyObject *fabric_trace_records(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    NO_ARGUMENTS("trace_records")
+    buffer *b = &self->net->recorder.hops;
+    PyObject *list = PyList_New(0);
+    for (uint64_t i = 0; list && i < b->len / sizeof(hop); i++) {
+        const hop *h = (const hop *)(void *)b->data + i;
+        PyObject *record = Py_BuildValue("KINiiKII", (unsigned long long)h->time_ns, h->node, event_name(h->event),
+                                         h->port, h->priority, (unsigned long long)h->depth_bytes, h->wire_len, h->tag);
+        if (!record || PyList_Append(list, record) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(record);
+    }
+    if (list)
+        b->len = 0;
+    return list;
+}
+
+PyObject *fabric_capture(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"link", "snap_bytes", NULL};
+    long link, snap = 65535;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "l|l:capture", names, &link, &snap))
+        return NULL;
+    if (link < 0 || (unsigned long)link >= self->net->link_count)
+        return PyErr_Format(PyExc_ValueError, "link %ld: there are %u, from 0", link, self->net->link_count);
+    if (snap < 1 || snap > 1 << 20)
+        return PyErr_Format(PyExc_ValueError, "snap_bytes = %ld; expected 1 to %d", snap, 1 << 20);
+    self->net->ends[2 * link]->snap_bytes = self->net->ends[2 * link + 1]->snap_bytes = (uint32_t)snap;
+    Py_RETURN_NONE;
+}
+
+PyObject *fabric_captured(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    NO_ARGUMENTS("captured")
+    buffer *b = &self->net->recorder.frames;
+    PyObject *list = PyList_New(0);
+    for (uint64_t at = 0; list && at < b->len;) {
+        const capture_head *h = (const capture_head *)(void *)(b->data + at);
+        PyObject *record = Py_BuildValue("KIIy#I", (unsigned long long)h->time_ns, h->link, h->direction,
+                                         (const char *)(h + 1), (Py_ssize_t)h->data_len, h->wire_len);
+        if (!record || PyList_Append(list, record) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(record);
+        at += sizeof *h + (h->data_len + 7u) / 8 * 8;
+    }
+    if (list)
+        b->len = 0;
+    return list;
+}
+
+PyObject *fabric_pfc_events(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    NO_ARGUMENTS("pfc_events")
+    const buffer *b = &self->net->recorder.incidents;
+    const incident *all = (const incident *)(void *)b->data;
+    uint64_t count = b->len / sizeof *all;
+    PyObject *list = PyList_New(0);
+    for (uint64_t i = 0, j; list && i < count; i = j) {
+        PyObject *queues = PyList_New(0);
+        for (j = i; queues && j < count && all[j].id == all[i].id; j++) {
+            PyObject *queue = Py_BuildValue("III", all[j].node, all[j].port, all[j].priority);
+            if (!queue || PyList_Append(queues, queue) < 0)
+                Py_CLEAR(queues);
+            Py_XDECREF(queue);
+        }
+        PyObject *record = queues ? Py_BuildValue("KsIN", (unsigned long long)all[i].time_ns,
+                                                  all[i].deadlock ? "deadlock" : "storm", all[i].id, queues) : NULL;
+        if (!record || PyList_Append(list, record) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(record);
+    }
+    return list;
+}

@@ -1,0 +1,483 @@
+/* The Python type Fabric: its life, its hosts' calls, and the run. */
+#include "fabric.h"
+
+#include <structmember.h>
+#include <time.h>
+
+#define MAX_FRAME_BYTES (1 << 20)
+#define CHECK_EVENTS 65536 /* between looks at signals and the wall clock */
+
+const char *const fabric_drop_names[P4_DROP_REASONS] = {
+    [P4_DROP_PROGRAM_INGRESS] = "program_ingress", [P4_DROP_PROGRAM_EGRESS] = "program_egress",
+    [P4_DROP_BUFFER] = "buffer", [P4_DROP_NO_PORT] = "no_port", [P4_DROP_LINK_DOWN] = "link_down",
+    [P4_DROP_HOPS] = "hops",
+};
+
+/* -- arguments --------------------------------------------------------------------------------------------------- */
+
+node *fabric_node(fabric *self, long index)
+{
+    if (index < 0 || (unsigned long)index >= self->net->node_count) {
+        PyErr_Format(PyExc_ValueError, "node %ld: there are %u, from 0", index, self->net->node_count);
+        return NULL;
+    }
+    return self->net->nodes[index];
+}
+
+node *fabric_switch(fabric *self, long index)
+{
+    node *at = fabric_node(self, index);
+    if (at && !at->sw) {
+        PyErr_Format(PyExc_ValueError, "node %ld is a host; expected a switch", index);
+        return NULL;
+    }
+    return at;
+}
+
+net_port *fabric_port(fabric *self, long index, long number)
+{
+    node *at = fabric_node(self, index);
+    if (!at)
+        return NULL;
+    net_port *port = number < 0 || number > TM_MAX_PORT ? NULL : net_find_port(at, (uint32_t)number);
+    if (!port)
+        PyErr_Format(PyExc_ValueError, "node %ld has no port %ld that is connected", index, number);
+    return port;
+}
+
+p4_frame *fabric_frame(fabric *self, PyObject *data)
+{
+    if (!PyBytes_Check(data)) {
+        PyErr_Format(PyExc_TypeError, "a frame is bytes, not %s", Py_TYPE(data)->tp_name);
+        return NULL;
+    }
+    Py_ssize_t len = PyBytes_GET_SIZE(data);
+    if (len < 14 || len > MAX_FRAME_BYTES) {
+        PyErr_Format(PyExc_ValueError, "a frame of %zd bytes; expected 14 to %d", len, MAX_FRAME_BYTES);
+        return NULL;
+    }
+    p4_frame *frame = pool_get(&self->net->pool, (uint32_t)len);
+    frame->wire_len = frame->data_len = (uint32_t)len;
+    frame->tag = 0;
+    memcpy(frame->data, PyBytes_AS_STRING(data), (size_t)len);
+    return frame;
+}
+
+/* -- calls to Python --------------------------------------------------------------------------------------------- */
+
+/* Borrowed: the time as an int. */
+static PyObject *now_int(fabric *self)
+{
+    uint64_t now = self->net->wheel->now;
+    if (self->now && self->now_value == now)
+        return self->now;
+    PyObject *value = PyLong_FromUnsignedLongLong(now);
+    if (value) {
+        Py_XSETREF(self->now, value);
+        self->now_value = now;
+    }
+    return value;
+}
+
+/* method(now[, data]); new reference. */
+static PyObject *call_host(fabric *self, host *h, PyObject *method, PyObject *data)
+{
+    PyObject *now = now_int(self);
+    if (!now)
+        return NULL;
+    Py_INCREF(now); /* the host may make the clock's int change under our hands */
+    PyObject *args[3] = {NULL, now, data};
+    h->busy = true;
+    PyObject *result = PyObject_Vectorcall(method, args + 1, (data ? 2 : 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    h->busy = false;
+    Py_DECREF(now);
+    return result;
+}
+
+static int host_receive(net *n, node *at, const p4_frame *frame)
+{
+    host *h = at->host;
+    PyObject *data = PyBytes_FromStringAndSize((const char *)frame->data, frame->data_len);
+    if (!data)
+        return -1;
+    PyObject *result = call_host(n->owner, h, h->receive, data);
+    Py_DECREF(data);
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+}
+
+static int host_next_frame(net *n, node *at, p4_frame **frame)
+{
+    host *h = at->host;
+    PyObject *result = call_host(n->owner, h, h->next_frame, NULL);
+    if (!result)
+        return -1;
+    *frame = NULL;
+    if (result != Py_None)
+        *frame = fabric_frame(n->owner, result);
+    bool failed = result != Py_None && !*frame;
+    Py_DECREF(result);
+    return failed ? -1 : 0;
+}
+
+static int host_next_wakeup(net *n, node *at, uint64_t *time_ns)
+{
+    (void)n;
+    host *h = at->host;
+    PyObject *none[1] = {NULL};
+    h->busy = true;
+    PyObject *result = PyObject_Vectorcall(h->next_wakeup, none + 1, 0 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    h->busy = false;
+    if (!result)
+        return -1;
+    int overflow;
+    long long value = PyLong_AsLongLongAndOverflow(result, &overflow);
+    Py_DECREF(result);
+    if (value == -1 && PyErr_Occurred())
+        return -1;
+    *time_ns = overflow > 0 ? TIME_NEVER : overflow < 0 || value < 0 ? 0 : (uint64_t)value;
+    return 0;
+}
+
+static void host_idle_but_due(net *n, node *at, uint64_t time_ns)
+{
+    PyErr_Format(PyExc_RuntimeError, "%s: next_frame gave None at %llu ns, but next_wakeup_ns is %llu",
+                 at->name, (unsigned long long)n->wheel->now, (unsigned long long)time_ns);
+}
+
+static int run_call(net *n, void *arg)
+{
+    fabric *self = n->owner;
+    PyObject *key = PyLong_FromVoidPtr(arg);
+    if (!key)
+        return -1;
+    PyObject *call = PyDict_GetItemWithError(self->calls, key);
+    PyObject *now = now_int(self), *result = NULL;
+    if (call && now) {
+        Py_INCREF(call);
+        if (PyDict_DelItem(self->calls, key) == 0)
+            result = PyObject_CallFunctionObjArgs(call, now, NULL);
+        Py_DECREF(call);
+    }
+    Py_DECREF(key);
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+}
+
+static const net_ops ops = {
+    .receive = host_receive,
+    .next_frame = host_next_frame,
+    .next_wakeup = host_next_wakeup,
+    .idle_but_due = host_idle_but_due,
+    .call = run_call,
+};
+
+/* -- life -------------------------------------------------------------------------------------------------------- */
+
+static PyObject *fabric_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"framing_bytes", "tick_ns", NULL};
+    long framing_bytes = 0, tick_ns = 1;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$ll:Fabric", names, &framing_bytes, &tick_ns))
+        return NULL;
+    if (framing_bytes < 0 || framing_bytes > 1024)
+        return PyErr_Format(PyExc_ValueError, "framing_bytes = %ld; expected 0 to 1024", framing_bytes);
+    if (tick_ns < 1 || tick_ns > 1000000000)
+        return PyErr_Format(PyExc_ValueError, "tick_ns = %ld; expected 1 to 1000000000", tick_ns);
+    fabric *self = (fabric *)type->tp_alloc(type, 0);
+    if (!self)
+        return NULL;
+    self->kept = PyList_New(0);
+    self->calls = PyDict_New();
+    self->net = net_new(&ops, self);
+    if (!self->kept || !self->calls || !self->net) {
+        Py_DECREF(self);
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    }
+    self->net->framing_bytes = (uint32_t)framing_bytes;
+    self->net->tick_ns = (uint32_t)tick_ns;
+    return (PyObject *)self;
+}
+
+static int fabric_traverse(fabric *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->kept);
+    Py_VISIT(self->calls);
+    for (uint32_t i = 0; self->net && i < self->net->node_count; i++) {
+        host *h = self->net->nodes[i]->host;
+        if (h) {
+            Py_VISIT(h->receive);
+            Py_VISIT(h->next_frame);
+            Py_VISIT(h->next_wakeup);
+        }
+    }
+    return 0;
+}
+
+static int fabric_clear(fabric *self)
+{
+    if (self->net) {
+        net *n = self->net;
+        self->net = NULL;
+        for (uint32_t i = 0; i < n->node_count; i++) {
+            host *h = n->nodes[i]->host;
+            n->nodes[i]->host = NULL;
+            if (h) {
+                Py_XDECREF(h->receive);
+                Py_XDECREF(h->next_frame);
+                Py_XDECREF(h->next_wakeup);
+                PyMem_Free(h);
+            }
+        }
+        net_free(n);
+    }
+    Py_CLEAR(self->kept);
+    Py_CLEAR(self->calls);
+    Py_CLEAR(self->now);
+    return 0;
+}
+
+static void fabric_dealloc(fabric *self)
+{
+    PyObject_GC_UnTrack(self);
+    fabric_clear(self);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+/* -- running ----------------------------------------------------------------------------------------------------- */
+
+static double wall_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int optional_u64(PyObject *value, const char *name, uint64_t *out)
+{
+    if (!value || value == Py_None)
+        return 0;
+    unsigned long long v = PyLong_AsUnsignedLongLong(value);
+    if (v == (unsigned long long)-1 && PyErr_Occurred()) {
+        if (!PyErr_ExceptionMatches(PyExc_OverflowError))
+            return -1;
+        PyErr_Clear();
+        PyErr_Format(PyExc_ValueError, "%s = %S; expected None or 0 to 2**64 - 1", name, value);
+        return -1;
+    }
+    *out = v;
+    return 0;
+}
+
+static net_status run_slices(fabric *self, uint64_t until, uint64_t max_events, double deadline, PyObject *progress,
+                             uint64_t progress_events)
+{
+    net *n = self->net;
+    uint64_t first = n->events, reported = n->events;
+    for (;;) {
+        uint64_t done = n->events - first, slice = CHECK_EVENTS;
+        if (done >= max_events)
+            return NET_BUDGET;
+        if (slice > max_events - done)
+            slice = max_events - done;
+        if (progress && slice > progress_events - (n->events - reported))
+            slice = progress_events - (n->events - reported);
+        net_status status = net_run(n, until, slice);
+        if (status != NET_BUDGET)
+            return status;
+        if (PyErr_CheckSignals() < 0)
+            return NET_ERROR;
+        if (progress && n->events - reported >= progress_events) {
+            reported = n->events;
+            PyObject *result = PyObject_CallFunction(progress, "KK", (unsigned long long)n->wheel->now,
+                                                     (unsigned long long)n->events);
+            if (!result)
+                return NET_ERROR;
+            Py_DECREF(result);
+            if (n->stop) /* said there */
+                return NET_STOPPED;
+        }
+        if (deadline > 0 && wall_s() > deadline)
+            return NET_WALL;
+    }
+}
+
+static PyObject *fabric_run(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"until_ns", "max_events", "max_wall_s", "progress", "progress_events", NULL};
+    static const char *const words[] = {
+        [NET_IDLE] = "idle", [NET_UNTIL] = "until", [NET_BUDGET] = "events", [NET_STOPPED] = "stopped",
+        [NET_DEADLOCK] = "deadlock", [NET_WALL] = "wall",
+    };
+    PyObject *until_arg = NULL, *max_arg = NULL, *wall_arg = NULL, *progress = NULL;
+    unsigned long long progress_events = 1000000;
+    uint64_t until = TIME_NEVER, max_events = UINT64_MAX;
+    double deadline = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$OOOK:run", names, &until_arg, &max_arg, &wall_arg, &progress,
+                                     &progress_events)
+        || optional_u64(until_arg, "until_ns", &until) < 0 || optional_u64(max_arg, "max_events", &max_events) < 0)
+        return NULL;
+    if (wall_arg && wall_arg != Py_None) {
+        double limit = PyFloat_AsDouble(wall_arg);
+        if (limit == -1 && PyErr_Occurred())
+            return NULL;
+        deadline = wall_s() + limit;
+    }
+    if (self->running) {
+        PyErr_SetString(PyExc_RuntimeError, "run: the fabric is running already");
+        return NULL;
+    }
+    if (until != TIME_NEVER && (until < self->net->wheel->now || until > NET_MAX_TIME))
+        return PyErr_Format(PyExc_ValueError, "until_ns = %llu; expected %llu to %llu", (unsigned long long)until,
+                            (unsigned long long)self->net->wheel->now, (unsigned long long)NET_MAX_TIME);
+    if (!progress_events)
+        return PyErr_Format(PyExc_ValueError, "progress_events = 0; expected at least 1");
+    if (progress == Py_None)
+        progress = NULL;
+    self->running = true;
+    Py_INCREF(self);
+    net_status status = run_slices(self, until, max_events, deadline, progress, progress_events);
+    self->running = false;
+    Py_DECREF(self);
+    return status == NET_ERROR ? NULL : PyUnicode_FromString(words[status]);
+}
+
+static PyObject *fabric_stop(fabric *self, PyObject *unused)
+{
+    (void)unused;
+    self->net->stop = true;
+    Py_RETURN_NONE;
+}
+
+static PyObject *fabric_at(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"time_ns", "call", NULL};
+    PyObject *call, *time_arg;
+    uint64_t time = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:at", names, &time_arg, &call)
+        || optional_u64(time_arg, "time_ns", &time) < 0)
+        return NULL;
+    if (time < self->net->wheel->now || time > NET_MAX_TIME)
+        return PyErr_Format(PyExc_ValueError, "time_ns = %S; expected %llu (now) to %llu", time_arg,
+                            (unsigned long long)self->net->wheel->now, (unsigned long long)NET_MAX_TIME);
+    if (!PyCallable_Check(call))
+        return PyErr_Format(PyExc_TypeError, "at: %R cannot be called", call);
+    void *number = (void *)(uintptr_t)++self->next_call;
+    PyObject *key = PyLong_FromVoidPtr(number);
+    if (!key || PyDict_SetItem(self->calls, key, call) < 0) {
+        Py_XDECREF(key);
+        return NULL;
+    }
+    Py_DECREF(key);
+    wheel_push(self->net->wheel, time, net_event(EV_CALL, NULL, number));
+    Py_RETURN_NONE;
+}
+
+static PyObject *fabric_kick(fabric *self, PyObject *arg)
+{
+    long index = PyLong_AsLong(arg);
+    if (index == -1 && PyErr_Occurred())
+        return NULL;
+    node *at = fabric_node(self, index);
+    if (!at)
+        return NULL;
+    if (at->sw)
+        return PyErr_Format(PyExc_ValueError, "node %ld is a switch; expected a host", index);
+    if (!((host *)at->host)->busy && net_kick(self->net, at) < 0) /* a busy one is asked again anyway */
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *fabric_inject(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"node", "port", "frame", NULL};
+    long index, number;
+    PyObject *data;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "llO:inject", names, &index, &number, &data))
+        return NULL;
+    node *at = fabric_switch(self, index);
+    if (!at)
+        return NULL;
+    if (number < 0 || number > TM_MAX_PORT)
+        return PyErr_Format(PyExc_ValueError, "port %ld; expected 0 to %u", number, TM_MAX_PORT);
+    p4_frame *frame = fabric_frame(self, data);
+    if (!frame)
+        return NULL;
+    net_inject(self->net, at, (uint32_t)number, frame);
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_now(fabric *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(self->net->wheel->now);
+}
+
+static PyObject *get_events(fabric *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(self->net->events);
+}
+
+static PyObject *get_nodes(fabric *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLong(self->net->node_count);
+}
+
+static PyObject *get_links(fabric *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLong(self->net->link_count);
+}
+
+/* -- the type ---------------------------------------------------------------------------------------------------- */
+
+#define METHOD(name) {#name, (PyCFunction)(void (*)(void))fabric_##name, METH_VARARGS | METH_KEYWORDS, NULL}
+
+static PyMethodDef methods[] = {
+    METHOD(add_host), METHOD(add_switch), METHOD(set_queue), METHOD(set_port), METHOD(set_pfc), METHOD(connect),
+    METHOD(set_link_up), METHOD(set_link_rate), METHOD(watch_pfc),
+    METHOD(run), METHOD(at), METHOD(inject),
+    {"stop", (PyCFunction)fabric_stop, METH_NOARGS, NULL},
+    {"kick", (PyCFunction)fabric_kick, METH_O, NULL},
+    METHOD(port_stats), METHOD(queue_stats), METHOD(pfc_stats), METHOD(buffer_stats), METHOD(flow),
+    METHOD(flow_stats), METHOD(conservation),
+    METHOD(pfc_events), METHOD(probe), METHOD(sample), METHOD(samples), METHOD(trace), METHOD(trace_records),
+    METHOD(capture), METHOD(captured),
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef getters[] = {
+    {"now_ns", (getter)get_now, NULL, NULL, NULL},
+    {"events", (getter)get_events, NULL, NULL, NULL},
+    {"nodes", (getter)get_nodes, NULL, NULL, NULL},
+    {"links", (getter)get_links, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyTypeObject type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "p4switch.engine._engine.Fabric",
+    .tp_basicsize = sizeof(fabric),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "Hosts, switches, links and one clock.",
+    .tp_new = fabric_new,
+    .tp_dealloc = (destructor)fabric_dealloc,
+    .tp_traverse = (traverseproc)fabric_traverse,
+    .tp_clear = (inquiry)fabric_clear,
+    .tp_methods = methods,
+    .tp_getset = getters,
+};
+
+int p4_fabric_register(PyObject *module)
+{
+    if (PyType_Ready(&type) < 0)
+        return -1;
+    Py_INCREF(&type);
+    if (PyModule_AddObject(module, "Fabric", (PyObject *)&type) < 0) {
+        Py_DECREF(&type);
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,45 @@
+/* Flows: (IPv4 source, IPv4 destination, BTH destination queue pair) to a tag, and what became of their packets. */
+#ifndef P4CC_FLOWS_H
+#define P4CC_FLOWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "switch.h"
+
+typedef struct flow {
+    uint32_t src_ip, dst_ip, qp;
+    int32_t host; /* that first sent it; -1: none */
+    uint64_t sent_packets, sent_bytes;
+    uint64_t delivered_packets, delivered_bytes;
+    uint64_t dropped_packets, dropped_bytes;
+    int64_t first_sent_ns, last_sent_ns, first_delivered_ns, last_delivered_ns; /* -1: never */
+    bool traced;
+} flow;
+
+typedef struct flows {
+    flow *rows; /* by tag; row 0 is of the frames that belong to no flow */
+    uint32_t count, cap;
+    uint32_t *slots; /* hash table of tags */
+    uint32_t slot_mask;
+} flows;
+
+typedef struct flow_key {
+    uint32_t src_ip, dst_ip, qp;
+} flow_key;
+
+int flows_init(flows *f); /* -1: no memory */
+void flows_free(flows *f);
+uint32_t flows_tag(flows *f, flow_key key); /* a new one if need be; 0: no memory or no tags left */
+/* The flow of a frame; false: none (no IPv4). Corrects wire_len to the IPv4 length, if that says more. */
+bool flows_parse(p4_frame *frame, flow_key *key);
+bool frame_is_pfc(const p4_frame *frame);
+
+static inline uint32_t flow_hash(flow_key k)
+{
+    uint64_t h = ((uint64_t)k.src_ip << 32 | k.dst_ip) * 0x9e3779b97f4a7c15u;
+    h = (h ^ h >> 29 ^ k.qp) * 0xbf58476d1ce4e5b9u;
+    return (uint32_t)(h >> 32);
+}
+
+#endif

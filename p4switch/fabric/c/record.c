@@ -1,0 +1,107 @@
+#include "record.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net.h"
+
+void *buffer_add(buffer *b, uint64_t len)
+{
+    if (b->cap - b->len < len) {
+        b->cap = 2 * b->cap + len + 4096;
+        b->data = realloc(b->data, b->cap);
+        if (!b->data) {
+            fputs("p4cc: out of memory\n", stderr);
+            abort();
+        }
+    }
+    void *at = b->data + b->len;
+    b->len += len;
+    return at;
+}
+
+void recorder_free(recorder *r)
+{
+    free(r->probes);
+    free(r->times.data);
+    free(r->values.data);
+    free(r->hops.data);
+    free(r->frames.data);
+    free(r->incidents.data);
+}
+
+static int64_t measure(const probe *p)
+{
+    net_port *port = p->port;
+    tm_queue *q = p->priority >= 0 ? &port->tm.queues[p->priority] : NULL;
+    uint64_t value = 0;
+    switch (p->kind) {
+    case PROBE_DEPTH_BYTES:
+        value = q ? q->bytes : port->tm.bytes;
+        break;
+    case PROBE_DEPTH_PACKETS:
+        value = q ? q->packets : port->tm.packets;
+        break;
+    case PROBE_DEPTH_MAX_BYTES:
+        value = q ? q->recent_max_bytes : port->tm.recent_max_bytes;
+        break;
+    case PROBE_TX_BYTES:
+        value = port->tx_bytes;
+        break;
+    case PROBE_PAUSED:
+        value = q ? port->tm.paused >> p->priority & 1 : port->tm.paused;
+        break;
+    case PROBE_BUFFER_BYTES:
+        value = p->node->tm.used_bytes;
+        break;
+    case PROBE_KINDS:
+        break;
+    }
+    return (int64_t)value;
+}
+
+void record_sample(net *n, uint64_t time_ns)
+{
+    recorder *r = &n->recorder;
+    r->sampled = true;
+    *(int64_t *)buffer_add(&r->times, sizeof(int64_t)) = (int64_t)time_ns;
+    int64_t *row = buffer_add(&r->values, r->probe_count * sizeof *row);
+    for (uint32_t i = 0; i < r->probe_count; i++)
+        row[i] = measure(&r->probes[i]);
+    for (uint32_t i = 0; i < r->probe_count; i++)
+        if (r->probes[i].kind == PROBE_DEPTH_MAX_BYTES) {
+            tm_port *port = &r->probes[i].port->tm;
+            port->recent_max_bytes = port->bytes;
+            for (int j = 0; j < TM_PRIORITIES; j++)
+                port->queues[j].recent_max_bytes = port->queues[j].bytes;
+        }
+}
+
+void record_hop(net *n, const node *at, uint32_t event, int32_t port, int32_t priority, uint64_t depth,
+                uint32_t wire_len, uint32_t tag)
+{
+    recorder *r = &n->recorder;
+    if (!r->trace_all && !n->flows.rows[tag].traced)
+        return;
+    *(hop *)buffer_add(&r->hops, sizeof(hop)) = (hop){
+        .time_ns = n->wheel->now, .depth_bytes = depth, .node = at->index, .event = event, .wire_len = wire_len,
+        .tag = tag, .port = port, .priority = priority,
+    };
+}
+
+void record_frame(net *n, const net_port *port, const p4_frame *frame)
+{
+    uint32_t len = frame->data_len < port->snap_bytes ? frame->data_len : port->snap_bytes;
+    char *at = buffer_add(&n->recorder.frames, sizeof(capture_head) + (len + 7) / 8 * 8);
+    *(capture_head *)at = (capture_head){n->wheel->now, port->link, port->direction, frame->wire_len, len};
+    memcpy(at + sizeof(capture_head), frame->data, len);
+}
+
+void record_incident(net *n, uint32_t id, bool deadlock, const net_port *port, uint32_t priority)
+{
+    *(incident *)buffer_add(&n->recorder.incidents, sizeof(incident)) = (incident){
+        .time_ns = n->wheel->now, .id = id, .node = port->node->index, .port = port->tm.number, .priority = priority,
+        .deadlock = deadlock,
+    };
+}

@@ -1,0 +1,155 @@
+/* A pipeline for tests of the fabric: looks up the low 16 bits of the IPv4 destination. `Switch` in a module of its own. */
+#include "python.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_PORT 0xffff
+#define MAX_COPIES 8
+
+typedef struct stub_packet {
+    p4_packet head;
+    p4_frame *frame;
+} stub_packet;
+
+struct p4_switch {
+    p4_env env;
+    p4_switch_counts counts;
+    uint32_t grow;  /* bytes that egress adds, as telemetry would */
+    int stamp;      /* write the depths at offset 40 */
+    uint16_t ports[65536][MAX_COPIES];
+};
+
+static void enqueue(p4_switch *sw, p4_frame *frame, uint32_t in, uint32_t out)
+{
+    stub_packet *p = calloc(1, sizeof *p);
+    p->frame = frame;
+    p->head.len = frame->wire_len;
+    p->head.tag = frame->tag;
+    p->head.ingress_port = in;
+    p->head.egress_port = out;
+    p->head.priority = frame->data_len > 15 ? frame->data[15] >> 5 : 0;
+    sw->env.enqueue(sw->env.ctx, &p->head);
+}
+
+void p4_switch_receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
+{
+    (void)now;
+    sw->counts.received++;
+    uint32_t key = frame->data_len >= 34 ? frame->data[32] << 8 | frame->data[33] : 0;
+    const uint16_t *ports = sw->ports[key];
+    if (ports[0] == NO_PORT) {
+        sw->counts.dropped++;
+        sw->env.drop(sw->env.ctx, port, frame->tag, frame->wire_len, P4_DROP_PROGRAM_INGRESS);
+        sw->env.frame_free(sw->env.ctx, frame);
+        return;
+    }
+    for (int i = 1; i < MAX_COPIES && ports[i] != NO_PORT; i++) {
+        p4_frame *copy = sw->env.frame_new(sw->env.ctx, frame->data_len);
+        copy->wire_len = frame->wire_len;
+        copy->data_len = frame->data_len;
+        copy->tag = frame->tag;
+        memcpy(copy->data, frame->data, frame->data_len);
+        sw->counts.copied++;
+        enqueue(sw, copy, port, ports[i]);
+    }
+    enqueue(sw, frame, port, ports[0]);
+}
+
+static void stamp(p4_frame *frame, uint32_t at, uint32_t value)
+{
+    for (int i = 0; i < 4 && at + 4 <= frame->data_len; i++)
+        frame->data[at + i] = value >> (24 - 8 * i) & 255;
+}
+
+p4_frame *p4_switch_transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
+{
+    (void)now;
+    p4_frame *frame = ((stub_packet *)packet)->frame;
+    if (sw->stamp) {
+        stamp(frame, 40, packet->enq_depth);
+        stamp(frame, 44, packet->deq_depth);
+        stamp(frame, 48, (uint32_t)packet->enq_time);
+        stamp(frame, 52, (uint32_t)packet->deq_time);
+    }
+    frame->wire_len += sw->grow;
+    sw->counts.transmitted++;
+    free(packet);
+    return frame;
+}
+
+void p4_packet_free(p4_switch *sw, p4_packet *packet)
+{
+    sw->env.frame_free(sw->env.ctx, ((stub_packet *)packet)->frame);
+    free(packet);
+}
+
+void p4_switch_set_env(p4_switch *sw, const p4_env *env)
+{
+    sw->env = *env;
+}
+
+const p4_switch_counts *p4_switch_get_counts(const p4_switch *sw)
+{
+    return &sw->counts;
+}
+
+/* -- Python: Switch(routes, grow=0, stamp=False), routes: dict of low 16 bits to list of ports ---------------------- */
+
+typedef struct switch_object {
+    PyObject_HEAD
+    p4_switch *sw;
+} switch_object;
+
+static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"routes", "grow", "stamp", NULL};
+    PyObject *routes, *key, *list;
+    int grow = 0, stamped = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|ip", names, &PyDict_Type, &routes, &grow, &stamped))
+        return NULL;
+    switch_object *self = (switch_object *)type->tp_alloc(type, 0);
+    self->sw = calloc(1, sizeof *self->sw);
+    self->sw->grow = (uint32_t)grow;
+    self->sw->stamp = stamped;
+    memset(self->sw->ports, 0xff, sizeof self->sw->ports);
+    for (Py_ssize_t at = 0; PyDict_Next(routes, &at, &key, &list);)
+        for (Py_ssize_t i = 0; i < PyList_Size(list) && i < MAX_COPIES; i++)
+            self->sw->ports[PyLong_AsLong(key) & 0xffff][i] = (uint16_t)PyLong_AsLong(PyList_GetItem(list, i));
+    return (PyObject *)self;
+}
+
+static void dealloc(switch_object *self)
+{
+    free(self->sw);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyTypeObject switch_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "stub.Switch",
+    .tp_basicsize = sizeof(switch_object),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = new,
+    .tp_dealloc = (destructor)dealloc,
+};
+
+p4_switch *p4_switch_of(PyObject *object)
+{
+    if (Py_TYPE(object) != &switch_type) {
+        PyErr_Format(PyExc_TypeError, "expected a Switch, not %s", Py_TYPE(object)->tp_name);
+        return NULL;
+    }
+    return ((switch_object *)object)->sw;
+}
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_engine", .m_size = -1};
+
+PyMODINIT_FUNC PyInit__engine(void)
+{
+    PyObject *self = PyModule_Create(&module);
+    if (!self || PyType_Ready(&switch_type) < 0 || PyModule_AddObject(self, "Switch", (PyObject *)&switch_type) < 0
+        || p4_fabric_register(self) < 0)
+        return NULL;
+    return self;
+}
