@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from host_agents.fifo import Fifo
 from host_agents.timers import Timer, TimerOwner
 
 if TYPE_CHECKING:
@@ -36,17 +36,17 @@ class RateLimiter(TimerOwner):
         self._paced_from_ns = 0.0  # NST = this + bits / rate, so that a new rate moves it
         self._paced_bits = 0.0
         self._timer = Timer(nic.timers, self)
-        self._members: deque[QueuePair] = deque()  # queue pairs with something to send; a closed window keeps them
+        self._members: Fifo[QueuePair] = Fifo()  # queue pairs with something to send; a closed window keeps them
 
     def add(self, qp: QueuePair) -> None:
         """`qp` has something to send."""
         if not qp.listed:
             qp.listed = True
-            self._members.append(qp)
+            self._members.push(qp)
 
     def wake(self, now_ns: int) -> None:
         """Something may have become sendable."""
-        if self.state == IDLE and self._members and self.reaction_point.may_send(self.inflight_bytes):
+        if self.state == IDLE and self._members.size > 0 and self.reaction_point.may_send(self.inflight_bytes):
             if self.nst_ns <= now_ns:
                 self.nst_ns = float(now_ns)  # idle time earns nothing
                 self.state = READY
@@ -70,17 +70,17 @@ class RateLimiter(TimerOwner):
             self._wait()
             return None
         members = self._members
-        while members:
+        while members.size > 0:
             if not self.reaction_point.may_send(self.inflight_bytes):
                 break
-            qp = members.popleft()
+            qp = members.pop()
             sender = qp.sender
             if not sender.has_data():
                 qp.listed = False
                 continue
             frame = sender.next_frame(now_ns)
             if sender.has_data():
-                members.append(qp)
+                members.push(qp)
             else:
                 qp.listed = False
             self._reschedule(now_ns)
@@ -100,7 +100,7 @@ class RateLimiter(TimerOwner):
         self.inflight_bytes += wire_bytes
 
     def _reschedule(self, now_ns: int) -> None:
-        if not self._members or not self.reaction_point.may_send(self.inflight_bytes):
+        if self._members.size == 0 or not self.reaction_point.may_send(self.inflight_bytes):
             self.state = IDLE
         elif self.nst_ns <= now_ns:
             self.nic.make_ready(self)

@@ -25,6 +25,7 @@ from host_agents.errors import NativeBuildError
 SOURCES = Path(__file__).parent
 COMPILED = (
     "wire.py",
+    "fifo.py",
     "timers.py",
     "messages.py",
     "limiter.py",

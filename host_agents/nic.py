@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections import deque
+from typing import Final
 
-from librt.strings import read_i32_be, read_i64_be
+from librt.strings import read_i64_be
 from mypy_extensions import i64
 
 from host_agents import wire
 from host_agents.cc.base import Feedback, Path, ReactionPoint
 from host_agents.config import SCOPE_DESTINATION, SCOPE_QP, SELECTIVE_REPEAT, NicConfig
 from host_agents.errors import HostError
+from host_agents.fifo import Fifo
 from host_agents.go_back_n import GoBackNReceiver, GoBackNSender
 from host_agents.limiter import RateLimiter
 from host_agents.messages import CompletionCallback, DeliveryCallback, NicStats
@@ -20,7 +21,7 @@ from host_agents.registry import LoadBalancing, Protocol
 from host_agents.selective_repeat import SelectiveRepeatReceiver, SelectiveRepeatSender
 from host_agents.timers import TimerQueue
 
-CLASSES = 8
+CLASSES: Final = 8
 
 
 class Nic:
@@ -39,8 +40,10 @@ class Nic:
         self.on_complete: CompletionCallback | None = None
         self.on_delivered: DeliveryCallback | None = None
         self.queue_pairs: dict[int, QueuePair] = {}
-        self._control: deque[bytes] = deque()
-        self._ready: list[deque[RateLimiter]] = [deque() for _ in range(CLASSES)]
+        self._control: Fifo[bytes] = Fifo()
+        self._control_priority: int = config.control_priority
+        self._ready: list[Fifo[RateLimiter]] = [Fifo() for _ in range(CLASSES)]
+        self._ready_limiters = 0
         self._paused_until_ns = [0] * CLASSES
         self._any_pause = False  # a class may be paused: look before sending
         self._points: dict[int, ReactionPoint] = {}  # shared ones, by destination
@@ -108,7 +111,7 @@ class Nic:
 
     def close_qp(self, qp: QueuePair) -> None:
         """Forget a queue pair whose messages are complete; frames for it count as `unknown_qp` from now on."""
-        if qp.sender.messages:
+        if qp.sender.messages.size > 0:
             raise HostError(f"queue pair {qp.qpn} of {self.config.address} still has messages to send")
         del self.queue_pairs[qp.qpn]
 
@@ -142,18 +145,19 @@ class Nic:
         ):
             self.stats.malformed += 1
             return
-        if i64(read_i32_be(frame, wire.DESTINATION)) & 0xFFFFFFFF != self.address:
+        addresses: i64 = read_i64_be(frame, wire.SOURCE)
+        if addresses & 0xFFFFFFFF != self.address:
             self.stats.misdelivered += 1
             return
-        bth: i64 = read_i64_be(frame, wire.BTH)
-        qp = self.queue_pairs.get(int(bth & wire.QPN_MASK))
-        if qp is None or qp.peer_address != i64(read_i32_be(frame, wire.SOURCE)) & 0xFFFFFFFF:
+        bth: i64 = read_i64_be(frame, wire.BECN)  # FECN, BECN, destination QP, AckReq, PSN
+        qpn: int = (bth >> 32) & wire.QPN_MASK
+        qp = self.queue_pairs.get(qpn)
+        if qp is None or qp.peer_address != (addresses >> 32) & 0xFFFFFFFF:
             self.stats.unknown_qp += 1
             return
-        opcode = int((bth >> 56) & 0xFF)
-        psn_word: i64 = i64(read_i32_be(frame, wire.ACK_PSN)) & 0xFFFFFFFF
-        psn = int(psn_word & wire.PSN_MASK)
-        offset = wire.AFTER_BTH
+        opcode: int = frame[wire.BTH]
+        psn: int = bth & wire.PSN_MASK
+        offset: int = wire.AFTER_BTH
         kind = opcode
         if opcode >= wire.WITH_INT:
             if opcode < wire.FIRST_CONTROL:
@@ -163,7 +167,7 @@ class Nic:
                     self.stats.malformed += 1
                     return
                 offset += wire.SHIM_BYTES + 8 * (frame[offset] >> 4)
-        rest = int(after_bth) - (offset - wire.AFTER_BTH)
+        rest: int = after_bth - (offset - wire.AFTER_BTH)
         if kind <= wire.SEND_ONLY:
             payload = rest - (frame[wire.PAD] >> 4 & 3)
             if payload < 0 or kind == 3:
@@ -171,7 +175,7 @@ class Nic:
                 return
             marked = (word >> 32) & 3 == wire.CE
             last = kind == wire.SEND_LAST or kind == wire.SEND_ONLY
-            qp.on_data(now_ns, psn, payload, last, psn_word & wire.ACK_REQUEST != 0, marked, frame)
+            qp.on_data(now_ns, psn, payload, last, bth & wire.ACK_REQUEST != 0, marked, frame)
         elif kind == wire.ACKNOWLEDGE:
             if rest < wire.AETH_BYTES or length < offset + wire.AETH_BYTES:
                 self.stats.malformed += 1
@@ -192,14 +196,17 @@ class Nic:
         paused = 0
         if self._any_pause:
             paused = self._paused_classes(now_ns)
-        if self._control and not paused >> self.config.control_priority & 1:
+        if self._control.size > 0 and not paused >> self._control_priority & 1:
             self.stats.frames_sent += 1
-            return self._control.popleft()
+            return self._control.pop()
+        if self._ready_limiters == 0:
+            return None
         for priority in range(CLASSES - 1, -1, -1):
             ring = self._ready[priority]
-            if ring and not paused >> priority & 1:
-                while ring:
-                    frame = ring.popleft().transmit(now_ns)
+            if ring.size > 0 and not paused >> priority & 1:
+                while ring.size > 0:
+                    self._ready_limiters -= 1
+                    frame = ring.pop().transmit(now_ns)
                     if frame is not None:
                         self.stats.frames_sent += 1
                         return frame
@@ -207,22 +214,24 @@ class Nic:
 
     def next_wakeup_ns(self) -> int:
         """When to call `next_frame` again if nothing arrives; NEVER if nothing is due. The past means at once."""
-        wakeup = self.timers.next_ns()
-        if self._control:
-            wakeup = min(wakeup, self._paused_until_ns[self.config.control_priority])
-        for priority in range(CLASSES):
-            if self._ready[priority]:
-                wakeup = min(wakeup, self._paused_until_ns[priority])
+        wakeup = self.timers.first_ns
+        if self._control.size > 0:
+            wakeup = min(wakeup, self._paused_until_ns[self._control_priority])
+        if self._ready_limiters > 0:
+            for priority in range(CLASSES):
+                if self._ready[priority].size > 0:
+                    wakeup = min(wakeup, self._paused_until_ns[priority])
         return wakeup
 
     # For the parts of the NIC
 
     def make_ready(self, limiter: RateLimiter) -> None:
-        self._ready[limiter.priority].append(limiter)
+        self._ready_limiters += 1
+        self._ready[limiter.priority].push(limiter)
 
     def send_control(self, frame: bytes) -> None:
         """Queue a control frame; they go in order, before all data."""
-        self._control.append(frame)
+        self._control.push(frame)
 
     def _serve(self, now_ns: int) -> None:
         self.timers.serve(now_ns)
@@ -251,8 +260,9 @@ class Nic:
             qp.receiver.on_trimmed(now_ns, psn, frame)
         elif side == wire.TO_TRANSPORT and len(frame) >= offset + wire.AETH_BYTES + wire.SACK_BYTES:
             sack: i64 = read_i64_be(frame, offset + wire.AETH_BYTES)
-            first_missing = int((sack >> wire.SACK_BITS) & wire.PSN_MASK)
-            qp.on_sack(now_ns, psn, first_missing, int(sack & ((1 << wire.SACK_BITS) - 1)), frame, offset)
+            first_missing: int = (sack >> wire.SACK_BITS) & wire.PSN_MASK
+            bitmap: int = sack & wire.SACK_MASK
+            qp.on_sack(now_ns, psn, first_missing, bitmap, frame, offset)
         else:
             self.stats.malformed += 1
 

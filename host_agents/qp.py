@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 from host_agents import wire
 from host_agents.cc.base import NotificationPoint, ReactionPoint
+from host_agents.fifo import Fifo
 from host_agents.lb.base import FIRST_ENTROPY, LoadBalancer
 from host_agents.limiter import RateLimiter
 from host_agents.messages import Message, QpStats
@@ -62,7 +62,7 @@ class QueuePair(TimerOwner):
         self._ack_opcode = -1
         self._cnp = b""
         self._posted = 0
-        self._scheduled: deque[Message] = deque()
+        self._scheduled: Fifo[Message] = Fifo()  # to start later
         self._start_timer = Timer(nic.timers, self)
         self._busy = False
 
@@ -87,21 +87,21 @@ class QueuePair(TimerOwner):
         if size_bytes < 0:
             raise ValueError(f"message of {size_bytes} bytes: expected 0 or more")
         start_ns = max(start_ns, self.nic.now_ns)
-        if self._scheduled:
-            start_ns = max(start_ns, self._scheduled[-1].start_ns)
+        if self._scheduled.size > 0:
+            start_ns = max(start_ns, self._scheduled.last().start_ns)
         message = Message(self, self._posted, size_bytes, start_ns, tag)
         self._posted += 1
         self.stats.bytes_posted += size_bytes
-        self._scheduled.append(message)
-        self._start_timer.arm(self._scheduled[0].start_ns)
+        self._scheduled.push(message)
+        self._start_timer.arm(self._scheduled.peek().start_ns)
         return message
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         """The start of a message."""
-        while self._scheduled and self._scheduled[0].start_ns <= now_ns:
-            self.sender.post(self._scheduled.popleft())
-        if self._scheduled:
-            self._start_timer.arm(self._scheduled[0].start_ns)
+        while self._scheduled.size > 0 and self._scheduled.peek().start_ns <= now_ns:
+            self.sender.post(self._scheduled.pop())
+        if self._scheduled.size > 0:
+            self._start_timer.arm(self._scheduled.peek().start_ns)
         if not self._busy:
             self._busy = True
             self.reaction_point.on_start(now_ns)
@@ -292,10 +292,9 @@ class QueuePair(TimerOwner):
 
     def _after_ack(self, now_ns: int) -> None:
         sender = self.sender
-        messages = sender.messages
-        if messages and messages[0].end_packet <= sender.unacked:
+        if sender.message_end <= sender.unacked:
             sender.complete_messages(now_ns)
-        if self._busy and not messages:
+        if self._busy and sender.messages.size == 0:
             self._busy = False
             self.reaction_point.on_idle(now_ns)
         self.limiter.wake(now_ns)

@@ -7,9 +7,9 @@ acknowledged (RFC 8985's idea, in packets; 0 turns this off, for when packets ta
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
+from host_agents.fifo import Fifo
 from host_agents.receiver import Receiver
 from host_agents.sender import Sender, SentPacket
 from host_agents.timers import Timer
@@ -25,23 +25,27 @@ class SelectiveRepeatSender(Sender):
     def __init__(self, qp: QueuePair, rto_ns: int, ack_every_packets: int, first_psn: int, loss_packets: int) -> None:
         super().__init__(qp, rto_ns, ack_every_packets, first_psn)
         self.loss_packets = loss_packets
-        self._lost: deque[int] = deque()  # to send again
-        self._log: deque[int] = deque()  # packet numbers in the order of their sending
+        self._lost: Fifo[SentPacket] = Fifo()  # to send again
+        self._log: Fifo[SentPacket] = Fifo()  # in the order of their sending
         self._log_first = 0  # send index of the first entry
         self._sends = 0
         self._highest_acked = -1  # highest send index acknowledged
 
     def has_data(self) -> bool:
         lost = self._lost
-        while lost and (lost[0] < self.unacked or self.packet(lost[0]).acked):
-            lost.popleft()
-        return len(lost) > 0 or self.fresh < self.end
+        while lost.size > 0 and not lost.peek().lost:
+            lost.pop()
+        return lost.size > 0 or self.fresh < self.end
 
     def next_frame(self, now_ns: int) -> bytes:
-        packet = self.packet(self._lost.popleft()) if self._lost else self._new_packet(now_ns)
+        if self._lost.size > 0:
+            packet = self._lost.pop()
+            packet.lost = False
+        else:
+            packet = self._new_packet(now_ns)
         packet.send_index = self._sends
         self._sends += 1
-        self._log.append(packet.number)
+        self._log.push(packet)
         if not self.timer.is_armed():
             self.timer.arm(now_ns + self.rto_ns)
         return self._send(now_ns, packet)
@@ -93,8 +97,7 @@ class SelectiveRepeatSender(Sender):
             if packet.sent_ns + self.rto_ns > now_ns:
                 self.timer.arm(packet.sent_ns + self.rto_ns)
                 break
-            self._give_up(packet)
-            self._lost.append(packet.number)
+            self._requeue(packet)
             expired = True
         if expired:
             qp.stats.timeouts += 1
@@ -103,7 +106,13 @@ class SelectiveRepeatSender(Sender):
             qp.limiter.add(qp)
             qp.limiter.wake(now_ns)
 
+    def _requeue(self, packet: SentPacket) -> None:
+        self._give_up(packet)
+        packet.lost = True
+        self._lost.push(packet)
+
     def _settle(self, packet: SentPacket) -> int:
+        packet.lost = False
         if packet.send_index > self._highest_acked:
             self._highest_acked = packet.send_index
         return super()._settle(packet)
@@ -117,13 +126,11 @@ class SelectiveRepeatSender(Sender):
     def _oldest(self) -> SentPacket | None:
         """The packet in flight that was sent first; drops what is settled from the log."""
         log = self._log
-        while log:
-            number = log[0]
-            if number >= self.unacked:
-                packet = self.packet(number)
-                if packet.inflight and packet.send_index == self._log_first:
-                    return packet
-            log.popleft()
+        while log.size > 0:
+            packet = log.peek()
+            if packet.inflight and packet.send_index == self._log_first:
+                return packet
+            log.pop()
             self._log_first += 1
         return None
 
@@ -137,8 +144,7 @@ class SelectiveRepeatSender(Sender):
             self._lose(now_ns, packet, False)
 
     def _lose(self, now_ns: int, packet: SentPacket, trimmed: bool) -> None:
-        self._give_up(packet)
-        self._lost.append(packet.number)
+        self._requeue(packet)
         qp = self.qp
         qp.reaction_point.on_nack(now_ns, packet.wire_bytes, trimmed)
         qp.limiter.add(qp)

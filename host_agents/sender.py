@@ -5,11 +5,11 @@ Packets are numbered from 0 without bound; the PSN on the wire is the number mod
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
+from host_agents.fifo import Fifo
 from host_agents.messages import Message
-from host_agents.timers import Timer, TimerOwner
+from host_agents.timers import NEVER, Timer, TimerOwner
 from host_agents.wire import ACK_REQUEST, PSN_HALF, PSN_MASK, SEND_FIRST, SEND_LAST, SEND_MIDDLE, SEND_ONLY
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class SentPacket:
         self.order = 0  # among all packets of the reaction point
         self.inflight = False
         self.acked = False
+        self.lost = False  # waits to be sent again
         self.send_index = 0  # among all sends of this sender
 
 
@@ -45,8 +46,9 @@ class Sender(TimerOwner):
         self.fresh = 0  # the first packet never sent
         self.end = 0  # one past the last packet posted
         self.timer = Timer(qp.nic.timers, self)
-        self.messages: deque[Message] = deque()  # not completely acknowledged
-        self._unsent: deque[Message] = deque()  # not completely sent
+        self.messages: Fifo[Message] = Fifo()  # not completely acknowledged
+        self.message_end = NEVER  # one past the last packet of the oldest of them
+        self._unsent: Fifo[Message] = Fifo()  # not completely sent
         self._ring = [SentPacket() for _ in range(16)]
         self._mask = 15
 
@@ -55,8 +57,10 @@ class Sender(TimerOwner):
         message.first_packet = self.end
         self.end += packets
         message.end_packet = self.end
-        self.messages.append(message)
-        self._unsent.append(message)
+        if self.messages.size == 0:
+            self.message_end = self.end
+        self.messages.push(message)
+        self._unsent.push(message)
 
     def has_data(self) -> bool:
         """Whether there is a packet to send, as far as reliability goes."""
@@ -105,8 +109,9 @@ class Sender(TimerOwner):
 
     def complete_messages(self, now_ns: int) -> None:
         messages = self.messages
-        while messages and messages[0].end_packet <= self.unacked:
-            message = messages.popleft()
+        while self.message_end <= self.unacked:
+            message = messages.pop()
+            self.message_end = messages.peek().end_packet if messages.size > 0 else NEVER
             message.completed_ns = now_ns
             callback = self.qp.nic.on_complete
             if callback is not None:
@@ -134,7 +139,7 @@ class Sender(TimerOwner):
         if number - self.unacked > self._mask:
             self._grow()
         packet = self._ring[number & self._mask]
-        message = self._unsent[0]
+        message = self._unsent.peek()
         qp = self.qp
         size = qp.mtu_bytes
         first = number == message.first_packet
@@ -143,7 +148,7 @@ class Sender(TimerOwner):
             message.first_sent_ns = now_ns
         if last:
             size = message.size_bytes - (number - message.first_packet) * size
-            self._unsent.popleft()
+            self._unsent.pop()
             packet.prefix = qp.data_prefix(SEND_ONLY if first else SEND_LAST, size)
         elif first:
             packet.prefix = qp.data_prefix(SEND_FIRST, size)
@@ -155,6 +160,7 @@ class Sender(TimerOwner):
         packet.ack_request = last or (number + 1 - message.first_packet) % self.ack_every_packets == 0
         packet.sends = 0
         packet.acked = False
+        packet.lost = False
         self.fresh = number + 1
         return packet
 

@@ -1,8 +1,11 @@
-"""Timers of one NIC: served at their nominal times, in order of time, then of arming."""
+"""Timers of one NIC: served at their nominal times, in order of time, then of arming.
+
+A binary heap that knows where each timer stands, so that a timer moves instead of leaving entries behind: pacing moves
+one for almost every packet. (`heapq` costs six times as much in compiled code; see docs/decisions/.)
+"""
 
 from __future__ import annotations
 
-import heapq
 from typing import Final
 
 from mypy_extensions import mypyc_attr
@@ -19,62 +22,102 @@ class TimerOwner:
 
 
 class Timer:
-    """One resettable timer. Arming it again moves it; moving it to a later time costs nothing until the earlier one."""
+    """One timer; arming it again moves it. `kind` is its owner's own."""
 
     def __init__(self, queue: TimerQueue, owner: TimerOwner, kind: int = 0) -> None:
         self.queue = queue
         self.owner = owner
         self.kind = kind
         self.deadline_ns = NEVER
-        self.queued_ns = NEVER  # time of the earliest entry in the queue for this timer
+        self.turn = 0  # among timers with the same deadline
+        self.place = -1  # in the heap
 
     def arm(self, at_ns: int) -> None:
-        self.deadline_ns = at_ns
-        if at_ns < self.queued_ns:
-            self.queued_ns = at_ns
-            self.queue.push(at_ns, self)
+        self.queue.arm(self, at_ns)
 
     def cancel(self) -> None:
-        self.deadline_ns = NEVER
+        self.queue.cancel(self)
 
     def is_armed(self) -> bool:
-        return self.deadline_ns != NEVER
+        return self.place >= 0
 
 
 class TimerQueue:
-    """A heap of timers. An entry whose timer has moved on is dropped or put back when it comes to the top."""
-
     def __init__(self) -> None:
-        self.first_ns = NEVER  # never later than the earliest deadline
-        self._heap: list[tuple[int, int, Timer]] = []
-        self._armed = 0
+        self.first_ns = NEVER  # when the next timer is due; NEVER if none is armed
+        self._heap: list[Timer] = []
+        self._turn = 0
 
-    def push(self, at_ns: int, timer: Timer) -> None:
-        self._armed += 1
-        heapq.heappush(self._heap, (at_ns, self._armed, timer))
-        if at_ns < self.first_ns:
-            self.first_ns = at_ns
+    def arm(self, timer: Timer, at_ns: int) -> None:
+        self._turn += 1
+        later = timer.place >= 0 and at_ns >= timer.deadline_ns
+        timer.deadline_ns = at_ns
+        timer.turn = self._turn
+        if timer.place < 0:
+            timer.place = len(self._heap)
+            self._heap.append(timer)
+        if later:
+            self._sink(timer)
+        else:
+            self._rise(timer)
+        self.first_ns = self._heap[0].deadline_ns
 
-    def next_ns(self) -> int:
-        """When the next timer is due; NEVER if none is armed."""
+    def cancel(self, timer: Timer) -> None:
+        place = timer.place
+        if place < 0:
+            return
         heap = self._heap
-        while heap:
-            at_ns, _, timer = heap[0]
-            if timer.deadline_ns == at_ns:
-                self.first_ns = at_ns
-                return at_ns
-            heapq.heappop(heap)
-            if timer.queued_ns == at_ns:
-                timer.queued_ns = NEVER
-                if timer.deadline_ns != NEVER:
-                    timer.arm(timer.deadline_ns)
-        self.first_ns = NEVER
-        return NEVER
+        last = heap.pop()
+        if last is not timer:
+            last.place = place
+            heap[place] = last
+            self._rise(last)
+            self._sink(last)
+        timer.place = -1
+        timer.deadline_ns = NEVER
+        self.first_ns = heap[0].deadline_ns if heap else NEVER
 
     def serve(self, now_ns: int) -> None:
         """Expire every timer due at or before `now_ns`, those included that the expired ones arm."""
-        while self.next_ns() <= now_ns:
-            at_ns, _, timer = heapq.heappop(self._heap)
-            timer.queued_ns = NEVER
-            timer.deadline_ns = NEVER
+        while self.first_ns <= now_ns:
+            timer = self._heap[0]
+            at_ns = timer.deadline_ns
+            self.cancel(timer)
             timer.owner.on_timer(at_ns, timer)
+
+    def _rise(self, timer: Timer) -> None:
+        heap = self._heap
+        place = timer.place
+        while place > 0:
+            above = (place - 1) >> 1
+            other = heap[above]
+            if not _before(timer, other):
+                break
+            heap[place] = other
+            other.place = place
+            place = above
+        heap[place] = timer
+        timer.place = place
+
+    def _sink(self, timer: Timer) -> None:
+        heap = self._heap
+        size = len(heap)
+        place = timer.place
+        while True:
+            below = 2 * place + 1
+            if below >= size:
+                break
+            if below + 1 < size and _before(heap[below + 1], heap[below]):
+                below += 1
+            other = heap[below]
+            if not _before(other, timer):
+                break
+            heap[place] = other
+            other.place = place
+            place = below
+        heap[place] = timer
+        timer.place = place
+
+
+def _before(a: Timer, b: Timer) -> bool:
+    return a.deadline_ns < b.deadline_ns or (a.deadline_ns == b.deadline_ns and a.turn < b.turn)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-from librt.strings import read_i32_be
+from librt.strings import read_i64_be
 from mypy_extensions import i64
 
 ETHERNET_BYTES: Final = 14
@@ -70,13 +70,14 @@ SYNDROME_ACK: Final = 0x1F
 SYNDROME_NAK_SEQUENCE: Final = 0x60
 # SACK: a cumulative PSN, then one bit for each of the packets after the first missing one.
 SACK_BITS: Final = 40
+SACK_MASK: Final = 0xFFFFFFFFFF
 
 TO_TRANSPORT: Final = 0  # the queue pair itself
 TO_REACTION_POINT: Final = 1
 TO_NOTIFICATION_POINT: Final = 2
 
-_control_names: dict[int, str] = {}
-control_sides: list[int] = [-1] * 0x20  # by opcode - 0xE0; -1: unknown
+_control_names: Final[dict[int, str]] = {}
+control_sides: Final[list[int]] = [-1] * 0x20  # by opcode - 0xE0; -1: unknown
 
 
 def register_control(opcode: int, name: str, side: int) -> None:
@@ -127,14 +128,11 @@ def ip_checksum(header: bytes) -> int:
 
 def checksum_holds(frame: bytes) -> bool:
     """Whether the IPv4 header checksum of `frame` is right."""
-    mask: i64 = 0xFFFFFFFF
-    total: i64 = (
-        (i64(read_i32_be(frame, 14)) & mask)
-        + (i64(read_i32_be(frame, 18)) & mask)
-        + (i64(read_i32_be(frame, 22)) & mask)
-        + (i64(read_i32_be(frame, 26)) & mask)
-        + (i64(read_i32_be(frame, 30)) & mask)
-    )
+    first: i64 = read_i64_be(frame, 14)
+    second: i64 = read_i64_be(frame, 22)
+    last: i64 = read_i64_be(frame, 26)
+    total: i64 = (first & 0xFFFFFFFF) + ((first >> 32) & 0xFFFFFFFF) + (second & 0xFFFFFFFF)
+    total += ((second >> 32) & 0xFFFFFFFF) + (last & 0xFFFFFFFF)
     total = (total & 0xFFFF) + (total >> 16)
     total = (total & 0xFFFF) + (total >> 16)
     total = (total & 0xFFFF) + (total >> 16)

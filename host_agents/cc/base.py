@@ -6,7 +6,6 @@ A reaction point sets `rate_bps` and `window_bytes`; the rate limiters of the QP
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import mypyc_attr
@@ -21,14 +20,14 @@ if TYPE_CHECKING:
 UNLIMITED: Final = 1e18  # bytes: a window that never closes
 
 
-@dataclass(frozen=True)
 class Path:
     """What a reaction point may know of the network before it has sent anything."""
 
-    line_rate_bps: float
-    base_rtt_ns: int  # the largest base RTT of the network
-    mtu_bytes: int  # payload of a full packet
-    wire_bytes: int  # a full packet on the wire, as it leaves the host
+    def __init__(self, line_rate_bps: float, base_rtt_ns: int, mtu_bytes: int, wire_bytes: int) -> None:
+        self.line_rate_bps = line_rate_bps
+        self.base_rtt_ns = base_rtt_ns  # the largest base RTT of the network
+        self.mtu_bytes = mtu_bytes  # payload of a full packet
+        self.wire_bytes = wire_bytes  # a full packet on the wire, as it leaves the host
 
     @property
     def bdp_bytes(self) -> float:

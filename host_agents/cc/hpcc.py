@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from librt.strings import read_i64_be
 from mypy_extensions import i64
@@ -17,10 +18,15 @@ from host_agents.registry import ProtocolInfo, register
 from host_agents.wire import INT_RECORD_BYTES
 
 # Link rates by their code in an INT record; 0: not known.
-LINK_RATES_BPS = (0.0, 1e9, 2.5e9, 5e9, 10e9, 20e9, 25e9, 40e9, 50e9, 56e9, 100e9, 200e9, 400e9, 800e9, 1600e9, 3200e9)
-TX_UNIT_BYTES = 128
-TX_WRAP_BYTES = TX_UNIT_BYTES << 20
-TIME_WRAP_NS = 1 << 24
+LINK_RATES_BPS: Final[list[float]] = [
+    *(0.0, 1e9, 2.5e9, 5e9, 10e9, 20e9, 25e9, 40e9),
+    *(50e9, 56e9, 100e9, 200e9, 400e9, 800e9, 1600e9, 3200e9),
+]
+TX_UNIT_BYTES: Final = 128
+TX_WRAP_BYTES: Final = 128 << 20
+TIME_WRAP_NS: Final = 1 << 24
+TIME_MASK: Final = 0xFFFFFF
+HALF_TIME_WRAP_NS: Final = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -36,9 +42,9 @@ class LinkRecord:
     """What one link reported last."""
 
     def __init__(self) -> None:
-        self.time_ns = 0
-        self.tx_units = 0
-        self.queue_cells = 0
+        self.time_ns: i64 = 0
+        self.tx_units: i64 = 0
+        self.queue_cells: i64 = 0
 
 
 class PathRecord:
@@ -47,7 +53,8 @@ class PathRecord:
     def __init__(self, hops: int) -> None:
         self.links = [LinkRecord() for _ in range(hops)]
         self.seen_ns = -1  # before the first report
-        self.valid_ns = TIME_WRAP_NS // 2  # a longer gap may hide a wrap of a counter
+        self.fastest_bps = 0.0
+        self.valid_ns = HALF_TIME_WRAP_NS  # a longer gap may hide a wrap of a counter
 
 
 class Hpcc(ReactionPoint):
@@ -93,18 +100,18 @@ class Hpcc(ReactionPoint):
         base_rtt_ns = self._base_rtt_ns
         highest = 0.0
         tau_ns = 0.0
-        slowest_wrap_ns = TIME_WRAP_NS
+        fastest_bps = 0.0
         for link in links:
             word: i64 = read_i64_be(frame, offset)
             offset += INT_RECORD_BYTES
-            code = int((word >> 60) & 0xF)
+            code: i64 = (word >> 60) & 0xF
             rate_bps = LINK_RATES_BPS[code] if code > 0 else self.path.line_rate_bps
-            time_ns = int((word >> 36) & 0xFFFFFF)
-            tx_units = int((word >> 16) & 0xFFFFF)
-            queue_cells = int(word & 0xFFFF)
+            time_ns: i64 = (word >> 36) & 0xFFFFFF
+            tx_units: i64 = (word >> 16) & 0xFFFFF
+            queue_cells: i64 = word & 0xFFFF
             if comparable:
-                elapsed_ns = (time_ns - link.time_ns) & (TIME_WRAP_NS - 1)
-                if elapsed_ns >= TIME_WRAP_NS // 2:
+                elapsed_ns: i64 = (time_ns - link.time_ns) & TIME_MASK
+                if elapsed_ns >= HALF_TIME_WRAP_NS:
                     return False  # sent before the last one that counted, and overtaken by it
                 if elapsed_ns > 0:
                     sent_bytes = float(((tx_units - link.tx_units) & 0xFFFFF) * TX_UNIT_BYTES)
@@ -117,11 +124,11 @@ class Hpcc(ReactionPoint):
             link.time_ns = time_ns
             link.tx_units = tx_units
             link.queue_cells = queue_cells
-            wrap_ns = int(TX_WRAP_BYTES * 8e9 / rate_bps)
-            if wrap_ns < slowest_wrap_ns:
-                slowest_wrap_ns = wrap_ns
+            fastest_bps = max(fastest_bps, rate_bps)
         record.seen_ns = feedback.now_ns
-        record.valid_ns = slowest_wrap_ns // 2
+        if fastest_bps != record.fastest_bps:
+            record.fastest_bps = fastest_bps
+            record.valid_ns = int(min(float(TIME_WRAP_NS), TX_WRAP_BYTES * 8e9 / fastest_bps) / 2.0)
         if not comparable:
             return False
         tau_ns = min(tau_ns, base_rtt_ns)

@@ -6,10 +6,12 @@ caused it in its own source port.
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import mypyc_attr
 
-FIRST_ENTROPY = 0xC000  # RoCEv2 source ports lie in 0xC000-0xFFFF
-ENTROPIES = 0x4000
+FIRST_ENTROPY: Final = 0xC000  # RoCEv2 source ports lie in 0xC000-0xFFFF
+ENTROPIES: Final = 0x4000
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
