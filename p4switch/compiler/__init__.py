@@ -1,0 +1,117 @@
+"""P4-16 source to BMv2 JSON and P4Info.
+
+    compiled = compile_program("program.p4")
+    compiled.json, compiled.p4info
+
+Results are kept in `p4switch.cache`, addressed by the preprocessed text and the compiler's own source.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from p4switch import cache
+
+if TYPE_CHECKING:
+    from p4switch.compiler.source import SourceMap
+
+__all__ = ["Compiled", "compile_program"]
+
+_HERE = Path(__file__).parent
+
+
+class Compiled:
+    """A compiled program."""
+
+    def __init__(self, json_text: str, p4info_bytes: bytes, warnings: Sequence[str] = ()) -> None:
+        self._json_text = json_text
+        self._p4info_bytes = p4info_bytes
+        self.warnings = tuple(warnings)
+        """One line each, as `file:line:col: warning: text`, with the source line."""
+
+    @functools.cached_property
+    def json(self) -> dict[str, Any]:
+        """The BMv2 JSON."""
+        result: dict[str, Any] = json.loads(self._json_text)
+        return result
+
+    @functools.cached_property
+    def p4info(self) -> Any:
+        """The P4Info, a `p4.config.v1.P4Info` message."""
+        from p4switch.p4runtime.messages import p4info_pb2
+
+        return p4info_pb2.P4Info.FromString(self._p4info_bytes)
+
+    def write(self, json_path: str | Path | None = None, p4info_path: str | Path | None = None) -> None:
+        """Writes the files asked for. P4Info is binary if the name ends in `.bin`, else text."""
+        if json_path is not None:
+            Path(json_path).write_text(self._json_text, encoding="utf-8")
+        if p4info_path is not None:
+            if str(p4info_path).endswith(".bin"):
+                Path(p4info_path).write_bytes(self._p4info_bytes)
+                return
+            from google.protobuf import text_format
+
+            head = "# proto-file: p4/config/v1/p4info.proto\n# proto-message: p4.config.v1.P4Info\n\n"
+            Path(p4info_path).write_text(head + text_format.MessageToString(self.p4info), encoding="utf-8")
+
+
+@functools.cache
+def _compiler_digest() -> str:
+    """A digest of the compiler's own source."""
+    files = sorted([*_HERE.rglob("*.py"), *_HERE.rglob("*.p4")])
+    return cache.digest(*(part for f in files for part in (str(f.relative_to(_HERE)), f.read_bytes())))
+
+
+def compile_program(
+    path: str | Path, include_dirs: Sequence[str | Path] = (), defines: Mapping[str, str] | None = None
+) -> Compiled:
+    """Compiles the P4-16 program for v1model in file `path`.
+
+    `include_dirs` are searched for includes before the compiler's own (`core.p4`, `v1model.p4`); `defines` maps macro
+    names to their text.
+
+    Raises `diagnostics.CompileError` with all errors found, UserError if a file cannot be read.
+    """
+    from p4switch.compiler.frontend import INCLUDE_DIR
+    from p4switch.compiler.preprocessor import Preprocessor
+
+    source = Preprocessor([*map(Path, include_dirs), INCLUDE_DIR], defines or {}).run(Path(path))
+    key = cache.digest(_compiler_digest(), str(path), source.text, _positions(source))
+
+    def produce(target: Path) -> None:
+        result = _compile(path, include_dirs, defines)
+        parts = [result._json_text.encode(), result._p4info_bytes, json.dumps(result.warnings).encode()]
+        head = " ".join(str(len(p)) for p in parts)
+        target.write_bytes(head.encode() + b"\n" + b"".join(parts))
+
+    head, _, rest = cache.cached("p4", key, ".bin", produce).read_bytes().partition(b"\n")
+    json_size, p4info_size, _ = map(int, head.split())
+    p4info_end = json_size + p4info_size
+    return Compiled(rest[:json_size].decode(), rest[json_size:p4info_end], json.loads(rest[p4info_end:]))
+
+
+def _positions(source: SourceMap) -> str:
+    """Where the pieces of the text came from: part of the result, as source information."""
+    return "\n".join(f"{p.start} {p.file.path} {p.offset}" for p in source.pieces)
+
+
+def _compile(
+    path: str | Path, include_dirs: Sequence[str | Path], defines: Mapping[str, str] | None
+) -> Compiled:
+    from p4switch.compiler.bmv2 import to_json
+    from p4switch.compiler.frontend import deep_recursion, parse_and_check
+    from p4switch.compiler.midend.v1model import lower
+    from p4switch.compiler.p4info import build_p4info
+
+    program = parse_and_check(path, include_dirs, defines)
+    with deep_recursion():
+        lowered = lower(program)
+        p4info = build_p4info(lowered)
+        bmv2 = to_json(lowered)
+    warnings = [str(w) for w in program.warnings]
+    return Compiled(json.dumps(bmv2, indent=1), p4info.SerializeToString(deterministic=True), warnings)

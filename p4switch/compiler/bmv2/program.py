@@ -1,0 +1,267 @@
+"""The whole BMv2 JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from p4switch.compiler import types
+from p4switch.compiler.bmv2.code import SourceInfo, parser, primitive
+from p4switch.compiler.bmv2.expressions import Json, argument, condition, place
+from p4switch.compiler.bmv2.pipeline import Actions, Ids, PipelineWriter
+from p4switch.compiler.midend import ir
+from p4switch.compiler.midend.graph import reverse_postorder
+from p4switch.compiler.midend.storage import flat_fields
+from p4switch.compiler.midend.v1model import Lowered
+
+VERSION = [2, 23]  # of the JSON format
+
+
+def _field(name: str, t: types.Type) -> list[Any]:
+    if isinstance(t, types.Varbit):
+        return [name, "*"]
+    return [name, types.width_of(t), isinstance(t, types.Bits) and t.signed]
+
+
+def _padded(fields: list[list[Any]]) -> list[list[Any]]:
+    """`fields` with one more to fill the last byte, as metadata needs."""
+    rest = -sum(f[1] for f in fields) % 8
+    return [*fields, ["_padding", rest, False]] if rest else fields
+
+
+class _Headers:
+    """Header types, instances, stacks and unions."""
+
+    def __init__(self, program: ir.Program) -> None:
+        self.program = program
+        self.types: list[Json] = []
+        self.headers: list[Json] = []
+        self._type_names: dict[types.Type, str] = {}
+        self._taken: set[str] = {"scalars", "standard_metadata"}
+        self.union_types: list[Json] = []
+        self.stacks: list[Json] = []
+        self.unions: list[Json] = []
+        self.union_stacks: list[Json] = []
+
+    def write(self) -> None:
+        program = self.program
+        self._add_type("scalars", _padded([_field(n, t) for n, t in program.scalars.items()]), None)
+        standard = [_field(n, t) for n, t, _ in program.standard_metadata]
+        self._add_type("standard_metadata", _padded(standard), None)
+        self._add_header("scalars", "scalars", metadata=True)
+        self._add_header("standard_metadata", "standard_metadata", metadata=True)
+        for name, width in program.varbits.items():
+            type_name = f"varbit{width}"
+            if type_name not in self._taken:
+                self._taken.add(type_name)
+                self._add_type(type_name, [["field", "*"]], -(-width // 8))
+            self._add_header(name, type_name, metadata=True)
+        for instance in program.headers:
+            self._add_header(instance.name, self._type(instance.type), metadata=False)
+        ids = {h["name"]: h["id"] for h in self.headers}
+        union_ids: dict[str, int] = {}
+        for union, members in program.unions:
+            union_ids[union.name] = len(self.unions)
+            self.unions.append(
+                {
+                    "name": union.name,
+                    "id": len(self.unions),
+                    "union_type": self._union_type(union.type),
+                    "header_ids": [ids[m] for m in members],
+                    "pi_omit": True,
+                }
+            )
+        for stack, elements in program.stacks:
+            if isinstance(stack.element, types.Header):
+                self.stacks.append(
+                    {
+                        "name": stack.name,
+                        "id": len(self.stacks),
+                        "header_type": self._type(stack.element),
+                        "size": stack.size,
+                        "header_ids": [ids[e] for e in elements],
+                    }
+                )
+            else:
+                self.union_stacks.append(
+                    {
+                        "name": stack.name,
+                        "id": len(self.union_stacks),
+                        "union_type": self._union_type(stack.element),
+                        "size": stack.size,
+                        "header_union_ids": [union_ids[e] for e in elements],
+                    }
+                )
+
+    def _unique(self, t: types.Record) -> str:
+        name = next((a.string for a in t.decl.annotations if a.name == "name" and a.string), str(t)).lstrip(".")
+        candidate, n = name, 0
+        while candidate in self._taken:
+            n += 1
+            candidate = f"{name}_{n}"
+        self._taken.add(candidate)
+        self._type_names[t] = candidate
+        return candidate
+
+    def _type(self, t: types.Header) -> str:
+        name = self._type_names.get(t)
+        if name is None:
+            name = self._unique(t)
+            fields = flat_fields(t)
+            variable = any(isinstance(ft, types.Varbit) for _, ft in fields)
+            longest = sum(types.width_of(ft) or 0 for _, ft in fields) // 8 if variable else None
+            self._add_type(name, [_field(n, ft) for n, ft in fields], longest)
+        return name
+
+    def _union_type(self, t: types.Union) -> str:
+        name = self._type_names.get(t)
+        if name is None:
+            name = self._unique(t)
+            members = [[f.name, self._type(f.type)] for f in t.fields if isinstance(f.type, types.Header)]
+            self.union_types.append({"name": name, "id": len(self.union_types), "headers": members})
+        return name
+
+    def _add_type(self, name: str, fields: list[list[Any]], longest: int | None) -> None:
+        json: Json = {"name": name, "id": len(self.types), "fields": fields}
+        if longest is not None:
+            json["max_length"] = longest
+        self.types.append(json)
+
+    def _add_header(self, name: str, type_name: str, metadata: bool) -> None:
+        self.headers.append(
+            {
+                "name": name,
+                "id": len(self.headers),
+                "header_type": type_name,
+                "metadata": metadata,
+                "pi_omit": True,
+            }
+        )
+
+
+def _numbered(items: list[Json]) -> list[Json]:
+    return [{"name": item.pop("name"), "id": i, **item} for i, item in enumerate(items)]
+
+
+def _field_lists(lists: list[ir.FieldList]) -> list[Json]:
+    # Number 0 means "not called" to simple_switch.
+    return [
+        {"id": i, "name": fl.name, "elements": [place(e) for e in fl.elements]} for i, fl in enumerate(lists, start=1)
+    ]
+
+
+def _calculation(name: str, algorithm: str, inputs: list[Any], with_payload: bool, info: Json) -> Json:
+    elements: list[Json] = []
+    for element in inputs:
+        json = argument(element)
+        if isinstance(element, ir.Const):
+            json["bitwidth"] = types.width_of(element.type)
+        elements.append(json)
+    if with_payload:
+        elements.append({"type": "payload", "value": None})
+    return {"name": name, "algo": algorithm, "input": elements, **info}
+
+
+def _counter(counter: ir.Counter, info: Json) -> Json:
+    if counter.table:
+        return {"name": counter.name, "is_direct": True, "binding": counter.table, **info}
+    return {"name": counter.name, "size": counter.size, "is_direct": False, **info}
+
+
+def _meter(meter: ir.Meter, info: Json) -> Json:
+    json: Json = {"name": meter.name, "is_direct": bool(meter.table), "size": meter.size, "rate_count": 2}
+    json["type"] = meter.unit
+    if meter.table:
+        assert meter.result is not None
+        json |= {"binding": meter.table, "result_target": place(meter.result)["value"]}
+    return {**json, **info}
+
+
+def to_json(lowered: Lowered) -> Json:
+    """The JSON of `lowered`, as BMv2's simple_switch and the built-in engine read it."""
+    program = lowered.program
+    locate = lowered.source.source.locate
+    line_at = lowered.source.source.line_at
+
+    def info(span: Any) -> Json:
+        if span is None:
+            return {}
+        file, line, column = locate(span)
+        fragment = line_at(span)[column - 1 :].strip()
+        return {"source_info": {"filename": file, "line": line, "column": column, "source_fragment": fragment}}
+
+    return _write(lowered, program, info)
+
+
+def _write(lowered: Lowered, program: ir.Program, info: SourceInfo) -> Json:
+    actions, ids = Actions(info), Ids()
+    flag = None
+    if any(isinstance(b.end, ir.Branch) for b in reverse_postorder(program.parser)):
+        program.scalars["parser.branch"] = types.BOOL
+        flag = ir.FieldRef("scalars", "parser.branch", types.BOOL)
+    parsers = [parser(program.parser, flag, info)]
+    pipelines = [PipelineWriter(p, program, actions, ids, info).json(i) for i, p in enumerate(program.pipelines)]
+    headers = _Headers(program)
+    headers.write()
+    calculations = [
+        _calculation(c.name, c.algorithm, c.inputs, c.with_payload, info(c.span)) for c in program.calculations
+    ]
+    checksums: list[Json] = []
+    for i, checksum in enumerate(program.checksums):
+        name = f"calc_{len(calculations)}"
+        calculations.append(
+            _calculation(name, checksum.algorithm, checksum.inputs, checksum.with_payload, info(checksum.span))
+        )
+        checksums.append(
+            {
+                "name": f"cksum_{i}",
+                "id": i,
+                **info(checksum.span),
+                "target": place(checksum.target)["value"],
+                "type": "generic",
+                "calculation": name,
+                "verify": checksum.verify,
+                "update": not checksum.verify,
+                "if_cond": condition(checksum.condition),
+            }
+        )
+    return {
+        "program": lowered.source.path,
+        "__meta__": {"version": VERSION, "compiler": "p4cc"},
+        "header_types": headers.types,
+        "headers": headers.headers,
+        "header_stacks": headers.stacks,
+        "header_union_types": headers.union_types,
+        "header_unions": headers.unions,
+        "header_union_stacks": headers.union_stacks,
+        "field_lists": _field_lists(program.field_lists),
+        "errors": [[name, i] for i, name in enumerate(program.errors)],
+        "enums": [{"name": n, "entries": [[m, i] for i, m in enumerate(members)]} for n, members in program.enums],
+        "parsers": parsers,
+        "parse_vsets": [
+            {"name": v.name, "id": i, "compressed_bitwidth": v.width, "max_size": v.size}
+            for i, v in enumerate(program.value_sets)
+        ],
+        "deparsers": [
+            {
+                "name": "deparser",
+                "id": 0,
+                "order": [h.name for h in program.deparser],
+                "primitives": [primitive(op, info) for op in program.deparser_ops],
+            }
+        ],
+        "meter_arrays": _numbered([_meter(m, info(m.span)) for m in program.meters]),
+        "counter_arrays": _numbered([_counter(c, info(c.span)) for c in program.counters]),
+        "register_arrays": _numbered(
+            [{"name": r.name, "size": r.size, "bitwidth": r.width, **info(r.span)} for r in program.registers]
+        ),
+        "calculations": _numbered(calculations),
+        "learn_lists": _field_lists(program.learn_lists),
+        "actions": actions.json,
+        "pipelines": pipelines,
+        "checksums": checksums,
+        "force_arith": [],
+        "extern_instances": [],
+        "field_aliases": [
+            [alias, ["standard_metadata", name]] for name, _, alias in program.standard_metadata if alias
+        ],
+    }

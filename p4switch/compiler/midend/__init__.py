@@ -1,0 +1,1 @@
+"""From the typed tree to flat code: everything inlined, specialised and flattened (see `ir`)."""

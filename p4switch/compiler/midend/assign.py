@@ -1,0 +1,275 @@
+"""Copying values: assignment to places, temporaries, overlap of places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from p4switch.compiler import types
+from p4switch.compiler.midend import fold, ir
+from p4switch.compiler.midend.base import Base
+from p4switch.compiler.midend.storage import flat_fields, header_field
+from p4switch.compiler.midend.values import (
+    EXPRS,
+    PLACES,
+    HeaderValue,
+    Ignored,
+    ListValue,
+    SlicePlace,
+    StackValue,
+    StructValue,
+    UnionValue,
+    Value,
+)
+
+# Where a value lives: (instance or the stack or union it is part of, field or "*" for all of it).
+Leaf = tuple[str, str]
+
+
+class Assignments(Base):
+    # Looking into values
+
+    def flatten(self, value: Value, path: str) -> Iterator[tuple[str, ir.Expr]]:
+        """The scalars in a value of structs, with dotted paths."""
+        if isinstance(value, EXPRS):
+            yield path, value
+        elif isinstance(value, StructValue):
+            for name, inner in value.fields.items():
+                yield from self.flatten(inner, f"{path}.{name}")
+
+    def header_leaves(self, header: ir.HeaderRef | HeaderValue) -> dict[str, ir.Expr] | None:
+        """The fields of a header; None if it is known to be invalid."""
+        if isinstance(header, HeaderValue):
+            return header.fields
+        leaves: dict[str, ir.Expr] = {}
+        for name, _ in flat_fields(header.type):
+            leaf = header_field(header, name)
+            assert isinstance(leaf, EXPRS)
+            leaves[name] = leaf
+        return leaves
+
+    def valid(self, header: Value) -> ir.Expr:
+        if isinstance(header, HeaderValue):
+            return fold.boolean(header.fields is not None)
+        if isinstance(header, UnionValue):
+            result: ir.Expr = fold.FALSE
+            for member in header.members.values():
+                result = fold.make("||", types.BOOL, result, ir.Valid(member))
+            return result
+        assert isinstance(header, ir.HeaderRef)
+        return ir.Valid(header)
+
+    def leaves(self, value: Value) -> Iterator[Leaf]:
+        """What `value` reads, or stores where it is a place."""
+        if isinstance(value, ir.FieldRef):
+            yield self.storage.roots.get(value.header, value.header), value.name
+        elif isinstance(value, ir.Op):
+            for arg in value.args:
+                yield from self.leaves(arg)
+        elif isinstance(value, ir.Valid):
+            yield from self.leaves(value.header)
+        elif isinstance(value, ir.HeaderRef):
+            name = value.stack or value.name
+            yield self.storage.roots.get(name, name), "*"
+            if value.index is not None:
+                yield from self.leaves(value.index)
+        elif isinstance(value, ir.ElemField):
+            yield value.stack, "*"
+            yield from self.leaves(value.index)
+        elif isinstance(value, (ir.LastField, ir.LastIndex)):
+            yield value.stack, "*"
+        elif isinstance(value, StructValue):
+            for inner in value.fields.values():
+                yield from self.leaves(inner)
+        elif isinstance(value, HeaderValue):
+            for leaf in (value.fields or {}).values():
+                yield from self.leaves(leaf)
+        elif isinstance(value, UnionValue):
+            for member in value.members.values():
+                yield from self.leaves(member)
+        elif isinstance(value, StackValue):
+            yield value.ref.name, "*"
+        elif isinstance(value, ListValue):
+            for item in value.items:
+                yield from self.leaves(item)
+        elif isinstance(value, SlicePlace):
+            yield from self.leaves(value.base)
+
+    @staticmethod
+    def overlap(a: set[Leaf], b: set[Leaf]) -> bool:
+        if not a.isdisjoint(b):
+            return True
+        whole = {name for name, part in a if part == "*"}
+        if any(name in whole for name, _ in b):
+            return True
+        whole = {name for name, part in b if part == "*"}
+        return any(name in whole for name, _ in a)
+
+    # Copies
+
+    def saved(self, expr: ir.Expr) -> ir.Expr:
+        """`expr` as it is now: a constant, or a temporary that holds it."""
+        if isinstance(expr, (ir.Const, ir.Param)):
+            return expr
+        place = self.temp(expr.type)
+        assert isinstance(place, EXPRS)
+        self.assign(place, expr)
+        return place
+
+    def snapshot(self, value: Value) -> Value:
+        """`value` as it is now, whatever is assigned later."""
+        if isinstance(value, EXPRS):
+            return self.saved(value)
+        if isinstance(value, StructValue):
+            return StructValue(value.type, {n: self.snapshot(v) for n, v in value.fields.items()})
+        if isinstance(value, ListValue):
+            return ListValue([self.snapshot(v) for v in value.items])
+        if isinstance(value, HeaderValue):
+            fields = value.fields
+            return HeaderValue(value.type, fields and {n: self.saved(v) for n, v in fields.items()})
+        t: types.Type
+        if isinstance(value, ir.HeaderRef):
+            t = value.type
+        elif isinstance(value, UnionValue):
+            t = value.ref.type
+        elif isinstance(value, StackValue):
+            t = types.Stack(value.ref.element, value.ref.size)
+        else:
+            return value
+        copy = self.temp(t)
+        self.assign(copy, value)
+        return copy
+
+    def _saved_from(self, expr: ir.Expr, target: set[Leaf]) -> ir.Expr:
+        """`expr`, saved if assigning to `target` would change it."""
+        return self.saved(expr) if self.overlap(set(self.leaves(expr)), target) else expr
+
+    def reset(self, place: Value) -> None:
+        """Makes the headers in `place` invalid: how variables without initialiser and `out` parameters start."""
+        if isinstance(place, ir.HeaderRef):
+            self.emit(ir.Prim("remove_header", [place]))
+        elif isinstance(place, UnionValue):
+            for member in place.members.values():
+                self.reset(member)
+        elif isinstance(place, StackValue):
+            for element in place.elements:
+                self.reset(element)
+        elif isinstance(place, StructValue):
+            for inner in place.fields.values():
+                self.reset(inner)
+
+    # Assignment
+
+    def assign(self, dst: Value, src: Value, span: int | None = None) -> None:
+        """`dst = src`, both of the same type."""
+        pairs = list(self._pairs(dst, src))
+        if len(pairs) > 1:
+            pairs = self._without_hazards(pairs)
+        for place, value in pairs:
+            self._assign_one(place, value, span)
+
+    def _pairs(self, dst: Value, src: Value) -> Iterator[tuple[Value, Value]]:
+        if isinstance(dst, StructValue) and isinstance(src, StructValue):
+            for place, value in zip(dst.fields.values(), src.fields.values(), strict=True):
+                yield from self._pairs(place, value)
+        elif isinstance(dst, ListValue) and isinstance(src, ListValue):
+            for place, value in zip(dst.items, src.items, strict=True):
+                yield from self._pairs(place, value)
+        elif isinstance(dst, StackValue) and isinstance(src, ListValue):
+            for place, value in zip(dst.elements, src.items, strict=True):
+                yield from self._pairs(place, value)
+        elif not isinstance(dst, Ignored):
+            yield dst, src
+
+    def _without_hazards(self, pairs: list[tuple[Value, Value]]) -> list[tuple[Value, Value]]:
+        """Saves what a later pair reads and an earlier one overwrites, as in `s = { s.b, s.a }`."""
+        written: set[Leaf] = set()
+        result: list[tuple[Value, Value]] = []
+        for place, value in pairs:
+            if written and self.overlap(set(self.leaves(value)), written):
+                value = self.snapshot(value)
+            result.append((place, value))
+            written.update(self.leaves(place))
+        return result
+
+    def _assign_one(self, dst: Value, src: Value, span: int | None) -> None:
+        if isinstance(dst, PLACES):
+            assert isinstance(src, EXPRS)
+            if dst is not src and not self._same_field(dst, src):
+                self.emit(ir.Assign(dst, fold.cast(src, dst.type) if isinstance(src, ir.Const) else src, span))
+        elif isinstance(dst, SlicePlace):
+            assert isinstance(src, EXPRS)
+            self._assign_slice(dst, src, span)
+        elif isinstance(dst, ir.HeaderRef):
+            self._assign_header(dst, src, span)
+        elif isinstance(dst, UnionValue):
+            self._assign_union(dst, src, span)
+        elif isinstance(dst, StackValue):
+            assert isinstance(src, StackValue)
+            if dst.ref.name != src.ref.name:
+                op = "assign_header_stack" if isinstance(dst.ref.element, types.Header) else "assign_union_stack"
+                self.emit(ir.Prim(op, [dst.ref, src.ref], span))
+        else:
+            raise AssertionError((dst, src))
+
+    @staticmethod
+    def _same_field(dst: Value, src: Value) -> bool:
+        return (
+            isinstance(dst, ir.FieldRef)
+            and isinstance(src, ir.FieldRef)
+            and (dst.header, dst.name) == (src.header, src.name)
+        )
+
+    def _assign_slice(self, dst: SlicePlace, src: ir.Expr, span: int | None) -> None:
+        base, high, low = dst.base, dst.high, dst.low
+        if isinstance(base, SlicePlace):
+            self._assign_slice(SlicePlace(base.base, base.low + high, base.low + low), src, span)
+            return
+        assert isinstance(base, PLACES)
+        assert isinstance(base.type, types.Bits)
+        t = types.Bits(base.type.width)
+        mask = ((1 << (high - low + 1)) - 1) << low
+        shifted = fold.make("<<", t, fold.cast(src, t), ir.Const(low, types.INT)) if low else fold.cast(src, t)
+        kept = fold.make("&", t, fold.cast(base, t), fold.const(~mask, t))
+        inserted = fold.make("&", t, shifted, fold.const(mask, t))
+        self.emit(ir.Assign(base, fold.cast(fold.make("|", t, kept, inserted), base.type), span))
+
+    def _assign_header(self, dst: ir.HeaderRef, src: Value, span: int | None) -> None:
+        if isinstance(src, StructValue):
+            src = HeaderValue(dst.type, {p: v for n, f in src.fields.items() for p, v in self.flatten(f, n)})
+        if isinstance(src, HeaderValue):
+            if src.fields is None:
+                self.emit(ir.Prim("remove_header", [dst], span))
+                return
+            target = set(self.leaves(dst))
+            values = {n: self._saved_from(v, target) for n, v in src.fields.items()}
+            self.emit(ir.Prim("add_header", [dst], span))
+            for name, value in values.items():
+                self._assign_one(header_field(dst, name), value, span)
+            return
+        assert isinstance(src, ir.HeaderRef)
+        if dst.stack or src.stack or dst.name != src.name:
+            self.emit(ir.Prim("assign_header", [dst, src], span))
+
+    def _assign_union(self, dst: UnionValue, src: Value, span: int | None) -> None:
+        if isinstance(src, HeaderValue):
+            self.reset(dst)
+            return
+        assert isinstance(src, UnionValue)
+        if dst.ref.name and src.ref.name:
+            if dst.ref.name != src.ref.name:
+                self.emit(ir.Prim("assign_union", [dst.ref, src.ref], span))
+            return
+        # An element of a stack at a run-time index. At most one member is valid, so the order does not matter.
+        for name, member in dst.members.items():
+            yes, join = ir.Block(), ir.Block()
+            self.branch_on(ir.Valid(src.members[name]), yes, join, span)
+            self.start(yes)
+            self._assign_header(member, src.members[name], span)
+            self.goto(join)
+            self.start(join)
+        no, end = ir.Block(), ir.Block()
+        self.branch_on(self.valid(src), end, no, span)
+        self.start(no)
+        self.reset(dst)
+        self.goto(end)
+        self.start(end)

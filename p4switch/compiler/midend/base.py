@@ -1,0 +1,94 @@
+"""What all parts of the lowering share: the code being built, the environment, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from p4switch.compiler import ast, types
+from p4switch.compiler.diagnostics import CompileError, Diagnostic
+from p4switch.compiler.midend import ir
+from p4switch.compiler.midend.storage import Storage
+from p4switch.compiler.midend.values import Frame, Value
+
+if TYPE_CHECKING:
+    from p4switch.compiler.midend.elaborate import Block
+
+
+class Base:
+    """State of the lowering of one program."""
+
+    def __init__(self, program: ast.Program) -> None:
+        self.source = program
+        self.out = ir.Program()
+        self.storage = Storage(self.out)
+        self.globals = Frame(None)
+        self.frame = self.globals
+        self.code = ir.Block()
+        self.block: Block | None = None  # the parser or control instance whose body is being lowered
+        self.where = ""  # "parser", "ingress", "egress", "verify", "compute", "deparser"
+        self.in_action = False
+        self.exit_target: ir.Block | None = None  # of the control or action
+        self.soft_exit: ir.FieldRef | None = None  # in actions: exit sets this flag and leaves the action
+        self.return_targets: list[tuple[ir.Block, Value | None]] = []
+        self.loops: list[tuple[ir.Block, ir.Block]] = []  # (break, continue)
+        self.cleanups: list[list[tuple[Value, Value]]] = []  # (to, from): what an `exit` copies out, innermost last
+        self.prefix = ""  # of the names of locals
+
+    # Errors
+
+    def error(self, node: ast.Node, message: str) -> CompileError:
+        """What the language has but this target has not, at `node`."""
+        pos = node.pos
+        source = self.source.source
+        return CompileError([Diagnostic("error", source.locate(pos), message, source.line_at(pos))])
+
+    # Types
+
+    def type_of(self, node: ast.Expr) -> types.Type:
+        return self.resolve(node.type)
+
+    def resolve(self, t: types.Type) -> types.Type:
+        """`t` with the type parameters of the functions being inlined put in."""
+        frame: Frame | None = self.frame
+        while frame is not None:
+            if frame.types:
+                t = types.substitute(t, frame.types)
+            frame = frame.parent
+        return t
+
+    # Code
+
+    def emit(self, op: ir.Operation) -> None:
+        self.code.ops.append(op)
+
+    def goto(self, target: ir.Block) -> None:
+        """Ends the current block."""
+        if self.code.end is None:
+            self.code.end = ir.Goto(target)
+
+    def branch_on(self, condition: ir.Expr, yes: ir.Block, no: ir.Block, span: int | None = None) -> None:
+        """Ends the current block."""
+        if isinstance(condition, ir.Const):
+            self.goto(yes if condition.value else no)
+        elif self.code.end is None:
+            self.code.end = ir.Branch(condition, yes, no, span)
+
+    def start(self, block: ir.Block) -> None:
+        self.code = block
+
+    def dead(self) -> None:
+        """What follows is unreachable."""
+        self.code = ir.Block()
+
+    def temp(self, t: types.Type, name: str = "tmp") -> Value:
+        return self.storage.allocate(t, self.prefix + name)
+
+    @contextmanager
+    def activation(self, frame: Frame) -> Iterator[None]:
+        saved, self.frame = self.frame, frame
+        try:
+            yield
+        finally:
+            self.frame = saved

@@ -1,0 +1,322 @@
+"""Calls: everything is inlined, with arguments passed as the language says (copy-in, copy-out).
+
+An argument is passed by reference where the difference cannot be seen: an l-value that nothing else the callee can
+reach overlaps (language specification, section 6.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from p4switch.compiler import ast, types
+from p4switch.compiler.midend import fold, ir
+from p4switch.compiler.midend.assign import Leaf
+from p4switch.compiler.midend.elaborate import Block, Elaboration
+from p4switch.compiler.midend.storage import scalar_type
+from p4switch.compiler.midend.values import (
+    EXPRS,
+    PLACES,
+    Frame,
+    HeaderValue,
+    Ignored,
+    ListValue,
+    Packet,
+    SlicePlace,
+    StackValue,
+    StructValue,
+    Text,
+    UnionValue,
+    Value,
+)
+from p4switch.compiler.midend.walk import parts, walk
+
+_OUT = (ast.Direction.OUT, ast.Direction.INOUT)
+
+
+def _is_place(value: Value) -> bool:
+    if isinstance(value, StructValue):
+        return all(_is_place(v) for v in value.fields.values())
+    if isinstance(value, ListValue):
+        return all(_is_place(v) for v in value.items)
+    if isinstance(value, ir.HeaderRef):
+        return not value.where
+    return isinstance(value, (*PLACES, UnionValue, StackValue)) and not isinstance(value, ir.LastField)
+
+
+def _is_simple(value: Value) -> bool:
+    """Whether reading `value` often costs no more than reading a copy of it."""
+    if isinstance(value, StructValue):
+        return all(_is_simple(v) for v in value.fields.values())
+    return isinstance(value, (ir.Const, ir.Param)) or _is_place(value)
+
+
+class Calls(Elaboration):
+    # Provided by the classes below this one
+
+    def statements(self, body: ast.Block) -> None:
+        raise NotImplementedError
+
+    def extern_call(self, call: ast.Call) -> Value | None:
+        raise NotImplementedError
+
+    def inline_parser(self, block: Block, call: ast.Call) -> None:
+        raise NotImplementedError
+
+    def run_table(self, call: ast.Call) -> None:
+        raise NotImplementedError
+
+    # Dispatch
+
+    def call(self, call: ast.Call) -> Value | None:
+        kind = call.kind
+        if kind is ast.CallKind.BUILTIN:
+            return self._builtin(call)
+        if kind is ast.CallKind.FUNCTION:
+            return self._function(call)
+        if kind is ast.CallKind.ACTION:
+            self._action(call)
+        elif kind is ast.CallKind.TABLE_APPLY:
+            self.run_table(call)
+        elif kind in (ast.CallKind.CONTROL_APPLY, ast.CallKind.PARSER_APPLY):
+            assert call.receiver is not None
+            block = self.expr(call.receiver)
+            assert isinstance(block, Block)
+            if isinstance(block.decl, ast.ParserDecl):
+                self.inline_parser(block, call)
+            else:
+                self._control(block, call)
+        else:
+            return self.extern_call(call)
+        return None
+
+    # Arguments
+
+    def bind(
+        self,
+        params: Sequence[ast.Parameter],
+        param_types: Sequence[types.Type],
+        bound: Sequence[ast.Expr | None],
+        frame: Frame,
+        reach: set[Leaf] | None = None,
+        fixed: bool = False,
+    ) -> list[tuple[Value, Value]]:
+        """Evaluates the arguments `bound` and binds `params` in `frame`; returns what to copy out, (to, from).
+
+        `reach` is what the callee can touch besides its parameters. `fixed` keeps the parameters where they already are
+        in `frame` (or will be, for later calls).
+        """
+        directions = [p.direction for p in params]
+        expected = [self.resolve(t) for t in param_types]
+        values = self._evaluate_arguments(params, bound)
+        leaves = [set(self.leaves(v)) for v in values]
+        outs = [i for i, d in enumerate(directions) if d in _OUT]
+        copies: list[tuple[Value, Value]] = []
+        for i, (param, value, t) in enumerate(zip(params, values, expected, strict=True)):
+            against = range(len(leaves)) if directions[i] in _OUT else outs
+            alone = not any(self.overlap(leaves[i], leaves[j]) for j in against if j != i)
+            alone = alone and not (reach and self.overlap(leaves[i], reach))
+            frame.values[param] = self._bind_one(param, value, t, alone and not fixed, frame.values.get(param), copies)
+        return copies
+
+    def _evaluate_arguments(
+        self, params: Sequence[ast.Parameter], bound: Sequence[ast.Expr | None]
+    ) -> list[Value]:
+        last = max((i for i, b in enumerate(bound) if b is not None and self.effects(b)), default=-1)
+        values: list[Value] = []
+        for i, (param, arg) in enumerate(zip(params, bound, strict=True)):
+            if arg is None:
+                values.append(Ignored())
+            elif param.direction in _OUT:
+                values.append(self.place(arg))
+            else:
+                value = self.expr(arg)
+                values.append(self.snapshot(value) if i < last else value)
+        return values
+
+    def _bind_one(
+        self,
+        param: ast.Parameter,
+        value: Value,
+        t: types.Type,
+        alone: bool,
+        previous: Value | None,
+        copies: list[tuple[Value, Value]],
+    ) -> Value:
+        if isinstance(value, (Packet, Text)) or isinstance(t, (types.Extern, types.String)):
+            return value
+        if isinstance(value, Ignored) and param.direction not in _OUT:
+            return value
+        if param.direction in _OUT:
+            if alone and _is_place(value):
+                if param.direction is ast.Direction.OUT:
+                    self.reset(value)
+                return value
+            copy = previous or self.temp(t, param.name)
+            if param.direction is ast.Direction.INOUT:
+                self.assign(copy, self._read(value))
+            else:
+                self.reset(copy)
+            if not isinstance(value, Ignored):
+                copies.append((value, copy))
+            return copy
+        if isinstance(value, EXPRS) and isinstance(scalar_type(t), types.InfInt):
+            return value
+        if alone and _is_simple(value):
+            return value
+        if isinstance(value, ir.Const) and previous is None:
+            return value
+        copy = previous or self.temp(t, param.name)
+        self.assign(copy, value)
+        return copy
+
+    def _read(self, place: Value) -> Value:
+        if isinstance(place, SlicePlace):
+            base = self._read(place.base)
+            assert isinstance(base, EXPRS)
+            return fold.slice_(base, place.high, place.low)
+        return place
+
+    def copy_out(self, copies: list[tuple[Value, Value]]) -> None:
+        for place, value in copies:
+            self.assign(place, value)
+
+    # Functions and actions
+
+    def _function(self, call: ast.Call) -> Value | None:
+        decl = call.decl
+        assert isinstance(decl, ast.FunctionDecl)
+        frame = Frame(self.globals, types={p: self.resolve(t) for p, t in call.type_args.items()})
+        copies = self.bind(call.params, call.param_types, call.bound, frame)
+        result: Value | None = None
+        body = decl.body.statements
+        with self.activation(frame):
+            returned = body[0].value if len(body) == 1 and isinstance(body[0], ast.Return) else None
+            if returned is not None:
+                # The value stays an expression: no temporary, unless copying out could change what it reads.
+                result = self.expr(returned)
+                if copies:
+                    result = self.snapshot(result)
+            else:
+                t = self.resolve(decl.return_type)
+                result = None if isinstance(t, types.Void) else self.temp(t, decl.name)
+                if result is not None:
+                    self.reset(result)
+                self._body(decl.body, result, copies)
+        self.copy_out(copies)
+        return result
+
+    def _body(self, body: ast.Block, result: Value | None, copies: list[tuple[Value, Value]]) -> None:
+        """A body whose `return` continues after it, and in which `exit` copies out first."""
+        join = ir.Block()
+        self.return_targets.append((join, result))
+        self.cleanups.append(copies)
+        self.statements(body)
+        self.cleanups.pop()
+        self.return_targets.pop()
+        self.goto(join)
+        self.start(join)
+
+    def _action(self, call: ast.Call) -> None:
+        decl = call.decl
+        assert isinstance(decl, ast.ActionDecl)
+        home = self.home(decl)
+        frame = Frame(home)
+        reach = self.reach(decl, home) if home is not self.globals else None
+        copies = self.bind(call.params, call.param_types, call.bound, frame, reach)
+        with self.activation(frame):
+            self._body(decl.body, None, copies)
+        self.copy_out(copies)
+
+    def home(self, decl: ast.ActionDecl) -> Frame:
+        """The frame in which the body of an action finds the names around it."""
+        if self.block is not None and decl in self.block.decl.locals:
+            return self.block.frame
+        return self.globals
+
+    def reach(self, decl: ast.ActionDecl, home: Frame) -> set[Leaf]:
+        """The storage outside its parameters that the body of an action touches, through the actions it calls too."""
+        own: set[ast.Declaration] = set(decl.params)
+        result: set[Leaf] = set()
+        for node in walk(decl.body):
+            called = node.decl if isinstance(node, ast.Call) else None
+            if isinstance(called, ast.ActionDecl) and called is not decl and self.home(called) is home:
+                result |= self.reach(called, home)
+        stack: list[ast.Node] = [decl.body]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, (ast.Name, ast.Member)):
+                value = self._static(node, home, own)
+                if value is not None:
+                    result.update(self.leaves(value))
+                    continue
+            stack.extend(parts(node))
+        return result
+
+    def _static(self, node: ast.Expr, home: Frame, own: set[ast.Declaration]) -> Value | None:
+        """The place that `a.b.c` stands for in `home`, if it is one."""
+        if isinstance(node, ast.Name):
+            return None if node.decl in own else home.lookup(node.decl)
+        if isinstance(node, ast.Member) and node.field is not None:
+            base = self._static(node.base, home, own)
+            if isinstance(base, (StructValue, ir.HeaderRef, UnionValue)):
+                return self.select(base, node.name, node)
+            return base
+        return None
+
+    # Controls
+
+    def _control(self, block: Block, call: ast.Call) -> None:
+        copies = self.bind(call.params, call.param_types, call.bound, block.frame, fixed=block.shared)
+        saved = self.block, self.prefix
+        self.block, self.prefix = block, block.path + "."
+        with self.activation(block.frame):
+            self.make_locals(block)
+            assert isinstance(block.decl, ast.ControlDecl)
+            self._body(block.decl.body, None, copies)
+        self.block, self.prefix = saved
+        self.copy_out(copies)
+
+    def make_locals(self, block: Block) -> None:
+        """Storage for the variables of a parser or control, and their initialisers."""
+        for local in block.decl.locals:
+            if isinstance(local, ast.VarDecl):
+                value = None if local.init is None else self.snapshot(self.expr(local.init))
+                place = block.frame.values.get(local)
+                if place is None:
+                    place = block.frame.values[local] = self.storage.allocate(
+                        self.resolve(local.type), self.prefix + local.name
+                    )
+                if value is None:
+                    self.reset(place)
+                else:
+                    self.assign(place, value, local.pos)
+
+    def cleanup(self) -> None:
+        """What has to be copied out before an `exit`, innermost call first."""
+        for copies in reversed(self.cleanups):
+            self.copy_out(copies)
+
+    # Built-in methods
+
+    def _builtin(self, call: ast.Call) -> Value | None:
+        assert call.receiver is not None
+        receiver = self.expr(call.receiver)
+        if call.method == "isValid":
+            if not isinstance(receiver, (ir.HeaderRef, UnionValue, HeaderValue)):
+                raise self.error(call, "isValid() is for headers and header unions")
+            return self.valid(receiver)
+        if call.method in ("setValid", "setInvalid"):
+            if isinstance(receiver, ir.HeaderRef):
+                op = "add_header" if call.method == "setValid" else "remove_header"
+                self.emit(ir.Prim(op, [receiver], call.pos))
+                return None
+        elif call.method in ("push_front", "pop_front") and isinstance(receiver, StackValue):
+            arg = call.bound[0]
+            assert arg is not None
+            count = self.constant(arg)
+            op = "push" if call.method == "push_front" else "pop"
+            self.emit(ir.Prim(op, [receiver.ref, fold.const(count.value, ir.ENUM_TYPE)], call.pos))
+            return None
+        raise self.error(call, f"{call.method}() is not supported here on this target")
+
+

@@ -1,0 +1,170 @@
+"""The instances that a program makes: parsers, controls, externs; their constructor arguments, control-plane names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from p4switch.compiler import ast, types
+from p4switch.compiler.midend.expressions import Expressions
+from p4switch.compiler.midend.values import Frame, Ignored, Packet, Value
+from p4switch.compiler.midend.walk import walk
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """An instance of a parser or control. `path` is its control-plane name.
+
+    `shared`: applied in several places though it has tables, so that its parameters and locals need one fixed place.
+    """
+
+    decl: ast.ParserDecl | ast.ControlDecl
+    path: str
+    frame: Frame
+    parent: Block | None
+    annotations: list[ast.Annotation]
+    shared: bool = False
+    locals_made: bool = False
+    externs: list[ExternObject] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class ExternObject:
+    """An instance of an extern. `args` are the values of the constructor's parameters, by name."""
+
+    decl: ast.ExternDecl
+    type_args: tuple[types.Type, ...]
+    args: dict[str, Value]
+    path: str
+    node: ast.Instantiation | ast.ConstructorCall
+    annotations: list[ast.Annotation]
+    block: Block | None = None
+
+
+def control_name(name: str, annotations: list[ast.Annotation], prefix: str) -> str:
+    """The control-plane name of a declaration: `@name`, or its own, after the names of what encloses it."""
+    for annotation in reversed(annotations):
+        if annotation.name == "name" and annotation.string:
+            name = annotation.string
+            break
+    if name.startswith("."):
+        return name[1:]
+    return f"{prefix}.{name}" if prefix else name
+
+
+def local_name(decl: ast.Declaration) -> str:
+    """The control-plane name of a parameter or field."""
+    return next((a.string for a in reversed(decl.annotations) if a.name == "name" and a.string), decl.name)
+
+
+def has_tables(decl: ast.Declaration) -> bool:
+    """Whether a control has tables, its own or those of controls inside it."""
+    if not isinstance(decl, ast.ControlDecl):
+        return False
+    for local in decl.locals:
+        if isinstance(local, ast.TableDecl):
+            return True
+        inner = local.type if isinstance(local, ast.Instantiation) else None
+        if isinstance(inner, types.Control) and has_tables(inner.decl):
+            return True
+    return False
+
+
+class Elaboration(Expressions):
+    def __init__(self, program: ast.Program) -> None:
+        super().__init__(program)
+        self.extern_objects: list[ExternObject] = []
+        self._making: set[ast.Declaration] = set()
+
+    def instance(self, decl: ast.Instantiation) -> Value:
+        """A global instance, made when it is first referred to."""
+        value = self.globals.lookup(decl)
+        if value is None:
+            with self.activation(self.globals):
+                value = self._instantiate(decl, "", None)
+            self.globals.values[decl] = value
+        return value
+
+    def _arguments(self, params: list[ast.Parameter], bound: list[ast.Expr | None]) -> dict[ast.Parameter, Value]:
+        return {p: Ignored() if b is None else self.expr(b) for p, b in zip(params, bound, strict=True)}
+
+    def _instantiate(self, decl: ast.Instantiation, prefix: str, parent: Block | None) -> Value:
+        path = control_name(decl.name, decl.annotations, prefix)
+        t = self.resolve(decl.type)
+        args = self._arguments(decl.params, decl.bound)
+        return self._make(t, args, path, decl, decl.annotations, parent)
+
+    def construct(self, node: ast.ConstructorCall) -> Value:
+        """An anonymous instance: an argument of the package, or of a table property or constructor."""
+        t = self.resolve(node.type)
+        args = self._arguments(node.params, node.bound)
+        path = ""
+        if isinstance(t, (types.Parser, types.Control)):
+            path = control_name(t.decl.name, t.decl.annotations, "")
+        return self._make(t, args, path, node, [], None)
+
+    def _make(
+        self,
+        t: types.Type,
+        args: dict[ast.Parameter, Value],
+        path: str,
+        node: ast.Instantiation | ast.ConstructorCall,
+        annotations: list[ast.Annotation],
+        parent: Block | None,
+    ) -> Value:
+        if isinstance(t, types.Extern):
+            extern = ExternObject(t.decl, t.args, {p.name: v for p, v in args.items()}, path, node, annotations, parent)
+            self.extern_objects.append(extern)
+            if parent is not None:
+                parent.externs.append(extern)
+            return extern
+        if isinstance(t, (types.Parser, types.Control)):
+            return self._make_block(t, args, path, node, annotations, parent)
+        raise self.error(node, f"an instance of {t} is not supported here")
+
+    def _make_block(
+        self,
+        t: types.Parser | types.Control,
+        args: dict[ast.Parameter, Value],
+        path: str,
+        node: ast.Node,
+        annotations: list[ast.Annotation],
+        parent: Block | None,
+    ) -> Block:
+        decl = t.decl
+        if not isinstance(decl, (ast.ParserDecl, ast.ControlDecl)):
+            raise self.error(node, f"'{decl.name}' is a type: a parser or control with a body is expected here")
+        if decl in self._making:
+            raise self.error(node, f"'{decl.name}' contains itself")
+        frame = Frame(self.globals)
+        frame.values.update((p, v) for p, v in args.items())
+        block = Block(decl, path, frame, parent, annotations)
+        if parent is not None:
+            parent.blocks.append(block)
+        self._making.add(decl)
+        applied = _applications(decl)
+        with self.activation(frame):
+            for local in decl.locals:
+                if isinstance(local, ast.Instantiation):
+                    value = self._instantiate(local, path, block)
+                    frame.values[local] = value
+                    if isinstance(value, Block):
+                        value.shared = (block.shared or applied.get(local, 0) > 1) and has_tables(value.decl)
+                elif isinstance(local, ast.ConstDecl):
+                    frame.values[local] = self.expr(local.init)
+        self._making.discard(decl)
+        return block
+
+    def packet(self, output: bool) -> Packet:
+        return Packet(output)
+
+
+def _applications(decl: ast.ParserDecl | ast.ControlDecl) -> dict[ast.Declaration, int]:
+    """How often each local instance is applied in the text of `decl`."""
+    counts: dict[ast.Declaration, int] = {}
+    for node in walk(decl):
+        if not isinstance(node, ast.Call) or not isinstance(node.receiver, ast.Name):
+            continue
+        if node.kind in (ast.CallKind.CONTROL_APPLY, ast.CallKind.PARSER_APPLY):
+            counts[node.receiver.decl] = counts.get(node.receiver.decl, 0) + 1
+    return counts

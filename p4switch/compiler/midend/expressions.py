@@ -1,0 +1,359 @@
+"""Expressions: to scalar expressions without side effects, what has effects being emitted on the way.
+
+Evaluation is from left to right (language specification, section 8.1): where a later operand has side effects, earlier
+ones are saved first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from p4switch.compiler import ast, types
+from p4switch.compiler.midend import fold, ir
+from p4switch.compiler.midend.assign import Assignments
+from p4switch.compiler.midend.storage import header_field, scalar_type
+from p4switch.compiler.midend.values import (
+    EXPRS,
+    HeaderValue,
+    Ignored,
+    ListValue,
+    SlicePlace,
+    StackValue,
+    StructValue,
+    Text,
+    UnionValue,
+    Value,
+)
+from p4switch.compiler.midend.walk import method_name, parts
+
+_PURE_METHODS = {"isValid", "lookahead", "length", "minSizeInBits", "minSizeInBytes"}
+
+
+class Expressions(Assignments):
+    def __init__(self, program: ast.Program) -> None:
+        super().__init__(program)
+        self._effects: dict[ast.Node, bool] = {}
+
+    # Provided by the classes below this one
+
+    def call(self, call: ast.Call) -> Value | None:
+        raise NotImplementedError
+
+    def apply_table(self, call: ast.Call, hit: ir.Block, miss: ir.Block) -> None:
+        raise NotImplementedError
+
+    def instance(self, decl: ast.Instantiation) -> Value:
+        raise NotImplementedError
+
+    def construct(self, node: ast.ConstructorCall) -> Value:
+        raise NotImplementedError
+
+    # Effects
+
+    def effects(self, node: ast.Node) -> bool:
+        """Whether evaluating `node` may change what other operands read."""
+        known = self._effects.get(node)
+        if known is None:
+            known = any(self.effects(p) for p in parts(node))
+            if isinstance(node, ast.Call) and node.method not in _PURE_METHODS:
+                known = True
+            self._effects[node] = known
+        return known
+
+    def operands(self, nodes: Sequence[ast.Expr]) -> list[Value]:
+        last = max((i for i, n in enumerate(nodes) if self.effects(n)), default=-1)
+        values: list[Value] = []
+        for i, node in enumerate(nodes):
+            value = self.expr(node)
+            values.append(self.snapshot(value) if i < last else value)
+        return values
+
+    # Evaluation
+
+    def expr(self, node: ast.Expr) -> Value:
+        """The value of `node`; l-values evaluate to places."""
+        value: Value = getattr(self, method_name("_eval_", node))(node)
+        return value
+
+    def scalar(self, node: ast.Expr) -> ir.Expr:
+        value = self.expr(node)
+        if not isinstance(value, EXPRS):
+            raise self.error(node, "a value of one number or bool is expected here")
+        return value
+
+    def constant(self, node: ast.Expr) -> ir.Const:
+        value = self.scalar(node)
+        if not isinstance(value, ir.Const):
+            raise self.error(node, "a compile-time constant is expected here")
+        return value
+
+    def place(self, node: ast.Expr) -> Value:
+        """The place that the l-value `node` stands for."""
+        if isinstance(node, ast.Slice):
+            high, low = self.constant(node.high), self.constant(node.low)
+            return SlicePlace(self.place(node.base), high.value, low.value)
+        return self.expr(node)
+
+    def _eval_int_literal(self, node: ast.IntLiteral) -> Value:
+        t = scalar_type(self.type_of(node))
+        assert t is not None
+        return fold.const(node.value, t)
+
+    def _eval_bool_literal(self, node: ast.BoolLiteral) -> Value:
+        return fold.boolean(node.value)
+
+    def _eval_string_literal(self, node: ast.StringLiteral) -> Value:
+        return Text(node.value)
+
+    def _eval_enum_ref(self, node: ast.EnumRef) -> Value:
+        t = scalar_type(self.type_of(node))
+        assert t is not None
+        return ir.Const(node.decl.value, t, node.decl.name)
+
+    def _eval_name(self, node: ast.Name) -> Value:
+        value = self.frame.lookup(node.decl)
+        if value is not None:
+            return value
+        if isinstance(node.decl, ast.ConstDecl):
+            return self.expr(node.decl.init)
+        if isinstance(node.decl, ast.Instantiation):
+            return self.instance(node.decl)
+        raise self.error(node, f"'{node.name}' cannot be used here on this target")
+
+    def _eval_member(self, node: ast.Member) -> Value:
+        if node.field is None:
+            base_type = self.type_of(node.base)
+            if isinstance(base_type, types.ApplyResult):
+                return self._control_flow(node)
+            if isinstance(base_type, types.Stack):
+                return self._stack_member(node)
+        return self.select(self.expr(node.base), node.name, node)
+
+    def select(self, base: Value, name: str, node: ast.Node) -> Value:
+        """Field `name` of `base`."""
+        if isinstance(base, StructValue):
+            return base.fields[name]
+        if isinstance(base, ir.HeaderRef):
+            return header_field(base, name)
+        if isinstance(base, UnionValue):
+            return base.members[name]
+        if isinstance(base, HeaderValue) and base.fields is not None and name in base.fields:
+            return base.fields[name]
+        raise self.error(node, f"field '{name}' cannot be read here on this target")
+
+    def _stack_member(self, node: ast.Member) -> Value:
+        base = self.expr(node.base)
+        if not isinstance(base, StackValue):
+            raise self.error(node, f"'{node.name}' is only supported on header stacks that are variables")
+        if node.name == "lastIndex":
+            return ir.LastIndex(base.ref.name)
+        return self.element(base, None, node.name)
+
+    def element(self, stack: StackValue, index: ir.Expr | None, where: str = "") -> Value:
+        """The element at a run-time `index`, or `next` or `last`."""
+        ref = stack.ref
+        if isinstance(ref.element, types.Header):
+            return ir.HeaderRef(ref.element, stack=ref.name, index=index, where=where)
+        members = {}
+        for i, f in enumerate(ref.element.fields):
+            assert isinstance(f.type, types.Header)
+            members[f.name] = ir.HeaderRef(f.type, "", ref.name, index, where, f.name, i)
+        return UnionValue(ir.UnionRef(ref.element, ""), members)
+
+    def _eval_index(self, node: ast.Index) -> Value:
+        base, index = self.operands([node.base, node.index])
+        assert isinstance(index, EXPRS)
+        if isinstance(index, ir.Const):
+            items: Sequence[Value] = ()
+            if isinstance(base, StackValue):
+                items = base.elements
+            elif isinstance(base, ListValue):
+                items = base.items
+            elif isinstance(base, StructValue):
+                items = list(base.fields.values())
+            if not 0 <= index.value < len(items):
+                raise self.error(node, f"index {index.value} is out of bounds: expected 0 to {len(items) - 1}")
+            return items[index.value]
+        if isinstance(base, StackValue):
+            if not isinstance(index, (ir.FieldRef, ir.Param)):
+                index = self.saved(index)
+            return self.element(base, index)
+        if isinstance(base, ListValue):
+            return self._dynamic_read(base, index, self.type_of(node), node)
+        raise self.error(node, "an index known only at run time is not supported here")
+
+    def _dynamic_read(self, base: ListValue, index: ir.Expr, t: types.Type, node: ast.Node) -> Value:
+        """An array element at a run-time index, as a chain of conditionals."""
+        if not all(isinstance(i, EXPRS) for i in base.items) or not base.items:
+            raise self.error(node, "an index known only at run time is not supported here")
+        result = base.items[-1]
+        for position in reversed(range(len(base.items) - 1)):
+            item = base.items[position]
+            assert isinstance(result, EXPRS)
+            assert isinstance(item, EXPRS)
+            same = fold.make("==", types.BOOL, index, fold.const(position, index.type))
+            result = fold.make("?:", item.type, same, item, result)
+        return result
+
+    def _eval_slice(self, node: ast.Slice) -> Value:
+        return fold.slice_(self.scalar(node.base), self.constant(node.high).value, self.constant(node.low).value)
+
+    def _eval_unary(self, node: ast.Unary) -> Value:
+        operand = self.scalar(node.operand)
+        return fold.make("neg" if node.op == "-" else node.op, operand.type, operand)
+
+    def _eval_binary(self, node: ast.Binary) -> Value:
+        op = node.op
+        if op in ("&&", "||") and self.effects(node.right):
+            return self._control_flow(node)
+        left, right = self.operands([node.left, node.right])
+        if op in ("==", "!="):
+            same = self.equal(left, right, node)
+            return same if op == "==" else fold.make("!", types.BOOL, same)
+        if not isinstance(left, EXPRS) or not isinstance(right, EXPRS):
+            raise self.error(node, f"operands of '{op}' have to be numbers or bools")
+        t = scalar_type(self.type_of(node))
+        assert t is not None
+        return fold.make(op, t, left, right)
+
+    def _eval_conditional(self, node: ast.Conditional) -> Value:
+        t = scalar_type(self.type_of(node))
+        if t is None or isinstance(t, types.Varbit) or self.effects(node.then) or self.effects(node.otherwise):
+            result = self.temp(self.type_of(node))
+            yes, no, join = ir.Block(), ir.Block(), ir.Block()
+            self.branch(node.condition, yes, no)
+            for block, value in ((yes, node.then), (no, node.otherwise)):
+                self.start(block)
+                self.assign(result, self.expr(value), node.pos)
+                self.goto(join)
+            self.start(join)
+            return result
+        condition, then, otherwise = self.operands([node.condition, node.then, node.otherwise])
+        assert isinstance(condition, EXPRS)
+        assert isinstance(then, EXPRS)
+        assert isinstance(otherwise, EXPRS)
+        return fold.make("?:", t, condition, then, otherwise)
+
+    def _eval_cast(self, node: ast.Cast) -> Value:
+        return self.convert(self.expr(node.operand), self.type_of(node), node)
+
+    def convert(self, value: Value, t: types.Type, node: ast.Node) -> Value:
+        """`value` as one of type `t`."""
+        t = types.strip_newtype(t)
+        scalar = scalar_type(t)
+        if isinstance(value, EXPRS):
+            if scalar is None:
+                raise self.error(node, f"a cast to {t} is not supported here")
+            return fold.cast(value, scalar)
+        if isinstance(value, (StructValue, ListValue)):
+            parts_ = list(value.fields.values()) if isinstance(value, StructValue) else value.items
+            if isinstance(t, (types.Struct, types.Header)):
+                fields = {f.name: self.convert(v, f.type, node) for f, v in zip(t.fields, parts_, strict=True)}
+                return StructValue(t, fields) if isinstance(t, types.Struct) else self.header_value(t, fields)
+            if isinstance(t, types.Tuple):
+                elements = [self.convert(v, e, node) for e, v in zip(t.elements, parts_, strict=True)]
+                return StructValue(t, {str(i): v for i, v in enumerate(elements)})
+            if isinstance(t, (types.Stack, types.List)):
+                return ListValue([self.convert(v, t.element, node) for v in parts_])
+        return value
+
+    def header_value(self, t: types.Header, fields: dict[str, Value]) -> HeaderValue:
+        flat: dict[str, ir.Expr] = {}
+        for name, value in fields.items():
+            for path, leaf in self.flatten(value, name):
+                flat[path] = leaf
+        return HeaderValue(t, flat)
+
+    def _eval_call(self, node: ast.Call) -> Value:
+        value = self.call(node)
+        if value is None:
+            raise self.error(node, f"'{node.method}' gives no value")
+        return value
+
+    def _eval_constructor_call(self, node: ast.ConstructorCall) -> Value:
+        return self.construct(node)
+
+    def _eval_list_expr(self, node: ast.ListExpr) -> Value:
+        values = self.operands(node.items)
+        t = types.strip_newtype(self.type_of(node))
+        if isinstance(t, (types.Stack, types.List)):
+            return ListValue(values)
+        return StructValue(t, {str(i): v for i, v in enumerate(values)})
+
+    def _eval_struct_expr(self, node: ast.StructExpr) -> Value:
+        values = self.operands([f.value for f in node.fields])
+        fields = {f.name: v for f, v in zip(node.fields, values, strict=True)}
+        t = types.strip_newtype(self.type_of(node))
+        return self.header_value(t, fields) if isinstance(t, types.Header) else StructValue(t, fields)
+
+    def _eval_invalid_header(self, node: ast.InvalidHeader) -> Value:
+        t = self.type_of(node)
+        return HeaderValue(t if isinstance(t, types.Header) else None, None)
+
+    def _eval_dont_care(self, node: ast.DontCare) -> Value:
+        return Ignored()
+
+    # Conditions
+
+    def _control_flow(self, node: ast.Expr) -> Value:
+        """A bool whose evaluation branches."""
+        result = self.temp(types.BOOL)
+        yes, no, join = ir.Block(), ir.Block(), ir.Block()
+        self.branch(node, yes, no)
+        for block, value in ((yes, fold.TRUE), (no, fold.FALSE)):
+            self.start(block)
+            self.assign(result, value, node.pos)
+            self.goto(join)
+        self.start(join)
+        return result
+
+    def branch(self, node: ast.Expr, yes: ir.Block, no: ir.Block) -> None:
+        """Ends the current block: to `yes` if `node` is true, else to `no`."""
+        if isinstance(node, ast.Unary) and node.op == "!":
+            self.branch(node.operand, no, yes)
+            return
+        if isinstance(node, ast.Binary) and node.op in ("&&", "||") and self.effects(node.right):
+            middle = ir.Block()
+            if node.op == "&&":
+                self.branch(node.left, middle, no)
+            else:
+                self.branch(node.left, yes, middle)
+            self.start(middle)
+            self.branch(node.right, yes, no)
+            return
+        if isinstance(node, ast.Member) and node.name in ("hit", "miss") and isinstance(node.base, ast.Call):
+            hit, miss = (yes, no) if node.name == "hit" else (no, yes)
+            self.apply_table(node.base, hit, miss)
+            return
+        self.branch_on(self.scalar(node), yes, no, node.pos)
+
+    def equal(self, a: Value, b: Value, node: ast.Node) -> ir.Expr:
+        """Whether `a` and `b` are equal (language specification, sections 8.11 to 8.18)."""
+        if isinstance(a, EXPRS) and isinstance(b, EXPRS):
+            return fold.make("==", types.BOOL, a, b)
+        if isinstance(a, (StructValue, ListValue)) and isinstance(b, (StructValue, ListValue)):
+            left = a.fields.values() if isinstance(a, StructValue) else a.items
+            right = b.fields.values() if isinstance(b, StructValue) else b.items
+            return fold.conjunction([self.equal(x, y, node) for x, y in zip(left, right, strict=True)])
+        if isinstance(a, StackValue) and isinstance(b, StackValue):
+            return fold.conjunction([self.equal(x, y, node) for x, y in zip(a.elements, b.elements, strict=True)])
+        if isinstance(a, UnionValue) and isinstance(b, UnionValue):
+            return fold.conjunction([self.equal(x, b.members[n], node) for n, x in a.members.items()])
+        if isinstance(a, (ir.HeaderRef, HeaderValue)) and isinstance(b, (ir.HeaderRef, HeaderValue)):
+            return self._equal_headers(a, b)
+        if isinstance(a, UnionValue) or isinstance(b, UnionValue):
+            union, other = (a, b) if isinstance(a, UnionValue) else (b, a)
+            if isinstance(union, UnionValue) and isinstance(other, HeaderValue) and other.fields is None:
+                return fold.make("!", types.BOOL, self.valid(union))
+        raise self.error(node, "these cannot be compared on this target")
+
+    def _equal_headers(self, a: ir.HeaderRef | HeaderValue, b: ir.HeaderRef | HeaderValue) -> ir.Expr:
+        valid_a, valid_b = self.valid(a), self.valid(b)
+        both_invalid = fold.make(
+            "&&", types.BOOL, fold.make("!", types.BOOL, valid_a), fold.make("!", types.BOOL, valid_b)
+        )
+        fields_a, fields_b = self.header_leaves(a), self.header_leaves(b)
+        if fields_a is None or fields_b is None:
+            return both_invalid
+        same = [fold.make("==", types.BOOL, fields_a[name], fields_b[name]) for name in fields_a]
+        return fold.make("||", types.BOOL, both_invalid, fold.conjunction([valid_a, valid_b, *same]))

@@ -1,0 +1,394 @@
+"""What the middle end makes of a program: control-flow graphs over scalar storage.
+
+Structs, tuples, generics, sub-parsers, sub-controls, functions and the directions of parameters are gone. Storage is
+header instances (real ones, locals of header type, and the metadata instances) with scalar fields. Code is basic
+blocks; the same blocks serve parser states, control flow and action bodies, which differ in their terminators.
+Enums without an underlying type and errors are 32-bit numbers here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from p4switch.compiler.types import BOOL, INT, Bits, Header, Type, Union, Varbit
+
+__all__ = ["BOOL", "INT", "Bits", "Varbit"]
+
+ENUM_TYPE = Bits(32)
+DEFAULT_TABLE_SIZE = 1024
+
+
+# Expressions: free of side effects
+
+
+@dataclass(slots=True, eq=False)
+class Const:
+    value: int  # 0 and 1 for bool
+    type: Type
+    member: str = ""  # of the enum or error that the value is the number of
+
+
+@dataclass(slots=True, eq=False)
+class FieldRef:
+    """A field of a header or metadata instance."""
+
+    header: str
+    name: str
+    type: Type
+
+
+@dataclass(slots=True, eq=False)
+class LastField:
+    """A field of the last valid element of a stack (parsers)."""
+
+    stack: str
+    name: str
+    type: Type
+    member: str = ""  # of the union, in a stack of unions
+
+
+@dataclass(slots=True, eq=False)
+class ElemField:
+    """A field of the stack element whose index is known at run time; `position` is that of the field in its header."""
+
+    stack: str
+    index: Expr
+    name: str
+    position: int
+    type: Type
+
+
+@dataclass(slots=True, eq=False)
+class Param:
+    """A parameter of the action, from the table entry."""
+
+    index: int
+    type: Type
+
+
+@dataclass(slots=True, eq=False)
+class Op:
+    """`op` as in P4; also `neg`, `cast`, `?:` (condition, then, else) and `slice` (operand and two constants)."""
+
+    op: str
+    args: tuple[Expr, ...]
+    type: Type
+
+
+@dataclass(slots=True, eq=False)
+class Valid:
+    header: HeaderRef
+    type: Type = BOOL
+
+
+@dataclass(slots=True, eq=False)
+class Lookahead:
+    """Bits ahead in the packet. Stands alone on the right of an assignment or in a select key."""
+
+    offset: int
+    width: int
+    type: Type
+
+
+@dataclass(slots=True, eq=False)
+class LastIndex:
+    stack: str
+    type: Type = ENUM_TYPE
+
+
+Expr: TypeAlias = "Const | FieldRef | LastField | ElemField | Param | Op | Valid | Lookahead | LastIndex"
+Place: TypeAlias = "FieldRef | LastField | ElemField"
+
+
+# References to headers
+
+
+@dataclass(slots=True, eq=False)
+class HeaderRef:
+    """A header: instance `name`; or, where `stack` is set, the element at `index`; or `next` or `last` of the stack.
+
+    `member` names the member of the union in a stack of unions; it is the one at `position`.
+    """
+
+    type: Header
+    name: str = ""
+    stack: str = ""
+    index: Expr | None = None
+    where: str = ""
+    member: str = ""
+    position: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class UnionRef:
+    type: Union
+    name: str
+
+
+@dataclass(slots=True, eq=False)
+class StackRef:
+    name: str
+    element: Header | Union
+    size: int
+
+
+# Operations
+
+
+@dataclass(slots=True, eq=False)
+class Assign:
+    dst: Place
+    src: Expr
+    span: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Named:
+    """An argument of a primitive that names an object: `kind` is the JSON's type, such as `register_array`."""
+
+    kind: str
+    value: Any
+
+
+@dataclass(slots=True, eq=False)
+class Prim:
+    """A primitive of the target."""
+
+    op: str
+    args: list[Any]  # Expr, HeaderRef, UnionRef, StackRef, Named or list[Expr]
+    span: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Extract:
+    header: HeaderRef
+    length: Expr | None = None  # bits of the varbit field
+    span: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Verify:
+    condition: Expr
+    error: Expr
+    span: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Advance:
+    bits: Expr
+    span: Any = None
+
+
+Operation: TypeAlias = "Assign | Prim | Extract | Verify | Advance"
+
+
+# Control flow
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    ops: list[Operation] = field(default_factory=list)
+    end: Terminator | None = None  # None: the end of the parser, control or action
+    name: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Goto:
+    target: Block
+
+
+@dataclass(slots=True, eq=False)
+class Branch:
+    condition: Expr
+    if_true: Block
+    if_false: Block
+    span: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Apply:
+    """Applies `table`, then continues at `on[label]` or else `default`.
+
+    Labels are `True` and `False` (hit, miss) or indices into the actions of the table.
+    """
+
+    table: Table
+    on: dict[Any, Block]
+    default: Block
+
+
+@dataclass(slots=True, eq=False)
+class Select:
+    """`cases`: a list of (value, mask) a key, or the name of a value set; and where to go. Masks: None is exact."""
+
+    keys: list[Expr]
+    cases: list[tuple[list[tuple[int, int | None]] | str, Block | None]]  # None: accept
+
+
+Terminator: TypeAlias = "Goto | Branch | Apply | Select"
+
+
+# Objects
+
+
+@dataclass(slots=True, eq=False)
+class Action:
+    name: str
+    params: list[tuple[str, Type]]
+    body: Block
+    span: Any = None
+    hidden: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Key:
+    target: Expr  # FieldRef, LastField or Valid
+    match_kind: str
+    name: str
+    mask: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class ActionCall:
+    action: Action
+    args: list[int]
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """`keys`: one value for each key: an int, (value, mask), (low, high) for range, or None for don't care."""
+
+    keys: list[Any]
+    call: ActionCall
+    priority: int  # as in BMv2: the lowest wins
+    span: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Table:
+    name: str
+    keys: list[Key] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list)
+    default: ActionCall | None = None
+    default_const: bool = False
+    entries: list[Entry] | None = None
+    size: int = DEFAULT_TABLE_SIZE
+    profile: Profile | None = None
+    counter: str = ""
+    meter: str = ""
+    support_timeout: bool = False
+    span: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Profile:
+    """An action profile or selector."""
+
+    name: str
+    size: int
+    algorithm: str = ""  # selectors only
+    inputs: list[Expr] = field(default_factory=list)
+    span: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Counter:
+    name: str
+    size: int
+    table: str = ""  # of a direct one
+    span: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Meter:
+    name: str
+    size: int
+    unit: str  # "packets" or "bytes"
+    table: str = ""
+    result: Expr | None = None  # of a direct one
+    span: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Register:
+    name: str
+    size: int
+    width: int
+    span: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class ValueSet:
+    name: str
+    width: int
+    size: int
+
+
+@dataclass(slots=True, eq=False)
+class Checksum:
+    """`inputs` are FieldRef, Const or HeaderRef."""
+
+    target: FieldRef
+    inputs: list[Any]
+    algorithm: str
+    condition: Expr
+    with_payload: bool
+    verify: bool
+    span: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Calculation:
+    name: str
+    algorithm: str
+    inputs: list[Any]
+    with_payload: bool = False
+    span: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class FieldList:
+    name: str
+    elements: list[Expr]
+
+
+@dataclass(slots=True, eq=False)
+class Pipeline:
+    name: str
+    start: Block
+    span: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Instance:
+    """A header instance."""
+
+    name: str
+    type: Header
+
+
+@dataclass(slots=True)
+class Program:
+    """Everything that the BMv2 JSON is written from."""
+
+    scalars: dict[str, Type] = field(default_factory=dict)  # fields of the instance "scalars"
+    varbits: dict[str, int] = field(default_factory=dict)  # instances with one field "field": maximum width
+    headers: list[Instance] = field(default_factory=list)
+    stacks: list[tuple[StackRef, list[str]]] = field(default_factory=list)  # names of the elements
+    unions: list[tuple[UnionRef, list[str]]] = field(default_factory=list)  # names of the member instances
+    errors: list[str] = field(default_factory=list)
+    enums: list[tuple[str, list[str]]] = field(default_factory=list)
+    standard_metadata: list[tuple[str, Type, str]] = field(default_factory=list)  # name, type, alias
+    parser: Block = field(default_factory=Block)
+    value_sets: list[ValueSet] = field(default_factory=list)
+    pipelines: list[Pipeline] = field(default_factory=list)
+    checksums: list[Checksum] = field(default_factory=list)
+    deparser: list[HeaderRef] = field(default_factory=list)
+    deparser_ops: list[Operation] = field(default_factory=list)
+    counters: list[Counter] = field(default_factory=list)
+    meters: list[Meter] = field(default_factory=list)
+    registers: list[Register] = field(default_factory=list)
+    calculations: list[Calculation] = field(default_factory=list)
+    field_lists: list[FieldList] = field(default_factory=list)
+    learn_lists: list[FieldList] = field(default_factory=list)

@@ -1,0 +1,142 @@
+"""Parsers: states become blocks, sub-parsers are inlined."""
+
+from __future__ import annotations
+
+from p4switch.compiler import ast, types
+from p4switch.compiler.midend import ir
+from p4switch.compiler.midend.elaborate import Block, control_name
+from p4switch.compiler.midend.externs import Externs
+from p4switch.compiler.midend.values import EXPRS, Frame, ListValue, StructValue, Value
+
+_Key = tuple[int, int | None]  # value, mask
+
+
+class Parsers(Externs):
+    def __init__(self, program: ast.Program) -> None:
+        super().__init__(program)
+        self.value_sets: dict[tuple[Block, ast.ValueSetDecl], ir.ValueSet] = {}
+
+    def inline_parser(self, block: Block, call: ast.Call) -> None:
+        frame = Frame(block.frame)
+        copies = self.bind(call.params, call.param_types, call.bound, frame)
+        saved = self.block, self.prefix
+        self.block, self.prefix = block, block.path + "."
+        after = ir.Block()
+        with self.activation(frame):
+            self.run_parser(block, after)
+        self.block, self.prefix = saved
+        self.start(after)
+        self.copy_out(copies)
+
+    def run_parser(self, block: Block, accept: ir.Block) -> None:
+        """The states of the current parser, from the current block on; `reject` ends all parsing."""
+        decl = block.decl
+        assert isinstance(decl, ast.ParserDecl)
+        self.make_locals(block)
+        reject = ir.Block()
+        states: dict[ast.ParserState, ir.Block] = {ast.ACCEPT: accept, ast.REJECT: reject}
+        for state in decl.states:
+            name = state.name if block.parent is None else f"{block.path}_{state.name}"
+            states[state] = ir.Block(name=name)
+        self.goto(states[decl.start])
+        for state in decl.states:
+            self.start(states[state])
+            for statement in state.statements:
+                self.statement(statement)
+            self._transition(state.transition, states)
+
+    def _transition(
+        self, node: ast.Transition | ast.Select | None, states: dict[ast.ParserState, ir.Block]
+    ) -> None:
+        if node is None:
+            self.goto(states[ast.REJECT])
+        elif isinstance(node, ast.Transition):
+            self.goto(states[node.target])
+        else:
+            self._select(node, states)
+
+    def _select(self, node: ast.Select, states: dict[ast.ParserState, ir.Block]) -> None:
+        values = self.operands(node.keys)
+        keys: list[ir.Expr] = []
+        for value, key in zip(values, node.keys, strict=True):
+            keys += self.fields_of(value, key)
+        keys = [k if isinstance(k, (ir.FieldRef, ir.LastField)) else self._select_key(k) for k in keys]
+        cases: list[tuple[list[_Key] | str, ir.Block | None]] = []
+        for case in node.cases:
+            target = states[case.target]
+            single = case.keysets[0]
+            if len(case.keysets) == 1 and isinstance(single, ast.Name) and isinstance(single.decl, ast.ValueSetDecl):
+                cases.append((self._value_set(single.decl).name, target))
+                continue
+            choices: list[list[_Key]] = [[]]
+            position = 0
+            for keyset, value in zip(case.keysets, values, strict=True):
+                width = len(self.fields_of(value, keyset))
+                for alternatives in self._masks(keyset, keys[position : position + width]):
+                    choices = [[*c, a] for c in choices for a in alternatives]
+                position += width
+            cases += [(choice, target) for choice in choices]
+        if self.code.end is None:
+            self.code.end = ir.Select(keys, cases)
+
+    def _select_key(self, key: ir.Expr) -> ir.Expr:
+        place = self.temp(key.type, "select")
+        self.assign(place, key)
+        assert isinstance(place, EXPRS)
+        return place
+
+    def _masks(self, node: ast.Expr, keys: list[ir.Expr]) -> list[list[_Key]]:
+        """For each scalar key, the alternatives (value, mask) that `node` stands for."""
+        if isinstance(node, (ast.DontCare, ast.DefaultExpr)):
+            return [[(0, 0)] for _ in keys]
+        if isinstance(node, ast.Range):
+            low, high = self.constant(node.low).value, self.constant(node.high).value
+            width = types.width_of(keys[0].type) or 1
+            return [_prefixes(low, high, width)]
+        if isinstance(node, ast.Mask):
+            return [[(self._plain(node.value), self._plain(node.mask))]]
+        if isinstance(node, (ast.ListExpr, ast.StructExpr)):
+            items = node.items if isinstance(node, ast.ListExpr) else [f.value for f in node.fields]
+            return [masks for item, key in zip(items, keys, strict=True) for masks in self._masks(item, [key])]
+        value = self.expr(node)
+        if isinstance(value, (StructValue, ListValue)):
+            return [[(self._unsigned(v, node), None)] for v in self.fields_of(value, node)]
+        return [[(self._unsigned(value, node), None)]]
+
+    def _plain(self, node: ast.Expr) -> int:
+        return self._unsigned(self.expr(node), node)
+
+    def _unsigned(self, value: Value, node: ast.Node) -> int:
+        if not isinstance(value, ir.Const):
+            raise self.error(node, "a compile-time constant is expected in a select case on this target")
+        width = types.width_of(value.type)
+        return value.value & ((1 << width) - 1) if width else value.value
+
+    def _value_set(self, decl: ast.ValueSetDecl) -> ir.ValueSet:
+        assert self.block is not None
+        key = (self.block, decl)
+        if key not in self.value_sets:
+            element = self.resolve(decl.element)
+            width = types.width_of(element)
+            if width is None:
+                raise self.error(decl, f"a value set of {element} is not supported")
+            size = self.constant(decl.size)
+            name = control_name(decl.name, decl.annotations, self.block.path)
+            self.value_sets[key] = ir.ValueSet(name, width, size.value)
+            self.out.value_sets.append(self.value_sets[key])
+        return self.value_sets[key]
+
+
+def _prefixes(low: int, high: int, width: int) -> list[tuple[int, int | None]]:
+    """The range as values and masks, as few as there can be."""
+    result: list[tuple[int, int | None]] = []
+    full = (1 << width) - 1
+    while low <= high:
+        size = low & -low if low else 1 << width
+        while size > high - low + 1:
+            size >>= 1
+        result.append((low, full & ~(size - 1)))
+        low += size
+    return result
+
+

@@ -1,0 +1,146 @@
+"""Where values live: header instances, and fields of the metadata instance `scalars`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from p4switch.compiler import types
+from p4switch.compiler.midend import ir
+from p4switch.compiler.midend.values import ListValue, StackValue, StructValue, UnionValue, Value
+
+SCALARS = "scalars"
+
+
+def scalar_type(t: types.Type) -> types.Type | None:
+    """How a value of type `t` is represented if one scalar does it: Bits, Bool, Varbit, InfInt or String; else None."""
+    if isinstance(t, (types.Bits, types.Bool, types.InfInt, types.Varbit, types.String)):
+        return t
+    if isinstance(t, types.NewType):
+        return scalar_type(t.underlying)
+    if isinstance(t, types.Enum):
+        return t.underlying or ir.ENUM_TYPE
+    if isinstance(t, (types.Error, types.MatchKind)):
+        return ir.ENUM_TYPE
+    return None
+
+
+@cache
+def flat_fields(header: types.Header) -> tuple[tuple[str, types.Type], ...]:
+    """The fields of a header with structs inside it flattened: dotted name and scalar type."""
+    return tuple(_flat("", header))
+
+
+def _flat(prefix: str, record: types.Record) -> Iterator[tuple[str, types.Type]]:
+    for f in record.fields:
+        inner = types.strip_newtype(f.type)
+        scalar = scalar_type(inner)
+        if scalar is not None:
+            yield prefix + f.name, scalar
+        elif isinstance(inner, types.Struct):
+            yield from _flat(f"{prefix}{f.name}.", inner)
+
+
+class Storage:
+    """Allocates instances in `program`. Names are made unique by a suffix."""
+
+    def __init__(self, program: ir.Program) -> None:
+        self.program = program
+        self._taken: dict[str, int] = {SCALARS: 0, "standard_metadata": 0}
+        self._scalar_names: dict[str, int] = {}
+        self.roots: dict[str, str] = {}  # instance -> the stack or union it is part of
+
+    @staticmethod
+    def _unique(taken: dict[str, int], name: str) -> str:
+        if name not in taken:
+            taken[name] = 0
+            return name
+        while True:
+            taken[name] += 1
+            candidate = f"{name}_{taken[name]}"
+            if candidate not in taken:
+                taken[candidate] = 0
+                return candidate
+
+    def allocate(self, t: types.Type, name: str, exact: bool = False) -> Value:
+        """New storage for a value of type `t`. `exact` is for the program's own headers: no prefix, no suffix."""
+        t = types.strip_newtype(t)
+        scalar = scalar_type(t)
+        if isinstance(scalar, types.Varbit):
+            instance = self._unique(self._taken, name)
+            self.program.varbits[instance] = scalar.max_width
+            return ir.FieldRef(instance, "field", scalar)
+        if isinstance(scalar, (types.Bits, types.Bool)):
+            unique = self._unique(self._scalar_names, name)
+            self.program.scalars[unique] = scalar
+            return ir.FieldRef(SCALARS, unique, scalar)
+        if isinstance(t, types.Struct):
+            prefix = f"{name}." if name else ""
+            return StructValue(t, {f.name: self.allocate(f.type, prefix + f.name, exact) for f in t.fields})
+        if isinstance(t, types.Tuple):
+            return StructValue(t, {str(i): self.allocate(e, f"{name}.{i}") for i, e in enumerate(t.elements)})
+        if isinstance(t, types.AnonRecord):
+            return StructValue(
+                t, {n: self.allocate(e, f"{name}.{n}") for n, e in zip(t.names, t.types, strict=True)}
+            )
+        if isinstance(t, types.Header):
+            return self._header(t, self._unique(self._taken, name))
+        if isinstance(t, types.Union):
+            return self._union(t, self._unique(self._taken, name))
+        if isinstance(t, types.Stack):
+            if isinstance(t.element, (types.Header, types.Union)):
+                return self._stack(t.element, t.size, self._unique(self._taken, name))
+            return ListValue([self.allocate(t.element, f"{name}.{i}") for i in range(t.size)])
+        raise AssertionError(f"no storage for {t}")
+
+    def _header(self, t: types.Header, name: str) -> ir.HeaderRef:
+        self.program.headers.append(ir.Instance(name, t))
+        return ir.HeaderRef(t, name)
+
+    def _union(self, t: types.Union, name: str) -> UnionValue:
+        members: dict[str, ir.HeaderRef] = {}
+        for f in t.fields:
+            assert isinstance(f.type, types.Header)
+            members[f.name] = self._header(f.type, f"{name}.{f.name}")
+            self.roots[members[f.name].name] = name
+        ref = ir.UnionRef(t, name)
+        self.program.unions.append((ref, [m.name for m in members.values()]))
+        return UnionValue(ref, members)
+
+    def _stack(self, element: types.Header | types.Union, size: int, name: str) -> StackValue:
+        elements: list[ir.HeaderRef | UnionValue] = []
+        for i in range(size):
+            if isinstance(element, types.Header):
+                elements.append(self._header(element, f"{name}[{i}]"))
+                self.roots[f"{name}[{i}]"] = name
+            else:
+                union = self._union(element, f"{name}[{i}]")
+                elements.append(union)
+                self.roots.update({m.name: name for m in union.members.values()})
+        ref = ir.StackRef(name, element, size)
+        names = [e.name if isinstance(e, ir.HeaderRef) else e.ref.name for e in elements]
+        self.program.stacks.append((ref, names))
+        return StackValue(ref, elements)
+
+
+def header_field(header: ir.HeaderRef, path: str) -> Value:
+    """Field `path` of `header`: a place, or a StructValue of places where the field is a struct."""
+    fields = flat_fields(header.type)
+    for position, (name, t) in enumerate(fields):
+        if name == path:
+            return _place(header, name, position, t)
+    prefix = path + "."
+    inner: types.Type = header.type
+    for part in path.split("."):
+        assert isinstance(inner, types.Record)
+        inner = types.strip_newtype(next(f.type for f in inner.fields if f.name == part))
+    assert isinstance(inner, types.Struct)
+    return StructValue(inner, {f.name: header_field(header, prefix + f.name) for f in inner.fields})
+
+
+def _place(header: ir.HeaderRef, name: str, position: int, t: types.Type) -> ir.Place:
+    if not header.stack:
+        return ir.FieldRef(header.name, name, t)
+    if header.index is not None:
+        return ir.ElemField(header.stack, header.index, name, position, t)
+    return ir.LastField(header.stack, name, t, header.member)

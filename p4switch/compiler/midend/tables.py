@@ -1,0 +1,377 @@
+"""Tables, the actions in them, and where they are applied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from p4switch.compiler import ast, types
+from p4switch.compiler.midend import ir
+from p4switch.compiler.midend.elaborate import Block, ExternObject, control_name, local_name
+from p4switch.compiler.midend.statements import Statements
+from p4switch.compiler.midend.storage import scalar_type
+from p4switch.compiler.midend.values import Frame, Value
+from p4switch.compiler.midend.walk import walk
+
+
+@dataclass(slots=True, eq=False)
+class TableObject:
+    """A table of an instance: what is lowered, and what it was declared as. `refs` and `ir.actions` run in parallel."""
+
+    decl: ast.TableDecl
+    block: Block
+    ir: ir.Table
+    refs: list[ast.ActionRef] = field(default_factory=list)
+    key_types: list[types.Type] = field(default_factory=list)
+    sources: list[ast.Expr | None] = field(default_factory=list)  # what a computed key is assigned before each lookup
+    profile: ExternObject | None = None
+    counter: ExternObject | None = None
+    meter: ExternObject | None = None
+    implicit_default: bool = False
+    soft: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class ActionObject:
+    """An action that a table refers to."""
+
+    decl: ast.ActionDecl
+    block: Block | None  # None: declared at top level
+    ir: ir.Action
+
+
+def key_text(node: ast.Expr) -> str | None:
+    """The name of a table key that has no `@name`: its expression as text, where that is simple enough."""
+    if isinstance(node, ast.Name):
+        return node.name
+    if isinstance(node, ast.Member):
+        base = key_text(node.base)
+        return base and f"{base}.{node.name}"
+    if isinstance(node, ast.Index):
+        base, index = key_text(node.base), key_text(node.index)
+        return base and index and f"{base}[{index}]"
+    if isinstance(node, ast.Slice):
+        base, high, low = key_text(node.base), key_text(node.high), key_text(node.low)
+        return base and high and low and f"{base}[{high}:{low}]"
+    if isinstance(node, ast.Call) and node.method == "isValid" and node.receiver is not None:
+        base = key_text(node.receiver)
+        return base and f"{base}.isValid()"
+    if isinstance(node, ast.Binary) and node.op == "&":
+        left, right = key_text(node.left), key_text(node.right)
+        return left and right and f"{left} & {right}"
+    if isinstance(node, ast.Cast) and node.implicit:
+        return key_text(node.operand)
+    if isinstance(node, ast.IntLiteral):
+        return str(node.value)
+    return None
+
+
+class Tables(Statements):
+    def __init__(self, program: ast.Program) -> None:
+        super().__init__(program)
+        self.tables: dict[tuple[Block, ast.TableDecl], TableObject] = {}
+        self.actions: dict[Any, ActionObject] = {}
+        self._exits: dict[ast.TableDecl, bool] = {}
+        self._no_action = next(
+            (d for d in program.declarations if isinstance(d, ast.ActionDecl) and d.name == "NoAction"), None
+        )
+
+    # Applying
+
+    def run_table(self, call: ast.Call) -> None:
+        after = ir.Block()
+        self._apply(call, {}, after)
+        self.start(after)
+
+    def apply_table(self, call: ast.Call, hit: ir.Block, miss: ir.Block) -> None:
+        self._apply(call, {True: hit, False: miss}, miss)
+
+    def switch_table(self, node: ast.Switch, after: ir.Block) -> None:
+        assert node.table is not None
+        call = node.value
+        while not isinstance(call, ast.Call):
+            assert isinstance(call, ast.Member)
+            call = call.base
+        targets = self.switch_bodies(node, after)
+        table = self.table(node.table)
+        on: dict[Any, ir.Block] = {}
+        default = after
+        for case, target in zip(node.cases, targets, strict=True):
+            if case.action is None:
+                default = target
+                continue
+            for i, ref in enumerate(table.refs):
+                if ref.decl is case.action:
+                    on.setdefault(i, target)
+        self._apply(call, on, default)
+
+    def _apply(self, call: ast.Call, on: dict[Any, ir.Block], default: ir.Block) -> None:
+        assert isinstance(call.decl, ast.TableDecl)
+        table = self.table(call.decl)
+        for key, source in zip(table.ir.keys, table.sources, strict=True):
+            if source is not None:
+                self.assign(key.target, self.scalar(source), source.pos)
+        if table.soft:
+            wrapped: dict[ir.Block, ir.Block] = {}
+            on = {label: self._unless_exited(target, wrapped) for label, target in on.items()}
+            default = self._unless_exited(default, wrapped)
+        if self.code.end is None:
+            self.code.end = ir.Apply(table.ir, on, default)
+
+    def _unless_exited(self, target: ir.Block, wrapped: dict[ir.Block, ir.Block]) -> ir.Block:
+        """A block that goes on to `target`, or copies out and leaves the control if the action did `exit`."""
+        if target not in wrapped:
+            check = wrapped[target] = ir.Block()
+            leave = ir.Block()
+            saved = self.code
+            self.start(check)
+            assert self.exit_target is not None
+            self.branch_on(self._exit_flag(), leave, target)
+            self.start(leave)
+            self.cleanup()
+            self.goto(self.exit_target)
+            self.start(saved)
+        return wrapped[target]
+
+    def _exit_flag(self) -> ir.FieldRef:
+        name = f"{self.where}.exited"
+        if name not in self.out.scalars:
+            self.storage.allocate(types.BOOL, name)
+        return ir.FieldRef("scalars", name, types.BOOL)
+
+    def _has_exit(self, decl: ast.TableDecl) -> bool:
+        if decl not in self._exits:
+            seen: set[ast.Node] = set()
+            pending: list[ast.Node] = [ref.decl for ref in decl.actions]
+            found = False
+            while pending and not found:
+                action = pending.pop()
+                if action in seen:
+                    continue
+                seen.add(action)
+                for node in walk(action):
+                    found = found or isinstance(node, ast.Exit)
+                    if isinstance(node, ast.Call) and isinstance(node.decl, ast.ActionDecl):
+                        pending.append(node.decl)
+            self._exits[decl] = found
+        return self._exits[decl]
+
+    # Tables
+
+    def table(self, decl: ast.TableDecl) -> TableObject:
+        """The table of the current instance, lowered when it is first applied."""
+        assert self.block is not None
+        key = (self.block, decl)
+        table = self.tables.get(key)
+        if table is None:
+            path = control_name(decl.name, decl.annotations, self.block.path)
+            table = self.tables[key] = TableObject(decl, self.block, ir.Table(path, span=decl.pos))
+            table.soft = self._has_exit(decl) and any(self.cleanups)
+            self._properties(table)
+            self._keys(table)
+            self._actions(table)
+            self._entries(table)
+        return table
+
+    def _keys(self, table: TableObject) -> None:
+        for key in table.decl.keys:
+            t = self.type_of(key.expr)
+            scalar = scalar_type(t)
+            if not isinstance(scalar, (types.Bits, types.Bool)):
+                raise self.error(key.expr, f"a key of type {t} is not supported: expected a number, bool or enum")
+            name = next((a.string for a in key.annotations if a.name == "name"), None) or key_text(key.expr)
+            if name is None:
+                raise self.error(key.expr, 'this key is not a name: expected an annotation @name("...") after it')
+            value, mask, source = self._key_target(key.expr, scalar, table, len(table.ir.keys))
+            if key.kind.name == "selector":
+                if table.ir.profile is None or not table.ir.profile.algorithm:
+                    raise self.error(key.expr, "match kind 'selector' needs an action_selector as implementation")
+                self._selector_input(table.ir.profile, value, source)
+                continue
+            table.ir.keys.append(ir.Key(value, key.kind.name, name, mask))
+            table.key_types.append(t)
+            table.sources.append(source)
+
+    def _key_target(
+        self, node: ast.Expr, t: types.Type, table: TableObject, position: int
+    ) -> tuple[ir.Expr, int | None, ast.Expr | None]:
+        """Where the key is looked up, its constant mask, and the expression to assign there first (None: nothing)."""
+        if isinstance(node, ast.Binary) and node.op == "&" and not self.effects(node):
+            left, right = self.expr(node.left), self.expr(node.right)
+            if isinstance(left, ir.FieldRef) and isinstance(right, ir.Const):
+                return left, right.value, None
+        if not self.effects(node):
+            saved, self.code = self.code, ir.Block()
+            value = self.expr(node)
+            unchanged = not self.code.ops and self.code.end is None
+            self.code = saved
+            if unchanged and isinstance(value, (ir.FieldRef, ir.Valid)):
+                header = value.header
+                if isinstance(header, str) or not header.stack:
+                    return value, None, None
+        place = self.storage.allocate(t, f"{table.ir.name}.key{position}")
+        assert isinstance(place, ir.FieldRef)
+        return place, None, node
+
+    def _selector_input(self, profile: ir.Profile, value: ir.Expr, source: ast.Expr | None) -> None:
+        if source is not None:
+            raise self.error(source, "a selector key has to be a field")
+        profile.inputs.append(value)
+
+    def _actions(self, table: TableObject) -> None:
+        decl = table.decl
+        refs = list(decl.actions)
+        if decl.default_action is None and all(r.decl is not self._no_action for r in refs):
+            assert self._no_action is not None
+            table.implicit_default = True
+            implicit = ast.ActionRef(decl.pos, "NoAction", None, [])
+            implicit.decl = self._no_action
+            implicit.bound = []
+            refs.append(implicit)
+        for ref in refs:
+            table.refs.append(ref)
+            table.ir.actions.append(self.table_action(ref, table.soft).ir)
+        default = decl.default_action
+        if default is not None:
+            table.ir.default = self._action_call(table, default)
+        else:
+            index = next(i for i, r in enumerate(refs) if r.decl is self._no_action)
+            table.ir.default = ir.ActionCall(table.ir.actions[index], [])
+        table.ir.default_const = decl.const_default_action
+
+    def _action_call(self, table: TableObject, ref: ast.ActionRef) -> ir.ActionCall:
+        index = next((i for i, r in enumerate(table.refs) if r.decl is ref.decl), None)
+        if index is None:
+            raise self.error(ref, f"action '{ref.name}' is not among the actions of table '{table.decl.name}'")
+        listed = table.refs[index]
+        args: list[int] = []
+        for given, fixed in zip(ref.bound, listed.bound, strict=True):
+            if fixed is None:
+                assert given is not None
+                args.append(self.constant(given).value)
+        return ir.ActionCall(table.ir.actions[index], args)
+
+    def _entries(self, table: TableObject) -> None:
+        entries = table.decl.entries
+        if entries is None:
+            return
+        largest_wins = self._flag(table.decl, "largest_priority_wins", True)
+        given = [None if e.priority is None else self.constant(e.priority).value for e in entries]
+        highest = max((p for p in given if p is not None), default=0)
+        table.ir.entries = []
+        for position, (entry, priority) in enumerate(zip(entries, given, strict=True)):
+            annotation = next((a for a in entry.annotations if a.name == "priority" and a.args), None)
+            if annotation is not None and annotation.args:
+                rank = self.constant(annotation.args[0]).value
+            elif priority is None:
+                rank = position + 1
+            else:
+                # In BMv2 the lowest number wins.
+                rank = highest - priority + 1 if largest_wins else priority
+            keys = [self.keyset(k) for k in entry.keysets]
+            table.ir.entries.append(ir.Entry(keys, self._action_call(table, entry.action), rank, entry.pos))
+
+    def keyset(self, node: ast.Expr) -> Any:
+        """A keyset: an int, (value, mask), a range (low, high), or None for all values."""
+        if isinstance(node, (ast.DontCare, ast.DefaultExpr)):
+            return None
+        if isinstance(node, ast.Mask):
+            return self.constant(node.value).value, self.constant(node.mask).value
+        if isinstance(node, ast.Range):
+            return self.constant(node.low).value, self.constant(node.high).value
+        return self.constant(node).value
+
+    # Properties
+
+    def _flag(self, decl: ast.TableDecl, name: str, default: bool) -> bool:
+        prop = decl.properties.get(name)
+        return default if prop is None else bool(self.constant(prop.value).value)
+
+    def _properties(self, table: TableObject) -> None:
+        decl = table.decl
+        size = decl.properties.get("size")
+        if size is not None:
+            table.ir.size = self.constant(size.value).value or table.ir.size
+        table.ir.support_timeout = self._flag(decl, "support_timeout", False)
+        table.profile = self._extern(decl, "implementation", ("action_profile", "action_selector"))
+        if table.profile is not None:
+            table.ir.profile = self.profile(table.profile)
+        table.counter = self._extern(decl, "counters", ("direct_counter",))
+        if table.counter is not None:
+            table.ir.counter = table.counter.path
+        table.meter = self._extern(decl, "meters", ("direct_meter",))
+        if table.meter is not None:
+            table.ir.meter = table.meter.path
+
+    def _extern(self, decl: ast.TableDecl, name: str, expected: tuple[str, ...]) -> ExternObject | None:
+        prop = decl.properties.get(name)
+        if prop is None:
+            return None
+        value: Value = self.expr(prop.value)
+        if not isinstance(value, ExternObject) or value.decl.name not in expected:
+            raise self.error(prop.value, f"property '{name}' has to be of type {' or '.join(expected)}")
+        if not value.path:
+            assert self.block is not None
+            value.path = control_name(f"{decl.name}.{name}", prop.annotations, self.block.path)
+            value.annotations = prop.annotations
+        return value
+
+    def profile(self, extern: ExternObject) -> ir.Profile:
+        raise NotImplementedError
+
+    # Actions of tables
+
+    def table_action(self, ref: ast.ActionRef, soft: bool) -> ActionObject:
+        decl = ref.decl
+        home = self.home(decl)
+        block = self.block if home is not self.globals else None
+        bound = tuple(b for b in ref.bound if b is not None)
+        key = (block, decl, bound, soft)
+        action = self.actions.get(key)
+        if action is None:
+            prefix = block.path if block is not None else ""
+            name = control_name(decl.name, decl.annotations, prefix)
+            lowered = ir.Action(name, [], ir.Block(), decl.pos)
+            action = self.actions[key] = ActionObject(decl, block, lowered)
+            self._lower_action(action, ref, home, soft)
+        return action
+
+    def _lower_action(self, action: ActionObject, ref: ast.ActionRef, home: Frame, soft: bool) -> None:
+        decl = action.decl
+        saved = self.code, self.return_targets, self.cleanups, self.loops, self.exit_target, self.soft_exit
+        saved_in_action, saved_prefix = self.in_action, self.prefix
+        end = ir.Block()
+        self.code, self.exit_target = action.ir.body, end
+        self.return_targets, self.cleanups, self.loops = [], [], []
+        self.in_action, self.soft_exit = True, self._exit_flag() if soft else None
+        self.prefix = f"{action.ir.name}."
+        frame = Frame(home)
+        given: list[int] = []
+        for i, (param, bound) in enumerate(zip(decl.params, ref.bound, strict=True)):
+            if bound is None:
+                t = scalar_type(self.resolve(param.type))
+                if not isinstance(t, (types.Bits, types.Bool)):
+                    raise self.error(param, f"a parameter of type {param.type} cannot be given by the control plane")
+                frame.values[param] = ir.Param(len(action.ir.params), t)
+                name = local_name(param)
+                action.ir.params.append((name, t))
+            else:
+                given.append(i)
+        params = [decl.params[i] for i in given]
+        copies = self.bind(
+            params, [p.type for p in params], [ref.bound[i] for i in given], frame, self.reach(decl, home)
+        )
+        with self.activation(frame):
+            self._body(decl.body, None, copies)
+        self.copy_out(copies)
+        self.goto(end)
+        self.code, self.return_targets, self.cleanups, self.loops, self.exit_target, self.soft_exit = saved
+        self.in_action, self.prefix = saved_in_action, saved_prefix
+
+    def is_direct(self, value: Value) -> bool:
+        """Whether `value` may be an argument of a primitive as it is."""
+        return isinstance(value, (ir.Const, ir.FieldRef, ir.Param))
+
+    def simple(self, value: ir.Expr) -> ir.Expr:
+        """`value`, or a temporary that holds it if primitives do not take it as an argument."""
+        return value if self.is_direct(value) else self.saved(value)

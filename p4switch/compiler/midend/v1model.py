@@ -1,0 +1,266 @@
+"""The v1model architecture: the package `V1Switch`, its blocks and their parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from p4switch.compiler import ast, types
+from p4switch.compiler.diagnostics import CompileError, Diagnostic
+from p4switch.compiler.midend import fold, ir
+from p4switch.compiler.midend.elaborate import Block, ExternObject
+from p4switch.compiler.midend.parsers import Parsers
+from p4switch.compiler.midend.storage import scalar_type
+from p4switch.compiler.midend.tables import ActionObject, TableObject
+from p4switch.compiler.midend.values import EXPRS, Packet, StructValue, Value
+
+_BLOCKS = ("parser", "verify", "ingress", "egress", "compute", "deparser")
+
+
+@dataclass(slots=True)
+class Lowered:
+    """A lowered program, and the objects of it that a control plane sees."""
+
+    source: ast.Program
+    program: ir.Program
+    blocks: list[Block]  # of the package, in order
+    tables: list[TableObject]
+    actions: list[ActionObject]
+    externs: list[ExternObject]
+    value_sets: list[tuple[Block, ast.ValueSetDecl, ir.ValueSet]]
+    digests: list[types.Type]
+
+
+class Architecture(Parsers):
+    def __init__(self, program: ast.Program) -> None:
+        super().__init__(program)
+        self._digests: list[tuple[types.Type, ir.FieldList]] = []
+
+    @property
+    def digests(self) -> list[tuple[types.Type, ir.FieldList]]:
+        return self._digests
+
+    def run(self) -> Lowered:
+        blocks = self._blocks()
+        self._global_instances()
+        self._storage(blocks[0])
+        self._enums()
+        for where, block in zip(_BLOCKS, blocks, strict=True):
+            self.where, self.block, self.prefix = where, block, f"{block.path}."
+            self._bind_parameters(block)
+            with self.activation(block.frame):
+                self._lower(where, block)
+        self._objects()
+        value_sets = [(block, decl, vs) for (block, decl), vs in self.value_sets.items()]
+        return Lowered(
+            self.source,
+            self.out,
+            blocks,
+            list(self.tables.values()),
+            list(self.actions.values()),
+            self.extern_objects,
+            value_sets,
+            [t for t, _ in self._digests],
+        )
+
+    # The package
+
+    def _refuse(self, message: str) -> CompileError:
+        pos = self.source.main.pos if self.source.main is not None else 0
+        where = self.source.source
+        return CompileError([Diagnostic("error", where.locate(pos), message, where.line_at(pos))])
+
+    def _blocks(self) -> list[Block]:
+        main = self.source.main
+        if main is None:
+            raise self._refuse("no package is instantiated: expected 'V1Switch(...) main;' of v1model.p4")
+        package = main.type
+        if not isinstance(package, types.Package) or package.decl.name != "V1Switch" or len(main.bound) != len(_BLOCKS):
+            raise self._refuse(f"package '{package}' is not supported: expected 'V1Switch' of v1model.p4")
+        blocks: list[Block] = []
+        with self.activation(self.globals):
+            for arg in main.bound:
+                value = None if arg is None else self.expr(arg)
+                if not isinstance(value, Block):
+                    raise self._refuse("the arguments of V1Switch have to be a parser and five controls")
+                blocks.append(value)
+        return blocks
+
+    def _global_instances(self) -> None:
+        for decl in self.source.declarations:
+            if isinstance(decl, ast.Instantiation) and isinstance(self.resolve(decl.type), types.Extern):
+                self.instance(decl)
+
+    # Storage
+
+    def _storage(self, parser: Block) -> None:
+        headers, metadata, standard = (self.resolve(p.type) for p in parser.decl.params[1:4])
+        assert isinstance(standard, types.Struct)
+        fields: dict[str, Value] = {}
+        for f in standard.fields:
+            t = scalar_type(f.type)
+            assert t is not None
+            fields[f.name] = ir.FieldRef("standard_metadata", f.name, t)
+            alias = next((a.string for a in f.decl.annotations if a.name == "alias"), None)
+            self.out.standard_metadata.append((f.name, t, alias or ""))
+        self._headers = self.storage.allocate(headers, "", exact=True)
+        self._metadata = self.user_metadata = self.storage.allocate(metadata, "userMetadata")
+        self._standard = StructValue(standard, fields)
+        self.out.errors = list(self.source.errors)
+
+    def _enums(self) -> None:
+        for decl in self.source.declarations:
+            if isinstance(decl, ast.EnumDecl) and decl.underlying_expr is None:
+                self.out.enums.append((decl.name, [m.name for m in decl.members]))
+
+    def _bind_parameters(self, block: Block) -> None:
+        values: dict[str, list[Value]] = {
+            "parser": [Packet(), self._headers, self._metadata, self._standard],
+            "verify": [self._headers, self._metadata],
+            "ingress": [self._headers, self._metadata, self._standard],
+            "egress": [self._headers, self._metadata, self._standard],
+            "compute": [self._headers, self._metadata],
+            "deparser": [Packet(output=True), self._headers],
+        }
+        for param, value in zip(block.decl.params, values[self.where], strict=True):
+            block.frame.values[param] = value
+
+    # Blocks
+
+    def _lower(self, where: str, block: Block) -> None:
+        start = self.code = ir.Block()
+        end = ir.Block()
+        if where == "parser":
+            self.run_parser(block, end)
+            self.out.parser = start
+            return
+        assert isinstance(block.decl, ast.ControlDecl)
+        if where in ("verify", "compute"):
+            self.make_locals(block)
+            self._checksums(block.decl.body, fold.TRUE)
+            if start.ops:
+                raise self.error(block.decl, f"computations are not supported in '{block.decl.name}'")
+            return
+        self.exit_target = end
+        self.make_locals(block)
+        self.return_targets.append((end, None))
+        self.statements(block.decl.body)
+        self.return_targets.pop()
+        self.goto(end)
+        if where == "deparser":
+            self._deparser(start, end, block)
+        else:
+            self.out.pipelines.append(ir.Pipeline(where, start, block.decl.pos))
+
+    def _deparser(self, start: ir.Block, end: ir.Block, block: Block) -> None:
+        code: ir.Block | None = start
+        while code is not None and code is not end:
+            self.out.deparser_ops += code.ops
+            if code.end is not None and not isinstance(code.end, ir.Goto):
+                raise self.error(block.decl, "conditions and tables are not supported in a deparser")
+            code = code.end.target if code.end is not None else None
+
+    # Checksums
+
+    def _checksums(self, body: ast.Block, condition: ir.Expr) -> bool:
+        """The calls in a checksum control; returns False after a `return`."""
+        for statement in body.statements:
+            if isinstance(statement, ast.Block):
+                if not self._checksums(statement, condition):
+                    return False
+            elif isinstance(statement, ast.CallStatement):
+                self._checksum_call(statement.call, condition)
+            elif isinstance(statement, ast.If):
+                self._checksum_if(statement, condition)
+            elif isinstance(statement, (ast.Return, ast.Exit)):
+                return False
+            elif not isinstance(statement, (ast.Empty, ast.ConstDecl)):
+                raise self.error(statement, "only calls of checksum functions are supported in this control")
+        return True
+
+    def _checksum_if(self, node: ast.If, condition: ir.Expr) -> None:
+        test = self.scalar(node.condition)
+        negated = fold.make("!", types.BOOL, test)
+        for branch, guard in ((node.then, test), (node.otherwise, negated)):
+            if branch is not None:
+                block = branch if isinstance(branch, ast.Block) else ast.Block(branch.pos, [branch])
+                if not self._checksums(block, fold.conjunction([condition, guard])):
+                    raise self.error(node, "a conditional return is not supported in this control")
+
+    def _checksum_call(self, call: ast.Call, condition: ir.Expr) -> None:
+        if call.kind is ast.CallKind.CONTROL_APPLY and call.receiver is not None:
+            inner = self.expr(call.receiver)
+            assert isinstance(inner, Block)
+            assert isinstance(inner.decl, ast.ControlDecl)
+            copies = self.bind(call.params, call.param_types, call.bound, inner.frame)
+            if copies:
+                raise self.error(call, "arguments that need a copy are not supported in this control")
+            with self.activation(inner.frame):
+                self._checksums(inner.decl.body, condition)
+            return
+        prefix = "verify_checksum" if self.where == "verify" else "update_checksum"
+        if call.method not in (prefix, f"{prefix}_with_payload"):
+            raise self.error(call, f"only {prefix} and {prefix}_with_payload can be called in this control")
+        test, data, target, algorithm = self._evaluate_arguments(call.params, call.bound)
+        if not isinstance(target, ir.FieldRef):
+            raise self.error(call, "the checksum has to be a field of a header or of metadata")
+        assert isinstance(test, EXPRS)
+        if not isinstance(algorithm, ir.Const):
+            raise self.error(call, "the algorithm has to be a compile-time constant")
+        inputs: list[ir.Expr] = []
+        for value in self.fields_of(data, call):
+            if not isinstance(value, (ir.FieldRef, ir.Const)):
+                raise self.error(call, "the data has to consist of fields and constants")
+            inputs.append(value)
+        self.out.checksums.append(
+            ir.Checksum(
+                target,
+                inputs,
+                algorithm.member,
+                fold.conjunction([condition, test]),
+                call.method.endswith("_with_payload"),
+                self.where == "verify",
+                call.pos,
+            )
+        )
+
+    # Extern objects
+
+    def _objects(self) -> None:
+        tables = {t.counter: t for t in self.tables.values() if t.counter is not None}
+        meters = {t.meter: t for t in self.tables.values() if t.meter is not None}
+        for extern in self.extern_objects:
+            kind, span = extern.decl.name, extern.node.pos
+            if kind == "counter":
+                self.out.counters.append(ir.Counter(extern.path, self._size(extern), span=span))
+            elif kind == "direct_counter" and extern in tables:
+                table = tables[extern].ir
+                self.out.counters.append(ir.Counter(extern.path, table.size, table.name, span=span))
+            elif kind == "meter":
+                self.out.meters.append(ir.Meter(extern.path, self._size(extern), self._unit(extern), span=span))
+            elif kind == "direct_meter" and extern in meters:
+                table = meters[extern].ir
+                result = self.direct_meter_result(extern)
+                unit = self._unit(extern)
+                self.out.meters.append(ir.Meter(extern.path, table.size, unit, table.name, result, span))
+            elif kind == "register":
+                t = scalar_type(extern.type_args[0])
+                if not isinstance(t, types.Bits):
+                    what = f"a register of {extern.type_args[0]}"
+                    raise self.error(extern.node, f"{what} is not supported: expected bit<> or int<>")
+                self.out.registers.append(ir.Register(extern.path, self._size(extern), t.width, span))
+
+    def _size(self, extern: ExternObject) -> int:
+        size = extern.args["size"]
+        if not isinstance(size, ir.Const) or size.value <= 0:
+            raise self.error(extern.node, "the size has to be a compile-time constant above 0")
+        return size.value
+
+    def _unit(self, extern: ExternObject) -> str:
+        unit = extern.args["type"]
+        assert isinstance(unit, ir.Const)
+        return unit.member
+
+
+def lower(program: ast.Program) -> Lowered:
+    """`program` as flat code for v1model. Raises CompileError for what this target cannot do."""
+    return Architecture(program).run()

@@ -1,0 +1,105 @@
+"""What expressions evaluate to while a program is lowered: trees whose leaves are scalar `ir` expressions.
+
+The same values stand for l-values: then their leaves are places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from p4switch.compiler import ast, types
+from p4switch.compiler.midend import ir
+
+if TYPE_CHECKING:
+    from p4switch.compiler.midend.elaborate import Block, ExternObject
+
+
+@dataclass(slots=True, eq=False)
+class StructValue:
+    """A struct or a tuple (whose fields are named "0", "1", ...)."""
+
+    type: types.Type
+    fields: dict[str, Value]
+
+
+@dataclass(slots=True, eq=False)
+class HeaderValue:
+    """A header that is not stored: `{...}`; or `{#}`, which has no fields."""
+
+    type: types.Header | None
+    fields: dict[str, ir.Expr] | None
+
+
+@dataclass(slots=True, eq=False)
+class UnionValue:
+    """A header union; or the element of a stack of unions at a run-time index or at `next` or `last`."""
+
+    ref: ir.UnionRef
+    members: dict[str, ir.HeaderRef]
+
+
+@dataclass(slots=True, eq=False)
+class StackValue:
+    ref: ir.StackRef
+    elements: list[ir.HeaderRef | UnionValue]
+
+
+@dataclass(slots=True, eq=False)
+class ListValue:
+    """An array of anything but headers, or a list or stack that is not stored."""
+
+    items: list[Value]
+
+
+@dataclass(slots=True, eq=False)
+class SlicePlace:
+    """Bits `high` to `low` of `base`, to be assigned to."""
+
+    base: Value
+    high: int
+    low: int
+
+
+@dataclass(slots=True, eq=False)
+class Text:
+    value: str
+
+
+@dataclass(slots=True, eq=False)
+class Packet:
+    """`packet_in` or `packet_out`."""
+
+    output: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Ignored:
+    """`_` as an argument for an `out` parameter, or an omitted optional one."""
+
+
+Value: TypeAlias = (
+    "ir.Expr | ir.HeaderRef | StructValue | HeaderValue | UnionValue | StackValue | ListValue | SlicePlace | Text"
+    " | Packet | Ignored | Block | ExternObject"
+)
+
+EXPRS = (ir.Const, ir.FieldRef, ir.LastField, ir.ElemField, ir.Param, ir.Op, ir.Valid, ir.Lookahead, ir.LastIndex)
+PLACES = (ir.FieldRef, ir.LastField, ir.ElemField)
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """What the names of one activation of a parser, control, action or function mean."""
+
+    parent: Frame | None
+    values: dict[ast.Declaration, Value] = field(default_factory=dict)
+    types: dict[ast.TypeParam, types.Type] = field(default_factory=dict)
+
+    def lookup(self, decl: ast.Declaration) -> Value | None:
+        frame: Frame | None = self
+        while frame is not None:
+            value = frame.values.get(decl)
+            if value is not None:
+                return value
+            frame = frame.parent
+        return None

@@ -1,0 +1,369 @@
+"""The P4Info of a program: what its control plane can see and set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from p4switch.compiler import ast, types
+from p4switch.compiler.midend import ir
+from p4switch.compiler.midend.elaborate import ExternObject, local_name
+from p4switch.compiler.midend.tables import ActionObject, TableObject
+from p4switch.compiler.midend.v1model import Lowered
+from p4switch.compiler.p4info.annotations import add_annotations, add_documentation
+from p4switch.compiler.p4info.symbols import Symbols, field_ids
+from p4switch.compiler.p4info.typespecs import TypeSpecs, bitwidth, encode, type_name
+from p4switch.p4runtime.messages import p4info_pb2, p4types_pb2
+
+_IDS = p4info_pb2.P4Ids
+ACTION: int = _IDS.ACTION
+TABLE: int = _IDS.TABLE
+VALUE_SET: int = _IDS.VALUE_SET
+CONTROLLER_HEADER: int = _IDS.CONTROLLER_HEADER
+ACTION_PROFILE: int = _IDS.ACTION_PROFILE
+COUNTER: int = _IDS.COUNTER
+DIRECT_COUNTER: int = _IDS.DIRECT_COUNTER
+METER: int = _IDS.METER
+DIRECT_METER: int = _IDS.DIRECT_METER
+REGISTER: int = _IDS.REGISTER
+DIGEST: int = _IDS.DIGEST
+
+_EXTERNS: dict[str, int] = {
+    "counter": COUNTER,
+    "direct_counter": DIRECT_COUNTER,
+    "meter": METER,
+    "direct_meter": DIRECT_METER,
+    "register": REGISTER,
+    "action_profile": ACTION_PROFILE,
+    "action_selector": ACTION_PROFILE,
+}
+_PROFILE_ANNOTATIONS = ("max_group_size", "selector_size_semantics", "max_member_weight")
+
+
+def _hidden(annotations: list[ast.Annotation]) -> bool:
+    return any(a.name == "hidden" for a in annotations)
+
+
+def _number(annotations: list[ast.Annotation], name: str) -> int | None:
+    for a in annotations:
+        if a.name == name and a.args and isinstance(a.args[0], ast.IntLiteral):
+            return a.args[0].value
+    return None
+
+
+class _Builder:
+    def __init__(self, lowered: Lowered) -> None:
+        self.lowered = lowered
+        self.info = p4info_pb2.P4Info()
+        self.symbols = Symbols()
+        self.specs = TypeSpecs(self.info, p4types_pb2.P4DataTypeSpec, lowered.program.errors)
+        self.actions: dict[str, ActionObject] = {a.ir.name: a for a in lowered.actions}
+        self.direct = {
+            extern: table
+            for table in lowered.tables
+            for extern in (table.counter, table.meter)
+            if extern is not None
+        }
+
+    def build(self) -> Any:
+        self._collect()
+        self.symbols.number()
+        for table in self.lowered.tables:
+            if not _hidden(table.decl.annotations):
+                self._table(table)
+        for action in self.actions.values():
+            if not _hidden(action.decl.annotations):
+                self._action(action)
+        for extern in self._extern_objects():
+            self._extern(extern)
+        for header in self._controller_headers():
+            self._controller_header(header)
+        for _, decl, value_set in self.lowered.value_sets:
+            self._value_set(decl, value_set)
+        for t, name in self._digests():
+            self._digest(t, name)
+        self._package()
+        return self.info
+
+    # What there is
+
+    def _collect(self) -> None:
+        add = self.symbols.add
+        for table in self.lowered.tables:
+            add(TABLE, table.ir.name, table.decl.annotations)
+        for action in self.actions.values():
+            add(ACTION, action.ir.name, action.decl.annotations)
+        for extern in self._extern_objects():
+            add(_EXTERNS[extern.decl.name], extern.path, extern.annotations)
+        for header in self._controller_headers():
+            add(CONTROLLER_HEADER, header.name, header.annotations)
+        for _, decl, value_set in self.lowered.value_sets:
+            add(VALUE_SET, value_set.name, decl.annotations)
+        for _, name in self._digests():
+            add(DIGEST, name, [])
+
+    def _extern_objects(self) -> list[ExternObject]:
+        return [e for e in self.lowered.externs if e.decl.name in _EXTERNS and e.path]
+
+    def _controller_headers(self) -> list[ast.HeaderDecl]:
+        return [
+            d
+            for d in self.lowered.source.declarations
+            if isinstance(d, ast.HeaderDecl) and d.annotation("controller_header") and not _hidden(d.annotations)
+        ]
+
+    def _digests(self) -> list[tuple[types.Type, str]]:
+        result: dict[str, types.Type] = {}
+        unnamed = 0
+        for t in self.lowered.digests:
+            if isinstance(t, types.Record):
+                result.setdefault(type_name(t), t)
+            else:
+                result[f"digest_{unnamed}"] = t
+                unnamed += 1
+        return [(t, name) for name, t in result.items()]
+
+    # Objects
+
+    def _preamble(
+        self, message: Any, kind: int, name: str, annotations: list[ast.Annotation], *skip: str
+    ) -> None:
+        preamble = message.preamble
+        preamble.id = self.symbols.id(kind, name)
+        preamble.name = name
+        preamble.alias = self.symbols.alias(name)
+        add_annotations(preamble, annotations, *skip)
+        add_documentation(preamble, annotations)
+
+    def _typed(self, message: Any, t: types.Type) -> None:
+        """`bitwidth` and `type_name` of a match field, parameter or metadata field."""
+        if not (isinstance(t, types.Enum) and t.underlying is None):
+            message.bitwidth = bitwidth(t)
+        self.specs.convert(t)
+        if isinstance(t, types.NewType) or (isinstance(t, types.Enum) and t.underlying is None):
+            message.type_name.name = type_name(t)
+
+    def _table(self, table: TableObject) -> None:
+        decl, lowered = table.decl, table.ir
+        message = self.info.tables.add()
+        self._preamble(message, TABLE, lowered.name, decl.annotations)
+        self._match_fields(message, table)
+        self._action_refs(message, table)
+        if lowered.default is not None:
+            default_id = self.symbols.id(ACTION, lowered.default.action.name)
+            if lowered.default_const:
+                message.const_default_action_id = default_id
+            self._default_action(message.initial_default_action, table, lowered.default)
+        message.size = lowered.size
+        message.is_const_table = decl.entries is not None and decl.const_entries
+        message.has_initial_entries = bool(decl.entries)
+        if table.profile is not None:
+            message.implementation_id = self.symbols.id(ACTION_PROFILE, table.profile.path)
+        for extern, kind in ((table.counter, DIRECT_COUNTER), (table.meter, DIRECT_METER)):
+            if extern is not None:
+                message.direct_resource_ids.append(self.symbols.id(kind, extern.path))
+        if lowered.support_timeout:
+            message.idle_timeout_behavior = p4info_pb2.Table.NOTIFY_CONTROL
+
+    def _match_fields(self, message: Any, table: TableObject) -> None:
+        keys = iter(zip(table.ir.keys, table.key_types, strict=True))
+        ids = field_ids(k.annotations for k in table.decl.keys)
+        for number, declared in zip(ids, table.decl.keys, strict=True):
+            if declared.kind.name == "selector":
+                continue
+            key, t = next(keys)
+            match = message.match_fields.add(id=number, name=key.name)
+            add_annotations(match, declared.annotations)
+            add_documentation(match, declared.annotations)
+            self._typed(match, t)
+            self._match_type(match, key.match_kind)
+
+    def _match_type(self, match: Any, kind: str) -> None:
+        if kind in ("exact", "lpm", "ternary", "range", "optional"):
+            match.match_type = getattr(p4info_pb2.MatchField, kind.upper())
+        else:
+            match.other_match_type = kind
+
+    def _action_refs(self, message: Any, table: TableObject) -> None:
+        scopes = p4info_pb2.ActionRef
+        for i, (ref, action) in enumerate(zip(table.refs, table.ir.actions, strict=True)):
+            entry = message.action_refs.add(id=self.symbols.id(ACTION, action.name))
+            implicit = table.implicit_default and i == len(table.refs) - 1
+            add_annotations(entry, ref.annotations)
+            names = {a.name for a in ref.annotations}
+            if implicit:
+                entry.annotations.append("@defaultonly")
+            if "tableonly" in names:
+                entry.scope = scopes.TABLE_ONLY
+            elif "defaultonly" in names or implicit:
+                entry.scope = scopes.DEFAULT_ONLY
+
+    def _default_action(self, message: Any, table: TableObject, call: ir.ActionCall) -> None:
+        message.action_id = self.symbols.id(ACTION, call.action.name)
+        params = self._unbound(self.actions[call.action.name])
+        ids = field_ids(p.annotations for p in params)
+        for number, param, value in zip(ids, params, call.args, strict=True):
+            message.arguments.add(param_id=number, value=encode(value, bitwidth(param.type)))
+
+    def _unbound(self, action: ActionObject) -> list[ast.Parameter]:
+        """The parameters that the control plane gives."""
+        names = {name for name, _ in action.ir.params}
+        return [p for p in action.decl.params if local_name(p) in names]
+
+    def _action(self, action: ActionObject) -> None:
+        message = self.info.actions.add()
+        self._preamble(message, ACTION, action.ir.name, action.decl.annotations)
+        params = self._unbound(action)
+        for number, param in zip(field_ids(p.annotations for p in params), params, strict=True):
+            entry = message.params.add(id=number, name=local_name(param))
+            add_annotations(entry, param.annotations)
+            add_documentation(entry, param.annotations)
+            self._typed(entry, param.type)
+
+    # Externs
+
+    def _extern(self, extern: ExternObject) -> None:
+        kind = extern.decl.name
+        if kind == "counter":
+            self._unit(self._indexed(self.info.counters.add(), COUNTER, extern), extern)
+        elif kind == "meter":
+            self._unit(self._indexed(self.info.meters.add(), METER, extern), extern)
+        elif kind == "direct_counter" and extern in self.direct:
+            self._unit(self._direct(self.info.direct_counters.add(), DIRECT_COUNTER, extern), extern)
+        elif kind == "direct_meter" and extern in self.direct:
+            self._unit(self._direct(self.info.direct_meters.add(), DIRECT_METER, extern), extern)
+        elif kind == "register":
+            message = self._indexed(self.info.registers.add(), REGISTER, extern)
+            message.type_spec.CopyFrom(self.specs.convert(extern.type_args[0]))
+        elif kind in ("action_profile", "action_selector"):
+            self._profile(extern)
+
+    def _indexed(self, message: Any, kind: int, extern: ExternObject) -> Any:
+        self._preamble(message, kind, extern.path, extern.annotations)
+        size = extern.args["size"]
+        assert isinstance(size, ir.Const)
+        message.size = size.value
+        position = 1 if kind == REGISTER else 0
+        if len(extern.type_args) > position:
+            index = extern.type_args[position]
+            self.specs.convert(index)
+            if isinstance(index, types.NewType):
+                message.index_type_name.name = type_name(index)
+        return message
+
+    def _direct(self, message: Any, kind: int, extern: ExternObject) -> Any:
+        self._preamble(message, kind, extern.path, extern.annotations)
+        message.direct_table_id = self.symbols.id(TABLE, self.direct[extern].ir.name)
+        return message
+
+    def _unit(self, message: Any, extern: ExternObject) -> None:
+        unit = extern.args["type"]
+        assert isinstance(unit, ir.Const)
+        specs = p4info_pb2.CounterSpec if "counter" in extern.decl.name else p4info_pb2.MeterSpec
+        name = {"packets_and_bytes": "BOTH"}.get(unit.member, unit.member.upper())
+        message.spec.unit = getattr(specs, name)
+
+    def _profile(self, extern: ExternObject) -> None:
+        message = self.info.action_profiles.add()
+        self._preamble(message, ACTION_PROFILE, extern.path, extern.annotations, *_PROFILE_ANNOTATIONS)
+        size = extern.args["size"]
+        assert isinstance(size, ir.Const)
+        message.size = size.value
+        message.with_selector = extern.decl.name == "action_selector"
+        if message.with_selector:
+            self._selector(message, extern.annotations)
+        tables = sorted(t.ir.name for t in self.lowered.tables if t.profile is extern)
+        message.table_ids.extend(self.symbols.id(TABLE, t) for t in tables)
+
+    def _selector(self, message: Any, annotations: list[ast.Annotation]) -> None:
+        message.max_group_size = _number(annotations, "max_group_size") or 0
+        semantics = next((a.string or "" for a in annotations if a.name == "selector_size_semantics"), "")
+        if semantics.lower() == "sum_of_weights":
+            message.sum_of_weights.SetInParent()
+        elif semantics.lower() == "sum_of_members":
+            message.sum_of_members.SetInParent()
+            message.sum_of_members.max_member_weight = _number(annotations, "max_member_weight") or 0
+
+    # The rest
+
+    def _controller_header(self, header: ast.HeaderDecl) -> None:
+        annotation = header.annotation("controller_header")
+        assert annotation is not None
+        name = annotation.string or header.name
+        message = self.info.controller_packet_metadata.add()
+        message.preamble.id = self.symbols.id(CONTROLLER_HEADER, header.name)
+        message.preamble.name = message.preamble.alias = name
+        add_annotations(message.preamble, header.annotations)
+        add_documentation(message.preamble, header.annotations)
+        assert isinstance(header.type, types.Header)
+        fields = list(_flat_fields("", [], header.type))
+        for number, (field_name, t, annotated) in zip(field_ids(a for _, _, a in fields), fields, strict=True):
+            if _hidden(annotated):
+                continue
+            entry = message.metadata.add(id=number, name=field_name)
+            add_annotations(entry, annotated)
+            self._typed(entry, t)
+
+    def _value_set(self, decl: ast.ValueSetDecl, value_set: ir.ValueSet) -> None:
+        message = self.info.value_sets.add()
+        self._preamble(message, VALUE_SET, value_set.name, decl.annotations)
+        message.size = value_set.size
+        element = types.strip_newtype(decl.element)
+        if isinstance(element, types.Struct):
+            for number, f in zip(field_ids(f.decl.annotations for f in element.fields), element.fields, strict=True):
+                match = message.match.add(id=number, name=f.name, bitwidth=types.width_of(f.type) or 0)
+                kind = next((a.tokens[0] for a in f.decl.annotations if a.name == "match" and a.tokens), "exact")
+                self._match_type(match, kind)
+                add_annotations(match, f.decl.annotations, "match")
+                add_documentation(match, f.decl.annotations)
+        elif isinstance(element, types.Enum) and element.underlying is not None:
+            for number, member in enumerate(element.decl.members, start=1):
+                match = message.match.add(id=number, name=member.name, bitwidth=element.underlying.width)
+                self._match_type(match, "exact")
+        else:
+            match = message.match.add(id=1, bitwidth=value_set.width)
+            self._match_type(match, "exact")
+
+    def _digest(self, t: types.Type, name: str) -> None:
+        message = self.info.digests.add()
+        self._preamble(message, DIGEST, name, [])
+        message.type_spec.CopyFrom(self.specs.convert(t))
+
+    def _package(self) -> None:
+        package = self.info.pkg_info
+        package.arch = "v1model"
+        main = self.lowered.source.main
+        assert main is not None
+        for annotation in main.annotations:
+            pairs = annotation.pairs or {}
+            if annotation.name == "pkginfo":
+                for key, value in pairs.items():
+                    if key in ("name", "version", "organization", "contact", "url", "arch"):
+                        setattr(package, key, getattr(value, "value", ""))
+            elif annotation.name == "platform_property":
+                for key, value in pairs.items():
+                    if isinstance(value, ast.IntLiteral):
+                        setattr(package.platform_properties, key, value.value)
+        others = [a for a in main.annotations if a.name not in ("pkginfo", "platform_property")]
+        add_annotations(package, others)
+        add_documentation(package, others)
+
+
+def _flat_fields(
+    prefix: str, outer: list[ast.Annotation], record: types.Record
+) -> list[tuple[str, types.Type, list[ast.Annotation]]]:
+    """Fields with structs flattened; annotations of inner fields go before those of the structs they are in."""
+    result: list[tuple[str, types.Type, list[ast.Annotation]]] = []
+    for f in record.fields:
+        own = {a.name for a in f.decl.annotations}
+        annotations = [*f.decl.annotations, *(a for a in outer if a.name not in own)]
+        name = next((a.string for a in f.decl.annotations if a.name == "name" and a.string), f.name)
+        if isinstance(f.type, types.Struct):
+            result += _flat_fields(f"{prefix}{name}.", annotations, f.type)
+        else:
+            result.append((prefix + name, f.type, annotations))
+    return result
+
+
+def build_p4info(lowered: Lowered) -> Any:
+    """The P4Info message of `lowered`."""
+    return _Builder(lowered).build()
