@@ -19,7 +19,7 @@ from harness.programs.entries import (
     Ternary,
 )
 
-from harness.programs import ecn as _ecn, int as _int  # isort: skip  # noqa: F401  # each registers itself
+from harness.programs import accurate as _accurate, ecn as _ecn, int as _int, trim as _trim  # isort: skip  # noqa: F401  # each registers itself
 
 __all__ = [
     "Action",

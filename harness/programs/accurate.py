@@ -1,0 +1,122 @@
+"""`p4src/accurate.p4`: forwarding, and ACCurate's contention points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from harness.programs.base import ProgramParameters, SwitchView, register
+from harness.programs.entries import Action, Entry, Exact, MulticastGroup, TableEntry
+from harness.programs.forwarding import forwarding_entries
+from p4switch.errors import UserError
+
+SHIFTS = 8
+NO_SHIFT = 63  # shifts everything out: an unused term
+MAX_DIVISOR = 1023
+MAX_PORT = 255  # a multicast group's number holds two ports
+
+SHORT_CIRCUIT_INSTANCE = 1
+
+# CR > threshold x FSR, as 2^up + 2^-down.
+SHORT_CIRCUIT_SHIFTS = {
+    1.0: (0, NO_SHIFT),
+    1.25: (0, 2),
+    1.5: (0, 1),
+    2.0: (1, NO_SHIFT),
+    3.0: (1, 0),
+    4.0: (2, NO_SHIFT),
+}
+
+
+@register("accurate", "forwarding with ECMP, ACCurate's contention points (max-min fair rates)")
+class AccurateParameters(ProgramParameters):
+    """ACCurate's constants; the defaults are the paper's, but for the rule (docs/reproduction.md says why)."""
+
+    alpha: float = Field(0.05, ge=0, lt=1)
+    period_ns: int = Field(20_000, gt=0)
+    # This switch's clock ahead of the common one.
+    clock_offset_ns: int = 0
+    rule: Literal["corrected", "published"] = "corrected"
+    short_circuit_threshold: float = 2.0
+
+    @field_validator("short_circuit_threshold")
+    @classmethod
+    def _representable(cls, value: float) -> float:
+        if value not in SHORT_CIRCUIT_SHIFTS:
+            raise ValueError(f"should be one of {', '.join(f'{t:g}' for t in SHORT_CIRCUIT_SHIFTS)}")
+        return value
+
+    def entries(self, switch: SwitchView) -> list[Entry]:
+        entries = forwarding_entries(switch)
+        entries += [
+            TableEntry("reciprocal", {"divisor": Exact(divisor)}, _sum_of_shifts(reciprocal_shifts(max(1, divisor))))
+            for divisor in range(MAX_DIVISOR + 1)
+        ]
+        ports = sorted(switch.port_rates_bps)
+        if ports and ports[-1] > MAX_PORT:
+            raise UserError(
+                f"switch {switch.device_id} uses port {ports[-1]}; expected at most {MAX_PORT} with accurate"
+            )
+        for port in ports:
+            entries.append(TableEntry("contention_point", {"port": Exact(port)}, self._contend(switch, port)))
+            entries += [
+                MulticastGroup(ingress << 8 | port, ((port, 0), (ingress, SHORT_CIRCUIT_INSTANCE)))
+                for ingress in ports
+                if ingress != port
+            ]
+        return entries
+
+    def _contend(self, switch: SwitchView, port: int) -> Action:
+        period_ticks = round(self.period_ns / switch.tick_ns)
+        if period_ticks < 1:
+            raise UserError(
+                f"period_ns {self.period_ns} is less than a tick of the switch's clock ({switch.tick_ns} ns)"
+            )
+        up, down = SHORT_CIRCUIT_SHIFTS[self.short_circuit_threshold]
+        return Action(
+            "contend",
+            {
+                "capacity_kbps": capacity_kbps(switch.port_rates_bps[port], self.alpha),
+                "period_ticks": period_ticks,
+                "phase_ticks": round(self.clock_offset_ns / switch.tick_ns) % period_ticks,
+                "corrected": int(self.rule == "corrected"),
+                "short_circuit_up": up,
+                "short_circuit_down": down,
+            },
+        )
+
+
+def capacity_kbps(rate_bps: int, alpha: float) -> int:
+    """C (1 - alpha), what a contention point hands out."""
+    return round(rate_bps * (1 - alpha) / 1000)
+
+
+def reciprocal_shifts(divisor: int) -> list[int]:
+    """Shifts whose powers of two add up to 1/divisor, at most eight: binary digits, the last one rounded.
+
+    The relative error is at most 0.2%: after seven digits less than 2^-7 of the first is left, and the nearest power
+    of two leaves at most a third of that.
+    """
+    rest = Fraction(1, divisor)
+    shifts: list[int] = []
+    while rest > 0 and len(shifts) < SHIFTS:
+        shift = math.ceil(-math.log2(rest))  # the largest power of two that fits
+        while Fraction(1, 1 << shift) > rest:
+            shift += 1
+        while shift and Fraction(1, 1 << (shift - 1)) <= rest:
+            shift -= 1
+        last = len(shifts) == SHIFTS - 1
+        if last and shift and Fraction(1, 1 << (shift - 1)) - rest < rest - Fraction(1, 1 << shift):
+            shift -= 1
+        shifts.append(shift)
+        rest -= Fraction(1, 1 << shift)
+    return shifts
+
+
+def _sum_of_shifts(shifts: Sequence[int]) -> Action:
+    padded = [*shifts, *[NO_SHIFT] * (SHIFTS - len(shifts))]
+    return Action("sum_of_shifts", {f"s{index}": shift for index, shift in enumerate(padded)})

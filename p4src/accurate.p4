@@ -1,0 +1,404 @@
+// Layer-3 forwarding with ECMP, and ACCurate's contention point in front of every link: max-min fair rates from three
+// variables a link, without state for any flow.
+//
+// A flow sends one flow rate packet (FRP) a period, on the path of its data. For the link it is about to take, the contention
+// point counts the flow as bottlenecked here (M) or elsewhere (its rate is added to B), and lowers the packet's current rate CR and
+// desired rate DR to the link's fair share FSR. When a period has ended, FSR = (C (1 - alpha) - B) / M. A flow-init
+// and a flow-stop change the previous period's M and B, and FSR at once. A flow much faster than FSR is told by a copy sent back from here
+// (short-circuit notification). Responses pass untouched.
+//
+// Where the published rule and this program differ, and why:
+//   classify   a flow is local if min(FSR, FSR of the previous period) <= CR; with FSR alone (corrected = 0, the published rule) rates
+//              do not always settle
+//   periods    there is no timer in v1model: a period ends with the first FRP after its time; if two or more have passed
+//              nothing is known of anyone, and M = B = 0
+//   FSR <= 0   C (1 - alpha) over the number of flows, so that number is counted too
+//   M = 0      the fastest of the flows bottlenecked elsewhere counts as local; if there is no flow FSR = C (1 - alpha)
+//
+// Tables to fill: those of include/forwarding.p4, and
+//   contention_point  port -> contend(capacity_kbps, period_ticks, phase_ticks, corrected, short_circuit_up, short_circuit_down)
+//     capacity_kbps       C (1 - alpha)
+//     period_ticks        the rate re-evaluation period (RRP), in ticks of the switch's clock
+//     phase_ticks         added to the clock before periods are told apart; periods begin at its multiples of period_ticks
+//     corrected           1: the rule above; 0: the published one
+//     short_circuit_up, short_circuit_down   notify when CR > 2^up FSR + 2^-down FSR (down = 63: without the second term)
+//   reciprocal        M -> sum_of_shifts: at most eight powers of two whose sum is 1/M, for M = 1 .. 1023, and for 0 as for 1 (harness/programs/accurate.py)
+//   multicast groups  (ingress port << 8) | egress port -> the egress port with instance 0, the ingress port with instance 1:
+//                     an FRP and its short-circuit copy. A multicast copy keeps its priority; a clone would not. Ports are below 256.
+// Wire format: docs/wire-formats.md, "Flow rate packet". Rates are in kb/s.
+//
+// Operations assumed of the hardware, per FRP and never per data packet: additions, subtractions, comparisons, one look-up and shifts
+// by amounts that the look-up gives. No division, no multiplication. The registers are read and written once a packet; a chip
+// with one register access a stage spreads them over its stages, and gets the period's end as an event from its clock.
+#include <core.p4>
+#include <v1model.p4>
+#include "include/headers.p4"
+
+const bit<8> OPCODE_FRP = 0xE0;
+
+const bit<2> FRP_PERIODIC = 0;
+const bit<2> FRP_INIT = 1;
+const bit<2> FRP_STOP = 2;
+
+const bit<16> SHORT_CIRCUIT_INSTANCE = 1;
+
+header frp_t {
+    bit<2>  kind;
+    bit<1>  response;       // on its way back to the source
+    bit<1>  short_circuit;  // sent back by a contention point, not by the destination
+    bit<1>  counted;        // flow-stop: the flow has sent an FRP or a flow-init in this period
+    bit<3>  reserved;
+    bit<24> source_qp;      // where a response goes
+    bit<32> current_rate;   // kb/s
+    bit<32> desired_rate;   // kb/s
+}
+
+struct headers_t {
+    ethernet_t ethernet;
+    ipv4_t     ipv4;
+    udp_t      udp;
+    bth_t      bth;
+    frp_t      frp;
+}
+
+struct metadata_t {
+    bit<8> opcode;
+}
+
+#include "include/parser.p4"
+#include "include/checksum.p4"
+#include "include/forwarding.p4"
+
+parser AccurateParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    RoceParser() roce;
+
+    state start {
+        roce.apply(packet, hdr, meta);
+        transition select(meta.opcode) {
+            OPCODE_FRP: parse_frp;
+            default: accept;
+        }
+    }
+
+    state parse_frp {
+        packet.extract(hdr.frp);
+        transition accept;
+    }
+}
+
+// dividend / divisor, within 0.5% for divisors up to 1023 (and 2% up to 16383).
+control Quotient(in bit<32> dividend, in bit<32> divisor, out bit<32> quotient) {
+    bit<48> scaled;  // eight fraction bits keep what the shifts cut off below one unit
+    bit<48> sum = 0;
+    bit<32> index;
+    bit<6>  scale;
+
+    action sum_of_shifts(bit<6> s0, bit<6> s1, bit<6> s2, bit<6> s3, bit<6> s4, bit<6> s5, bit<6> s6, bit<6> s7) {
+        sum = (scaled >> s0) + (scaled >> s1) + (scaled >> s2) + (scaled >> s3)
+            + (scaled >> s4) + (scaled >> s5) + (scaled >> s6) + (scaled >> s7);
+    }
+
+    table reciprocal {
+        key = { index: exact @name("divisor"); }
+        actions = { sum_of_shifts; @defaultonly NoAction; }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    apply {
+        index = divisor;
+        scale = 8;
+        if (divisor > 1023) {
+            index = divisor >> 4;
+            scale = 12;
+        }
+        scaled = (bit<48>)dividend << 8;
+        reciprocal.apply();
+        quotient = (bit<32>)(sum >> scale);
+    }
+}
+
+// Registers of a contention point, by egress port.
+register<bit<48>>(MAX_PORTS) period_end_of;
+register<bit<32>>(MAX_PORTS) fsr_of;         // fair share now; 0: not yet known
+register<bit<32>>(MAX_PORTS) fsr_start_of;   // at the period's start
+register<bit<32>>(MAX_PORTS) fsr_before_of;  // at the end of the period before
+register<bit<32>>(MAX_PORTS) m_of;           // this period: flows bottlenecked here,
+register<bit<32>>(MAX_PORTS) b_of;           // rates of those bottlenecked elsewhere,
+register<bit<32>>(MAX_PORTS) b_max_of;       // the largest of those,
+register<bit<32>>(MAX_PORTS) n_of;           // all flows
+register<bit<32>>(MAX_PORTS) m_old_of;       // the same of the period before
+register<bit<32>>(MAX_PORTS) b_old_of;
+register<bit<32>>(MAX_PORTS) b_max_old_of;
+register<bit<32>>(MAX_PORTS) n_old_of;
+
+#define CATCH_UP(k)                                            \
+    if (now - period_end >= (period << k)) {                   \
+        period_end = period_end + (period << k);               \
+    }
+
+control ContentionPoint(inout headers_t hdr, inout standard_metadata_t standard_metadata) {
+    Quotient() quotient;
+
+    bit<32> capacity = 0;
+    bit<48> period = 0;
+    bit<48> phase = 0;
+    bit<1>  corrected_rule = 0;
+    bit<6>  threshold_up = 0;
+    bit<6>  threshold_down = 0;
+
+    bit<32> port;
+    bit<48> now;
+    bit<48> period_end;
+    bit<32> fsr;
+    bit<32> fsr_start;
+    bit<32> fsr_before;
+    bit<32> m;
+    bit<32> b;
+    bit<32> b_max;
+    bit<32> n;
+    bit<32> m_old;
+    bit<32> b_old;
+    bit<32> b_max_old;
+    bit<32> n_old;
+    bit<32> rate;
+    bit<32> threshold;
+    bit<32> dividend;
+    bit<32> divisor;
+    bit<32> elsewhere;
+    bool    new_period = false;
+    bool    update = false;
+
+    action contend(bit<32> capacity_kbps, bit<48> period_ticks, bit<48> phase_ticks, bit<1> corrected,
+                   bit<6> short_circuit_up, bit<6> short_circuit_down) {
+        capacity = capacity_kbps;
+        period = period_ticks;
+        phase = phase_ticks;
+        corrected_rule = corrected;
+        threshold_up = short_circuit_up;
+        threshold_down = short_circuit_down;
+    }
+
+    table contention_point {
+        key = { standard_metadata.egress_spec: exact @name("port"); }
+        actions = { contend; @defaultonly NoAction; }
+        const default_action = NoAction();
+        size = MAX_PORTS;
+    }
+
+    action load() {
+        period_end_of.read(period_end, port);
+        fsr_of.read(fsr, port);
+        fsr_start_of.read(fsr_start, port);
+        fsr_before_of.read(fsr_before, port);
+        m_of.read(m, port);
+        b_of.read(b, port);
+        b_max_of.read(b_max, port);
+        n_of.read(n, port);
+        m_old_of.read(m_old, port);
+        b_old_of.read(b_old, port);
+        b_max_old_of.read(b_max_old, port);
+        n_old_of.read(n_old, port);
+    }
+
+    action store() {
+        period_end_of.write(port, period_end);
+        fsr_of.write(port, fsr);
+        fsr_start_of.write(port, fsr_start);
+        fsr_before_of.write(port, fsr_before);
+        m_of.write(port, m);
+        b_of.write(port, b);
+        b_max_of.write(port, b_max);
+        n_of.write(port, n);
+        m_old_of.write(port, m_old);
+        b_old_of.write(port, b_old);
+        b_max_old_of.write(port, b_max_old);
+        n_old_of.write(port, n_old);
+    }
+
+    action count_local() {
+        m = m + 1;
+        n = n + 1;
+    }
+
+    action count_elsewhere() {
+        b = b |+| rate;
+        n = n + 1;
+    }
+
+    apply {
+        if (contention_point.apply().hit) {
+            port = (bit<32>)standard_metadata.egress_spec;
+            now = standard_metadata.ingress_global_timestamp + phase;
+            rate = hdr.frp.current_rate;
+            load();
+
+            // A flow-stop is classified as its FRPs were: by what held at the period's start.
+            threshold = fsr_start;
+            if (corrected_rule == 1 && fsr_before < threshold) {
+                threshold = fsr_before;
+            }
+
+            if (now >= period_end) {
+                new_period = true;
+                if (now - period_end < period && fsr != 0) {
+                    m_old = m;
+                    b_old = b;
+                    b_max_old = b_max;
+                    n_old = n;
+                    fsr_before = fsr;
+                } else {
+                    m_old = 0;
+                    b_old = 0;
+                    b_max_old = 0;
+                    n_old = 0;
+                    fsr_before = capacity;
+                    threshold = capacity;
+                    CATCH_UP(19) CATCH_UP(18) CATCH_UP(17) CATCH_UP(16) CATCH_UP(15)
+                    CATCH_UP(14) CATCH_UP(13) CATCH_UP(12) CATCH_UP(11) CATCH_UP(10)
+                    CATCH_UP(9) CATCH_UP(8) CATCH_UP(7) CATCH_UP(6) CATCH_UP(5)
+                    CATCH_UP(4) CATCH_UP(3) CATCH_UP(2) CATCH_UP(1) CATCH_UP(0)
+                }
+                period_end = period_end + period;
+                m = 0;
+                b = 0;
+                b_max = 0;
+                n = 0;
+            }
+
+            // Prompt update: as if the flow had been there, or not, in the period before.
+            if (hdr.frp.kind == FRP_STOP) {
+                update = true;
+                n_old = n_old |-| 1;
+                if (threshold <= rate) {
+                    m_old = m_old |-| 1;
+                } else {
+                    b_old = b_old |-| rate;
+                    if (b_max_old == rate) {
+                        b_max_old = 0;  // the next largest is not known; too small a share is the safe side
+                    }
+                }
+                if (hdr.frp.counted == 1) {
+                    n = n |-| 1;
+                    if (threshold <= rate) {
+                        m = m |-| 1;
+                    } else {
+                        b = b |-| rate;
+                        if (b_max == rate) {
+                            b_max = 0;
+                        }
+                    }
+                }
+            } else if (hdr.frp.kind == FRP_INIT) {
+                update = true;
+                threshold = fsr_before;
+                if (corrected_rule == 1 && !new_period && fsr < threshold) {
+                    threshold = fsr;
+                }
+                n_old = n_old + 1;
+                if (threshold <= rate) {
+                    m_old = m_old + 1;
+                } else {
+                    b_old = b_old |+| rate;
+                    if (rate > b_max_old) {
+                        b_max_old = rate;
+                    }
+                }
+            }
+
+            if (new_period || update) {
+                // Equation 1 and its corner cases (section IV-A).
+                divisor = m_old;
+                elsewhere = b_old;
+                if (m_old == 0) {
+                    divisor = 1;
+                    elsewhere = b_old |-| b_max_old;
+                }
+                if (m_old == 0 && b_old == 0) {
+                    fsr = capacity;
+                } else {
+                    if (elsewhere < capacity) {
+                        dividend = capacity - elsewhere;
+                    } else {
+                        dividend = capacity;
+                        divisor = n_old;
+                    }
+                    quotient.apply(dividend, divisor, fsr);
+                }
+                if (new_period) {
+                    fsr_start = fsr;
+                }
+            }
+
+            if (hdr.frp.kind != FRP_STOP) {
+                if (hdr.frp.kind == FRP_PERIODIC) {
+                    threshold = fsr;
+                    if (corrected_rule == 1 && fsr_before < threshold) {
+                        threshold = fsr_before;
+                    }
+                }
+                if (threshold <= rate) {
+                    count_local();
+                } else {
+                    count_elsewhere();
+                    if (rate > b_max) {
+                        b_max = rate;
+                    }
+                }
+                if (fsr < rate) {
+                    hdr.frp.current_rate = fsr;
+                }
+                if (fsr < hdr.frp.desired_rate) {
+                    hdr.frp.desired_rate = fsr;
+                }
+                if ((bit<48>)rate > ((bit<48>)fsr << threshold_up) + ((bit<48>)fsr >> threshold_down)) {
+                    standard_metadata.mcast_grp = standard_metadata.ingress_port[7:0] ++ standard_metadata.egress_spec[7:0];
+                }
+            }
+            store();
+        }
+    }
+}
+
+control AccurateIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    Ipv4Forwarding() forwarding;
+    ContentionPoint() contention;
+    apply {
+        forwarding.apply(hdr, standard_metadata);
+        if (hdr.frp.isValid() && hdr.frp.response == 0) {
+            contention.apply(hdr, standard_metadata);
+        }
+    }
+}
+
+control AccurateEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    // Back to the source, as the destination would send it.
+    action send_back() {
+        mac_addr_t mac = hdr.ethernet.src_addr;
+        hdr.ethernet.src_addr = hdr.ethernet.dst_addr;
+        hdr.ethernet.dst_addr = mac;
+        ipv4_addr_t address = hdr.ipv4.src_addr;
+        hdr.ipv4.src_addr = hdr.ipv4.dst_addr;
+        hdr.ipv4.dst_addr = address;
+        hdr.ipv4.ttl = 64;
+        bit<24> qp = hdr.bth.dest_qp;
+        hdr.bth.dest_qp = hdr.frp.source_qp;
+        hdr.frp.source_qp = qp;
+        hdr.frp.response = 1;
+        hdr.frp.short_circuit = 1;
+    }
+
+    apply {
+        if (standard_metadata.egress_rid == SHORT_CIRCUIT_INSTANCE && hdr.frp.isValid()) {
+            send_back();
+        }
+    }
+}
+
+control AccurateDeparser(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr);
+    }
+}
+
+V1Switch(AccurateParser(), VerifyIpv4Checksum(), AccurateIngress(), AccurateEgress(), UpdateIpv4Checksum(), AccurateDeparser()) main;
