@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import heappop, heappush
@@ -307,6 +307,12 @@ class VirtualWorld:
             if not connection.unfinished:
                 del self._active[number]
         self.fabric.at(now_ns + self.run_plan.scenario.record.rate_interval_ns, self._sample_rates)
+
+    def captured(self) -> Iterator[tuple[int, str, bytes]]:
+        """(time_ns, "from to", header bytes) of the frames on hosts' links, in order of their first bits."""
+        for time_ns, link, direction, headers, _ in self.fabric.captured():
+            a, b = self.links[link]
+            yield time_ns, f"{b} to {a}" if direction else f"{a} to {b}", headers
 
     def _recording(self, ended: str, cpu_s: float) -> Recording:
         fabric = self.fabric

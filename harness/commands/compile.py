@@ -1,0 +1,46 @@
+"""`p4cc compile`: P4-16 to BMv2 JSON and P4Info."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+
+def _definition(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    if not name.isidentifier():
+        raise click.BadParameter(f"{text!r}: expected NAME or NAME=VALUE")
+    return name, value or "1"
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE.p4")
+@click.option("-I", "include", multiple=True, type=click.Path(path_type=Path), metavar="DIR", help="Include path.")
+@click.option("-D", "define", multiple=True, metavar="NAME[=VALUE]", help="Preprocessor macro.")
+@click.option(
+    "-o", "out", required=True, type=click.Path(path_type=Path), metavar="FILE.json", help="BMv2 JSON to write."
+)
+@click.option(
+    "--p4info", type=click.Path(path_type=Path), metavar="FILE", help="P4Info: text, or binary if it ends in .bin."
+)
+def command(file: Path, include: tuple[Path, ...], define: tuple[str, ...], out: Path, p4info: Path | None) -> None:
+    """Compile a v1model program. Errors read file:line:col: error: text."""
+    from p4switch.compiler import compile_program
+    from p4switch.errors import UserError
+
+    compiled = compile_program(file, include, dict(map(_definition, define)))
+    for warning in compiled.warnings:
+        click.echo(warning, err=True)
+    # Both files or none: each is written beside its place first, under a name that ends alike.
+    scratch = {path: path.with_name(f".{os.getpid()}-{path.name}") for path in (out, p4info) if path is not None}
+    try:
+        compiled.write(scratch[out], None if p4info is None else scratch[p4info])
+        for path, temporary in scratch.items():
+            temporary.replace(path)
+    except OSError as error:
+        raise UserError(f"cannot write {str(out)!r}: {error.strerror}") from None
+    finally:
+        for temporary in scratch.values():
+            temporary.unlink(missing_ok=True)

@@ -1,0 +1,134 @@
+"""`p4cc doctor`: what is installed, what will work, what to install."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import platform
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that something needs. `fix` says what to do where it is missing."""
+
+    name: str
+    ok: bool
+    detail: str
+    needed_for: str
+    required: bool = True
+    fix: str = ""
+
+
+def _python() -> Finding:
+    ok = (3, 10) <= sys.version_info < (3, 14)
+    return Finding("Python", ok, platform.python_version(), "everything", fix="use Python 3.10 to 3.13")
+
+
+def _compiler() -> Finding:
+    from p4switch import native
+    from p4switch.errors import UserError
+
+    try:
+        return Finding("C compiler", True, " ".join(native.compiler()), "P4 pipelines and compiled hosts")
+    except UserError as error:
+        return Finding(
+            "C compiler", False, str(error), "P4 pipelines and compiled hosts", fix="apt-get install gcc libc6-dev"
+        )
+
+
+def _headers() -> Finding:
+    from p4switch import native
+    from p4switch.errors import UserError
+
+    try:
+        return Finding("Python headers", True, str(native.python_include()), "P4 pipelines and compiled hosts")
+    except UserError as error:
+        return Finding(
+            "Python headers", False, str(error), "P4 pipelines and compiled hosts", fix="apt-get install python3-dev"
+        )
+
+
+def _mypyc() -> Finding:
+    try:
+        detail = f"mypy {importlib.metadata.version('mypy')}, librt {importlib.metadata.version('librt')}"
+    except importlib.metadata.PackageNotFoundError as error:
+        return Finding(
+            "mypyc", False, f"{error.name} is missing", "compiled hosts", fix="install p4cc with its dependencies"
+        )
+    return Finding("mypyc", True, detail, "compiled hosts")
+
+
+def _cache() -> Finding:
+    import tempfile
+
+    from p4switch import cache
+
+    root = cache.root()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root):
+            pass
+    except OSError as error:
+        return Finding(
+            "cache folder",
+            False,
+            f"{root}: {error.strerror}",
+            "build products",
+            fix="set P4CC_CACHE to a folder that can be written to",
+        )
+    return Finding("cache folder", True, str(root), "build products")
+
+
+def _tool(name: str, needed_for: str, fix: str) -> Callable[[], Finding]:
+    def find() -> Finding:
+        path = shutil.which(name)
+        return Finding(name, path is not None, path or "not found", needed_for, required=False, fix=fix)
+
+    return find
+
+
+def _programs() -> Finding:
+    from harness.programs.base import SOURCE_DIRECTORY
+
+    found = sorted(path.name for path in Path(SOURCE_DIRECTORY).glob("*.p4"))
+    return Finding(
+        "P4 programs", bool(found), ", ".join(found) or f"none in {SOURCE_DIRECTORY}", "runs", fix="install p4cc anew"
+    )
+
+
+CHECKS: tuple[Callable[[], Finding], ...] = (
+    _python,
+    _compiler,
+    _headers,
+    _mypyc,
+    _cache,
+    _programs,
+    _tool("tshark", "reading captures (--pcap)", "apt-get install tshark"),
+)
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def command(as_json: bool) -> None:
+    """Tell what is installed, what will work and what to install. Status 1 if something required is missing."""
+    from harness.errors import CheckError
+
+    findings = [check() for check in CHECKS]
+    if as_json:
+        click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+    else:
+        for finding in findings:
+            mark = "ok" if finding.ok else "MISSING" if finding.required else "absent"
+            click.echo(f"{mark:8} {finding.name}: {finding.detail}")
+            if not finding.ok:
+                click.echo(f"{'':8} needed for {finding.needed_for}; {finding.fix}")
+    missing = [finding.name for finding in findings if finding.required and not finding.ok]
+    if missing:
+        raise CheckError(f"missing: {', '.join(missing)}")

@@ -1,0 +1,111 @@
+"""`p4cc list`: what there is to run."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+
+def _scenarios() -> list[dict[str, Any]]:
+    from harness import scenario
+
+    found = []
+    for name, path in scenario.built_in().items():
+        checked = scenario.check(scenario.read(path))
+        found.append({"name": name, "summary": checked.title, "claims": checked.claims})
+    return found
+
+
+def _protocols() -> list[dict[str, Any]]:
+    from host_agents import registry
+
+    return [
+        {
+            "name": name,
+            "summary": info.summary,
+            "source": info.source,
+            "program": info.program,
+            "mechanisms": list(info.mechanisms),
+        }
+        for name, info in registry.protocols().items()
+    ]
+
+
+def _load_balancers() -> list[dict[str, Any]]:
+    from host_agents import registry
+
+    return [
+        {"name": name, "summary": info.summary, "source": info.source}
+        for name, info in registry.load_balancers().items()
+    ]
+
+
+def _topologies() -> list[dict[str, Any]]:
+    import topologies
+
+    return [
+        {"name": name, "summary": _first_line(module_doc), "parameters": _defaults(model)}
+        for name in topologies.names()
+        for model in [topologies.parameters(name)]
+        for module_doc in [inspect.getmodule(model).__doc__]
+    ]
+
+
+def _workloads() -> list[dict[str, Any]]:
+    from harness import workloads
+
+    return [
+        {"name": name, "summary": _first_line(module_doc), "parameters": _defaults(model)}
+        for name in workloads.names()
+        for model in [workloads.parameters(name)]
+        for module_doc in [inspect.getmodule(model).__doc__]
+    ]
+
+
+def _programs() -> list[dict[str, Any]]:
+    from harness import programs
+
+    return [
+        {"name": name, "summary": found.summary, "parameters": _defaults(found.parameters)}
+        for name in programs.names()
+        for found in [programs.program(name)]
+    ]
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().splitlines()[0]
+
+
+def _defaults(model: Any) -> dict[str, Any]:
+    return {name: field.get_default() for name, field in model.model_fields.items() if not field.is_required()}
+
+
+KINDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
+    "scenarios": _scenarios,
+    "cc": _protocols,
+    "lb": _load_balancers,
+    "topologies": _topologies,
+    "workloads": _workloads,
+    "programs": _programs,
+}
+
+
+@click.command(name="list")
+@click.argument("kind", type=click.Choice(list(KINDS)), required=False)
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def command(kind: str | None, as_json: bool) -> None:
+    """Show the scenarios, protocols, load balancers, topologies, workloads and P4 programs that there are."""
+    found = {name: KINDS[name]() for name in ([kind] if kind else KINDS)}
+    if as_json:
+        click.echo(json.dumps(found[kind] if kind else found, indent=2))
+        return
+    for name, entries in found.items():
+        if not kind:
+            click.echo(f"{name}:")
+        width = max((len(entry["name"]) for entry in entries), default=0)
+        for entry in entries:
+            click.echo(f"  {entry['name']:{width}}  {entry['summary']}")

@@ -1,0 +1,24 @@
+"""`p4cc report`: compares runs that were made before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("run_dirs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN_DIR...")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True)
+def command(run_dirs: tuple[Path, ...], out: Path) -> None:
+    """Write one HTML page that compares runs: folders written by `p4cc run`, or single runs inside them."""
+    from harness.report import write_report
+    from harness.results import load_all
+    from p4switch.errors import UserError
+
+    results = [result for folder in run_dirs for result in load_all(folder)]
+    try:
+        write_report(results, out)
+    except OSError as error:
+        raise UserError(f"{str(out)!r}: {error.strerror}") from None
+    click.echo(f"{len(results)} runs: {out}")

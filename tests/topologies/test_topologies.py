@@ -1,0 +1,116 @@
+"""Networks: their shape, addresses and ports, and what cannot exist."""
+
+from __future__ import annotations
+
+import networkx as nx
+import pytest
+
+import topologies
+from p4switch.errors import UserError
+from topologies import Topology
+
+
+def graph(topology: Topology) -> nx.MultiGraph:
+    return nx.MultiGraph((link.a, link.b) for link in topology.links)
+
+
+ALL = [
+    ("single-switch", {"hosts": 17}),
+    ("dumbbell", {"pairs": 3}),
+    ("parking-lot", {"switches": 4}),
+    ("fat-tree", {"k": 2}),
+    ("fat-tree", {"k": 4}),
+    ("fat-tree", {"k": 8, "oversubscription": 4}),
+    ("clos", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters"), ALL)
+def test_every_port_has_one_link_and_is_numbered_from_one(name: str, parameters: dict[str, int]) -> None:
+    topology = topologies.build(name, parameters)
+    for node, ports in topology.ports.items():
+        assert sorted(ports) == list(range(1, len(ports) + 1)), node
+    for host in topology.hosts:
+        assert len(topology.ports[host.name]) == 1
+    assert nx.is_connected(graph(topology))
+    assert len({host.address for host in topology.hosts}) == len(topology.hosts)
+    assert [host.index for host in topology.hosts] == list(range(len(topology.hosts)))
+
+
+@pytest.mark.parametrize("k", [4, 6, 8, 16])
+def test_fat_tree_has_the_textbook_numbers(k: int) -> None:
+    topology = topologies.build("fat-tree", {"k": k})
+    assert len(topology.hosts) == k**3 // 4
+    assert len(topology.switches) == 5 * k**2 // 4
+    assert all(len(topology.ports[switch.name]) == k for switch in topology.switches)
+    assert len(topology.links) == 3 * k**3 // 4
+
+
+@pytest.mark.parametrize("ratio", [1, 2, 4])
+def test_oversubscription_is_at_the_tors_uplinks(ratio: int) -> None:
+    topology = topologies.build("fat-tree", {"k": 8, "oversubscription": ratio})
+    hosts = set(topology.host_by_name)
+    for switch in topology.switches:
+        rates = {"down": 0, "up": 0}
+        for there in topology.ports[switch.name].values():
+            tier = -1 if there.node in hosts else next(s.tier for s in topology.switches if s.name == there.node)
+            rates["down" if tier < switch.tier else "up"] += there.rate_bps
+        if switch.tier == 0:
+            assert rates["down"] == ratio * rates["up"]
+        elif switch.tier == 1:
+            assert rates["down"] == rates["up"]
+
+
+def test_clos_is_the_network_of_the_papers() -> None:
+    topology = topologies.build("clos", {})
+    assert len(topology.hosts) == 320
+    assert [sum(switch.tier == tier for switch in topology.switches) for tier in (0, 1, 2)] == [20, 20, 16]
+    hosts = set(topology.host_by_name)
+    for link in topology.links:
+        assert link.rate_bps == (100e9 if link.b in hosts else 400e9)
+        assert link.delay_ns == 1000
+    # Not over-subscribed, and each spine reaches every pod once.
+    for switch in topology.switches:
+        there = [neighbour.node for neighbour in topology.ports[switch.name].values()]
+        if switch.tier == 2:
+            assert sorted(name.split("-")[0] for name in there) == [f"agg{pod}" for pod in range(5)]
+        if switch.tier == 0:
+            assert sum(name in hosts for name in there) == 16
+            assert len(there) == 20
+
+
+def test_addresses_are_pod_rack_host() -> None:
+    topology = topologies.build("fat-tree", {"k": 4})
+    host = topology.hosts[-1]
+    assert str(host.address) == "10.3.1.3"
+    assert host.mac == bytes([2, 0, 10, 3, 1, 3])
+    assert topology.uplink(host).node == "tor3-1"
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [
+        ("fat-tree", {"k": 5}, "topology.k: should be even"),
+        ("fat-tree", {"k": 0}, "topology.k: should be greater than or equal to 2"),
+        ("fat-tree", {"link_rate_bps": 0}, "topology.link_rate_bps: should be greater than 0, got 0"),
+        ("fat-tree", {"link_rate_bps": -1}, "topology.link_rate_bps"),
+        ("fat-tree", {"link_delay_ns": -1}, "topology.link_delay_ns"),
+        ("fat-tree", {"k": "four"}, "topology.k: should be a valid integer, got 'four'"),
+        ("fat-tree", {"kk": 4}, "topology.kk: no such key; did you mean 'k'?"),
+        ("fat-tree", {"k": 8, "oversubscription": 3}, "oversubscription 3 should divide"),
+        ("fattree", {}, "no topology 'fattree'; did you mean 'fat-tree'?"),
+        ("single-switch", {"hosts": 1}, "topology.hosts"),
+        ("clos", {"pods": 0}, "topology.pods"),
+    ],
+)
+def test_what_cannot_exist_is_said_in_one_line(name: str, parameters: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError) as error:
+        topologies.build(name, parameters)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_rates_may_be_written_as_floats_without_fraction() -> None:
+    assert topologies.build("fat-tree", {"link_rate_bps": 400e9}).links[0].rate_bps == 400_000_000_000
+    with pytest.raises(UserError, match="link_rate_bps"):
+        topologies.build("fat-tree", {"link_rate_bps": 0.5})
