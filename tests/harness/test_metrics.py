@@ -1,0 +1,74 @@
+"""Figures computed from recordings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import topologies
+from harness.metrics import empty_network_fct_ns, jain_index, jain_table
+from topologies.model import Neighbour
+from topologies.routing import path, transit_ns
+
+links = st.lists(
+    st.builds(
+        Neighbour, st.just("n"), st.just(1), st.sampled_from([10**9, 10**10, 25 * 10**9, 10**11]), st.integers(0, 2000)
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def send_packets_one_by_one(path: list[Neighbour], size: int, mtu: int, header: int, growth: int) -> float:
+    """The definition: every packet waits for its own arrival and for the one before it."""
+    sizes = [mtu] * ((size - 1) // mtu) + [(size - 1) % mtu + 1]
+    arrivals = [0.0] * len(sizes)
+    for hop, link in enumerate(path):
+        free = 0.0
+        for i, payload in enumerate(sizes):
+            wire_bytes = header + hop * growth + payload + -payload % 4
+            free = max(free, arrivals[i]) + wire_bytes * 8e9 / link.rate_bps
+            arrivals[i] = free + link.delay_ns
+    return arrivals[-1]
+
+
+@given(links, st.integers(1, 20_000), st.integers(64, 4096), st.integers(58, 100), st.sampled_from([0, 8]))
+def test_empty_network_fct_is_that_of_packets_sent_back_to_back(
+    path: list[Neighbour], size: int, mtu: int, header: int, growth: int
+) -> None:
+    expected = send_packets_one_by_one(path, size, mtu, header, growth)
+    assert empty_network_fct_ns(path, size, mtu, header, growth) == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_flow_of_one_packet_takes_a_transit() -> None:
+    topology = topologies.build("fat-tree", {"k": 4})
+    there = path(topology, topology.hosts[0], topology.hosts[-1])
+    assert empty_network_fct_ns(there, 1000, 1000, 250, 0) == transit_ns(there, 1250)
+
+
+@given(st.lists(st.floats(0, 1e11), min_size=1, max_size=20))
+def test_jain_index_lies_between_1_over_n_and_1(rates: list[float]) -> None:
+    assert 1 / len(rates) - 1e-9 <= jain_index(np.array(rates)) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(("rates", "index"), [([5, 5, 5], 1), ([9, 0, 0], 1 / 3), ([1, 3], 0.8), ([0, 0], 1)])
+def test_jain_index(rates: list[float], index: float) -> None:
+    assert jain_index(np.array(rates, float)) == pytest.approx(index)
+
+
+def test_fairness_counts_flows_that_were_active_throughout_an_interval() -> None:
+    flows = pd.DataFrame({"qp": [1, 2, 3], "start_ns": [0, 10, 0], "delivered_ns": [30, 35, -1]})
+    rates = pd.DataFrame(
+        {
+            "time_ns": [10, 10, 20, 20, 20, 30, 30, 30, 40, 40],
+            "qp": [1, 3, 1, 2, 3, 1, 2, 3, 2, 3],
+            "throughput_bps": [1.0, 3.0, 2.0, 2.0, 2.0, 9.0, 0.0, 0.0, 1.0, 1.0],
+        }
+    )
+    table = jain_table(flows, rates, 10)
+    assert table["time_ns"].tolist() == [10, 20, 30]  # at 40 flow 2 was done, and one alone is not compared
+    assert table["qps"].tolist() == [2, 3, 3]
+    assert table["jain"].tolist() == pytest.approx([0.8, 1.0, 1 / 3])

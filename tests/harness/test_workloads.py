@@ -1,0 +1,209 @@
+"""Workloads: who sends what to whom and when, and what starts when others are done."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import topologies
+from harness import workloads
+from harness.workloads import Flow, Traffic
+from harness.workloads.poisson import distributions, read_distribution
+from p4switch.errors import UserError
+from topologies import Topology
+
+TREE = topologies.build("fat-tree", {"k": 4})
+
+
+def build(name: str, topology: Topology = TREE, seed: int = 1, folder: Path = Path(), **values: object) -> Traffic:
+    return workloads.build(name, values, topology, seed, folder)
+
+
+def play(traffic: Traffic) -> list[Flow]:
+    """All flows in the order in which they start, when each takes as many ns as it has bytes and flows do not meet."""
+    waiting = list(traffic.flows)
+    started: list[Flow] = []
+    while waiting:
+        flow = min(waiting, key=lambda f: f.start_ns + f.size_bytes)
+        waiting.remove(flow)
+        started.append(flow)
+        end = flow.start_ns + flow.size_bytes
+        waiting += [*traffic.on_delivered(flow, end), *traffic.on_completed(flow, end)]
+    return started
+
+
+def test_incast_starts_two_flows_every_20_us() -> None:
+    flows = build("incast", senders=15).flows
+    assert [flow.start_ns for flow in flows] == [i // 2 * 20_000 for i in range(15)]
+    assert {flow.destination for flow in flows} == {0}
+    assert [flow.source for flow in flows] == list(range(1, 16))
+    assert {flow.size_bytes for flow in flows} == {1_000_000}
+
+
+@given(st.integers(0, 1000))
+def test_a_permutation_sends_and_receives_once_and_never_to_itself(seed: int) -> None:
+    flows = build("permutation", seed=seed).flows
+    assert sorted(flow.source for flow in flows) == list(range(16))
+    assert sorted(flow.destination for flow in flows) == list(range(16))
+    assert all(flow.source != flow.destination for flow in flows)
+
+
+def test_random_workloads_depend_on_the_seed_and_on_nothing_else() -> None:
+    for name in ("permutation", "poisson"):
+        assert build(name, seed=3).flows == build(name, seed=3).flows
+        assert build(name, seed=3).flows != build(name, seed=4).flows
+
+
+def test_all_to_all_has_every_pair_once_and_a_window_of_transfers() -> None:
+    traffic = build("alltoall", window=3, size_bytes=10)
+    assert Counter(flow.source for flow in traffic.flows) == dict.fromkeys(range(16), 3)
+    flows = play(traffic)
+    pairs = Counter((flow.source, flow.destination) for flow in flows)
+    assert pairs == {(a, b): 1 for a in range(16) for b in range(16) if a != b}
+    # 15 transfers in threes, all alike: five rounds.
+    assert traffic.summary()["job_completion_ns"] == 5 * 10
+
+
+def test_ring_all_reduce_takes_2_n_minus_1_steps_of_a_chunk() -> None:
+    traffic = build("allreduce", hosts=4, size_bytes=4000)
+    flows = play(traffic)
+    assert len(flows) == 4 * 6
+    assert {flow.size_bytes for flow in flows} == {1000}
+    assert traffic.summary()["job_completion_ns"] == 6 * 1000
+    assert {(flow.source, flow.destination) for flow in flows} == {(0, 1), (1, 2), (2, 3), (3, 0)}
+
+
+def test_a_ring_waits_for_the_slowest() -> None:
+    traffic = build("allreduce", hosts=2, size_bytes=20)
+    first, second = traffic.flows
+    assert list(traffic.on_delivered(first, 10)) == []  # host 1 has not sent its own yet
+    assert list(traffic.on_completed(first, 12)) == []  # host 0 has not received
+    assert [flow.source for flow in traffic.on_delivered(second, 50)] == [0]
+    assert [(flow.source, flow.start_ns) for flow in traffic.on_completed(second, 52)] == [(1, 52)]
+
+
+@pytest.mark.parametrize("name", distributions())
+def test_samples_follow_the_distribution(name: str) -> None:
+    distribution = read_distribution(name, Path())
+    rng = random.Random(1)
+    sizes = [distribution.sample(rng.random()) for _ in range(50_000)]
+    assert sum(sizes) / len(sizes) == pytest.approx(distribution.mean_bytes, rel=0.05)
+    for size, fraction in zip(distribution.sizes, distribution.fractions, strict=True):
+        assert sum(s <= size for s in sizes) / len(sizes) == pytest.approx(fraction, abs=0.01)
+
+
+@pytest.mark.parametrize(("u", "size"), [(0.0, 1), (0.5, 100), (0.75, 150), (1.0, 200)])
+def test_a_sample_lies_between_two_lines(tmp_path: Path, u: float, size: int) -> None:
+    (tmp_path / "d.txt").write_text("0 0\n100 50\n200 100\n")
+    assert read_distribution("d.txt", tmp_path).sample(u) == size
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0 0\n", "0 0\n1 50\n", "5 10\n9 100\n", "0 0\n9 80\n5 100\n", "0 0\n9 9\n10 9\n11 100\n", "a b\n"]
+)
+def test_files_that_are_no_distributions(tmp_path: Path, text: str) -> None:
+    (tmp_path / "d.txt").write_text(text)
+    with pytest.raises(UserError, match=r"d\.txt"):
+        read_distribution("d.txt", tmp_path)
+
+
+def test_poisson_gives_the_load_that_was_asked_for() -> None:
+    flows = build("poisson", load=0.4, duration_ns=20_000_000, distribution="storage").flows
+    offered = sum(flow.size_bytes for flow in flows) * 8e9 / 20_000_000
+    assert offered / (16 * 100e9) == pytest.approx(0.4, rel=0.03)
+    assert [flow.start_ns for flow in flows] == sorted(flow.start_ns for flow in flows)
+    assert all(flow.source != flow.destination for flow in flows)
+    mean_gap = 20_000_000 * 16 / len(flows)
+    gaps = [b.start_ns - a.start_ns for a, b in itertools.pairwise(flows)]
+    assert sum(gap > mean_gap / 16 for gap in gaps) / len(gaps) == pytest.approx(0.368, abs=0.03)  # 1 / e
+
+
+CM = """Nodes 16
+Connections 4
+Triggers 2
+# a comment
+0->1 id 1 start 2000 size 500 send_done_trigger 1
+1->2 id 2 trigger 1 size 600 recv_done_trigger 2
+2->3 id 3 trigger 2 size 700
+3->4 id 4 start 5000000 size 800
+trigger id 1 oneshot
+trigger id 2 oneshot
+"""
+
+
+def test_htsim_matrices_start_flows_by_time_and_by_trigger(tmp_path: Path) -> None:
+    (tmp_path / "x.cm").write_text(CM)
+    traffic = build("htsim", folder=tmp_path, file="x.cm")
+    assert [(f.source, f.destination, f.size_bytes, f.start_ns) for f in traffic.flows] == [
+        (0, 1, 500, 2),
+        (3, 4, 800, 5000),
+    ]
+    assert [(f.source, f.start_ns) for f in play(traffic)] == [(0, 2), (1, 502), (2, 1102), (3, 5000)]
+
+
+def test_htsim_barriers_wait_for_all(tmp_path: Path) -> None:
+    text = "0->1 id 1 start 0 size 5 send_done_trigger 1\n1->2 id 2 start 0 size 9 send_done_trigger 1\n"
+    text += "2->3 id 3 trigger 1 size 1\ntrigger id 1 barrier count 2\n"
+    (tmp_path / "x.cm").write_text(text)
+    assert [f.start_ns for f in play(build("htsim", folder=tmp_path, file="x.cm"))] == [0, 0, 9]
+
+
+def test_htsim_multishot_starts_one_at_a_time(tmp_path: Path) -> None:
+    text = "0->1 id 1 start 0 size 5 send_done_trigger 1\n1->2 id 2 trigger 1 size 9 send_done_trigger 1\n"
+    text += "2->3 id 3 trigger 1 size 1\ntrigger id 1 multishot\n"
+    (tmp_path / "x.cm").write_text(text)
+    assert [f.start_ns for f in play(build("htsim", folder=tmp_path, file="x.cm"))] == [0, 5, 14]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0->99 start 0 size 1",
+        "0->1 start 0",
+        "0->1 size 1",
+        "0->1 start 0 size x",
+        "0->1 start 0 size 0",
+        "0->1 start 0 size 1 speed 3",
+        "0->1 start 0 size 1 trigger 1",
+        "0->1 start 0 size 1 send_done_trigger 1",
+        "hello",
+        "Connections 2\n0->1 start 0 size 1",
+        "Failures 1\n0->1 start 0 size 1",
+        "trigger id 1",
+        "",
+    ],
+)
+def test_htsim_mistakes(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.cm").write_text(text)
+    with pytest.raises(UserError) as error:
+        build("htsim", folder=tmp_path, file="x.cm")
+    assert "\n" not in str(error.value)
+
+
+def test_ns3_flow_files(tmp_path: Path) -> None:
+    (tmp_path / "flow.txt").write_text("2\n2 1 3 100 200000000 2\n3 1 3 100 5 0.0000015\n")
+    traffic = build("ns3", folder=tmp_path, file="flow.txt", first_host=1)
+    assert [(f.source, f.destination, f.size_bytes, f.start_ns) for f in traffic.flows] == [
+        (1, 0, 200_000_000, 2_000_000_000),
+        (2, 0, 5, 1500),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "2\n0 1 3 100 5 0\n", "1\n0 99 3 100 5 0\n", "1\n0 1 3 100 5\n", "1\n0 1 3 1 0 0\n"]
+)
+def test_ns3_mistakes(tmp_path: Path, text: str) -> None:
+    (tmp_path / "flow.txt").write_text(text)
+    with pytest.raises(UserError, match=r"flow\.txt"):
+        build("ns3", folder=tmp_path, file="flow.txt")
+
+
+def test_a_file_that_is_not_there() -> None:
+    with pytest.raises(UserError, match="No such file"):
+        build("htsim", file="nowhere.cm")
