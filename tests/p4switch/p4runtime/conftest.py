@@ -1,0 +1,59 @@
+"""A device that runs everything.p4 on a fake switch, and a controller for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from p4switch.p4runtime import Device
+from tests.p4switch.p4runtime import everything
+from tests.p4switch.p4runtime.controller import Controller, config_request
+from tests.p4switch.p4runtime.fake import FakeSwitch
+
+
+@dataclass
+class Bench:
+    """A device under test. `switch` is the one that packets would go through."""
+
+    device: Device
+    controller: Controller
+    built: list[FakeSwitch] = field(default_factory=list)
+    installed: list[FakeSwitch] = field(default_factory=list)
+    now_ns: int = 0
+
+    @property
+    def switch(self) -> FakeSwitch:
+        return self.installed[-1]
+
+
+@pytest.fixture
+def blank() -> Bench:
+    """Without a pipeline."""
+    bench: Bench
+
+    def build(config: bytes) -> FakeSwitch:
+        bench.built.append(FakeSwitch(config))
+        return bench.built[-1]
+
+    install: Callable[[FakeSwitch], None] = lambda switch: bench.installed.append(switch)  # noqa: E731
+    device = Device(build, install=install, clock_ns=lambda: bench.now_ns)  # type: ignore[arg-type]
+    bench = Bench(device, Controller(device, everything.p4info()))
+    return bench
+
+
+@pytest.fixture
+def bench(blank: Bench) -> Bench:
+    blank.device.set_forwarding_pipeline_config(config_request(everything.p4info(), everything.device_config()))
+    return blank
+
+
+@pytest.fixture
+def controller(bench: Bench) -> Controller:
+    return bench.controller
+
+
+@pytest.fixture
+def switch(bench: Bench) -> FakeSwitch:
+    return bench.switch

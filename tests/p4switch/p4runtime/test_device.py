@@ -1,0 +1,323 @@
+"""The pipeline config, batches and their atomicity, requests as a whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from p4switch.p4runtime import P4RuntimeError
+from p4switch.p4runtime.messages import Message, code_pb2, p4info_pb2, p4runtime_pb2
+from tests.p4switch.p4runtime import everything
+from tests.p4switch.p4runtime.conftest import Bench
+from tests.p4switch.p4runtime.controller import (
+    ATOMIC,
+    CONTINUE,
+    DELETE,
+    INSERT,
+    MODIFY,
+    ROLLBACK,
+    Controller,
+    config_request,
+)
+from tests.p4switch.p4runtime.fake import FakeSwitch
+from tests.p4switch.p4runtime.test_cells import counter, register, value_set
+from tests.p4switch.p4runtime.test_profiles import by_group, by_member, group, member
+from tests.p4switch.p4runtime.test_replication import group as multicast
+from tests.p4switch.p4runtime.test_replication import session
+from tests.p4switch.p4runtime.test_streams import digest
+
+Config = p4runtime_pb2.SetForwardingPipelineConfigRequest
+
+
+def request(action: str, **more: object) -> Message:
+    return config_request(everything.p4info(), everything.device_config(), action, **more)
+
+
+def refuse(bench: Bench, code: str, message: Message) -> str:
+    with pytest.raises(P4RuntimeError) as caught:
+        bench.device.set_forwarding_pipeline_config(message)
+    assert code_pb2.Code.Name(caught.value.code) == code
+    assert not caught.value.errors
+    return str(caught.value)
+
+
+def get(bench: Bench, kind: str = "ALL") -> Message:
+    cls = p4runtime_pb2.GetForwardingPipelineConfigRequest
+    return bench.device.get_forwarding_pipeline_config(cls(device_id=1, response_type=cls.ResponseType.Value(kind)))
+
+
+def test_nothing_works_without_a_pipeline(blank: Bench) -> None:
+    for call in (lambda: blank.controller.insert(), lambda: blank.controller.read()):
+        with pytest.raises(P4RuntimeError) as caught:
+            call()
+        assert caught.value.code == code_pb2.FAILED_PRECONDITION
+    assert not get(blank).HasField("config")
+    assert blank.device.poll() == []
+
+
+def test_verify_changes_nothing(blank: Bench) -> None:
+    blank.device.set_forwarding_pipeline_config(request("VERIFY"))
+    assert not blank.installed
+    assert not get(blank).HasField("config")
+
+
+def test_save_then_commit(bench: Bench) -> None:
+    old = bench.switch
+    bench.controller.insert(bench.controller.entry("lpm_one", {"l": (1 << 31, 1)}, ("drop",)))
+    bench.device.set_forwarding_pipeline_config(request("VERIFY_AND_SAVE"))
+    assert bench.switch is old
+    assert bench.controller.read(bench.controller.entry("lpm_one")) == []  # of the new config now
+    bench.controller.insert(bench.controller.entry("lpm_one", {"l": (0, 1)}, ("drop",)))
+    assert len(old.tables["EverythingIngress.lpm_one"]) == 1
+    bench.device.set_forwarding_pipeline_config(Config(device_id=1, action=Config.COMMIT))
+    assert bench.switch is not old
+    assert len(bench.controller.read(bench.controller.entry("lpm_one"))) == 1
+    assert "no config was saved" in refuse(bench, "NOT_FOUND", Config(device_id=1, action=Config.COMMIT))
+
+
+def test_commit_clears(bench: Bench) -> None:
+    bench.controller.insert(bench.controller.entry("lpm_one", {"l": (1 << 31, 1)}, ("drop",)))
+    bench.device.set_forwarding_pipeline_config(request("VERIFY_AND_COMMIT"))
+    assert bench.controller.read(bench.controller.entry("lpm_one")) == []
+
+
+def test_get(bench: Bench) -> None:
+    message = request("VERIFY_AND_COMMIT")
+    message.config.cookie.cookie = 77
+    bench.device.set_forwarding_pipeline_config(message)
+    assert get(bench).config == message.config
+    assert get(bench, "COOKIE_ONLY").config == p4runtime_pb2.ForwardingPipelineConfig(cookie={"cookie": 77})
+    assert not get(bench, "P4INFO_AND_COOKIE").config.p4_device_config
+    assert not get(bench, "DEVICE_CONFIG_AND_COOKIE").config.HasField("p4info")
+    bench.device.set_forwarding_pipeline_config(request("VERIFY_AND_COMMIT"))
+    assert not get(bench).config.HasField("cookie")
+
+
+def test_bad_configs(bench: Bench) -> None:
+    for action in ("VERIFY", "VERIFY_AND_SAVE", "VERIFY_AND_COMMIT", "RECONCILE_AND_COMMIT"):
+        assert "config is missing" in refuse(
+            bench, "INVALID_ARGUMENT", Config(device_id=1, action=Config.Action.Value(action))
+        )
+        refuse(bench, "INVALID_ARGUMENT", config_request(everything.p4info(), b"{", action))
+        refuse(bench, "INVALID_ARGUMENT", config_request(everything.p4info(), b"[]", action))
+        refuse(bench, "INVALID_ARGUMENT", config_request(everything.p4info(), b'{"pipelines": [7]}', action))
+    refuse(bench, "INVALID_ARGUMENT", request("UNSPECIFIED"))
+    refuse(bench, "INVALID_ARGUMENT", request("COMMIT"))
+    assert "device 2" in refuse(bench, "NOT_FOUND", request("VERIFY", device_id=2))
+    other = everything.p4info()
+    other.tables[0].preamble.name = "elsewhere"
+    assert "table elsewhere" in refuse(bench, "INVALID_ARGUMENT", config_request(other, everything.device_config()))
+    assert len(bench.installed) == 1
+
+
+def test_reconcile(bench: Bench) -> None:
+    c = bench.controller
+    c.insert(
+        c.entry(
+            "exact_one",
+            {"e": 1},
+            ("counted_drop",),
+            counter_data={"packet_count": 3},
+            meter_config={"cir": 1, "cburst": 1, "pir": 2, "pburst": 2},
+        ),
+        member(c, 1, 11),
+        group(c, 2, (1, 3)),
+        c.entry("selected", {"o": 1}, by_group(2)),
+        multicast(1, (b"\x05", 1)),
+        session(2, (b"\x05", 1)),
+        digest(c, 5),
+        c.entry("preset", {"r": 9}, ("drop",)),
+    )
+    c.modify(
+        counter(c, 1, (7, 8)),
+        register(c, "words", 2, b"\x09"),
+        value_set(c, b"\x01"),
+        c.entry("lpm_one", None, ("send", {"port": 1}), is_default_action=True),
+    )
+    c.delete(c.entry("preset", {"r": 1}))
+    queries = [
+        p4runtime_pb2.TableEntry(),
+        c.entry("exact_one", None, counter_data={}, meter_config={}),
+        p4runtime_pb2.TableEntry(is_default_action=True),
+        p4runtime_pb2.ActionProfileMember(),
+        p4runtime_pb2.ActionProfileGroup(),
+        multicast(0),
+        session(0),
+        p4runtime_pb2.DigestEntry(),
+        p4runtime_pb2.CounterEntry(),
+        p4runtime_pb2.RegisterEntry(),
+        p4runtime_pb2.ValueSetEntry(),
+    ]
+    before = [sorted(map(str, c.read(query))) for query in queries]
+    bench.device.set_forwarding_pipeline_config(request("RECONCILE_AND_COMMIT"))
+    assert [sorted(map(str, c.read(query))) for query in queries] == before
+    assert len(bench.installed) == 2
+    smaller = everything.p4info()
+    del smaller.action_profiles[0].table_ids[:]
+    del smaller.tables[5]
+    assert "cannot be preserved" in refuse(
+        bench, "INVALID_ARGUMENT", config_request(smaller, everything.device_config(), "RECONCILE_AND_COMMIT")
+    )
+    assert len(bench.installed) == 2
+
+
+def test_batch_continues_on_error(controller: Controller) -> None:
+    good = controller.entry("lpm_one", {"l": (0x0A000000, 8)}, ("drop",))
+    bad = controller.entry("lpm_one", {"l": (0x0A000000, 8)}, ("send", {"port": 1}))
+    last = controller.entry("lpm_one", {"l": (0x0B000000, 8)}, ("drop",))
+    with pytest.raises(P4RuntimeError) as caught:
+        controller.write((INSERT, good), (INSERT, bad), (DELETE, controller.entry("preset", {"r": 7})), (INSERT, last))
+    assert [e.canonical_code for e in caught.value.errors] == [
+        code_pb2.OK,
+        code_pb2.ALREADY_EXISTS,
+        code_pb2.NOT_FOUND,
+        code_pb2.OK,
+    ]
+    assert caught.value.code == code_pb2.UNKNOWN
+    status = caught.value.status()
+    assert status.code == code_pb2.UNKNOWN
+    assert len(status.details) == 4
+    unpacked = p4runtime_pb2.Error()
+    assert status.details[1].Unpack(unpacked)
+    assert unpacked == caught.value.errors[1]
+    assert controller.read(controller.entry("lpm_one")) == [good, last]
+
+
+def snapshot(switch: FakeSwitch) -> dict[str, object]:
+    """What the data plane holds, without handles."""
+
+    def entry(target: object, profile: str = "EverythingIngress.selector") -> object:
+        if target[0] == "member":
+            return ("member", switch.members[profile, target[1]])
+        if target[0] == "group":
+            return ("group", [switch.members[profile, m] for m in switch.groups[profile, target[1]]])
+        return target
+
+    return {
+        "tables": {
+            t: sorted(
+                str((k, p, entry(target), switch.direct_counter_read(t, h), switch.direct_meters.get((t, h))))
+                for h, (k, p, target) in entries.items()
+            )
+            for t, entries in switch.tables.items()
+        },
+        "defaults": {t: d for t, d in switch.defaults.items() if d is not None},
+        "members": sorted(map(str, switch.members.values())),
+        "groups": len(switch.groups),
+        "multicast": {k: v for k, v in switch.multicast.items() if v is not None},
+        "sessions": {k: v for k, v in switch.sessions.items() if v is not None},
+        "counters": {k: v for k, v in switch.counters.items() if v != (0, 0)},
+        "registers": {k: v for k, v in switch.registers.items() if any(v)},
+        "value_sets": {k: v for k, v in switch.value_sets.items() if v},
+    }
+
+
+@pytest.mark.parametrize("atomicity", [ROLLBACK, ATOMIC])
+def test_a_batch_is_undone_as_a_whole(controller: Controller, switch: FakeSwitch, atomicity: int) -> None:
+    c = controller
+    meter_config = {"cir": 1, "cburst": 1, "pir": 2, "pburst": 2}
+    c.insert(
+        c.entry("exact_one", {"e": 1}, ("counted_drop",), counter_data={"packet_count": 3}, meter_config=meter_config),
+        c.entry("exact_one", {"e": 2}, ("counted_send", {"port": 1}), metadata=b"m"),
+        member(c, 1, 11),
+        group(c, 1, (1, 2)),
+        c.entry("selected", {"o": 1}, by_group(1)),
+        multicast(1, (b"\x05", 1)),
+        session(1, (b"\x05", 1)),
+    )
+    before = snapshot(switch)
+    queries = [
+        p4runtime_pb2.TableEntry(),
+        c.entry("exact_one", None, counter_data={}, meter_config={}),
+        multicast(0),
+        session(0),
+        p4runtime_pb2.ActionProfileMember(),
+        p4runtime_pb2.ActionProfileGroup(),
+    ]
+    read_before = [sorted(map(str, c.read(q))) for q in queries]
+    batch = [
+        (DELETE, c.entry("exact_one", {"e": 1})),
+        (MODIFY, c.entry("exact_one", {"e": 2}, ("counted_drop",))),
+        (INSERT, c.entry("exact_one", {"e": 3}, ("counted_drop",))),
+        (MODIFY, counter(c, 0, (1, 1))),
+        (MODIFY, register(c, "words", None, b"\x05")),
+        (MODIFY, value_set(c, b"\x01")),
+        (MODIFY, member(c, 1, 12)),
+        (INSERT, member(c, 2, 13)),
+        (MODIFY, group(c, 1, (2, 1))),
+        (MODIFY, c.entry("selected", {"o": 1}, by_member(2))),
+        (DELETE, group(c, 1)),
+        (DELETE, member(c, 1, None)),
+        (DELETE, multicast(1)),
+        (MODIFY, session(1)),
+        (INSERT, multicast(2)),
+        (INSERT, digest(c)),
+        (MODIFY, c.entry("lpm_one", None, ("send", {"port": 1}), is_default_action=True)),
+        (INSERT, c.entry("exact_one", {"e": 3}, ("counted_drop",))),  # exists
+        (INSERT, c.entry("exact_one", {"e": 4}, ("counted_drop",))),
+    ]
+    with pytest.raises(P4RuntimeError) as caught:
+        c.write(*batch, atomicity=atomicity)
+    codes = [e.canonical_code for e in caught.value.errors]
+    assert codes == [code_pb2.ABORTED] * 17 + [code_pb2.ALREADY_EXISTS, code_pb2.ABORTED]
+    assert snapshot(switch) == before
+    assert [sorted(map(str, c.read(q))) for q in queries] == read_before
+    assert c.read(p4runtime_pb2.DigestEntry()) == []
+    c.write(*batch[:17], atomicity=atomicity)
+    assert snapshot(switch) != before
+
+
+def test_malformed_requests(controller: Controller, bench: Bench) -> None:
+    write = p4runtime_pb2.WriteRequest(device_id=2)
+    with pytest.raises(P4RuntimeError) as caught:
+        bench.device.write(write)
+    assert caught.value.code == code_pb2.NOT_FOUND
+    entry = controller.entry("lpm_one", None, ("drop",))
+    controller.refused("INVALID_ARGUMENT", p4runtime_pb2.Update.UNSPECIFIED, entry)
+    controller.refused("UNIMPLEMENTED", INSERT, p4runtime_pb2.ExternEntry())
+    controller.read_refused("UNIMPLEMENTED", p4runtime_pb2.ExternEntry())
+    with pytest.raises(P4RuntimeError) as caught:
+        bench.device.write(p4runtime_pb2.WriteRequest(device_id=1, updates=[p4runtime_pb2.Update(type=INSERT)]))
+    assert caught.value.errors[0].canonical_code == code_pb2.INVALID_ARGUMENT
+    with pytest.raises(P4RuntimeError) as caught:
+        bench.device.write(p4runtime_pb2.WriteRequest(device_id=1, atomicity=7))
+    assert caught.value.code == code_pb2.INVALID_ARGUMENT
+
+
+def test_a_read_answers_what_it_can(controller: Controller, bench: Bench) -> None:
+    read = p4runtime_pb2.ReadRequest(device_id=1)
+    read.entities.add().table_entry.table_id = controller.tables["preset"].preamble.id
+    read.entities.add().table_entry.table_id = 5
+    read.entities.add()
+    responses = bench.device.read(read)
+    assert len(next(responses).entities) == 2
+    with pytest.raises(P4RuntimeError) as caught:
+        next(responses)
+    assert [e.canonical_code for e in caught.value.errors] == [
+        code_pb2.OK,
+        code_pb2.INVALID_ARGUMENT,
+        code_pb2.INVALID_ARGUMENT,
+    ]
+
+
+def test_large_reads_come_in_pieces(controller: Controller, bench: Bench) -> None:
+    controller.insert(*(controller.entry("lpm_one", {"l": (i << 16, 16)}, ("drop",)) for i in range(1, 1200)))
+    read = p4runtime_pb2.ReadRequest(device_id=1, entities=[{"table_entry": controller.entry("lpm_one")}])
+    assert [len(r.entities) for r in bench.device.read(read)] == [500, 500, 199]
+
+
+def test_capabilities(bench: Bench) -> None:
+    version = bench.device.capabilities(p4runtime_pb2.CapabilitiesRequest()).p4runtime_api_version
+    assert version.startswith("1.")
+    with pytest.raises(P4RuntimeError):
+        bench.device.capabilities(p4runtime_pb2.CapabilitiesRequest(device_id=9))
+
+
+def test_p4info_without_widths_is_refused(bench: Bench) -> None:
+    translated = p4info_pb2.P4Info()
+    translated.CopyFrom(everything.p4info())
+    translated.tables[0].match_fields[0].bitwidth = 0
+    assert "no bit width" in refuse(bench, "INVALID_ARGUMENT", config_request(translated, everything.device_config()))
+
+
+def test_unused_atomicity_constant_is_the_default() -> None:
+    assert p4runtime_pb2.WriteRequest().atomicity == CONTINUE
