@@ -1,4 +1,4 @@
-"""The virtual network: event loop, links, traffic manager, PFC, records. In C, in the extension module of the engine."""
+"""The virtual network: event loop, links, traffic manager, PFC, records. In C, in the engine's extension module."""
 
 from typing import TYPE_CHECKING, Any
 

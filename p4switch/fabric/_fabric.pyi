@@ -130,8 +130,8 @@ class Fabric:
     def port_stats(self) -> dict[str, bytes]:
         """One row a connected port: node, port, link, direction, rate_bps, rx_packets, rx_bytes, tx_packets, tx_bytes,
         busy_ns (time its transmitter was sending, PFC frames included; those count nowhere else here), drop_<reason>
-        (packets; see `conservation`), drop_bytes, depth_bytes, max_bytes, max_packets. A further row with port, link and
-        direction -1 for a switch that lost packets at ports it does not have."""
+        (packets; see `conservation`), drop_bytes, depth_bytes, max_bytes, max_packets. A further row with port,
+        link and direction -1 for a switch that lost packets at ports it does not have."""
     def queue_stats(self) -> dict[str, bytes]:
         """One row a queue of a switch that was ever used: node, port, priority, enqueued_packets, enqueued_bytes (those
         that passed an idle port included), dropped_packets, dropped_bytes (no room), depth_bytes, depth_packets,

@@ -9,7 +9,6 @@
 typedef struct fabric {
     PyObject_HEAD
     net *net;
-    PyObject *kept;  /* list: the switches and endpoints */
     PyObject *calls; /* dict: number to the callable of an EV_CALL that is pending */
     uint64_t next_call;
     uint64_t now_value;

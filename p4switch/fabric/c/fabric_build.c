@@ -67,17 +67,13 @@ static int round_robin(const char *scheduler, bool *out)
     return -1;
 }
 
-static int keep(fabric *self, node *at, PyObject *object, const char *name)
+static PyObject *named(node *at, const char *name)
 {
     char text[32];
     if (!*name)
         PyOS_snprintf(text, sizeof text, "%s %u", at->sw ? "switch" : "host", at->index);
     at->name = strdup(*name ? name : text);
-    if (!at->name) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    return PyList_Append(self->kept, object);
+    return at->name ? PyLong_FromUnsignedLong(at->index) : PyErr_NoMemory();
 }
 
 PyObject *fabric_add_host(fabric *self, PyObject *args, PyObject *kwargs)
@@ -106,7 +102,7 @@ PyObject *fabric_add_host(fabric *self, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     at->host = h;
-    return keep(self, at, endpoint, name) < 0 ? NULL : PyLong_FromUnsignedLong(at->index);
+    return named(at, name);
 }
 
 PyObject *fabric_add_switch(fabric *self, PyObject *args, PyObject *kwargs)
@@ -140,7 +136,7 @@ PyObject *fabric_add_switch(fabric *self, PyObject *args, PyObject *kwargs)
     node *at = net_add_node(self->net);
     if (!at)
         return PyErr_NoMemory();
-    at->sw = sw;
+    net_adopt(at, sw);
     at->latency_ns = (uint32_t)latency_ns;
     at->round_robin = set.round_robin;
     at->queue_bytes = set.queue_bytes;
@@ -151,11 +147,9 @@ PyObject *fabric_add_switch(fabric *self, PyObject *args, PyObject *kwargs)
     at->tm.alpha = set.tm.alpha;
     at->tm.cell_bytes = (uint32_t)cell_bytes;
     at->tm.managed = set.tm.buffer_bytes != TM_NO_LIMIT;
-    at->before = *p4_switch_get_counts(sw);
-    p4_env env;
-    net_env(at, &env);
-    p4_switch_set_env(sw, &env);
-    return keep(self, at, object, name) < 0 ? NULL : PyLong_FromUnsignedLong(at->index);
+    Py_INCREF(object);
+    at->object = object;
+    return named(at, name);
 }
 
 PyObject *fabric_set_queue(fabric *self, PyObject *args, PyObject *kwargs)

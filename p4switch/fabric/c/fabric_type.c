@@ -164,12 +164,15 @@ static int run_call(net *n, void *arg)
     return result ? 0 : -1;
 }
 
+static void release_node(node *at);
+
 static const net_ops ops = {
     .receive = host_receive,
     .next_frame = host_next_frame,
     .next_wakeup = host_next_wakeup,
     .idle_but_due = host_idle_but_due,
     .call = run_call,
+    .release = release_node,
 };
 
 /* -- life -------------------------------------------------------------------------------------------------------- */
@@ -187,10 +190,9 @@ static PyObject *fabric_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     fabric *self = (fabric *)type->tp_alloc(type, 0);
     if (!self)
         return NULL;
-    self->kept = PyList_New(0);
     self->calls = PyDict_New();
     self->net = net_new(&ops, self);
-    if (!self->kept || !self->calls || !self->net) {
+    if (!self->calls || !self->net) {
         Py_DECREF(self);
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
@@ -201,7 +203,6 @@ static PyObject *fabric_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 
 static int fabric_traverse(fabric *self, visitproc visit, void *arg)
 {
-    Py_VISIT(self->kept);
     Py_VISIT(self->calls);
     for (uint32_t i = 0; self->net && i < self->net->node_count; i++) {
         host *h = self->net->nodes[i]->host;
@@ -214,33 +215,43 @@ static int fabric_traverse(fabric *self, visitproc visit, void *arg)
     return 0;
 }
 
+/* Lets go of the endpoints; the rest stays usable until the end. */
 static int fabric_clear(fabric *self)
 {
-    if (self->net) {
-        net *n = self->net;
-        self->net = NULL;
-        for (uint32_t i = 0; i < n->node_count; i++) {
-            host *h = n->nodes[i]->host;
-            n->nodes[i]->host = NULL;
-            if (h) {
-                Py_XDECREF(h->receive);
-                Py_XDECREF(h->next_frame);
-                Py_XDECREF(h->next_wakeup);
-                PyMem_Free(h);
-            }
+    for (uint32_t i = 0; self->net && i < self->net->node_count; i++) {
+        host *h = self->net->nodes[i]->host;
+        if (h) {
+            Py_INCREF(Py_None);
+            Py_SETREF(h->receive, Py_None);
+            Py_INCREF(Py_None);
+            Py_SETREF(h->next_frame, Py_None);
+            Py_INCREF(Py_None);
+            Py_SETREF(h->next_wakeup, Py_None);
         }
-        net_free(n);
     }
-    Py_CLEAR(self->kept);
-    Py_CLEAR(self->calls);
-    Py_CLEAR(self->now);
+    if (self->calls)
+        PyDict_Clear(self->calls);
     return 0;
+}
+
+static void release_node(node *at)
+{
+    host *h = at->host;
+    if (h) {
+        Py_DECREF(h->receive);
+        Py_DECREF(h->next_frame);
+        Py_DECREF(h->next_wakeup);
+        PyMem_Free(h);
+    }
+    Py_XDECREF((PyObject *)at->object);
 }
 
 static void fabric_dealloc(fabric *self)
 {
     PyObject_GC_UnTrack(self);
-    fabric_clear(self);
+    net_free(self->net);
+    Py_XDECREF(self->calls);
+    Py_XDECREF(self->now);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 

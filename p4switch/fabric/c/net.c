@@ -90,11 +90,22 @@ static void env_enqueue(void *ctx, p4_packet *packet)
     p4_packet_free(at->sw, packet);
 }
 
-void net_env(node *sw, p4_env *env)
+static void env_digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t len)
 {
-    *env = (p4_env){
-        .ctx = sw, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue, .drop = env_drop,
-    };
+    const p4_env *before = &((node *)ctx)->env_before;
+    if (before->digest)
+        before->digest(before->ctx, list_id, data, len);
+}
+
+void net_adopt(node *at, p4_switch *sw)
+{
+    at->sw = sw;
+    at->before = *p4_switch_get_counts(sw);
+    at->env_before = *p4_switch_get_env(sw);
+    p4_switch_set_env(sw, &(p4_env){
+        .ctx = at, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue, .drop = env_drop,
+        .digest = env_digest,
+    });
 }
 
 /* -- sending ----------------------------------------------------------------------------------------------------- */
@@ -528,6 +539,9 @@ void net_free(net *n)
     }
     free(n->ends);
     for (uint32_t i = 0; i < n->node_count; i++) {
+        if (n->nodes[i]->sw)
+            p4_switch_set_env(n->nodes[i]->sw, &n->nodes[i]->env_before);
+        n->ops->release(n->nodes[i]);
         free(n->nodes[i]->tm.ports);
         free(n->nodes[i]->pfc);
         free(n->nodes[i]->name);

@@ -45,7 +45,7 @@ typedef struct net_port {
 typedef struct node {
     struct net *net;
     p4_switch *sw;      /* NULL: a host */
-    void *host;         /* the owner's, for net_ops */
+    void *host, *object; /* the owner's, for net_ops and to keep the switch */
     net_port *port;     /* a host's only one */
     uint32_t index;
     uint32_t latency_ns;
@@ -56,7 +56,8 @@ typedef struct node {
     tm_pfc *pfc;        /* what new ports get; NULL: none */
     uint8_t lossless;
     uint64_t lost_drops[P4_DROP_REASONS], lost_bytes; /* at ports that do not exist */
-    p4_switch_counts before; /* what the pipeline had counted when it came here */
+    p4_switch_counts before; /* what the pipeline had counted when it came here, ... */
+    p4_env env_before;       /* ... and its surroundings, which still get the digests */
     char *name;
 } node;
 
@@ -73,6 +74,7 @@ typedef struct net_ops {
     int (*next_wakeup)(struct net *net, node *host, uint64_t *time_ns);
     void (*idle_but_due)(struct net *net, node *host, uint64_t time_ns); /* says so as the owner's error */
     int (*call)(struct net *net, void *arg); /* takes arg */
+    void (*release)(node *at); /* its host or switch is no longer used */
 } net_ops;
 
 typedef enum net_status { NET_IDLE, NET_UNTIL, NET_BUDGET, NET_STOPPED, NET_DEADLOCK, NET_WALL, NET_ERROR } net_status;
@@ -100,7 +102,7 @@ typedef struct net {
 } net;
 
 net *net_new(const net_ops *ops, void *owner);
-void net_free(net *n); /* its switches must still be there */
+void net_free(net *n);
 node *net_add_node(net *n);
 /* NULL: no memory. Ports must be new, arguments valid. */
 net_port *net_connect(net *n, node *a, uint32_t a_port, node *b, uint32_t b_port, const uint64_t rate_bps[2],
@@ -113,7 +115,7 @@ void net_link_up(net *n, uint32_t link, bool up);
 int net_link_rate(net *n, uint32_t link, int direction, uint64_t rate_bps); /* -1: no memory */
 /* Counted by walking what is there; `copied` as the pipelines say. */
 void net_count(net *n, uint64_t *queued, uint64_t *on_wire, uint64_t *pfc_on_wire, uint64_t *copied);
-void net_env(node *sw, p4_env *env);
+void net_adopt(node *at, p4_switch *sw); /* until net_free */
 
 /* Shared between the parts of the loop. */
 void net_send(net *n, net_port *port, p4_frame *frame, bool contiguous, bool pfc);

@@ -117,8 +117,8 @@ class Star:
 
     def __init__(
         self, hosts: list[Host], *, rate_bps: int = 100 * GBPS, delay_ns: int = 1000, framing_bytes: int = 0,
-        grow: int = 0, stamp: bool = False, routes: dict[int, list[int]] | None = None, rates: dict[int, int] | None = None,
-        **switch: Any,
+        grow: int = 0, stamp: bool = False, routes: dict[int, list[int]] | None = None,
+        rates: dict[int, int] | None = None, **switch: Any,
     ) -> None:
         engine = load()
         self.hosts = hosts

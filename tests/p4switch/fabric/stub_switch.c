@@ -89,6 +89,11 @@ void p4_switch_set_env(p4_switch *sw, const p4_env *env)
     sw->env = *env;
 }
 
+const p4_env *p4_switch_get_env(const p4_switch *sw)
+{
+    return &sw->env;
+}
+
 const p4_switch_counts *p4_switch_get_counts(const p4_switch *sw)
 {
     return &sw->counts;
