@@ -28,6 +28,7 @@ COMPILED = (
     "fifo.py",
     "timers.py",
     "messages.py",
+    "template.py",
     "limiter.py",
     "sender.py",
     "receiver.py",

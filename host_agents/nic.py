@@ -40,6 +40,7 @@ class Nic:
         self.on_complete: CompletionCallback | None = None
         self.on_delivered: DeliveryCallback | None = None
         self.queue_pairs: dict[int, QueuePair] = {}
+        self._last_qp: QueuePair | None = None  # of the frame received last
         self._control: Fifo[bytes] = Fifo()
         self._control_priority: int = config.control_priority
         self._ready: list[Fifo[RateLimiter]] = [Fifo() for _ in range(CLASSES)]
@@ -114,6 +115,7 @@ class Nic:
         if qp.sender.messages.size > 0:
             raise HostError(f"queue pair {qp.qpn} of {self.config.address} still has messages to send")
         del self.queue_pairs[qp.qpn]
+        self._last_qp = None
 
     # The driver's three calls
 
@@ -151,7 +153,10 @@ class Nic:
             return
         bth: i64 = read_i64_be(frame, wire.BECN)  # FECN, BECN, destination QP, AckReq, PSN
         qpn: int = (bth >> 32) & wire.QPN_MASK
-        qp = self.queue_pairs.get(qpn)
+        qp = self._last_qp
+        if qp is None or qp.qpn != qpn:
+            qp = self.queue_pairs.get(qpn)
+            self._last_qp = qp
         if qp is None or qp.peer_address != (addresses >> 32) & 0xFFFFFFFF:
             self.stats.unknown_qp += 1
             return

@@ -12,6 +12,7 @@ from host_agents.limiter import RateLimiter
 from host_agents.messages import Message, QpStats
 from host_agents.receiver import Receiver
 from host_agents.sender import Sender
+from host_agents.template import FrameTemplate
 from host_agents.timers import Timer, TimerOwner
 
 if TYPE_CHECKING:
@@ -54,12 +55,9 @@ class QueuePair(TimerOwner):
         self._telemetry = telemetry
         self._opcode_offset = wire.WITH_INT if telemetry else 0
         self._shim_bytes = wire.SHIM_BYTES if telemetry else 0
-        self._entropy = -1  # of the templates
-        self._prefixes: dict[int, bytes] = {}
-        self._ack_prefix = [b"", b""]  # by whether the packet was marked
-        self._ack_entropy = -1
-        self._ack_shim_bytes = 0
-        self._ack_opcode = -1
+        self.entropy = FIRST_ENTROPY  # of the data packet sent last
+        self._data_templates: dict[int, FrameTemplate] = {}  # by opcode and payload
+        self._ack_templates: list[FrameTemplate | None] = [None] * 17  # by INT records + 1; 0: no shim
         self._cnp = b""
         self._posted = 0
         self._scheduled: Fifo[Message] = Fifo()  # to start later
@@ -110,20 +108,16 @@ class QueuePair(TimerOwner):
 
     # Frames out
 
-    def data_wire_bytes(self, payload_bytes: int) -> int:
-        """A data packet of so many bytes, on the wire as it leaves."""
-        return wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + self._shim_bytes + payload_bytes + (-payload_bytes & 3)
-
-    def data_prefix(self, opcode: int, payload_bytes: int) -> bytes:
-        """The template of data packets of this kind: all before AckReq and PSN."""
+    def data_template(self, opcode: int, payload_bytes: int) -> FrameTemplate:
+        """The template of data packets of this kind."""
         key = opcode << 16 | payload_bytes
-        prefix = self._prefixes.get(key)
-        if prefix is None:
+        template = self._data_templates.get(key)
+        if template is None:
             pad = -payload_bytes & 3
-            prefix = wire.header(
+            start = wire.header(
                 self._address,
                 self.peer_address,
-                max(self._entropy, FIRST_ENTROPY),
+                FIRST_ENTROPY,
                 opcode + self._opcode_offset,
                 self.peer_qpn,
                 after_bth_bytes=self._shim_bytes + payload_bytes + pad,
@@ -131,35 +125,23 @@ class QueuePair(TimerOwner):
                 dscp=self._data_dscp,
                 ecn=wire.ECT0,
             )
-            self._prefixes[key] = prefix
-        return prefix
-
-    def data_frame(self, now_ns: int, prefix: bytes, word: int) -> bytes:
-        """A data frame; `word` is AckReq and PSN. The load balancer chooses its path."""
-        entropy = self.load_balancer.next_entropy(now_ns)
-        if entropy != self._entropy:
-            prefix = prefix[: wire.SOURCE_PORT] + entropy.to_bytes(2, "big") + prefix[wire.DESTINATION_PORT :]
-            if self._entropy < 0:  # the first packet of all: the templates take its entropy
-                self._entropy = entropy
-                self._prefixes.clear()
-                self.sender.packet(self.sender.fresh - 1).prefix = prefix
-        if self._telemetry:
-            return prefix + word.to_bytes(4, "big") + b"\0\0"
-        return prefix + word.to_bytes(4, "big")
+            template = FrameTemplate(start + bytes(4 + self._shim_bytes))
+            self._data_templates[key] = template
+        return template
 
     def send_ack(self, psn: int, syndrome: int, marked: bool, frame: bytes) -> None:
         """An ACK or NAK for the data packet `frame`: it echoes its INT shim, its entropy and its ECN mark."""
-        self._reply(wire.ACKNOWLEDGE, psn, syndrome, b"", marked, frame)
+        self._reply(psn, syndrome, b"", marked, frame)
 
     def send_sack(self, psn: int, first_missing_psn: int, bitmap: int, marked: bool, frame: bytes) -> None:
         """A selective ACK for the data packet `frame`."""
         body = (first_missing_psn << wire.SACK_BITS | bitmap).to_bytes(wire.SACK_BYTES, "big")
-        self._reply(wire.SACK, psn, wire.SYNDROME_ACK, body, marked, frame)
+        self._reply(psn, wire.SYNDROME_ACK, body, marked, frame)
 
     def send_nack(self, psn: int, frame: bytes) -> None:
         """A NACK for the trimmed packet `frame`."""
         self.stats.nacks_sent += 1
-        entropy = int.from_bytes(frame[wire.SOURCE_PORT : wire.DESTINATION_PORT], "big")
+        entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
         self.nic.send_control(self.control_frame(wire.NACK, b"", psn=psn, entropy=entropy))
 
     def send_cnp(self) -> None:
@@ -174,7 +156,7 @@ class QueuePair(TimerOwner):
     ) -> bytes:
         """A control packet to the peer, `body` after its BTH. Entropy and priority default to the queue pair's own."""
         if entropy < 0:
-            entropy = max(self._entropy, FIRST_ENTROPY)
+            entropy = self.entropy
         prefix = wire.header(
             self._address,
             self.peer_address,
@@ -187,37 +169,32 @@ class QueuePair(TimerOwner):
         )
         return prefix + psn.to_bytes(4, "big") + body
 
-    def _reply(self, opcode: int, psn: int, syndrome: int, body: bytes, marked: bool, frame: bytes) -> None:
-        shim = b""
-        if self._telemetry:
-            shim = frame[wire.AFTER_BTH : wire.AFTER_BTH + wire.SHIM_BYTES + 8 * (frame[wire.AFTER_BTH] >> 4)]
-        entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
-        if len(shim) != self._ack_shim_bytes or opcode != self._ack_opcode or self._ack_entropy < 0:
-            self._make_ack_templates(opcode, len(shim) + wire.AETH_BYTES + len(body), entropy)
-            self._ack_shim_bytes = len(shim)
-        prefix = self._ack_prefix[1 if marked else 0]
-        if entropy != self._ack_entropy:
-            prefix = prefix[: wire.SOURCE_PORT] + entropy.to_bytes(2, "big") + prefix[wire.DESTINATION_PORT :]
-        aeth = syndrome << 24 | self.receiver.messages & wire.PSN_MASK
+    def _reply(self, psn: int, syndrome: int, sack: bytes, marked: bool, frame: bytes) -> None:
+        hops = frame[wire.AFTER_BTH] >> 4 if self._telemetry else -1
+        template = self._ack_templates[hops + 1]
+        if template is None:
+            template = self._make_ack_template(hops, len(sack))
         self.stats.acks_sent += 1
-        self.nic.send_control(prefix + psn.to_bytes(4, "big") + shim + aeth.to_bytes(4, "big") + body)
+        aeth = syndrome << 24 | self.receiver.messages & wire.PSN_MASK
+        self.nic.send_control(template.acknowledgement(psn, aeth, marked, frame, hops, sack))
 
-    def _make_ack_templates(self, opcode: int, after_bth_bytes: int, entropy: int) -> None:
-        self._ack_opcode = opcode
-        self._ack_entropy = entropy
-        if self._telemetry:
-            opcode = wire.SACK_WITH_INT if opcode == wire.SACK else opcode + wire.WITH_INT
-        for marked in (0, 1):
-            self._ack_prefix[marked] = wire.header(
-                self._address,
-                self.peer_address,
-                entropy,
-                opcode,
-                self.peer_qpn,
-                after_bth_bytes=after_bth_bytes,
-                dscp=self._control_dscp,
-                becn=marked == 1,
-            )
+    def _make_ack_template(self, hops: int, sack_bytes: int) -> FrameTemplate:
+        shim_bytes = wire.SHIM_BYTES + hops * wire.INT_RECORD_BYTES if self._telemetry else 0
+        opcode = wire.ACKNOWLEDGE + self._opcode_offset
+        if sack_bytes > 0:
+            opcode = wire.SACK_WITH_INT if self._telemetry else wire.SACK
+        start = wire.header(
+            self._address,
+            self.peer_address,
+            FIRST_ENTROPY,
+            opcode,
+            self.peer_qpn,
+            after_bth_bytes=shim_bytes + wire.AETH_BYTES + sack_bytes,
+            dscp=self._control_dscp,
+        )
+        template = FrameTemplate(start + bytes(4))
+        self._ack_templates[hops + 1] = template
+        return template
 
     # Frames in: the NIC has checked addresses and lengths.
 
@@ -240,7 +217,7 @@ class QueuePair(TimerOwner):
             self.stats.naks_received += 1
             acked_bytes = sender.on_nak(now_ns, number)
             self._feed_back(now_ns, number - 1, acked_bytes, frame, offset)
-            self.reaction_point.on_nack(now_ns, self.data_wire_bytes(self.mtu_bytes), False)
+            self.reaction_point.on_nack(now_ns, self.reaction_point.path.wire_bytes, False)
             self.limiter.add(self)
         else:
             acked_bytes = sender.on_ack(now_ns, number)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from host_agents.fifo import Fifo
 from host_agents.messages import Message
+from host_agents.template import FrameTemplate
 from host_agents.timers import NEVER, Timer, TimerOwner
-from host_agents.wire import ACK_REQUEST, PSN_HALF, PSN_MASK, SEND_FIRST, SEND_LAST, SEND_MIDDLE, SEND_ONLY
+from host_agents.wire import PSN_HALF, PSN_MASK, SEND_FIRST, SEND_LAST, SEND_MIDDLE, SEND_ONLY
 
 if TYPE_CHECKING:
     from host_agents.qp import QueuePair
@@ -23,7 +24,7 @@ class SentPacket:
         self.number = -1
         self.payload_bytes = 0
         self.wire_bytes = 0
-        self.prefix = b""
+        self.template: FrameTemplate | None = None
         self.ack_request = False
         self.sends = 0
         self.sent_ns = 0
@@ -51,6 +52,7 @@ class Sender(TimerOwner):
         self._unsent: Fifo[Message] = Fifo()  # not completely sent
         self._ring = [SentPacket() for _ in range(16)]
         self._mask = 15
+        self._middle = qp.data_template(SEND_MIDDLE, qp.mtu_bytes)
 
     def post(self, message: Message) -> None:
         packets = max(1, -(-message.size_bytes // self.qp.mtu_bytes))
@@ -149,14 +151,15 @@ class Sender(TimerOwner):
         if last:
             size = message.size_bytes - (number - message.first_packet) * size
             self._unsent.pop()
-            packet.prefix = qp.data_prefix(SEND_ONLY if first else SEND_LAST, size)
+            template = qp.data_template(SEND_ONLY if first else SEND_LAST, size)
         elif first:
-            packet.prefix = qp.data_prefix(SEND_FIRST, size)
+            template = qp.data_template(SEND_FIRST, size)
         else:
-            packet.prefix = qp.data_prefix(SEND_MIDDLE, size)
+            template = self._middle
         packet.number = number
         packet.payload_bytes = size
-        packet.wire_bytes = qp.data_wire_bytes(size)
+        packet.template = template
+        packet.wire_bytes = template.wire_bytes
         packet.ack_request = last or (number + 1 - message.first_packet) % self.ack_every_packets == 0
         packet.sends = 0
         packet.acked = False
@@ -179,10 +182,11 @@ class Sender(TimerOwner):
         stats.wire_bytes_sent += packet.wire_bytes
         qp.limiter.charge(now_ns, packet.wire_bytes)
         point.on_sent(now_ns, packet.wire_bytes)
-        word = (self.psn_base + packet.number) & PSN_MASK
-        if packet.ack_request:
-            word |= ACK_REQUEST
-        return qp.data_frame(now_ns, packet.prefix, word)
+        entropy = qp.load_balancer.next_entropy(now_ns)
+        qp.entropy = entropy
+        template = packet.template
+        assert template is not None
+        return template.data(entropy, (self.psn_base + packet.number) & PSN_MASK, packet.ack_request)
 
     def _grow(self) -> None:
         old, mask = self._ring, self._mask
