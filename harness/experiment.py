@@ -17,6 +17,7 @@ from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
 from p4switch.errors import UserError
 from topologies import Topology
+from topologies.model import Neighbour
 
 _T = TypeVar("_T")
 
@@ -72,6 +73,12 @@ class Run:
         extra = self.scenario.framing_bytes
         return topologies.routing.max_base_rtt_ns(self.topology, self.data_bytes + extra, ACK_BYTES + extra)
 
+    def headroom_bytes(self, there: Neighbour) -> int:
+        """What a switch keeps free for what a port may still receive after it has sent a pause."""
+        pfc = self.scenario.switch.pfc
+        flight_ns = pfc.headroom_delays * there.delay_ns + pfc.reaction_ns
+        return int(flight_ns * there.rate_bps / 8e9) + pfc.headroom_frames * self.data_bytes
+
     def traffic(self) -> workloads.Traffic:
         """The run's flows, made anew."""
         name, values = named("workload", self.scenario.workload)
@@ -96,7 +103,24 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
         for cc, lb, seed in itertools.product(_distinct(scenario.cc), _distinct(scenario.lb), _distinct(scenario.seeds))
     ]
     runs[0].traffic()
+    _check_buffers(runs[0])
     return runs
+
+
+def _check_buffers(run: Run) -> None:
+    """PFC's headroom is taken off the shared buffer: something must be left. Raises UserError."""
+    settings = run.scenario.switch
+    if not settings.pfc.enabled:
+        return
+    if settings.buffer_bytes is None:
+        raise UserError("switch.buffer_bytes: missing; PFC needs a shared buffer (or switch.pfc.enabled = false)")
+    for switch in run.topology.switches:
+        headroom = sum(run.headroom_bytes(there) for there in run.topology.ports[switch.name].values())
+        if headroom >= settings.buffer_bytes:
+            raise UserError(
+                f"switch.buffer_bytes: should exceed the {headroom} bytes of headroom that PFC keeps in {switch.name}, "
+                f"got {settings.buffer_bytes}"
+            )
 
 
 def _distinct(values: Sequence[_T]) -> list[_T]:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,14 +21,9 @@ from host_agents.config import NicConfig
 from host_agents.messages import Delivery, Message
 from host_agents.nic import Nic
 from host_agents.qp import QueuePair
-from p4switch.errors import UserError
 from p4switch.fabric import Fabric
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
-from topologies import Switch
-
-if TYPE_CHECKING:
-    from topologies.model import Neighbour
 
 Progress = Callable[[int, int, int], object]  # flows done, flows known, now_ns
 
@@ -67,6 +61,8 @@ class VirtualWorld:
         self._add_hosts()
         self._add_switches()
         self._add_links(capture)
+        if run.scenario.switch.pfc.enabled:
+            self._set_pfc()
         self._ports = self._add_probes()
         self._traffic: Traffic = run.traffic()
         self._records: list[FlowRecord] = []
@@ -131,37 +127,20 @@ class VirtualWorld:
                 cell_bytes=settings.cell_bytes,
             )
             self._name(switch.name, node)
-            if settings.pfc.enabled:
-                self._set_pfc(switch, node)
 
-    def _set_pfc(self, switch: Switch, node: int) -> None:
+    def _set_pfc(self) -> None:
         settings = self.run_plan.scenario.switch
-        ports = self.run_plan.topology.ports[switch.name]
-        headroom = {port: self._headroom_bytes(there) for port, there in ports.items()}
-        if settings.buffer_bytes is None:
-            raise UserError(
-                "switch.buffer_bytes: PFC needs a shared buffer; give its size, or switch.pfc.enabled = false"
-            )
-        if sum(headroom.values()) >= settings.buffer_bytes:
-            raise UserError(
-                f"switch.buffer_bytes: {settings.buffer_bytes} bytes are no more than what PFC keeps as headroom in "
-                f"{switch.name} ({sum(headroom.values())})"
-            )
-        for port in ports:
-            self.fabric.set_pfc(
-                node,
-                priorities=[self.run_plan.scenario.nic.data_priority],
-                port=port,
-                alpha=settings.pfc.alpha,
-                xon_gap_bytes=settings.pfc.xon_gap_bytes,
-                headroom_bytes=headroom[port],
-                reaction_ns=settings.pfc.reaction_ns,
-            )
-
-    def _headroom_bytes(self, there: Neighbour) -> int:
-        pfc = self.run_plan.scenario.switch.pfc
-        flight_ns = pfc.headroom_delays * there.delay_ns + pfc.reaction_ns
-        return int(flight_ns * there.rate_bps / 8e9) + pfc.headroom_frames * self.run_plan.data_bytes
+        for switch in self.run_plan.topology.switches:
+            for port, there in self.run_plan.topology.ports[switch.name].items():
+                self.fabric.set_pfc(
+                    self._nodes[switch.name],
+                    priorities=[self.run_plan.scenario.nic.data_priority],
+                    port=port,
+                    alpha=settings.pfc.alpha,
+                    xon_gap_bytes=settings.pfc.xon_gap_bytes,
+                    headroom_bytes=self.run_plan.headroom_bytes(there),
+                    reaction_ns=settings.pfc.reaction_ns,
+                )
 
     def _name(self, name: str, node: int) -> None:
         assert node == len(self.names)
