@@ -534,8 +534,10 @@ void net_free(net *n)
         net_port *port = n->ends[i];
         for (p4_packet *p; port->node->sw && (p = tm_flush(&port->tm, n->wheel->now));)
             p4_packet_free(port->node->sw, p);
-        tm_port_destroy(&port->tm);
-        free(port);
+    }
+    for (uint32_t i = 0; i < 2 * n->link_count; i++) {
+        tm_port_destroy(&n->ends[i]->tm);
+        free(n->ends[i]);
     }
     free(n->ends);
     for (uint32_t i = 0; i < n->node_count; i++) {

@@ -88,7 +88,7 @@ class Host:
         if self.next == len(self.frames):
             return NEVER
         time, data = self.frames[self.next]
-        return max(time, self.paused_until[data[15] >> 5])
+        return max(time, self.paused_until[data[15] >> 5] if len(data) > 15 else 0)
 
     def next_frame(self, now_ns: int) -> bytes | None:
         assert now_ns >= self.now

@@ -1,0 +1,275 @@
+"""Running: order of events, limits, callbacks, exceptions, garbage."""
+
+import gc
+import os
+import signal
+import weakref
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stub import GBPS, NEVER, Host, Star, balance, frame, load, mark_of
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(st.integers(0, 100), st.integers(0, 10**5), st.integers(0, 10**12)), max_size=200),
+       st.integers(0, 50))
+def test_events_come_in_order_of_time_then_insertion(times: list[int], later: int):
+    network = load().Fabric()
+    seen: list[tuple[int, int]] = []
+    inserted: list[tuple[int, int]] = []
+
+    def add(time: int) -> None:
+        number = len(inserted)
+        inserted.append((time, number))
+
+        def call(now: int) -> None:
+            assert now == time == network.now_ns
+            seen.append((time, number))
+            if number < later:
+                add(now + 37 * number**2)
+
+        network.at(time, call)
+
+    for time in times:
+        add(time)
+    assert network.run() == "idle"
+    assert seen == sorted(inserted)
+    assert network.events == len(inserted)
+
+
+def test_until_is_inclusive_and_a_run_can_be_continued():
+    a, b = Host([(0, frame(0, 1, 1000)) for _ in range(3)]), Host()
+    star = Star([a, b], delay_ns=0)
+    assert star.run(159) == "until"
+    assert (b.got, star.fabric.now_ns) == ([], 159)
+    star.run(160)
+    assert len(b.got) == 1
+    assert star.run(10_000) == "idle"
+    assert star.fabric.now_ns == 10_000
+    with pytest.raises(ValueError, match="until_ns"):
+        star.run(9999)
+    assert star.run() == "idle"
+
+
+def test_slices_of_any_size_make_no_difference():
+    logs = []
+    for step in (1, 7, None):
+        a, b = Host([(13 * i, frame(0, 1, 100 + i)) for i in range(50)]), Host()
+        star = Star([a, b], rates={1: 10 * GBPS})
+        while star.fabric.run(max_events=step) != "idle":
+            pass
+        logs.append((b.got, star.fabric.events, star.fabric.now_ns))
+    assert logs[0] == logs[1] == logs[2]
+
+
+def test_stop_from_a_callback():
+    a, b = Host([(0, frame(0, 1, 1000)) for _ in range(10)]), Host()
+    star = Star([a, b])
+    star.fabric.at(2200, lambda now: star.fabric.stop())
+    assert star.run() == "stopped"
+    assert star.fabric.now_ns == 2200
+    assert star.run() == "idle"
+    assert len(b.got) == 10
+
+
+def test_progress_is_called_every_so_many_events():
+    a, b = Host([(0, frame(0, 1, 1000)) for _ in range(1000)]), Host()
+    star = Star([a, b])
+    seen: list[tuple[int, int]] = []
+    star.fabric.run(progress=lambda now, events: seen.append((now, events)), progress_events=100)
+    assert [events for _, events in seen] == list(range(100, star.fabric.events + 1, 100))
+    assert seen == sorted(seen)
+
+
+def test_wall_clock_limit():
+    network = load().Fabric()
+
+    def again(now: int) -> None:
+        network.at(now + 1, again)
+
+    network.at(0, again)
+    assert network.run(max_wall_s=0.05) == "wall"
+
+
+def test_kick_makes_a_host_send_at_once():
+    a, b = Host(), Host()
+    star = Star([a, b], delay_ns=0)
+
+    def post(now: int) -> None:
+        a.frames.append((now, frame(0, 1, 1000, mark=5)))
+        star.fabric.kick(0)
+
+    star.fabric.at(12_345, post)
+    star.run()
+    assert [(time, mark_of(data)) for time, data in b.got] == [(12_345 + 160, 5)]
+
+
+def test_a_kick_from_within_an_endpoint_is_allowed():
+    class Chatty(Host):
+        def receive(self, now_ns: int, data: bytes) -> None:
+            super().receive(now_ns, data)
+            star.fabric.kick(0)
+            star.fabric.kick(1)
+
+    a, b = Chatty([(0, frame(0, 1))]), Chatty([(0, frame(1, 0))])
+    star = Star([a, b])
+    assert star.run() == "idle"
+    assert len(a.got) == len(b.got) == 1
+
+
+def test_a_late_wake_up_is_replaced_by_an_earlier_one():
+    a, b = Host([(1_000_000, frame(0, 1, 1000, mark=1))]), Host([(0, frame(1, 0, 1000))])
+    star = Star([a, b], delay_ns=0)
+    seen: list[int] = []
+
+    class Wake(Host):
+        def receive(self, now_ns: int, data: bytes) -> None:
+            a.frames.insert(0, (50_000, frame(0, 1, 1000, mark=2)))
+
+    star.hosts[0].receive = Wake().receive  # bound before: add_host took the method
+    star.run()
+    seen = [mark_of(data) for _, data in b.got]
+    assert seen == [1]
+
+
+class Failing(Host):
+    def __init__(self, where: str, *args: object) -> None:
+        super().__init__(*args)
+        self.where = where
+
+    def receive(self, now_ns: int, data: bytes) -> None:
+        super().receive(now_ns, data)
+        if self.where == "receive":
+            self.where = ""
+            raise LookupError("receive")
+
+    def next_frame(self, now_ns: int) -> bytes | None:
+        if self.where == "next_frame":
+            self.where = ""
+            raise LookupError("next_frame")
+        return super().next_frame(now_ns)
+
+    def next_wakeup_ns(self) -> int:
+        if self.where == "next_wakeup_ns":
+            self.where = ""
+            raise LookupError("next_wakeup_ns")
+        return super().next_wakeup_ns()
+
+
+@pytest.mark.parametrize("where", ["receive", "next_frame", "next_wakeup_ns"])
+def test_an_exception_of_an_endpoint_comes_out_and_the_run_can_go_on(where: str):
+    a = Host([(0, frame(0, 1, 1000)) for _ in range(5)])
+    b = Failing(where, [(7000, frame(1, 0, 1000)) for _ in range(5)])
+    star = Star([a, b])
+    with pytest.raises(LookupError, match=where):
+        star.fabric.run()
+    balance(star.fabric)
+    assert star.run() == "idle"
+    assert (len(a.got), len(b.got)) == (5, 5)
+
+
+def test_an_exception_of_a_callback():
+    star = Star([Host([(0, frame(0, 1))]), Host()])
+
+    def fail(now: int) -> None:
+        raise ZeroDivisionError
+
+    star.fabric.at(100, fail)
+    with pytest.raises(ZeroDivisionError):
+        star.fabric.run()
+    assert star.run() == "idle"
+    with pytest.raises(ZeroDivisionError):
+        star.fabric.at(star.fabric.now_ns, fail)
+        star.fabric.run()
+
+
+def test_endpoints_that_break_the_contract():
+    class Liar(Host):
+        def next_wakeup_ns(self) -> int:
+            return 0
+
+    with pytest.raises(RuntimeError, match="host 0"):
+        Star([Liar(), Host()]).fabric.run()
+
+    class Wrong(Host):
+        def next_frame(self, now_ns: int) -> bytes | None:
+            return "frame"  # type: ignore[return-value]
+
+    with pytest.raises(TypeError, match="bytes"):
+        Star([Wrong(), Host()]).fabric.run()
+    with pytest.raises(ValueError, match="13 bytes"):
+        Star([Host([(0, bytes(13)), (0, bytes(16))]), Host()]).fabric.run()
+
+
+def test_never_may_be_any_large_int():
+    class Huge(Host):
+        def next_wakeup_ns(self) -> int:
+            return 2**200 if super().next_wakeup_ns() == NEVER else super().next_wakeup_ns()
+
+    star = Star([Huge([(500, frame(0, 1))]), Huge()])
+    assert star.run() == "idle"
+    assert len(star.hosts[1].got) == 1
+
+
+def test_ctrl_c():
+    network = load().Fabric()
+
+    def again(now: int) -> None:
+        network.at(now + 1, again)
+        if now == 1000:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    network.at(0, again)
+    with pytest.raises(KeyboardInterrupt):
+        network.run()
+    assert network.run(network.now_ns + 10) == "until"
+
+
+def test_ctrl_c_without_python_in_the_loop():
+    """Frames in a circle of switches, no endpoint is ever called: the signal is seen between slices."""
+    engine = load()
+    network = engine.Fabric()
+    nodes = [network.add_switch(engine.Switch({1: [1]})) for _ in range(2)]
+    network.connect(nodes[0], 1, nodes[1], 1, rate_bps=GBPS, delay_ns=1)
+    network.inject(nodes[0], 0, frame(0, 1))
+    previous = signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            network.run()
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+    assert balance(network)["entered"] == 1
+
+
+def test_run_within_run_is_refused():
+    network = load().Fabric()
+    network.at(0, lambda now: network.run())
+    with pytest.raises(RuntimeError, match="running"):
+        network.run()
+
+
+def test_the_fabric_and_its_endpoints_are_collected():
+    class Linked(Host):
+        fabric: object = None
+
+    def build() -> weakref.ref[Host]:
+        a = Linked([(0, frame(0, 1)) for _ in range(100)])
+        star = Star([a, Host()], rates={1: GBPS})
+        a.fabric = star.fabric
+        star.fabric.at(10**9, lambda now: a.receive(now, b""))
+        star.run(3000)
+        return weakref.ref(a)
+
+    ref = build()
+    gc.collect()
+    assert ref() is None
+
+
+def test_injected_frames_enter_at_a_switch():
+    sink = Host()
+    star = Star([Host(), sink], delay_ns=0)
+    star.fabric.inject(star.switch, 300, frame(0, 1, 1000, mark=9))
+    star.run()
+    assert [(time, mark_of(data)) for time, data in sink.got] == [(80, 9)]
