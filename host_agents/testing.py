@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from host_agents import wire
+from host_agents.config import NicConfig
 from host_agents.nic import Nic
+from host_agents.qp import QueuePair
+from host_agents.registry import resolve, resolve_load_balancer
 from host_agents.timers import NEVER
 
 
@@ -99,3 +103,30 @@ class Wire:
         if arrived is not None:
             self.nics[side].receive(now_ns, arrived)
             self._plan(side)
+
+
+def pair(
+    protocol: str = "none",
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    load_balancer: str = "ecmp",
+    line_rate_bps: int = 100_000_000_000,
+    base_rtt_ns: int = 8_000,
+    **config: Any,
+) -> tuple[Nic, Nic]:
+    """Two NICs, 10.0.0.2 and 10.0.0.3, of the same configuration."""
+    chosen = resolve(protocol, parameters)
+    balancer = resolve_load_balancer(load_balancer)
+
+    def nic(address: str) -> Nic:
+        return Nic(NicConfig(address, line_rate_bps, base_rtt_ns, **config), chosen, balancer)
+
+    return nic("10.0.0.2"), nic("10.0.0.3")
+
+
+def connect(a: Nic, b: Nic, qpn: int = 1, **options: Any) -> tuple[QueuePair, QueuePair]:
+    """A queue pair from `a` to `b`, and its peer; both have the number `qpn`."""
+    return (
+        a.open_qp(b.config.address, qpn, qpn, **options),
+        b.open_qp(a.config.address, qpn, qpn, **options),
+    )

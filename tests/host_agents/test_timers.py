@@ -1,0 +1,81 @@
+"""Timers fire at their nominal times, in order, whatever was armed, moved and cancelled before."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from host_agents.fifo import Fifo
+from host_agents.timers import NEVER, Timer, TimerOwner, TimerQueue
+
+
+class Recorder(TimerOwner):
+    def __init__(self):
+        self.fired = []
+
+    def on_timer(self, now_ns, timer):
+        self.fired.append((now_ns, timer.kind))
+
+
+def test_a_timer_fires_once_at_its_own_time():
+    queue, owner = TimerQueue(), Recorder()
+    timer = Timer(queue, owner, 7)
+    timer.arm(100)
+    queue.serve(99)
+    assert owner.fired == []
+    queue.serve(250)
+    assert owner.fired == [(100, 7)]
+    assert not timer.is_armed()
+    assert queue.first_ns == NEVER
+    queue.serve(1000)
+    assert len(owner.fired) == 1
+
+
+def test_a_timer_armed_by_another_is_served_in_the_same_call():
+    class Chain(TimerOwner):
+        fired = ()
+
+        def on_timer(self, now_ns, timer):
+            self.fired += (now_ns,)
+            if now_ns < 50:
+                timer.arm(now_ns + 10)
+
+    queue, owner = TimerQueue(), Chain()
+    Timer(queue, owner).arm(10)
+    queue.serve(45)
+    assert owner.fired == (10, 20, 30, 40)
+    assert queue.first_ns == 50
+
+
+steps = st.lists(st.tuples(st.integers(0, 9), st.one_of(st.none(), st.integers(0, 30))), max_size=60)
+
+
+@given(steps)
+def test_any_arming_and_cancelling_is_served_in_order(steps):
+    queue, owner = TimerQueue(), Recorder()
+    timers = [Timer(queue, owner, kind) for kind in range(10)]
+    model = {}
+    for turn, (kind, at_ns) in enumerate(steps):
+        if at_ns is None:
+            timers[kind].cancel()
+            model.pop(kind, None)
+        else:
+            timers[kind].arm(at_ns)
+            model[kind] = (at_ns, turn)
+        assert queue.first_ns == min((at for at, _ in model.values()), default=NEVER)
+        assert timers[kind].is_armed() == (kind in model)
+    queue.serve(100)
+    assert owner.fired == [(at, kind) for (at, _), kind in sorted((when, kind) for kind, when in model.items())]
+
+
+@given(st.lists(st.one_of(st.none(), st.integers())))
+def test_fifo_is_a_queue(steps):
+    fifo, model = Fifo(), []
+    for item in steps:
+        if item is not None:
+            fifo.push(item)
+            model.append(item)
+            assert fifo.last() == item
+        elif model:
+            assert fifo.peek() == model[0]
+            assert fifo.pop() == model.pop(0)
+        assert fifo.size == len(model)
+    assert [fifo.pop() for _ in range(fifo.size)] == model

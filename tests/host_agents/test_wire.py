@@ -1,0 +1,169 @@
+"""Frames against scapy, which reads and writes RoCEv2 on its own."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scapy.contrib.roce import AETH, BTH, cnp
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+
+from host_agents import wire
+from host_agents.testing import connect, pair
+
+A, B = wire.parse_address("10.0.0.2"), wire.parse_address("10.1.2.3")
+
+
+def data_frame(payload: int, **options):
+    pad = -payload & 3
+    start = wire.header(
+        A, B, 0xC123, wire.SEND_MIDDLE, 77, after_bth_bytes=payload + pad, pad_bytes=pad, dscp=24, ecn=2, **options
+    )
+    return start + (1 << 31 | 5).to_bytes(4, "big")
+
+
+def test_data_frame_is_read_by_scapy():
+    packet = Ether(wire.materialize(data_frame(1000)))
+    assert (packet.dst, packet.src) == ("02:00:0a:01:02:03", "02:00:0a:00:00:02")
+    assert (packet[IP].src, packet[IP].dst, packet[IP].ttl) == ("10.0.0.2", "10.1.2.3", 64)
+    assert (packet[IP].tos >> 2, packet[IP].tos & 3) == (24, 2)
+    assert (packet[UDP].sport, packet[UDP].dport, packet[UDP].chksum) == (0xC123, 4791, 0)
+    assert packet[UDP].len == packet[IP].len - 20 == 8 + 12 + 1000 + 4
+    bth = packet[BTH]
+    assert (bth.opcode, bth.dqpn, bth.psn, bth.ackreq, bth.padcount, bth.pkey) == (1, 77, 5, 1, 0, 0xFFFF)
+    assert bytes(bth.payload) == bytes(1000)
+
+
+@pytest.mark.parametrize(("payload", "pad"), [(0, 0), (1, 3), (2, 2), (3, 1), (4, 0), (1001, 3)])
+def test_padding(payload, pad):
+    frame = data_frame(payload)
+    assert Ether(wire.materialize(frame))[BTH].padcount == pad
+    assert wire.wire_bytes(frame) == 58 + payload + pad
+
+
+@given(st.integers(0, 400), st.integers(0xC000, 0xFFFF), st.integers(0, (1 << 24) - 1), st.booleans())
+def test_icrc_and_ip_checksum_are_scapys(payload, entropy, qpn, becn):
+    pad = -payload & 3
+    start = wire.header(A, B, entropy, 2, qpn, after_bth_bytes=payload + pad, pad_bytes=pad, becn=becn)
+    frame = wire.materialize(start + bytes(4))
+    other = Ether(frame)
+    other[BTH].icrc = None
+    del other[IP].chksum
+    assert bytes(other) == frame
+    assert wire.icrc_holds(frame)
+    assert wire.checksum_holds(frame)
+
+
+def test_icrc_ignores_what_switches_change_and_nothing_else():
+    frame = wire.materialize(data_frame(100))
+    for offset in (wire.TOS, wire.TTL, 24, 25, 40, 41, wire.BECN):
+        changed = bytearray(frame)
+        changed[offset] ^= 0x55
+        assert wire.icrc_holds(bytes(changed)), offset
+    for offset in (18, wire.PROTOCOL, wire.SOURCE, wire.SOURCE_PORT, wire.BTH, wire.ACK_PSN + 3, 60, len(frame) - 1):
+        changed = bytearray(frame)
+        changed[offset] ^= 1
+        assert not wire.icrc_holds(bytes(changed)), offset
+
+
+def test_ip_checksum_fails_for_any_changed_bit_of_the_header():
+    frame = data_frame(100)
+    for offset in range(14, 34):
+        changed = bytearray(frame)
+        changed[offset] ^= 4
+        assert not wire.checksum_holds(bytes(changed)), offset
+
+
+def replies(a, b, frames):
+    """What `b` answers to `frames` of `a`."""
+    for frame in frames:
+        b.receive(1000, frame)
+    out = []
+    while (reply := b.next_frame(1000)) is not None:
+        out.append(reply)
+    return out
+
+
+def test_ack_is_read_by_scapy():
+    a, b = pair()
+    qa, _ = connect(a, b, 9)
+    qa.post(500)
+    (ack,) = replies(a, b, [a.next_frame(0)])
+    packet = Ether(wire.materialize(ack))
+    assert (packet[BTH].opcode, packet[BTH].psn, packet[BTH].dqpn, packet[BTH].becn) == (0x11, 0, 9, 0)
+    assert (packet[AETH].syndrome, packet[AETH].msn) == (0x1F, 1)
+    assert packet[IP].tos == 6 * 8 << 2
+    assert len(wire.materialize(ack)) == wire.wire_bytes(ack) == 62
+
+
+def test_nak_is_read_by_scapy():
+    a, b = pair()
+    qa, _ = connect(a, b)
+    qa.post(3000)
+    frames = [a.next_frame(t) for t in (0, 100, 200)]
+    (nak,) = replies(a, b, frames[1:])
+    packet = Ether(wire.materialize(nak))
+    assert (packet[BTH].opcode, packet[BTH].psn) == (0x11, 0)
+    assert (packet[AETH].syndrome, packet[AETH].msn) == (0x60, 0)
+
+
+def test_cnp_is_scapys():
+    a, b = pair("dcqcn")
+    qa, _ = connect(a, b, 5)
+    qa.post(500)
+    marked = bytearray(a.next_frame(0))
+    marked[wire.TOS] |= 3
+    marked[24:26] = b"\0\0"
+    marked[24:26] = wire.ip_checksum(bytes(marked[14:34])).to_bytes(2, "big")
+    ack, notification = replies(a, b, [bytes(marked)])
+    assert Ether(wire.materialize(ack))[BTH].becn == 1  # the ACK echoes the mark, too
+    packet = Ether(wire.materialize(notification))
+    assert packet[BTH].opcode == 0x81
+    expected = cnp(dqpn=5)
+    assert bytes(packet[BTH])[:-4] == bytes(IP(src="10.0.0.3") / UDP(sport=1, dport=4791) / expected)[28:-4]
+
+
+def test_ack_echoes_entropy_mark_and_shim():
+    a, b = pair("hpcc")
+    qa, _ = connect(a, b)
+    qa.post(500)
+    frame = a.next_frame(0)
+    assert frame[wire.BTH] == 0xC0 + wire.SEND_ONLY
+    assert frame[54:] == b"\0\0"
+    assert wire.wire_bytes(frame) == 58 + 2 + 500
+    record = bytes(range(8))
+    stamped = bytearray(frame[:54] + b"\x1a\xbc" + record)
+    stamped[16:18] = (int.from_bytes(frame[16:18], "big") + 8).to_bytes(2, "big")
+    stamped[38:40] = (int.from_bytes(frame[38:40], "big") + 8).to_bytes(2, "big")
+    stamped[34:36] = b"\xfa\xce"
+    stamped[24:26] = b"\0\0"
+    stamped[24:26] = wire.ip_checksum(bytes(stamped[14:34])).to_bytes(2, "big")
+    (ack,) = replies(a, b, [bytes(stamped)])
+    assert ack[wire.BTH] == 0xD1
+    assert ack[34:36] == b"\xfa\xce"
+    assert ack[54:64] == b"\x1a\xbc" + record
+    assert ack[64:68] == bytes((0x1F, 0, 0, 1))
+    assert wire.wire_bytes(ack) == len(ack) + 4 == 72
+
+
+def test_pause_frame():
+    frame = wire.pause_frame(wire.mac_of(A), {3: 0xFFFF, 6: 0})
+    assert len(frame) == 60
+    assert frame[:6] == bytes.fromhex("0180c2000001")
+    assert frame[12:18] == bytes.fromhex("880801010048")
+    assert wire.parse_pause(frame) == {3: 0xFFFF, 6: 0}
+    assert wire.parse_pause(data_frame(10)) is None
+    assert wire.materialize(frame) == frame
+
+
+@pytest.mark.parametrize("text", ["10.0.0", "10.0.0.256", "10.0.0.x", "", "1.2.3.4.5", "1.2.3.+4"])
+def test_bad_address(text):
+    with pytest.raises(ValueError, match="expected an IPv4 address"):
+        wire.parse_address(text)
+
+
+def test_control_opcodes_are_given_once():
+    with pytest.raises(ValueError, match="is SACK, so it cannot be mine"):
+        wire.register_control(wire.SACK, "mine", wire.TO_REACTION_POINT)
+    with pytest.raises(ValueError, match="expected 0xE0 to 0xFF"):
+        wire.register_control(0x11, "mine", wire.TO_REACTION_POINT)
+    assert wire.control_names()[wire.NACK] == "NACK"
