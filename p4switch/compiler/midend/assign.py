@@ -237,6 +237,8 @@ class Assignments(Base):
         if isinstance(src, StructValue):
             src = HeaderValue(dst.type, {p: v for n, f in src.fields.items() for p, v in self.flatten(f, n)})
         if isinstance(src, HeaderValue):
+            if dst.where:
+                raise self.error(span or 0, f"'{dst.where}' of a stack cannot be assigned to on this target")
             if src.fields is None:
                 self.emit(ir.Prim("remove_header", [dst], span))
                 return
@@ -247,7 +249,12 @@ class Assignments(Base):
                 self._assign_one(header_field(dst, name), value, span)
             return
         assert isinstance(src, ir.HeaderRef)
-        if dst.stack or src.stack or dst.name != src.name:
+        if src.where == "last" and not dst.where:
+            leaves = self.header_leaves(src) or {}
+            self._assign_header(dst, HeaderValue(src.type, leaves), span)
+        elif src.where or dst.where:
+            raise self.error(span or 0, f"'{src.where or dst.where}' of a stack cannot be copied on this target")
+        elif dst.stack or src.stack or dst.name != src.name:
             self.emit(ir.Prim("assign_header", [dst, src], span))
 
     def _assign_union(self, dst: UnionValue, src: Value, span: int | None) -> None:

@@ -38,9 +38,9 @@ class Base:
 
     # Errors
 
-    def error(self, node: ast.Node, message: str) -> CompileError:
-        """What the language has but this target has not, at `node`."""
-        pos = node.pos
+    def error(self, node: ast.Node | int, message: str) -> CompileError:
+        """What the language has but this target has not, at `node` or a position."""
+        pos = node if isinstance(node, int) else node.pos
         source = self.source.source
         return CompileError([Diagnostic("error", source.locate(pos), message, source.line_at(pos))])
 

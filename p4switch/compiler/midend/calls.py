@@ -65,6 +65,9 @@ class Calls(Elaboration):
     def run_table(self, call: ast.Call) -> None:
         raise NotImplementedError
 
+    def called_directly(self, decl: ast.ActionDecl) -> None:
+        raise NotImplementedError
+
     # Dispatch
 
     def call(self, call: ast.Call) -> Value | None:
@@ -219,6 +222,8 @@ class Calls(Elaboration):
     def _action(self, call: ast.Call) -> None:
         decl = call.decl
         assert isinstance(decl, ast.ActionDecl)
+        if not self.in_action:
+            self.called_directly(decl)
         home = self.home(decl)
         frame = Frame(home)
         reach = self.reach(decl, home) if home is not self.globals else None

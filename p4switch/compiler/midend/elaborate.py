@@ -100,7 +100,7 @@ class Elaboration(Expressions):
         args = self._arguments(node.params, node.bound)
         path = ""
         if isinstance(t, (types.Parser, types.Control)):
-            path = control_name(t.decl.name, t.decl.annotations, "")
+            path = t.decl.name
         return self._make(t, args, path, node, [], None)
 
     def _make(

@@ -46,7 +46,8 @@ def key_text(node: ast.Expr) -> str | None:
         return node.name
     if isinstance(node, ast.Member):
         base = key_text(node.base)
-        return base and f"{base}.{node.name}"
+        name = node.name if node.field is None else local_name(node.field.decl)
+        return name[1:] if name.startswith(".") else base and f"{base}.{name}"
     if isinstance(node, ast.Index):
         base, index = key_text(node.base), key_text(node.index)
         return base and index and f"{base}[{index}]"
@@ -55,14 +56,14 @@ def key_text(node: ast.Expr) -> str | None:
         return base and high and low and f"{base}[{high}:{low}]"
     if isinstance(node, ast.Call) and node.method == "isValid" and node.receiver is not None:
         base = key_text(node.receiver)
-        return base and f"{base}.isValid()"
+        return base and f"{base}.$valid$"
     if isinstance(node, ast.Binary) and node.op == "&":
         left, right = key_text(node.left), key_text(node.right)
         return left and right and f"{left} & {right}"
     if isinstance(node, ast.Cast) and node.implicit:
         return key_text(node.operand)
     if isinstance(node, ast.IntLiteral):
-        return str(node.value)
+        return hex(node.value) if node.base == 16 else str(node.value)
     return None
 
 
@@ -71,6 +72,7 @@ class Tables(Statements):
         super().__init__(program)
         self.tables: dict[tuple[Block, ast.TableDecl], TableObject] = {}
         self.actions: dict[Any, ActionObject] = {}
+        self.direct_actions: dict[tuple[Block | None, ast.ActionDecl], ActionObject] = {}
         self._exits: dict[ast.TableDecl, bool] = {}
         self._no_action = next(
             (d for d in program.declarations if isinstance(d, ast.ActionDecl) and d.name == "NoAction"), None
@@ -312,7 +314,7 @@ class Tables(Statements):
             raise self.error(prop.value, f"property '{name}' has to be of type {' or '.join(expected)}")
         if not value.path:
             assert self.block is not None
-            value.path = control_name(f"{decl.name}.{name}", prop.annotations, self.block.path)
+            value.path = control_name(f"{self.block.path}.{decl.name}.{name}", prop.annotations, "")
             value.annotations = prop.annotations
         return value
 
@@ -320,6 +322,13 @@ class Tables(Statements):
         raise NotImplementedError
 
     # Actions of tables
+
+    def called_directly(self, decl: ast.ActionDecl) -> None:
+        """Notes an action that a control calls: the control plane sees its name, though not its parameters."""
+        block = self.block if self.home(decl) is not self.globals else None
+        if not any(a.decl is decl and a.block is block for a in self.actions.values()):
+            name = control_name(decl.name, decl.annotations, block.path if block is not None else "")
+            self.direct_actions.setdefault((block, decl), ActionObject(decl, block, ir.Action(name, [], ir.Block())))
 
     def table_action(self, ref: ast.ActionRef, soft: bool) -> ActionObject:
         decl = ref.decl

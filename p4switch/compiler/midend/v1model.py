@@ -56,7 +56,7 @@ class Architecture(Parsers):
             self.out,
             blocks,
             list(self.tables.values()),
-            list(self.actions.values()),
+            [*self.actions.values(), *self.direct_actions.values()],
             self.extern_objects,
             value_sets,
             [t for t, _ in self._digests],

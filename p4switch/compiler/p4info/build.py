@@ -9,7 +9,7 @@ from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.elaborate import ExternObject, local_name
 from p4switch.compiler.midend.tables import ActionObject, TableObject
 from p4switch.compiler.midend.v1model import Lowered
-from p4switch.compiler.p4info.annotations import add_annotations, add_documentation
+from p4switch.compiler.p4info.annotations import add_annotations, add_documentation, key_values
 from p4switch.compiler.p4info.symbols import Symbols, field_ids
 from p4switch.compiler.p4info.typespecs import TypeSpecs, bitwidth, encode, type_name
 from p4switch.p4runtime.messages import p4info_pb2, p4types_pb2
@@ -56,7 +56,9 @@ class _Builder:
         self.info = p4info_pb2.P4Info()
         self.symbols = Symbols()
         self.specs = TypeSpecs(self.info, p4types_pb2.P4DataTypeSpec, lowered.program.errors)
-        self.actions: dict[str, ActionObject] = {a.ir.name: a for a in lowered.actions}
+        self.actions: dict[str, ActionObject] = {}
+        for action in lowered.actions:
+            self.actions.setdefault(action.ir.name, action)
         self.direct = {
             extern: table
             for table in lowered.tables
@@ -334,15 +336,14 @@ class _Builder:
         main = self.lowered.source.main
         assert main is not None
         for annotation in main.annotations:
-            pairs = annotation.pairs or {}
             if annotation.name == "pkginfo":
-                for key, value in pairs.items():
+                for key, text in key_values(annotation):
                     if key in ("name", "version", "organization", "contact", "url", "arch"):
-                        setattr(package, key, getattr(value, "value", ""))
+                        setattr(package, key, text.strip('"'))
             elif annotation.name == "platform_property":
-                for key, value in pairs.items():
-                    if isinstance(value, ast.IntLiteral):
-                        setattr(package.platform_properties, key, value.value)
+                for key, text in key_values(annotation):
+                    if key.startswith("multicast_group_table_"):
+                        setattr(package.platform_properties, key, int(text, 0))
         others = [a for a in main.annotations if a.name not in ("pkginfo", "platform_property")]
         add_annotations(package, others)
         add_documentation(package, others)
