@@ -1,7 +1,7 @@
 // The core library of P4-16 (language specification, appendix D).
 
-#ifndef P4CC_CORE_P4
-#define P4CC_CORE_P4
+#ifndef _CORE_P4_
+#define _CORE_P4_
 
 error {
     NoError,

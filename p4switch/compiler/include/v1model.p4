@@ -3,8 +3,8 @@
 // V1MODEL_VERSION (a date) chooses between two interfaces: from 20200408 on, ports have type PortId_t, and the index of
 // counters, meters and registers has a type parameter.
 
-#ifndef P4CC_V1MODEL_P4
-#define P4CC_V1MODEL_P4
+#ifndef _V1_MODEL_P4_
+#define _V1_MODEL_P4_
 
 #include "core.p4"
 
