@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import threading
+
+import click
+
 from p4switch.errors import UserError
+
+_PATIENCE_S = 2.0
 
 
 def use_native_hosts() -> bool:
-    """As `host_agents.use_native`, before anything imports a module of `host_agents`. Raises UserError."""
+    """As `host_agents.use_native`, before anything imports its compiled modules. Raises UserError."""
     import host_agents
+    from host_agents.errors import NativeBuildError
 
+    notice = threading.Timer(_PATIENCE_S, click.echo, ["compiling the hosts (once, about a minute)"], {"err": True})
+    notice.daemon = True
+    notice.start()
     try:
         return host_agents.use_native()
-    except ValueError as error:
-        from host_agents.errors import NativeBuildError
-
-        if not isinstance(error, NativeBuildError):
-            raise
+    except NativeBuildError as error:
         raise UserError(str(error)) from None
+    finally:
+        notice.cancel()
