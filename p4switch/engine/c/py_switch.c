@@ -1,10 +1,799 @@
-/* Python type Switch: the control plane of one pipeline. */
+/* Python type Switch: the control plane of one pipeline, and packet tests without a fabric. */
 #include "python.h"
+
+#include "process.h"
+#include "runtime.h"
+
+#include <dlfcn.h>
 
 typedef struct {
     PyObject_HEAD
     p4_switch *sw;
+    PyObject *tracer; /* callable, or NULL */
 } switch_object;
+
+/* --- errors and arguments -------------------------------------------------------------------------------------------- */
+
+static PyObject *raise_status(switch_object *self, int status)
+{
+    if (status == P4_MEMORY)
+        return PyErr_NoMemory();
+    PyErr_SetString(status == P4_FULL ? PyExc_OverflowError : PyExc_ValueError, self->sw->error);
+    return NULL;
+}
+
+static PyObject *none_or_raise(switch_object *self, int status)
+{
+    if (status)
+        return raise_status(self, status);
+    Py_RETURN_NONE;
+}
+
+static PyObject *handle_or_raise(switch_object *self, int status, uint32_t handle)
+{
+    return status ? raise_status(self, status) : PyLong_FromUnsignedLong(handle);
+}
+
+static int to_u32(PyObject *object, void *result)
+{
+    unsigned long value = PyLong_AsUnsignedLong(object);
+    if (PyErr_Occurred() || value > UINT32_MAX) {
+        if (!PyErr_ExceptionMatches(PyExc_TypeError)) {
+            PyErr_Clear();
+            PyErr_Format(PyExc_ValueError, "expected a number from 0 to %u", UINT32_MAX);
+        }
+        return 0;
+    }
+    *(uint32_t *)result = (uint32_t)value;
+    return 1;
+}
+
+static int to_u64(PyObject *object, void *result)
+{
+    *(uint64_t *)result = PyLong_AsUnsignedLongLong(object);
+    if (!PyErr_Occurred())
+        return 1;
+    if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
+        PyErr_Clear();
+        PyErr_SetString(PyExc_ValueError, "expected a number from 0 to 2**64 - 1");
+    }
+    return 0;
+}
+
+static int to_bytes(PyObject *object, p4_bytes *result)
+{
+    char *data;
+    Py_ssize_t len;
+    if (PyBytes_AsStringAndSize(object, &data, &len) < 0)
+        return 0;
+    *result = (p4_bytes){(const uint8_t *)data, (size_t)len};
+    return 1;
+}
+
+/* Values of an action, whose bytes objects `args` keeps alive. */
+typedef struct {
+    p4_aim aim;
+    p4_bytes *values;
+    PyObject *args;
+} aim_holder;
+
+static void aim_release(aim_holder *h)
+{
+    PyMem_Free(h->values);
+    Py_XDECREF(h->args);
+    h->values = NULL;
+    h->args = NULL;
+}
+
+static int aim_args(PyObject *args, aim_holder *h)
+{
+    h->args = PySequence_Fast(args, "expected a sequence of action arguments");
+    if (!h->args)
+        return 0;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(h->args);
+    h->values = PyMem_Calloc((size_t)n + 1, sizeof *h->values);
+    if (!h->values) {
+        PyErr_NoMemory();
+        return 0;
+    }
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (!to_bytes(PySequence_Fast_GET_ITEM(h->args, i), &h->values[i]))
+            return 0;
+    h->aim.kind = P4_TO_ACTION;
+    h->aim.args = h->values;
+    h->aim.n_args = (size_t)n;
+    return 1;
+}
+
+/* ("action", name, args), ("member", handle) or ("group", handle). */
+static int aim_parse(PyObject *target, aim_holder *h)
+{
+    const char *kind = NULL;
+    memset(h, 0, sizeof *h);
+    if (PyTuple_Check(target) && PyTuple_GET_SIZE(target) >= 1)
+        kind = PyUnicode_AsUTF8(PyTuple_GET_ITEM(target, 0));
+    if (kind && !strcmp(kind, "action") && PyTuple_GET_SIZE(target) == 3) {
+        h->aim.action = PyUnicode_AsUTF8(PyTuple_GET_ITEM(target, 1));
+        return h->aim.action && aim_args(PyTuple_GET_ITEM(target, 2), h);
+    }
+    if (kind && (!strcmp(kind, "member") || !strcmp(kind, "group")) && PyTuple_GET_SIZE(target) == 2) {
+        h->aim.kind = *kind == 'm' ? P4_TO_MEMBER : P4_TO_GROUP;
+        return to_u32(PyTuple_GET_ITEM(target, 1), &h->aim.index);
+    }
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError,
+                        "expected (\"action\", name, args), (\"member\", handle) or (\"group\", handle)");
+    return 0;
+}
+
+/* One (a, b) of a key field; the tuple keeps the bytes alive. */
+static int match_parse(PyObject *pair, p4_match *m)
+{
+    *m = (p4_match){{NULL, 0}, {NULL, 0}, -1};
+    if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) {
+        PyErr_SetString(PyExc_ValueError, "expected a pair for each key field");
+        return 0;
+    }
+    PyObject *a = PyTuple_GET_ITEM(pair, 0), *b = PyTuple_GET_ITEM(pair, 1);
+    if (a != Py_None && !to_bytes(a, &m->value))
+        return 0;
+    if (PyLong_Check(b)) {
+        long prefix = PyLong_AsLong(b);
+        if (PyErr_Occurred() || prefix < 0 || prefix > 65535) {
+            PyErr_Clear();
+            PyErr_SetString(PyExc_ValueError, "expected a prefix length");
+            return 0;
+        }
+        m->prefix = (int32_t)prefix;
+        return 1;
+    }
+    return to_bytes(b, &m->mask);
+}
+
+/* A key; *sequence keeps the pairs alive and is the caller's to release. NULL with an exception set. */
+static p4_match *key_parse(PyObject *key, PyObject **sequence, Py_ssize_t *n)
+{
+    *sequence = PySequence_Fast(key, "expected a sequence of key fields");
+    if (!*sequence)
+        return NULL;
+    *n = PySequence_Fast_GET_SIZE(*sequence);
+    p4_match *matches = PyMem_Calloc((size_t)*n + 1, sizeof *matches);
+    if (!matches)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; matches && i < *n; i++) {
+        if (!match_parse(PySequence_Fast_GET_ITEM(*sequence, i), &matches[i])) {
+            PyMem_Free(matches);
+            matches = NULL;
+        }
+    }
+    if (!matches)
+        Py_CLEAR(*sequence);
+    return matches;
+}
+
+#define PARSE(format, keywords, ...)                                                                  \
+    static char *names[] = keywords;                                                                  \
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, names, __VA_ARGS__))                       \
+        return NULL
+#define NAMES(...) {__VA_ARGS__, NULL}
+#define METHOD(name) static PyObject *name(switch_object *self, PyObject *args, PyObject *kwargs)
+#define FIND(variable, finder, name)           \
+    int variable = finder(self->sw, name);     \
+    if (variable < 0)                          \
+        return raise_status(self, variable)
+
+/* --- tables ------------------------------------------------------------------------------------------------------------ */
+
+METHOD(table_add)
+{
+    const char *table;
+    PyObject *key, *target, *sequence;
+    int priority;
+    PARSE("sOiO", NAMES("table", "key", "priority", "target"), &table, &key, &priority, &target);
+    FIND(t, p4_find_table, table);
+    Py_ssize_t n;
+    p4_match *matches = key_parse(key, &sequence, &n);
+    if (!matches)
+        return NULL;
+    aim_holder aim;
+    PyObject *result = NULL;
+    if (aim_parse(target, &aim)) {
+        uint32_t handle = 0;
+        int status = p4_table_add(self->sw, (uint32_t)t, matches, (size_t)n, priority, &aim.aim, &handle);
+        result = handle_or_raise(self, status, handle);
+    }
+    aim_release(&aim);
+    PyMem_Free(matches);
+    Py_DECREF(sequence);
+    return result;
+}
+
+METHOD(table_modify)
+{
+    const char *table;
+    PyObject *target;
+    uint32_t handle;
+    PARSE("sO&O", NAMES("table", "handle", "target"), &table, to_u32, &handle, &target);
+    FIND(t, p4_find_table, table);
+    aim_holder aim;
+    PyObject *result = NULL;
+    if (aim_parse(target, &aim))
+        result = none_or_raise(self, p4_table_modify(self->sw, (uint32_t)t, handle, &aim.aim));
+    aim_release(&aim);
+    return result;
+}
+
+METHOD(table_delete)
+{
+    const char *table;
+    uint32_t handle;
+    PARSE("sO&", NAMES("table", "handle"), &table, to_u32, &handle);
+    FIND(t, p4_find_table, table);
+    return none_or_raise(self, p4_table_delete(self->sw, (uint32_t)t, handle));
+}
+
+METHOD(table_set_default)
+{
+    const char *table;
+    PyObject *target;
+    PARSE("sO", NAMES("table", "target"), &table, &target);
+    FIND(t, p4_find_table, table);
+    if (target == Py_None)
+        return none_or_raise(self, p4_table_set_default(self->sw, (uint32_t)t, NULL));
+    aim_holder aim;
+    PyObject *result = NULL;
+    if (aim_parse(target, &aim))
+        result = none_or_raise(self, p4_table_set_default(self->sw, (uint32_t)t, &aim.aim));
+    aim_release(&aim);
+    return result;
+}
+
+METHOD(table_clear)
+{
+    const char *table;
+    PARSE("s", NAMES("table"), &table);
+    FIND(t, p4_find_table, table);
+    return none_or_raise(self, p4_table_clear(self->sw, (uint32_t)t));
+}
+
+METHOD(table_last_hit)
+{
+    const char *table;
+    uint32_t handle;
+    PARSE("sO&", NAMES("table", "handle"), &table, to_u32, &handle);
+    FIND(t, p4_find_table, table);
+    const p4_table_info *info = &self->sw->program->tables[t];
+    if (!info->with_last_hit)
+        return PyErr_Format(PyExc_ValueError, "table %s does not support timeouts", table);
+    p4_entry *e = p4_table_entry(self->sw, (uint32_t)t, handle);
+    return e ? PyLong_FromUnsignedLongLong(*p4_entry_last_hit(info, e)) : raise_status(self, P4_INVALID);
+}
+
+/* --- action profiles ----------------------------------------------------------------------------------------------------- */
+
+METHOD(member_add)
+{
+    const char *profile, *action;
+    PyObject *values;
+    PARSE("ssO", NAMES("profile", "action", "args"), &profile, &action, &values);
+    FIND(p, p4_find_profile, profile);
+    aim_holder aim = {{P4_TO_ACTION, action, 0, NULL, 0}, NULL, NULL};
+    PyObject *result = NULL;
+    if (aim_args(values, &aim)) {
+        uint32_t handle = 0;
+        int status = p4_member_add(self->sw, (uint32_t)p, &aim.aim, &handle);
+        result = handle_or_raise(self, status, handle);
+    }
+    aim_release(&aim);
+    return result;
+}
+
+METHOD(member_modify)
+{
+    const char *profile, *action;
+    PyObject *values;
+    uint32_t member;
+    PARSE("sO&sO", NAMES("profile", "member", "action", "args"), &profile, to_u32, &member, &action, &values);
+    FIND(p, p4_find_profile, profile);
+    aim_holder aim = {{P4_TO_ACTION, action, 0, NULL, 0}, NULL, NULL};
+    PyObject *result = NULL;
+    if (aim_args(values, &aim))
+        result = none_or_raise(self, p4_member_modify(self->sw, (uint32_t)p, member, &aim.aim));
+    aim_release(&aim);
+    return result;
+}
+
+METHOD(member_delete)
+{
+    const char *profile;
+    uint32_t member;
+    PARSE("sO&", NAMES("profile", "member"), &profile, to_u32, &member);
+    FIND(p, p4_find_profile, profile);
+    return none_or_raise(self, p4_member_delete(self->sw, (uint32_t)p, member));
+}
+
+METHOD(group_add)
+{
+    const char *profile;
+    PARSE("s", NAMES("profile"), &profile);
+    FIND(p, p4_find_profile, profile);
+    uint32_t handle = 0;
+    int status = p4_group_add(self->sw, (uint32_t)p, &handle);
+    return handle_or_raise(self, status, handle);
+}
+
+METHOD(group_set)
+{
+    const char *profile;
+    uint32_t group;
+    PyObject *members;
+    PARSE("sO&O", NAMES("profile", "group", "members"), &profile, to_u32, &group, &members);
+    FIND(p, p4_find_profile, profile);
+    PyObject *sequence = PySequence_Fast(members, "expected a sequence of members");
+    if (!sequence)
+        return NULL;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence);
+    uint32_t *list = PyMem_Calloc((size_t)n + 1, sizeof *list);
+    PyObject *result = list ? Py_None : PyErr_NoMemory();
+    for (Py_ssize_t i = 0; result && i < n; i++)
+        if (!to_u32(PySequence_Fast_GET_ITEM(sequence, i), &list[i]))
+            result = NULL;
+    if (result)
+        result = none_or_raise(self, p4_group_set(self->sw, (uint32_t)p, group, list, (size_t)n));
+    PyMem_Free(list);
+    Py_DECREF(sequence);
+    return result;
+}
+
+METHOD(group_delete)
+{
+    const char *profile;
+    uint32_t group;
+    PARSE("sO&", NAMES("profile", "group"), &profile, to_u32, &group);
+    FIND(p, p4_find_profile, profile);
+    return none_or_raise(self, p4_group_delete(self->sw, (uint32_t)p, group));
+}
+
+/* --- counters, meters, registers --------------------------------------------------------------------------------------------- */
+
+static p4_counter *find_counter(switch_object *self, const char *name, uint32_t index)
+{
+    int c = p4_find_counter(self->sw, name);
+    if (c < 0) {
+        raise_status(self, c);
+        return NULL;
+    }
+    if (index >= self->sw->program->counters[c].size) {
+        PyErr_Format(PyExc_ValueError, "counter %s has %u cells; there is no cell %u", name,
+                     self->sw->program->counters[c].size, index);
+        return NULL;
+    }
+    return &self->sw->counters[c][index];
+}
+
+static p4_counter *find_direct(switch_object *self, const char *table, uint32_t handle)
+{
+    int t = p4_find_table(self->sw, table);
+    if (t < 0) {
+        raise_status(self, t);
+        return NULL;
+    }
+    const p4_table_info *info = &self->sw->program->tables[t];
+    if (!info->with_counters) {
+        PyErr_Format(PyExc_ValueError, "table %s has no direct counter", table);
+        return NULL;
+    }
+    p4_entry *e = p4_table_entry(self->sw, (uint32_t)t, handle);
+    if (!e) {
+        raise_status(self, P4_INVALID);
+        return NULL;
+    }
+    return p4_entry_counter(info, e);
+}
+
+static PyObject *counter_value(const p4_counter *c)
+{
+    return c ? Py_BuildValue("KK", (unsigned long long)c->packets, (unsigned long long)c->bytes) : NULL;
+}
+
+METHOD(counter_read)
+{
+    const char *name;
+    uint32_t index;
+    PARSE("sO&", NAMES("name", "index"), &name, to_u32, &index);
+    return counter_value(find_counter(self, name, index));
+}
+
+METHOD(direct_counter_read)
+{
+    const char *table;
+    uint32_t handle;
+    PARSE("sO&", NAMES("table", "handle"), &table, to_u32, &handle);
+    return counter_value(find_direct(self, table, handle));
+}
+
+METHOD(counter_write)
+{
+    const char *name;
+    uint32_t index;
+    p4_counter value;
+    PARSE("sO&O&O&", NAMES("name", "index", "packets", "nbytes"), &name, to_u32, &index, to_u64, &value.packets, to_u64,
+          &value.bytes);
+    p4_counter *c = find_counter(self, name, index);
+    if (!c)
+        return NULL;
+    *c = value;
+    Py_RETURN_NONE;
+}
+
+METHOD(direct_counter_write)
+{
+    const char *table;
+    uint32_t handle;
+    p4_counter value;
+    PARSE("sO&O&O&", NAMES("table", "handle", "packets", "nbytes"), &table, to_u32, &handle, to_u64, &value.packets,
+          to_u64, &value.bytes);
+    p4_counter *c = find_direct(self, table, handle);
+    if (!c)
+        return NULL;
+    *c = value;
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_meter(switch_object *self, p4_meter *meter, PyObject *config)
+{
+    uint64_t rates[4];
+    if (config == Py_None)
+        return none_or_raise(self, p4_meter_set(self->sw, meter, NULL));
+    if (!PyTuple_Check(config) || PyTuple_GET_SIZE(config) != 4)
+        return PyErr_Format(PyExc_ValueError,
+                            "expected (committed rate, committed burst, peak rate, peak burst) or None");
+    for (int i = 0; i < 4; i++)
+        if (!to_u64(PyTuple_GET_ITEM(config, i), &rates[i]))
+            return NULL;
+    return none_or_raise(self, p4_meter_set(self->sw, meter, rates));
+}
+
+METHOD(meter_set)
+{
+    const char *name;
+    uint32_t index;
+    PyObject *config;
+    PARSE("sO&O", NAMES("name", "index", "config"), &name, to_u32, &index, &config);
+    FIND(m, p4_find_meter, name);
+    if (index >= self->sw->program->meters[m].size)
+        return PyErr_Format(PyExc_ValueError, "meter %s has %u cells; there is no cell %u", name,
+                            self->sw->program->meters[m].size, index);
+    return set_meter(self, &self->sw->meters[m][index], config);
+}
+
+METHOD(direct_meter_set)
+{
+    const char *table;
+    uint32_t handle;
+    PyObject *config;
+    PARSE("sO&O", NAMES("table", "handle", "config"), &table, to_u32, &handle, &config);
+    FIND(t, p4_find_table, table);
+    int m = self->sw->program->tables[t].meter;
+    if (m < 0)
+        return PyErr_Format(PyExc_ValueError, "table %s has no direct meter", table);
+    if (!p4_table_entry(self->sw, (uint32_t)t, handle))
+        return raise_status(self, P4_INVALID);
+    return set_meter(self, &self->sw->meters[m][handle], config);
+}
+
+METHOD(register_read)
+{
+    const char *name;
+    uint32_t index;
+    PARSE("sO&", NAMES("name", "index"), &name, to_u32, &index);
+    FIND(r, p4_find_register, name);
+    Py_ssize_t len = (Py_ssize_t)(self->sw->program->registers[r].width + 7) / 8;
+    PyObject *value = PyBytes_FromStringAndSize(NULL, len);
+    if (!value)
+        return NULL;
+    int status = p4_register_get(self->sw, (uint32_t)r, index, (uint8_t *)PyBytes_AS_STRING(value), (size_t)len);
+    if (!status)
+        return value;
+    Py_DECREF(value);
+    return raise_status(self, status);
+}
+
+METHOD(register_write)
+{
+    const char *name;
+    uint32_t index;
+    PyObject *value;
+    p4_bytes bytes;
+    PARSE("sO&O", NAMES("name", "index", "value"), &name, to_u32, &index, &value);
+    FIND(r, p4_find_register, name);
+    if (!to_bytes(value, &bytes))
+        return NULL;
+    return none_or_raise(self, p4_register_set(self->sw, (uint32_t)r, index, bytes.data, bytes.len));
+}
+
+/* --- replication, value sets, digests ------------------------------------------------------------------------------------------- */
+
+static PyObject *set_replicas(switch_object *self, p4_groups *groups, uint32_t id, PyObject *replicas, uint32_t truncate)
+{
+    if (replicas == Py_None)
+        return none_or_raise(self, p4_replicas_set(self->sw, groups, id, NULL, 0, 0, 1));
+    PyObject *sequence = PySequence_Fast(replicas, "expected a sequence of (port, instance)");
+    if (!sequence)
+        return NULL;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence);
+    p4_replica *list = PyMem_Calloc((size_t)n + 1, sizeof *list);
+    PyObject *result = list ? Py_None : PyErr_NoMemory();
+    for (Py_ssize_t i = 0; result && i < n; i++) {
+        PyObject *pair = PySequence_Fast_GET_ITEM(sequence, i);
+        if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) {
+            PyErr_SetString(PyExc_ValueError, "expected (port, instance)");
+            result = NULL;
+        } else if (!to_u32(PyTuple_GET_ITEM(pair, 0), &list[i].port) ||
+                   !to_u32(PyTuple_GET_ITEM(pair, 1), &list[i].instance)) {
+            result = NULL;
+        }
+    }
+    if (result)
+        result = none_or_raise(self, p4_replicas_set(self->sw, groups, id, list, (size_t)n, truncate, 0));
+    PyMem_Free(list);
+    Py_DECREF(sequence);
+    return result;
+}
+
+METHOD(multicast_set)
+{
+    uint32_t group;
+    PyObject *replicas;
+    PARSE("O&O", NAMES("group", "replicas"), to_u32, &group, &replicas);
+    if (!group)
+        return PyErr_Format(PyExc_ValueError, "multicast group 0 means no multicast; expected a higher number");
+    return set_replicas(self, &self->sw->multicast, group, replicas, 0);
+}
+
+METHOD(clone_session_set)
+{
+    uint32_t session, truncate = 0;
+    PyObject *replicas;
+    PARSE("O&O|O&", NAMES("session", "replicas", "truncate_bytes"), to_u32, &session, &replicas, to_u32, &truncate);
+    if (session > 0x7fff)
+        return PyErr_Format(PyExc_ValueError, "clone session %u: expected a number up to 32767", session);
+    return set_replicas(self, &self->sw->clones, session, replicas, truncate);
+}
+
+METHOD(value_set_set)
+{
+    const char *name;
+    PyObject *members;
+    PARSE("sO", NAMES("name", "members"), &name, &members);
+    FIND(v, p4_find_vset, name);
+    uint32_t n_keys = self->sw->program->vsets[v].n_keys;
+    PyObject *sequence = PySequence_Fast(members, "expected a sequence of members");
+    if (!sequence)
+        return NULL;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence);
+    p4_match *matches = PyMem_Calloc((size_t)n * n_keys + 1, sizeof *matches);
+    PyObject *fields = PyList_New(0); /* keeps the members' bytes alive */
+    PyObject *result = matches && fields ? Py_None : PyErr_NoMemory();
+    for (Py_ssize_t i = 0; result && i < n; i++) {
+        PyObject *member = PySequence_Fast(PySequence_Fast_GET_ITEM(sequence, i), "expected a sequence of key fields");
+        if (!member || PyList_Append(fields, member) < 0 || PySequence_Fast_GET_SIZE(member) != (Py_ssize_t)n_keys) {
+            if (!PyErr_Occurred())
+                PyErr_Format(PyExc_ValueError, "value set %s: expected %u key fields", name, n_keys);
+            result = NULL;
+        }
+        for (uint32_t k = 0; result && k < n_keys; k++)
+            if (!match_parse(PySequence_Fast_GET_ITEM(member, k), &matches[i * n_keys + k]))
+                result = NULL;
+        Py_XDECREF(member);
+    }
+    if (result)
+        result = none_or_raise(self, p4_vset_set(self->sw, (uint32_t)v, matches, (size_t)n));
+    PyMem_Free(matches);
+    Py_XDECREF(fields);
+    Py_DECREF(sequence);
+    return result;
+}
+
+static PyObject *digests(switch_object *self, PyObject *Py_UNUSED(ignored))
+{
+    PyObject *list = PyList_New(0);
+    for (p4_digest *d = p4_fifo_digests(self->sw->fifo), *next; d; d = next) {
+        next = d->next;
+        PyObject *item = list ? Py_BuildValue("Iy#", d->list_id, (const char *)d->data, (Py_ssize_t)d->len) : NULL;
+        if (list && (!item || PyList_Append(list, item) < 0))
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+        free(d);
+    }
+    return list;
+}
+
+/* --- packets ------------------------------------------------------------------------------------------------------------------------- */
+
+static const char *const trace_names[P4_TRACE_KINDS] = {
+    "receive", "state", "parser_error", "table",    "condition",   "log",  "enqueue",
+    "dequeue", "clone", "multicast",    "resubmit", "recirculate", "drop", "transmit",
+};
+
+static void call_tracer(void *ctx, const p4_trace_event *event)
+{
+    PyObject *tracer = ctx;
+    if (PyErr_Occurred())
+        return;
+    PyObject *result = PyObject_CallFunction(tracer, "sssLL", trace_names[event->kind], event->name, event->action,
+                                             (long long)event->value, (long long)event->extra);
+    Py_XDECREF(result);
+}
+
+METHOD(process)
+{
+    uint32_t port;
+    Py_buffer frame;
+    uint64_t now = 0;
+    Py_ssize_t most = 1024;
+    PARSE("O&y*|O&n", NAMES("port", "frame", "now", "max_outputs"), to_u32, &port, &frame, to_u64, &now, &most);
+    p4_switch *sw = self->sw;
+    p4_env outer = sw->env; /* a fabric's, maybe; it is back when the packet has gone */
+    p4_env env = *p4_fifo_env(sw->fifo);
+    PyObject *list = NULL;
+    if (frame.len > 1 << 24)
+        PyErr_Format(PyExc_ValueError, "a frame of %zd bytes is too long", frame.len);
+    else
+        list = PyList_New(0);
+    if (list) {
+        p4_switch_set_env(sw, &env);
+        if (p4_fifo_inject(sw->fifo, port, frame.buf, (uint32_t)frame.len, (uint32_t)frame.len, now) < 0)
+            PyErr_NoMemory();
+        p4_frame *out;
+        uint32_t out_port;
+        while (!PyErr_Occurred() && PyList_GET_SIZE(list) < most && (out = p4_fifo_next(sw->fifo, &out_port, now))) {
+            PyObject *data = PyBytes_FromStringAndSize(NULL, out->wire_len);
+            if (data) {
+                char *bytes = PyBytes_AS_STRING(data);
+                memcpy(bytes, out->data, out->data_len);
+                memset(bytes + out->data_len, 0, out->wire_len - out->data_len);
+                PyObject *item = Py_BuildValue("IN", out_port, data);
+                if (item) {
+                    PyList_Append(list, item);
+                    Py_DECREF(item);
+                }
+            }
+            free(out);
+        }
+        p4_fifo_clear(sw->fifo);
+        p4_switch_set_env(sw, &outer);
+        if (PyErr_Occurred())
+            Py_CLEAR(list);
+    }
+    PyBuffer_Release(&frame);
+    return list;
+}
+
+METHOD(set_tracer)
+{
+    PyObject *tracer;
+    PARSE("O", NAMES("tracer"), &tracer);
+    Py_XDECREF(self->tracer);
+    self->tracer = tracer == Py_None ? NULL : Py_NewRef(tracer);
+    Py_RETURN_NONE;
+}
+
+static PyObject *reset(switch_object *self, PyObject *Py_UNUSED(ignored))
+{
+    return none_or_raise(self, p4_switch_reset(self->sw));
+}
+
+/* --- the type -------------------------------------------------------------------------------------------------------------------------- */
+
+static int switch_init(switch_object *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"library", "device_id", "seed", "tick_ns", NULL};
+    PyObject *path = NULL;
+    uint32_t device_id = 0;
+    uint64_t seed = 0, tick_ns = 1;
+    char error[256] = "out of memory";
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$O&O&O&", names, PyUnicode_FSConverter, &path, to_u32, &device_id,
+                                     to_u64, &seed, to_u64, &tick_ns))
+        return -1;
+    if (self->sw) {
+        PyErr_SetString(PyExc_ValueError, "the switch has been initialised already");
+    } else if (!tick_ns) {
+        PyErr_SetString(PyExc_ValueError, "tick_ns: expected a positive number");
+    } else {
+        /* Libraries stay loaded: packets of their pools may outlive a switch. */
+        void *library = dlopen(PyBytes_AS_STRING(path), RTLD_NOW | RTLD_LOCAL);
+        const p4_program *program = library ? dlsym(library, P4_PROGRAM_SYMBOL) : NULL;
+        if (!program)
+            PyErr_Format(PyExc_ValueError, "%s is not a compiled pipeline", PyBytes_AS_STRING(path));
+        else if (program->abi != P4_ABI)
+            PyErr_Format(PyExc_ValueError, "%s was compiled for another version of the engine",
+                         PyBytes_AS_STRING(path));
+        else if (!(self->sw = p4_switch_new(program, device_id, seed, tick_ns, error)))
+            PyErr_SetString(PyExc_ValueError, error);
+    }
+    Py_DECREF(path);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static void switch_dealloc(switch_object *self)
+{
+    if (self->sw)
+        p4_switch_delete(self->sw);
+    Py_XDECREF(self->tracer);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyObject *get_counts(switch_object *self, void *closure)
+{
+    const p4_switch_counts *c = p4_switch_get_counts(self->sw);
+    (void)closure;
+    return Py_BuildValue("{sKsKsKsK}", "received", (unsigned long long)c->received, "copied",
+                         (unsigned long long)c->copied, "transmitted", (unsigned long long)c->transmitted, "dropped",
+                         (unsigned long long)c->dropped);
+}
+
+static PyObject *get_drop_port(switch_object *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromUnsignedLong(self->sw->drop_port);
+}
+
+static int set_drop_port(switch_object *self, PyObject *value, void *closure)
+{
+    (void)closure;
+    if (!value) {
+        PyErr_SetString(PyExc_ValueError, "drop_port cannot be deleted");
+        return -1;
+    }
+    return to_u32(value, &self->sw->drop_port) ? 0 : -1;
+}
+
+static PyObject *get_failed_asserts(switch_object *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromUnsignedLongLong(self->sw->failed_asserts);
+}
+
+#define ENTRY(name) {#name, (PyCFunction)(void (*)(void))name, METH_VARARGS | METH_KEYWORDS, NULL}
+
+static PyMethodDef methods[] = {
+    ENTRY(process),
+    ENTRY(set_tracer),
+    ENTRY(table_add),
+    ENTRY(table_modify),
+    ENTRY(table_delete),
+    ENTRY(table_set_default),
+    ENTRY(table_clear),
+    ENTRY(table_last_hit),
+    ENTRY(member_add),
+    ENTRY(member_modify),
+    ENTRY(member_delete),
+    ENTRY(group_add),
+    ENTRY(group_set),
+    ENTRY(group_delete),
+    ENTRY(counter_read),
+    ENTRY(counter_write),
+    ENTRY(direct_counter_read),
+    ENTRY(direct_counter_write),
+    ENTRY(meter_set),
+    ENTRY(direct_meter_set),
+    ENTRY(register_read),
+    ENTRY(register_write),
+    ENTRY(multicast_set),
+    ENTRY(clone_session_set),
+    ENTRY(value_set_set),
+    {"digests", (PyCFunction)(void (*)(void))digests, METH_NOARGS, NULL},
+    {"reset", (PyCFunction)(void (*)(void))reset, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef getset[] = {
+    {"counts", (getter)get_counts, NULL, NULL, NULL},
+    {"drop_port", (getter)get_drop_port, (setter)set_drop_port, NULL, NULL},
+    {"failed_asserts", (getter)get_failed_asserts, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
 
 static PyTypeObject switch_type = {
     PyVarObject_HEAD_INIT(NULL, 0)
@@ -13,6 +802,10 @@ static PyTypeObject switch_type = {
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "One instance of a compiled pipeline.",
     .tp_new = PyType_GenericNew,
+    .tp_init = (initproc)switch_init,
+    .tp_dealloc = (destructor)switch_dealloc,
+    .tp_methods = methods,
+    .tp_getset = getset,
 };
 
 p4_switch *p4_switch_of(PyObject *object)
@@ -21,7 +814,10 @@ p4_switch *p4_switch_of(PyObject *object)
         PyErr_Format(PyExc_TypeError, "expected a Switch, not %s", Py_TYPE(object)->tp_name);
         return NULL;
     }
-    return ((switch_object *)object)->sw;
+    p4_switch *sw = ((switch_object *)object)->sw;
+    if (!sw)
+        PyErr_SetString(PyExc_ValueError, "the switch was not initialised");
+    return sw;
 }
 
 int p4_engine_register(PyObject *module)

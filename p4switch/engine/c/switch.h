@@ -104,6 +104,9 @@ void p4_packet_free(p4_switch *sw, p4_packet *packet);
 /* The env is copied. Without one, frames go to and from the switch's own FIFO (see Switch.process). */
 void p4_switch_set_env(p4_switch *sw, const p4_env *env);
 
+/* What was set last, or its own: for an env that hands some calls on (digests), or puts the old one back. */
+const p4_env *p4_switch_get_env(const p4_switch *sw);
+
 /* For conservation: received + copied = transmitted + dropped (by whatever reason) + packets held by the env. */
 typedef struct p4_switch_counts {
     uint64_t received;    /* frames handed to p4_switch_receive */

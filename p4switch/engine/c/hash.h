@@ -1,0 +1,85 @@
+/* Hash algorithms of v1model over n bytes. Tables of CRCs are generated where they are used. */
+#ifndef P4CC_HASH_H
+#define P4CC_HASH_H
+
+#include "wide.h"
+
+/* Internet checksum (RFC 1071); an odd last byte is the high half of a word. */
+P4_INLINE uint64_t p4_csum16(const uint8_t *b, size_t n)
+{
+    uint64_t sum = 0; /* of little-endian words: the sum's bytes can be swapped at the end */
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        uint32_t w;
+        memcpy(&w, b + i, 4);
+        sum += w;
+    }
+    if (i + 2 <= n) {
+        uint16_t w;
+        memcpy(&w, b + i, 2);
+        sum += w;
+        i += 2;
+    }
+    if (i < n)
+        sum += b[i];
+    sum = (sum >> 32) + (sum & 0xffffffff);
+    sum = (sum >> 32) + (sum & 0xffffffff);
+    sum = (sum >> 16) + (sum & 0xffff);
+    sum = (sum >> 16) + (sum & 0xffff);
+    return __builtin_bswap16((uint16_t)~sum);
+}
+
+P4_FUNCTION uint64_t p4_xor_words(const uint8_t *b, size_t n, size_t size)
+{
+    uint64_t x = 0;
+    for (size_t i = 0; i < n; i++)
+        x ^= (uint64_t)b[i] << (8 * (size - 1 - i % size));
+    return x;
+}
+
+P4_INLINE uint64_t p4_identity(const uint8_t *b, size_t n)
+{
+    uint64_t x = 0;
+    for (size_t i = 0; i < n && i < 8; i++)
+        x = x << 8 | b[i];
+    return x;
+}
+
+/* CRC with reflected input and output; table[k][b] is the CRC of byte b followed by k zero bytes. */
+P4_INLINE uint32_t p4_crc_reflected32(const uint32_t table[8][256], const uint8_t *b, size_t n, uint32_t crc)
+{
+    for (; n >= 8; n -= 8, b += 8) {
+        uint64_t w;
+        memcpy(&w, b, 8);
+        w ^= crc;
+        crc = table[7][w & 255] ^ table[6][w >> 8 & 255] ^ table[5][w >> 16 & 255] ^ table[4][w >> 24 & 255] ^
+              table[3][w >> 32 & 255] ^ table[2][w >> 40 & 255] ^ table[1][w >> 48 & 255] ^ table[0][w >> 56];
+    }
+    if (n >= 4) {
+        uint32_t w;
+        memcpy(&w, b, 4);
+        w ^= crc;
+        crc = table[3][w & 255] ^ table[2][w >> 8 & 255] ^ table[1][w >> 16 & 255] ^ table[0][w >> 24];
+        n -= 4, b += 4;
+    }
+    for (; n; n--)
+        crc = table[0][(crc ^ *b++) & 255] ^ crc >> 8;
+    return crc;
+}
+
+P4_INLINE uint64_t p4_crc_reflected64(const uint64_t table[256], const uint8_t *b, size_t n, uint64_t crc)
+{
+    for (; n; n--)
+        crc = table[(crc ^ *b++) & 255] ^ crc >> 8;
+    return crc;
+}
+
+/* Not reflected; crc is kept in the top bits of `width`. */
+P4_INLINE uint64_t p4_crc_plain(const uint64_t table[256], const uint8_t *b, size_t n, uint64_t crc, uint32_t width)
+{
+    for (; n; n--)
+        crc = (table[(crc >> (width - 8) ^ *b++) & 255] ^ crc << 8) & p4_mask64(width);
+    return crc;
+}
+
+#endif

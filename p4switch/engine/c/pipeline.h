@@ -1,0 +1,309 @@
+/* What happens around parser, pipelines and deparser: BMv2's simple_switch, packet by packet.
+ *
+ * Included once by every generated pipeline, after its packet struct, its functions and the macros SET_* and GET_* for
+ * intrinsic metadata. SET_* of a field that the program does not have is nothing, GET_* is 0.
+ */
+
+enum { NORMAL = 0, INGRESS_CLONE = 1, EGRESS_CLONE = 2, RECIRCULATED = 4, REPLICA = 5, RESUBMITTED = 6 };
+
+#define NO_TRUNCATION UINT32_MAX
+
+/* --- packets ------------------------------------------------------------------------------------------------------- */
+
+static phv *pool; /* packets of this program that are not in use, of whatever switch */
+
+static phv *packet_new(p4_switch *sw, p4_frame *frame)
+{
+    phv *p = pool;
+    (void)sw;
+    if (P4_LIKELY(p != NULL)) {
+        pool = (phv *)(void *)p->base.next;
+    } else {
+        p = malloc(sizeof *p);
+        if (!p)
+            abort();
+    }
+    memset(p, 0, sizeof *p);
+    p->frame = frame;
+    p->base.tag = frame->tag;
+    p->truncate = NO_TRUNCATION;
+    return p;
+}
+
+static void packet_release(phv *p)
+{
+    p->base.next = (p4_packet *)(void *)pool;
+    pool = p;
+}
+
+static void packet_delete(p4_switch *sw, phv *p)
+{
+    if (p->frame)
+        sw->env.frame_free(sw->env.ctx, p->frame);
+    packet_release(p);
+}
+
+static p4_frame *frame_copy(p4_switch *sw, const p4_frame *frame)
+{
+    p4_frame *copy = sw->env.frame_new(sw->env.ctx, frame->data_len);
+    copy->wire_len = frame->wire_len;
+    copy->data_len = frame->data_len;
+    copy->tag = frame->tag;
+    memcpy(copy->data, frame->data, frame->data_len);
+    return copy;
+}
+
+static phv *packet_copy(p4_switch *sw, const phv *p)
+{
+    phv *q = packet_new(sw, p->frame);
+    *q = *p;
+    q->frame = frame_copy(sw, p->frame);
+    return q;
+}
+
+static uint32_t min32(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+static void drop(p4_switch *sw, const phv *p, uint32_t port, p4_drop_reason reason)
+{
+    uint32_t len = header_bytes(p) + payload_len(p);
+    sw->counts.dropped++;
+    TRACE(P4_TRACE_DROP, "", "", reason, 0);
+    sw->env.drop(sw->env.ctx, port, p->base.tag, len, reason);
+}
+
+static void enqueue(p4_switch *sw, phv *p, uint32_t port)
+{
+    p->base.egress_port = port;
+    p->base.ingress_port = p->ingress_port;
+    p->base.len = min32(header_bytes(p) + payload_len(p), p->truncate);
+    p->base.priority = (uint32_t)GET_PRIORITY(p);
+    TRACE(P4_TRACE_ENQUEUE, "", "", port, p->base.len);
+    sw->env.enqueue(sw->env.ctx, &p->base);
+}
+
+/* One packet for each replica; takes p. */
+static void replicate(p4_switch *sw, phv *p, const p4_group *group)
+{
+    if (!group || !group->count) {
+        drop(sw, p, p->ingress_port, P4_DROP_NO_PORT);
+        packet_delete(sw, p);
+        return;
+    }
+    sw->counts.copied += group->count - 1;
+    for (uint32_t i = 0; i + 1 < group->count; i++) {
+        phv *q = packet_copy(sw, p);
+        SET_EGRESS_RID(q, group->replicas[i].instance);
+        enqueue(sw, q, group->replicas[i].port);
+    }
+    SET_EGRESS_RID(p, group->replicas[group->count - 1].instance);
+    enqueue(sw, p, group->replicas[group->count - 1].port);
+}
+
+/* A packet made by cloning; takes q. Sessions that do not exist lose it. */
+static void emit_clone(p4_switch *sw, phv *q, uint32_t session)
+{
+    const p4_group *group = p4_group_find(&sw->clones, session);
+    sw->counts.copied++;
+    TRACE_OF(q, P4_TRACE_CLONE, "", "", session, 0);
+    if (++q->base.hops > P4_MAX_HOPS) {
+        drop(sw, q, q->ingress_port, P4_DROP_HOPS);
+        packet_delete(sw, q);
+        return;
+    }
+    replicate(sw, q, group);
+}
+
+/* The packet as it began ingress, parsed anew, with the metadata of a field list. */
+static void clone_ingress(p4_switch *sw, const phv *p)
+{
+    uint32_t session = p->clone_session & 0x7fff;
+    const p4_group *group = p4_group_find(&sw->clones, session);
+    phv *q = packet_new(sw, p->frame);
+    q->frame = frame_copy(sw, p->frame);
+    if (group && group->truncate) {
+        q->frame->wire_len = min32(q->frame->wire_len, group->truncate);
+        q->frame->data_len = min32(q->frame->data_len, group->truncate);
+    }
+    q->now = p->now;
+    q->ingress_port = p->ingress_port;
+    q->base.hops = p->base.hops;
+    q->ingress_len = p->ingress_len;
+    q->length = q->frame->wire_len;
+    SET_INGRESS_PORT(q, p->ingress_port);
+    parse(sw, q);
+    memset(&q->m, 0, sizeof q->m);
+    copy_field_list(q, p, p->clone_list);
+    SET_INSTANCE_TYPE(q, INGRESS_CLONE);
+    emit_clone(sw, q, session);
+}
+
+/* The packet as it is at the end of egress, not deparsed, with the metadata of a field list. */
+static void clone_egress(p4_switch *sw, const phv *p)
+{
+    uint32_t session = p->clone_session & 0x7fff;
+    const p4_group *group = p4_group_find(&sw->clones, session);
+    phv *q = packet_copy(sw, p);
+    memset(&q->m, 0, sizeof q->m);
+    copy_field_list(q, p, p->clone_list);
+    SET_INSTANCE_TYPE(q, EGRESS_CLONE);
+    q->clone_session = q->clone_list = q->digest = q->resubmit = q->recirculate = 0;
+    q->exit = 0;
+    q->truncate = group && group->truncate ? group->truncate : NO_TRUNCATION;
+    emit_clone(sw, q, session);
+}
+
+/* --- ingress ----------------------------------------------------------------------------------------------------------- */
+
+/* A packet whose frame is to be parsed; takes p. */
+static void ingress(p4_switch *sw, phv *p)
+{
+    for (;;) {
+        p->length = p->ingress_len = p->frame->wire_len;
+        parse(sw, p);
+        SET_PARSER_ERROR(p, p->error);
+        verify_checksums(sw, p);
+        SET_CHECKSUM_ERROR(p, p->checksum_error);
+        run_ingress(sw, p);
+        p->exit = 0;
+
+        if (P4_UNLIKELY(p->clone_session)) {
+            clone_ingress(sw, p);
+            p->clone_session = p->clone_list = 0;
+        }
+        if (P4_UNLIKELY(p->digest)) {
+            send_digest(sw, p, p->digest);
+            p->digest = 0;
+        }
+        if (P4_LIKELY(!p->resubmit))
+            break;
+        if (p->base.hops == P4_MAX_HOPS) {
+            drop(sw, p, p->ingress_port, P4_DROP_HOPS);
+            packet_delete(sw, p);
+            return;
+        }
+        TRACE(P4_TRACE_RESUBMIT, "", "", 0, 0);
+        phv *q = packet_new(sw, p->frame);
+        q->now = p->now;
+        q->ingress_port = p->ingress_port;
+        q->base.hops = p->base.hops + 1;
+        copy_field_list(q, p, p->resubmit);
+        SET_INSTANCE_TYPE(q, RESUBMITTED);
+        SET_PACKET_LENGTH(q, p->frame->wire_len);
+        packet_release(p);
+        p = q;
+    }
+
+    uint32_t group = (uint32_t)GET_MCAST_GRP(p);
+    if (P4_UNLIKELY(group)) {
+        TRACE(P4_TRACE_MULTICAST, "", "", group, 0);
+        SET_INSTANCE_TYPE(p, REPLICA);
+        replicate(sw, p, p4_group_find(&sw->multicast, group));
+        return;
+    }
+    uint32_t port = (uint32_t)GET_EGRESS_SPEC(p);
+    if (P4_UNLIKELY(port == sw->drop_port)) {
+        drop(sw, p, p->ingress_port, P4_DROP_PROGRAM_INGRESS);
+        packet_delete(sw, p);
+        return;
+    }
+    SET_INSTANCE_TYPE(p, NORMAL);
+    enqueue(sw, p, port);
+}
+
+static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
+{
+    phv *p = packet_new(sw, frame);
+    sw->counts.received++;
+    p->now = now;
+    p->ingress_port = port;
+    SET_INGRESS_PORT(p, port);
+    SET_PACKET_LENGTH(p, frame->wire_len);
+    SET_INSTANCE_TYPE(p, NORMAL);
+    SET_INGRESS_TIMESTAMP(p, now);
+    TRACE(P4_TRACE_RECEIVE, "", "", port, frame->wire_len);
+    ingress(sw, p);
+}
+
+/* --- egress ------------------------------------------------------------------------------------------------------------- */
+
+/* Headers, then what of the frame was not parsed. Takes the frame of p, which may become the result. */
+static p4_frame *deparse(p4_switch *sw, phv *p)
+{
+    p4_frame *frame = p->frame;
+    uint32_t headers = header_bytes(p), payload = payload_len(p), parsed = p->parsed;
+    uint32_t present = frame->data_len > parsed ? frame->data_len - parsed : 0;
+    if (P4_UNLIKELY(headers + present > frame->cap)) {
+        p4_frame *larger = sw->env.frame_new(sw->env.ctx, headers + present);
+        larger->tag = frame->tag;
+        memcpy(larger->data + headers, frame->data + frame->data_len - present, present);
+        sw->env.frame_free(sw->env.ctx, frame);
+        frame = larger;
+    } else if (present && headers != parsed) {
+        memmove(frame->data + headers, frame->data + parsed, present);
+    }
+    write_headers(p, frame->data);
+    frame->wire_len = headers + payload;
+    frame->data_len = headers + present;
+    p->frame = NULL;
+    return frame;
+}
+
+static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
+{
+    phv *p = (phv *)(void *)packet;
+    p->now = now;
+    SET_EGRESS_TIMESTAMP(p, now);
+    SET_ENQ_TIMESTAMP(p, packet->enq_time);
+    SET_ENQ_QDEPTH(p, packet->enq_depth);
+    SET_DEQ_TIMEDELTA(p, packet->deq_time - packet->enq_time);
+    SET_DEQ_QDEPTH(p, packet->deq_depth);
+    SET_QID(p, packet->priority);
+    SET_EGRESS_PORT(p, packet->egress_port);
+    SET_EGRESS_SPEC(p, sw->drop_port + 1);
+    SET_PACKET_LENGTH(p, p->length);
+    TRACE(P4_TRACE_DEQUEUE, "", "", packet->egress_port, packet->deq_depth);
+    run_egress(sw, p);
+
+    if (P4_UNLIKELY(p->clone_session)) {
+        clone_egress(sw, p);
+        p->clone_session = 0;
+    }
+    if (P4_UNLIKELY((uint32_t)GET_EGRESS_SPEC(p) == sw->drop_port)) {
+        drop(sw, p, packet->egress_port, P4_DROP_PROGRAM_EGRESS);
+        packet_delete(sw, p);
+        return NULL;
+    }
+    update_checksums(sw, p);
+    run_deparser(sw, p);
+    p4_frame *frame = deparse(sw, p);
+
+    if (P4_UNLIKELY(p->recirculate)) {
+        phv *q = packet_new(sw, frame);
+        q->now = now;
+        q->ingress_port = p->ingress_port;
+        q->base.hops = p->base.hops + 1;
+        copy_field_list(q, p, p->recirculate);
+        SET_INSTANCE_TYPE(q, RECIRCULATED);
+        SET_PACKET_LENGTH(q, frame->wire_len);
+        packet_release(p);
+        p = q;
+        TRACE(P4_TRACE_RECIRCULATE, "", "", 0, 0);
+        if (p->base.hops > P4_MAX_HOPS) {
+            drop(sw, p, p->ingress_port, P4_DROP_HOPS);
+            packet_delete(sw, p);
+        } else {
+            ingress(sw, p);
+        }
+        return NULL;
+    }
+    if (P4_UNLIKELY(frame->wire_len > p->truncate)) {
+        frame->wire_len = p->truncate;
+        frame->data_len = min32(frame->data_len, p->truncate);
+    }
+    sw->counts.transmitted++;
+    TRACE(P4_TRACE_TRANSMIT, "", "", packet->egress_port, frame->wire_len);
+    packet_release(p);
+    return frame;
+}
+
+static void free_packet(p4_switch *sw, p4_packet *packet) { packet_delete(sw, (phv *)(void *)packet); }

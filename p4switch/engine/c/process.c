@@ -1,0 +1,142 @@
+#include "process.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* An E2E clone session with several replicas can breed packets faster than they leave. */
+#define MAX_QUEUED 65536
+
+struct p4_fifo {
+    p4_switch *sw;
+    p4_env env;
+    p4_packet *first, **last;
+    p4_digest *digests, **last_digest;
+    uint32_t queued;
+};
+
+static p4_frame *frame_new(void *ctx, uint32_t cap)
+{
+    (void)ctx;
+    p4_frame *frame = malloc(sizeof *frame + cap);
+    if (!frame)
+        abort();
+    frame->next = NULL;
+    frame->cap = cap;
+    frame->tag = 0;
+    return frame;
+}
+
+static void frame_free(void *ctx, p4_frame *frame)
+{
+    (void)ctx;
+    free(frame);
+}
+
+static void enqueue(void *ctx, p4_packet *packet)
+{
+    p4_fifo *fifo = ctx;
+    if (fifo->queued == MAX_QUEUED) {
+        p4_packet_free(fifo->sw, packet);
+        return;
+    }
+    packet->next = NULL;
+    packet->enq_depth = fifo->queued;
+    *fifo->last = packet;
+    fifo->last = &packet->next;
+    fifo->queued++;
+}
+
+static void drop(void *ctx, uint32_t port, uint32_t tag, uint32_t len, p4_drop_reason reason)
+{
+    (void)ctx, (void)port, (void)tag, (void)len, (void)reason;
+}
+
+static void digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t len)
+{
+    p4_fifo *fifo = ctx;
+    p4_digest *d = malloc(sizeof *d + len);
+    if (!d)
+        return;
+    d->next = NULL;
+    d->list_id = list_id;
+    d->len = len;
+    if (len)
+        memcpy(d->data, data, len);
+    *fifo->last_digest = d;
+    fifo->last_digest = &d->next;
+}
+
+p4_fifo *p4_fifo_new(p4_switch *sw)
+{
+    p4_fifo *fifo = calloc(1, sizeof *fifo);
+    if (!fifo)
+        return NULL;
+    fifo->sw = sw;
+    fifo->env = (p4_env){fifo, frame_new, frame_free, enqueue, drop, digest, NULL};
+    fifo->last = &fifo->first;
+    fifo->last_digest = &fifo->digests;
+    return fifo;
+}
+
+const p4_env *p4_fifo_env(p4_fifo *fifo) { return &fifo->env; }
+
+static p4_packet *take(p4_fifo *fifo)
+{
+    p4_packet *packet = fifo->first;
+    if (packet) {
+        fifo->first = packet->next;
+        if (!fifo->first)
+            fifo->last = &fifo->first;
+        fifo->queued--;
+    }
+    return packet;
+}
+
+void p4_fifo_clear(p4_fifo *fifo)
+{
+    for (p4_packet *packet; (packet = take(fifo));)
+        p4_packet_free(fifo->sw, packet);
+}
+
+p4_digest *p4_fifo_digests(p4_fifo *fifo)
+{
+    p4_digest *first = fifo->digests;
+    fifo->digests = NULL;
+    fifo->last_digest = &fifo->digests;
+    return first;
+}
+
+void p4_fifo_delete(p4_fifo *fifo)
+{
+    p4_fifo_clear(fifo);
+    for (p4_digest *d = p4_fifo_digests(fifo), *next; d; d = next) {
+        next = d->next;
+        free(d);
+    }
+    free(fifo);
+}
+
+int p4_fifo_inject(p4_fifo *fifo, uint32_t port, const uint8_t *data, uint32_t data_len, uint32_t wire_len, p4_tick now)
+{
+    p4_frame *frame = malloc(sizeof *frame + data_len);
+    if (!frame)
+        return -1;
+    *frame = (p4_frame){NULL, wire_len, data_len, data_len, 0};
+    if (data_len)
+        memcpy(frame->data, data, data_len);
+    p4_switch_receive(fifo->sw, frame, port, now);
+    return 0;
+}
+
+p4_frame *p4_fifo_next(p4_fifo *fifo, uint32_t *port, p4_tick now)
+{
+    for (p4_packet *packet; (packet = take(fifo));) {
+        packet->enq_time = packet->deq_time = now;
+        packet->deq_depth = fifo->queued;
+        *port = packet->egress_port;
+        p4_frame *frame = p4_switch_transmit(fifo->sw, packet, now);
+        if (frame)
+            return frame;
+    }
+    return NULL;
+}

@@ -1,0 +1,32 @@
+/* The environment of packet tests: frames from malloc, one FIFO without rates, no limits. */
+#ifndef P4CC_PROCESS_H
+#define P4CC_PROCESS_H
+
+#include "switch.h"
+
+typedef struct p4_fifo p4_fifo;
+
+typedef struct p4_digest {
+    struct p4_digest *next;
+    uint32_t list_id;
+    size_t len;
+    uint8_t data[];
+} p4_digest;
+
+p4_fifo *p4_fifo_new(p4_switch *sw);
+void p4_fifo_delete(p4_fifo *fifo); /* with all that is in it */
+const p4_env *p4_fifo_env(p4_fifo *fifo);
+
+/* Hands a frame to the switch as if it had arrived on `port`; -1: out of memory. */
+int p4_fifo_inject(p4_fifo *fifo, uint32_t port, const uint8_t *data, uint32_t data_len, uint32_t wire_len, p4_tick now);
+
+/* The next frame that leaves, and its port; NULL: nothing is left. The caller frees it with free(). */
+p4_frame *p4_fifo_next(p4_fifo *fifo, uint32_t *port, p4_tick now);
+
+/* Drops what is still queued. */
+void p4_fifo_clear(p4_fifo *fifo);
+
+/* Takes the digests seen so far, oldest first; freed one by one with free(). */
+p4_digest *p4_fifo_digests(p4_fifo *fifo);
+
+#endif

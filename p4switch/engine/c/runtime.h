@@ -1,0 +1,497 @@
+/* What generated pipelines and the control plane share: tables, profiles, stateful objects, the switch itself.
+ *
+ * A generated library exports one `p4_program`, constant tables that describe it. The control plane (table.c, switch.c)
+ * works from that description; the pipeline works on the same memory with everything known when it was compiled.
+ */
+#ifndef P4CC_RUNTIME_H
+#define P4CC_RUNTIME_H
+
+#include "switch.h"
+#include "wide.h"
+
+#define P4_LIKELY(x) __builtin_expect(!!(x), 1)
+#define P4_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+#define P4_PROGRAM_SYMBOL "p4_program_description"
+#define P4_NO_ACTION UINT32_MAX
+
+/* --- description of a program ----------------------------------------------------------------------------------- */
+
+typedef enum p4_match_kind { P4_EXACT, P4_LPM, P4_TERNARY, P4_RANGE, P4_OPTIONAL, P4_VALID } p4_match_kind;
+
+typedef enum p4_table_kind {
+    P4_TABLE_KEYLESS,
+    P4_TABLE_EXACT,
+    P4_TABLE_LPM,
+    P4_TABLE_ORDERED, /* ternary, range, optional: scanned by priority */
+} p4_table_kind;
+
+/* Key fields are packed into 64-bit words. A field of more than 64 bits takes whole words, the first the highest. */
+typedef struct p4_key_info {
+    const char *name;
+    uint16_t width;
+    uint8_t kind;       /* p4_match_kind */
+    uint8_t word;
+    uint8_t shift;      /* within the word; 0 for wide fields */
+    const uint8_t *mask; /* static mask, as a value; NULL: none */
+} p4_key_info;
+
+/* Values of up to 64 bits are stored as the smallest native integer; wider ones as limbs. */
+typedef struct p4_param_info {
+    const char *name;
+    uint16_t width;
+    uint16_t offset;
+} p4_param_info;
+
+typedef struct p4_action_info {
+    const char *name;
+    uint32_t id; /* of the JSON */
+    uint16_t n_params;
+    uint16_t size;
+    const p4_param_info *params;
+} p4_action_info;
+
+/* An entry that the program itself has. Values are big-endian and byte-padded, one field after the other. */
+typedef struct p4_entry_info {
+    const uint8_t *values;
+    const uint8_t *masks;    /* or upper bounds; bytes of fields that have none are ignored */
+    const int32_t *prefixes; /* of each field; -1: none */
+    const uint8_t *args;
+    int32_t priority;
+    uint32_t action;
+} p4_entry_info;
+
+typedef struct p4_table_info {
+    const char *name;
+    uint8_t kind;          /* p4_table_kind */
+    uint8_t key_words;
+    uint8_t constant;      /* entries are the program's own and cannot be changed */
+    uint8_t default_constant; /* 1: the default action; 2: its data too */
+    uint16_t n_keys;
+    uint16_t n_actions;
+    uint16_t n_entries;
+    int16_t profile;       /* of an indirect table; -1 otherwise */
+    uint8_t with_counters;
+    uint8_t with_last_hit;
+    int16_t meter;         /* direct; -1: none */
+    uint32_t max_size;
+    uint32_t data_offset;  /* of the action's data within an entry */
+    uint32_t stride;       /* bytes an entry */
+    uint32_t action_size;  /* of the largest action's data */
+    const p4_key_info *keys;
+    const uint32_t *actions; /* that its entries may have */
+    const p4_entry_info *entries;
+    uint32_t default_action; /* P4_NO_ACTION: none */
+    const uint8_t *default_args;
+} p4_table_info;
+
+typedef struct p4_profile_info {
+    const char *name;
+    uint8_t with_selector;
+    uint16_t n_actions;
+    const uint32_t *actions;
+    uint32_t stride;
+    uint32_t max_size;
+} p4_profile_info;
+
+typedef struct p4_counter_info { const char *name; uint32_t size; } p4_counter_info;
+typedef struct p4_meter_info { const char *name; uint32_t size; uint8_t packets; uint8_t rates; } p4_meter_info;
+typedef struct p4_register_info { const char *name; uint32_t size; uint32_t width; } p4_register_info;
+typedef struct p4_vset_info { const char *name; uint16_t n_keys; uint8_t key_words; const p4_key_info *keys; } p4_vset_info;
+
+typedef struct p4_program {
+    uint64_t abi;
+    const char *name;
+    uint32_t packet_size;
+    uint16_t n_actions, n_tables, n_profiles, n_counters, n_meters, n_registers, n_vsets;
+    const p4_action_info *actions;
+    const p4_table_info *tables;
+    const p4_profile_info *profiles;
+    const p4_counter_info *counters;
+    const p4_meter_info *meters;
+    const p4_register_info *registers;
+    const p4_vset_info *vsets;
+    void (*receive)(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now);
+    p4_frame *(*transmit)(p4_switch *sw, p4_packet *packet, p4_tick now);
+    void (*free_packet)(p4_switch *sw, p4_packet *packet);
+} p4_program;
+
+/* Changes whenever a structure here does: a library and the extension must have been built from the same headers. */
+#ifndef P4_ABI
+#define P4_ABI 0
+#endif
+
+/* --- tables ------------------------------------------------------------------------------------------------------ */
+
+/* An entry: this head, key words, mask words (or upper bounds), then as the table has them counter, last hit, data.
+ * An entry of an indirect table has a p4_target as its data, and no action. */
+typedef struct p4_entry {
+    uint32_t action;
+    int32_t priority;
+    uint32_t prefix; /* LPM: significant bits of the prefix field */
+    uint32_t used;   /* 0: free, and action is then the next free entry */
+    uint64_t key[];
+} p4_entry;
+
+typedef struct p4_counter { uint64_t packets, bytes; } p4_counter;
+
+typedef struct p4_target { uint32_t group; uint32_t index; } p4_target; /* group: 1, or 0 for a member */
+
+typedef struct p4_prefix { /* one prefix length in use */
+    uint32_t length;
+    uint32_t count;
+    uint64_t mask[];
+} p4_prefix;
+
+typedef struct p4_table {
+    const p4_table_info *info;
+    uint8_t *entries;
+    uint64_t *slots;     /* hash << 32 | entry + 1; open addressing, linear probing; 0: empty */
+    uint64_t slot_mask;
+    uint32_t *order;     /* entries of an ordered table, the first match wins */
+    uint8_t *prefixes;   /* p4_prefix, longest first */
+    uint32_t n_prefixes;
+    uint32_t count;
+    uint32_t capacity;   /* entries allocated */
+    uint32_t top;        /* entries ever used */
+    uint32_t free;       /* first free entry below top; UINT32_MAX: none */
+    uint32_t default_target_set; /* of an indirect table */
+    p4_target default_target;
+    p4_entry *fallback;  /* default entry: head and data, as in entries; its data is an action's even if indirect */
+} p4_table;
+
+typedef struct p4_member {
+    uint32_t action; /* P4_NO_ACTION: free */
+    uint32_t references;
+    uint8_t data[];
+} p4_member;
+
+typedef struct p4_members { /* of a group */
+    uint32_t used;
+    uint32_t count;
+    uint32_t *list;
+    uint32_t references;
+} p4_members;
+
+typedef struct p4_profile {
+    const p4_profile_info *info;
+    uint8_t *members;
+    p4_members *groups;
+    uint32_t n_members, n_groups; /* allocated; handles are below */
+} p4_profile;
+
+/* Two-rate three-color marker, colour-blind, as BMv2 has it: tokens accrue from time 0. */
+typedef struct p4_rate { uint64_t per_second, burst, tokens, accrued; } p4_rate;
+typedef struct p4_meter { uint64_t configured; p4_rate rates[2]; /* peak, committed */ } p4_meter;
+
+typedef struct p4_replica { uint32_t port, instance; } p4_replica;
+
+typedef struct p4_group { /* multicast group or clone session */
+    uint32_t id;
+    uint32_t truncate; /* bytes; 0: whole */
+    uint32_t count;
+    p4_replica replicas[];
+} p4_group;
+
+typedef struct p4_groups { p4_group **list; uint32_t count; } p4_groups; /* sorted by id */
+
+typedef struct p4_vset { const p4_vset_info *info; uint64_t *words; uint32_t count; } p4_vset; /* key, mask, key, ... */
+
+struct p4_switch {
+    const p4_program *program;
+    p4_env env;
+    p4_switch_counts counts;
+    p4_table *tables;
+    p4_profile *profiles;
+    p4_counter **counters;
+    p4_meter **meters;       /* indexed by entry for direct ones, grown with the table */
+    uint8_t **registers;
+    p4_vset *vsets;
+    p4_groups multicast, clones;
+    uint64_t random;         /* state of splitmix64 */
+    uint64_t seed;
+    uint32_t device_id;
+    uint32_t drop_port;
+    uint64_t tick_ns;
+    uint64_t failed_asserts;
+    uint8_t *scratch;        /* for checksums over payload */
+    size_t scratch_size;
+    struct p4_fifo *fifo;    /* the env of Switch.process */
+    void *library;
+    char error[256];
+};
+
+/* --- lookups ----------------------------------------------------------------------------------------------------- */
+
+P4_INLINE uint32_t p4_hash(const uint64_t *key, int words, uint32_t salt)
+{
+    uint64_t h = (key[0] + salt) * 0x9e3779b97f4a7c15ull;
+    for (int i = 1; i < words; i++)
+        h = ((h ^ h >> 32) + key[i]) * 0xd6e8feb86659fd93ull;
+    return (uint32_t)(h >> 32);
+}
+
+P4_INLINE p4_entry *p4_entry_at(const p4_table *t, uint32_t index, uint32_t stride)
+{
+    return (p4_entry *)(void *)(t->entries + (size_t)index * stride);
+}
+
+P4_INLINE int p4_words_equal(const uint64_t *a, const uint64_t *b, int words)
+{
+    uint64_t differ = 0;
+    for (int i = 0; i < words; i++)
+        differ |= a[i] ^ b[i];
+    return !differ;
+}
+
+P4_INLINE p4_entry *p4_find_hashed(const p4_table *t, const uint64_t *key, int words, uint32_t stride, uint32_t prefix)
+{
+    uint32_t h = p4_hash(key, words, prefix);
+    for (uint64_t at = h & t->slot_mask;; at = (at + 1) & t->slot_mask) {
+        uint64_t slot = t->slots[at];
+        if (!slot)
+            return NULL;
+        if ((uint32_t)(slot >> 32) == h) {
+            p4_entry *e = p4_entry_at(t, (uint32_t)slot - 1, stride);
+            if (P4_LIKELY(e->prefix == prefix && p4_words_equal(e->key, key, words)))
+                return e;
+        }
+    }
+}
+
+P4_INLINE p4_entry *p4_find_exact(const p4_table *t, const uint64_t *key, int words, uint32_t stride)
+{
+    return p4_find_hashed(t, key, words, stride, 0);
+}
+
+P4_INLINE p4_entry *p4_find_lpm(const p4_table *t, const uint64_t *key, int words, uint32_t stride)
+{
+    const uint8_t *at = t->prefixes;
+    for (uint32_t n = t->n_prefixes; n > 0; n--) {
+        const p4_prefix *prefix = (const p4_prefix *)(const void *)at;
+        uint64_t masked[words];
+        for (int i = 0; i < words; i++)
+            masked[i] = key[i] & prefix->mask[i];
+        p4_entry *e = p4_find_hashed(t, masked, words, stride, prefix->length);
+        if (e)
+            return e;
+        at += sizeof(p4_prefix) + (size_t)words * sizeof(uint64_t);
+    }
+    return NULL;
+}
+
+P4_INLINE p4_entry *p4_find_ternary(const p4_table *t, const uint64_t *key, int words, uint32_t stride)
+{
+    for (uint32_t i = 0; i < t->count; i++) {
+        p4_entry *e = p4_entry_at(t, t->order[i], stride);
+        uint64_t differ = 0;
+        for (int w = 0; w < words; w++)
+            differ |= (key[w] & e->key[words + w]) ^ e->key[w];
+        if (!differ)
+            return e;
+    }
+    return NULL;
+}
+
+P4_INLINE uint64_t p4_key_field(const uint64_t *words, const p4_key_info *k, int part)
+{
+    return words[k->word + part] >> k->shift & p4_mask64(k->width > 64 ? 64 : k->width);
+}
+
+/* For tables with a range field. Fields of other kinds hold a value and a mask, range fields low and high. */
+P4_INLINE p4_entry *p4_find_range(const p4_table *t, const uint64_t *key, int words, uint32_t stride,
+                                  const p4_key_info *keys, int n_keys)
+{
+    for (uint32_t i = 0; i < t->count; i++) {
+        p4_entry *e = p4_entry_at(t, t->order[i], stride);
+        int matches = 1;
+        for (int k = 0; k < n_keys && matches; k++) {
+            int parts = keys[k].width > 64 ? (keys[k].width + 63) / 64 : 1, above = 0, below = 0;
+            for (int part = 0; part < parts; part++) {
+                uint64_t v = p4_key_field(key, &keys[k], part);
+                uint64_t low = p4_key_field(e->key, &keys[k], part);
+                uint64_t high = p4_key_field(e->key + words, &keys[k], part);
+                if (keys[k].kind != P4_RANGE) {
+                    if ((v & high) != low)
+                        matches = 0;
+                    continue;
+                }
+                if (!above && v < low)
+                    matches = 0;
+                if (!below && v > high)
+                    matches = 0;
+                above |= v > low;
+                below |= v < high;
+            }
+        }
+        if (matches)
+            return e;
+    }
+    return NULL;
+}
+
+P4_INLINE int p4_vset_contains(const p4_vset *set, const uint64_t *key, int words)
+{
+    const uint64_t *member = set->words;
+    for (uint32_t i = 0; i < set->count; i++, member += 2 * words) {
+        uint64_t differ = 0;
+        for (int w = 0; w < words; w++)
+            differ |= (key[w] & member[words + w]) ^ member[w];
+        if (!differ)
+            return 1;
+    }
+    return 0;
+}
+
+P4_INLINE p4_member *p4_member_at(const p4_profile *profile, uint32_t index, uint32_t stride)
+{
+    return (p4_member *)(void *)(profile->members + (size_t)index * stride);
+}
+
+P4_INLINE const p4_group *p4_group_find(const p4_groups *groups, uint32_t id)
+{
+    uint32_t low = 0, high = groups->count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (groups->list[middle]->id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < groups->count && groups->list[low]->id == id ? groups->list[low] : NULL;
+}
+
+/* --- frames --------------------------------------------------------------------------------------------------------- */
+
+/* n bytes from `at` on, of which those that are not present are zeros. */
+P4_FUNCTION void p4_copy_padded(uint8_t *to, const p4_frame *frame, uint32_t at, uint32_t n)
+{
+    uint32_t present = at < frame->data_len ? frame->data_len - at : 0;
+    if (present > n)
+        present = n;
+    memcpy(to, frame->data + (present ? at : 0), present);
+    memset(to + present, 0, n - present);
+}
+
+/* --- stateful objects --------------------------------------------------------------------------------------------- */
+
+P4_INLINE void p4_count(p4_switch *sw, uint32_t array, uint64_t size, uint64_t index, uint32_t bytes)
+{
+    if (index < size) {
+        sw->counters[array][index].packets++;
+        sw->counters[array][index].bytes += bytes;
+    }
+}
+
+/* Colour: 0 green, 1 yellow, 2 red. */
+P4_FUNCTION uint32_t p4_meter_execute(const p4_switch *sw, p4_meter *m, int rates, int packets, uint32_t bytes,
+                                      p4_tick now)
+{
+    if (!m->configured)
+        return 0;
+    uint64_t need = packets ? 1 : bytes;
+    for (int i = 2 - rates; i < 2; i++) {
+        p4_rate *r = &m->rates[i];
+        uint64_t accrued = (uint64_t)((p4_u128)now * sw->tick_ns * r->per_second / 1000000000u);
+        if (accrued > r->accrued) {
+            p4_u128 tokens = (p4_u128)r->tokens + (accrued - r->accrued);
+            r->tokens = tokens < r->burst ? (uint64_t)tokens : r->burst;
+            r->accrued = accrued;
+        }
+        if (r->tokens < need)
+            return 2 - (uint32_t)i;
+        r->tokens -= need;
+    }
+    return 0;
+}
+
+P4_INLINE uint64_t p4_random64(p4_switch *sw)
+{
+    uint64_t z = sw->random += 0x9e3779b97f4a7c15ull;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+    return z ^ z >> 31;
+}
+
+/* Uniform in low..high. */
+P4_INLINE uint64_t p4_random(p4_switch *sw, uint64_t low, uint64_t high)
+{
+    uint64_t span = high - low + 1; /* 0: all 2^64 values */
+    uint64_t random = p4_random64(sw);
+    return span ? low + (uint64_t)((p4_u128)random * span >> 64) : random;
+}
+
+/* Room for checksums over payload; NULL where there is no memory. */
+uint8_t *p4_scratch(p4_switch *sw, size_t size);
+
+/* --- control plane (table.c, switch.c). 0, or a negative p4_status with sw->error set and nothing changed --------- */
+
+typedef enum p4_status { P4_OK = 0, P4_INVALID = -1, P4_FULL = -2, P4_MEMORY = -3 } p4_status;
+
+typedef struct p4_bytes { const uint8_t *data; size_t len; } p4_bytes;
+
+typedef struct p4_match {
+    p4_bytes value;   /* data NULL: don't care */
+    p4_bytes mask;    /* mask, or upper bound of a range */
+    int32_t prefix;   /* -1: none given */
+} p4_match;
+
+typedef enum p4_target_kind { P4_TO_ACTION, P4_TO_MEMBER, P4_TO_GROUP } p4_target_kind;
+
+typedef struct p4_aim { /* what an entry is to do */
+    p4_target_kind kind;
+    const char *action;
+    uint32_t index;  /* of the member or group */
+    const p4_bytes *args;
+    size_t n_args;
+} p4_aim;
+
+p4_switch *p4_switch_new(const p4_program *program, uint32_t device_id, uint64_t seed, uint64_t tick_ns, char error[256]);
+void p4_switch_delete(p4_switch *sw);
+int p4_switch_reset(p4_switch *sw);
+
+int p4_find_table(p4_switch *sw, const char *name);
+int p4_find_profile(p4_switch *sw, const char *name);
+int p4_find_counter(p4_switch *sw, const char *name);
+int p4_find_meter(p4_switch *sw, const char *name);
+int p4_find_register(p4_switch *sw, const char *name);
+int p4_find_vset(p4_switch *sw, const char *name);
+
+int p4_table_init(p4_switch *sw, uint32_t table);
+void p4_table_destroy(p4_table *t);
+int p4_table_add(p4_switch *sw, uint32_t table, const p4_match *key, size_t n_keys, int32_t priority, const p4_aim *aim,
+                 uint32_t *handle);
+int p4_table_modify(p4_switch *sw, uint32_t table, uint32_t handle, const p4_aim *aim);
+int p4_table_delete(p4_switch *sw, uint32_t table, uint32_t handle);
+int p4_table_set_default(p4_switch *sw, uint32_t table, const p4_aim *aim); /* NULL: the program's own */
+int p4_table_clear(p4_switch *sw, uint32_t table);
+p4_entry *p4_table_entry(p4_switch *sw, uint32_t table, uint32_t handle); /* NULL with sw->error set */
+p4_counter *p4_entry_counter(const p4_table_info *info, p4_entry *e);
+p4_tick *p4_entry_last_hit(const p4_table_info *info, p4_entry *e);
+
+int p4_member_add(p4_switch *sw, uint32_t profile, const p4_aim *aim, uint32_t *handle);
+int p4_member_modify(p4_switch *sw, uint32_t profile, uint32_t handle, const p4_aim *aim);
+int p4_member_delete(p4_switch *sw, uint32_t profile, uint32_t handle);
+int p4_group_add(p4_switch *sw, uint32_t profile, uint32_t *handle);
+int p4_group_set(p4_switch *sw, uint32_t profile, uint32_t handle, const uint32_t *members, size_t count);
+int p4_group_delete(p4_switch *sw, uint32_t profile, uint32_t handle);
+void p4_profile_destroy(p4_profile *profile);
+
+int p4_meter_set(p4_switch *sw, p4_meter *meter, const uint64_t config[4]); /* CIR, CBS, PIR, PBS, or NULL */
+int p4_register_get(p4_switch *sw, uint32_t array, uint32_t index, uint8_t *value, size_t len);
+int p4_register_set(p4_switch *sw, uint32_t array, uint32_t index, const uint8_t *value, size_t len);
+int p4_replicas_set(p4_switch *sw, p4_groups *groups, uint32_t id, const p4_replica *replicas, size_t count,
+                    uint32_t truncate, int remove);
+int p4_vset_set(p4_switch *sw, uint32_t set, const p4_match *keys, size_t n_members);
+
+int p4_fail(p4_switch *sw, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Bytes a value of so many bits takes in entries and registers, and how it is moved in and out of there. */
+P4_INLINE uint32_t p4_storage(uint32_t width)
+{
+    return width <= 8 ? 1 : width <= 16 ? 2 : width <= 32 ? 4 : (width + 63) / 64 * 8;
+}
+void p4_store(uint8_t *to, uint32_t width, const uint8_t *value);
+void p4_load(const uint8_t *from, uint32_t width, uint8_t *value);
+
+#endif

@@ -1,0 +1,283 @@
+/* A switch: its life, stateful objects, replication groups, and the seam's functions. */
+#include "runtime.h"
+
+#include "process.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "stored values are limbs of little-endian words"
+#endif
+
+int p4_fail(p4_switch *sw, int status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sw->error, sizeof sw->error, format, args);
+    va_end(args);
+    return status;
+}
+
+/* --- life ---------------------------------------------------------------------------------------------------------- */
+
+static void groups_clear(p4_groups *groups)
+{
+    for (uint32_t i = 0; i < groups->count; i++)
+        free(groups->list[i]);
+    free(groups->list);
+    groups->list = NULL;
+    groups->count = 0;
+}
+
+static int allocate(p4_switch *sw)
+{
+    const p4_program *p = sw->program;
+    /* One more than needed, so that none is of zero bytes. */
+    sw->tables = calloc(p->n_tables + 1u, sizeof *sw->tables);
+    sw->profiles = calloc(p->n_profiles + 1u, sizeof *sw->profiles);
+    sw->counters = calloc(p->n_counters + 1u, sizeof *sw->counters);
+    sw->meters = calloc(p->n_meters + 1u, sizeof *sw->meters);
+    sw->registers = calloc(p->n_registers + 1u, sizeof *sw->registers);
+    sw->vsets = calloc(p->n_vsets + 1u, sizeof *sw->vsets);
+    if (!sw->tables || !sw->profiles || !sw->counters || !sw->meters || !sw->registers || !sw->vsets)
+        return P4_MEMORY;
+    for (uint32_t i = 0; i < p->n_profiles; i++)
+        sw->profiles[i].info = &p->profiles[i];
+    for (uint32_t i = 0; i < p->n_vsets; i++)
+        sw->vsets[i].info = &p->vsets[i];
+    for (uint32_t i = 0; i < p->n_counters; i++)
+        if (!(sw->counters[i] = calloc(p->counters[i].size + 1u, sizeof(p4_counter))))
+            return P4_MEMORY;
+    for (uint32_t i = 0; i < p->n_meters; i++)
+        if (!(sw->meters[i] = calloc(p->meters[i].size + 1u, sizeof(p4_meter))))
+            return P4_MEMORY;
+    for (uint32_t i = 0; i < p->n_registers; i++)
+        if (!(sw->registers[i] = calloc(p->registers[i].size + 1u, p4_storage(p->registers[i].width))))
+            return P4_MEMORY;
+    return P4_OK;
+}
+
+p4_switch *p4_switch_new(const p4_program *program, uint32_t device_id, uint64_t seed, uint64_t tick_ns, char error[256])
+{
+    p4_switch *sw = calloc(1, sizeof *sw);
+    if (!sw)
+        return NULL;
+    sw->program = program;
+    sw->device_id = device_id;
+    sw->seed = seed;
+    sw->random = seed ^ (uint64_t)device_id * 0x9e3779b97f4a7c15ull;
+    sw->tick_ns = tick_ns;
+    sw->drop_port = 511;
+    int status = allocate(sw);
+    for (uint32_t i = 0; i < program->n_tables && !status; i++)
+        status = p4_table_init(sw, i);
+    if (!status && !(sw->fifo = p4_fifo_new(sw)))
+        status = P4_MEMORY;
+    if (!status) {
+        p4_switch_set_env(sw, p4_fifo_env(sw->fifo));
+        return sw;
+    }
+    if (error)
+        memcpy(error, status == P4_MEMORY ? "out of memory" : sw->error, status == P4_MEMORY ? 14 : 256);
+    p4_switch_delete(sw);
+    return NULL;
+}
+
+void p4_switch_delete(p4_switch *sw)
+{
+    const p4_program *p = sw->program;
+    if (sw->fifo)
+        p4_fifo_delete(sw->fifo);
+    for (uint32_t i = 0; sw->tables && i < p->n_tables; i++)
+        p4_table_destroy(&sw->tables[i]);
+    for (uint32_t i = 0; sw->profiles && i < p->n_profiles; i++)
+        p4_profile_destroy(&sw->profiles[i]);
+    for (uint32_t i = 0; sw->counters && i < p->n_counters; i++)
+        free(sw->counters[i]);
+    for (uint32_t i = 0; sw->meters && i < p->n_meters; i++)
+        free(sw->meters[i]);
+    for (uint32_t i = 0; sw->registers && i < p->n_registers; i++)
+        free(sw->registers[i]);
+    for (uint32_t i = 0; sw->vsets && i < p->n_vsets; i++)
+        free(sw->vsets[i].words);
+    groups_clear(&sw->multicast);
+    groups_clear(&sw->clones);
+    free(sw->tables);
+    free(sw->profiles);
+    free(sw->counters);
+    free(sw->meters);
+    free(sw->registers);
+    free(sw->vsets);
+    free(sw->scratch);
+    free(sw);
+}
+
+/* As new, except for the environment. Packets that are still out stay valid. */
+int p4_switch_reset(p4_switch *sw)
+{
+    const p4_program *p = sw->program;
+    for (uint32_t i = 0; i < p->n_tables; i++) {
+        int status = p4_table_init(sw, i);
+        if (status)
+            return status;
+    }
+    for (uint32_t i = 0; i < p->n_profiles; i++)
+        p4_profile_destroy(&sw->profiles[i]);
+    for (uint32_t i = 0; i < p->n_counters; i++)
+        memset(sw->counters[i], 0, p->counters[i].size * sizeof(p4_counter));
+    for (uint32_t i = 0; i < p->n_meters; i++)
+        memset(sw->meters[i], 0, p->meters[i].size * sizeof(p4_meter));
+    for (uint32_t i = 0; i < p->n_registers; i++)
+        memset(sw->registers[i], 0, (size_t)p->registers[i].size * p4_storage(p->registers[i].width));
+    for (uint32_t i = 0; i < p->n_vsets; i++)
+        sw->vsets[i].count = 0;
+    groups_clear(&sw->multicast);
+    groups_clear(&sw->clones);
+    memset(&sw->counts, 0, sizeof sw->counts);
+    sw->random = sw->seed ^ (uint64_t)sw->device_id * 0x9e3779b97f4a7c15ull;
+    sw->failed_asserts = 0;
+    return P4_OK;
+}
+
+/* --- the seam -------------------------------------------------------------------------------------------------------- */
+
+void p4_switch_receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
+{
+    sw->program->receive(sw, frame, port, now);
+}
+
+p4_frame *p4_switch_transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
+{
+    return sw->program->transmit(sw, packet, now);
+}
+
+void p4_packet_free(p4_switch *sw, p4_packet *packet) { sw->program->free_packet(sw, packet); }
+
+void p4_switch_set_env(p4_switch *sw, const p4_env *env) { sw->env = *env; }
+
+
+const p4_env *p4_switch_get_env(const p4_switch *sw) { return &sw->env; }
+
+const p4_switch_counts *p4_switch_get_counts(const p4_switch *sw) { return &sw->counts; }
+
+uint8_t *p4_scratch(p4_switch *sw, size_t size)
+{
+    if (size > sw->scratch_size) {
+        uint8_t *scratch = realloc(sw->scratch, size);
+        if (!scratch)
+            return NULL;
+        sw->scratch = scratch;
+        sw->scratch_size = size;
+    }
+    return sw->scratch;
+}
+
+/* --- names --------------------------------------------------------------------------------------------------------------- */
+
+#define FINDER(function, what, count, array)                                 \
+    int function(p4_switch *sw, const char *name)                            \
+    {                                                                        \
+        for (int i = 0; i < sw->program->count; i++)                         \
+            if (!strcmp(sw->program->array[i].name, name))                   \
+                return i;                                                    \
+        return p4_fail(sw, P4_INVALID, "the program has no %s %s", what, name); \
+    }
+
+FINDER(p4_find_table, "table", n_tables, tables)
+FINDER(p4_find_profile, "action profile", n_profiles, profiles)
+FINDER(p4_find_counter, "counter", n_counters, counters)
+FINDER(p4_find_meter, "meter", n_meters, meters)
+FINDER(p4_find_register, "register", n_registers, registers)
+FINDER(p4_find_vset, "parser value set", n_vsets, vsets)
+
+/* --- stateful objects ------------------------------------------------------------------------------------------------------- */
+
+int p4_meter_set(p4_switch *sw, p4_meter *meter, const uint64_t config[4])
+{
+    if (!config) {
+        memset(meter, 0, sizeof *meter);
+        return P4_OK;
+    }
+    if (config[0] > config[2])
+        return p4_fail(sw, P4_INVALID, "meter: the committed rate is above the peak rate");
+    meter->rates[0] = (p4_rate){config[2], config[3], config[3], 0};
+    meter->rates[1] = (p4_rate){config[0], config[1], config[1], 0};
+    meter->configured = 1;
+    return P4_OK;
+}
+
+static int check_register(p4_switch *sw, const p4_register_info *info, uint32_t index, size_t len)
+{
+    if (index >= info->size)
+        return p4_fail(sw, P4_INVALID, "register %s has %u cells; there is no cell %u", info->name, info->size, index);
+    if (len != (info->width + 7) / 8)
+        return p4_fail(sw, P4_INVALID, "register %s has %u bits: expected %u bytes, got %zu", info->name, info->width,
+                       (info->width + 7) / 8, len);
+    return P4_OK;
+}
+
+int p4_register_get(p4_switch *sw, uint32_t array, uint32_t index, uint8_t *value, size_t len)
+{
+    const p4_register_info *info = &sw->program->registers[array];
+    int status = check_register(sw, info, index, len);
+    if (!status)
+        p4_load(sw->registers[array] + (size_t)index * p4_storage(info->width), info->width, value);
+    return status;
+}
+
+int p4_register_set(p4_switch *sw, uint32_t array, uint32_t index, const uint8_t *value, size_t len)
+{
+    const p4_register_info *info = &sw->program->registers[array];
+    int status = check_register(sw, info, index, len);
+    if (!status && info->width % 8 && value[0] >> (info->width % 8))
+        return p4_fail(sw, P4_INVALID, "register %s: the value does not fit in %u bits", info->name, info->width);
+    if (!status)
+        p4_store(sw->registers[array] + (size_t)index * p4_storage(info->width), info->width, value);
+    return status;
+}
+
+/* --- replication ----------------------------------------------------------------------------------------------------------------- */
+
+int p4_replicas_set(p4_switch *sw, p4_groups *groups, uint32_t id, const p4_replica *replicas, size_t count,
+                    uint32_t truncate, int remove)
+{
+    uint32_t at = 0;
+    while (at < groups->count && groups->list[at]->id < id)
+        at++;
+    int found = at < groups->count && groups->list[at]->id == id;
+    if (remove) {
+        if (!found)
+            return p4_fail(sw, P4_INVALID, "there is no group or session %u", id);
+        free(groups->list[at]);
+        memmove(groups->list + at, groups->list + at + 1, (groups->count - at - 1) * sizeof *groups->list);
+        groups->count--;
+        return P4_OK;
+    }
+    if (count > UINT16_MAX)
+        return p4_fail(sw, P4_FULL, "a group has at most %u replicas", UINT16_MAX);
+    p4_group *group = malloc(sizeof *group + count * sizeof *replicas);
+    if (!group)
+        return p4_fail(sw, P4_MEMORY, "out of memory");
+    group->id = id;
+    group->truncate = truncate;
+    group->count = (uint32_t)count;
+    if (count)
+        memcpy(group->replicas, replicas, count * sizeof *replicas);
+    if (found) {
+        free(groups->list[at]);
+        groups->list[at] = group;
+        return P4_OK;
+    }
+    p4_group **list = realloc(groups->list, (groups->count + 1) * sizeof *list);
+    if (!list) {
+        free(group);
+        return p4_fail(sw, P4_MEMORY, "out of memory");
+    }
+    groups->list = list;
+    memmove(list + at + 1, list + at, (groups->count - at) * sizeof *list);
+    list[at] = group;
+    groups->count++;
+    return P4_OK;
+}

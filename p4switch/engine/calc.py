@@ -1,0 +1,268 @@
+"""Calculations: hashes and checksums over fields, headers and payload, one C function each."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from p4switch.engine import schema
+from p4switch.engine.emit import Emitter
+from p4switch.engine.expr import Expressions, HeaderRef, hex_value
+from p4switch.engine.program import Field, Program
+from p4switch.engine.schema import JsonError
+from p4switch.engine.value import Native
+
+
+@dataclass(frozen=True)
+class _Crc:
+    """Parameters of a CRC; the custom ones are what BMv2 starts with."""
+
+    width: int
+    polynomial: int
+    initial: int
+    final: int
+    reflected: bool
+
+
+_CRCS = {
+    "crc8_custom": _Crc(8, 0x07, 0, 0, False),
+    "crc16": _Crc(16, 0x8005, 0, 0, True),
+    "crc16_custom": _Crc(16, 0x8005, 0, 0, True),
+    "crcCCITT": _Crc(16, 0x1021, 0xFFFF, 0, False),
+    "crc32": _Crc(32, 0x04C11DB7, 0xFFFFFFFF, 0xFFFFFFFF, True),
+    "crc32_custom": _Crc(32, 0x04C11DB7, 0xFFFFFFFF, 0xFFFFFFFF, True),
+    "crc64_custom": _Crc(64, 0x1B, 0, 0, True),
+}
+_SIMPLE = {
+    "csum16": "p4_csum16(b, n)",
+    "cksum16": "p4_csum16(b, n)",
+    "xor16": "p4_xor_words(b, n, 2)",
+    "xor32": "p4_xor_words(b, n, 4)",
+    "identity": "p4_identity(b, n)",
+    "random": "p4_random64(sw)",
+}
+ALGORITHMS = sorted((*_CRCS, *_SIMPLE))
+
+
+def _reflect(value: int, width: int) -> int:
+    return int(f"{value:0{width}b}"[::-1], 2)
+
+
+def _crc_tables(crc: _Crc) -> list[list[int]]:
+    """table[k][b]: the CRC register after byte b and k zero bytes."""
+    mask = (1 << crc.width) - 1
+    first = []
+    for byte in range(256):
+        if crc.reflected:
+            register, polynomial = byte, _reflect(crc.polynomial, crc.width)
+            for _ in range(8):
+                register = register >> 1 ^ (polynomial if register & 1 else 0)
+        else:
+            register = byte << crc.width - 8
+            for _ in range(8):
+                register = (register << 1 ^ (crc.polynomial if register >> crc.width - 1 else 0)) & mask
+        first.append(register)
+    tables = [first]
+    if crc.reflected and crc.width <= 32:
+        for _ in range(7):
+            tables.append([first[r & 255] ^ r >> 8 for r in tables[-1]])
+    return tables
+
+
+def tables(algorithms: Sequence[str]) -> str:
+    """C tables for the CRCs among the algorithms."""
+    out = []
+    for name in sorted(set(algorithms) & set(_CRCS)):
+        crc = _CRCS[name]
+        rows = _crc_tables(crc)
+        if len(rows) == 1:
+            out.append(f"static const uint64_t {name}_table[256] = {{{', '.join(f'0x{v:x}' for v in rows[0])}}};")
+        else:
+            body = ",\n".join("    {" + ", ".join(f"0x{v:x}" for v in row) + "}" for row in rows)
+            out.append(f"static const uint32_t {name}_table[8][256] = {{\n{body}}};")
+    return "\n".join(out)
+
+
+def _result(algorithm: str) -> str:
+    """C expression of the hash of n bytes at b."""
+    if algorithm in _SIMPLE:
+        return _SIMPLE[algorithm]
+    if algorithm not in _CRCS:
+        raise JsonError(f"BMv2 JSON: unknown hash algorithm {algorithm}; expected one of {', '.join(ALGORITHMS)}")
+    crc = _CRCS[algorithm]
+    if not crc.reflected:
+        code = f"p4_crc_plain({algorithm}_table, b, n, 0x{crc.initial:x}, {crc.width})"
+    elif crc.width == 64:
+        code = f"p4_crc_reflected64({algorithm}_table, b, n, 0x{crc.initial:x})"
+    else:
+        code = f"p4_crc_reflected32({algorithm}_table, b, n, 0x{crc.initial:x})"
+    return f"({code} ^ 0x{crc.final:x}ull)"
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Consecutive input: a field, a constant or a whole header. `ref` is None for a constant."""
+
+    ref: HeaderRef | None
+    field: Field | None
+    width: int
+    value: int = 0
+
+
+def _pieces(program: Program, inputs: Sequence[Mapping[str, schema.Json]]) -> tuple[list[_Piece], bool]:
+    """The input without its payload, and whether there is one."""
+    names = Expressions(program, Emitter())
+    pieces: list[_Piece] = []
+    payload = False
+    for item in inputs:
+        kind, value = item.get("type"), item.get("value")
+        if kind == "field":
+            if not isinstance(value, list) or len(value) != 2:
+                raise JsonError(f"BMv2 JSON: expected a field, got {value}")
+            ref = names.header(str(value[0]))
+            field = ref.type.field(str(value[1]))
+            pieces.append(_Piece(ref, field, field.width))
+        elif kind == "hexstr":
+            width = item.get("bitwidth")
+            if not isinstance(width, int) or not 0 < width <= 4096:
+                raise JsonError("BMv2 JSON: a constant in a calculation needs a bitwidth")
+            pieces.append(_Piece(None, None, width, hex_value(value) & (1 << width) - 1))
+        elif kind == "header":
+            ref = names.header(str(value))
+            pieces += [_Piece(ref, field, field.width) for field in ref.type.fields]
+        elif kind == "payload":
+            payload = True
+        else:
+            raise JsonError(f"BMv2 JSON: a calculation cannot have {kind} as input")
+    return pieces, payload
+
+
+def _runs(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
+    """Splits where the header changes, that is, where validity has to be asked anew."""
+    runs: list[list[_Piece]] = []
+    for piece in pieces:
+        same = runs and (runs[-1][-1].ref == piece.ref) and not (piece.field and piece.field.varbit)
+        if same and not (runs[-1][-1].field and runs[-1][-1].field.varbit):
+            runs[-1].append(piece)
+        else:
+            runs.append([piece])
+    return runs
+
+
+def _append_value(program: Program, em: Emitter, piece: _Piece, at: str) -> None:
+    """Puts a value of any width at bit `at` of b."""
+    if piece.ref is None:
+        for low in range(0, piece.width, 64):
+            take = min(64, piece.width - low)
+            part = piece.value >> low & (1 << take) - 1
+            em.line(f"p4_put_bits(b, {at} + {piece.width - low - take}, {take}, 0x{part:x}ull);")
+        return
+    assert piece.field is not None
+    if not piece.ref.metadata:
+        em.line(f"p4_copy_bits(b, {at}, {piece.ref.base}, {piece.field.bit}, {piece.width});")
+        return
+    place = piece.ref.place(piece.field)
+    if piece.width <= 64:
+        em.line(f"p4_put_bits(b, {at}, {piece.width}, {place.low(em, piece.width)});")
+    elif isinstance(place, Native):
+        em.line(f"p4_big_put(b, {at}, {piece.width}, {place.code});")
+
+
+def _append_aligned(em: Emitter, run: Sequence[_Piece]) -> None:
+    """Copies a run in which everything begins and ends at bytes to b + n; coalesces neighbours in the header."""
+    at = index = 0
+    while index < len(run):
+        piece = run[index]
+        size = piece.width // 8
+        if piece.ref is None or piece.ref.metadata:
+            if piece.ref is None:
+                for byte in range(size):
+                    em.line(f"b[n + {at + byte}] = 0x{piece.value >> 8 * (size - 1 - byte) & 255:x};")
+            else:
+                assert piece.field is not None
+                place = piece.ref.place(piece.field)
+                if size in (1, 2, 4, 8):
+                    em.line(f"p4_st{piece.width}(b + n + {at}, {place.low(em, piece.width)});")
+                elif size < 8:
+                    em.line(f"p4_put_bits(b + n, {8 * at}, {piece.width}, {place.low(em, piece.width)});")
+                else:
+                    assert isinstance(place, Native)
+                    em.line(f"p4_big_put(b + n, {8 * at}, {piece.width}, {place.code});")
+            at += size
+            index += 1
+            continue
+        assert piece.field is not None
+        first = end = piece.field.bit
+        while index < len(run) and (field := run[index].field) is not None and field.bit == end:
+            end += field.width
+            index += 1
+        em.line(f"memcpy(b + n + {at}, {piece.ref.base} + {first // 8}, {(end - first) // 8});")
+        at += (end - first) // 8
+    em.line(f"n += {at};")
+
+
+def _is_aligned(run: Sequence[_Piece]) -> bool:
+    """Whether every piece is whole bytes, or part of a stretch of the header that is."""
+    bit = 0
+    previous_end = None
+    for piece in run:
+        native = piece.ref is None or piece.ref.metadata is not None
+        if native:
+            if bit % 8 or piece.width % 8:
+                return False
+        else:
+            assert piece.field is not None
+            if piece.field.bit != previous_end and (bit % 8 or piece.field.bit % 8):
+                return False
+            if piece.field.bit % 8 != bit % 8:
+                return False
+        previous_end = None if native or piece.field is None else piece.field.bit + piece.width
+        bit += piece.width
+    return bit % 8 == 0
+
+
+def function(program: Program, name: str, algorithm: str, inputs: Sequence[Mapping[str, schema.Json]]) -> str:
+    """A C function `uint64_t name(p4_switch *sw, phv *p)` that computes the hash."""
+    pieces, payload = _pieces(program, inputs)
+    result = _result(algorithm)
+    em = Emitter()
+    runs = _runs(pieces)
+    size = sum((piece.width + 7) // 8 + 1 for piece in pieces) + 16
+    if payload:
+        em.line(f"uint8_t *b = p4_scratch(sw, {size} + (size_t)payload_len(p));")
+        em.line("if (!b)")
+        em.line("    return 0;")
+    else:
+        em.line(f"uint8_t b[{size}];")
+    if all(_is_aligned(run) and not (run[0].field and run[0].field.varbit) for run in runs):
+        em.line("size_t n = 0;")
+        for run in runs:
+            ref = run[0].ref
+            em.open(f"if ({ref.valid})" if ref and not ref.metadata else "")
+            _append_aligned(em, run)
+            if len(runs) == 1 and not payload and ref and not ref.metadata:
+                em.line(f"return {result};")  # n is a constant here, and the loops unroll
+            em.close()
+    else:
+        em.line("uint32_t bit = 0;")
+        em.line(f"memset(b, 0, {size});")
+        for run in runs:
+            ref = run[0].ref
+            em.open(f"if ({ref.valid})" if ref and not ref.metadata else "")
+            for piece in run:
+                if piece.field and piece.field.varbit and piece.ref:
+                    width = f"8 * p->varbytes[{piece.ref.slot}]"
+                    em.line(f"p4_copy_bits(b, bit, {piece.ref.base}, {piece.field.bit}, {width});")
+                    em.line(f"bit += {width};")
+                else:
+                    _append_value(program, em, piece, "bit")
+                    em.line(f"bit += {piece.width};")
+            em.close()
+        em.line("size_t n = (bit + 7) / 8;")
+    if payload:
+        em.line("n += payload_copy(p, b + n);")
+    em.line(f"return {result};")
+    return (
+        f"static __attribute__((unused)) uint64_t {name}(p4_switch *sw, phv *p)\n{{\n"
+        f"    (void)sw, (void)p;\n{em.text()}\n}}\n"
+    )
+
+

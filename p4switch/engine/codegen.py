@@ -1,0 +1,363 @@
+"""A BMv2 JSON to one C source: the pipeline and its description for the control plane."""
+
+from collections.abc import Mapping, Sequence
+
+from p4switch.engine import calc, keys, schema
+from p4switch.engine.control import Control
+from p4switch.engine.emit import Emitter
+from p4switch.engine.expr import Expressions, HeaderRef
+from p4switch.engine.parser import ParserGenerator
+from p4switch.engine.primitives import Primitives
+from p4switch.engine.program import Program, c_string
+from p4switch.engine.schema import Json, JsonError
+from p4switch.engine.value import c_member, cut
+
+# simple_switch's names of the fields it reads and writes, and those of the macros in pipeline.h.
+_INTRINSIC = {
+    "INGRESS_PORT": "standard_metadata.ingress_port",
+    "PACKET_LENGTH": "standard_metadata.packet_length",
+    "INSTANCE_TYPE": "standard_metadata.instance_type",
+    "EGRESS_SPEC": "standard_metadata.egress_spec",
+    "EGRESS_PORT": "standard_metadata.egress_port",
+    "PARSER_ERROR": "standard_metadata.parser_error",
+    "CHECKSUM_ERROR": "standard_metadata.checksum_error",
+    "INGRESS_TIMESTAMP": "intrinsic_metadata.ingress_global_timestamp",
+    "EGRESS_TIMESTAMP": "intrinsic_metadata.egress_global_timestamp",
+    "MCAST_GRP": "intrinsic_metadata.mcast_grp",
+    "EGRESS_RID": "intrinsic_metadata.egress_rid",
+    "PRIORITY": "intrinsic_metadata.priority",
+    "ENQ_TIMESTAMP": "queueing_metadata.enq_timestamp",
+    "ENQ_QDEPTH": "queueing_metadata.enq_qdepth",
+    "DEQ_TIMEDELTA": "queueing_metadata.deq_timedelta",
+    "DEQ_QDEPTH": "queueing_metadata.deq_qdepth",
+    "QID": "queueing_metadata.qid",
+}
+_REQUIRED = ("INGRESS_PORT", "PACKET_LENGTH", "INSTANCE_TYPE", "EGRESS_SPEC", "EGRESS_PORT")
+_SATURATING = ("ENQ_QDEPTH", "DEQ_QDEPTH")
+
+_PREAMBLE = """\
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "hash.h"
+#include "runtime.h"
+
+typedef struct phv phv;
+
+"""
+
+_HELPERS = """\
+#ifdef P4_TRACE
+static __attribute__((unused)) void trace(p4_switch *sw, const phv *p, p4_trace_kind kind, const char *name,
+                                          const char *action, int64_t value, int64_t extra)
+{
+    if (sw->env.trace)
+        sw->env.trace(sw->env.ctx, &(p4_trace_event){kind, p->base.tag, p->now, name, action, value, extra});
+}
+#define TRACE(kind, name, action, value, extra) trace(sw, p, kind, name, action, value, extra)
+#define TRACE_OF(packet, kind, name, action, value, extra) trace(sw, packet, kind, name, action, value, extra)
+#else
+#define TRACE(kind, name, action, value, extra) ((void)0)
+#define TRACE_OF(packet, kind, name, action, value, extra) ((void)0)
+#endif
+
+P4_INLINE uint32_t payload_len(const phv *p) { return p->frame->wire_len - p->parsed; }
+
+/* The payload with its zeros; returns its length. */
+static __attribute__((unused)) size_t payload_copy(const phv *p, uint8_t *to)
+{
+    uint32_t len = payload_len(p);
+    p4_copy_padded(to, p->frame, p->parsed, len);
+    return len;
+}
+"""
+
+
+class Generator:
+    """Generates the C text of one program."""
+
+    def __init__(self, document: Mapping[str, Json]) -> None:
+        json = schema.validate(document)
+        self.program = Program(json)
+        self.control = Control(self.program)
+        self.json = json
+        self.deparser = self._one_deparser()
+
+    def _one_deparser(self) -> schema.Deparser:
+        found = [d for d in self.json.deparsers if d.name == "deparser"] or self.json.deparsers[:1]
+        if not found:
+            raise JsonError("BMv2 JSON: there is no deparser")
+        return found[0]
+
+    def text(self, name: str) -> str:
+        """The whole source; `name` is the program's, for messages."""
+        parser = ParserGenerator(self.program)
+        parser_text = parser.function()
+        algorithms = [c.algo for c in self.json.calculations]
+        algorithms += [p.selector.algo for p, _ in self.control.profiles if p.selector is not None]
+        parts = [
+            _PREAMBLE,
+            calc.tables(algorithms),
+            self._structs(),
+            self._macros(),
+            _HELPERS,
+            "\n".join(
+                calc.function(self.program, f"calc_{i}", c.algo, c.input) for i, c in enumerate(self.json.calculations)
+            ),
+            self.control.actions_text(),
+            self.control.selectors_text(),
+            self.control.description(),
+            parser_text,
+            self.control.pipeline_text("ingress"),
+            self.control.pipeline_text("egress"),
+            self._header_bytes(),
+            self._write_headers(),
+            self._verify_checksums(),
+            self._update_checksums(),
+            self._run_deparser(),
+            self._copy_field_list(),
+            self._send_digest(),
+            '#include "pipeline.h"\n',
+            self._program(name, parser),
+        ]
+        return "\n".join(parts)
+
+    # --- packet struct ---
+
+    def _structs(self) -> str:
+        out = ["typedef struct metadata {"]
+        for header in self.program.headers.values():
+            if header.metadata:
+                members = " ".join(c_member(f.width, f"f{f.index}") for f in header.type.fields)
+                out.append(f"    struct {{ {members} }} {header.member};")
+        layout = self.program.layout
+        out.append("} metadata;\n")
+        out.append("struct phv {")
+        out.append("    p4_packet base;")
+        out.append("    p4_frame *frame;")
+        out.append("    p4_tick now;")
+        out.append("    uint32_t ingress_port, parsed, ingress_len, length, truncate, error;")
+        out.append("    uint16_t clone_session, clone_list, digest, resubmit, recirculate;")
+        out.append("    uint8_t exit, checksum_error;")
+        out.append("    metadata m;")
+        out.append(f"    uint8_t valid[{max(layout.slots, 1)}];")
+        out.append(f"    uint8_t next[{max(layout.nexts, 1)}];")
+        if any(t.varbit for t in self.program.types.values()):
+            out.append(f"    uint16_t varbytes[{max(layout.slots, 1)}];")
+        # Fields are read 8 bytes at a time: what lies behind the last must be memory.
+        out.append(f"    uint8_t H[{layout.nbytes + 16}];")
+        out.append("};\n")
+        if any(s.size > 255 for s in self.program.stacks.values()):
+            raise JsonError("BMv2 JSON: a header stack has over 255 elements")
+        return "\n".join(out)
+
+    def _macros(self) -> str:
+        out = []
+        for macro, name in _INTRINSIC.items():
+            found = self.program.intrinsic(name)
+            if found is None:
+                if macro in _REQUIRED:
+                    raise JsonError(f"BMv2 JSON: metadata field {name} is required")
+                out.append(f"#define SET_{macro}(p, v) ((void)(p), (void)(v))")
+                out.append(f"#define GET_{macro}(p) 0")
+                continue
+            header, field = found
+            code = f"(p)->m.{header.member}.f{field.index}"
+            value = f"(uint64_t)({'v'})"
+            if macro in _SATURATING:
+                limit = f"0x{(1 << field.width) - 1:x}ull"
+                value = f"({value} < {limit} ? {value} : {limit})"
+            out.append(f"#define SET_{macro}(p, v) ({code} = {cut(value, field.width)})")
+            out.append(f"#define GET_{macro}(p) ((uint64_t){code})")
+        return "\n".join(out) + "\n"
+
+    # --- deparser and checksums ---
+
+    def _emitted(self) -> list[HeaderRef]:
+        x = Expressions(self.program, Emitter())
+        return [x.header(name) for name in self.deparser.order]
+
+    def _header_bytes(self) -> str:
+        """Bytes of the headers that would be emitted now."""
+        em = Emitter()
+        em.line("uint32_t n = 0;")
+        for ref in self._emitted():
+            em.line(f"n += {ref.valid} ? {ref.length()} : 0;")
+        em.line("return n;")
+        return f"static uint32_t header_bytes(const phv *p)\n{{\n    (void)p;\n{em.text()}\n}}\n"
+
+    def _write_headers(self) -> str:
+        em = Emitter()
+        for ref in self._emitted():
+            varbit = ref.type.varbit
+            em.open(f"if ({ref.valid})")
+            if varbit is None:
+                em.line(f"memcpy(to, {ref.base}, {ref.type.fixed_bytes});")
+            else:
+                before = sum(f.width for f in ref.type.fields[:varbit.index])
+                after = sum(f.width for f in ref.type.fields[varbit.index + 1:])
+                em.line(f"const uint32_t bits = 8u * p->varbytes[{ref.slot}];")
+                em.line(f"p4_copy_bits(to, 0, {ref.base}, 0, {before});")
+                em.line(f"p4_copy_bits(to, {before}, {ref.base}, {varbit.bit}, bits);")
+                em.line(f"p4_copy_bits(to, {before} + bits, {ref.base}, {varbit.bit + varbit.width}, {after});")
+            em.line(f"to += {ref.length()};")
+            em.close()
+        return f"static void write_headers(const phv *p, uint8_t *to)\n{{\n    (void)p, (void)to;\n{em.text()}\n}}\n"
+
+    def _checksum(self, em: Emitter, checksum: schema.Checksum, verify: bool) -> None:
+        x = Expressions(self.program, em)
+        names = [c.name for c in self.json.calculations]
+        if checksum.calculation not in names:
+            raise JsonError(f"BMv2 JSON: checksum {checksum.name}: there is no calculation {checksum.calculation}")
+        number = names.index(checksum.calculation)
+        place = x.field(list(checksum.target))
+        if place.width > 64:
+            raise JsonError(f"BMv2 JSON: checksum {checksum.name} goes to a field of over 64 bits")
+        em.open("")
+        condition = x.bool(checksum.if_cond) if checksum.if_cond is not None else "1"
+        if verify:
+            em.open(f"if ({x.header(checksum.target[0]).valid} && {condition})")
+            stored = place.low(em, place.width)
+            em.line(f"if (calc_{number}(sw, p) != {cut(stored, place.width)})")
+            em.line("    p->checksum_error = 1;")
+        else:
+            em.open(f"if ({condition})")
+            place.store(em, em.temp("uint64_t", f"calc_{number}(sw, p)"))
+        em.close()
+        em.close()
+
+    def _verify_checksums(self) -> str:
+        em = Emitter()
+        em.line("p->checksum_error = 0;")
+        for checksum in self.json.checksums:
+            if checksum.verify:
+                self._checksum(em, checksum, verify=True)
+        return f"static void verify_checksums(p4_switch *sw, phv *p)\n{{\n    (void)sw;\n{em.text()}\n}}\n"
+
+    def _update_checksums(self) -> str:
+        em = Emitter()
+        for checksum in self.json.checksums:
+            if checksum.update:
+                self._checksum(em, checksum, verify=False)
+        return f"static void update_checksums(p4_switch *sw, phv *p)\n{{\n    (void)sw, (void)p;\n{em.text()}\n}}\n"
+
+    def _run_deparser(self) -> str:
+        em = Emitter()
+        Primitives(self.program, em, (), "deparser").body(self.deparser.primitives)
+        return f"static void run_deparser(p4_switch *sw, phv *p)\n{{\n    (void)sw, (void)p;\n{em.text()}\n}}\n"
+
+    # --- field lists ---
+
+    def _copy_field_list(self) -> str:
+        em = Emitter()
+        em.open("switch (list)")
+        for field_list in self.json.field_lists:
+            em.line(f"case {field_list.id}:")
+            em.open("")
+            for element in field_list.elements:
+                if element.get("type") == "field":
+                    self._copy_field(em, element.get("value"))
+            em.close()
+            em.line("break;")
+        em.line("default: break;")
+        em.close()
+        return (
+            "static void copy_field_list(phv *to, const phv *from, uint32_t list)\n{\n"
+            f"    (void)to, (void)from;\n{em.text()}\n}}\n"
+        )
+
+    def _copy_field(self, em: Emitter, ref: Json) -> None:
+        if not isinstance(ref, list) or len(ref) != 2:
+            raise JsonError(f"BMv2 JSON: expected a field in a field list, got {ref}")
+        header = self.program.header(str(ref[0]))
+        field = header.type.field(str(ref[1]))
+        if header.metadata:
+            member = f"m.{header.member}.f{field.index}"
+            em.line(f"memcpy(&to->{member}, &from->{member}, sizeof to->{member});")
+        else:
+            em.line(f"p4_copy_bits(to->H + {header.offset}, {field.bit}, from->H + {header.offset}, {field.bit}, "
+                    f"{field.width});")
+
+    def _send_digest(self) -> str:
+        em = Emitter()
+        em.open("switch (list)")
+        for learn_list in self.json.learn_lists:
+            em.line(f"case {learn_list.id}:")
+            em.open("")
+            self._digest(em, learn_list.id, learn_list.elements)
+            em.close()
+            em.line("break;")
+        em.line("default: break;")
+        em.close()
+        return (
+            "static void send_digest(p4_switch *sw, phv *p, uint32_t list)\n{\n"
+            f"    (void)sw, (void)p;\n{em.text()}\n}}\n"
+        )
+
+    def _digest(self, em: Emitter, ident: int, elements: Sequence[Mapping[str, Json]]) -> None:
+        x = Expressions(self.program, em)
+        places = [x.place(element) for element in elements]
+        size = sum((place.width + 7) // 8 for place in places)
+        em.line(f"uint8_t b[{max(size, 1)}] = {{0}};")
+        at = 0
+        for place in places:
+            nbytes = (place.width + 7) // 8
+            bit = 8 * (at + nbytes) - place.width
+            low = place.low(em, place.width)
+            if place.width <= 64:
+                em.line(f"p4_put_bits(b, {bit}, {place.width}, {low});")
+            else:
+                if place.width <= 128:
+                    name = em.limbs(2)
+                    em.line(f"p4_big_u128({name}, 2, {low});")
+                    low = name
+                em.line(f"p4_big_put(b, {bit}, {place.width}, {low});")
+            at += nbytes
+        em.line(f"sw->env.digest(sw->env.ctx, {ident}, b, {size});")
+
+    # --- description ---
+
+    def _program(self, name: str, parser: ParserGenerator) -> str:
+        json = self.json
+        out = [self._array("p4_counter_info", "counters", [
+            f"{{{c_string(c.name)}, {0 if c.is_direct else c.size}}}" for c in json.counter_arrays
+        ])]
+        out.append(self._array("p4_meter_info", "meters", [
+            f"{{{c_string(m.name)}, {0 if m.is_direct else m.size}, {int(m.type == 'packets')}, {m.rate_count}}}"
+            for m in json.meter_arrays
+        ]))
+        for m in json.meter_arrays:
+            if m.rate_count not in (1, 2):
+                raise JsonError(f"BMv2 JSON: meter {m.name} has {m.rate_count} rates; expected 1 or 2")
+        out.append(self._array("p4_register_info", "registers", [
+            f"{{{c_string(r.name)}, {r.size}, {r.bitwidth}}}" for r in json.register_arrays
+        ]))
+        rows = []
+        for number, vset in enumerate(json.parse_vsets):
+            width = vset.compressed_bitwidth
+            fields, words = parser.vset_keys.get(vset.name) or keys.layout([(vset.name, width, "P4_TERNARY", None)])
+            out.append(f"static const p4_key_info vset_keys_{number}[] = {{\n{keys.description(fields)}}};")
+            rows.append(f"{{{c_string(vset.name)}, {len(fields)}, {words}, vset_keys_{number}}}")
+        out.append(self._array("p4_vset_info", "vsets", rows))
+        counts = ", ".join(str(len(items)) for items in (
+            json.actions, self.control.tables, self.control.profiles, json.counter_arrays, json.meter_arrays,
+            json.register_arrays, json.parse_vsets,
+        ))
+        out.append(
+            f"const p4_program p4_program_description = {{\n    P4_ABI, {c_string(name)}, sizeof(phv), {counts},\n"
+            "    actions, tables, profiles, counters, meters, registers, vsets, receive, transmit, free_packet};"
+        )
+        return "\n".join(out) + "\n"
+
+    @staticmethod
+    def _array(c_type: str, name: str, rows: Sequence[str]) -> str:
+        body = "".join(f"    {row},\n" for row in rows)
+        return f"static const {c_type} {name}[] = {{\n{body}    {{NULL}}}};"
+
+
+def generate(document: Mapping[str, Json], name: str = "program") -> str:
+    """C source of the pipeline that a BMv2 JSON describes. Raises JsonError."""
+    return Generator(document).text(name)
+
+
+__all__ = ["Generator", "generate"]

@@ -1,0 +1,533 @@
+"""Actions, tables and pipelines in C."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import networkx as nx
+
+from p4switch.engine import calc, keys, schema
+from p4switch.engine.emit import Emitter
+from p4switch.engine.expr import Expressions, hex_value, params_of
+from p4switch.engine.primitives import Primitives
+from p4switch.engine.program import Program, c_string, identifier
+from p4switch.engine.schema import JsonError
+from p4switch.engine.value import Value, c_member
+
+_KINDS = {
+    "exact": "P4_EXACT", "lpm": "P4_LPM", "ternary": "P4_TERNARY", "range": "P4_RANGE", "optional": "P4_OPTIONAL",
+    "valid": "P4_VALID",
+}
+
+
+@dataclass
+class Table:
+    """A table with its place in memory. Offsets are of an entry, in bytes."""
+
+    number: int
+    json: schema.Table
+    fields: list[keys.KeyField]
+    words: int
+    kind: str
+    actions: list[int]
+    profile: int
+    meter: int
+    counter_offset: int = 0
+    last_hit_offset: int = 0
+    data_offset: int = 0
+
+    @property
+    def has_range(self) -> bool:
+        return any(f.kind == "P4_RANGE" for f in self.fields)
+
+
+@dataclass
+class Control:
+    """Everything between parser and deparser. `text` of actions and pipelines is generated on demand."""
+
+    program: Program
+    tables: list[Table] = field(default_factory=list)
+    exits: set[int] = field(default_factory=set)  # actions that may exit
+
+    def __post_init__(self) -> None:
+        json = self.program.json
+        self.action_numbers = {action.id: i for i, action in enumerate(json.actions)}
+        self.pipelines = {p.name: p for p in json.pipelines}
+        for name in ("ingress", "egress"):
+            if name not in self.pipelines:
+                raise JsonError(f"BMv2 JSON: there is no pipeline {name}")
+        self.profiles = [(p, pipeline) for pipeline in json.pipelines for p in pipeline.action_profiles]
+        self.profile_numbers = {p.name: i for i, (p, _) in enumerate(self.profiles)}
+        for pipeline in json.pipelines:
+            for table in pipeline.tables:
+                self.tables.append(self._table(len(self.tables), table))
+        self.table_of = {t.json.name: t for t in self.tables}
+
+    # --- tables ---
+
+    def _action(self, ident: int) -> int:
+        if ident not in self.action_numbers:
+            raise JsonError(f"BMv2 JSON: there is no action with id {ident}")
+        return self.action_numbers[ident]
+
+    def _table_actions(self, table: schema.Table) -> list[int]:
+        if table.action_ids is not None:
+            return [self._action(ident) for ident in table.action_ids]
+        by_name = {action.name: i for i, action in enumerate(self.program.json.actions)}
+        for name in table.actions:
+            if name not in by_name:
+                raise JsonError(f"BMv2 JSON: table {table.name}: there is no action {name}")
+        return [by_name[name] for name in table.actions]
+
+    def _table(self, number: int, table: schema.Table) -> Table:
+        where = Expressions(self.program, Emitter())
+        specs: list[tuple[str, int, str, int | None]] = []
+        for key in table.key:
+            if key.match_type == "valid":
+                name, width = (key.target if isinstance(key.target, str) else key.target[0]), 8
+                where.header(name)
+            else:
+                name = ".".join(key.target)
+                width = where.field(list(key.target)).width
+            mask = hex_value(key.mask) if key.mask is not None else None
+            specs.append((key.name or name, width, _KINDS[key.match_type], mask))
+        fields, words = keys.layout(specs)
+        kinds = [f.kind for f in fields]
+        if not fields:
+            kind = "P4_TABLE_KEYLESS"
+        elif table.match_type in ("ternary", "range", "optional") or {"P4_TERNARY", "P4_RANGE", "P4_OPTIONAL"} & {*kinds}:
+            kind = "P4_TABLE_ORDERED"
+        elif "P4_LPM" in kinds:
+            if kinds.count("P4_LPM") > 1:
+                raise JsonError(f"BMv2 JSON: table {table.name} has more than one lpm field")
+            kind = "P4_TABLE_LPM"
+        else:
+            kind = "P4_TABLE_EXACT"
+        profile = -1
+        if table.type != "simple":
+            if table.action_profile not in self.profile_numbers:
+                raise JsonError(f"BMv2 JSON: table {table.name}: there is no action profile {table.action_profile}")
+            profile = self.profile_numbers[table.action_profile]
+        meter = -1
+        if table.direct_meters is not None:
+            names = [m.name for m in self.program.json.meter_arrays]
+            if table.direct_meters not in names:
+                raise JsonError(f"BMv2 JSON: table {table.name}: there is no meter array {table.direct_meters}")
+            meter = names.index(table.direct_meters)
+            if self.program.json.meter_arrays[meter].result_target is None:
+                raise JsonError(f"BMv2 JSON: direct meter {table.direct_meters} has no result_target")
+        made = Table(number, table, fields, words, kind, self._table_actions(table), profile, meter)
+        offset = 16 + 8 * words * (2 if kind == "P4_TABLE_ORDERED" else 1)
+        made.counter_offset = offset
+        offset += 16 * table.with_counters
+        made.last_hit_offset = offset
+        made.data_offset = offset + 8 * table.support_timeout
+        return made
+
+    # --- actions ---
+
+    def actions_text(self) -> str:
+        """Structs of arguments and a function for every action."""
+        out = []
+        for number, action in enumerate(self.program.json.actions):
+            widths = [parameter.bitwidth for parameter in action.runtime_data]
+            members = " ".join(c_member(w, f"p{i}") for i, w in enumerate(widths))
+            out.append(f"typedef struct {{ {members} }} args_{number}; /* {identifier(action.name)} */")
+            em = Emitter()
+            primitives = Primitives(self.program, em, params_of("a->", widths), f"a{number}")
+            primitives.body(action.primitives)
+            if primitives.exits:
+                self.exits.add(number)
+            out.append(
+                f"P4_INLINE void action_{number}(p4_switch *sw, phv *p, const args_{number} *a)\n{{\n"
+                f"    (void)sw, (void)p, (void)a;\n{em.text()}\n}}\n"
+            )
+        return "\n".join(out)
+
+    # --- pipelines ---
+
+    def pipeline_text(self, name: str) -> str:
+        """`static void run_<name>(p4_switch *sw, phv *p)`."""
+        return _PipelineGenerator(self, self.pipelines[name]).function(f"run_{name}")
+
+    def selectors_text(self) -> str:
+        return "\n".join(
+            calc.function(self.program, f"select_{i}", profile.selector.algo, profile.selector.input)
+            for i, (profile, _) in enumerate(self.profiles) if profile.selector is not None
+        )
+
+    # --- descriptions ---
+
+    def description(self) -> str:
+        """Constant tables for the control plane."""
+        json = self.program.json
+        out = []
+        for number, action in enumerate(json.actions):
+            rows = ", ".join(
+                f"{{{c_string(parameter.name)}, {parameter.bitwidth}, offsetof(args_{number}, p{i})}}"
+                for i, parameter in enumerate(action.runtime_data)
+            )
+            if rows:
+                out.append(f"static const p4_param_info params_{number}[] = {{{rows}}};")
+        out.append("static const p4_action_info actions[] = {")
+        for number, action in enumerate(json.actions):
+            count = len(action.runtime_data)
+            out.append(f"    {{{c_string(action.name)}, {action.id}, {count}, sizeof(args_{number}), "
+                       f"{f'params_{number}' if count else 'NULL'}}},")
+        out.append("    {NULL, 0, 0, 0, NULL}};")
+        for table in self.tables:
+            out.append(self._table_parts(table))
+        out.append("static const p4_table_info tables[] = {")
+        for table in self.tables:
+            out.append(f"    {self._table_row(table)},")
+        out.append("    {NULL}};")
+        out.append(self._profiles_text())
+        return "\n".join(out)
+
+    def _args(self, number: int, values: Sequence[str], where: str) -> bytes:
+        """Action data as the control plane would give it."""
+        action = self.program.json.actions[number]
+        if len(values) != len(action.runtime_data):
+            raise JsonError(f"BMv2 JSON: {where}: action {action.name} takes {len(action.runtime_data)} arguments")
+        return b"".join(
+            (hex_value(value) & (1 << parameter.bitwidth) - 1).to_bytes((parameter.bitwidth + 7) // 8, "big")
+            for value, parameter in zip(values, action.runtime_data, strict=True)
+        )
+
+    def _table_parts(self, table: Table) -> str:
+        n = table.number
+        out = [f"static const uint32_t table_actions_{n}[] = {{{', '.join(map(str, table.actions)) or '0'}}};"]
+        if table.fields:
+            out.append(f"static const p4_key_info keys_{n}[] = {{\n{keys.description(table.fields)}}};")
+        sizes = " ".join(f"args_{a} a{i};" for i, a in enumerate(table.actions))
+        out.append(f"typedef union {{ p4_target target; {sizes} }} data_{n};")
+        if table.json.entries:
+            rows = ",\n".join(self._own_entry(table, entry) for entry in table.json.entries)
+            out.append(f"static const p4_entry_info entries_{n}[] = {{\n{rows}}};")
+        return "\n".join(out)
+
+    def _own_entry(self, table: Table, entry: schema.Entry) -> str:
+        where = f"entries of table {table.json.name}"
+        if len(entry.match_key) != len(table.fields):
+            raise JsonError(f"BMv2 JSON: {where}: expected {len(table.fields)} key fields")
+        values, masks, prefixes = b"", b"", []
+        for key, f in zip(entry.match_key, table.fields, strict=True):
+            ones = (1 << f.width) - 1
+            value, mask, prefix = 0, ones, -1
+            kind = key.get("match_type")
+            if kind == "range":
+                value, mask = hex_value(key.get("start")), hex_value(key.get("end"))
+            elif kind == "valid":
+                value = int(bool(key.get("key")))
+            else:
+                value = hex_value(key.get("key"))
+                if kind == "lpm":
+                    prefix = key.get("prefix_length", -1)
+                    if not isinstance(prefix, int) or not 0 <= prefix <= f.width:
+                        raise JsonError(f"BMv2 JSON: {where}: bad prefix_length")
+                elif kind in ("ternary", "optional"):
+                    mask = hex_value(key.get("mask")) if key.get("mask") is not None else ones
+            if _KINDS.get(str(kind)) != f.kind:
+                raise JsonError(f"BMv2 JSON: {where}: key field {f.name} cannot have match_type {kind}")
+            values += (value & ones).to_bytes(f.nbytes, "big")
+            masks += (mask & ones).to_bytes(f.nbytes, "big")
+            prefixes.append(prefix)
+        action = self._action(entry.action_entry.action_id)
+        args = self._args(action, entry.action_entry.action_data, where)
+        # The lowest number is the highest priority in the JSON; it is the other way round everywhere else.
+        return (
+            f"    {{{keys.byte_array(values)}, {keys.byte_array(masks)}, "
+            f"(const int32_t[]){{{', '.join(map(str, prefixes)) or '0'}}}, {keys.byte_array(args)}, "
+            f"{-entry.priority}, {action}}}"
+        )
+
+    def _table_row(self, table: Table) -> str:
+        json, n = table.json, table.number
+        entries = len(json.entries or ())
+        default, data, constant = "P4_NO_ACTION", "NULL", 0
+        if json.default_entry is not None:
+            action = self._action(json.default_entry.action_id)
+            default = str(action)
+            data = keys.byte_array(self._args(action, json.default_entry.action_data, f"table {json.name}"))
+            constant = 2 if json.default_entry.action_entry_const else int(json.default_entry.action_const)
+        stride = f"({table.data_offset} + (sizeof(data_{n}) + 7) / 8 * 8)"
+        return "{" + ", ".join([
+            c_string(json.name), table.kind, str(table.words), str(int(json.entries is not None)), str(constant),
+            str(len(table.fields)), str(len(table.actions)), str(entries), str(table.profile),
+            str(int(json.with_counters)), str(int(json.support_timeout)), str(table.meter),
+            str(max(json.max_size, entries)), str(table.data_offset), stride, f"sizeof(data_{n})",
+            f"keys_{n}" if table.fields else "NULL", f"table_actions_{n}",
+            f"entries_{n}" if entries else "NULL", default, data,
+        ]) + "}"
+
+    def profile_actions(self, number: int) -> list[int]:
+        """Actions of all tables that use the profile."""
+        return sorted({a for table in self.tables if table.profile == number for a in table.actions})
+
+    def _profiles_text(self) -> str:
+        out, rows = [], []
+        for i, (profile, _) in enumerate(self.profiles):
+            actions = self.profile_actions(i)
+            out.append(f"static const uint32_t profile_actions_{i}[] = {{{', '.join(map(str, actions)) or '0'}}};")
+            sizes = " ".join(f"args_{a} a{j};" for j, a in enumerate(actions))
+            out.append(f"typedef union {{ uint64_t none; {sizes} }} member_{i};")
+            rows.append(f"    {{{c_string(profile.name)}, {int(profile.selector is not None)}, {len(actions)}, "
+                        f"profile_actions_{i}, 8 + sizeof(member_{i}), {profile.max_size}}},\n")
+        out.append(f"static const p4_profile_info profiles[] = {{\n{''.join(rows)}    {{NULL}}}};")
+        return "\n".join(out)
+
+
+class _PipelineGenerator:
+    """One pipeline: a label a node, jumps between them."""
+
+    def __init__(self, control: Control, pipeline: schema.Pipeline) -> None:
+        self.control = control
+        self.program = control.program
+        self.pipeline = pipeline
+        self.em = Emitter()
+        self.x = Expressions(self.program, self.em)
+        self.names: dict[str, int] = {}
+        nodes = [t.name for t in pipeline.tables]
+        nodes += [c.name for c in pipeline.conditionals]
+        nodes += [c.name for c in pipeline.action_calls]
+        for name in nodes:
+            if name in self.names:
+                raise JsonError(f"BMv2 JSON: pipeline {pipeline.name} has two nodes named {name}")
+            self.names[name] = len(self.names)
+
+    def _order(self) -> list[str]:
+        """Nodes that can be reached, each after those that lead to it. Raises JsonError if there is a loop."""
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        graph.add_nodes_from(self.names)
+        for table in self.pipeline.tables:
+            nexts = [*table.next_tables.values(), table.base_default_next]
+            graph.add_edges_from((table.name, n) for n in nexts if n is not None)
+        for condition in self.pipeline.conditionals:
+            graph.add_edges_from((condition.name, n) for n in (condition.true_next, condition.false_next) if n is not None)
+        for call in self.pipeline.action_calls:
+            if call.next_node is not None:
+                graph.add_edge(call.name, call.next_node)
+        if not nx.is_directed_acyclic_graph(graph):
+            raise JsonError(f"BMv2 JSON: pipeline {self.pipeline.name} has a loop")
+        start = self.pipeline.init_table
+        if start is None:
+            return []
+        if start not in self.names:
+            raise JsonError(f"BMv2 JSON: pipeline {self.pipeline.name} has no node {start}")
+        reachable = {start, *nx.descendants(graph, start)}
+        return [name for name in nx.topological_sort(graph) if name in reachable]
+
+    def function(self, name: str) -> str:
+        order = self._order()
+        tables = {t.name: t for t in self.pipeline.tables}
+        conditions = {c.name: c for c in self.pipeline.conditionals}
+        calls = {c.name: c for c in self.pipeline.action_calls}
+        for node in order:
+            if node not in self.names:
+                raise JsonError(f"BMv2 JSON: pipeline {self.pipeline.name} has no node {node}")
+            self.em.label(f"node_{self.names[node]}")
+            self.em.open("")
+            if node in tables:
+                self._table(self.control.table_of[node])
+            elif node in conditions:
+                self._condition(conditions[node])
+            else:
+                call = calls[node]
+                self._call(self.control._action(call.action_id), "NULL")
+                self._goto(call.next_node)
+            self.em.close()
+        self.em.label("end")
+        start = f"goto node_{self.names[order[0]]};" if order else "goto end;"
+        return f"static void {name}(p4_switch *sw, phv *p)\n{{\n    (void)sw, (void)p;\n    {start}\n{self.em.text()}\n}}\n"
+
+    def _goto(self, name: str | None) -> None:
+        self.em.line("goto end;" if name is None else f"goto node_{self.names[name]};")
+
+    def _condition(self, condition: schema.Conditional) -> None:
+        value = self.em.temp("int", self.x.bool(condition.expression))
+        info = condition.source_info or {}
+        text = str(info.get("source_fragment") or condition.name)
+        self.em.line(f"TRACE(P4_TRACE_CONDITION, {c_string(text)}, \"\", {value}, 0);")
+        self.em.open(f"if ({value})")
+        self._goto(condition.true_next)
+        self.em.close()
+        self._goto(condition.false_next)
+
+    def _call(self, action: int, data: str) -> None:
+        """Runs an action, and leaves the pipeline if it exits."""
+        self.em.line(f"action_{action}(sw, p, {data});")
+        if action in self.control.exits:
+            self.em.line("if (p->exit) goto end;")
+
+    def _key(self, table: Table) -> str:
+        values: list[Value] = []
+        valid: list[str] = []
+        for key, f in zip(table.json.key, table.fields, strict=True):
+            if key.match_type == "valid":
+                ref = self.x.header(key.target if isinstance(key.target, str) else key.target[0])
+                values.append(Value(f"(uint64_t)({ref.valid})", 0, 1))
+                valid.append("")
+                continue
+            place = self.x.field(list(key.target))
+            value = place.load(self.em)
+            if place.signed:
+                low = place.low(self.em, f.width)
+                value = Value(f"({low} & p4_mask64({f.width}))", 0, (1 << f.width) - 1) if f.width <= 64 else value
+            values.append(value)
+            # BMv2 matches on 0 where the header is not valid.
+            valid.append("" if key.target[1] == "$valid$" else self.x.header(key.target[0]).valid)
+        return keys.pack(self.em, table.fields, table.words, values, valid)
+
+    def _constant_call(self, table: Table) -> bool:
+        """A table without key whose default entry cannot change is a call."""
+        default = table.json.default_entry
+        if table.fields or table.profile >= 0 or default is None or not default.action_entry_const:
+            return False
+        number = self.control._action(default.action_id)
+        action = self.program.json.actions[number]
+        values = default.action_data
+        self.control._args(number, values, f"table {table.json.name}")
+        data = "NULL"
+        if values:
+            fields = []
+            for value, parameter in zip(values, action.runtime_data, strict=True):
+                v = hex_value(value) & (1 << parameter.bitwidth) - 1
+                limbs = [f"0x{v >> 64 * i & (1 << 64) - 1:x}ull" for i in range((parameter.bitwidth + 63) // 64)]
+                fields.append(limbs[0] if parameter.bitwidth <= 64 else "{" + ", ".join(limbs) + "}")
+            data = f"&(const args_{number}){{{', '.join(fields)}}}"
+        self._trace(table, number, "-1")
+        self._call(number, data)
+        self._goto(self._next(table, number, hit=False))
+        return True
+
+    def _trace(self, table: Table, action: int | None, handle: str) -> None:
+        name = c_string(self.program.json.actions[action].name) if action is not None else '""'
+        self.em.line(f"TRACE(P4_TRACE_TABLE, {c_string(table.json.name)}, {name}, {handle}, 0);")
+
+    def _next(self, table: Table, action: int, hit: bool) -> str | None:
+        nexts = table.json.next_tables
+        if hit and "__HIT__" in nexts:
+            return nexts["__HIT__"]
+        if not hit and "__MISS__" in nexts:
+            return nexts["__MISS__"]
+        name = self.program.json.actions[action].name
+        return nexts.get(name, table.json.base_default_next)
+
+    def _lookup(self, table: Table) -> None:
+        """Declares `e`: the entry that matches, or NULL."""
+        em, t = self.em, table
+        stride = f"{t.data_offset} + (sizeof(data_{t.number}) + 7) / 8 * 8"
+        if t.kind == "P4_TABLE_KEYLESS":
+            em.line("p4_entry *e = NULL;")
+            return
+        key = self._key(t)
+        arguments = f"t, {key}, {t.words}, {stride}"
+        if t.kind == "P4_TABLE_EXACT":
+            em.line(f"p4_entry *e = p4_find_exact({arguments});")
+        elif t.kind == "P4_TABLE_LPM":
+            em.line(f"p4_entry *e = p4_find_lpm({arguments});")
+        elif t.has_range:
+            em.line(f"p4_entry *e = p4_find_range({arguments}, keys_{t.number}, {len(t.fields)});")
+        else:
+            em.line(f"p4_entry *e = p4_find_ternary({arguments});")
+
+    def _table(self, table: Table) -> None:
+        if self._constant_call(table):
+            return
+        em, t = self.em, table
+        em.line(f"const p4_table *t = &sw->tables[{t.number}];")
+        self._lookup(t)
+        if t.kind != "P4_TABLE_KEYLESS" and (t.json.with_counters or t.json.support_timeout or t.meter >= 0):
+            em.open("if (e)")
+            if t.json.with_counters:
+                em.line(f"p4_counter *counter = (p4_counter *)(void *)((uint8_t *)e + {t.counter_offset});")
+                em.line("counter->packets++;")
+                em.line("counter->bytes += p->ingress_len;")
+            if t.json.support_timeout:
+                em.line(f"*(p4_tick *)(void *)((uint8_t *)e + {t.last_hit_offset}) = p->now;")
+            if t.meter >= 0:
+                self._direct_meter(t)
+            em.close()
+        em.line("const int hit = e != NULL;")
+        em.line("uint32_t action = t->fallback->action;")
+        em.line(f"const uint8_t *data = (const uint8_t *)t->fallback + {t.data_offset};")
+        if t.profile >= 0:
+            self._member(t)
+        elif t.kind != "P4_TABLE_KEYLESS":
+            em.open("if (hit)")
+            em.line("action = e->action;")
+            em.line(f"data = (const uint8_t *)e + {t.data_offset};")
+            em.close()
+        handle = "hit ? (int64_t)(((uint8_t *)e - t->entries) / t->info->stride) : -1"
+        em.line("(void)hit, (void)data;")
+        em.open("switch (action)")
+        for number in dict.fromkeys(self._possible(t)):
+            em.line(f"case {number}:")
+            em.open("")
+            self._trace(t, number, handle)
+            self._call(number, f"(const args_{number} *)(const void *)data")
+            on_hit, on_miss = self._next(t, number, True), self._next(t, number, False)
+            if on_hit != on_miss:
+                em.open("if (hit)")
+                self._goto(on_hit)
+                em.close()
+            self._goto(on_miss)
+            em.close()
+        em.line("default:")
+        em.open("")
+        self._trace(t, None, handle)
+        nexts = t.json.next_tables
+        on_hit = nexts.get("__HIT__", t.json.base_default_next)
+        on_miss = nexts.get("__MISS__", t.json.base_default_next)
+        if on_hit != on_miss:
+            em.open("if (hit)")
+            self._goto(on_hit)
+            em.close()
+        self._goto(on_miss)
+        em.close()
+        em.close()
+
+    def _possible(self, table: Table) -> list[int]:
+        actions = list(table.actions)
+        if table.json.default_entry is not None:
+            actions.append(self.control._action(table.json.default_entry.action_id))
+        if table.profile >= 0:
+            actions += self.control.profile_actions(table.profile)
+        return actions
+
+    def _direct_meter(self, table: Table) -> None:
+        em = self.em
+        meter = self.program.json.meter_arrays[table.meter]
+        assert meter.result_target is not None
+        index = em.temp("size_t", "(size_t)((uint8_t *)e - t->entries) / t->info->stride")
+        color = em.temp(
+            "uint64_t",
+            f"p4_meter_execute(sw, &sw->meters[{table.meter}][{index}], {meter.rate_count}, "
+            f"{int(meter.type == 'packets')}, p->ingress_len, p->now)",
+        )
+        self.x.field(list(meter.result_target)).store(em, color)
+
+    def _member(self, table: Table) -> None:
+        """Replaces `action` and `data` by those of the member, chosen by hash where the entry has a group."""
+        em, n = self.em, table.profile
+        profile = self.control.profiles[n][0]
+        em.line("p4_target target = t->default_target;")
+        em.open("if (hit)")
+        em.line(f"memcpy(&target, (const uint8_t *)e + {table.data_offset}, sizeof target);")
+        em.close()
+        em.open("if (hit || t->default_target_set)")
+        em.line(f"const p4_profile *profile = &sw->profiles[{n}];")
+        em.line("uint32_t index = target.index, found = 1;")
+        if profile.selector is not None:
+            em.open("if (target.group)")
+            em.line("const p4_members *group = &profile->groups[index];")
+            em.line("found = group->count;")
+            em.open("if (found)")
+            em.line(f"index = group->list[(uint32_t)select_{n}(sw, p) % group->count];")
+            em.close()
+            em.close()
+        em.open("if (found)")
+        em.line(f"const p4_member *member = p4_member_at(profile, index, 8 + sizeof(member_{n}));")
+        em.line("action = member->action;")
+        em.line("data = member->data;")
+        em.close()
+        em.close()

@@ -1,0 +1,87 @@
+"""Keys of tables and value sets: how their fields are packed into 64-bit words.
+
+Fields of up to 64 bits share a word while they fit; wider ones take whole words, the first the most significant.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from p4switch.engine.emit import Emitter
+from p4switch.engine.program import c_string
+from p4switch.engine.schema import JsonError
+from p4switch.engine.value import Value, low_bits
+
+
+@dataclass(frozen=True)
+class KeyField:
+    """Its place in the words; `shift` is 0 for wide fields. `kind` is an enumerator of p4_match_kind."""
+
+    name: str
+    width: int
+    kind: str
+    word: int
+    shift: int
+    mask: int | None = None
+
+    @property
+    def words(self) -> int:
+        return (self.width + 63) // 64
+
+    @property
+    def nbytes(self) -> int:
+        return (self.width + 7) // 8
+
+
+def layout(fields: Sequence[tuple[str, int, str, int | None]]) -> tuple[list[KeyField], int]:
+    """Places (name, width, kind, static mask) one after the other; returns the fields and the number of words."""
+    placed: list[KeyField] = []
+    word, free = -1, 0
+    for name, width, kind, mask in fields:
+        if width > 64:
+            placed.append(KeyField(name, width, kind, word + 1, 0, mask))
+            word, free = word + (width + 63) // 64, 0
+            continue
+        if width > free:
+            word, free = word + 1, 64
+        free -= width
+        placed.append(KeyField(name, width, kind, word, free, mask))
+    if word + 1 > 255:
+        raise JsonError(f"BMv2 JSON: a key of {sum(f.width for f in placed)} bits is too wide")
+    return placed, word + 1
+
+
+def pack(em: Emitter, fields: Sequence[KeyField], words: int, values: Sequence[Value], valid: Sequence[str]) -> str:
+    """Declares the array of words of a key; `valid` says when a value counts, else it is 0. Returns its name."""
+    parts: list[list[str]] = [[] for _ in range(max(words, 1))]
+    for field, value, condition in zip(fields, values, valid, strict=True):
+        low = low_bits(em, value, field.width)
+        for i in range(field.words):
+            below = field.words - 1 - i  # limbs of lower significance
+            if field.width <= 64:
+                code = low
+            elif field.width <= 128:
+                code = f"(uint64_t)({low} >> 64)" if below else f"(uint64_t)({low})"
+            else:
+                code = f"{low}[{below}]"
+            if field.mask is not None:
+                code = f"({code} & 0x{field.mask >> 64 * below & (1 << 64) - 1:x}ull)"
+            if condition not in ("", "1"):
+                code = f"({condition} ? {code} : 0)"
+            parts[field.word + i].append(f"{code} << {field.shift}" if field.shift else code)
+    name = em.name()
+    em.line(f"const uint64_t {name}[{max(words, 1)}] = {{{', '.join(' | '.join(p) or '0' for p in parts)}}};")
+    return name
+
+
+def description(fields: Sequence[KeyField]) -> str:
+    """Initialisers of p4_key_info."""
+    return ",\n".join(
+        f"    {{{c_string(f.name)}, {f.width}, {f.kind}, {f.word}, {f.shift}, "
+        f"{'NULL' if f.mask is None else byte_array(f.mask.to_bytes(f.nbytes, 'big'))}}}"
+        for f in fields
+    )
+
+
+def byte_array(data: bytes) -> str:
+    """A C expression that points to constant bytes."""
+    return f"(const uint8_t[]){{{', '.join(map(str, data)) or '0'}}}"

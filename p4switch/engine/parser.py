@@ -1,0 +1,323 @@
+"""The parser in C: one function, a label a state."""
+
+from collections.abc import Sequence
+
+import networkx as nx
+
+from p4switch.engine import keys, schema
+from p4switch.engine.emit import Emitter
+from p4switch.engine.expr import Expressions, HeaderRef, hex_value, pair, unwrap
+from p4switch.engine.primitives import Primitives
+from p4switch.engine.program import Field, Program, c_string
+from p4switch.engine.schema import Json, JsonError
+from p4switch.engine.value import InHeader, Value, low_bits, low_rep
+
+_MAX_STEPS = 65536  # through states that lie on a cycle
+
+
+class ParserGenerator:
+    """Generates `static void parse(p4_switch *sw, phv *p)`."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.em = Emitter()
+        self.x = Expressions(program, self.em)
+        self.vset_keys: dict[str, tuple[list[keys.KeyField], int]] = {}
+        parsers = [p for p in program.json.parsers if p.name == "parser"] or program.json.parsers[:1]
+        if not parsers:
+            raise JsonError("BMv2 JSON: there is no parser")
+        self.parser = parsers[0]
+        self.numbers = {state.name: i for i, state in enumerate(self.parser.parse_states)}
+        if len(self.numbers) != len(self.parser.parse_states):
+            raise JsonError("BMv2 JSON: two parser states have the same name")
+
+    def function(self) -> str:
+        states = self.parser.parse_states
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        graph.add_nodes_from(state.name for state in states)
+        graph.add_edges_from((s.name, t.next_state) for s in states for t in s.transitions if t.next_state is not None)
+        self.looping = {
+            name for component in nx.strongly_connected_components(graph) for name in component
+            if len(component) > 1 or graph.has_edge(name, name)
+        }
+        em = self.em
+        em.line("const p4_frame *frame = p->frame;")
+        em.line("const uint32_t len = frame->wire_len, have = frame->data_len;")
+        em.line("uint32_t at = 0;")
+        if self.looping:
+            em.line(f"uint32_t steps = {_MAX_STEPS};")
+        em.line(f"p->error = {self.program.errors['NoError']};")
+        em.line(self._goto(self.parser.init_state))
+        for state in states:
+            self._state(state)
+        if any("goto failed;" in line for line in em.lines):
+            em.line("goto done;")
+            em.label("failed")
+            em.line('TRACE(P4_TRACE_PARSER_ERROR, "", "", p->error, 0);')
+        em.label("done")
+        em.line("p->parsed = at;")
+        return (
+            "static void parse(p4_switch *sw, phv *p)\n{\n"
+            f"    (void)sw;\n{em.text()}\n    (void)have, (void)len;\n}}\n"
+        )
+
+    def _goto(self, name: str | None) -> str:
+        if name is None:
+            return "goto done;"
+        if name not in self.numbers:
+            raise JsonError(f"BMv2 JSON: there is no parser state {name}")
+        return f"goto state_{self.numbers[name]};"
+
+    def _fail(self, error: str) -> str:
+        return f"{{ p->error = {self.program.errors[error]}; goto failed; }}"
+
+    def _state(self, state: schema.ParseState) -> None:
+        em = self.em
+        em.label(f"state_{self.numbers[state.name]}")
+        em.open("")
+        em.line(f"TRACE(P4_TRACE_STATE, {c_string(state.name)}, \"\", 0, 0);")
+        if state.name in self.looping:
+            em.line(f"if (!--steps) {self._fail('ParserTimeout')}")
+        for op in state.parser_ops:
+            em.open("")
+            self._operation(op)
+            em.close()
+        self._transitions(state)
+        em.close()
+
+    # --- operations ---
+
+    def _operation(self, op: schema.ParserOp) -> None:
+        arities = {"extract": 1, "extract_VL": 2, "set": 2, "verify": 2, "shift": 1, "advance": 1, "primitive": 1}
+        if op.op not in arities:
+            raise JsonError(f"BMv2 JSON: unknown parser operation {op.op}")
+        if len(op.parameters) != arities[op.op]:
+            raise JsonError(f"BMv2 JSON: parser operation {op.op} takes {arities[op.op]} parameters")
+        args = op.parameters
+        if op.op in ("extract", "extract_VL"):
+            self._extract(args[0], args[1] if op.op == "extract_VL" else None)
+        elif op.op == "set":
+            self._set(args[0], args[1])
+        elif op.op == "verify":
+            code = self.x.data(args[1])
+            condition = self.x.bool(args[0])
+            self.em.open(f"if (!{condition})")
+            self.em.line(f"p->error = (uint32_t)({low_bits(self.em, code, 64)});")
+            self.em.line("goto failed;")
+            self.em.close()
+        elif op.op == "advance":
+            self._advance(self.x.data(args[0]))
+        elif op.op == "shift":
+            count = args[0] if isinstance(args[0], int) else hex_value(unwrap(args[0]).get("value"))
+            self._advance(Value(f"{8 * count}ull", 8 * count, 8 * count))
+        else:
+            primitive = schema.Primitive.model_validate(args[0])
+            Primitives(self.program, self.em, (), "m").primitive(primitive)
+
+    def _advance(self, nbits: Value) -> None:
+        em = self.em
+        bits = em.temp("uint64_t", low_bits(em, nbits, 64))
+        if nbits.constant is None or nbits.constant % 8:
+            em.line(f"if ({bits} % 8) {self._fail('ParserInvalidArgument')}")
+        em.line(f"if ({bits} / 8 > len - at) {self._fail('PacketTooShort')}")
+        em.line(f"at += (uint32_t)({bits} / 8);")
+
+    def _extract(self, target: Json, length: Json) -> None:
+        em = self.em
+        kind, value = (target.get("type"), target.get("value")) if isinstance(target, dict) else (None, None)
+        if kind == "regular":
+            self._extract_header(self.x.header(str(value)), length)
+            return
+        if kind == "stack":
+            stack = self.program.stack(str(value))
+            size, next_index = stack.size, stack.next
+            index = em.temp("uint32_t", f"p->next[{next_index}]")
+            ref = self.x.element(stack, index)
+        elif kind == "union_stack":
+            name, member = pair(value)
+            union_stack = self.program.union_stack(str(name))
+            if member not in union_stack.order:
+                raise JsonError(f"BMv2 JSON: {union_stack.name} has no member {member}")
+            size, next_index = union_stack.size, union_stack.next
+            index = em.temp("uint32_t", f"p->next[{next_index}]")
+            ref = self.x.union_element(union_stack, index).members[union_stack.order.index(str(member))]
+        else:
+            raise JsonError(f"BMv2 JSON: cannot extract to {kind}")
+        em.line(f"if ({index} >= {size}) {self._fail('StackOutOfBounds')}")
+        self._extract_header(ref, length)
+        em.line(f"p->next[{next_index}] = {index} + 1;")
+
+    def _extract_header(self, ref: HeaderRef, length: Json) -> None:
+        em = self.em
+        if ref.metadata:
+            raise JsonError(f"BMv2 JSON: metadata {ref.metadata.name} cannot be extracted")
+        ref.length()  # refuses types that are no whole number of bytes
+        size = ref.type.fixed_bytes
+        if ref.type.varbit:
+            self._extract_varbit(ref, ref.type.varbit, length)
+        else:
+            if size:
+                em.open(f"if (P4_LIKELY((uint64_t)at + {size} <= have))")
+                em.line(f"memcpy({ref.base}, frame->data + at, {size});")
+                em.close(f" else if ({size} <= len - at) {{")
+                em.line(f"    p4_copy_padded({ref.base}, frame, at, {size});")
+                em.line("} else")
+                em.line(f"    {self._fail('PacketTooShort')}")
+            em.line(f"at += {size};")
+        ref.set_valid(em)
+
+    def _extract_varbit(self, ref: HeaderRef, varbit: Field, length: Json) -> None:
+        """The wire has the varbit at its actual length; in memory it has room for the longest."""
+        em = self.em
+        fields = ref.type.fields
+        before = sum(f.width for f in fields[:varbit.index])
+        after = sum(f.width for f in fields[varbit.index + 1:])
+        size, limit = ref.type.fixed_bytes, ref.type.fixed_bytes + varbit.width // 8
+        em.line(f"uint8_t buffer[{limit} + 16];")
+        if length is None:
+            # The type's own expression, over the fields before the varbit.
+            if ref.type.length_exp is None:
+                raise JsonError(f"BMv2 JSON: header type {ref.type.name} needs a length to be extracted")
+            em.line(f"if ({size} > len - at) {self._fail('PacketTooShort')}")
+            em.line(f"p4_copy_padded(buffer, frame, at, {size});")
+            em.line(f"p4_copy_bits({ref.base}, 0, buffer, 0, {before});")
+            own = Expressions(self.program, em, [
+                InHeader(f.width, f.signed, ref.base, f) for f in fields[:varbit.index]
+            ])
+            nbits = own.data(ref.type.length_exp)
+        else:
+            nbits = self.x.data(length)
+        bits = em.temp("uint64_t", low_bits(em, nbits, 64))
+        em.line(f"if ({bits} % 8) {self._fail('ParserInvalidArgument')}")
+        em.line(f"if ({bits} / 8 > len - at || {size} > len - at - {bits} / 8) {self._fail('PacketTooShort')}")
+        em.line(f"if ({bits} > {varbit.width}) {self._fail('HeaderTooShort')}")
+        count = em.temp("uint32_t", f"(uint32_t){bits}")
+        em.line(f"p4_copy_padded(buffer, frame, at, {size} + {count} / 8);")
+        em.line(f"p4_copy_bits({ref.base}, 0, buffer, 0, {before});")
+        em.line(f"p4_copy_bits({ref.base}, {varbit.bit}, buffer, {before}, {count});")
+        em.line(f"p4_copy_bits({ref.base}, {varbit.bit + varbit.width}, buffer, {before} + {count}, {after});")
+        em.line(f"p->varbytes[{ref.slot}] = (uint16_t)({count} / 8);")
+        em.line(f"at += {size} + {count} / 8;")
+
+    def _lookahead(self, value: Json) -> InHeader:
+        """Bits that lie ahead, as a place in a copy of them."""
+        offset, width = pair(value)
+        if not isinstance(offset, int) or not isinstance(width, int) or offset < 0 or not 0 < width <= 4096 \
+                or offset > 1 << 20:
+            raise JsonError(f"BMv2 JSON: bad lookahead {value}")
+        first, count = offset // 8, (offset % 8 + width + 7) // 8
+        em = self.em
+        em.line(f"if ({first + count} > len - at) {self._fail('PacketTooShort')}")
+        name = em.name()
+        em.line(f"uint8_t {name}[{count} + 8];")
+        em.line(f"p4_copy_padded({name}, frame, at + {first}, {count});")
+        em.line(f"memset({name} + {count}, 0, 8);")
+        return InHeader(width, False, name, Field("", 0, width, False, offset % 8))
+
+    def _set(self, target: Json, source: Json) -> None:
+        inner = unwrap(source)
+        if inner.get("type") == "lookahead":
+            place = self.x.place(target)
+            place.store(self.em, self._lookahead(inner.get("value")).low(self.em, place.width))
+        else:
+            Primitives(self.program, self.em, (), "m").assign(target, source)
+
+    # --- transitions ---
+
+    def _transitions(self, state: schema.ParseState) -> None:
+        em = self.em
+        if not state.transition_key:
+            default = [t for t in state.transitions if t.type == "default"]
+            em.line(self._goto(default[0].next_state if default else None))
+            return
+        pieces, widths, values = self._key(state.transition_key)
+        done = False
+        simple = len(pieces) == 1 and all(
+            t.type == "default" or (t.type == "hexstr" and t.mask is None) for t in state.transitions
+        )
+        if simple and len(state.transitions) > 4:
+            seen: set[int] = set()
+            em.open(f"switch ({pieces[0]})")
+            for t in state.transitions:
+                if t.type == "default":
+                    continue
+                value = hex_value(t.value)
+                if value not in seen and 0 <= value < 1 << widths[0]:
+                    em.line(f"case 0x{value:x}ull: {self._goto(t.next_state)}")
+                seen.add(value)
+            em.close()
+        else:
+            for t in state.transitions:
+                if t.type == "default":
+                    continue
+                condition = self._vset(t, widths, values) if t.type == "parse_vset" else self._match(t, pieces, widths)
+                if condition == "1":
+                    em.line(self._goto(t.next_state))
+                    done = True
+                    break
+                em.line(f"if ({condition}) {self._goto(t.next_state)}")
+        if not done:
+            default = [t for t in state.transitions if t.type == "default"]
+            em.line(self._goto(default[0].next_state if default else None))
+
+    def _key(self, items: Sequence[dict[str, Json]]) -> tuple[list[str], list[int], list[Value]]:
+        """64-bit pieces of the key, the most significant first; widths of its fields; their values."""
+        em = self.em
+        pieces: list[str] = []
+        widths: list[int] = []
+        values: list[Value] = []
+        for item in items:
+            place = self._lookahead(item.get("value")) if item.get("type") == "lookahead" else self.x.place(item)
+            width = place.width
+            rep = low_rep(width)
+            low = place.low(em, width)
+            if rep.limbs:
+                pieces += [f"{low}[{i}]" for i in reversed(range(rep.limbs))]
+                values.append(place.load(em))
+            elif width > 64:
+                name = em.temp("p4_u128", f"{low} & p4_mask128({width})")
+                pieces += [f"(uint64_t)({name} >> 64)", f"(uint64_t){name}"]
+                values.append(Value(name, 0, (1 << width) - 1))
+            else:
+                name = em.temp("uint64_t", low if not place.signed else f"{low} & p4_mask64({width})")
+                pieces.append(name)
+                values.append(Value(name, 0, (1 << width) - 1))
+            widths.append(width)
+        return pieces, widths, values
+
+    def _match(self, transition: schema.Transition, pieces: Sequence[str], widths: Sequence[int]) -> str:
+        value = hex_value(transition.value)
+        total = sum((w + 7) // 8 * 8 for w in widths)
+        mask = (1 << total) - 1 if transition.mask is None else hex_value(transition.mask)
+        terms: list[str] = []
+        index = 0
+        position = total
+        for width in widths:
+            position -= (width + 7) // 8 * 8
+            want = value >> position & (1 << (width + 7) // 8 * 8) - 1
+            care = mask >> position & (1 << (width + 7) // 8 * 8) - 1
+            if transition.mask is None and want >> width:
+                return "0"
+            for chunk in reversed(range((width + 63) // 64)):
+                size = min(64, width - 64 * chunk)
+                chunk_mask = care >> 64 * chunk & (1 << size) - 1
+                chunk_want = want >> 64 * chunk & chunk_mask
+                name = pieces[index]
+                index += 1
+                if chunk_mask == (1 << size) - 1:
+                    terms.append(f"{name} == 0x{chunk_want:x}ull")
+                elif chunk_mask:
+                    terms.append(f"({name} & 0x{chunk_mask:x}ull) == 0x{chunk_want:x}ull")
+        return " && ".join(terms) or "1"
+
+    def _vset(self, transition: schema.Transition, widths: Sequence[int], values: Sequence[Value]) -> str:
+        names = [v.name for v in self.program.json.parse_vsets]
+        if transition.value not in names:
+            raise JsonError(f"BMv2 JSON: there is no parse_vset {transition.value}")
+        name = str(transition.value)
+        fields, words = keys.layout([(f"{name}[{i}]", w, "P4_TERNARY", None) for i, w in enumerate(widths)])
+        known = self.vset_keys.setdefault(name, (fields, words))
+        if known != (fields, words):
+            raise JsonError(f"BMv2 JSON: parse_vset {name} is used with keys of different widths")
+        key = keys.pack(self.em, fields, words, values, [""] * len(fields))
+        return f"p4_vset_contains(&sw->vsets[{names.index(name)}], {key}, {words})"

@@ -1,0 +1,297 @@
+"""A BMv2 JSON with its names resolved and its memory laid out.
+
+Packet headers are kept as bytes, in `H` of the generated packet struct: fields are read and written in place. The
+elements of a stack lie one after the other, with one more behind the last that an index out of bounds lands on.
+Metadata fields are native integers, of more than 64 bits arrays of limbs.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from p4switch.engine import schema
+from p4switch.engine.schema import JsonError
+
+MAX_FIELD_BITS = 2048
+_CORE_ERRORS = (
+    "NoError", "PacketTooShort", "NoMatch", "StackOutOfBounds", "HeaderTooShort", "ParserTimeout",
+    "ParserInvalidArgument",
+)
+
+
+def identifier(name: str) -> str:
+    """`name` as part of a C identifier, for readers; not unique."""
+    return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:40]
+
+
+def c_string(text: str) -> str:
+    """A C string literal."""
+    data = text.encode()
+    return '"' + "".join(
+        chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in data
+    ) + '"'
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a header type. `bit` is its place in the engine's memory of the header."""
+
+    name: str
+    index: int
+    width: int  # bits; of a varbit field the most it may have
+    signed: bool
+    bit: int
+    varbit: bool = False
+
+
+@dataclass(frozen=True)
+class HeaderType:
+    name: str
+    fields: tuple[Field, ...]
+    nbytes: int  # in memory, the varbit at its longest
+    fixed_bytes: int  # on the wire, without the varbit
+    length_exp: schema.Json
+    max_bytes: int
+
+    @property
+    def varbit(self) -> Field | None:
+        return next((f for f in self.fields if f.varbit), None)
+
+    def field(self, name: str) -> Field:
+        for candidate in self.fields:
+            if candidate.name == name:
+                return candidate
+        raise JsonError(f"BMv2 JSON: header type {self.name} has no field {name}")
+
+
+@dataclass(frozen=True)
+class Header:
+    """A header instance. `slot` is its index in `valid`, `offset` its place in `H`; metadata has neither."""
+
+    name: str
+    type: HeaderType
+    metadata: bool
+    slot: int
+    offset: int
+    member: str  # of the metadata struct
+    union: str | None = None
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Header instances of one type with consecutive slots; one spare element follows the last.
+
+    Also used for the members of a union stack that have the same position.
+    """
+
+    name: str
+    type: HeaderType
+    size: int
+    slot: int
+    offset: int
+    next: int  # index in `next`
+
+
+@dataclass(frozen=True)
+class Union:
+    name: str
+    headers: tuple[Header, ...]
+
+
+@dataclass(frozen=True)
+class UnionStack:
+    name: str
+    unions: tuple[Union, ...]
+    members: dict[str, Stack]  # by the name of the union's member
+    order: tuple[str, ...]
+    next: int
+
+    @property
+    def size(self) -> int:
+        return len(self.unions)
+
+
+@dataclass
+class Layout:
+    """What the packet struct has room for."""
+
+    slots: int = 0
+    nbytes: int = 0
+    nexts: int = 0
+
+    def place(self, header_type: HeaderType, count: int) -> tuple[int, int]:
+        slot, offset = self.slots, self.nbytes
+        self.slots += count
+        self.nbytes += count * header_type.nbytes
+        return slot, offset
+
+    def next_index(self) -> int:
+        self.nexts += 1
+        return self.nexts - 1
+
+
+@dataclass
+class Program:
+    """The whole program; `json` is what it was made of."""
+
+    json: schema.Program
+    types: dict[str, HeaderType] = field(default_factory=dict)
+    headers: dict[str, Header] = field(default_factory=dict)
+    stacks: dict[str, Stack] = field(default_factory=dict)
+    unions: dict[str, Union] = field(default_factory=dict)
+    union_stacks: dict[str, UnionStack] = field(default_factory=dict)
+    aliases: dict[str, tuple[str, str]] = field(default_factory=dict)
+    errors: dict[str, int] = field(default_factory=dict)
+    layout: Layout = field(default_factory=Layout)
+
+    def __post_init__(self) -> None:
+        for item in self.json.header_types:
+            self.types[item.name] = _header_type(item)
+        self._place_headers()
+        self.aliases = dict(self.json.field_aliases)
+        self.errors = dict(self.json.errors)
+        for name in _CORE_ERRORS:
+            if name not in self.errors:
+                self.errors[name] = max(self.errors.values(), default=-1) + 1
+        _unique("action", (a.id for a in self.json.actions))
+        _unique("table", (t.name for p in self.json.pipelines for t in p.tables))
+
+    def _place_headers(self) -> None:
+        by_id = {h.id: h for h in self.json.headers}
+        _unique("header", (h.name for h in self.json.headers))
+        _unique("header id", (h.id for h in self.json.headers))
+        members = {i: u.name for u in self.json.header_unions for i in u.header_ids}
+        unions = {u.id: u for u in self.json.header_unions}
+
+        def place(item: schema.Header, slot: int, offset: int) -> Header:
+            if item.name in self.headers:
+                raise JsonError(f"BMv2 JSON: header {item.name} is in two stacks or unions")
+            header = Header(item.name, self._type(item.header_type), item.metadata, slot, offset,
+                            f"m{item.id}_{identifier(item.name)}", members.get(item.id))
+            self.headers[item.name] = header
+            return header
+
+        def lookup(ident: int) -> schema.Header:
+            if ident not in by_id:
+                raise JsonError(f"BMv2 JSON: there is no header with id {ident}")
+            return by_id[ident]
+
+        def place_stack(name: str, type_name: str, items: list[schema.Header]) -> Stack:
+            header_type = self._type(type_name)
+            slot, offset = self.layout.place(header_type, len(items) + 1)
+            for i, item in enumerate(items):
+                if item.header_type != type_name or item.metadata:
+                    raise JsonError(f"BMv2 JSON: header {item.name} cannot be an element of {name}")
+                place(item, slot + i, offset + i * header_type.nbytes)
+            return Stack(name, header_type, len(items), slot, offset, -1)
+
+        for stack in self.json.header_stacks:
+            if not stack.header_ids:
+                raise JsonError(f"BMv2 JSON: header stack {stack.name} has no elements")
+            placed = place_stack(stack.name, stack.header_type, [lookup(i) for i in stack.header_ids])
+            self.stacks[stack.name] = Stack(placed.name, placed.type, placed.size, placed.slot, placed.offset,
+                                            self.layout.next_index())
+        union_types = {t.name: t for t in self.json.header_union_types}
+        for ustack in self.json.header_union_stacks:
+            elements = [unions[i] for i in ustack.header_union_ids if i in unions]
+            if ustack.union_type not in union_types or len(elements) != len(ustack.header_union_ids) or not elements:
+                raise JsonError(f"BMv2 JSON: header union stack {ustack.name} names a type or union that is not there")
+            names = union_types[ustack.union_type].headers
+            if any(len(element.header_ids) != len(names) for element in elements):
+                raise JsonError(f"BMv2 JSON: header union stack {ustack.name} does not fit its type")
+            columns = {
+                member: place_stack(f"{ustack.name}.{member}", type_name,
+                                    [lookup(element.header_ids[j]) for element in elements])
+                for j, (member, type_name) in enumerate(names)
+            }
+            self.union_stacks[ustack.name] = UnionStack(
+                ustack.name,
+                tuple(Union(e.name, tuple(self.headers[lookup(i).name] for i in e.header_ids)) for e in elements),
+                columns, tuple(member for member, _ in names), self.layout.next_index(),
+            )
+        for item in self.json.headers:
+            if item.metadata:
+                place(item, -1, -1)
+            elif item.name not in self.headers:
+                place(item, *self.layout.place(self._type(item.header_type), 1))
+        for union in self.json.header_unions:
+            self.unions[union.name] = Union(union.name, tuple(self.headers[lookup(i).name] for i in union.header_ids))
+
+    def _type(self, name: str) -> HeaderType:
+        if name not in self.types:
+            raise JsonError(f"BMv2 JSON: there is no header type {name}")
+        return self.types[name]
+
+    def header(self, name: str) -> Header:
+        if name not in self.headers:
+            raise JsonError(f"BMv2 JSON: there is no header {name}")
+        return self.headers[name]
+
+    def stack(self, name: str) -> Stack:
+        if name not in self.stacks:
+            raise JsonError(f"BMv2 JSON: there is no header stack {name}")
+        return self.stacks[name]
+
+    def union(self, name: str) -> Union:
+        if name not in self.unions:
+            raise JsonError(f"BMv2 JSON: there is no header union {name}")
+        return self.unions[name]
+
+    def union_stack(self, name: str) -> UnionStack:
+        if name not in self.union_stacks:
+            raise JsonError(f"BMv2 JSON: there is no header union stack {name}")
+        return self.union_stacks[name]
+
+    def intrinsic(self, name: str) -> tuple[Header, Field] | None:
+        """The metadata field that simple_switch knows as `name` (`intrinsic_metadata.mcast_grp`), if there is one."""
+        header_name, _, field_name = name.partition(".")
+        if name in self.aliases:
+            header_name, field_name = self.aliases[name]
+        header = self.headers.get(header_name)
+        if header is None or not any(f.name == field_name for f in header.type.fields):
+            return None
+        found = header.type.field(field_name)
+        if not header.metadata or found.width > 64:
+            raise JsonError(f"BMv2 JSON: {header_name}.{field_name} must be metadata of at most 64 bits")
+        return header, found
+
+
+def _unique(what: str, values: Iterable[str | int]) -> None:
+    seen: set[str | int] = set()
+    for value in values:
+        if value in seen:
+            raise JsonError(f"BMv2 JSON: two have the same {what}: {value}")
+        seen.add(value)
+
+
+def _header_type(item: schema.HeaderType) -> HeaderType:
+    fields: list[Field] = []
+    bit = fixed = 0
+    max_bytes = item.max_length or 0
+    for index, entry in enumerate(item.fields):
+        name, width = entry[0], entry[1]
+        signed = len(entry) == 3 and bool(entry[2])
+        if width == "*":
+            if any(f.varbit for f in fields):
+                raise JsonError(f"BMv2 JSON: header type {item.name} has two fields of variable length")
+            others = sum(w for _, w, *_ in item.fields if isinstance(w, int))
+            room = max_bytes * 8 - others
+            if room < 0 or room % 8 or room > 8 * 65535:
+                raise JsonError(f"BMv2 JSON: header type {item.name}: max_length {item.max_length} does not fit its fields")
+            bit = (bit + 7) // 8 * 8
+            fields.append(Field(name, index, room, signed, bit, varbit=True))
+            bit += room
+        else:
+            assert isinstance(width, int)
+            if not 0 < width <= MAX_FIELD_BITS:
+                raise JsonError(
+                    f"BMv2 JSON: field {item.name}.{name} has {width} bits; expected 1 to {MAX_FIELD_BITS}"
+                )
+            fields.append(Field(name, index, width, signed, bit))
+            bit += width
+            fixed += width
+    _unique(f"field name in {item.name}", (f.name for f in fields))
+    if fixed % 8 and not any(f.varbit for f in fields):
+        # Only metadata may have such a size; a packet header is refused where it is extracted or emitted.
+        fixed = -1
+    return HeaderType(item.name, tuple(fields), (bit + 7) // 8, -1 if fixed < 0 else fixed // 8, item.length_exp, max_bytes)

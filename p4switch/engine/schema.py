@@ -1,0 +1,300 @@
+"""The BMv2 JSON format as types: shape and types are checked here, names and meaning in `program`.
+
+The format is described in docs/JSON_format.md of the behavioral-model project. Keys that the engine has no use for
+are ignored. Expressions stay plain JSON (`Json`): `expr` reads them.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from p4switch.errors import UserError
+
+Json = Any  # nested dict, list, str, int, bool, None
+FieldRef = tuple[str, str]  # header, field
+
+
+class JsonError(UserError):
+    """A BMv2 JSON that is not what the format says, or that asks for what does not exist."""
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class HeaderType(Model):
+    name: str
+    id: int
+    fields: list[tuple[str, int | Literal["*"]] | tuple[str, int | Literal["*"], bool]]
+    length_exp: Json = None
+    max_length: int | None = None
+
+
+class Header(Model):
+    name: str
+    id: int
+    header_type: str
+    metadata: bool
+
+
+class HeaderStack(Model):
+    name: str
+    id: int
+    header_type: str
+    header_ids: list[int]
+
+
+class HeaderUnionType(Model):
+    name: str
+    headers: list[tuple[str, str]]
+
+
+class HeaderUnion(Model):
+    name: str
+    id: int
+    union_type: str
+    header_ids: list[int]
+
+
+class HeaderUnionStack(Model):
+    name: str
+    id: int
+    union_type: str
+    header_union_ids: list[int]
+
+
+class FieldList(Model):
+    id: int
+    name: str = ""
+    elements: list[dict[str, Json]]
+
+
+class LearnList(Model):
+    id: int
+    name: str
+    elements: list[dict[str, Json]]
+
+
+class ParserOp(Model):
+    op: str
+    parameters: list[Json] = []
+
+
+class Transition(Model):
+    type: Literal["default", "hexstr", "parse_vset"] = "hexstr"
+    value: str | None
+    mask: str | None = None
+    next_state: str | None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _old_default(cls, data: Json) -> Json:
+        """Older compilers write the default transition as a value."""
+        if isinstance(data, dict) and data.get("value") == "default":
+            return {**data, "type": "default", "value": None}
+        return data
+
+
+class ParseState(Model):
+    name: str
+    id: int
+    parser_ops: list[ParserOp]
+    transition_key: list[dict[str, Json]]
+    transitions: list[Transition]
+
+
+class Parser(Model):
+    name: str
+    init_state: str | None
+    parse_states: list[ParseState]
+
+
+class ParseVset(Model):
+    name: str
+    id: int
+    compressed_bitwidth: int
+
+
+class Primitive(Model):
+    op: str
+    parameters: list[Json] = []
+
+
+class Deparser(Model):
+    name: str
+    order: list[str]
+    primitives: list[Primitive] = []
+
+
+class MeterArray(Model):
+    name: str
+    id: int
+    type: Literal["bytes", "packets"]
+    rate_count: int = 2
+    size: int = Field(default=0, ge=0, le=1 << 28)
+    is_direct: bool = False
+    binding: str | None = None
+    result_target: FieldRef | None = None
+
+
+class CounterArray(Model):
+    name: str
+    id: int
+    size: int = Field(default=0, ge=0, le=1 << 28)
+    is_direct: bool = False
+    binding: str | None = None
+
+
+class RegisterArray(Model):
+    name: str
+    id: int
+    size: int = Field(ge=0, le=1 << 28)
+    bitwidth: int = Field(ge=1, le=2048)
+
+
+class Calculation(Model):
+    name: str
+    algo: str
+    input: list[dict[str, Json]]
+
+
+class RuntimeData(Model):
+    name: str
+    bitwidth: int = Field(ge=1, le=2048)
+
+
+class Action(Model):
+    name: str
+    id: int
+    runtime_data: list[RuntimeData]
+    primitives: list[Primitive]
+
+
+class Selector(Model):
+    algo: str
+    input: list[dict[str, Json]]
+
+
+class ActionProfile(Model):
+    name: str
+    id: int
+    max_size: int = Field(default=0, ge=0)
+    selector: Selector | None = None
+
+
+class TableKey(Model):
+    match_type: Literal["exact", "lpm", "ternary", "range", "optional", "valid"]
+    target: FieldRef | str
+    mask: str | None = None
+    name: str = ""
+
+
+class DefaultEntry(Model):
+    action_id: int
+    action_const: bool = False
+    action_data: list[str] = []
+    action_entry_const: bool = False
+
+
+class ActionEntry(Model):
+    action_id: int
+    action_data: list[str]
+
+
+class Entry(Model):
+    match_key: list[dict[str, Json]]
+    action_entry: ActionEntry
+    priority: int = 0
+
+
+class Table(Model):
+    name: str
+    id: int
+    match_type: Literal["exact", "lpm", "ternary", "range", "optional", "valid"]
+    type: Literal["simple", "indirect", "indirect_ws"] = "simple"
+    action_profile: str | None = None
+    max_size: int = 16384
+    with_counters: bool = False
+    support_timeout: bool = False
+    key: list[TableKey]
+    actions: list[str] = []
+    action_ids: list[int] | None = None
+    next_tables: dict[str, str | None]
+    base_default_next: str | None = None
+    direct_meters: str | None = None
+    default_entry: DefaultEntry | None = None
+    entries: list[Entry] | None = None
+
+
+class Conditional(Model):
+    name: str
+    expression: Json
+    true_next: str | None
+    false_next: str | None
+    source_info: dict[str, Json] | None = None
+
+
+class ActionCall(Model):
+    name: str
+    action_id: int
+    next_node: str | None
+
+
+class Pipeline(Model):
+    name: str
+    init_table: str | None
+    tables: list[Table]
+    action_profiles: list[ActionProfile] = []
+    conditionals: list[Conditional] = []
+    action_calls: list[ActionCall] = []
+
+
+class Checksum(Model):
+    name: str
+    target: FieldRef
+    calculation: str
+    update: bool = True
+    verify: bool = True
+    if_cond: Json = None
+
+
+class ExternInstance(Model):
+    name: str
+    type: str
+
+
+class Program(Model):
+    """A whole BMv2 JSON."""
+
+    header_types: list[HeaderType]
+    headers: list[Header]
+    header_stacks: list[HeaderStack] = []
+    header_union_types: list[HeaderUnionType] = []
+    header_unions: list[HeaderUnion] = []
+    header_union_stacks: list[HeaderUnionStack] = []
+    field_lists: list[FieldList] = []
+    learn_lists: list[LearnList] = []
+    errors: list[tuple[str, int]] = []
+    parsers: list[Parser]
+    parse_vsets: list[ParseVset] = []
+    deparsers: list[Deparser]
+    meter_arrays: list[MeterArray] = []
+    counter_arrays: list[CounterArray] = []
+    register_arrays: list[RegisterArray] = []
+    calculations: list[Calculation] = []
+    actions: list[Action]
+    pipelines: list[Pipeline]
+    checksums: list[Checksum] = []
+    extern_instances: list[ExternInstance] = []
+    field_aliases: list[tuple[str, FieldRef]] = []
+
+
+def validate(document: Mapping[str, Json]) -> Program:
+    """Raises JsonError, which names the first thing that is not as the format says."""
+    try:
+        return Program.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "document"
+        raise JsonError(f"BMv2 JSON: {place}: {first['msg']}") from error

@@ -1,0 +1,281 @@
+"""Integers of any width in C.
+
+BMv2 computes without limit of width and cuts when it stores. Here every expression has a range, known when C is
+generated, and gets the narrowest representation that holds it: 64 or 128 bits, signed or not, or an array of limbs.
+Where only the low bits of a result matter (they are stored, masked or cast) they are all that is computed.
+"""
+
+from dataclasses import dataclass
+
+from p4switch.engine.emit import Emitter
+from p4switch.engine.program import Field
+from p4switch.engine.schema import JsonError
+
+MAX_BITS = 16384
+
+
+def bits(low: int, high: int) -> int:
+    """Bits of two's complement that the range needs."""
+    return max(low.bit_length() if low >= 0 else (~low).bit_length(), high.bit_length() if high >= 0 else 0) + 1
+
+
+@dataclass(frozen=True)
+class Rep:
+    """A C representation; `limbs` is 0 for native types."""
+
+    c_type: str
+    signed: bool
+    limbs: int = 0
+
+    @property
+    def width(self) -> int:
+        return 64 * self.limbs if self.limbs else (64 if "64" in self.c_type else 128)
+
+
+U64 = Rep("uint64_t", False)
+I64 = Rep("int64_t", True)
+U128 = Rep("p4_u128", False)
+I128 = Rep("p4_i128", True)
+
+
+def rep_of(low: int, high: int) -> Rep:
+    """The narrowest representation of a range."""
+    if low >= 0:
+        if high < 1 << 64:
+            return U64
+        if high < 1 << 128:
+            return U128
+    elif low >= -(1 << 63) and high < 1 << 63:
+        return I64
+    elif low >= -(1 << 127) and high < 1 << 127:
+        return I128
+    width = bits(low, high)
+    if width > MAX_BITS:
+        raise JsonError(f"BMv2 JSON: an expression needs {width} bits; at most {MAX_BITS} are computed with")
+    return Rep("uint64_t", True, (width + 63) // 64)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A C expression without side effects, and the range of what it may be."""
+
+    code: str
+    low: int
+    high: int
+
+    @property
+    def rep(self) -> Rep:
+        return rep_of(self.low, self.high)
+
+    @property
+    def constant(self) -> int | None:
+        return self.low if self.low == self.high else None
+
+
+def literal(value: int, rep: Rep) -> str:
+    """A native constant."""
+    if rep.width == 64:
+        word = f"0x{value & (1 << 64) - 1:x}ull" if abs(value) > 9 else f"{abs(value)}ull"
+        if value >= 0:
+            return f"(int64_t){word}" if rep.signed else word
+        return f"(int64_t)0x{value & (1 << 64) - 1:x}ull"
+    high, low = value >> 64 & (1 << 64) - 1, value & (1 << 64) - 1
+    return f"({rep.c_type})((p4_u128)0x{high:x}ull << 64 | 0x{low:x}ull)"
+
+
+def constant(em: Emitter, value: int) -> Value:
+    """A constant of any size."""
+    rep = rep_of(value, value)
+    if not rep.limbs:
+        return Value(literal(value, rep), value, value)
+    name = em.name()
+    limbs = ", ".join(f"0x{value >> 64 * i & (1 << 64) - 1:x}ull" for i in range(rep.limbs))
+    em.line(f"static const uint64_t {name}[{rep.limbs}] = {{{limbs}}};")
+    return Value(name, value, value)
+
+
+def convert(em: Emitter, value: Value, rep: Rep) -> str:
+    """The value in a representation that holds its range."""
+    if value.constant is not None and not rep.limbs:
+        return literal(value.constant, rep)
+    have = value.rep
+    if have == rep:
+        return value.code
+    if not rep.limbs:
+        assert not have.limbs
+        return f"({rep.c_type})({value.code})"
+    name = em.limbs(rep.limbs)
+    if have.limbs:
+        em.line(f"p4_big_resize({name}, {rep.limbs}, {value.code}, {have.limbs});")
+    else:
+        em.line(f"p4_big_{'i128' if have.signed else 'u128'}({name}, {rep.limbs}, {value.code});")
+    return name
+
+
+def low_rep(width: int) -> Rep:
+    """How the low `width` bits of something are held; what is above them is anything."""
+    return U64 if width <= 64 else U128 if width <= 128 else Rep("uint64_t", False, (width + 63) // 64)
+
+
+def low_bits(em: Emitter, value: Value, width: int) -> str:
+    """The low bits of a value, as `low_rep` says."""
+    rep = low_rep(width)
+    have = value.rep
+    if rep.limbs:
+        return convert(em, value, Rep("uint64_t", True, rep.limbs))
+    if have.limbs:
+        return f"{value.code}[0]" if rep == U64 else f"p4_big_low({value.code})"
+    if value.constant is not None:
+        return literal(value.constant & (1 << rep.width) - 1, rep)
+    return value.code if have == rep else f"({rep.c_type})({value.code})"
+
+
+def cut(code: str, width: int) -> str:
+    """A native low part with the rest cleared."""
+    rep = low_rep(width)
+    return code if width == rep.width else f"({code} & {literal((1 << width) - 1, rep)})"
+
+
+def from_low(em: Emitter, code: str, width: int, signed: bool) -> Value:
+    """The value of which `code` has the low bits."""
+    low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
+    rep = low_rep(width)
+    if rep.limbs:
+        want = rep_of(low, high).limbs
+        name = em.limbs(want)
+        source = code
+        if want > rep.limbs:
+            source = em.limbs(want)
+            em.line(f"p4_big_resize({source}, {want}, {code}, {rep.limbs});")
+        em.line(f"p4_big_cut({name}, {source}, {want}, {width}, {int(signed)});")
+        return Value(name, low, high)
+    if not signed:
+        return Value(cut(code, width), low, high)
+    return Value(f"p4_sext{rep.width}({code}, {width})", low, high)
+
+
+# --- places ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Place:
+    """Something of a fixed width that can be read, and mostly written."""
+
+    width: int
+    signed: bool
+
+    def low(self, em: Emitter, width: int) -> str:
+        """Its low `width` bits, as `low_rep` says; sign-extended or zero-extended where it is narrower."""
+        return low_bits(em, self.load(em), width)
+
+    def load(self, em: Emitter) -> Value:
+        raise NotImplementedError
+
+    def store(self, em: Emitter, code: str) -> None:
+        """Stores the low bits that `code` has in `low_rep(self.width)`."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Native(Place):
+    """Metadata, action data, registers: a native integer, or limbs beyond 64 bits."""
+
+    code: str
+
+    def load(self, em: Emitter) -> Value:
+        if self.width <= 64:
+            if self.signed:
+                return Value(f"p4_sext64({self.code}, {self.width})", -(1 << self.width - 1), (1 << self.width - 1) - 1)
+            return Value(f"(uint64_t){self.code}", 0, (1 << self.width) - 1)
+        if self.width <= 128:
+            return from_low(em, f"p4_big_low({self.code})", self.width, self.signed)
+        return from_low(em, self.code, self.width, self.signed)
+
+    def store(self, em: Emitter, code: str) -> None:
+        if self.width <= 64:
+            exact = self.width in (8, 16, 32, 64)
+            em.line(f"{self.code} = {c_storage(self.width)}{'(' + code + ')' if exact else cut(code, self.width)};")
+        elif self.width <= 128:
+            em.line(f"p4_big_u128({self.code}, 2, {cut(code, self.width)});")
+        else:
+            em.line(f"p4_big_cut({self.code}, {code}, {(self.width + 63) // 64}, {self.width}, 0);")
+
+
+def c_storage(width: int) -> str:
+    """A cast to the native type that `Native` values of up to 64 bits have."""
+    return f"(uint{next(w for w in (8, 16, 32, 64) if width <= w)}_t)"
+
+
+def c_member(width: int, name: str) -> str:
+    """Declares a member of a struct for a `Native`."""
+    if width <= 64:
+        return f"{c_storage(width)[1:-1]} {name};"
+    return f"uint64_t {name}[{(width + 63) // 64}];"
+
+
+@dataclass(frozen=True)
+class InHeader(Place):
+    """A field of a packet header, in network order at `base` + its bit offset."""
+
+    base: str
+    field: Field
+
+    @property
+    def _bytes(self) -> tuple[int, int, int]:
+        """First byte, how many, and the bits below the field in the last."""
+        first, last = self.field.bit // 8, (self.field.bit + self.width - 1) // 8
+        return first, last - first + 1, (last + 1) * 8 - self.field.bit - self.width
+
+    def load(self, em: Emitter) -> Value:
+        first, span, below = self._bytes
+        if self.width <= 64:
+            if span <= 8:
+                size = next(s for s in (1, 2, 4, 8) if span <= s)
+                shift = 8 * (size - span) + below
+                code = f"p4_ld{8 * size}({self.base} + {first})"
+                if shift:
+                    code = f"({code} >> {shift})"
+                exact = self.field.bit % 8 == 0
+            else:
+                code, exact = f"p4_get_bits({self.base}, {self.field.bit}, {self.width})", True
+            if self.signed or not exact:
+                return from_low(em, code, self.width, self.signed)
+            return Value(code, 0, (1 << self.width) - 1)
+        if self.width == 128 and self.field.bit % 8 == 0:
+            return from_low(em, f"p4_ld128({self.base} + {first})", 128, self.signed)
+        count = (self.width + 63) // 64
+        name = em.limbs(count)
+        em.line(f"p4_big_get({name}, {count}, {self.base}, {self.field.bit}, {self.width});")
+        return from_low(em, f"p4_big_low({name})" if count == 2 else name, self.width, self.signed)
+
+    def store(self, em: Emitter, code: str) -> None:
+        first, span, below = self._bytes
+        aligned = self.field.bit % 8 == 0 and below == 0
+        if self.width > 64:
+            if self.width == 128 and aligned:
+                em.line(f"p4_st128({self.base} + {first}, {code});")
+                return
+            if self.width <= 128:
+                name = em.limbs(2)
+                em.line(f"p4_big_u128({name}, 2, {code});")
+                code = name
+            em.line(f"p4_big_put({self.base}, {self.field.bit}, {self.width}, {code});")
+        elif aligned:
+            if span not in (1, 2, 4, 8):
+                code = em.temp("uint64_t", code)
+            rest = span
+            for size in (8, 4, 2, 1):
+                while rest >= size:
+                    rest -= size
+                    part = f"{code} >> {8 * rest}" if rest else code
+                    em.line(f"p4_st{8 * size}({self.base} + {first + span - rest - size}, {part});")
+        elif span <= 8:
+            size = next(s for s in (1, 2, 4, 8) if span <= s)
+            shift = 8 * (size - span) + below
+            mask = (1 << self.width) - 1 << shift
+            keep = ~mask & (1 << 8 * size) - 1
+            at = f"{self.base} + {first}"
+            em.line(f"p4_st{8 * size}({at}, (p4_ld{8 * size}({at}) & 0x{keep:x}ull) | "
+                    f"({code} << {shift} & 0x{mask:x}ull));")
+        else:
+            em.line(f"p4_put_bits({self.base}, {self.field.bit}, {self.width}, {code});")
