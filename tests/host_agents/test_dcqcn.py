@@ -1,0 +1,237 @@
+"""DCQCN step by step: CNPs at given times, and what they do to alpha, the current and the target rate."""
+
+import pytest
+
+from host_agents import wire
+from host_agents.testing import connect, pair
+
+G = 1 / 256
+LINE = 100e9
+US = 1_000
+
+
+def reaction_point(protocol="dcqcn", **parameters):
+    """A reaction point on a NIC whose time the test drives by `at`."""
+    a, b = pair(protocol, parameters)
+    qp, _ = connect(a, b)
+    return a, qp.reaction_point
+
+
+def at(nic, now_ns):
+    """The NIC serves all timers up to now."""
+    assert nic.next_frame(now_ns) is None
+
+
+def test_starts_at_line_rate_without_timers():
+    a, rp = reaction_point()
+    assert rp.rate_bps == rp.target_bps == LINE
+    assert a.next_wakeup_ns() == 1 << 61
+
+
+def test_first_cnp_cuts_after_the_decrease_interval():
+    # Alpha starts at 1 and decays once a microsecond; the cut is made 4 us (and 1 ns, to come after alpha's) later.
+    a, rp = reaction_point()
+    rp.on_cnp(10 * US)
+    at(a, 14 * US)
+    assert rp.rate_bps == LINE
+    at(a, 14 * US + 1)
+    alpha = (1 - G) ** 4
+    assert rp.alpha == pytest.approx(alpha)
+    assert rp.rate_bps == pytest.approx(LINE * (1 - alpha / 2))
+    assert rp.target_bps == LINE
+
+
+def test_one_cut_in_an_interval_however_many_cnps():
+    a, rp = reaction_point()
+    for t in range(0, 4_000, 100):
+        rp.on_cnp(t)
+    at(a, 4_001)
+    once = rp.rate_bps
+    assert once == pytest.approx(LINE * (1 - rp.alpha / 2))
+    at(a, 30 * US)
+    assert rp.rate_bps == once  # no CNP since
+
+
+def test_alpha_rises_with_cnps_and_decays_without():
+    a, rp = reaction_point(rate_decrease_interval_ns=1_000_000)
+    rp.on_cnp(0)
+    rp.update_alpha(3 * US)
+    assert rp.alpha == pytest.approx((1 - G) ** 3)
+    rp.on_cnp(3_500)
+    rp.on_cnp(3_600)  # the same interval
+    rp.update_alpha(4 * US - 1)
+    assert rp.alpha == pytest.approx((1 - G) ** 3)
+    rp.update_alpha(4 * US)
+    assert rp.alpha == pytest.approx((1 - G) ** 4 + G)
+    rp.update_alpha(1_004 * US)
+    assert rp.alpha == pytest.approx(((1 - G) ** 4 + G) * (1 - G) ** 1000)
+    assert a.now_ns == 0
+
+
+def test_consecutive_cuts_keep_the_target_unless_clamped():
+    for clamp in (False, True):
+        a, rp = reaction_point(clamp_target_rate=clamp)
+        rp.on_cnp(0)
+        at(a, 4_001)
+        first = rp.rate_bps
+        rp.on_cnp(5_000)
+        at(a, 8_001)
+        assert rp.rate_bps == pytest.approx(first * (1 - rp.alpha / 2))
+        assert rp.target_bps == (first if clamp else LINE)
+
+
+def test_cuts_stay_on_the_grid_of_the_first_cnp():
+    a, rp = reaction_point()
+    rp.on_cnp(1_000)
+    at(a, 5_001)
+    once = rp.rate_bps
+    rp.on_cnp(21_500)  # grid: 5,001 + 4,000 k; the next is 25,001
+    at(a, 25_000)
+    assert rp.rate_bps == once
+    at(a, 25_001)
+    assert rp.rate_bps < once
+
+
+def test_rate_never_falls_under_the_minimum():
+    a, rp = reaction_point()
+    for t in range(0, 4_000 * US, 4_000):
+        rp.on_cnp(t)
+        at(a, t)
+    assert rp.rate_bps == 100e6
+
+
+def cut_once(nic, rp):
+    rp.on_cnp(0)
+    at(nic, 4_001)
+    return 4_001
+
+
+def test_fast_recovery_then_additive_then_hyper_increase():
+    a, rp = reaction_point(fast_recovery_steps=5, rate_increase_interval_ns=300 * US, additive_increase_bps=20e6)
+    rp.target_bps = rp.rate_bps = 40e9
+    t = cut_once(a, rp)
+    rp.target_bps = target = 40e9
+    for step in range(1, 6):  # five stages of fast recovery halve the distance to the target
+        before = rp.rate_bps
+        at(a, t + step * 300 * US - 1)
+        assert rp.rate_bps == before
+        at(a, t + step * 300 * US)
+        assert rp.rate_bps == pytest.approx((before + target) / 2)
+        assert rp.target_bps == target
+    before = rp.rate_bps
+    at(a, t + 6 * 300 * US)
+    assert rp.target_bps == pytest.approx(target + 20e6)
+    assert rp.rate_bps == pytest.approx((before + target + 20e6) / 2)
+    before = rp.rate_bps
+    at(a, t + 7 * 300 * US)
+    assert rp.target_bps == pytest.approx(target + 20e6 + 100e6)
+    assert rp.rate_bps == pytest.approx((before + target + 120e6) / 2)
+
+
+def test_vendor_constants_have_one_stage_of_fast_recovery():
+    a, rp = reaction_point()
+    rp.target_bps = rp.rate_bps = 40e9
+    t = cut_once(a, rp)
+    targets = []
+    for step in range(1, 5):
+        at(a, t + step * 900 * US)
+        targets.append(rp.target_bps)
+    assert targets == pytest.approx([40e9, 40e9 + 50e6, 40e9 + 150e6, 40e9 + 250e6])
+
+
+def test_a_cut_starts_the_recovery_again():
+    a, rp = reaction_point(rate_increase_interval_ns=100 * US)
+    t = cut_once(a, rp)
+    at(a, t + 100 * US)
+    assert rp.timer_steps == 1
+    recovered = rp.rate_bps
+    rp.on_cnp(t + 150 * US)
+    at(a, t + 160 * US)
+    assert rp.timer_steps == 0
+    assert rp.target_bps == recovered  # after an increase the target is what the rate was
+    cut = rp.rate_bps
+    at(a, t + 220 * US)
+    assert rp.rate_bps == cut  # the timer started anew at the cut
+    at(a, t + 260 * US)
+    assert rp.rate_bps > cut
+
+
+def test_timer_rests_at_line_rate():
+    a, rp = reaction_point(rate_increase_interval_ns=10 * US, additive_increase_bps=10e9)
+    cut_once(a, rp)
+    at(a, 10_000 * US)
+    assert rp.rate_bps == LINE
+    assert a.next_wakeup_ns() == 1 << 61
+
+
+def test_paper_constants_cut_at_every_cnp():
+    a, rp = reaction_point("dcqcn-paper")
+    rp.on_cnp(0)
+    assert rp.rate_bps == LINE / 2  # alpha = 1
+    assert rp.target_bps == LINE
+    rp.on_cnp(50 * US)
+    assert rp.alpha == pytest.approx((1 - G) + G)
+    assert rp.rate_bps == pytest.approx(LINE / 4)
+    assert rp.target_bps == LINE / 2
+    at(a, 105 * US)  # 55 us without a CNP: alpha decays, and the timer recovers half the distance
+    rp.update_alpha(105 * US)
+    assert rp.alpha == pytest.approx(1 - G)
+    assert rp.rate_bps == pytest.approx((LINE / 4 + LINE / 2) / 2)
+
+
+def test_byte_counter_and_timer_count_their_own_stages():
+    a, rp = reaction_point("dcqcn-paper", fast_recovery_steps=2, byte_counter_bytes=10_000)
+    rp.target_bps = rp.rate_bps = 40e9
+    rp.on_cnp(0)
+    rp.target_bps = 40e9
+    for _ in range(2):
+        for _ in range(10):
+            rp.on_sent(0, 1_000)
+    assert (rp.byte_steps, rp.timer_steps) == (2, 0)
+    assert rp.rate_bps == pytest.approx(35e9)  # 20, 30, 35
+    rp.on_sent(0, 10_000)
+    assert rp.target_bps == pytest.approx(40.04e9)  # additive: only one of the two is beyond F
+    for step in range(1, 4):
+        at(a, step * 55 * US)
+    assert rp.timer_steps == 3
+    target = rp.target_bps
+    rp.on_sent(0, 10_000)
+    assert rp.byte_steps == 4
+    assert rp.target_bps == pytest.approx(target + 400e6)  # hyper: both are beyond F
+
+
+def marked(frame):
+    out = bytearray(frame)
+    out[wire.TOS] |= 3
+    out[24:26] = b"\0\0"
+    out[24:26] = wire.ip_checksum(bytes(out[14:34])).to_bytes(2, "big")
+    return bytes(out)
+
+
+@pytest.mark.parametrize(("protocol", "interval_ns"), [("dcqcn", 4_000), ("dcqcn-paper", 50_000)])
+def test_notification_point_sends_one_cnp_in_an_interval(protocol, interval_ns):
+    a, b = pair(protocol)
+    qa, qb = connect(a, b)
+    qa.post(10_000)
+    frames = [a.next_frame(1000 * i) for i in range(6)]
+    b.receive(100, frames[0])  # not marked
+    assert qb.stats.cnps_sent == 0
+    b.receive(200, marked(frames[1]))
+    b.receive(300, marked(frames[2]))
+    b.receive(200 + interval_ns - 1, marked(frames[3]))
+    assert qb.stats.cnps_sent == 1
+    b.receive(200 + interval_ns, marked(frames[4]))
+    assert qb.stats.cnps_sent == 2
+    assert qb.stats.marked_received == 4
+
+
+def test_cnp_reaches_the_reaction_point():
+    a, b = pair("dcqcn")
+    qa, _ = connect(a, b)
+    qa.post(1_000)
+    b.receive(1_000, marked(a.next_frame(0)))
+    for _ in range(2):
+        a.receive(2_000, b.next_frame(1_000))
+    assert qa.stats.cnps_received == 1
+    assert a.next_frame(6_001) is None
+    assert qa.rate_bps < LINE

@@ -1,0 +1,233 @@
+"""HPCC step by step, with hand-made telemetry: the numbers are worked out from algorithm 1 of the paper."""
+
+import math
+
+import pytest
+
+from host_agents import wire
+from host_agents.cc.base import Feedback, Path
+from host_agents.cc.hpcc import Hpcc, HpccParameters
+from host_agents.testing import connect, pair
+
+G100 = 10  # link rate code
+T_NS = 8_000
+BDP = 100_000.0  # 100 Gb/s times 8 us
+INCREASE = 50.0  # 50 Mb/s times 8 us
+
+
+def point(**parameters):
+    return Hpcc(HpccParameters(**parameters), Path(100e9, T_NS, 1000, 1060))
+
+
+def records(*hops):
+    """INT records of (time in ns, transmitted bytes, queue in cells) or (..., rate code)."""
+    out = b""
+    for time_ns, tx_bytes, cells, *code in hops:
+        word = (code[0] if code else G100) << 60 | time_ns % 2**24 << 36 | tx_bytes // 128 % 2**20 << 16 | cells
+        out += word.to_bytes(8, "big")
+    return out
+
+
+def ack(rp, now_ns, order, *hops, path_id=0):
+    feedback = Feedback()
+    feedback.now_ns = now_ns
+    feedback.order = order
+    feedback.frame = records(*hops)
+    feedback.int_hops = len(hops)
+    feedback.path_id = path_id
+    rp.on_ack(feedback)
+
+
+def test_starts_with_a_window_of_one_bdp_at_line_rate():
+    rp = point()
+    assert rp.window_bytes == BDP
+    assert rp.rate_bps == 100e9
+
+
+def test_first_ack_only_records():
+    rp = point()
+    rp.sent_packets = 10
+    ack(rp, 0, 0, (1000, 0, 500))
+    assert rp.window_bytes == BDP
+    assert rp.utilization == 1.0
+    assert rp.update_order == 10  # the first RTT ends with an ACK of packet 10
+
+
+def test_utilization_is_rate_plus_queue_over_bdp():
+    # In 4000 ns 40,000 bytes left (80 Gb/s, u = 0.8) and both samples saw queues: min(100, 200) cells of 80 B = 8 kB,
+    # 0.08 BDP. tau/T = 1/2: U = 1/2 * 1 + 1/2 * 0.88 = 0.94, up to the unit of 128 B.
+    rp = point()
+    rp.sent_packets = 10
+    ack(rp, 0, 0, (0, 0, 200))
+    ack(rp, 100, 1, (4000, 40_000, 100))
+    sent = 40_000 // 128 * 128
+    assert rp.utilization == pytest.approx(0.5 + 0.5 * (8_000 / BDP + sent / 4000 / 12.5))
+
+
+def test_tau_counts_for_at_most_one_base_rtt():
+    rp = point()
+    ack(rp, 0, 0, (0, 0, 0))
+    ack(rp, 100, 1, (2 * T_NS, 128_000, 0))
+    assert rp.utilization == pytest.approx(128_000 / 16_000 / 12.5)
+
+
+def test_the_most_loaded_link_decides_with_its_own_rate_and_tau():
+    # 32 kB in 4000 ns: 0.64 of 100 Gb/s; 16 kB in 8000 ns: 0.64 of 25 Gb/s plus a queue of 8 kB of its BDP of 25 kB.
+    rp = point()
+    ack(rp, 0, 0, (0, 0, 0), (0, 0, 100, 6))
+    ack(rp, 100, 1, (4000, 32_000, 0), (8000, 16_000, 100, 6))
+    assert rp.utilization == pytest.approx(16_000 / 8_000 / 3.125 + 8_000 / 25_000)
+
+
+def test_unknown_link_rate_is_taken_as_the_nics():
+    rp = point()
+    ack(rp, 0, 0, (0, 0, 0, 0))
+    ack(rp, 100, 1, (T_NS, 64_000, 0, 0))
+    assert rp.utilization == pytest.approx(0.64)
+
+
+class Link:
+    """A link whose every ACK shows the load asked for, over exactly T, so that U becomes that load."""
+
+    def __init__(self, rp):
+        self.rp = rp
+        self.time_ns = self.sent_bytes = 0
+
+    def ack(self, order, load):
+        units = round(load * BDP / 128)
+        self.time_ns += T_NS
+        self.sent_bytes += units * 128
+        ack(self.rp, self.time_ns, order, (self.time_ns, self.sent_bytes, 0))
+        return units * 128 / BDP
+
+
+def test_multiplicative_decrease_from_the_reference_window():
+    rp = point()
+    link = Link(rp)
+    rp.sent_packets = 10
+    link.ack(0, 1.0)
+    u = link.ack(1, 1.9)  # within the RTT: reacts, but W_c stays
+    assert rp.window_bytes == pytest.approx(BDP / (u / 0.95) + INCREASE)
+    assert rp.reference_bytes == BDP
+    u = link.ack(2, 1.9)  # the same sight again does not cut twice
+    assert rp.window_bytes == pytest.approx(BDP / (u / 0.95) + INCREASE)
+    rp.sent_packets = 15
+    u = link.ack(10, 1.9)  # the RTT is over: W_c follows, and the next RTT ends with packet 15
+    assert rp.reference_bytes == rp.window_bytes == pytest.approx(BDP / (u / 0.95) + INCREASE)
+    assert rp.update_order == 15
+    u = link.ack(14, 1.9)
+    assert rp.window_bytes == pytest.approx(rp.reference_bytes / (u / 0.95) + INCREASE)
+    assert rp.rate_bps == pytest.approx(rp.window_bytes * 8e9 / T_NS)
+
+
+def test_five_additive_increases_then_a_multiplicative_one():
+    rp = point()
+    link = Link(rp)
+    rp.sent_packets = 1
+    link.ack(0, 1.0)
+    link.ack(1, 1.9)
+    start = rp.reference_bytes
+    for stage in range(5):
+        assert rp.stage == stage
+        rp.sent_packets += 1
+        u = link.ack(rp.update_order, 0.5)
+        assert rp.reference_bytes == pytest.approx(start + (stage + 1) * INCREASE)
+    rp.sent_packets += 1
+    before = rp.reference_bytes
+    u = link.ack(rp.update_order, 0.76)
+    assert rp.reference_bytes == pytest.approx(before / (u / 0.95) + INCREASE)
+    assert rp.stage == 0
+
+
+def test_acks_within_an_rtt_do_not_advance_the_stage():
+    rp = point()
+    link = Link(rp)
+    rp.sent_packets = 100
+    link.ack(0, 1.0)
+    for order in range(1, 9):
+        link.ack(order, 0.5)
+    assert rp.stage == 0
+    assert rp.window_bytes == BDP  # at its bound
+    assert rp.reference_bytes == BDP
+
+
+def test_window_bounds():
+    rp = point()
+    link = Link(rp)
+    link.ack(0, 1.0)
+    for order in range(1, 400):
+        rp.sent_packets = order
+        link.ack(order, 50.0)
+    # The fixed point of W -> W / (50 / 0.95) + W_AI is W_AI (1 + 0.0194...), under the bound of 100 Mb/s: 100 bytes.
+    assert rp.window_bytes == pytest.approx(100.0)
+    assert rp.rate_bps == pytest.approx(100e6)
+
+
+def test_counters_may_wrap_between_two_acks():
+    rp = point()
+    ack(rp, 0, 0, (2**24 - 1000, 2**27 - 12_800, 0))
+    ack(rp, 100, 1, (2**24 + 7000, 2**27 + 51_200, 0))
+    assert rp.utilization == pytest.approx(64_000 / BDP)
+
+
+@pytest.mark.parametrize(
+    ("code", "gap_ns", "is_sample"),
+    [
+        (G100, 2**24 // 2 - 1, False),  # 2^27 bytes take 10.7 ms at 100 Gb/s: half of that is 5.37 ms
+        (G100, 5_368_000, True),
+        (13, 671_000, True),  # 1.34 ms at 800 Gb/s
+        (13, 672_000, False),
+        (1, 8_388_000, True),  # a slow link: the clock decides, 16.8 ms
+        (1, 8_389_000, False),
+    ],
+)
+def test_a_gap_that_may_hide_a_wrap_is_no_sample(code, gap_ns, is_sample):
+    rp = point()
+    ack(rp, 0, 0, (0, 0, 0, code))
+    ack(rp, gap_ns, 1, (gap_ns, 128, 0, code))
+    assert (rp.utilization != 1.0) is is_sample
+    ack(rp, gap_ns + T_NS, 2, (gap_ns + T_NS, 1280, 0, code))  # and the sample after it counts again
+    assert rp.utilization != 1.0
+
+
+def test_an_overtaken_ack_is_no_sample():
+    rp = point()
+    ack(rp, 0, 0, (1000, 12_800, 0))
+    ack(rp, 10, 2, (2000, 25_600, 0))
+    before = rp.utilization
+    ack(rp, 20, 1, (1500, 19_200, 0))
+    assert rp.utilization == before
+    ack(rp, 30, 3, (3000, 38_400, 0))  # compared with the record of 2000
+    assert rp.utilization == pytest.approx((1 - 1000 / T_NS) * before + 1000 / T_NS * 1.024)
+
+
+def test_samples_are_compared_along_the_same_path():
+    rp = point()
+    ack(rp, 0, 0, (0, 0, 0), path_id=1)
+    ack(rp, 10, 1, (5_000, 128_000_000, 0), path_id=2)  # another link's counter: nothing to compare with
+    assert rp.utilization == 1.0
+    ack(rp, 20, 2, (T_NS, 64_000, 0), path_id=1)
+    assert rp.utilization == pytest.approx(0.64)
+
+
+def test_a_repeated_record_changes_nothing():
+    rp = point()
+    ack(rp, 0, 0, (1000, 12_800, 7))
+    for _ in range(3):
+        ack(rp, 10, 1, (1000, 12_800, 7))
+    assert rp.utilization == 1.0
+
+
+def test_on_the_nic_the_window_limits_what_is_in_flight():
+    a, b = pair("hpcc")
+    qa, _ = connect(a, b)
+    qa.post(1_000_000)
+    assert qa.window_bytes == BDP
+    sent = 0
+    now_ns = 0
+    while (frame := a.next_frame(now_ns)) is not None:
+        sent += 1
+        now_ns += math.ceil(wire.wire_bytes(frame) * 8 / 100)
+    # The simulator's rule: another packet may go while less than a window is in flight.
+    assert sent == math.ceil(BDP / 1060)
+    assert a.next_wakeup_ns() == 1_000_000  # the time-out; nothing before

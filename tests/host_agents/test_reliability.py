@@ -1,0 +1,357 @@
+"""Go-back-N and selective repeat: by hand for each rule, then every byte once and in order under any misfortune."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from host_agents import wire
+from host_agents.testing import Trouble, Wire, connect, pair
+
+RELIABILITIES = ("go-back-n", "selective-repeat")
+
+
+def psn_of(frame):
+    return int.from_bytes(frame[51:54], "big")
+
+
+def drain(nic, now_ns):
+    """All that the NIC may send now. Its link is infinitely fast, so a paced NIC sends one data packet."""
+    out = []
+    while (frame := nic.next_frame(now_ns)) is not None:
+        out.append(frame)
+    return out
+
+
+def send(nic, count, now_ns=0):
+    """The next `count` data frames, and the time after them."""
+    frames = []
+    for _ in range(count):
+        frames.append(nic.next_frame(now_ns))
+        now_ns += 100
+    assert None not in frames
+    return frames, now_ns
+
+
+class TestGoBackN:
+    def test_packets_of_a_message(self):
+        a, b = pair()
+        qa, _ = connect(a, b)
+        for size in (2500, 800, 0):
+            qa.post(size)
+        frames, _ = send(a, 5)
+        assert [f[wire.BTH] for f in frames] == [0, 1, 2, 4, 4]  # first, middle, last, only, only
+        assert [psn_of(f) for f in frames] == [0, 1, 2, 3, 4]
+        assert [wire.wire_bytes(f) - 58 for f in frames] == [1000, 1000, 500, 800, 0]
+        assert drain(a, 10_000) == []
+
+    def test_an_ack_for_every_packet(self):
+        a, b = pair()
+        qa, _ = connect(a, b)
+        qa.post(3000)
+        frames, _ = send(a, 3)
+        for frame in frames:
+            b.receive(1000, frame)
+        assert [psn_of(f) for f in drain(b, 1000)] == [0, 1, 2]
+
+    def test_an_ack_for_every_third_packet_and_the_last(self):
+        a, b = pair(ack_every_packets=3)
+        qa, _ = connect(a, b)
+        qa.post(8000)
+        frames, _ = send(a, 8)
+        for frame in frames:
+            b.receive(1000, frame)
+        assert [psn_of(f) for f in drain(b, 1000)] == [2, 5, 7]
+        for frame in drain(b, 1000):
+            a.receive(2000, frame)
+
+    def test_one_nak_for_a_gap_then_everything_again(self):
+        a, b = pair()
+        qa, qb = connect(a, b)
+        qa.post(10_000)
+        frames, now = send(a, 6)
+        for frame in (frames[0], frames[2], frames[3], frames[4]):  # 1 is lost, 5 is on its way
+            b.receive(now, frame)
+        ack, nak = drain(b, now)
+        assert (psn_of(ack), ack[54]) == (0, 0x1F)
+        assert (psn_of(nak), nak[54]) == (1, 0x60)
+        assert qb.stats.out_of_order == 3
+        assert qa.inflight_bytes == 6 * 1058
+        a.receive(now, ack)
+        a.receive(now, nak)
+        assert qa.inflight_bytes == 0
+        frames, now = send(a, 3, now)
+        assert [psn_of(f) for f in frames] == [1, 2, 3]
+        assert qa.stats.packets_retransmitted == 3
+        b.receive(now, frames[0])
+        b.receive(now, frames[2])  # the gap is closed, and there is another
+        assert [(psn_of(f), f[54]) for f in drain(b, now)] == [(1, 0x1F), (2, 0x60)]
+
+    def test_a_duplicate_is_acknowledged_again(self):
+        a, b = pair()
+        qa, qb = connect(a, b)
+        qa.post(2000)
+        frames, now = send(a, 2)
+        for frame in (frames[0], frames[1], frames[0]):
+            b.receive(now, frame)
+        assert [psn_of(f) for f in drain(b, now)] == [0, 1, 1]
+        assert qb.stats.duplicates == 1
+        assert qb.stats.bytes_delivered == 2000
+
+    def test_an_old_nak_changes_nothing(self):
+        a, b = pair()
+        qa, _ = connect(a, b)
+        qa.post(10_000)
+        frames, now = send(a, 3)
+        b.receive(now, frames[1])
+        (nak,) = drain(b, now)
+        for frame in frames:
+            b.receive(now, frame)
+        for ack in drain(b, now):
+            a.receive(now, ack)
+        a.receive(now, nak)
+        frames, now = send(a, 1, now)
+        assert psn_of(frames[0]) == 3
+        assert qa.stats.packets_retransmitted == 0
+
+    def test_time_out_sends_again_from_the_first_unacknowledged(self):
+        a, b = pair(rto_ns=50_000)
+        qa, _ = connect(a, b)
+        qa.post(3000)
+        send(a, 3)
+        assert a.next_wakeup_ns() == 50_000  # from the first packet
+        assert a.next_frame(49_999) is None
+        assert psn_of(a.next_frame(50_000)) == 0
+        assert qa.stats.timeouts == 1
+
+    def test_progress_restarts_the_time_out(self):
+        a, b = pair(rto_ns=50_000)
+        qa, _ = connect(a, b)
+        qa.post(3000)
+        frames, _ = send(a, 3)
+        b.receive(1000, frames[0])
+        a.receive(20_000, b.next_frame(1000))
+        assert a.next_wakeup_ns() == 70_000
+        for frame in frames[1:]:
+            b.receive(30_000, frame)
+        for ack in drain(b, 30_000):
+            a.receive(31_000, ack)
+        assert a.next_wakeup_ns() == 1 << 61
+        assert qa.stats.bytes_acked == 3000
+
+    def test_rtt_is_not_taken_from_packets_sent_twice(self):
+        rtts = []
+        a, b = pair(rto_ns=50_000)
+        qa, _ = connect(a, b)
+        qa.reaction_point.on_ack = lambda feedback: rtts.append(feedback.rtt_ns)
+        qa.post(2000)
+        (first, second), _ = send(a, 2)
+        b.receive(1000, first)
+        a.receive(2000, b.next_frame(1000))
+        again = a.next_frame(60_000)
+        assert again == second
+        b.receive(61_000, again)
+        a.receive(62_000, b.next_frame(61_000))
+        assert rtts == [2000, -1]
+
+    def test_a_trimmed_packet_is_asked_for_at_once(self):
+        a, b = pair()
+        qa, qb = connect(a, b)
+        qa.post(2000)
+        frames, now = send(a, 2)
+        b.receive(now, trimmed(frames[0]))
+        b.receive(now, trimmed(frames[1]))
+        (nak,) = drain(b, now)
+        assert (psn_of(nak), nak[54]) == (0, 0x60)
+        assert qb.stats.trimmed_received == 2
+
+
+def trimmed(frame):
+    """What a switch makes of a data frame whose payload it cuts off."""
+    out = bytearray(frame[:54])
+    out[16:18] = (20 + 8 + 12 + 4).to_bytes(2, "big")
+    out[38:40] = (8 + 12 + 4).to_bytes(2, "big")
+    out[wire.BTH] = wire.TRIMMED
+    out[24:26] = b"\0\0"
+    out[24:26] = wire.ip_checksum(bytes(out[14:34])).to_bytes(2, "big")
+    return bytes(out)
+
+
+class TestSelectiveRepeat:
+    def test_sack_names_packet_first_missing_and_bitmap(self):
+        a, b = pair(reliability="selective-repeat")
+        qa, qb = connect(a, b)
+        qa.post(10_000)
+        frames, now = send(a, 6)
+        for i in (0, 3, 5):
+            b.receive(now, frames[i])
+        sacks = drain(b, now)
+        assert [f[wire.BTH] for f in sacks] == [wire.SACK] * 3
+        assert [psn_of(f) for f in sacks] == [0, 3, 5]
+        words = [int.from_bytes(f[58:66], "big") for f in sacks]
+        assert [w >> 40 for w in words] == [1, 1, 1]
+        assert [w & 2**40 - 1 for w in words] == [0, 0b010, 0b1010]  # bit 0 is packet 2
+        assert qb.stats.out_of_order == 2
+        assert all(wire.wire_bytes(f) == len(f) + 4 for f in sacks)
+
+    def test_only_the_missing_packet_is_sent_again(self):
+        a, b = pair(reliability="selective-repeat", loss_packets=3)
+        qa, qb = connect(a, b)
+        qa.post(6000)
+        frames, now = send(a, 6)
+        for i in (0, 2, 3, 4):
+            b.receive(now, frames[i])
+        sacks = drain(b, now)
+        for sack in sacks[:3]:
+            a.receive(now, sack)
+        assert drain(a, now) == []  # a packet sent two after the missing one has arrived: not yet
+        a.receive(now, sacks[3])
+        (again,) = drain(a, now)
+        assert again == frames[1]
+        b.receive(now, again)
+        b.receive(now, frames[5])
+        assert qb.stats.bytes_delivered == 6000
+        for sack in drain(b, now):
+            a.receive(now, sack)
+        assert (qa.stats.packets_retransmitted, qa.stats.bytes_acked, qa.inflight_bytes) == (1, 6000, 0)
+        assert a.next_wakeup_ns() == 1 << 61
+
+    def test_without_loss_detection_only_the_time_out_repairs(self):
+        a, b = pair(reliability="selective-repeat", loss_packets=0, rto_ns=50_000)
+        qa, _ = connect(a, b)
+        qa.post(20_000)
+        frames, now = send(a, 20)
+        for frame in frames[1:]:
+            b.receive(now, frame)
+        for sack in drain(b, now):
+            a.receive(now, sack)
+        assert a.next_wakeup_ns() == 50_000
+        assert drain(a, 49_999) == []
+        assert drain(a, 50_000) == frames[:1]
+        assert qa.stats.timeouts == 1
+
+    def test_each_packet_has_its_own_time_out(self):
+        a, b = pair(reliability="selective-repeat", rto_ns=50_000)
+        qa, _ = connect(a, b)
+        qa.post(2000)
+        first = a.next_frame(0)
+        second = a.next_frame(10_000)
+        assert drain(a, 50_000) == [first]
+        assert a.next_wakeup_ns() == 60_000
+        assert drain(a, 60_000) == [second]
+        assert a.next_wakeup_ns() == 100_000
+
+    def test_a_lost_sack_is_made_good_by_the_next(self):
+        a, b = pair(reliability="selective-repeat")
+        qa, _ = connect(a, b)
+        qa.post(4000)
+        frames, now = send(a, 4)
+        for i in (0, 2, 3):
+            b.receive(now, frames[i])
+        a.receive(now, drain(b, now)[-1])
+        assert qa.stats.bytes_acked == 3000
+
+    def test_a_trimmed_packet_is_sent_again_at_once(self):
+        losses = []
+        a, b = pair(reliability="selective-repeat", loss_packets=0)
+        qa, _ = connect(a, b)
+        qa.reaction_point.on_nack = lambda now_ns, wire_bytes, cut: losses.append((now_ns, wire_bytes, cut))
+        qa.post(4000)
+        frames, now = send(a, 4)
+        b.receive(now, trimmed(frames[1]))
+        (nack,) = drain(b, now)
+        assert (nack[wire.BTH], psn_of(nack), nack[34:36]) == (wire.NACK, 1, frames[1][34:36])
+        a.receive(now, nack)
+        a.receive(now, nack)  # told twice, sent once
+        assert drain(a, now) == [frames[1]]
+        assert losses == [(now, 1058, True)]
+
+    def test_a_trimmed_copy_of_what_has_arrived_is_acknowledged(self):
+        a, b = pair(reliability="selective-repeat")
+        qa, _ = connect(a, b)
+        qa.post(2000)
+        frames, now = send(a, 2)
+        b.receive(now, frames[1])
+        b.receive(now, trimmed(frames[1]))
+        assert [(f[wire.BTH], psn_of(f)) for f in drain(b, now)] == [(wire.SACK, 1), (wire.SACK, 1)]
+
+
+@pytest.mark.parametrize("reliability", RELIABILITIES)
+@pytest.mark.parametrize("protocol", ["none", "hpcc", "dcqcn"])
+def test_psn_wraps(reliability, protocol):
+    a, b = pair(protocol, reliability=reliability)
+    qa, qb = connect(a, b, first_psn=2**24 - 5)
+    qa.post(40_000)
+    link = Wire(a, b, trouble=Trouble(loss=0.05, seed=3))
+    link.run(50_000_000)
+    assert qb.stats.bytes_delivered == qa.stats.bytes_acked == 40_000
+    psns = [psn_of(f) for _, side, f in link.sent if side == 0]
+    assert psns[0] == 2**24 - 5
+    assert {0, 34} <= set(psns)
+
+
+@pytest.mark.parametrize("reliability", RELIABILITIES)
+def test_after_more_packets_than_there_are_psns(reliability):
+    # The numbers are unbounded: start far beyond the first wrap, as a long-lived queue pair would be.
+    a, b = pair(reliability=reliability)
+    qa, qb = connect(a, b)
+    for half in (qa.sender, qb.receiver):
+        half.psn_base = 123
+    offset = 3 * 2**24 + 7
+    qa.sender.unacked = qa.sender.fresh = qa.sender.end = qb.receiver.expected = offset
+    if reliability == "go-back-n":
+        qa.sender.next = offset
+    else:
+        qb.receiver._end = offset
+    qa.post(30_000)
+    Wire(a, b, trouble=Trouble(loss=0.05, reorder=0.1, seed=5)).run(50_000_000)
+    assert qb.stats.bytes_delivered == qa.stats.bytes_acked == 30_000
+
+
+misfortunes = st.builds(
+    Trouble,
+    loss=st.sampled_from([0.0, 0.01, 0.1, 0.3]),
+    duplicate=st.sampled_from([0.0, 0.05, 0.3]),
+    reorder=st.sampled_from([0.0, 0.05, 0.5]),
+    reorder_ns=st.sampled_from([200, 5_000, 40_000]),
+    seed=st.integers(0, 10**6),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    reliability=st.sampled_from(RELIABILITIES),
+    trouble=misfortunes,
+    sizes=st.lists(st.integers(0, 20_000), min_size=1, max_size=5),
+    ack_every_packets=st.sampled_from([1, 2, 7]),
+    loss_packets=st.sampled_from([0, 1, 3]),
+    first_psn=st.sampled_from([0, 2**24 - 3]),
+    protocol=st.sampled_from(["none", "dcqcn", "hpcc"]),
+)
+def test_every_byte_once_and_in_order(
+    reliability, trouble, sizes, ack_every_packets, loss_packets, first_psn, protocol
+):
+    a, b = pair(
+        protocol,
+        reliability=reliability,
+        rto_ns=60_000,
+        ack_every_packets=ack_every_packets,
+        loss_packets=loss_packets,
+    )
+    qa, qb = connect(a, b, first_psn=first_psn)
+    back = 0
+    delivered, completed = [], []
+    b.on_delivered = delivered.append
+    a.on_complete = completed.append
+    for i, size in enumerate(sizes):
+        qa.post(size, start_ns=3_000 * i)
+        qb.post(size // 3)  # and the other direction, too
+        back += size // 3
+    Wire(a, b, trouble=trouble).run(400_000_000)
+    assert [(d.sequence, d.size_bytes) for d in delivered] == list(enumerate(sizes))
+    assert [m.sequence for m in completed] == list(range(len(sizes)))
+    assert qb.stats.bytes_delivered == qa.stats.bytes_acked == sum(sizes)
+    assert qa.stats.bytes_delivered == qb.stats.bytes_acked == back
+    assert qa.inflight_bytes == qb.inflight_bytes == 0
+    for message, delivery in zip(completed, delivered, strict=True):
+        assert message.start_ns <= message.first_sent_ns < delivery.time_ns < message.completed_ns
+    assert a.next_wakeup_ns() == b.next_wakeup_ns() == 1 << 61
