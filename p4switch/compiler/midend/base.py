@@ -35,6 +35,7 @@ class Base:
         self.loops: list[tuple[ir.Block, ir.Block]] = []  # (break, continue)
         self.cleanups: list[list[tuple[Value, Value]]] = []  # (to, from): what an `exit` copies out, innermost last
         self.prefix = ""  # of the names of locals
+        self.unreached: set[ir.Block] = set()  # blocks that nothing leads to, as far as is known
 
     # Errors
 
@@ -67,13 +68,21 @@ class Base:
         """Ends the current block."""
         if self.code.end is None:
             self.code.end = ir.Goto(target)
+            self.reach_from_here(target)
+
+    def reach_from_here(self, *targets: ir.Block) -> None:
+        if self.code not in self.unreached:
+            self.unreached.difference_update(targets)
 
     def branch_on(self, condition: ir.Expr, yes: ir.Block, no: ir.Block, span: int | None = None) -> None:
         """Ends the current block."""
         if isinstance(condition, ir.Const):
-            self.goto(yes if condition.value else no)
+            taken, other = (yes, no) if condition.value else (no, yes)
+            self.unreached.add(other)
+            self.goto(taken)
         elif self.code.end is None:
             self.code.end = ir.Branch(condition, yes, no, span)
+            self.reach_from_here(yes, no)
 
     def start(self, block: ir.Block) -> None:
         self.code = block
@@ -81,6 +90,7 @@ class Base:
     def dead(self) -> None:
         """What follows is unreachable."""
         self.code = ir.Block()
+        self.unreached.add(self.code)
 
     def temp(self, t: types.Type, name: str = "tmp") -> Value:
         return self.storage.allocate(t, self.prefix + name)

@@ -51,6 +51,10 @@ def _is_simple(value: Value) -> bool:
 
 
 class Calls(Elaboration):
+    def __init__(self, program: ast.Program) -> None:
+        super().__init__(program)
+        self._inside_action = False  # in the body of an action that is inlined
+
     # Provided by the classes below this one
 
     def statements(self, body: ast.Block) -> None:
@@ -222,14 +226,16 @@ class Calls(Elaboration):
     def _action(self, call: ast.Call) -> None:
         decl = call.decl
         assert isinstance(decl, ast.ActionDecl)
-        if not self.in_action:
+        if not self.in_action and not self._inside_action:
             self.called_directly(decl)
         home = self.home(decl)
         frame = Frame(home)
         reach = self.reach(decl, home) if home is not self.globals else None
         copies = self.bind(call.params, call.param_types, call.bound, frame, reach)
+        outer, self._inside_action = self._inside_action, True
         with self.activation(frame):
             self._body(decl.body, None, copies)
+        self._inside_action = outer
         self.copy_out(copies)
 
     def home(self, decl: ast.ActionDecl) -> Frame:
@@ -271,7 +277,7 @@ class Calls(Elaboration):
     # Controls
 
     def _control(self, block: Block, call: ast.Call) -> None:
-        copies = self.bind(call.params, call.param_types, call.bound, block.frame, fixed=block.shared)
+        copies = self.bind(block.decl.params, call.param_types, call.bound, block.frame, fixed=block.shared)
         saved = self.block, self.prefix
         self.block, self.prefix = block, block.path + "."
         with self.activation(block.frame):

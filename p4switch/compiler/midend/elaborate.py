@@ -43,7 +43,7 @@ class ExternObject:
 
 def control_name(name: str, annotations: list[ast.Annotation], prefix: str) -> str:
     """The control-plane name of a declaration: `@name`, or its own, after the names of what encloses it."""
-    for annotation in reversed(annotations):
+    for annotation in annotations:
         if annotation.name == "name" and annotation.string:
             name = annotation.string
             break
@@ -54,7 +54,7 @@ def control_name(name: str, annotations: list[ast.Annotation], prefix: str) -> s
 
 def local_name(decl: ast.Declaration) -> str:
     """The control-plane name of a parameter or field."""
-    return next((a.string for a in reversed(decl.annotations) if a.name == "name" and a.string), decl.name)
+    return next((a.string for a in decl.annotations if a.name == "name" and a.string), decl.name)
 
 
 def has_tables(decl: ast.Declaration) -> bool:

@@ -18,7 +18,7 @@ class Parsers(Externs):
 
     def inline_parser(self, block: Block, call: ast.Call) -> None:
         frame = Frame(block.frame)
-        copies = self.bind(call.params, call.param_types, call.bound, frame)
+        copies = self.bind(block.decl.params, call.param_types, call.bound, frame)
         saved = self.block, self.prefix
         self.block, self.prefix = block, block.path + "."
         after = ir.Block()

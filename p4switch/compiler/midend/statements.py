@@ -18,6 +18,8 @@ class Statements(Calls):
 
     def statements(self, body: ast.Block) -> None:
         for statement in body.statements:
+            if self.code in self.unreached:
+                break
             self.statement(statement)
 
     def statement(self, node: ast.Statement) -> None:
@@ -51,14 +53,17 @@ class Statements(Calls):
     def _do_if(self, node: ast.If) -> None:
         yes, no, join = ir.Block(), ir.Block(), ir.Block()
         self.branch(node.condition, yes, no)
-        self.start(yes)
-        self.statement(node.then)
-        self.goto(join)
-        self.start(no)
-        if node.otherwise is not None:
-            self.statement(node.otherwise)
-        self.goto(join)
+        reached = False
+        for block, statement in ((yes, node.then), (no, node.otherwise)):
+            if block not in self.unreached:
+                self.start(block)
+                if statement is not None:
+                    self.statement(statement)
+                reached = reached or self.code not in self.unreached
+                self.goto(join)
         self.start(join)
+        if not reached:
+            self.unreached.add(join)
 
     def _do_return(self, node: ast.Return) -> None:
         target, result = self.return_targets[-1]
@@ -76,7 +81,7 @@ class Statements(Calls):
             else:
                 self.emit(ir.Prim("exit", [], node.pos))
         self.goto(self.exit_target)
-        self.dead()
+        self.start(ir.Block())  # what follows is dropped, but its actions stay visible to the control plane
 
     def _do_break(self, node: ast.Break) -> None:
         self.goto(self.loops[-1][0])

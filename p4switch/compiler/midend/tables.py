@@ -119,6 +119,7 @@ class Tables(Statements):
             default = self._unless_exited(default, wrapped)
         if self.code.end is None:
             self.code.end = ir.Apply(table.ir, on, default)
+            self.reach_from_here(default, *on.values())
 
     def _unless_exited(self, target: ir.Block, wrapped: dict[ir.Block, ir.Block]) -> ir.Block:
         """A block that goes on to `target`, or copies out and leaves the control if the action did `exit`."""
@@ -186,9 +187,9 @@ class Tables(Statements):
                 raise self.error(key.expr, 'this key is not a name: expected an annotation @name("...") after it')
             value, mask, source = self._key_target(key.expr, scalar, table, len(table.ir.keys))
             if key.kind.name == "selector":
-                if table.ir.profile is None or not table.ir.profile.algorithm:
-                    raise self.error(key.expr, "match kind 'selector' needs an action_selector as implementation")
-                self._selector_input(table.ir.profile, value, source)
+                # Without a selector such a key means nothing.
+                if table.ir.profile is not None and table.ir.profile.algorithm:
+                    self._selector_input(table.ir.profile, value, source)
                 continue
             table.ir.keys.append(ir.Key(value, key.kind.name, name, mask))
             table.key_types.append(t)

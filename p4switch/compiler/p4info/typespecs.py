@@ -37,8 +37,7 @@ def bitwidth(t: types.Type) -> int:
     annotation = translation(t)
     if annotation is not None:
         return _controller_width(annotation) or 0
-    if isinstance(t, types.NewType):
-        return bitwidth(t.underlying)
+    t = types.strip_newtype(t)
     if isinstance(t, types.Error):
         return 0
     if isinstance(t, types.Enum) and t.underlying is None:
