@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 IDLE: Final = 0  # nothing to send, or the window is closed
 READY: Final = 1  # in the NIC's ring
 WAITING: Final = 2  # for the next-service time
+ROUNDING_NS: Final = 0.001  # sums of fractions of a ns may come out this much too late
 
 
 class RateLimiter(TimerOwner):
@@ -66,7 +67,7 @@ class RateLimiter(TimerOwner):
 
     def transmit(self, now_ns: int) -> bytes | None:
         """A data frame of the next queue pair in turn; None if there is none to send now."""
-        if self.nst_ns > now_ns:
+        if self.nst_ns - ROUNDING_NS > now_ns:
             self._wait()
             return None
         members = self._members
@@ -102,11 +103,11 @@ class RateLimiter(TimerOwner):
     def _reschedule(self, now_ns: int) -> None:
         if self._members.size == 0 or not self.reaction_point.may_send(self.inflight_bytes):
             self.state = IDLE
-        elif self.nst_ns <= now_ns:
+        elif self.nst_ns - ROUNDING_NS <= now_ns:
             self.nic.make_ready(self)
         else:
             self._wait()
 
     def _wait(self) -> None:
         self.state = WAITING
-        self._timer.arm(math.ceil(self.nst_ns))
+        self._timer.arm(math.ceil(self.nst_ns - ROUNDING_NS))

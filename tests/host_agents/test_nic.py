@@ -1,0 +1,420 @@
+"""The NIC: pacing, arbitration, priorities, PFC, what it does with frames that are not for it."""
+
+import math
+from collections import Counter
+
+import pytest
+
+from host_agents import wire
+from host_agents.errors import HostError
+from host_agents.testing import Wire, connect, pair
+from host_agents.timers import NEVER
+
+FRAME = 1058  # a full data packet without shim
+SERIALIZED = FRAME * 8 / 100  # ns at 100 Gb/s
+
+
+def send_times(nic, count, limit_ns=10_000_000):
+    """When the NIC sends, if the driver wakes it exactly when it asks to be woken and the link is always free."""
+    times, now_ns = [], 0
+    while len(times) < count and now_ns < limit_ns:
+        if nic.next_frame(now_ns) is not None:
+            times.append(now_ns)
+        else:
+            now_ns = nic.next_wakeup_ns()
+    return times
+
+
+class TestPacing:
+    @pytest.mark.parametrize("rate_bps", [100e9, 40e9, 3e9, 100e6, 7.77e9])
+    def test_packets_leave_at_the_next_service_time_to_the_nanosecond(self, rate_bps):
+        a, b = pair(rto_ns=1 << 39)
+        qa, _ = connect(a, b)
+        qa.reaction_point.set_rate(rate_bps)
+        qa.post(200_000)
+        assert send_times(a, 200, 10**9) == [math.ceil(i * FRAME * 8e9 / rate_bps - 1e-6) for i in range(200)]
+
+    def test_a_message_at_a_future_time_starts_then(self):
+        a, b = pair()
+        qa, _ = connect(a, b)
+        message = qa.post(1000, start_ns=5_000)
+        assert a.next_wakeup_ns() == 5_000
+        assert a.next_frame(4_999) is None
+        assert a.next_frame(5_000) is not None
+        assert (message.start_ns, message.first_sent_ns) == (5_000, 5_000)
+
+    def test_idle_time_earns_nothing(self):
+        a, b = pair()
+        qa, _ = connect(a, b)
+        qa.reaction_point.set_rate(1e9)
+        qa.post(1000)
+        qa.post(3000, start_ns=1_000_000)
+        interval = round(FRAME * 8)
+        assert send_times(a, 4) == [0, 1_000_000, 1_000_000 + interval, 1_000_000 + 2 * interval]
+
+    def test_a_new_rate_moves_the_next_service_time(self):
+        a, b = pair()
+        qa, _ = connect(a, b)
+        qa.reaction_point.set_rate(1e9)
+        qa.post(10_000)
+        assert a.next_frame(0) is not None
+        assert a.next_frame(0) is None
+        assert a.next_wakeup_ns() == 8464
+        qa.reaction_point.set_rate(2e9)
+        assert a.next_wakeup_ns() == 4232
+        qa.reaction_point.set_rate(0.5e9)
+        assert a.next_wakeup_ns() == 16928
+        assert a.next_frame(8464) is None
+        assert a.next_frame(16928) is not None
+
+    def test_lateness_up_to_the_slack_is_made_good(self):
+        a, b = pair(pacing_slack_bytes=1058)
+        qa, _ = connect(a, b)
+        qa.reaction_point.set_rate(10e9)
+        qa.post(10_000)
+        times = [0, 846 + 50, 2 * 847 + 500]  # nominal 0, 846.4, 1692.8; slack 84.64 ns
+        for t in times:
+            assert a.next_frame(t) is not None
+            assert a.next_frame(t) is None
+        late = times[2] - 84.64  # more than the slack late: from here on
+        assert a.next_wakeup_ns() == math.ceil(late + 846.4)
+
+    def test_next_service_times_survive_long_runs(self):
+        # A billion ns later, the average rate is still exact.
+        a, b = pair(rto_ns=1 << 39)
+        qa, _ = connect(a, b)
+        qa.reaction_point.set_rate(1.3e9)
+        qa.post(200_000)
+        qa.post(200_000, start_ns=10**9)
+        times = send_times(a, 400, 2 * 10**9)[200:]
+        assert times == [10**9 + math.ceil(i * FRAME * 8 / 1.3 - 1e-5) for i in range(200)]
+
+
+class TestArbitration:
+    def test_queue_pairs_take_turns(self):
+        a, b = pair()
+        qps = [connect(a, b, n)[0] for n in range(1, 6)]
+        for qp in qps:
+            qp.post(10_000)
+        order = []
+        for i in range(50):
+            order.append(int.from_bytes(a.next_frame(85 * i)[47:50], "big"))
+        assert order == [1, 2, 3, 4, 5] * 10
+
+    def test_many_queue_pairs_share_the_link_evenly(self):
+        a, b = pair()
+        qps = [connect(a, b, n)[0] for n in range(1, 201)]
+        for qp in qps:
+            qp.post(100_000)
+        Wire(a, b).run(1_000_000)
+        sent = [qp.stats.packets_sent for qp in qps]
+        assert max(sent) - min(sent) <= 1
+        assert sum(sent) >= 1_000_000 / (SERIALIZED + 0.5)
+
+    def test_paced_queue_pairs_keep_their_rates_beside_each_other(self):
+        a, b = pair()
+        rates = [1e9, 2e9, 5e9, 10e9, 20e9]
+        qps = [connect(a, b, n)[0] for n in range(1, 6)]
+        for qp, rate in zip(qps, rates, strict=True):
+            qp.reaction_point.set_rate(rate)
+            qp.post(10_000_000)
+        Wire(a, b).run(1_000_000)
+        for qp, rate in zip(qps, rates, strict=True):
+            assert qp.stats.wire_bytes_sent * 8 / 1e-3 == pytest.approx(rate, rel=0.01)
+
+    def test_a_higher_priority_goes_first(self):
+        a, b = pair()
+        low, _ = connect(a, b, 1, priority=2)
+        high, _ = connect(a, b, 2, priority=4)
+        low.post(3000)
+        high.post(3000, start_ns=100)
+        frames = [a.next_frame(t) for t in (0, 100, 200, 300, 400, 500)]
+        assert [f[wire.TOS] >> 2 for f in frames] == [16, 32, 32, 32, 16, 16]
+
+    def test_control_frames_go_before_data(self):
+        a, b = pair()
+        qa, qb = connect(a, b)
+        qa.post(2000)
+        qb.post(2000)
+        b.receive(100, a.next_frame(0))
+        assert b.next_frame(100)[wire.BTH] == wire.ACKNOWLEDGE
+        assert b.next_frame(100)[wire.BTH] == wire.SEND_FIRST
+
+
+class TestPfc:
+    def pause(self, quanta, priority=3):
+        return wire.pause_frame(bytes(6), {priority: quanta})
+
+    def test_a_paused_class_is_silent_for_its_quanta(self):
+        # 100 quanta of 512 bits at 100 Gb/s are 512 ns.
+        a, b = pair()
+        qa, _ = connect(a, b)
+        qa.post(10_000)
+        assert a.next_frame(0) is not None
+        a.receive(50, self.pause(100))
+        assert a.next_frame(100) is None
+        assert a.next_wakeup_ns() == 562
+        assert a.next_frame(561) is None
+        assert a.next_frame(562) is not None
+        assert a.stats.pauses_received == 1
+        assert a.stats.paused_ns[3] == 512
+
+    def test_zero_quanta_resume(self):
+        a, b = pair()
+        qa, _ = connect(a, b)
+        qa.post(10_000)
+        a.receive(0, self.pause(0xFFFF))
+        assert a.next_frame(10) is None
+        a.receive(100, self.pause(0))
+        assert a.next_frame(100) is not None
+        assert a.stats.paused_ns[3] == 100
+
+    def test_a_renewed_pause_counts_once(self):
+        a, _ = pair()
+        a.receive(0, self.pause(100))
+        a.receive(256, self.pause(100))
+        assert a.stats.paused_ns[3] == 768
+
+    def test_other_classes_go_on(self):
+        a, b = pair()
+        qa, _ = connect(a, b, 1)
+        other, _ = connect(a, b, 2, priority=1)
+        qa.post(1000)
+        other.post(1000)
+        a.receive(0, self.pause(0xFFFF))
+        assert a.next_frame(0)[wire.TOS] >> 2 == 8
+        assert a.next_frame(100) is None
+        assert a.next_wakeup_ns() == min(math.ceil(0xFFFF * 5.12), 1_000_000)
+
+    def test_paused_control_waits_and_data_does_not(self):
+        a, b = pair()
+        qa, qb = connect(a, b)
+        qa.post(1000)
+        qb.post(1000)
+        b.receive(100, a.next_frame(0))
+        b.receive(100, self.pause(100, priority=6))
+        assert b.next_frame(100)[wire.BTH] == wire.SEND_ONLY
+        assert b.next_frame(200) is None
+        assert b.next_wakeup_ns() == 612
+        assert b.next_frame(612)[wire.BTH] == wire.ACKNOWLEDGE
+
+    def test_a_nic_without_pfc_ignores_it(self):
+        a, b = pair(pfc=False)
+        qa, _ = connect(a, b)
+        qa.post(1000)
+        a.receive(0, self.pause(0xFFFF))
+        assert a.next_frame(1) is not None
+        assert (a.stats.pauses_received, a.stats.paused_ns[3]) == (1, 0)
+
+    def test_no_time_out_while_nothing_was_sent(self):
+        a, b = pair(rto_ns=10_000)
+        qa, _ = connect(a, b)
+        qa.post(1000)
+        a.receive(0, self.pause(0xFFFF))
+        assert a.next_frame(300_000) is None
+        assert qa.stats.timeouts == 0
+
+
+class TestFramesNotForIt:
+    def setup_method(self):
+        self.a, self.b = pair()
+        self.qa, self.qb = connect(self.a, self.b)
+        self.qa.post(1000)
+        self.frame = self.a.next_frame(0)
+
+    def received(self, **expected):
+        counts = {name: getattr(self.b.stats, name) for name in ("malformed", "misdelivered", "unknown_qp")}
+        assert counts == {"malformed": 0, "misdelivered": 0, "unknown_qp": 0, **expected}
+        assert self.qb.stats.packets_received == 0
+        assert self.b.next_frame(10) is None
+
+    def changed(self, offset, value, fix_checksum=True):
+        out = bytearray(self.frame)
+        out[offset : offset + len(value)] = value
+        if fix_checksum:
+            out[24:26] = b"\0\0"
+            out[24:26] = wire.ip_checksum(bytes(out[14:34])).to_bytes(2, "big")
+        return bytes(out)
+
+    @pytest.mark.parametrize("length", [0, 1, 13, 14, 33, 41, 53])
+    def test_cut_short(self, length):
+        self.b.receive(0, self.frame[:length])
+        self.received(malformed=1)
+
+    @pytest.mark.parametrize(
+        ("offset", "value"),
+        [
+            (12, b"\x86\xdd"),  # IPv6
+            (14, b"\x46"),  # options
+            (16, b"\x00\x20"),  # IPv4 and UDP lengths disagree
+            (23, b"\x06"),  # TCP
+            (36, b"\x12\xb6"),  # another port
+            (38, b"\x00\x08"),  # too short for a BTH
+            (42, b"\x03"),  # SEND last with immediate
+            (42, b"\x0c"),  # RDMA READ request
+            (42, b"\xdf"),
+            (42, b"\xff"),  # an unknown control packet
+            (42, b"\xc1"),  # the shim is missing
+        ],
+    )
+    def test_not_understood(self, offset, value):
+        self.b.receive(0, self.changed(offset, value))
+        self.received(malformed=1)
+
+    def test_bad_checksum(self):
+        self.b.receive(0, self.changed(22, b"\x01", fix_checksum=False))
+        self.received(malformed=1)
+
+    def test_another_address(self):
+        self.b.receive(0, self.changed(30, wire.parse_address("10.0.0.9").to_bytes(4, "big")))
+        self.received(misdelivered=1)
+
+    def test_unknown_queue_pair(self):
+        self.b.receive(0, self.changed(47, b"\x00\x00\x63"))
+        self.received(unknown_qp=1)
+
+    def test_right_queue_pair_from_the_wrong_peer(self):
+        self.b.receive(0, self.changed(26, wire.parse_address("10.0.0.9").to_bytes(4, "big")))
+        self.received(unknown_qp=1)
+
+    def test_a_real_frame_with_payload_and_icrc_is_welcome(self):
+        self.b.receive(0, wire.materialize(self.frame))
+        assert self.qb.stats.bytes_delivered == 1000
+
+    def test_acks_for_packets_never_sent_change_nothing(self):
+        self.b.receive(0, self.frame)
+        ack = bytearray(self.b.next_frame(0))
+        for psn in (1, 1000, 2**23 - 1, 2**23, 2**24 - 1):
+            ack[51:54] = psn.to_bytes(3, "big")
+            self.a.receive(10, bytes(ack))
+        assert self.qa.stats.bytes_acked == 0
+        assert self.qa.inflight_bytes == FRAME
+
+
+class TestQueuePairs:
+    def test_numbers_are_checked(self):
+        a, b = pair()
+        connect(a, b, 1)
+        with pytest.raises(HostError, match=r"queue pair 1 of 10\.0\.0\.2 is open already"):
+            a.open_qp("10.0.0.3", 1, 1)
+        with pytest.raises(HostError, match="expected 1 to 16777215"):
+            a.open_qp("10.0.0.3", 1 << 24, 1)
+
+    def test_closing(self):
+        a, b = pair()
+        qa, qb = connect(a, b)
+        qa.post(1000)
+        a.next_frame(0)
+        with pytest.raises(HostError, match="still has messages to send"):
+            a.close_qp(qa)
+        b.close_qp(qb)
+        assert a.next_wakeup_ns() == 1_000_000
+
+    def test_a_message_posted_from_a_callback(self):
+        a, b = pair()
+        qa, qb = connect(a, b)
+        b.on_delivered = lambda delivery: qb.post(500)  # an answer to each message
+        answers = []
+        a.on_delivered = answers.append
+        qa.post(5000)
+        qa.post(100, start_ns=50_000)
+        Wire(a, b).run(200_000)
+        assert [d.size_bytes for d in answers] == [500, 500]
+        assert answers[0].time_ns > 0
+
+    def test_messages_go_in_the_order_posted(self):
+        a, b = pair()
+        qa, _ = connect(a, b)
+        late = qa.post(1000, start_ns=10_000)
+        early = qa.post(1000, start_ns=5_000)
+        assert (late.start_ns, early.start_ns) == (10_000, 10_000)
+        with pytest.raises(ValueError, match="expected 0 or more"):
+            qa.post(-1)
+
+    def test_everything_is_quiet_at_the_end(self):
+        a, b = pair("dcqcn")
+        qa, _ = connect(a, b)
+        qa.post(100_000)
+        Wire(a, b).run(1_000_000)
+        assert a.next_wakeup_ns() == b.next_wakeup_ns() == NEVER
+
+
+class TestScopes:
+    def open_three(self, scope):
+        a, b = pair("dcqcn", cc_scope=scope)
+        qps = [connect(a, b, n)[0] for n in (1, 2, 3)]
+        other = a.open_qp("10.0.0.4", 9, 9)
+        for qp in qps:
+            qp.post(1_000_000)
+        other.post(1_000_000)
+        return a, qps, other
+
+    def bytes_per_qp(self, nic, count):
+        seen = Counter()
+        now_ns = 0
+        for _ in range(count):
+            while (frame := nic.next_frame(now_ns)) is None:
+                now_ns = nic.next_wakeup_ns()
+            seen[int.from_bytes(frame[47:50], "big")] += 1
+            now_ns += 85
+        return now_ns, seen
+
+    def test_each_queue_pair_has_its_own(self):
+        _, qps, _ = self.open_three("qp")
+        assert len({id(qp.reaction_point) for qp in qps}) == 3
+
+    def test_per_destination_the_rate_is_shared_but_not_split(self):
+        a, qps, other = self.open_three("destination")
+        assert len({id(qp.reaction_point) for qp in qps}) == 1
+        assert other.reaction_point is not qps[0].reaction_point
+        qps[0].reaction_point.set_rate(10e9)
+        other.reaction_point.set_rate(10e9)
+        elapsed, seen = self.bytes_per_qp(a, 400)
+        assert set(seen.values()) == {100}
+        assert elapsed == pytest.approx(100 * FRAME * 0.8, rel=0.02)
+
+    def test_per_pair_the_rate_is_split(self):
+        a, qps, other = self.open_three("pair")
+        assert len({id(qp.limiter) for qp in qps}) == 1
+        qps[0].reaction_point.set_rate(10e9)
+        other.reaction_point.set_rate(10e9)
+        elapsed, seen = self.bytes_per_qp(a, 600)
+        assert seen == {1: 100, 2: 100, 3: 100, 9: 300}
+        assert elapsed == pytest.approx(300 * FRAME * 0.8, rel=0.02)
+
+    def test_a_shared_window_counts_what_all_have_in_flight(self):
+        a, b = pair("hpcc", cc_scope="pair")
+        qps = [connect(a, b, n)[0] for n in (1, 2)]
+        for qp in qps:
+            qp.post(1_000_000)
+        frames = 0
+        now_ns = 0
+        while a.next_frame(now_ns) is not None:
+            frames += 1
+            now_ns += 85
+        assert frames == math.ceil(100_000 / 1060)
+        assert qps[0].inflight_bytes == qps[1].inflight_bytes == frames * 1060
+
+
+def test_the_driver_may_be_late_and_timers_keep_their_times():
+    a, b = pair(rto_ns=10_000)
+    qa, _ = connect(a, b)
+    timeouts = []
+    qa.reaction_point.on_timeout = timeouts.append
+    qa.post(1000)
+    a.next_frame(0)
+    a.next_frame(25_000)
+    assert timeouts == [10_000]
+
+
+def test_same_seed_same_run():
+    def run(seed):
+        a, b = pair("hpcc", seed=seed)
+        qa, _ = connect(a, b)
+        qa.post(50_000)
+        link = Wire(a, b)
+        link.run(1_000_000)
+        return link.sent
+
+    assert run(1) == run(1)
+    assert run(1) != run(2)  # another entropy

@@ -1,0 +1,70 @@
+"""Names and parameters: what is found, and the one line a mistake gets."""
+
+import pytest
+
+from host_agents.config import NicConfig
+from host_agents.errors import HostError, ParameterError, UnknownNameError
+from host_agents.registry import load_balancers, protocols, resolve, resolve_load_balancer
+
+
+def test_protocols_say_what_they_need():
+    known = protocols()
+    assert {"none", "hpcc", "dcqcn", "dcqcn-paper"} <= set(known)
+    assert (known["hpcc"].program, known["hpcc"].telemetry) == ("int", True)
+    assert (known["dcqcn"].program, known["dcqcn"].telemetry) == ("ecn", False)
+    assert all(info.summary for info in known.values())
+    assert "ecmp" in load_balancers()
+
+
+def test_parameters_have_defaults_and_are_converted():
+    protocol = resolve("hpcc", {"eta": "0.9", "max_stage": 0})
+    assert protocol.resolved() == {
+        "eta": 0.9,
+        "max_stage": 0,
+        "additive_increase_bps": 50e6,
+        "min_rate_bps": 100e6,
+        "cell_bytes": 80,
+    }
+    assert isinstance(resolve("hpcc", {"additive_increase_bps": 1_000_000_000}).parameters.additive_increase_bps, float)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [
+        ("hpc", {}, "unknown protocol 'hpc'; expected one of: dcqcn"),
+        ("", {}, "unknown protocol ''"),
+        ("none+vai", {}, "protocol 'none' has no mechanism 'vai'; expected one of: none"),
+        ("hpcc", {"etta": 1}, "hpcc has no parameter 'etta'; expected one of: eta, max_stage"),
+        ("hpcc", {"eta": "much"}, "hpcc: parameter eta: input should be a valid number"),
+        ("hpcc", {"max_stage": 1.5}, "hpcc: parameter max_stage: input should be a valid integer"),
+        ("dcqcn", {"clamp_target_rate": "perhaps"}, "dcqcn: parameter clamp_target_rate: input should be a valid bool"),
+    ],
+)
+def test_mistakes_name_the_thing_and_what_was_expected(name, parameters, message):
+    with pytest.raises((UnknownNameError, ParameterError)) as error:
+        resolve(name, parameters)
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+
+
+def test_unknown_load_balancer():
+    with pytest.raises(UnknownNameError, match="unknown load balancer 'spry'; expected one of: ecmp"):
+        resolve_load_balancer("spry")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"address": "10.0.0"}, "address '10.0.0': expected an IPv4 address"),
+        ({"line_rate_bps": 0}, "line_rate_bps 0: expected 1 to"),
+        ({"mtu_bytes": 10_000}, "mtu_bytes 10000: expected 1 to 9000"),
+        ({"data_priority": 8}, "data_priority 8: expected 0 to 7"),
+        ({"reliability": "tcp"}, "reliability 'tcp': expected one of: go-back-n, selective-repeat"),
+        ({"cc_scope": "host"}, "cc_scope 'host': expected one of: qp, destination, pair"),
+        ({"ack_every_packets": 0}, "ack_every_packets 0: expected 1 to"),
+    ],
+)
+def test_a_bad_configuration(change, message):
+    with pytest.raises(HostError) as error:
+        NicConfig(**{"address": "10.0.0.2", "line_rate_bps": 10**9, "base_rtt_ns": 1000, **change})
+    assert str(error.value).startswith(message)
