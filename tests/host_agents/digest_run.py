@@ -1,0 +1,88 @@
+"""Run by test_native.py in a process of its own: prints what the hosts did, as digests, for comparison.
+
+With `--native` the compiled hosts are used.
+"""
+
+import hashlib
+import sys
+
+import host_agents
+
+if "--native" in sys.argv:
+    assert host_agents.use_native()
+
+from host_agents import native, nic, wire
+from host_agents.cc.base import ReactionPoint
+from host_agents.testing import Trouble, Wire, connect, pair
+
+
+class Switch:
+    """Marks every seventh data frame and stamps an INT record of a loaded 100 Gb/s link on those with a shim."""
+
+    def __init__(self):
+        self.sent_bytes = 0
+        self.frames = 0
+
+    def __call__(self, now_ns, frame):
+        out = bytearray(frame)
+        data = frame[wire.BTH] in (0, 1, 2, 4, 0xC0, 0xC1, 0xC2, 0xC4)
+        if not data:
+            return frame
+        self.frames += 1
+        if self.frames % 7 == 0:
+            out[wire.TOS] |= 3
+        if frame[wire.BTH] >= 0xC0:
+            self.sent_bytes += 1100
+            cells = self.frames * 37 % 300
+            record = 10 << 60 | now_ns % 2**24 << 36 | (self.sent_bytes >> 7) % 2**20 << 16 | cells
+            out[54:56] = (0x1007).to_bytes(2, "big")
+            out[56:] = record.to_bytes(8, "big")
+            for offset in (16, 38):
+                out[offset : offset + 2] = (int.from_bytes(out[offset : offset + 2], "big") + 8).to_bytes(2, "big")
+        out[24:26] = b"\0\0"
+        out[24:26] = wire.ip_checksum(bytes(out[14:34])).to_bytes(2, "big")
+        return bytes(out)
+
+
+class Halving(ReactionPoint):
+    """A protocol in plain Python, on compiled or on plain NICs."""
+
+    def on_ack(self, feedback):
+        self.set_rate(self.rate_bps / 2 if feedback.marked else min(self.rate_bps * 1.1, self.path.line_rate_bps))
+
+
+def run(protocol, reliability, scope, parameters=None, point=None):
+    a, b = pair(protocol, parameters, reliability=reliability, cc_scope=scope, rto_ns=60_000)
+    qps = [connect(a, b, n) for n in (1, 2, 3)]
+    if point is not None:
+        for qa, _ in qps:
+            fresh = point(qa.reaction_point.path)
+            fresh.bind(a, qa)
+            fresh.limiters = qa.reaction_point.limiters
+            qa.reaction_point = qa.limiter.reaction_point = fresh
+    for i, (qa, qb) in enumerate(qps):
+        qa.post(150_000 + i, start_ns=7_001 * i)
+        qb.post(5_000)
+    link = Wire(a, b, trouble=Trouble(loss=0.01, reorder=0.02, duplicate=0.01), hook=Switch())
+    digest = hashlib.sha256()
+    for t in range(20_000, 400_000, 20_000):
+        link.run(t)
+        for qa, _ in qps:
+            digest.update(repr((t, qa.rate_bps, qa.window_bytes, qa.inflight_bytes)).encode())
+    link.run(100_000_000)
+    for time_ns, side, frame in link.sent:
+        digest.update(b"%d %d " % (time_ns, side) + frame)
+    for qa, qb in qps:
+        assert qb.stats.bytes_delivered == qa.stats.bytes_posted
+        digest.update(repr((qa.stats.counts(), qb.stats.counts())).encode())
+    print(protocol, reliability, scope, point is not None, len(link.sent), digest.hexdigest())
+
+
+assert native.active() == ("--native" in sys.argv)
+assert nic.__file__.endswith(".so") == ("--native" in sys.argv)
+for reliability in ("go-back-n", "selective-repeat"):
+    for scope in ("qp", "destination", "pair"):
+        for protocol in ("none", "hpcc", "dcqcn", "dcqcn-paper"):
+            run(protocol, reliability, scope)
+    run("none", reliability, "qp", point=Halving)
+run("dcqcn", "go-back-n", "qp", {"gain": 0.5, "rate_increase_interval_ns": 20_000, "byte_counter_bytes": 20_000})

@@ -1,0 +1,93 @@
+"""The compiled hosts: bit by bit what the interpreted ones are, and a clear line where they cannot be had."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import host_agents
+from host_agents import native
+from host_agents.errors import NativeBuildError
+
+RUN = Path(__file__).with_name("digest_run.py")
+ROOT = Path(__file__).parents[2]
+
+
+def python(*arguments, **environment):
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_compiled_and_interpreted_runs_are_identical():
+    status, interpreted, errors = python(str(RUN))
+    assert status == 0, errors
+    status, compiled, errors = python(str(RUN), "--native")
+    assert status == 0, errors
+    assert compiled == interpreted
+    assert len(set(interpreted.splitlines())) == len(interpreted.splitlines()) == 27
+
+
+def test_p4cc_native_0_keeps_plain_python():
+    code = "import host_agents; assert not host_agents.use_native(); import host_agents.nic as n; print(n.__file__)"
+    status, output, errors = python("-c", code, P4CC_NATIVE="0")
+    assert status == 0, errors
+    assert output.strip() == str(ROOT / "host_agents" / "nic.py")
+
+
+def test_too_late():
+    code = "import host_agents, host_agents.nic; host_agents.use_native()"
+    status, _, errors = python("-c", code)
+    assert status == 1
+    assert errors.strip().splitlines()[-1].startswith(
+        "host_agents.errors.NativeBuildError: use_native() comes too late: host_agents."
+    )
+
+
+@pytest.fixture
+def empty_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("P4CC_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def test_without_a_compiler(empty_cache, monkeypatch):
+    monkeypatch.setattr(native.shutil, "which", lambda name: None)
+    with pytest.raises(NativeBuildError, match="install gcc"):
+        native.build()
+    assert list(empty_cache.rglob("*")) == []
+
+
+def test_without_python_headers(empty_cache, monkeypatch):
+    monkeypatch.setattr(native.sysconfig, "get_path", lambda name: "/nowhere")
+    with pytest.raises(NativeBuildError, match=r"/nowhere/Python\.h.*install python3-dev"):
+        native.build()
+    assert list(empty_cache.rglob("*")) == []
+
+
+def test_a_failed_build_leaves_nothing(empty_cache, monkeypatch):
+    monkeypatch.setattr(native, "_BUILD", "import sys; sys.exit('no luck')")
+    with pytest.raises(NativeBuildError, match="compiling the hosts failed: no luck"):
+        native.build()
+    assert list((empty_cache / "hosts").iterdir()) == []
+
+
+def test_the_cache_key_covers_every_source(monkeypatch):
+    before = native._digest()
+    assert native._digest() == before
+    monkeypatch.setattr(native, "FLAGS", (*native.FLAGS, "-g"))
+    assert native._digest() != before
+
+
+def test_every_module_is_either_compiled_or_known_to_stay_python():
+    stays = {"__init__.py", "bench.py", "config.py", "errors.py", "native.py", "registry.py", "testing.py"}
+    found = {path.name for path in Path(host_agents.__file__).parent.glob("*.py")}
+    assert found == stays | set(native.COMPILED)
