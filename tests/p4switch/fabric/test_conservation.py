@@ -1,0 +1,129 @@
+"""Random networks under random loads: nothing is lost without a reason, and twice the same is the same."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stub import GBPS, Host, balance, frame, load
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Hosts on a random tree of switches; what they send; what happens meanwhile."""
+
+    switches: tuple[int, ...]  # parent of each switch but the first
+    homes: tuple[int, ...]  # switch of each host
+    rates: tuple[int, ...]
+    delays: tuple[int, ...]
+    loads: tuple[tuple[int, int, int, int, int], ...]  # from, to, time, length, priority
+    config: dict[str, Any]
+    pfc: dict[str, Any] | None
+    changes: tuple[tuple[int, int, int], ...]  # time, link, kind
+    multicast: bool
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    parents = [draw(st.integers(0, i)) for i in range(draw(st.integers(0, 4)))]
+    homes = draw(st.lists(st.integers(0, len(parents)), min_size=2, max_size=6))
+    links = len(parents) + len(homes)
+    host = st.integers(0, len(homes) - 1)
+    times = st.integers(0, 20_000)
+    config: dict[str, Any] = {
+        "scheduler": draw(st.sampled_from(["fifo", "round_robin"])),
+        "latency_ns": draw(st.sampled_from([0, 400])),
+        "queue_bytes": draw(st.sampled_from([None, 0, 3000, 20_000])),
+        "queue_packets": draw(st.sampled_from([None, 1, 10])),
+        "port_bytes": draw(st.sampled_from([None, 10_000])),
+        "buffer_bytes": draw(st.sampled_from([None, 8000, 60_000])),
+    }
+    if config["buffer_bytes"] and draw(st.booleans()):
+        config["alpha"] = draw(st.sampled_from([0.25, 1.0, 8.0]))
+    pfc = None
+    if draw(st.booleans()):
+        pfc = {"priorities": [1, 3], "xon_gap_bytes": 500, "quanta": draw(st.sampled_from([3, 100, 65535])),
+               "reaction_ns": draw(st.sampled_from([0, 250]))}
+        if config["buffer_bytes"] and draw(st.booleans()):
+            pfc["alpha"] = 0.5
+        else:
+            pfc["xoff_bytes"] = draw(st.sampled_from([0, 1500, 10_000]))
+    return Plan(
+        tuple(parents), tuple(homes),
+        tuple(draw(st.sampled_from([GBPS, 7 * GBPS + 1, 100 * GBPS])) for _ in range(links)),
+        tuple(draw(st.sampled_from([0, 3, 600, 20_000])) for _ in range(links)),
+        tuple(draw(st.lists(st.tuples(host, host, times, st.integers(60, 3000), st.integers(0, 7)), max_size=150))),
+        config, pfc,
+        tuple(draw(st.lists(st.tuples(times, st.integers(0, links - 1), st.integers(0, 3)), max_size=6))),
+        draw(st.booleans()),
+    )
+
+
+def build(plan: Plan) -> tuple[Any, list[Host]]:
+    engine = load()
+    network = engine.Fabric()
+    n, group = len(plan.homes), 99
+    hosts = [Host([(time, frame(a, group if plan.multicast and length % 5 == 0 else b, length, priority, mark=i))
+                   for i, (a, b, time, length, priority) in enumerate(plan.loads) if a == h])
+             for h in range(n)]
+    for host in hosts:
+        network.add_host(host)
+    # Switch s: hosts at their own numbers, its parent at port 100, child c at port 101 + c.
+    parents = (-1, *plan.switches)
+
+    def path(switch: int) -> list[int]:
+        return [switch, *path(parents[switch])] if switch >= 0 else []
+
+    def port(switch: int, host: int) -> int:
+        home = path(plan.homes[host])
+        if home[0] == switch:
+            return host
+        return 101 + home[home.index(switch) - 1] if switch in home else 100
+
+    for s in range(len(parents)):
+        routes = {h: [port(s, h)] for h in range(n)} | {group: [h for h in range(n) if plan.homes[h] == s] or [77]}
+        node = network.add_switch(engine.Switch(routes), **plan.config)
+        if plan.pfc:
+            network.set_pfc(node, **plan.pfc)
+    for i, (rate_bps, delay_ns) in enumerate(zip(plan.rates, plan.delays, strict=True)):
+        if i < n:
+            network.connect(i, 0, n + plan.homes[i], i, rate_bps=rate_bps, delay_ns=delay_ns)
+        else:
+            child = i - n + 1
+            network.connect(n + child, 100, n + parents[child], 101 + child, rate_bps=rate_bps, delay_ns=delay_ns)
+    for time, link, kind in plan.changes:
+        network.at(time, lambda now, link=link, kind=kind: (
+            network.set_link_up(link, bool(kind)) if kind < 2 else network.set_link_rate(link, kind * GBPS)))
+    return network, hosts
+
+
+@settings(deadline=None, max_examples=150)
+@given(plans(), st.integers(1, 5000))
+def test_nothing_is_lost_without_a_reason(plan: Plan, step: int):
+    network, hosts = build(plan)
+    status = "until"
+    for _ in range(20):
+        status = network.run(network.now_ns + step)
+        balance(network)
+    if status != "deadlock":
+        status = network.run(30_000_000, max_events=200_000)
+    terms = balance(network)
+    assert terms["entered"] == sum(host.next for host in hosts)
+    assert terms["delivered"] == sum(len(host.got) for host in hosts)
+    if status == "idle":
+        assert terms["entered"] == len(plan.loads)
+        assert terms["queued"] == terms["on_wire"] == terms["pfc_on_wire"] == 0
+
+
+@settings(deadline=None, max_examples=40)
+@given(plans())
+def test_the_same_again_is_the_same(plan: Plan):
+    logs = []
+    for _ in range(2):
+        network, hosts = build(plan)
+        network.trace(0)
+        network.run(2_000_000)
+        tables = [network.port_stats(), network.queue_stats(), network.pfc_stats(), network.flow_stats(),
+                  network.buffer_stats(), network.conservation()]
+        logs.append((network.trace_records(), tables, network.events, [host.got for host in hosts]))
+    assert logs[0] == logs[1]
