@@ -224,7 +224,8 @@ class PipelineWriter:
             "action_ids": action_ids,
             "actions": names,
         }
-        if True in apply.on or False in apply.on:
+        # Keys are bools after `hit`, indices of actions after `action_run`; 1 == True would take one for the other.
+        if any(isinstance(key, bool) for key in apply.on):
             hit, miss = apply.on.get(True, apply.default), apply.on.get(False, apply.default)
             result["base_default_next"] = None
             result["next_tables"] = {"__HIT__": self._name(hit), "__MISS__": self._name(miss)}
