@@ -1,0 +1,265 @@
+"""Packet tests on BMv2: `simple_switch` with packets from files, configured through `simple_switch_CLI`."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from p4switch.errors import UserError
+from p4switch.stf.language import Command, StfError
+from p4switch.stf.runner import Runner
+
+_START_S = 10.0  # for simple_switch to start
+_READ_AFTER_S = 2  # simple_switch waits this long before it reads packets: time to configure it
+_QUIET_S = 0.5  # no packet left for so long: all have been handled
+_CONFIGURATION = {"add", "setdefault", "remove"}
+
+
+def _tool(name: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise UserError(f"{name} is not in PATH: packet tests on BMv2 need simple_switch and simple_switch_CLI")
+    return path
+
+
+def _free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port: int = s.getsockname()[1]
+    return port
+
+
+class _Cli:
+    """An interactive simple_switch_CLI."""
+
+    PROMPT = b"RuntimeCmd: "
+
+    def __init__(self, port: int, folder: Path) -> None:
+        self._process = subprocess.Popen(
+            [_tool("simple_switch_CLI"), "--thrift-port", str(port)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=folder,
+        )  # fmt: skip
+        self._answer()
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        data = b""
+        while not data.endswith(self.PROMPT):
+            byte = self._process.stdout.read(1)
+            if not byte:
+                raise UserError(f"simple_switch_CLI ended: {data.decode(errors='replace').strip()[-200:]}")
+            data += byte
+        return data[: -len(self.PROMPT)].decode(errors="replace")
+
+    def __call__(self, command: str) -> str:
+        assert self._process.stdin is not None
+        self._process.stdin.write(command.encode() + b"\n")
+        self._process.stdin.flush()
+        answer = self._answer()
+        if re.search(r"Error|Invalid|Unknown|expected", answer):
+            raise ValueError(f"{command}: {answer.strip().splitlines()[-1]}")
+        return answer
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+class Bmv2Switch:
+    """As much of the engine's `Switch` as packet tests need."""
+
+    def __init__(self, cli: _Cli, document: dict[str, Any]) -> None:
+        self.cli = cli
+        self._kinds: dict[str, tuple[list[str], bool]] = {}
+        for pipeline in document["pipelines"]:
+            for table in pipeline["tables"]:
+                kinds = [k["match_type"] for k in table["key"]]
+                self._kinds[table["name"]] = kinds, table["match_type"] in ("ternary", "range")
+        self._groups: dict[int, int] = {}
+
+    def table_add(self, table: str, key: Sequence[Any], priority: int, target: Any) -> int:
+        kinds, prioritized = self._kinds[table]
+        words = [self._key(kind, *k) for kind, k in zip(kinds, key, strict=True)]
+        _, action, args = target
+        command = f"table_add {table} {action} {' '.join(words)} => {' '.join('0x' + a.hex() for a in args)}"
+        answer = self.cli(command + (f" {1_000_000 - priority}" if prioritized else ""))
+        found = re.search(r"handle (\d+)", answer)
+        if found is None:
+            raise ValueError(answer.strip().splitlines()[-1])
+        return int(found[1])
+
+    @staticmethod
+    def _key(kind: str, value: bytes, other: bytes | int) -> str:
+        text = "0x" + value.hex()
+        if kind == "lpm":
+            return f"{text}/{other}"
+        if kind in ("ternary", "range") and isinstance(other, bytes):
+            return f"{text}{'&&&' if kind == 'ternary' else '->'}0x{other.hex()}"
+        return text
+
+    def table_set_default(self, table: str, target: Any) -> None:
+        _, action, args = target
+        self.cli(f"table_set_default {table} {action} {' '.join('0x' + a.hex() for a in args)}")
+
+    def table_clear(self, table: str) -> None:
+        self.cli(f"table_clear {table}")
+
+    def multicast_set(self, group: int, replicas: Sequence[tuple[int, int]] | None) -> None:
+        if group in self._groups:
+            self.cli(f"mc_mgrp_destroy {self._groups.pop(group)}")
+        if replicas is None:
+            return
+        self.cli(f"mc_mgrp_create {group}")
+        self._groups[group] = group
+        for rid in dict.fromkeys(rid for _, rid in replicas):
+            ports = " ".join(str(port) for port, r in replicas if r == rid)
+            found = re.search(r"handle (\d+)", self.cli(f"mc_node_create {rid} {ports}"))
+            assert found is not None
+            self.cli(f"mc_node_associate {group} {found[1]}")
+
+    def clone_session_set(
+        self, session: int, replicas: Sequence[tuple[int, int]] | None, truncate_bytes: int = 0
+    ) -> None:
+        if replicas is None:
+            self.cli(f"mirroring_delete {session}")
+        elif len(replicas) == 1 and replicas[0][1] == 0:
+            self.cli(f"mirroring_add {session} {replicas[0][0]}")
+        else:
+            group = 60_000 + session
+            self.multicast_set(group, replicas)
+            self.cli(f"mirroring_add_mc {session} {group}")
+
+    def counter_read(self, name: str, index: int) -> tuple[int, int]:
+        answer = self.cli(f"counter_read {name} {index}")
+        found = re.search(r"packets=(\d+), bytes=(\d+)", answer)
+        if found is None:
+            raise ValueError(answer.strip())
+        return int(found[1]), int(found[2])
+
+    def direct_counter_read(self, table: str, handle: int) -> tuple[int, int]:
+        return self.counter_read(self._direct_counter(table), handle)
+
+    def _direct_counter(self, table: str) -> str:
+        raise ValueError(f"direct counter of {table}: not supported by packet tests on BMv2")
+
+    def counter_write(self, name: str, index: int, packets: int, nbytes: int) -> None:
+        self.cli(f"counter_write {name} {index} {packets} {nbytes}")
+
+    def register_read(self, name: str, index: int) -> None:
+        self.cli(f"register_read {name} {index}")
+
+    def register_write(self, name: str, index: int, value: bytes) -> None:
+        self.cli(f"register_write {name} {index} {int.from_bytes(value, 'big')}")
+
+    def meter_set(self, name: str, index: int, config: tuple[int, int, int, int]) -> None:
+        rates = f"{config[0] / 1e6}:{config[1]} {config[2] / 1e6}:{config[3]}"
+        self.cli(f"meter_set_rates {name} {index} {rates}")
+
+
+class _Collector(Runner):
+    """Keeps the packets back: BMv2 reads them from files."""
+
+    def __init__(self, document: dict[str, Any], switch: Any) -> None:
+        super().__init__(document, switch)
+        self.packets: list[tuple[int, bytes]] = []
+
+    def _packet(self, command: Command) -> None:
+        port, frame = self.packet_of(command)
+        self.packets.append((port, frame))
+
+    def configure(self, commands: Iterable[Command]) -> list[Command]:
+        """Carries out what comes before the packets; returns what comes after them."""
+        rest: list[Command] = []
+        for command in commands:
+            if self.packets and command.name in _CONFIGURATION:
+                raise StfError(command.line, f"{command.name} after a packet: not supported on BMv2")
+            if command.name.startswith(("check_counter", "counter_read")):
+                rest.append(command)
+            else:
+                self.carry_out(command)
+        return rest
+
+
+def run_on_bmv2(document: dict[str, Any], commands: Sequence[Command]) -> None:
+    """Runs a test on BMv2. Raises UserError where it does not hold."""
+    from scapy.utils import PcapReader, PcapWriter
+
+    ports = sorted({int(c.args.split()[0]) for c in commands if c.name in ("packet", "expect")})
+    with tempfile.TemporaryDirectory(prefix="p4cc-stf-") as name:
+        folder = Path(name)
+        (folder / "program.json").write_text(json.dumps(document))
+        collector = _Collector(document, None)
+        frames = [collector.packet_of(c) for c in commands if c.name == "packet"]
+        for port in ports:
+            with PcapWriter(str(folder / f"pcap{port}_in.pcap"), linktype=1) as writer:
+                writer.write_header(None)
+                for i, (at, frame) in enumerate(frames):
+                    if at == port:
+                        writer.write_packet(frame, sec=0, usec=i)
+        thrift = _free_port()
+        interfaces = [word for port in ports for word in ("-i", f"{port}@pcap{port}")]
+        switch = subprocess.Popen(
+            [
+                _tool("simple_switch"), "--use-files", str(_READ_AFTER_S), "--thrift-port", str(thrift),
+                "--device-id", str(thrift), *interfaces, "program.json",
+            ],
+            stdout=(folder / "log").open("wb"), stderr=subprocess.STDOUT, cwd=folder,
+        )  # fmt: skip
+        cli: _Cli | None = None
+        try:
+            _await_port(thrift, switch, folder)
+            started = time.monotonic()
+            cli = _Cli(thrift, folder)
+            collector.switch = Bmv2Switch(cli, document)  # type: ignore[assignment]
+            rest = collector.configure(commands)
+            time.sleep(max(0.0, started + _READ_AFTER_S - time.monotonic()))
+            _await_quiet(folder, ports)
+            if switch.poll() is not None:
+                raise UserError(f"simple_switch ended with exit status {switch.returncode}")
+            for command in rest:
+                collector.carry_out(command)
+            switch.terminate()
+            switch.wait()
+            for port in ports:
+                out = folder / f"pcap{port}_out.pcap"
+                if out.is_file() and out.stat().st_size:
+                    with PcapReader(str(out)) as reader:
+                        collector.sent[port] = [bytes(p) for p in reader]
+            collector.check()
+        finally:
+            switch.kill()
+            switch.wait()
+            if cli is not None:
+                cli.close()
+
+
+def _await_port(port: int, switch: subprocess.Popen[bytes], folder: Path) -> None:
+    deadline = time.monotonic() + _START_S
+    while time.monotonic() < deadline:
+        if switch.poll() is not None:
+            break
+        with socket.socket() as s:
+            if s.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.02)
+    log = (folder / "log").read_text(errors="replace").strip().splitlines()
+    raise UserError(f"simple_switch did not start: {log[-1] if log else 'no message'}")
+
+
+def _await_quiet(folder: Path, ports: Sequence[int]) -> None:
+    sizes: list[int] = []
+    quiet = 0.0
+    while quiet < _QUIET_S:
+        time.sleep(0.1)
+        files = [folder / f"pcap{port}_out.pcap" for port in ports]
+        now = [f.stat().st_size if f.is_file() else 0 for f in files]
+        quiet = quiet + 0.1 if now == sizes else 0.0
+        sizes = now

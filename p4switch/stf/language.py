@@ -1,0 +1,89 @@
+"""The STF language: commands, numbers with don't-care digits."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from p4switch.errors import UserError
+
+
+class StfError(UserError):
+    """A test that cannot be run, or did not hold: `line N: what`."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(f"line {line}: {message}")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command. `args` is what follows its name, spaces and comments removed."""
+
+    line: int
+    name: str
+    args: str
+
+
+_COMMANDS = {
+    "packet", "expect", "no_packet", "add", "setdefault", "remove", "check_counter", "wait", "mirroring_add",
+    "mirroring_add_mc", "mirroring_delete", "mirroring_get", "mc_mgrp_create", "mc_node_create", "mc_node_update",
+    "mc_node_associate", "counter_read", "counter_write", "register_read", "register_write", "register_reset",
+    "meter_get_rates", "meter_set_rates", "meter_array_set_rates",
+}  # fmt: skip
+NAME = r"[A-Za-z_$.][\w$.\[\]]*"
+NUMBER = r"[\w*]+"
+VALUE = rf"{NUMBER}(?:\s*(?:/|&&&|\.\.|->)\s*{NUMBER})?"
+MATCH = re.compile(rf"\s*({NAME})\s*:\s*({VALUE})")
+ACTION = re.compile(rf"\s*({NAME})\s*\(([^)]*)\)\s*(?:=\s*(\$?\w+))?\s*$")
+ADD = re.compile(rf"({NAME})\s+(?:(\d+)\s+(?=\S))?(.*)$", re.DOTALL)
+COUNTER = re.compile(
+    rf"({NAME})\s*\(\s*(\$?\w+)\s*\)\s*(?:(packets|bytes)\s*(==|!=|<=|<|>=|>)\s*(\w+))?\s*$", re.IGNORECASE
+)
+COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt,
+}  # fmt: skip
+
+
+def parse(text: str) -> list[Command]:
+    """The commands of a test. A line that does not start with a command continues the one before.
+
+    Raises StfError.
+    """
+    commands: list[Command] = []
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.split("#", 1)[0].strip()
+        if not line:
+            continue
+        word, _, rest = line.partition(" ")
+        word = word.split("\t", 1)[0]
+        rest = line[len(word) :].strip()
+        if word.lower() in _COMMANDS:
+            commands.append(Command(number, word.lower(), rest))
+        elif commands:
+            last = commands[-1]
+            commands[-1] = Command(last.line, last.name, f"{last.args} {line}")
+        else:
+            raise StfError(number, f"'{word}' is not a command")
+    return commands
+
+
+def number(command: Command, text: str) -> int:
+    try:
+        return int(text, 0) if not re.fullmatch(r"0\d+", text) else int(text)
+    except ValueError:
+        raise StfError(command.line, f"'{text}' is not a number") from None
+
+
+def digits(command: Command, text: str) -> tuple[int, int, int]:
+    """Value, mask and bits a digit of a number in which `*` is any digit; mask 0 bits a digit for decimal."""
+    bits = {"0x": 4, "0b": 1, "0o": 3}.get(text[:2].lower())
+    if bits is None:
+        return number(command, text), 0, 0
+    value = number(command, text[:2] + text[2:].replace("*", "0"))
+    ones = (1 << bits) - 1
+    mask = 0
+    for digit in text[2:]:
+        mask = mask << bits | (0 if digit == "*" else ones)
+    return value, mask, bits

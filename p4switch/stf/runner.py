@@ -1,0 +1,298 @@
+"""Carrying out the commands of a packet test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from p4switch.errors import UserError
+from p4switch.stf.language import ACTION, ADD, COMPARE, COUNTER, MATCH, Command, StfError, number
+from p4switch.stf.names import Names, Table, find, key_field, key_position, no_match, pack
+
+if TYPE_CHECKING:
+    from p4switch.engine import Switch
+
+
+
+class Runner:
+    """Carries out the commands of a test on a switch."""
+
+    def __init__(self, json: dict[str, Any], switch: Switch) -> None:
+        self.names = Names.of(json)
+        self.switch = switch
+        self.sent: dict[int, list[bytes]] = {}  # by port
+        self.expected: dict[int, list[tuple[Command, str | None]]] = {}
+        self.mentioned: set[int] = set()
+        self.nothing_else = False
+        self.now = 0
+        self.entries: dict[str, tuple[str, int]] = {}  # by the name given with `=`
+        self.groups: dict[int, dict[int, list[tuple[int, int]]]] = {}  # group -> node -> (port, rid)
+        self.nodes: list[list[tuple[int, int]]] = []
+        self.sessions: dict[int, int] = {}  # session -> group
+
+    def run(self, commands: Iterable[Command]) -> None:
+        """Raises StfError where the test does not hold."""
+        for command in commands:
+            self.carry_out(command)
+        self.check()
+
+    def carry_out(self, command: Command) -> None:
+        """Raises StfError where the command cannot be carried out."""
+        try:
+            getattr(self, "_" + command.name)(command)
+        except (ValueError, OverflowError) as error:
+            raise StfError(command.line, f"{command.name}: {error}") from None
+
+    # Packets
+
+    def _packet(self, command: Command) -> None:
+        port, frame = self.packet_of(command)
+        self.now += 1000
+        for out, sent in self.switch.process(port, frame, self.now):
+            self.sent.setdefault(out, []).append(sent)
+
+    def _expect(self, command: Command) -> None:
+        port, data = self._port_and_data(command)
+        self.mentioned.add(port)
+        self.expected.setdefault(port, []).append((command, data.upper() or None))
+
+    def packet_of(self, command: Command) -> tuple[int, bytes]:
+        """The port and data of a `packet` command."""
+        port, data = self._port_and_data(command)
+        self.mentioned.add(port)
+        try:
+            return port, bytes.fromhex(data)
+        except ValueError:
+            raise StfError(command.line, f"packet data '{data}' is not hexadecimal") from None
+
+    def _port_and_data(self, command: Command) -> tuple[int, str]:
+        port, *data = command.args.split()
+        return number(command, port), "".join(data)
+
+    def _no_packet(self, command: Command) -> None:
+        self.nothing_else = True
+
+    def _wait(self, command: Command) -> None:
+        pass
+
+    def check(self) -> None:
+        """Compares what was sent with what was expected. Raises UserError."""
+        for port in sorted({*self.mentioned, *(self.sent if self.nothing_else else ())}):
+            expected, sent = self.expected.get(port, []), self.sent.get(port, [])
+            if expected and all(pattern is None for _, pattern in expected):
+                continue
+            for (command, pattern), frame in zip(expected, sent, strict=False):
+                if pattern is not None:
+                    _compare(command, port, pattern, frame.hex().upper())
+            if len(sent) < len(expected):
+                command = expected[len(sent)][0]
+                raise StfError(command.line, f"port {port}: expected {len(expected)} packets, got {len(sent)}")
+            if len(sent) > len(expected):
+                extra = sent[len(expected)].hex().upper()
+                count = f"expected {len(expected)} packets, got {len(sent)}"
+                raise UserError(f"port {port}: {count}; the first one more: {extra}")
+
+    # Tables
+
+    def _add(self, command: Command) -> None:
+        found = ADD.match(command.args)
+        if found is None:
+            raise StfError(command.line, "expected: add TABLE [PRIORITY] KEY:VALUE ... ACTION(PARAMETER:VALUE, ...)")
+        table = self._table(command, found[1])
+        keys = [no_match(k) for k in table.keys]
+        rest = found[3]
+        while match := MATCH.match(rest):
+            position = key_position(command, table, match[1])
+            keys[position] = key_field(command, table.keys[position], match[2])
+            rest = rest[match.end() :]
+        action, args, name = self._action(command, table, rest)
+        priority = int(found[2] or 1) if table.prioritized else 0
+        handle = self.switch.table_add(table.name, keys, priority, ("action", action, args))
+        if name:
+            self.entries[name.lstrip("$")] = table.name, handle
+
+    def _setdefault(self, command: Command) -> None:
+        name, _, rest = command.args.partition(" ")
+        table = self._table(command, name)
+        action, args, _ = self._action(command, table, rest)
+        self.switch.table_set_default(table.name, ("action", action, args))
+
+    def _remove(self, command: Command) -> None:
+        if command.args.lower() != "all":
+            raise StfError(command.line, "expected: remove all")
+        for name in self.names.tables:
+            self.switch.table_clear(name)
+
+    def _table(self, command: Command, name: str) -> Table:
+        return self.names.tables[find(command, "table", name, self.names.tables)]
+
+    def _action(self, command: Command, table: Table, text: str) -> tuple[str, list[bytes], str | None]:
+        found = ACTION.match(text)
+        if found is None:
+            raise StfError(command.line, f"'{text.strip()}' is not an action: expected NAME(PARAMETER:VALUE, ...)")
+        name = find(command, f"action of table {table.name}", found[1], table.actions)
+        params = table.actions[name]
+        given: dict[str, str] = {}
+        for part in filter(None, map(str.strip, found[2].split(","))):
+            param, _, value = part.partition(":")
+            given[param.strip()] = value.strip()
+        unknown = set(given) - {p for p, _ in params}
+        missing = [p for p, _ in params if p not in given]
+        if unknown or missing:
+            expected = ", ".join(p for p, _ in params) or "none"
+            raise StfError(command.line, f"parameters of {name}: expected {expected}")
+        return name, [pack(number(command, given[p]), width) for p, width in params], found[3]
+
+    # Replication
+
+    def _numbers(self, command: Command, least: int) -> list[int]:
+        numbers = [number(command, w) for w in command.args.split()]
+        if len(numbers) < least:
+            raise StfError(command.line, f"{command.name}: expected {least} numbers or more")
+        return numbers
+
+    def _mirroring_add(self, command: Command) -> None:
+        session, port = self._numbers(command, 2)
+        self.switch.clone_session_set(session, [(port, 0)])
+
+    def _mirroring_add_mc(self, command: Command) -> None:
+        session, group = self._numbers(command, 2)
+        self.sessions[session] = group
+        self._update(group)
+
+    def _mirroring_delete(self, command: Command) -> None:
+        session = self._numbers(command, 1)[0]
+        self.sessions.pop(session, None)
+        self.switch.clone_session_set(session, None)
+
+    def _mirroring_get(self, command: Command) -> None:
+        self._numbers(command, 1)
+
+    def _mc_mgrp_create(self, command: Command) -> None:
+        group = self._numbers(command, 1)[0]
+        self.groups[group] = {}
+        self._update(group)
+
+    def _mc_node_create(self, command: Command) -> None:
+        rid, *ports = self._numbers(command, 1)
+        self.nodes.append([(port, rid) for port in ports])
+
+    def _mc_node_update(self, command: Command) -> None:
+        handle, *ports = self._numbers(command, 1)
+        node = self._node(command, handle)
+        node[:] = [(port, rid) for port in ports for rid in {rid for _, rid in node}]
+        for group, nodes in self.groups.items():
+            if handle in nodes:
+                self._update(group)
+
+    def _mc_node_associate(self, command: Command) -> None:
+        group, handle = self._numbers(command, 2)
+        if group not in self.groups:
+            raise StfError(command.line, f"no multicast group {group}")
+        self.groups[group][handle] = self._node(command, handle)
+        self._update(group)
+
+    def _node(self, command: Command, handle: int) -> list[tuple[int, int]]:
+        if not 0 <= handle < len(self.nodes):
+            raise StfError(command.line, f"no multicast node {handle}")
+        return self.nodes[handle]
+
+    def _update(self, group: int) -> None:
+        replicas = [replica for node in self.groups.get(group, {}).values() for replica in node]
+        if group in self.groups:
+            self.switch.multicast_set(group, replicas)
+        for session, of in self.sessions.items():
+            if of == group:
+                self.switch.clone_session_set(session, replicas)
+
+    # Counters, registers, meters
+
+    def _check_counter(self, command: Command) -> None:
+        found = COUNTER.match(command.args)
+        if found is None:
+            raise StfError(command.line, "expected: check_counter NAME(INDEX) [packets|bytes COMPARISON NUMBER]")
+        packets, nbytes = self._read_counter(command, found[1], found[2])
+        if found[3] is None:
+            return
+        value = packets if found[3].lower() == "packets" else nbytes
+        if not COMPARE[found[4]](value, number(command, found[5])):
+            raise StfError(command.line, f"counter {found[1]}({found[2]}): {found[3]} is {value}")
+
+    def _read_counter(self, command: Command, name: str, index: str) -> tuple[int, int]:
+        counter = find(command, "counter", name, self.names.counters)
+        entry = self.entries.get(index.lstrip("$"))
+        table = self.names.counters[counter]
+        if table:
+            return self.switch.direct_counter_read(table, entry[1] if entry else number(command, index))
+        return self.switch.counter_read(counter, number(command, index))
+
+    def _counter_read(self, command: Command) -> None:
+        name, index = command.args.split()
+        self._read_counter(command, name, index)
+
+    def _counter_write(self, command: Command) -> None:
+        name, *rest = command.args.split()
+        index, packets, nbytes = (number(command, w) for w in rest)
+        counter = find(command, "counter", name, self.names.counters)
+        table = self.names.counters[counter]
+        if table:
+            self.switch.direct_counter_write(table, index, packets, nbytes)
+        else:
+            self.switch.counter_write(counter, index, packets, nbytes)
+
+    def _register_read(self, command: Command) -> None:
+        name, index = command.args.split()
+        self.switch.register_read(find(command, "register", name, self.names.registers), number(command, index))
+
+    def _register_write(self, command: Command) -> None:
+        name, index, value = command.args.split()
+        register = find(command, "register", name, self.names.registers)
+        width = self.names.registers[register][1]
+        self.switch.register_write(register, number(command, index), pack(number(command, value), width))
+
+    def _register_reset(self, command: Command) -> None:
+        register = find(command, "register", command.args, self.names.registers)
+        size, width = self.names.registers[register]
+        for index in range(size):
+            self.switch.register_write(register, index, pack(0, width))
+
+    def _meter_get_rates(self, command: Command) -> None:
+        find(command, "meter", command.args.split()[0], self.names.meters)
+
+    def _meter_set_rates(self, command: Command) -> None:
+        name, index, *rates = command.args.split()
+        self._set_meter(command, name, [number(command, index)], rates)
+
+    def _meter_array_set_rates(self, command: Command) -> None:
+        name, *rates = command.args.split()
+        meter = find(command, "meter", name, self.names.meters)
+        self._set_meter(command, name, range(self.names.meters[meter][0]), rates)
+
+    def _set_meter(self, command: Command, name: str, indices: Iterable[int], rates: Sequence[str]) -> None:
+        """Rates are units per microsecond, as for simple_switch_CLI: committed, then peak, each `rate:burst`."""
+        meter = find(command, "meter", name, self.names.meters)
+        if len(rates) != 2:
+            raise StfError(command.line, "expected two rates: committed and peak, each RATE:BURST")
+        values: list[int] = []
+        for text in rates:
+            rate, _, burst = text.partition(":")
+            values += [round(float(rate) * 1_000_000), number(command, burst)]
+        config = values[0], values[1], values[2], values[3]
+        table = self.names.meters[meter][1]
+        for index in indices:
+            if table:
+                self.switch.direct_meter_set(table, index, config)
+            else:
+                self.switch.meter_set(meter, index, config)
+
+
+def _compare(command: Command, port: int, pattern: str, frame: str) -> None:
+    exact = pattern.endswith("$")
+    pattern = pattern.rstrip("$")
+    if len(frame) < len(pattern) or (exact and len(frame) > len(pattern)):
+        raise StfError(
+            command.line, f"port {port}: expected {len(pattern) / 2:g} bytes, got {len(frame) / 2:g}: {frame}"
+        )
+    for i, (want, got) in enumerate(zip(pattern, frame, strict=False)):
+        if want not in ("*", got):
+            raise StfError(command.line, f"port {port}, byte {i // 2}: expected {pattern}, got {frame}")
