@@ -34,7 +34,7 @@
 #include <v1model.p4>
 #include "include/headers.p4"
 
-const bit<8> OPCODE_FRP = 0xE0;
+const bit<8> OPCODE_FRP = 0xE8;
 
 const bit<2> FRP_PERIODIC = 0;
 const bit<2> FRP_INIT = 1;

@@ -96,14 +96,14 @@ def capacity_kbps(rate_bps: int, alpha: float) -> int:
 
 
 def reciprocal_shifts(divisor: int) -> list[int]:
-    """Shifts whose powers of two add up to 1/divisor, at most eight: binary digits, the last one rounded.
+    """Shifts whose powers of two add up to 1/divisor, at most eight: binary digits, the eighth rounded.
 
     The relative error is at most 0.2%: after seven digits less than 2^-7 of the first is left, and the nearest power
     of two leaves at most a third of that.
     """
     rest = Fraction(1, divisor)
     shifts: list[int] = []
-    while rest > 0 and len(shifts) < SHIFTS:
+    while rest > Fraction(1, divisor << 20) and len(shifts) < SHIFTS:
         shift = math.ceil(-math.log2(rest))  # the largest power of two that fits
         while Fraction(1, 1 << shift) > rest:
             shift += 1

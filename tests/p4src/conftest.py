@@ -1,0 +1,50 @@
+"""Fixtures: a rig of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from ipaddress import IPv4Network
+from typing import Any
+
+import pytest
+
+from harness import programs
+from harness.programs import Entry, SwitchView
+from tests.p4src.rigs import RIGS, Rig, missing
+from topologies import Route
+
+MakeRig = Callable[..., Rig]
+
+VIEW = SwitchView(
+    device_id=5,
+    port_rates_bps={port: 100_000_000_000 for port in range(1, 9)},
+    routes=[
+        Route(IPv4Network("10.0.0.2/32"), (1,)),
+        Route(IPv4Network("10.0.0.3/32"), (2,)),
+        Route(IPv4Network("10.0.1.0/24"), (3, 4)),
+        Route(IPv4Network("10.0.0.0/16"), (3,)),
+        Route(IPv4Network("10.1.0.0/16"), (5, 6, 7, 8)),
+    ],
+    cell_bytes=80,
+)
+"""Hosts on ports 1 and 2, two ports up to another rack, four up to another pod."""
+
+
+@pytest.fixture(params=list(RIGS))
+def make_rig(request: pytest.FixtureRequest) -> Iterator[MakeRig]:
+    """`make_rig("ecn", {"pmax": 0.5})`: a switch with that program; `view` and more `entries` may be given."""
+    reason = missing(request.param)
+    if reason:
+        pytest.skip(reason)
+    made: list[Rig] = []
+
+    def make(
+        program: str, parameters: Mapping[str, Any] | None = None, view: SwitchView = VIEW, more: list[Entry] | None = None
+    ) -> Rig:
+        entries = [*programs.parameters(program, parameters or {}).entries(view), *(more or [])]
+        made.append(RIGS[request.param](program, entries))
+        return made[-1]
+
+    yield make
+    for rig in made:
+        rig.close()

@@ -1,0 +1,262 @@
+"""The switches that the packet tests run on: the built-in one, and BMv2 where it is installed.
+
+A rig is one switch with one program and its entries. `run` sends packets through it and returns what came out, by port.
+BMv2 works on capture files, so that no root is needed; its clock cannot be set and nothing can be asked between two packets.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from scapy.layers.l2 import Ether
+from scapy.utils import PcapReader, PcapWriter
+
+from harness import controller, programs
+from harness.pipelines import pipeline
+from harness.programs import DefaultAction, Entry, Exact, Lpm, Match, MulticastGroup, TableEntry
+from p4switch.compiler import compile_program
+from p4switch.p4runtime import Device
+from p4switch.p4runtime.client import LocalClient
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A frame into a port. `now` is the switch's clock in ticks, where it can be set."""
+
+    port: int
+    frame: bytes
+    now: int = 0
+
+
+Received = dict[int, list[bytes]]
+
+
+class Rig(ABC):
+    sets_clock: bool
+
+    def __enter__(self) -> Rig:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    @abstractmethod
+    def run(self, packets: Iterable[Sent]) -> Received: ...
+
+    @abstractmethod
+    def counter(self, name: str, index: int) -> int:
+        """Packets that an indirect counter has counted so far."""
+
+    def close(self) -> None:
+        return
+
+
+class BuiltinRig(Rig):
+    """Programmed with P4Runtime messages, as in a run."""
+
+    sets_clock = True
+
+    def __init__(self, program: str, entries: Sequence[Entry]) -> None:
+        built = pipeline(programs.program(program))
+        self.switch = built.switch(device_id=1, seed=1)
+        device = Device(lambda _: self.switch)
+        controller.program_switch(LocalClient(device), built.program, entries)
+        self._counters = {c.preamble.alias: c.preamble.name for c in built.program.p4info.counters}
+
+    def run(self, packets: Iterable[Sent]) -> Received:
+        received: Received = defaultdict(list)
+        for packet in packets:
+            for port, frame in self.switch.process(packet.port, packet.frame, packet.now):
+                received[port].append(frame)
+        return received
+
+    def counter(self, name: str, index: int) -> int:
+        return self.switch.counter_read(self._counters[name], index)[0]
+
+
+class Bmv2Rig(Rig):
+    """simple_switch, programmed through simple_switch_CLI. Everything is sent in one `run`."""
+
+    sets_clock = False
+    start_s = 3  # simple_switch begins with the capture files so many seconds after its start
+
+    def __init__(self, program: str, entries: Sequence[Entry]) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="p4cc-bmv2-")
+        self._json = Path(self._directory.name) / "program.json"
+        self._config = compile_program(programs.program(program).source).json
+        self._json.write_text(json.dumps(self._config))
+        self._commands = Bmv2Commands(self._config).of(entries)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thrift = _free_port()
+
+    def run(self, packets: Iterable[Sent]) -> Received:
+        assert self._process is None, "BMv2 takes all packets at once"
+        packets = list(packets)
+        ports = sorted({packet.port for packet in packets} | set(range(1, 9)))
+        for port in ports:
+            with PcapWriter(str(self._file(port, "in")), linktype=1) as writer:
+                writer.write_header(None)
+                for order, packet in enumerate(packets):
+                    if packet.port == port:
+                        frame = Ether(packet.frame)
+                        frame.time = order / 1000  # files are merged by time
+                        writer.write(frame)
+        command = ["simple_switch", "--use-files", str(self.start_s), "--thrift-port", str(self._thrift)]
+        command += ["--device-id", str(self._thrift), "--log-file", "log"]
+        for port in ports:
+            command += ["-i", f"{port}@{port}"]
+        self._process = subprocess.Popen(
+            [*command, str(self._json)],
+            cwd=self._directory.name,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        answer = self._cli(self._commands)
+        assert "Error" not in answer and "Invalid" not in answer, answer
+        return self._collect(ports)
+
+    def _collect(self, ports: Sequence[int]) -> Received:
+        """What is in the files once they have stopped growing."""
+        sizes: list[int] = []
+        deadline = time.monotonic() + self.start_s + 20
+        settled = time.monotonic() + self.start_s + 1
+        while time.monotonic() < deadline:
+            time.sleep(0.5)
+            now = [self._file(port, "out").stat().st_size for port in ports if self._file(port, "out").exists()]
+            if now == sizes and time.monotonic() > settled:
+                break
+            sizes = now
+        # The last packets of a file may still be in BMv2's buffer; it writes them when it ends in good order.
+        self._last_counters = self._cli([f"counter_read {name} {index}" for name, index in self._all_counters()])
+        assert self._process is not None
+        self._process.terminate()
+        self._process.wait(10)
+        received: Received = {}
+        for port in ports:
+            path = self._file(port, "out")
+            if path.exists() and path.stat().st_size > 24:
+                with PcapReader(str(path)) as reader:
+                    received[port] = [bytes(packet) for packet in reader]
+        return defaultdict(list, received)
+
+    def _all_counters(self) -> list[tuple[str, int]]:
+        return [(c["name"], index) for c in self._config["counter_arrays"] for index in range(min(10, c["size"]))]
+
+    def counter(self, name: str, index: int) -> int:
+        full = next(c["name"] for c in self._config["counter_arrays"] if c["name"].endswith("." + name))
+        for line in self._last_counters.splitlines():
+            if f"{full}[{index}]=" in line:
+                return int(line.split("packets=")[1].split(",")[0])
+        raise LookupError(f"{name}[{index}]: {self._last_counters}")
+
+    def close(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(10)
+        self._directory.cleanup()
+
+    def _file(self, port: int, direction: str) -> Path:
+        return Path(self._directory.name) / f"{port}_{direction}.pcap"
+
+    def _cli(self, commands: Sequence[str]) -> str:
+        for _ in range(50):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self._thrift)) == 0:
+                    break
+            time.sleep(0.05)
+        done = subprocess.run(
+            ["simple_switch_CLI", "--thrift-port", str(self._thrift)],
+            input="\n".join(commands) + "\n",
+            text=True,
+            capture_output=True,
+            timeout=60,
+        )
+        return done.stdout + done.stderr
+
+
+class Bmv2Commands:
+    """Entries as commands of simple_switch_CLI."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._keys = {t["name"]: t["key"] for p in config["pipelines"] for t in p["tables"]}
+        self._profiles = {t["name"]: t.get("action_profile") for p in config["pipelines"] for t in p["tables"]}
+        self._params = {a["name"]: [d["name"] for d in a["runtime_data"]] for a in config["actions"]}
+        self._members = 0
+        self._groups = 0
+        self._nodes = 0
+
+    def of(self, entries: Iterable[Entry]) -> list[str]:
+        return [command for entry in entries for command in self._entry(entry)]
+
+    def _entry(self, entry: Entry) -> list[str]:
+        if isinstance(entry, MulticastGroup):
+            commands = [f"mc_mgrp_create {entry.group_id}"]
+            for port, instance in entry.replicas:
+                commands.append(f"mc_node_create {instance} {port}")
+                commands.append(f"mc_node_associate {entry.group_id} {self._nodes}")
+                self._nodes += 1
+            return commands
+        assert isinstance(entry, TableEntry | DefaultAction)
+        table = _named(entry.table, self._keys)
+        if isinstance(entry, DefaultAction):
+            return [f"table_set_default {table} {self._call(entry.action)}"]
+        key = " ".join(_match(entry.match.get(k["name"]), k) for k in self._keys[table])
+        if not isinstance(entry.action, tuple):
+            name, *values = self._call(entry.action).split()
+            return [f"table_add {table} {name} {key} => {' '.join(values)}"]
+        profile = self._profiles[table]
+        commands = [f"act_prof_create_group {profile}"]
+        for action in entry.action:
+            commands.append(f"act_prof_create_member {profile} {self._call(action)}")
+            commands.append(f"act_prof_add_member_to_group {profile} {self._members} {self._groups}")
+            self._members += 1
+        commands.append(f"table_indirect_add_with_group {table} {key} => {self._groups}")
+        self._groups += 1
+        return commands
+
+    def _call(self, action: programs.Action) -> str:
+        name = _named(action.name, self._params)
+        return " ".join([name, *(str(action.params[p]) for p in self._params[name])])
+
+
+def _named(alias: str, known: Iterable[str]) -> str:
+    return next(name for name in known if name == alias or name.endswith("." + alias))
+
+
+def _match(match: Match | None, key: dict[str, Any]) -> str:
+    if isinstance(match, Exact):
+        return str(match.value)
+    if isinstance(match, Lpm):
+        address = ".".join(str(byte) for byte in match.value.to_bytes(4, "big"))
+        return f"{address}/{match.prefix_len}"
+    raise NotImplementedError(f"{key['name']}: {match}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+RIGS = {"builtin": BuiltinRig, "bmv2": Bmv2Rig}
+
+
+def missing(rig: str) -> str | None:
+    """Why a rig cannot be used here, or None."""
+    if rig == "bmv2":
+        for tool in ("simple_switch", "simple_switch_CLI"):
+            if shutil.which(tool) is None:
+                return f"{tool} is not installed"
+    return None
