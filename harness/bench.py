@@ -1,6 +1,6 @@
 """What an end-to-end run costs: CPU time per delivered data packet and per packet-hop, and peak memory.
 
-The workload is a permutation of 2 MB flows at 100 Gb/s on a k-ary fat-tree, ACKs and every switch hop included. Each run
+The workload is a permutation of 2 MB flows at 100 Gb/s on a k-ary fat-tree, ACKs and all switch hops included. Each run
 has a process of its own, so that memory is its own; time is CPU time of the run, without set-up, which is told apart.
 """
 

@@ -57,10 +57,10 @@ class RunProgress:
             self._bar.update(self._task, completed=done, total=known, model=model)
         elif time.monotonic() - self._last_line > _LINE_EVERY_S:
             self._last_line = time.monotonic()
-            self._console.print(f"{self._label}: {done}/{known} flows, {model}")
+            self._console.print(f"{self._label}: {done}/{known} flows, {model}", soft_wrap=True)
 
     def end(self, line: str) -> None:
         """The run is over."""
         if self._bar and self._task is not None:
             self._bar.remove_task(self._task)
-        self._console.print(f"{self._label}: {line}")
+        self._console.print(f"{self._label}: {line}", soft_wrap=True)

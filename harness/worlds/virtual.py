@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import heappop, heappush
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from host_agents.qp import QueuePair
 from p4switch.fabric import Fabric
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
+
+if TYPE_CHECKING:
+    from p4switch.engine import Switch as Pipe
 
 Progress = Callable[[int, int, int], object]  # flows done, flows known, now_ns
 
@@ -110,9 +114,7 @@ class VirtualWorld:
         common = controller.Settings(settings.cell_bytes, Fraction(1), run.scenario.framing_bytes, run.seed)
         for switch in run.topology.switches:
             pipe = built.switch(switch.device_id, run.seed)
-            client = LocalClient(
-                Device(lambda _, pipe=pipe: pipe, switch.device_id, clock_ns=lambda: self.fabric.now_ns)
-            )
+            client = LocalClient(_device(pipe, switch.device_id))
             view = controller.switch_view(run.topology, switch, common)
             controller.program_switch(client, built.program, run.program_parameters.entries(view))
             node = self.fabric.add_switch(
@@ -325,6 +327,11 @@ class VirtualWorld:
             peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             * (1 if sys.platform == "darwin" else 1024),
         )
+
+
+def _device(pipe: Pipe, device_id: int) -> Device:
+    """The P4Runtime target in front of a switch, whose clock nothing here asks for."""
+    return Device(lambda _: pipe, device_id, clock_ns=lambda: 0)
 
 
 def _count(record: FlowRecord, connection: _Connection) -> None:
