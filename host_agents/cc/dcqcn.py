@@ -1,7 +1,7 @@
 """DCQCN (Zhu et al., SIGCOMM 2015): ECN marks become CNPs at the receiver, CNPs become rate cuts at the sender.
 
-Two sets of constants: `dcqcn` has those of the published HPCC simulator, which are an RNIC vendor's defaults and cut
-the rate at most once in an interval of the sender's; `dcqcn-paper` has those of the paper, which cuts at every CNP.
+Two sets of constants: `dcqcn` has those with which the published HPCC simulator runs DCQCN at 100 Gb/s (an RNIC vendor's:
+the sender cuts its rate at most once in an interval); `dcqcn-paper` has those of the paper, which cuts at every CNP.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class DcqcnParameters:
     rate_decrease_interval_ns: int = 4_000  # at most one cut in this time; 0: a cut at every CNP, at once
     alpha_interval_ns: int = 1_000  # alpha decays once in this time without a CNP
     gain: float = 1 / 256  # g
-    rate_increase_interval_ns: int = 900_000  # the timer
+    rate_increase_interval_ns: int = 300_000  # the timer
     byte_counter_bytes: int = 0  # B; 0: no byte counter
     fast_recovery_steps: int = 1  # F
-    additive_increase_bps: float = 50e6  # R_AI
-    hyper_increase_bps: float = 100e6  # R_HAI
+    additive_increase_bps: float = 20e6  # R_AI
+    hyper_increase_bps: float = 200e6  # R_HAI
     min_rate_bps: float = 100e6
     clamp_target_rate: bool = False  # cut the target rate, too, in a cut that follows another without an increase
     window_bytes: int = 0  # a fixed window; 0: unlimited

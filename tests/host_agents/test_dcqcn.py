@@ -107,7 +107,9 @@ def cut_once(nic, rp):
 
 
 def test_fast_recovery_then_additive_then_hyper_increase():
-    a, rp = reaction_point(fast_recovery_steps=5, rate_increase_interval_ns=300 * US, additive_increase_bps=20e6)
+    a, rp = reaction_point(
+        fast_recovery_steps=5, rate_increase_interval_ns=300 * US, additive_increase_bps=20e6, hyper_increase_bps=100e6
+    )
     rp.target_bps = rp.rate_bps = 40e9
     t = cut_once(a, rp)
     rp.target_bps = target = 40e9
@@ -134,9 +136,9 @@ def test_vendor_constants_have_one_stage_of_fast_recovery():
     t = cut_once(a, rp)
     targets = []
     for step in range(1, 5):
-        at(a, t + step * 900 * US)
+        at(a, t + step * 300 * US)
         targets.append(rp.target_bps)
-    assert targets == pytest.approx([40e9, 40e9 + 50e6, 40e9 + 150e6, 40e9 + 250e6])
+    assert targets == pytest.approx([40e9, 40e9 + 20e6, 40e9 + 220e6, 40e9 + 420e6])
 
 
 def test_a_cut_starts_the_recovery_again():

@@ -48,8 +48,10 @@ def test_too_late():
     code = "import host_agents, host_agents.nic; host_agents.use_native()"
     status, _, errors = python("-c", code)
     assert status == 1
-    assert errors.strip().splitlines()[-1].startswith(
-        "host_agents.errors.NativeBuildError: use_native() comes too late: host_agents."
+    assert (
+        errors.strip()
+        .splitlines()[-1]
+        .startswith("host_agents.errors.NativeBuildError: use_native() comes too late: host_agents.")
     )
 
 
