@@ -554,9 +554,33 @@ class Expressions:
         elif a.get("type") == "header_union" or a.get("op") == "dereference_union_stack":
             pairs = zip(self.union_ref(left).members, self.union_ref(right).members, strict=True)
             same = "(" + " || ".join(self.headers_equal(x, y) for x, y in pairs) + ")"
+        elif self.varbit(left):
+            same = self.varbits_equal(left, right)
         else:
             return self.compare(op, self.data(left), self.data(right))
         return same if op == "==" else f"(!{same})"
+
+    def varbit(self, json: Json) -> HeaderRef | None:
+        """The header of a field of variable length; None for anything else."""
+        json = unwrap(json)
+        value, offset = json.get("value"), json.get("right")
+        if json.get("type") == "field" and isinstance(value, list) and len(value) == 2 and value[1] != "$valid$":
+            ref = self.header(str(value[0]))
+            return ref if ref.type.field(str(value[1])).varbit else None
+        if json.get("op") == "access_field" and isinstance(offset, int):
+            ref = self.header_ref(json.get("left"))
+            return ref if 0 <= offset < len(ref.type.fields) and ref.type.fields[offset].varbit else None
+        return None
+
+    def varbits_equal(self, left: Json, right: Json) -> str:
+        """Equal length and equal bits, as P4-16 has it; BMv2 compares the values alone."""
+        a, b = self.varbit(left), self.varbit(right)
+        if a is None or b is None or a.type.varbit is None or b.type.varbit is None:
+            raise JsonError("BMv2 JSON: a field of variable length is compared with one that is not")
+        return (
+            f"(p->varbytes[{a.slot}] == p->varbytes[{b.slot}] && !memcmp({a.base} + {a.type.varbit.bit // 8}, "
+            f"{b.base} + {b.type.varbit.bit // 8}, p->varbytes[{a.slot}]))"
+        )
 
     def headers_equal(self, a: HeaderRef, b: HeaderRef) -> str:
         """As BMv2: two headers are equal if both are valid and all fields are the same."""

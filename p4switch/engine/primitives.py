@@ -124,13 +124,9 @@ class Primitives:
     # --- assignments ---
 
     def assign(self, target: Json, source: Json) -> None:
-        target = unwrap(target)
-        field = target.get("value")
-        if target.get("type") == "field" and isinstance(field, list) and len(field) == 2:
-            header = self.x.header(str(field[0]))
-            if field[1] != "$valid$" and header.type.field(str(field[1])).varbit:
-                self._assign_varbit(target, source)
-                return
+        if self.x.varbit(target):
+            self._assign_varbit(target, source)
+            return
         place = self.x.place(target)
         place.store(self.em, self.x.low(source, place.width))
 
@@ -138,18 +134,10 @@ class Primitives:
         self.assign(target, {"op": op, "left": a, "right": b})
 
     def _varbit(self, json: Json) -> HeaderRef:
-        json = unwrap(json)
-        value = json.get("value")
-        if json.get("type") == "field" and isinstance(value, list) and len(value) == 2:
-            ref = self.x.header(str(value[0]))
-            if ref.type.field(str(value[1])).varbit:
-                return ref
-        if json.get("op") == "access_field":
-            ref = self.x.header_ref(json.get("left"))
-            offset = json.get("right")
-            if isinstance(offset, int) and 0 <= offset < len(ref.type.fields) and ref.type.fields[offset].varbit:
-                return ref
-        raise JsonError("BMv2 JSON: assign_VL needs fields of variable length")
+        found = self.x.varbit(json)
+        if found is None:
+            raise JsonError("BMv2 JSON: assign_VL needs fields of variable length")
+        return found
 
     def _assign_varbit(self, target: Json, source: Json) -> None:
         to, of = self._varbit(target), self._varbit(source)

@@ -166,7 +166,7 @@ class Program:
         def place(item: schema.Header, slot: int, offset: int) -> Header:
             if item.name in self.headers:
                 raise JsonError(f"BMv2 JSON: header {item.name} is in two stacks or unions")
-            header = Header(item.name, self._type(item.header_type), item.metadata, slot, offset,
+            header = Header(item.name, self._type(item.header_type), slot < 0, slot, offset,
                             f"m{item.id}_{identifier(item.name)}", members.get(item.id))
             self.headers[item.name] = header
             return header
@@ -210,9 +210,9 @@ class Program:
                 columns, tuple(member for member, _ in names), self.layout.next_index(),
             )
         for item in self.json.headers:
-            if item.metadata:
+            if item.metadata and not self._type(item.header_type).varbit:
                 place(item, -1, -1)
-            elif item.name not in self.headers:
+            elif item.name not in self.headers:  # or a variable of type varbit: it has bytes, like a header
                 place(item, *self.layout.place(self._type(item.header_type), 1))
         for union in self.json.header_unions:
             self.unions[union.name] = Union(union.name, tuple(self.headers[lookup(i).name] for i in union.header_ids))

@@ -9,6 +9,8 @@
 #include "switch.h"
 #include "wide.h"
 
+#include <stdlib.h>
+
 #define P4_LIKELY(x) __builtin_expect(!!(x), 1)
 #define P4_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
@@ -422,7 +424,17 @@ P4_INLINE uint64_t p4_random(p4_switch *sw, uint64_t low, uint64_t high)
 }
 
 /* Room for checksums over payload; NULL where there is no memory. */
-uint8_t *p4_scratch(p4_switch *sw, size_t size);
+P4_FUNCTION uint8_t *p4_scratch(p4_switch *sw, size_t size)
+{
+    if (size > sw->scratch_size) {
+        uint8_t *scratch = realloc(sw->scratch, size);
+        if (!scratch)
+            return NULL;
+        sw->scratch = scratch;
+        sw->scratch_size = size;
+    }
+    return sw->scratch;
+}
 
 /* --- control plane (table.c, switch.c). 0, or a negative p4_status with sw->error set and nothing changed --------- */
 

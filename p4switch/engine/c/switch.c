@@ -162,18 +162,6 @@ const p4_env *p4_switch_get_env(const p4_switch *sw) { return &sw->env; }
 
 const p4_switch_counts *p4_switch_get_counts(const p4_switch *sw) { return &sw->counts; }
 
-uint8_t *p4_scratch(p4_switch *sw, size_t size)
-{
-    if (size > sw->scratch_size) {
-        uint8_t *scratch = realloc(sw->scratch, size);
-        if (!scratch)
-            return NULL;
-        sw->scratch = scratch;
-        sw->scratch_size = size;
-    }
-    return sw->scratch;
-}
-
 /* --- names --------------------------------------------------------------------------------------------------------------- */
 
 #define FINDER(function, what, count, array)                                 \
