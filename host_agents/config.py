@@ -46,6 +46,7 @@ class NicConfig:
     loss_packets: int = 3
     # How late the link may make a paced packet without delaying those after it, in bytes at line rate.
     pacing_slack_bytes: int = 1100
+    cell_bytes: int = 80  # unit of the queue lengths in the switches' telemetry
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -63,6 +64,7 @@ class NicConfig:
             ("rto_ns", 1, 1 << 40),
             ("loss_packets", 0, 1 << 20),
             ("pacing_slack_bytes", 0, 1 << 20),
+            ("cell_bytes", 1, 1 << 16),
         ):
             value = getattr(self, name)
             if not low <= value <= high:

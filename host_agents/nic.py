@@ -79,7 +79,7 @@ class Nic:
         telemetry = protocol.info.telemetry
         shim_bytes = wire.SHIM_BYTES if telemetry else 0
         full = wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + shim_bytes + config.mtu_bytes + (-config.mtu_bytes & 3)
-        path = Path(float(config.line_rate_bps), config.base_rtt_ns, config.mtu_bytes, full)
+        path = Path(float(config.line_rate_bps), config.base_rtt_ns, config.mtu_bytes, full, config.cell_bytes)
         point = self._points.get(destination) if config.cc_scope != SCOPE_QP else None
         new_point = point is None
         if point is None:

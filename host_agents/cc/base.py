@@ -23,11 +23,14 @@ UNLIMITED: Final = 1e18  # bytes: a window that never closes
 class Path:
     """What a reaction point may know of the network before it has sent anything."""
 
-    def __init__(self, line_rate_bps: float, base_rtt_ns: int, mtu_bytes: int, wire_bytes: int) -> None:
+    def __init__(
+        self, line_rate_bps: float, base_rtt_ns: int, mtu_bytes: int, wire_bytes: int, cell_bytes: int
+    ) -> None:
         self.line_rate_bps = line_rate_bps
         self.base_rtt_ns = base_rtt_ns  # the largest base RTT of the network
         self.mtu_bytes = mtu_bytes  # payload of a full packet
         self.wire_bytes = wire_bytes  # a full packet on the wire, as it leaves the host
+        self.cell_bytes = cell_bytes  # unit of the queue lengths that switches report
 
     @property
     def bdp_bytes(self) -> float:

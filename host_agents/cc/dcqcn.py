@@ -1,7 +1,7 @@
 """DCQCN (Zhu et al., SIGCOMM 2015): ECN marks become CNPs at the receiver, CNPs become rate cuts at the sender.
 
-Two sets of constants: `dcqcn` has those with which the published HPCC simulator runs DCQCN at 100 Gb/s (an RNIC vendor's:
-the sender cuts its rate at most once in an interval); `dcqcn-paper` has those of the paper, which cuts at every CNP.
+Two sets of constants. `dcqcn`: those with which the published HPCC simulator runs DCQCN at 100 Gb/s, an RNIC vendor's: a
+sender cuts its rate at most once in an interval. `dcqcn-paper`: those of the paper, which cuts at every CNP.
 """
 
 from __future__ import annotations

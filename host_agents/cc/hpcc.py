@@ -35,7 +35,6 @@ class HpccParameters:
     max_stage: int = 5  # additive increases before a multiplicative one
     additive_increase_bps: float = 50e6  # W_AI = this rate times T
     min_rate_bps: float = 100e6
-    cell_bytes: int = 80  # unit of the queue lengths that switches report
 
 
 class LinkRecord:
@@ -72,7 +71,7 @@ class Hpcc(ReactionPoint):
         self.eta = parameters.eta
         self.max_stage = parameters.max_stage
         self._base_rtt_ns = float(path.base_rtt_ns)
-        self._cell_bytes = float(parameters.cell_bytes)
+        self._cell_bytes = float(path.cell_bytes)
         self._paths: dict[int, PathRecord] = {}
 
     def on_ack(self, feedback: Feedback) -> None:

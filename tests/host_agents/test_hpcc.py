@@ -16,7 +16,7 @@ INCREASE = 50.0  # 50 Mb/s times 8 us
 
 
 def point(**parameters):
-    return Hpcc(HpccParameters(**parameters), Path(100e9, T_NS, 1000, 1060))
+    return Hpcc(HpccParameters(**parameters), Path(100e9, T_NS, 1000, 1060, 80))
 
 
 def records(*hops):

@@ -1,6 +1,6 @@
 """Timers fire at their nominal times, in order, whatever was armed, moved and cancelled before."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from host_agents.fifo import Fifo
@@ -48,6 +48,7 @@ def test_a_timer_armed_by_another_is_served_in_the_same_call():
 steps = st.lists(st.tuples(st.integers(0, 9), st.one_of(st.none(), st.integers(0, 30))), max_size=60)
 
 
+@settings(deadline=None)
 @given(steps)
 def test_any_arming_and_cancelling_is_served_in_order(steps):
     queue, owner = TimerQueue(), Recorder()
@@ -66,6 +67,7 @@ def test_any_arming_and_cancelling_is_served_in_order(steps):
     assert owner.fired == [(at, kind) for (at, _), kind in sorted((when, kind) for kind, when in model.items())]
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(st.none(), st.integers())))
 def test_fifo_is_a_queue(steps):
     fifo, model = Fifo(), []

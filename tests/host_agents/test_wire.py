@@ -1,7 +1,7 @@
 """Frames against scapy, which reads and writes RoCEv2 on its own."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scapy.contrib.roce import AETH, BTH, cnp
 from scapy.layers.inet import IP, UDP
@@ -40,6 +40,7 @@ def test_padding(payload, pad):
     assert wire.wire_bytes(frame) == 58 + payload + pad
 
 
+@settings(deadline=None)
 @given(st.integers(0, 400), st.integers(0xC000, 0xFFFF), st.integers(0, (1 << 24) - 1), st.booleans())
 def test_icrc_and_ip_checksum_are_scapys(payload, entropy, qpn, becn):
     pad = -payload & 3

@@ -1,0 +1,52 @@
+"""The code in the documentation runs."""
+
+import importlib
+import re
+from pathlib import Path
+
+from host_agents import registry
+from host_agents.testing import Wire, connect, pair
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def blocks(name):
+    return re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(), re.DOTALL)
+
+
+def test_the_protocol_of_the_guide(monkeypatch, tmp_path):
+    monkeypatch.setattr(registry, "_protocols", dict(registry._protocols))
+    (code,) = blocks("adding-a-protocol.md")
+    (tmp_path / "aimd_of_the_guide.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("aimd_of_the_guide")
+    assert "aimd" in registry.protocols()
+    a, b = pair("aimd", {"decrease": 0.8})
+    qa, qb = connect(a, b)
+    qa.post(100_000)
+    Wire(a, b).run(1_000_000)
+    assert qb.stats.bytes_delivered == 100_000
+    assert qa.rate_bps == 100e9
+    qa.reaction_point.set_rate(1e9)
+    qa.post(10_000)
+    Wire(a, b).run(2_000_000)
+    assert qa.rate_bps == 1e9 + 10 * 100e6
+
+
+def test_the_example_of_the_api(monkeypatch):
+    monkeypatch.setenv("P4CC_NATIVE", "0")
+    (code,) = blocks("host-api.md")
+    names = {}
+    exec(compile(code, "host-api.md", "exec"), names)
+    assert names["message"].start_ns == 20_000
+    Wire(names["a"], names["b"]).run(10_000_000)
+    assert names["message"].completed_ns > 100_000
+
+
+def test_every_control_opcode_is_documented():
+    text = (DOCS / "wire-formats.md").read_text()
+    registry.protocols()
+    from host_agents import wire
+
+    for opcode in wire.control_names():
+        assert f"0x{opcode:X}" in text, f"{opcode:#x}"
