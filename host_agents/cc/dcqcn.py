@@ -1,7 +1,7 @@
 """DCQCN (Zhu et al., SIGCOMM 2015): ECN marks become CNPs at the receiver, CNPs become rate cuts at the sender.
 
-Two sets of constants. `dcqcn`: those with which the published HPCC simulator runs DCQCN at 100 Gb/s, an RNIC vendor's: a
-sender cuts its rate at most once in an interval. `dcqcn-paper`: those of the paper, which cuts at every CNP.
+Two sets of constants. `dcqcn`: those with which the published HPCC simulator runs DCQCN at 100 Gb/s, which are an RNIC
+vendor's: at most one cut in an interval of the sender. `dcqcn-paper`: those of the paper, which cuts at every CNP.
 """
 
 from __future__ import annotations
