@@ -19,7 +19,10 @@ from harness.report.groups import CONFIDENCE, Comparison, Variant, estimate
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 _MAX_POINTS = 1500  # of a line: more are not seen, and an SVG keeps every one
 _SIZE_BINS = 12
+_UNLIKE = 20  # queues whose peaks differ by more share a logarithmic axis
 _STYLE = Path(__file__).with_name("report.mplstyle")
+
+_NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 
 
 def colour(index: int) -> str:
@@ -61,6 +64,7 @@ def start_and_finish(axes: Axes, variants: Sequence[Variant]) -> None:
         flows = flows[flows["delivered_ns"] >= 0]
         axes.plot(flows["start_ns"] / 1e3, flows["delivered_ns"] / 1e3, "o", ms=4, color=colour(i), label=variant.name)
     axes.set(xlabel="start of the flow (µs)", ylabel="finish (µs)")
+    axes.set_ylim(bottom=0)
     axes.legend()
 
 
@@ -91,6 +95,9 @@ def bottleneck_queue(axes: Axes, variants: Sequence[Variant]) -> None:
             times / 1e3, depth / 1e3, color=colour(i), label=f"{variant.name}: {place['switch']} to {place['leads_to']}"
         )
     axes.set(xlabel="time (µs)", ylabel="queue depth (KB)")
+    peaks = [line.get_ydata().max() for line in axes.get_lines()]
+    if max(peaks) > _UNLIKE * max(min(peaks), 1):
+        axes.set_yscale("symlog", linthresh=1)
     axes.set_ylim(bottom=0)
     axes.legend()
 
@@ -154,12 +161,12 @@ def svg(figure: Figure) -> str:
     """The figure as an SVG element that can stand in a page."""
     text = io.StringIO()
     with mpl.rc_context(fname=_STYLE):
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+        figure.savefig(text, format="svg", metadata=_NO_METADATA)
     return text.getvalue()[text.getvalue().index("<svg") :]
 
 
 def save(figure: Figure, path: Path) -> None:
     """The figure as a file, in the format that its name says."""
-    metadata = {"Date": None} if path.suffix == ".svg" else None
+    metadata = _NO_METADATA if path.suffix == ".svg" else None
     with mpl.rc_context(fname=_STYLE):
         figure.savefig(path, dpi=150, metadata=metadata)
