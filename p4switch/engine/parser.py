@@ -78,7 +78,12 @@ class ParserGenerator:
         em.line(f"TRACE(P4_TRACE_STATE, {c_string(state.name)}, \"\", 0, 0);")
         if state.name in self.looping:
             em.line(f"if (!--steps) {self._fail('ParserTimeout')}")
+        fresh = state.name == self.parser.init_state and state.name not in self.looping
         for op in state.parser_ops:
+            # Compilers begin by invalidating headers. A packet begins without any, so that is nothing to do.
+            fresh = fresh and op.op == "primitive" and op.parameters[0].get("op") == "remove_header"
+            if fresh:
+                continue
             em.open("")
             self._operation(op)
             em.close()

@@ -1,6 +1,7 @@
 /* Python type Switch: the control plane of one pipeline, and packet tests without a fabric. */
 #include "python.h"
 
+#include "measure.h"
 #include "process.h"
 #include "runtime.h"
 
@@ -670,6 +671,34 @@ METHOD(process)
     return list;
 }
 
+METHOD(measure)
+{
+    uint32_t port, rounds;
+    PyObject *frames;
+    PARSE("O&OO&", NAMES("port", "frames", "rounds"), to_u32, &port, &frames, to_u32, &rounds);
+    PyObject *sequence = PySequence_Fast(frames, "expected a sequence of frames");
+    if (!sequence)
+        return NULL;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence);
+    p4_bytes *list = PyMem_Calloc((size_t)n + 1, sizeof *list);
+    PyObject *result = list && n ? Py_None : NULL;
+    if (!result)
+        PyErr_SetString(PyExc_ValueError, "expected at least one frame");
+    for (Py_ssize_t i = 0; result && i < n; i++)
+        if (!to_bytes(PySequence_Fast_GET_ITEM(sequence, i), &list[i]))
+            result = NULL;
+    if (result) {
+        p4_env outer = self->sw->env;
+        uint64_t sent;
+        double seconds = p4_measure(self->sw, port, list, (size_t)n, rounds, &sent);
+        p4_switch_set_env(self->sw, &outer);
+        result = seconds < 0 ? PyErr_NoMemory() : Py_BuildValue("dK", seconds, (unsigned long long)sent);
+    }
+    PyMem_Free(list);
+    Py_DECREF(sequence);
+    return result;
+}
+
 METHOD(set_tracer)
 {
     PyObject *tracer;
@@ -759,6 +788,7 @@ static PyObject *get_failed_asserts(switch_object *self, void *closure)
 
 static PyMethodDef methods[] = {
     ENTRY(process),
+    ENTRY(measure),
     ENTRY(set_tracer),
     ENTRY(table_add),
     ENTRY(table_modify),
