@@ -7,10 +7,13 @@ BMv2 works on capture files, so that no root is needed; its clock cannot be set 
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
@@ -20,8 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from scapy.layers.l2 import Ether
-from scapy.utils import PcapReader, PcapWriter
+from scapy.utils import RawPcapReader, RawPcapWriter
 
 from harness import controller, programs
 from harness.pipelines import pipeline
@@ -87,10 +89,13 @@ class BuiltinRig(Rig):
 
 
 class Bmv2Rig(Rig):
-    """simple_switch, programmed through simple_switch_CLI. Everything is sent in one `run`."""
+    """simple_switch, programmed through simple_switch_CLI. Everything is sent in one `run`.
+
+    Its input files are pipes, so that it waits for the packets until it has its entries.
+    """
 
     sets_clock = False
-    start_s = 3  # simple_switch begins with the capture files so many seconds after its start
+    ports = range(1, 9)
 
     def __init__(self, program: str, entries: Sequence[Entry]) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="p4cc-bmv2-")
@@ -100,55 +105,58 @@ class Bmv2Rig(Rig):
         self._commands = Bmv2Commands(self._config).of(entries)
         self._process: subprocess.Popen[bytes] | None = None
         self._thrift = _free_port()
+        self._last_counters = ""
 
     def run(self, packets: Iterable[Sent]) -> Received:
         assert self._process is None, "BMv2 takes all packets at once"
         packets = list(packets)
-        ports = sorted({packet.port for packet in packets} | set(range(1, 9)))
-        for port in ports:
-            with PcapWriter(str(self._file(port, "in")), linktype=1) as writer:
-                writer.write_header(None)
-                for order, packet in enumerate(packets):
-                    if packet.port == port:
-                        frame = Ether(packet.frame)
-                        frame.time = order / 1000  # files are merged by time
-                        writer.write(frame)
-        command = ["simple_switch", "--use-files", str(self.start_s), "--thrift-port", str(self._thrift)]
+        programmed = threading.Event()
+        for port in self.ports:
+            os.mkfifo(self._file(port, "in"))
+            frames = [(order, packet.frame) for order, packet in enumerate(packets) if packet.port == port]
+            threading.Thread(target=self._feed, args=(port, frames, programmed), daemon=True).start()
+        command = ["simple_switch", "--use-files", "0", "--thrift-port", str(self._thrift)]
         command += ["--device-id", str(self._thrift), "--log-file", "log"]
-        for port in ports:
+        for port in self.ports:
             command += ["-i", f"{port}@{port}"]
         self._process = subprocess.Popen(
-            [*command, str(self._json)],
+            [*command, str(self._json), "--", "--priority-queues", "8"],
             cwd=self._directory.name,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
         answer = self._cli(self._commands)
         assert "Error" not in answer and "Invalid" not in answer, answer
-        return self._collect(ports)
+        programmed.set()
+        return self._collect()
 
-    def _collect(self, ports: Sequence[int]) -> Received:
+    def _feed(self, port: int, frames: Sequence[tuple[int, bytes]], programmed: threading.Event) -> None:
+        with RawPcapWriter(str(self._file(port, "in")), linktype=1, sync=True) as writer:
+            writer.write_header(None)
+            programmed.wait(60)
+            for order, frame in frames:
+                writer.write_packet(frame, sec=0, usec=order)  # files are merged by time
+
+    def _collect(self) -> Received:
         """What is in the files once they have stopped growing."""
         sizes: list[int] = []
-        deadline = time.monotonic() + self.start_s + 20
-        settled = time.monotonic() + self.start_s + 1
-        while time.monotonic() < deadline:
-            time.sleep(0.5)
-            now = [self._file(port, "out").stat().st_size for port in ports if self._file(port, "out").exists()]
-            if now == sizes and time.monotonic() > settled:
-                break
-            sizes = now
-        # The last packets of a file may still be in BMv2's buffer; it writes them when it ends in good order.
+        quiet_since = time.monotonic()
+        deadline = quiet_since + 20
+        while quiet_since + 1.5 > time.monotonic() < deadline:
+            time.sleep(0.1)
+            now = [path.stat().st_size for port in self.ports if (path := self._file(port, "out")).exists()]
+            if now != sizes:
+                sizes, quiet_since = now, time.monotonic()
         self._last_counters = self._cli([f"counter_read {name} {index}" for name, index in self._all_counters()])
         assert self._process is not None
         self._process.terminate()
         self._process.wait(10)
         received: Received = {}
-        for port in ports:
+        for port in self.ports:
             path = self._file(port, "out")
             if path.exists() and path.stat().st_size > 24:
-                with PcapReader(str(path)) as reader:
-                    received[port] = [bytes(packet) for packet in reader]
+                with RawPcapReader(str(path)) as reader:
+                    received[port] = [frame for frame, _ in reader]
         return defaultdict(list, received)
 
     def _all_counters(self) -> list[tuple[str, int]]:
@@ -157,8 +165,9 @@ class Bmv2Rig(Rig):
     def counter(self, name: str, index: int) -> int:
         full = next(c["name"] for c in self._config["counter_arrays"] if c["name"].endswith("." + name))
         for line in self._last_counters.splitlines():
-            if f"{full}[{index}]=" in line:
-                return int(line.split("packets=")[1].split(",")[0])
+            found = re.search(rf"{re.escape(full)}\[{index}\]=.*?(\d+) packets", line)
+            if found:
+                return int(found[1])
         raise LookupError(f"{name}[{index}]: {self._last_counters}")
 
     def close(self) -> None:

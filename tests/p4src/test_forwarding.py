@@ -126,7 +126,8 @@ def test_priority_is_that_of_the_dscp(make_rig: MakeRig) -> None:
     """Visible as the queue that `trim` counts a packet in: one of priority 3 has no room, one of another has no limit."""
     rig = make_rig("trim", {"queue_bytes": 50, "header_queue_bytes": 50, "trimming": False})
     received = rig.run([Sent(1, FLOW.data(psn=dscp, dscp=dscp)) for dscp in range(64)])
-    assert [psn_of(frame) for frame in received[2]] == [dscp for dscp in range(64) if dscp not in (24, 48)]
+    # BMv2 serves its queues by priority, so the order is its own.
+    assert sorted(psn_of(frame) for frame in received[2]) == [dscp for dscp in range(64) if dscp not in (24, 48)]
     assert rig.counter("queue_dropped", 2) == 2
 
 
