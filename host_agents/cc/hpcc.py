@@ -1,7 +1,8 @@
 """HPCC (Li et al., SIGCOMM 2019, algorithm 1): the window follows the utilization that in-band telemetry shows.
 
 Windows are in wire bytes, as the host sends them. Every link on the path reports its queue and its count of
-transmitted bytes; the most loaded one decides.
+transmitted bytes; the most loaded one decides. Variable AI (`hpcc+vai`) and sampling frequency (`hpcc+sf`) come from
+"Fast Convergence to Fairness" (Snyder and Lebeck), V.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from librt.strings import read_i64_be
 from mypy_extensions import i64
 
 from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.cc.sf import SamplingFrequency, SfParameters
+from host_agents.cc.vai import VaiParameters, VariableAi
 from host_agents.registry import ProtocolInfo, register
 from host_agents.wire import INT_RECORD_BYTES
 
@@ -35,6 +38,8 @@ class HpccParameters:
     max_stage: int = 5  # additive increases before a multiplicative one
     additive_increase_bps: float = 50e6  # W_AI = this rate times T
     min_rate_bps: float = 100e6
+    # The paper's baseline "random feedback": a decrease of W_c is ignored with a probability of 1 - W_c / BDP.
+    random_feedback: bool = False
 
 
 class LinkRecord:
@@ -57,9 +62,17 @@ class PathRecord:
 
 
 class Hpcc(ReactionPoint):
-    def __init__(self, parameters: HpccParameters, path: Path) -> None:
+    def __init__(
+        self,
+        parameters: HpccParameters,
+        path: Path,
+        variable_ai: VariableAi | None = None,
+        sampling: SamplingFrequency | None = None,
+    ) -> None:
         super().__init__(path)
         self.parameters = parameters
+        self.variable_ai = variable_ai
+        self.sampling = sampling
         self.max_window_bytes = path.bdp_bytes
         self.min_window_bytes = parameters.min_rate_bps * path.base_rtt_ns / 8e9
         self.increase_bytes = parameters.additive_increase_bps * path.base_rtt_ns / 8e9
@@ -70,6 +83,7 @@ class Hpcc(ReactionPoint):
         self.update_order = 0  # an ACK of a packet sent from here on ends the RTT
         self.eta = parameters.eta
         self.max_stage = parameters.max_stage
+        self.queue_bytes = 0.0  # the longest queue that the last ACK reported
         self._base_rtt_ns = float(path.base_rtt_ns)
         self._cell_bytes = float(path.cell_bytes)
         self._paths: dict[int, PathRecord] = {}
@@ -77,10 +91,16 @@ class Hpcc(ReactionPoint):
     def on_ack(self, feedback: Feedback) -> None:
         if feedback.int_hops == 0:
             return
-        update = feedback.order >= self.update_order
+        rtt_over = feedback.order >= self.update_order
         if self.measure_inflight(feedback):
-            self._compute_window(update)
-        if update:
+            vai = self.variable_ai
+            if vai is not None:
+                vai.observe(self.queue_bytes, self.utilization >= self.eta)
+                if rtt_over:
+                    vai.end_rtt()
+            if not self._compute_window(rtt_over):
+                return
+        if rtt_over:
             self.update_order = self.sent_packets
 
     def measure_inflight(self, feedback: Feedback) -> bool:
@@ -97,6 +117,7 @@ class Hpcc(ReactionPoint):
         frame = feedback.frame
         offset: i64 = feedback.int_offset
         base_rtt_ns = self._base_rtt_ns
+        longest_cells: i64 = 0
         highest = 0.0
         tau_ns = 0.0
         fastest_bps = 0.0
@@ -108,6 +129,8 @@ class Hpcc(ReactionPoint):
             time_ns: i64 = (word >> 36) & 0xFFFFFF
             tx_units: i64 = (word >> 16) & 0xFFFFF
             queue_cells: i64 = word & 0xFFFF
+            if queue_cells > longest_cells:
+                longest_cells = queue_cells
             if comparable:
                 elapsed_ns: i64 = (time_ns - link.time_ns) & TIME_MASK
                 if elapsed_ns >= HALF_TIME_WRAP_NS:
@@ -124,6 +147,7 @@ class Hpcc(ReactionPoint):
             link.tx_units = tx_units
             link.queue_cells = queue_cells
             fastest_bps = max(fastest_bps, rate_bps)
+        self.queue_bytes = float(longest_cells) * self._cell_bytes
         record.seen_ns = feedback.now_ns
         if fastest_bps != record.fastest_bps:
             record.fastest_bps = fastest_bps
@@ -134,14 +158,23 @@ class Hpcc(ReactionPoint):
         self.utilization = (1.0 - tau_ns / base_rtt_ns) * self.utilization + tau_ns / base_rtt_ns * highest
         return True
 
-    def _compute_window(self, update: bool) -> None:
-        """The window from W_c and U; `update` makes it the new W_c (lines 11-20)."""
+    def _compute_window(self, rtt_over: bool) -> bool:
+        """The window from W_c and U; when the RTT is over it becomes W_c (lines 11-20). False: feedback ignored."""
         normalized = self.utilization / self.eta
-        if normalized >= 1.0 or self.stage >= self.max_stage:
-            window = self.reference_bytes / normalized + self.increase_bytes
+        decreasing = normalized >= 1.0
+        update = rtt_over
+        if self.sampling is not None:
+            update = self.sampling.may_update(decreasing, rtt_over)
+        if update and decreasing and self.parameters.random_feedback and self._ignores():
+            return False
+        increase = self.increase_bytes
+        if self.variable_ai is not None:
+            increase *= self.variable_ai.multiplier(update)
+        if decreasing or self.stage >= self.max_stage:
+            window = self.reference_bytes / normalized + increase
             stage = 0
         else:
-            window = self.reference_bytes + self.increase_bytes
+            window = self.reference_bytes + increase
             stage = self.stage + 1
         window = min(max(window, self.min_window_bytes), self.max_window_bytes)
         if update:
@@ -149,10 +182,19 @@ class Hpcc(ReactionPoint):
             self.reference_bytes = window
         self.window_bytes = window
         self.set_rate(window * 8e9 / self._base_rtt_ns)
+        return True
+
+    def _ignores(self) -> bool:
+        return self.reference_bytes < self.nic.random.random() * self.max_window_bytes
 
 
 def reaction_point(parameters: HpccParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
-    return Hpcc(parameters, path)
+    vai = mechanisms.get("vai")
+    sf = mechanisms.get("sf")
+    variable_ai = None
+    if isinstance(vai, VaiParameters):
+        variable_ai = VariableAi(vai, vai.token_threshold_bytes, vai.bytes_per_token)
+    return Hpcc(parameters, path, variable_ai, SamplingFrequency(sf) if isinstance(sf, SfParameters) else None)
 
 
 def notification_point(parameters: HpccParameters, path: Path) -> NotificationPoint:
@@ -169,5 +211,6 @@ register(
         reaction_point=reaction_point,
         notification_point=notification_point,
         telemetry=True,
+        mechanisms=("vai", "sf"),
     )
 )

@@ -23,6 +23,7 @@ def test_parameters_have_defaults_and_are_converted():
         "max_stage": 0,
         "additive_increase_bps": 50e6,
         "min_rate_bps": 100e6,
+        "random_feedback": False,
     }
     assert isinstance(resolve("hpcc", {"additive_increase_bps": 1_000_000_000}).parameters.additive_increase_bps, float)
 
