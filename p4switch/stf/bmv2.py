@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import socket
@@ -11,14 +12,13 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from p4switch.errors import UserError
 from p4switch.stf.language import Command, StfError
 from p4switch.stf.runner import Runner
 
 _START_S = 10.0  # for simple_switch to start
-_READ_AFTER_S = 2  # simple_switch waits this long before it reads packets: time to configure it
 _QUIET_S = 0.5  # no packet left for so long: all have been handled
 _CONFIGURATION = {"add", "setdefault", "remove"}
 
@@ -99,9 +99,9 @@ class Bmv2Switch:
     @staticmethod
     def _key(kind: str, value: bytes, other: bytes | int) -> str:
         text = "0x" + value.hex()
-        if kind == "lpm":
+        if isinstance(other, int):
             return f"{text}/{other}"
-        if kind in ("ternary", "range") and isinstance(other, bytes):
+        if kind in ("ternary", "range"):
             return f"{text}{'&&&' if kind == 'ternary' else '->'}0x{other.hex()}"
         return text
 
@@ -198,29 +198,35 @@ def run_on_bmv2(document: dict[str, Any], commands: Sequence[Command]) -> None:
         (folder / "program.json").write_text(json.dumps(document))
         collector = _Collector(document, None)
         frames = [collector.packet_of(c) for c in commands if c.name == "packet"]
+        # simple_switch reads the packets from pipes, so that it gets none before it has been configured.
         for port in ports:
-            with PcapWriter(str(folder / f"pcap{port}_in.pcap"), linktype=1) as writer:
-                writer.write_header(None)
-                for i, (at, frame) in enumerate(frames):
-                    if at == port:
-                        writer.write_packet(frame, sec=0, usec=i)
+            os.mkfifo(folder / f"pcap{port}_in.pcap")
         thrift = _free_port()
         interfaces = [word for port in ports for word in ("-i", f"{port}@pcap{port}")]
         switch = subprocess.Popen(
             [
-                _tool("simple_switch"), "--use-files", str(_READ_AFTER_S), "--thrift-port", str(thrift),
+                _tool("simple_switch"), "--use-files", "0", "--thrift-port", str(thrift),
                 "--device-id", str(thrift), *interfaces, "program.json",
             ],
             stdout=(folder / "log").open("wb"), stderr=subprocess.STDOUT, cwd=folder,
         )  # fmt: skip
         cli: _Cli | None = None
         try:
+            writers: dict[int, PcapWriter] = {}
+            for port in ports:
+                pipe = _open_pipe(folder / f"pcap{port}_in.pcap", switch, folder)
+                writers[port] = PcapWriter(pipe, linktype=1)
+                writers[port].write_header(None)
+                writers[port].flush()
             _await_port(thrift, switch, folder)
-            started = time.monotonic()
             cli = _Cli(thrift, folder)
             collector.switch = Bmv2Switch(cli, document)  # type: ignore[assignment]
             rest = collector.configure(commands)
-            time.sleep(max(0.0, started + _READ_AFTER_S - time.monotonic()))
+            for port, writer in writers.items():
+                for i, (at, frame) in enumerate(frames):
+                    if at == port:
+                        writer.write_packet(frame, sec=0, usec=i)
+                writer.close()
             _await_quiet(folder, ports)
             if switch.poll() is not None:
                 raise UserError(f"simple_switch ended with exit status {switch.returncode}")
@@ -241,6 +247,25 @@ def run_on_bmv2(document: dict[str, Any], commands: Sequence[Command]) -> None:
                 cli.close()
 
 
+def _open_pipe(path: Path, switch: subprocess.Popen[bytes], folder: Path) -> BinaryIO:
+    """Opens a pipe for writing once simple_switch has opened it for reading."""
+    deadline = time.monotonic() + _START_S
+    while time.monotonic() < deadline and switch.poll() is None:
+        try:
+            pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            time.sleep(0.01)
+            continue
+        os.set_blocking(pipe, True)
+        return os.fdopen(pipe, "wb")
+    raise _not_started(folder)
+
+
+def _not_started(folder: Path) -> UserError:
+    log = (folder / "log").read_text(errors="replace").strip().splitlines()
+    return UserError(f"simple_switch did not start: {log[-1] if log else 'no message'}")
+
+
 def _await_port(port: int, switch: subprocess.Popen[bytes], folder: Path) -> None:
     deadline = time.monotonic() + _START_S
     while time.monotonic() < deadline:
@@ -250,8 +275,7 @@ def _await_port(port: int, switch: subprocess.Popen[bytes], folder: Path) -> Non
             if s.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.02)
-    log = (folder / "log").read_text(errors="replace").strip().splitlines()
-    raise UserError(f"simple_switch did not start: {log[-1] if log else 'no message'}")
+    raise _not_started(folder)
 
 
 def _await_quiet(folder: Path, ports: Sequence[int]) -> None:

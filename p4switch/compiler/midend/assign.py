@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from p4switch.compiler import types
@@ -142,6 +143,14 @@ class Assignments(Base):
     def _saved_from(self, expr: ir.Expr, target: set[Leaf]) -> ir.Expr:
         """`expr`, saved if assigning to `target` would change it."""
         return self.saved(expr) if self.overlap(set(self.leaves(expr)), target) else expr
+
+    def freeze(self, place: Value) -> Value:
+        """`place` with the indices in it as they are now."""
+        if isinstance(place, SlicePlace):
+            return SlicePlace(self.freeze(place.base), place.high, place.low)
+        if isinstance(place, (ir.HeaderRef, ir.ElemField)) and isinstance(place.index, ir.FieldRef):
+            return dataclasses.replace(place, index=self.saved(place.index))
+        return place
 
     def reset(self, place: Value) -> None:
         """Makes the headers in `place` invalid: how variables without initialiser and `out` parameters start."""

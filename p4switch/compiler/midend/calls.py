@@ -134,7 +134,7 @@ class Calls(Elaboration):
             if arg is None:
                 values.append(Ignored())
             elif param.direction in _OUT:
-                values.append(self.place(arg))
+                values.append(self.freeze(self.place(arg)))
             else:
                 value = self.expr(arg)
                 values.append(self.snapshot(value) if i < last else value)

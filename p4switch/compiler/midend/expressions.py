@@ -33,6 +33,7 @@ class Expressions(Assignments):
     def __init__(self, program: ast.Program) -> None:
         super().__init__(program)
         self._effects: dict[ast.Node, bool] = {}
+        self.known: dict[ast.Node, Value] = {}  # expressions that have been evaluated already
 
     # Provided by the classes below this one
 
@@ -72,6 +73,8 @@ class Expressions(Assignments):
 
     def expr(self, node: ast.Expr) -> Value:
         """The value of `node`; l-values evaluate to places."""
+        if node in self.known:
+            return self.known[node]
         value: Value = getattr(self, method_name("_eval_", node))(node)
         return value
 
@@ -161,8 +164,7 @@ class Expressions(Assignments):
         return UnionValue(ir.UnionRef(ref.element, ""), members)
 
     def _eval_index(self, node: ast.Index) -> Value:
-        base, index = self.operands([node.base, node.index])
-        assert isinstance(index, EXPRS)
+        base, index = self.expr(node.base), self.scalar(node.index)
         if isinstance(index, ir.Const):
             items: Sequence[Value] = ()
             if isinstance(base, StackValue):

@@ -342,6 +342,8 @@ class Externs(Tables):
 
     def _extract(self, call: ast.Call) -> None:
         args = self._args(call)
+        if not args:
+            raise self.error(call, "extract() needs the header to extract to")
         target = args[0]
         length: ir.Expr | None = None
         if len(args) > 1:

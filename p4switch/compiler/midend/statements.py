@@ -44,8 +44,27 @@ class Statements(Calls):
             self.assign(place, value, node.pos)
 
     def _do_assign(self, node: ast.Assign) -> None:
-        place = self.place(node.target)
+        if not self.effects(node.target) and not self.effects(node.value):
+            self.assign(self.place(node.target), self.expr(node.value), node.pos)
+            return
+        place = self.freeze(self.place(node.target))
+        again = self._target_again(node)
+        if again is not None:
+            self.known[again] = place
         self.assign(place, self.expr(node.value), node.pos)
+
+    @staticmethod
+    def _target_again(node: ast.Assign) -> ast.Expr | None:
+        """The copy of the target that stands for its old value in what was written `target op= value`."""
+        value = node.value
+        while isinstance(value, ast.Cast):
+            value = value.operand
+        if not isinstance(value, ast.Binary):
+            return None
+        left = value.left
+        while isinstance(left, ast.Cast):
+            left = left.operand
+        return left if left.pos == node.target.pos else None
 
     def _do_call_statement(self, node: ast.CallStatement) -> None:
         self.call(node.call)

@@ -67,6 +67,12 @@ def key_text(node: ast.Expr) -> str | None:
     return None
 
 
+def _is_prefix(mask: int, t: types.Type) -> bool:
+    width = types.width_of(t) or 1
+    gap = ~mask & ((1 << width) - 1)
+    return gap & (gap + 1) == 0
+
+
 class Tables(Statements):
     def __init__(self, program: ast.Program) -> None:
         super().__init__(program)
@@ -109,6 +115,8 @@ class Tables(Statements):
 
     def _apply(self, call: ast.Call, on: dict[Any, ir.Block], default: ir.Block) -> None:
         assert isinstance(call.decl, ast.TableDecl)
+        if self.in_action:
+            raise self.error(call, "a table cannot be applied in an action")
         table = self.table(call.decl)
         for key, source in zip(table.ir.keys, table.sources, strict=True):
             if source is not None:
@@ -258,21 +266,43 @@ class Tables(Statements):
         entries = table.decl.entries
         if entries is None:
             return
-        largest_wins = self._flag(table.decl, "largest_priority_wins", True)
-        given = [None if e.priority is None else self.constant(e.priority).value for e in entries]
-        highest = max((p for p in given if p is not None), default=0)
         table.ir.entries = []
-        for position, (entry, priority) in enumerate(zip(entries, given, strict=True)):
-            annotation = next((a for a in entry.annotations if a.name == "priority" and a.args), None)
-            if annotation is not None and annotation.args:
-                rank = self.constant(annotation.args[0]).value
-            elif priority is None:
-                rank = position + 1
-            else:
-                # In BMv2 the lowest number wins.
-                rank = highest - priority + 1 if largest_wins else priority
+        for entry, rank in zip(entries, self._ranks(table), strict=True):
             keys = [self.keyset(k) for k in entry.keysets]
+            for key, keyset, node in zip(table.ir.keys, keys, entry.keysets, strict=False):
+                if key.match_kind == "lpm" and isinstance(keyset, tuple) and not _is_prefix(keyset[1], key.target.type):
+                    raise self.error(node, f"mask {keyset[1]:#x} is not a prefix: lpm keys need leading ones only")
             table.ir.entries.append(ir.Entry(keys, self._action_call(table, entry.action), rank, entry.pos))
+
+    def _ranks(self, table: TableObject) -> list[int]:
+        """The priorities of the entries as in BMv2, where the lowest wins.
+
+        Constant entries: 1, 2, ... in their order, or what `@priority` says. Others: their priorities with the sign
+        changed (language specification, section 14.2.1.4), so that they compare with those of entries added later.
+        """
+        decl = table.decl
+        entries = decl.entries or []
+        marks = [next((a.args for a in e.annotations if a.name == "priority"), None) for e in entries]
+        if decl.const_entries or all(k.kind.name in ("exact", "lpm") for k in decl.keys):
+            return [self.constant(m[0]).value if m else i for i, m in enumerate(marks, start=1)]
+        largest_wins = self._flag(decl, "largest_priority_wins", True)
+        delta_property = decl.properties.get("priority_delta")
+        delta = 1 if delta_property is None else self.constant(delta_property.value).value
+        given = [None if e.priority is None else self.constant(e.priority).value for e in entries]
+        if all(p is None for p in given):
+            priorities = [1 + i * delta for i in range(len(entries))]
+            if largest_wins:
+                priorities.reverse()
+        else:
+            if given[0] is None:
+                raise self.error(entries[0], "the first entry needs a priority if others have one")
+            priorities = []
+            for p in given:
+                priorities.append(priorities[-1] + (-delta if largest_wins else delta) if p is None else p)
+        if any(not 0 <= p < 1 << 31 for p in priorities):
+            raise self.error(decl, "the priorities of the entries leave the range 0 to 2147483647")
+        highest = max(priorities, default=0)
+        return [-p if largest_wins else p - highest - 1 for p in priorities]
 
     def keyset(self, node: ast.Expr) -> Any:
         """A keyset: an int, (value, mask), a range (low, high), or None for all values."""

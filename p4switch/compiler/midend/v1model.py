@@ -50,6 +50,7 @@ class Architecture(Parsers):
             with self.activation(block.frame):
                 self._lower(where, block)
         self._objects()
+        self._unique_names()
         value_sets = [(block, decl, vs) for (block, decl), vs in self.value_sets.items()]
         return Lowered(
             self.source,
@@ -248,6 +249,16 @@ class Architecture(Parsers):
                     what = f"a register of {extern.type_args[0]}"
                     raise self.error(extern.node, f"{what} is not supported: expected bit<> or int<>")
                 self.out.registers.append(ir.Register(extern.path, self._size(extern), t.width, span))
+
+    def _unique_names(self) -> None:
+        """Refuses two tables, or two actions, with one control-plane name."""
+        objects: list[TableObject | ActionObject] = [*self.tables.values(), *self.actions.values()]
+        taken: dict[tuple[type, str], ast.Declaration] = {}
+        for each in [*objects, *self.direct_actions.values()]:
+            other = taken.setdefault((type(each), each.ir.name), each.decl)
+            if other is not each.decl:
+                what = "table" if isinstance(each, TableObject) else "action"
+                raise self.error(each.decl, f"another {what} has the control-plane name '{each.ir.name}' already")
 
     def _size(self, extern: ExternObject) -> int:
         size = extern.args["size"]
