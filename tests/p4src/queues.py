@@ -1,0 +1,69 @@
+"""One built-in switch with real queues: frames go in at given times, a sink behind port 2 writes down what arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from harness import controller, programs
+from harness.pipelines import pipeline
+from harness.programs import SwitchView
+from p4switch.fabric import Fabric
+from p4switch.p4runtime import Device
+from p4switch.p4runtime.client import LocalClient
+from tests.p4src.conftest import VIEW
+
+RATE_BPS = 8_000_000_000  # a byte a nanosecond
+NEVER = 1 << 62
+OUT = 2
+
+QUEUE_VIEW = replace(VIEW, port_rates_bps=dict.fromkeys(VIEW.port_rates_bps, RATE_BPS))
+
+
+class Sink:
+    """A host that only listens."""
+
+    def __init__(self) -> None:
+        self.arrived: list[tuple[int, bytes]] = []
+
+    def receive(self, now_ns: int, frame: bytes) -> None:
+        self.arrived.append((now_ns, frame))
+
+    def next_frame(self, now_ns: int) -> bytes | None:
+        return None
+
+    def next_wakeup_ns(self) -> int:
+        return NEVER
+
+
+class QueueRig:
+    """Port 2 leads to the sink over a link of 8 Gb/s without delay."""
+
+    def __init__(self, program: str, parameters: Mapping[str, Any], view: SwitchView = QUEUE_VIEW, **queues: Any) -> None:
+        built = pipeline(programs.program(program))
+        self.switch = built.switch(device_id=1, seed=1)
+        entries = programs.parameters(program, parameters).entries(view)
+        controller.program_switch(LocalClient(Device(lambda _: self.switch)), built.program, entries)
+        self._counters = {c.preamble.alias: c.preamble.name for c in built.program.p4info.counters}
+        self.sink = Sink()
+        self.fabric = Fabric()
+        self.host = self.fabric.add_host(self.sink)
+        self.node = self.fabric.add_switch(self.switch, cell_bytes=view.cell_bytes, **queues)
+        self.link = self.fabric.connect(self.node, OUT, self.host, 0, rate_bps=RATE_BPS, delay_ns=0)
+
+    def inject(self, frames: Iterable[tuple[int, bytes]], port: int = 1) -> None:
+        """(time in ns, frame)"""
+        for time_ns, frame in frames:
+            self.fabric.at(time_ns, lambda _, frame=frame: self.fabric.inject(self.node, port, frame))
+
+    def run(self, until_ns: int | None = None) -> Sequence[tuple[int, bytes]]:
+        """What has arrived by then: (time of the last bit, frame)."""
+        self.fabric.run(until_ns)
+        return self.sink.arrived
+
+    def counter(self, name: str, index: int = OUT) -> int:
+        return self.switch.counter_read(self._counters[name], index)[0]
+
+    def register(self, name: str, index: int) -> int:
+        return int.from_bytes(self.switch.register_read(name, index), "big")

@@ -1,0 +1,127 @@
+"""RED/ECN marking: thresholds, probability, who may be marked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from scapy.layers.inet import IP
+
+from harness import programs
+from harness.programs import DefaultAction, TableEntry
+from p4switch.errors import UserError
+from tests.p4src.conftest import VIEW, MakeRig
+from tests.p4src.packets import CE, ECT0, ECT1, NOT_ECT, Flow, dissect, ip_checksum_ok, psn_of
+from tests.p4src.queues import OUT, QueueRig
+from tests.p4src.rigs import Sent
+
+FLOW = Flow()
+PACKET_BYTES = 800  # ten cells
+
+
+def marked(frames: Sequence[tuple[int, bytes]]) -> list[int]:
+    return [psn_of(frame) for _, frame in frames if dissect(frame)[IP].tos & 3 == CE]
+
+
+def burst(count: int, **options: int) -> list[tuple[int, bytes]]:
+    """So many packets at once. Packet 0 leaves at once, packet i > 0 leaves count - 1 - i packets behind."""
+    return [(0, FLOW.data(psn=i, wire_bytes=PACKET_BYTES, **options)) for i in range(count)]
+
+
+def step(packets: int) -> dict[str, object]:
+    """Parameters that mark what leaves more than so many packets behind."""
+    size = packets * PACKET_BYTES
+    return {"kmin_bytes": size, "kmax_bytes": size, "reference_rate_bps": None}
+
+
+@pytest.mark.parametrize("threshold", [0, 1, 10, 18])
+def test_packets_that_leave_more_than_kmax_behind_are_marked(threshold: int) -> None:
+    rig = QueueRig("ecn", step(threshold))
+    rig.inject(burst(20))
+    arrived = rig.run()
+    assert len(arrived) == 20
+    assert marked(arrived) == [i for i in range(1, 20) if 19 - i > threshold]
+    assert rig.counter("ecn_marked") == len(marked(arrived))
+    assert all(ip_checksum_ok(frame) for _, frame in arrived)
+
+
+@pytest.mark.parametrize("ecn", [ECT0, ECT1])
+def test_both_ect_code_points_are_marked(ecn: int) -> None:
+    rig = QueueRig("ecn", step(0))
+    rig.inject(burst(3, ecn=ecn))
+    assert marked(rig.run()) == [1]
+
+
+def test_packets_that_are_not_ecn_capable_are_left_alone() -> None:
+    rig = QueueRig("ecn", step(0))
+    rig.inject(burst(10, ecn=NOT_ECT))
+    assert [dissect(frame)[IP].tos & 3 for _, frame in rig.run()] == [NOT_ECT] * 10
+    assert rig.counter("ecn_marked") == 0
+
+
+def test_a_mark_made_before_is_not_counted_again() -> None:
+    rig = QueueRig("ecn", step(0))
+    rig.inject(burst(10, ecn=CE))
+    assert len(marked(rig.run())) == 10
+    assert rig.counter("ecn_marked") == 0
+
+
+@pytest.mark.parametrize(("depth", "expected"), [(40, 0.0), (50, 0.0), (75, 0.1), (100, 0.2), (149, 0.396), (152, 1.0)])
+def test_probability_grows_from_nothing_at_kmin_to_pmax_at_kmax(depth: int, expected: float) -> None:
+    """A standing queue: each packet leaves `depth` behind. Kmin 50, Kmax 150 packets, Pmax 0.4."""
+    samples = 3000
+    size = PACKET_BYTES
+    rig = QueueRig("ecn", {"kmin_bytes": 50 * size, "kmax_bytes": 150 * size, "pmax": 0.4, "reference_rate_bps": None})
+    # A burst of depth + 2 (the first leaves at once), then one for each that leaves, just before it does.
+    rig.inject(burst(depth + 1))
+    rig.inject((size * (i + 1) - 1, FLOW.data(psn=depth + 1 + i, wire_bytes=size)) for i in range(samples))
+    arrived = rig.run()
+    steady = [frame for frame in arrived if 0 < psn_of(frame[1]) <= samples]
+    assert len(steady) == samples
+    share = len(marked(steady)) / samples
+    if expected in (0.0, 1.0):
+        assert share == expected
+    else:
+        deviation = (expected * (1 - expected) / samples) ** 0.5
+        assert abs(share - expected) < 4 * deviation
+
+
+def test_without_thresholds_nothing_is_marked() -> None:
+    """As the program comes: the table is empty and its default action does nothing."""
+    rig = QueueRig("ecn", step(0))
+    rig.switch.table_set_default("EcnEgress.marking.ecn_threshold", None)
+    rig.inject(burst(50))
+    assert marked(rig.run()) == []
+
+
+def test_an_empty_queue_marks_nothing(make_rig: MakeRig) -> None:
+    received = make_rig("ecn", step(0)).run([Sent(1, FLOW.data())])[OUT]
+    assert [dissect(frame)[IP].tos & 3 for frame in received] == [ECT0]
+
+
+def test_thresholds_grow_with_the_rate_and_what_ports_share_is_the_default() -> None:
+    view = replace(VIEW, port_rates_bps={1: 100_000_000_000, 2: 100_000_000_000, 3: 400_000_000_000})
+    entries = programs.parameters("ecn", {}).entries(view)
+    defaults = [entry for entry in entries if isinstance(entry, DefaultAction)]
+    own = [entry for entry in entries if isinstance(entry, TableEntry) and entry.table == "ecn_threshold"]
+    assert [entry.action.params for entry in defaults] == [{"kmin_cells": 5000, "kmax_cells": 20000, "span": 75000}]
+    assert {entry.match["port"].value for entry in own} == {3}  # type: ignore[union-attr]
+    assert len(own) == 8
+    assert all(entry.action.params["kmin_cells"] == 20000 for entry in own)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        ({"kmin_byte": 3}, "program.kmin_byte: no such key; did you mean 'kmin_bytes'?"),
+        ({"pmax": 0.0}, "program.pmax:"),
+        ({"kmin_bytes": 10, "kmax_bytes": 5}, "kmin_bytes should not exceed kmax_bytes (5)"),
+        ({"kmin_bytes": "much"}, "program.kmin_bytes:"),
+    ],
+)
+def test_wrong_parameters_are_named(parameters: dict[str, object], text: str) -> None:
+    with pytest.raises(UserError) as raised:
+        programs.parameters("ecn", parameters)
+    assert text in str(raised.value)
+    assert "\n" not in str(raised.value)
