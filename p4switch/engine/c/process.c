@@ -12,6 +12,7 @@ struct p4_fifo {
     p4_packet *first, **last;
     p4_digest *digests, **last_digest;
     uint32_t queued;
+    uint64_t lost;
 };
 
 static p4_frame *frame_new(void *ctx, uint32_t cap)
@@ -36,6 +37,7 @@ static void enqueue(void *ctx, p4_packet *packet)
 {
     p4_fifo *fifo = ctx;
     if (fifo->queued == MAX_QUEUED) {
+        fifo->lost++;
         p4_packet_free(fifo->sw, packet);
         return;
     }
@@ -77,6 +79,8 @@ p4_fifo *p4_fifo_new(p4_switch *sw)
     fifo->last_digest = &fifo->digests;
     return fifo;
 }
+
+uint64_t p4_fifo_lost(const p4_fifo *fifo) { return fifo->lost; }
 
 const p4_env *p4_fifo_env(p4_fifo *fifo) { return &fifo->env; }
 

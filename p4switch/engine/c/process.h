@@ -23,6 +23,9 @@ int p4_fifo_inject(p4_fifo *fifo, uint32_t port, const uint8_t *data, uint32_t d
 /* The next frame that leaves, and its port; NULL: nothing is left. The caller frees it with free(). */
 p4_frame *p4_fifo_next(p4_fifo *fifo, uint32_t *port, p4_tick now);
 
+/* Packets lost because the queue was full; they are in no count of the switch. */
+uint64_t p4_fifo_lost(const p4_fifo *fifo);
+
 /* Drops what is still queued. */
 void p4_fifo_clear(p4_fifo *fifo);
 

@@ -1,0 +1,69 @@
+"""A fuzzer for generated pipelines: random packets and control-plane calls under AddressSanitizer and
+UndefinedBehaviorSanitizer, in a program of its own.
+"""
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from p4switch import engine, native
+from p4switch.errors import UserError
+
+_FUZZ_C = Path(__file__).parent / "fuzz.c"
+
+
+class FuzzError(UserError):
+    """The fuzzer found something: a report of a sanitizer, or packets that are not conserved."""
+
+
+def build(document: Mapping[str, Any]) -> Path:
+    """The fuzzer of the pipeline that a BMv2 JSON describes. Raises JsonError, native.BuildError."""
+    headers = [*engine.C_FOLDER.glob("*.h")]
+    flags = [*native.SANITIZE, "-O1", "-Wno-unused-label", "-DP4_TRACE", engine.abi_flag()]
+    return native.build_text(
+        "fuzzer", engine.source(document), headers=headers, sources=[_FUZZ_C, *engine.RUNTIME_SOURCES], flags=flags,
+        suffix="",
+    )
+
+
+def constants(document: Any) -> set[bytes]:
+    """Numbers that the JSON mentions: values that parsers and tables look for."""
+    found: set[bytes] = set()
+    if isinstance(document, Mapping):
+        for item in document.values():
+            found |= constants(item)
+    elif isinstance(document, list):
+        for item in document:
+            found |= constants(item)
+    elif isinstance(document, str) and re.fullmatch("0x[0-9a-fA-F]+", document):
+        digits = document[2:]
+        found.add(bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits))
+    return found
+
+
+def run(document: Mapping[str, Any], *, seed: int, packets: int, frames: Iterable[bytes] = (),
+        timeout_s: float = 300) -> str:
+    """Sends so many random packets through the pipeline; `frames` are put into some of them.
+
+    Returns what became of them, in one line. Raises FuzzError with the report of what went wrong.
+    """
+    whole = list(frames)
+    words = [*sorted(constants(document)), *whole]
+    with tempfile.NamedTemporaryFile(suffix=".words") as file:
+        for word in words:
+            file.write(len(word).to_bytes(2, "big") + word)
+        file.flush()
+        try:
+            done = subprocess.run(
+                [str(build(document)), str(seed), str(packets), file.name, str(len(whole))],
+                capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise FuzzError(f"seed {seed}: {packets} packets took over {timeout_s:g} s") from error
+    if done.returncode:
+        report = done.stderr.strip() or f"status {done.returncode}"
+        raise FuzzError(f"seed {seed}: {report}")
+    return done.stdout.strip()
