@@ -49,7 +49,7 @@ class Compiled:
     def write(self, json_path: str | Path | None = None, p4info_path: str | Path | None = None) -> None:
         """Writes the files asked for. P4Info is binary if the name ends in `.bin`, else text."""
         if json_path is not None:
-            Path(json_path).write_text(self._json_text, encoding="utf-8")
+            Path(json_path).write_text(json.dumps(self.json, indent=1) + "\n", encoding="utf-8")
         if p4info_path is not None:
             if str(p4info_path).endswith(".bin"):
                 Path(p4info_path).write_bytes(self._p4info_bytes)
@@ -77,10 +77,10 @@ def compile_program(
 
     Raises `diagnostics.CompileError` with all errors found, UserError if a file cannot be read.
     """
-    from p4switch.compiler.frontend import INCLUDE_DIR
+    # Nothing but the preprocessor is loaded unless there is something to compile: that takes most of the time.
     from p4switch.compiler.preprocessor import Preprocessor
 
-    source = Preprocessor([*map(Path, include_dirs), INCLUDE_DIR], defines or {}).run(Path(path))
+    source = Preprocessor([*map(Path, include_dirs), _HERE / "include"], defines or {}).run(Path(path))
     key = cache.digest(_compiler_digest(), str(path), source.text, _positions(source))
 
     def produce(target: Path) -> None:
@@ -114,4 +114,4 @@ def _compile(
         p4info = build_p4info(lowered)
         bmv2 = to_json(lowered)
     warnings = [str(w) for w in program.warnings]
-    return Compiled(json.dumps(bmv2, indent=1), p4info.SerializeToString(deterministic=True), warnings)
+    return Compiled(json.dumps(bmv2), p4info.SerializeToString(deterministic=True), warnings)

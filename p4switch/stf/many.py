@@ -125,7 +125,10 @@ def run_tests(
 def run_folder(
     paths: Iterable[str | Path], jobs: int = 1, time_limit_s: float = TIME_LIMIT_S, switch: str = "builtin"
 ) -> bool:
-    """Runs the tests in `paths` on `switch` ("builtin" or "bmv2"); prints a line a failure, then `N passed, M failed`. True if all passed."""
+    """Runs the tests in `paths` on `switch` ("builtin" or "bmv2").
+
+    Prints a line a failure, then `N passed, M failed`. True if all passed.
+    """
     tests = find_tests(paths)
     _prepare(switch)
     failed = 0

@@ -83,9 +83,8 @@ def key_position(command: Command, table: Table, name: str) -> int:
         for i, key in enumerate(table.keys):
             if key.name == candidate or key.name.endswith(suffix):
                 return i
-    raise StfError(
-        command.line, f"table {table.name} has no key '{name}'; it has: {', '.join(k.name for k in table.keys) or 'none'}"
-    )
+    known = ", ".join(k.name for k in table.keys) or "none"
+    raise StfError(command.line, f"table {table.name} has no key '{name}'; it has: {known}")
 
 
 def pack(value: int, width: int) -> bytes:

@@ -10,8 +10,14 @@ from typing import Any
 
 from p4switch.compiler import types
 from p4switch.compiler.midend import ir
+from p4switch.errors import UserError
 
 Json = dict[str, Any]
+
+
+class UnsupportedError(UserError):
+    """Something that the JSON, or BMv2, has no way to say."""
+
 
 _WRAPS = {"+", "-", "*", "<<", ">>", "/", "%", "neg", "~"}
 _NAMES = {"&&": "and", "||": "or", "!": "not"}
@@ -44,7 +50,7 @@ def header(ref: ir.HeaderRef) -> Json:
     if not ref.stack:
         return {"type": "header", "value": ref.name}
     if ref.index is None:
-        raise ValueError(f"'{ref.where}' of stack '{ref.stack}' can only be extracted to, or its fields read")
+        raise UnsupportedError(f"'{ref.where}' of stack '{ref.stack}': this target can only extract to it or read fields")
     if ref.member:
         union = _op("dereference_union_stack", {"type": "header_union_stack", "value": ref.stack}, value(ref.index))
         return _op("access_union_header", union, ref.position)
@@ -78,6 +84,8 @@ def value(expr: ir.Expr) -> Json:
         if isinstance(expr.type, types.Bool):
             return {"type": "bool", "value": bool(expr.value)}
         return _number(expr.value, types.width_of(expr.type) or 0)
+    if isinstance(expr, ir.LastField) and expr.member:
+        raise UnsupportedError(f"'last' of union stack '{expr.stack}': this target can only select on its fields")
     if isinstance(expr, (ir.FieldRef, ir.LastField, ir.ElemField)):
         stored = place(expr)
         return _op("d2b", None, stored) if isinstance(expr.type, types.Bool) else stored

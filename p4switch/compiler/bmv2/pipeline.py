@@ -6,7 +6,7 @@ from typing import Any
 
 from p4switch.compiler import types
 from p4switch.compiler.bmv2.code import SourceInfo, primitives
-from p4switch.compiler.bmv2.expressions import Json, argument, condition, hexstr, place
+from p4switch.compiler.bmv2.expressions import Json, UnsupportedError, argument, condition, hexstr, place
 from p4switch.compiler.midend import fold, ir
 from p4switch.compiler.midend.graph import reverse_postorder, simplify
 
@@ -100,13 +100,13 @@ class PipelineWriter:
                 self._dispatch(table, blocks, applies)
 
     def _dispatch(self, table: ir.Table, blocks: list[ir.Block], applies: list[ir.Apply]) -> None:
-        name = f"{table.name}.site"
+        name = f"{table.name}.$site"
         t = types.Bits(32)
         self.program.scalars[name] = t
         site = ir.FieldRef("scalars", name, t)
         labels = {label for a in applies for label in a.on}
         if len({isinstance(label, bool) for label in labels}) > 1:
-            raise ValueError(
+            raise UnsupportedError(
                 f"table '{table.name}' is applied both for its hit or miss and for its action: "
                 "this target can only continue by one of them"
             )

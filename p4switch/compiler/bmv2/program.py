@@ -196,8 +196,8 @@ def _write(lowered: Lowered, program: ir.Program, info: SourceInfo) -> Json:
     actions, ids = Actions(info), Ids()
     flag = None
     if any(isinstance(b.end, ir.Branch) for b in reverse_postorder(program.parser)):
-        program.scalars["parser.branch"] = types.BOOL
-        flag = ir.FieldRef("scalars", "parser.branch", types.BOOL)
+        program.scalars["parser.$branch"] = types.BOOL
+        flag = ir.FieldRef("scalars", "parser.$branch", types.BOOL)
     parsers = [parser(program.parser, flag, info)]
     pipelines = [PipelineWriter(p, program, actions, ids, info).json(i) for i, p in enumerate(program.pipelines)]
     headers = _Headers(program)

@@ -122,7 +122,10 @@ class Calls(Elaboration):
             against = range(len(leaves)) if directions[i] in _OUT else outs
             alone = not any(self.overlap(leaves[i], leaves[j]) for j in against if j != i)
             alone = alone and not (reach and self.overlap(leaves[i], reach))
-            frame.values[param] = self._bind_one(param, value, t, alone and not fixed, frame.values.get(param), copies)
+            if fixed and param not in frame.values and not isinstance(value, (Packet, Text, Ignored)):
+                frame.values[param] = self.temp(t, param.name)
+            previous = frame.values.get(param) if fixed else None
+            frame.values[param] = self._bind_one(param, value, t, alone and not fixed, previous, copies)
         return copies
 
     def _evaluate_arguments(

@@ -148,8 +148,8 @@ class Elaboration(Expressions):
                 if isinstance(local, ast.Instantiation):
                     value = self._instantiate(local, path, block)
                     frame.values[local] = value
-                    if isinstance(value, Block):
-                        value.shared = (block.shared or applied.get(local, 0) > 1) and has_tables(value.decl)
+                    if isinstance(value, Block) and applied.get(local, 0) > 1:
+                        _share(value)
                 elif isinstance(local, ast.ConstDecl):
                     frame.values[local] = self.expr(local.init)
         self._making.discard(decl)
@@ -157,6 +157,13 @@ class Elaboration(Expressions):
 
     def packet(self, output: bool) -> Packet:
         return Packet(output)
+
+
+def _share(block: Block) -> None:
+    if has_tables(block.decl):
+        block.shared = True
+        for inner in block.blocks:
+            _share(inner)
 
 
 def _applications(decl: ast.ParserDecl | ast.ControlDecl) -> dict[ast.Declaration, int]:

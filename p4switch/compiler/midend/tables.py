@@ -145,7 +145,7 @@ class Tables(Statements):
         return wrapped[target]
 
     def _exit_flag(self) -> ir.FieldRef:
-        name = f"{self.where}.exited"
+        name = f"{self.where}.$exited"
         if name not in self.out.scalars:
             self.storage.allocate(types.BOOL, name)
         return ir.FieldRef("scalars", name, types.BOOL)
