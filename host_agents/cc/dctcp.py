@@ -1,0 +1,105 @@
+"""DCTCP (RFC 8257): the window shrinks by the share of its bytes that were marked. Windows are in wire bytes.
+
+ACKs echo the mark of every packet, so the receiver needs no state machine (RFC 8257, 3.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.registry import ProtocolInfo, register
+
+
+@dataclass(frozen=True)
+class DctcpParameters:
+    gain: float = 1 / 16  # g
+    initial_alpha: float = 1.0
+    initial_window_packets: float = 0.0  # 0: one BDP, at line rate, as RDMA comparisons have it
+    slow_start: bool = False
+    max_window_bdp: float = 4.0
+    min_window_packets: float = 1.0
+
+
+class Dctcp(ReactionPoint):
+    def __init__(self, parameters: DctcpParameters, path: Path) -> None:
+        super().__init__(path)
+        p = parameters
+        self.parameters = p
+        self.alpha = p.initial_alpha
+        self.packet_bytes = float(path.wire_bytes)
+        self.max_window_bytes = max(p.max_window_bdp * path.bdp_bytes, self.packet_bytes)
+        self.min_window_bytes = p.min_window_packets * self.packet_bytes
+        initial = p.initial_window_packets * self.packet_bytes
+        self.window_bytes = initial if initial > 0.0 else max(path.bdp_bytes, self.packet_bytes)
+        self.threshold_bytes = self.max_window_bytes if p.slow_start else 0.0  # ssthresh
+        self.window_order = 0  # an ACK of a packet sent from here on ends the observation window
+        self.cut_order = -1  # marks of packets sent before this one have had their cut
+        self.acked_order = -1  # the latest packet acknowledged
+        self._acked_bytes = 0
+        self._marked_bytes = 0
+
+    def on_ack(self, feedback: Feedback) -> None:
+        self.acked_order = max(self.acked_order, feedback.order)
+        self._acked_bytes += feedback.acked_bytes
+        if feedback.marked:
+            self._marked_bytes += feedback.acked_bytes
+        if feedback.order >= self.window_order:
+            self._end_window()
+        if feedback.marked:
+            if feedback.order >= self.cut_order:
+                self._cut(1.0 - self.alpha / 2.0)
+        elif self.window_bytes < self.threshold_bytes:
+            self._set(self.window_bytes + float(feedback.acked_bytes))
+        else:
+            self._set(self.window_bytes + self.packet_bytes * float(feedback.acked_bytes) / self.window_bytes)
+
+    def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
+        """A loss halves the window, once per window in flight (RFC 8257, 3.4)."""
+        if self.acked_order >= self.cut_order:
+            self._cut(0.5)
+
+    def on_timeout(self, now_ns: int) -> None:
+        self.threshold_bytes = max(self.window_bytes / 2.0, 2.0 * self.packet_bytes)
+        self._set(self.packet_bytes)
+        self.cut_order = self.sent_packets
+
+    def _end_window(self) -> None:
+        """One window of data is acknowledged: alpha takes in the share that was marked (equation 1)."""
+        if self._acked_bytes > 0:
+            gain = self.parameters.gain
+            share = float(self._marked_bytes) / float(self._acked_bytes)
+            self.alpha = (1.0 - gain) * self.alpha + gain * share
+        self._acked_bytes = 0
+        self._marked_bytes = 0
+        self.window_order = self.sent_packets
+
+    def _cut(self, factor: float) -> None:
+        self._set(self.window_bytes * factor)
+        self.threshold_bytes = self.window_bytes
+        self.cut_order = self.sent_packets
+
+    def _set(self, window_bytes: float) -> None:
+        self.window_bytes = min(max(window_bytes, self.min_window_bytes), self.max_window_bytes)
+
+
+def reaction_point(parameters: DctcpParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
+    return Dctcp(parameters, path)
+
+
+def notification_point(parameters: DctcpParameters, path: Path) -> NotificationPoint:
+    return NotificationPoint(path)
+
+
+register(
+    ProtocolInfo(
+        name="dctcp",
+        summary="window cut by the share of bytes marked",
+        source="RFC 8257",
+        program="ecn",
+        parameters=DctcpParameters,
+        reaction_point=reaction_point,
+        notification_point=notification_point,
+    )
+)

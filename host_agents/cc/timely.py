@@ -1,0 +1,86 @@
+"""TIMELY (Mittal et al., SIGCOMM 2015, algorithm 1): the rate follows the gradient of the RTT."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.registry import ProtocolInfo, register
+
+
+@dataclass(frozen=True)
+class TimelyParameters:
+    """Defaults: the paper, section 6, except for the gain, which it does not give (the published HPCC simulator's)."""
+
+    gain: float = 0.875  # alpha, of the newest RTT difference
+    beta: float = 0.8
+    t_low_ns: int = 50_000
+    t_high_ns: int = 500_000
+    min_rtt_ns: int = 20_000  # what gradients are normalized by
+    additive_increase_bps: float = 10e6  # delta
+    hyper_increase_steps: int = 5  # increases in a row after which the step is this many times delta
+    segment_bytes: int = 16_000  # an RTT is taken once in so many wire bytes acknowledged: a completion event
+    min_rate_bps: float = 100e6
+
+
+class Timely(ReactionPoint):
+    def __init__(self, parameters: TimelyParameters, path: Path) -> None:
+        super().__init__(path)
+        self.parameters = parameters
+        self.last_rtt_ns = -1
+        self.rtt_difference_ns = 0.0
+        self.increases = 0  # in a row, by the gradient
+        self._acked_bytes = 0
+
+    def on_ack(self, feedback: Feedback) -> None:
+        self._acked_bytes += feedback.acked_bytes
+        if feedback.rtt_ns >= 0 and self._acked_bytes >= self.parameters.segment_bytes:
+            self._acked_bytes = 0
+            self.on_completion(feedback.rtt_ns)
+
+    def on_completion(self, rtt_ns: int) -> None:
+        """A completion event with this RTT."""
+        p = self.parameters
+        last = self.last_rtt_ns
+        self.last_rtt_ns = rtt_ns
+        if last < 0:
+            return
+        self.rtt_difference_ns = (1.0 - p.gain) * self.rtt_difference_ns + p.gain * float(rtt_ns - last)
+        gradient = self.rtt_difference_ns / float(p.min_rtt_ns)
+        rate = self.rate_bps
+        if rtt_ns < p.t_low_ns:
+            self.increases = 0
+            rate += p.additive_increase_bps
+        elif rtt_ns > p.t_high_ns:
+            self.increases = 0
+            rate *= 1.0 - p.beta * (1.0 - float(p.t_high_ns) / float(rtt_ns))
+        elif gradient <= 0.0:
+            self.increases += 1
+            steps = p.hyper_increase_steps if self.increases >= p.hyper_increase_steps else 1
+            rate += float(steps) * p.additive_increase_bps
+        else:
+            self.increases = 0
+            rate *= 1.0 - p.beta * gradient
+        self.set_rate(min(max(rate, p.min_rate_bps), self.path.line_rate_bps))
+
+
+def reaction_point(parameters: TimelyParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
+    return Timely(parameters, path)
+
+
+def notification_point(parameters: TimelyParameters, path: Path) -> NotificationPoint:
+    return NotificationPoint(path)
+
+
+register(
+    ProtocolInfo(
+        name="timely",
+        summary="rate from the gradient of the RTT",
+        source="Mittal et al., TIMELY: RTT-based Congestion Control for the Datacenter, SIGCOMM 2015",
+        program="ecn",
+        parameters=TimelyParameters,
+        reaction_point=reaction_point,
+        notification_point=notification_point,
+    )
+)

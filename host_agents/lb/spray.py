@@ -1,0 +1,39 @@
+"""Oblivious packet spraying: every packet takes an entropy at random, whatever comes back."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from host_agents.lb.base import ENTROPIES, FIRST_ENTROPY, LoadBalancer
+from host_agents.registry import LoadBalancerInfo, register
+
+
+@dataclass(frozen=True)
+class SprayParameters:
+    entropies: int = ENTROPIES  # how many different ones a queue pair uses
+
+
+class Spray(LoadBalancer):
+    def __init__(self, entropies: int, seed: int) -> None:
+        self.entropies = entropies
+        self.random = random.Random(seed)
+
+    def next_entropy(self, now_ns: int) -> int:
+        return FIRST_ENTROPY + int(self.random.random() * float(self.entropies))
+
+
+def create(parameters: SprayParameters, seed: int) -> LoadBalancer:
+    return Spray(min(parameters.entropies, ENTROPIES), seed)
+
+
+register(
+    LoadBalancerInfo(
+        name="spray",
+        summary="every packet on a path at random",
+        source="",
+        parameters=SprayParameters,
+        create=create,
+        per_packet=True,
+    )
+)

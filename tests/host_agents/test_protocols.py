@@ -1,0 +1,51 @@
+"""What must hold for every protocol that is registered, with and without its mechanisms."""
+
+import itertools
+
+import pytest
+
+from host_agents.config import CC_SCOPES
+from host_agents.registry import protocols
+from host_agents.testing import Trouble, Wire, connect, pair
+
+
+def names():
+    for name, info in protocols().items():
+        for count in range(len(info.mechanisms) + 1):
+            for added in itertools.combinations(info.mechanisms, count):
+                yield "+".join((name, *added))
+
+
+@pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
+@pytest.mark.parametrize("name", names())
+def test_moves_every_byte_over_a_bad_link(name, reliability):
+    a, b = pair(name, reliability=reliability, rto_ns=100_000)
+    qa, qb = connect(a, b)
+    qa.post(200_000)
+    qb.post(30_000)
+    Wire(a, b, trouble=Trouble(loss=0.02, reorder=0.02, duplicate=0.02)).run(1_000_000_000)
+    assert qb.stats.bytes_delivered == 200_000
+    assert qa.stats.bytes_delivered == 30_000
+    assert qa.inflight_bytes == qb.inflight_bytes == 0
+
+
+@pytest.mark.parametrize("scope", CC_SCOPES)
+@pytest.mark.parametrize("name", names())
+def test_fills_an_empty_link_in_every_scope(name, scope):
+    a, b = pair(name, cc_scope=scope)
+    pairs = [connect(a, b, n) for n in (1, 2, 3, 4)]
+    for qa, _ in pairs:
+        qa.post(100_000)
+    Wire(a, b).run(10_000_000)
+    assert all(qb.stats.bytes_delivered == 100_000 for _, qb in pairs)
+    finished = max(qa.stats.packets_sent for qa, _ in pairs)
+    assert finished == 100
+
+
+@pytest.mark.parametrize("name", names())
+def test_one_flow_alone_has_the_link_to_itself(name):
+    a, b = pair(name)
+    qa, _ = connect(a, b)
+    message = qa.post(1_000_000)
+    Wire(a, b).run(10_000_000)
+    assert message.completed_ns < 1_000 * 1060 * 8 / 100 * 1.02 + 8_000
