@@ -9,15 +9,18 @@ from host_agents.registry import protocols
 from host_agents.testing import Trouble, Wire, connect, pair
 
 
-def names():
+def all_names():
     for name, info in protocols().items():
         for count in range(len(info.mechanisms) + 1):
             for added in itertools.combinations(info.mechanisms, count):
                 yield "+".join((name, *added))
 
 
+NAMES = list(all_names())
+
+
 @pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", NAMES)
 def test_moves_every_byte_over_a_bad_link(name, reliability):
     a, b = pair(name, reliability=reliability, rto_ns=100_000)
     qa, qb = connect(a, b)
@@ -30,7 +33,7 @@ def test_moves_every_byte_over_a_bad_link(name, reliability):
 
 
 @pytest.mark.parametrize("scope", CC_SCOPES)
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", NAMES)
 def test_fills_an_empty_link_in_every_scope(name, scope):
     a, b = pair(name, cc_scope=scope)
     pairs = [connect(a, b, n) for n in (1, 2, 3, 4)]
@@ -42,7 +45,7 @@ def test_fills_an_empty_link_in_every_scope(name, scope):
     assert finished == 100
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", NAMES)
 def test_one_flow_alone_has_the_link_to_itself(name):
     a, b = pair(name)
     qa, _ = connect(a, b)
