@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from p4switch.errors import UserError
-from p4switch.stf.language import Command, StfError
+from p4switch.stf.language import Command
 from p4switch.stf.runner import Runner
 
 _START_S = 10.0  # for simple_switch to start
 _QUIET_S = 0.5  # no packet left for so long: all have been handled
-_CONFIGURATION = {"add", "setdefault", "remove"}
 
 
 def _tool(name: str) -> str:
@@ -164,40 +163,73 @@ class Bmv2Switch:
         self.cli(f"meter_set_rates {name} {index} {rates}")
 
 
-class _Collector(Runner):
-    """Keeps the packets back: BMv2 reads them from files."""
+class _Runner(Runner):
+    """Writes packets to simple_switch's input files, and reads what left it from its output files."""
 
-    def __init__(self, document: dict[str, Any], switch: Any) -> None:
-        super().__init__(document, switch)
-        self.packets: list[tuple[int, bytes]] = []
+    def __init__(self, document: dict[str, Any], cli: _Cli, folder: Path, writers: dict[int, Any]) -> None:
+        super().__init__(document, Bmv2Switch(cli, document))  # type: ignore[arg-type]
+        self._folder = folder
+        self._writers = writers
+        self._packets = 0
+        self._settled = 0  # packets that have been handled for sure
 
     def _packet(self, command: Command) -> None:
         port, frame = self.packet_of(command)
-        self.packets.append((port, frame))
+        self._writers[port].write_packet(frame, sec=0, usec=self._packets)
+        self._writers[port].flush()
+        self._packets += 1
 
-    def configure(self, commands: Iterable[Command]) -> list[Command]:
-        """Carries out what comes before the packets; returns what comes after them."""
-        rest: list[Command] = []
+    def run(self, commands: Iterable[Command]) -> None:
+        """As `Runner.run`, but that counters are looked at when all packets have been handled.
+
+        simple_switch reads no packet before it knows the first one of every port, so that what is configured between
+        packets may already hold for the ones before.
+        """
+        later: list[Command] = []
         for command in commands:
-            if self.packets and command.name in _CONFIGURATION:
-                raise StfError(command.line, f"{command.name} after a packet: not supported on BMv2")
-            if command.name.startswith(("check_counter", "counter_read")):
-                rest.append(command)
-            else:
-                self.carry_out(command)
-        return rest
+            if command.name in ("check_counter", "counter_read"):
+                later.append(command)
+                continue
+            if command.name not in ("packet", "expect", "wait") and self._settled < self._packets:
+                self._settle()
+            self.carry_out(command)
+        for writer in self._writers.values():
+            writer.close()
+        self._settle()
+        for command in later:
+            self.carry_out(command)
+
+    def _settle(self) -> None:
+        sizes: list[int] = []
+        quiet = 0.0
+        while quiet < _QUIET_S:
+            time.sleep(0.1)
+            files = [self._output(port) for port in self._writers]
+            now = [f.stat().st_size if f.is_file() else 0 for f in files]
+            quiet = quiet + 0.1 if now == sizes else 0.0
+            sizes = now
+        self._settled = self._packets
+
+    def _output(self, port: int) -> Path:
+        return self._folder / f"pcap{port}_out.pcap"
+
+    def collect(self) -> None:
+        """Reads what was sent; simple_switch must have ended."""
+        from scapy.utils import RawPcapReader
+
+        for port in self._writers:
+            out = self._output(port)
+            if out.is_file() and out.stat().st_size:
+                with RawPcapReader(str(out)) as reader:
+                    self.sent[port] = [data for data, _ in reader]
 
 
 def run_on_bmv2(document: dict[str, Any], commands: Sequence[Command]) -> None:
     """Runs a test on BMv2. Raises UserError where it does not hold."""
-    from scapy.utils import PcapReader, PcapWriter
-
     ports = sorted({int(c.args.split()[0]) for c in commands if c.name in ("packet", "expect")})
     with tempfile.TemporaryDirectory(prefix="p4cc-stf-") as name:
         folder = Path(name)
         (folder / "program.json").write_text(json.dumps(document))
-        collector = _Collector(document, None)
-        frames = [collector.packet_of(c) for c in commands if c.name == "packet"]
         # simple_switch reads the packets from pipes, so that it gets none before it has been configured.
         for port in ports:
             os.mkfifo(folder / f"pcap{port}_in.pcap")
@@ -212,39 +244,34 @@ def run_on_bmv2(document: dict[str, Any], commands: Sequence[Command]) -> None:
         )  # fmt: skip
         cli: _Cli | None = None
         try:
-            writers: dict[int, PcapWriter] = {}
-            for port in ports:
-                pipe = _open_pipe(folder / f"pcap{port}_in.pcap", switch, folder)
-                writers[port] = PcapWriter(pipe, linktype=1)
-                writers[port].write_header(None)
-                writers[port].flush()
+            writers = _open_pipes(ports, switch, folder)
             _await_port(thrift, switch, folder)
             cli = _Cli(thrift, folder)
-            collector.switch = Bmv2Switch(cli, document)  # type: ignore[assignment]
-            rest = collector.configure(commands)
-            for port, writer in writers.items():
-                for i, (at, frame) in enumerate(frames):
-                    if at == port:
-                        writer.write_packet(frame, sec=0, usec=i)
-                writer.close()
-            _await_quiet(folder, ports)
+            runner = _Runner(document, cli, folder, writers)
+            runner.run(commands)
             if switch.poll() is not None:
                 raise UserError(f"simple_switch ended with exit status {switch.returncode}")
-            for command in rest:
-                collector.carry_out(command)
             switch.terminate()
             switch.wait()
-            for port in ports:
-                out = folder / f"pcap{port}_out.pcap"
-                if out.is_file() and out.stat().st_size:
-                    with PcapReader(str(out)) as reader:
-                        collector.sent[port] = [bytes(p) for p in reader]
-            collector.check()
+            runner.collect()
+            runner.check()
         finally:
             switch.kill()
             switch.wait()
             if cli is not None:
                 cli.close()
+
+
+def _open_pipes(ports: Sequence[int], switch: subprocess.Popen[bytes], folder: Path) -> dict[int, Any]:
+    """Writers to the input files. simple_switch opens them one after the other, and waits for each one's header."""
+    from scapy.utils import PcapWriter
+
+    writers: dict[int, Any] = {}
+    for port in ports:
+        writers[port] = PcapWriter(_open_pipe(folder / f"pcap{port}_in.pcap", switch, folder), linktype=1)
+        writers[port].write_header(None)
+        writers[port].flush()
+    return writers
 
 
 def _open_pipe(path: Path, switch: subprocess.Popen[bytes], folder: Path) -> BinaryIO:
@@ -276,14 +303,3 @@ def _await_port(port: int, switch: subprocess.Popen[bytes], folder: Path) -> Non
                 return
         time.sleep(0.02)
     raise _not_started(folder)
-
-
-def _await_quiet(folder: Path, ports: Sequence[int]) -> None:
-    sizes: list[int] = []
-    quiet = 0.0
-    while quiet < _QUIET_S:
-        time.sleep(0.1)
-        files = [folder / f"pcap{port}_out.pcap" for port in ports]
-        now = [f.stat().st_size if f.is_file() else 0 for f in files]
-        quiet = quiet + 0.1 if now == sizes else 0.0
-        sizes = now
