@@ -29,9 +29,16 @@ Probe = Literal[
 ]
 
 class Fabric:
-    def __init__(self, *, framing_bytes: int = 0, tick_ns: int = 1) -> None:
+    """Nodes take turns within windows of time no longer than the shortest link's delay (a long one is fast, 0 is slow);
+    results are as if all events went in order of time. At one instant: callbacks, then at each node PFC, arrivals by
+    port, links that become free by port."""
+
+    def __init__(self, *, framing_bytes: int = 0, tick_ns: int = 1, independent_hosts: bool = False) -> None:
         """framing_bytes: charged to the link for every frame on top of its length; preamble 8 + gap 12 + FCS 4 = 24.
-        tick_ns: what a tick of the switches' clocks is."""
+        tick_ns: what a tick of the switches' clocks is.
+        independent_hosts: a promise that endpoints affect each other through frames only, which is faster with many.
+        Their calls then come in order of time for each endpoint, not among them; in such a call `stop`, `kick` of
+        another host and `at` take effect at the end of the window, and changes to the network raise RuntimeError."""
     now_ns: int  # read only, as are the next three
     events: int  # processed so far
     nodes: int
@@ -109,12 +116,16 @@ class Fabric:
         progress_events: int = 1_000_000,
     ) -> Stop:
         """Everything up to and including until_ns. "idle": nothing is left to happen (now_ns is then the last event's
-        time, or until_ns if given). An exception of an endpoint or a callback comes out of here, with the event that
-        raised it done; run may be called again. KeyboardInterrupt likewise."""
+        time, or until_ns if given). The other limits and the progress are looked at between windows. An exception of an
+        endpoint or a callback comes out of here, with the event that raised it done; run may be called again.
+        KeyboardInterrupt likewise."""
     def stop(self) -> None:
         """From a callback: run returns "stopped" after this event."""
-    def at(self, time_ns: int, call: Callable[[int], object]) -> None:
-        """call(now_ns) at time_ns, which is not in the past. Same time: in order of insertion."""
+    def at(self, time_ns: int, call: Callable[[int], object], *, hosts_only: bool = False) -> None:
+        """call(now_ns) at time_ns, which is not in the past, before the frames of that instant (if it is the present
+        instant: after them). Same time: in order of insertion. hosts_only: it looks at and changes endpoints only (and
+        calls `at` and `kick`): then it does not end a window, which matters with very many of them; such calls come
+        after the others of the same instant."""
     def kick(self, host: int) -> None:
         """The host has something new to say (a message was posted): asks it, if its link is idle."""
     def inject(self, node: int, port: int, frame: bytes) -> None:
@@ -161,7 +172,8 @@ class Fabric:
     def watch_pfc(
         self, *, interval_ns: int = 100_000, storm_ns: int = 1_000_000, stop_on_deadlock: bool = True
     ) -> None:
-        """How often paused queues are looked at, and after what pause to report. On by default with these values."""
+        """How often paused queues are looked at (at multiples of the interval), and after what pause to report. On by
+        default with these values."""
 
     # -- recording --------------------------------------------------------------------------------------------------
     def probe(self, kind: Probe, node: int, port: int = 0, priority: int | None = None) -> int:
@@ -173,10 +185,10 @@ class Fabric:
     def trace(self, tag: int) -> None:
         """Record every hop of this flow's packets. 0: of everything."""
     def trace_records(self) -> list[tuple[int, int, str, int, int, int, int, int]]:
-        """(time_ns, node, event, port, priority, depth_bytes, wire_len, tag), in order; takes them out. Events: "send"
-        (a host starts), "receive" (last bit in, at a switch or a host), "enqueue" (depth: what it found), "transmit"
-        (starts; depth: what it left behind), "drop:<reason>". priority is -1 where it is not known."""
+        """(time_ns, node, event, port, priority, depth_bytes, wire_len, tag), by time and node; takes them out. Events:
+        "send" (a host starts), "receive" (last bit in, at a switch or a host), "enqueue" (depth: what it found),
+        "transmit" (starts; depth: what it left behind), "drop:<reason>". priority is -1 where it is not known."""
     def capture(self, link: int, snap_bytes: int = 65535) -> None:
         """Record both directions of a link, PFC frames too, when a frame's first bit is on it."""
     def captured(self) -> list[tuple[int, int, int, bytes, int]]:
-        """(time_ns, link, direction, header bytes, wire_len), in order; takes them out."""
+        """(time_ns, link, direction, header bytes, wire_len), by time and link; takes them out."""

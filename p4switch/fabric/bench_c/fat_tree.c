@@ -1,6 +1,6 @@
 /* How much the fabric itself costs: a permutation on a k-ary fat-tree with pipelines and hosts that do next to nothing.
  *
- * usage: fat_tree K MICROSECONDS WINDOW_PACKETS. Prints one line of JSON.
+ * usage: fat_tree K MICROSECONDS WINDOW_PACKETS INDEPENDENT. Prints one line of JSON.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,11 +156,12 @@ static const net_ops ops = {
 static node *add_switch(net *n, uint32_t level, uint32_t pod, uint32_t number)
 {
     p4_switch *sw = calloc(1, sizeof *sw);
-    node *at = net_add_node(n);
-    if (!sw || !at)
+    if (!sw)
         abort();
     *sw = (p4_switch){.level = level, .pod = pod, .number = number};
-    net_adopt(at, sw);
+    node *at = net_add_node(n, sw);
+    if (!at)
+        abort();
     return at;
 }
 
@@ -189,7 +190,7 @@ static uint32_t build(net *n, uint32_t k)
         }
         for (uint32_t i = 0; i < half; i++)
             for (uint32_t j = 0; j < half; j++) {
-                node *host = net_add_node(n);
+                node *host = net_add_node(n, NULL);
                 bench_host *h = &hosts[(pod * half + i) * half + j];
                 h->number = (uint32_t)(h - hosts);
                 h->peer = (h->number + count / 2) % count; /* always in another pod */
@@ -212,7 +213,7 @@ static double cpu_s(void)
 
 int main(int argc, char **argv)
 {
-    if (argc != 4)
+    if (argc != 5)
         return 2;
     uint32_t k = (uint32_t)atoi(argv[1]);
     uint64_t until_ns = strtoull(argv[2], NULL, 10) * 1000;
@@ -222,14 +223,14 @@ int main(int argc, char **argv)
     net *n = net_new(&ops, NULL);
     if (!n)
         return 1;
+    n->independent = atoi(argv[4]);
     uint32_t count = build(n, k);
     double start = cpu_s();
     net_run(n, until_ns, UINT64_MAX);
     double spent = cpu_s() - start;
     uint64_t hops = 0, queued, on_wire, pfc_on_wire, copied;
-    for (uint32_t i = 0; i < n->node_count; i++)
-        if (n->nodes[i]->sw)
-            hops += n->nodes[i]->sw->counts.transmitted;
+    for (uint32_t i = 0; i < n->switches.count; i++)
+        hops += n->switches.list[i]->sw->counts.transmitted;
     net_count(n, &queued, &on_wire, &pfc_on_wire, &copied);
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);

@@ -28,6 +28,9 @@ net_port *fabric_port(fabric *self, long index, long number);
 /* A frame from Python; NULL: an exception is set. */
 p4_frame *fabric_frame(fabric *self, PyObject *data);
 
+/* Before the network is changed or looked at: it must not be in the midst of a window. -1: RuntimeError is set. */
+int fabric_sync(fabric *self, const char *what);
+
 #define FABRIC_METHOD(name) PyObject *fabric_##name(fabric *self, PyObject *args, PyObject *kwargs)
 
 FABRIC_METHOD(add_host); /* fabric_build.c */

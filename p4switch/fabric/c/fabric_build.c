@@ -90,7 +90,7 @@ PyObject *fabric_add_host(fabric *self, PyObject *args, PyObject *kwargs)
     if ((h->receive = PyObject_GetAttrString(endpoint, "receive"))
         && (h->next_frame = PyObject_GetAttrString(endpoint, "next_frame"))
         && (h->next_wakeup = PyObject_GetAttrString(endpoint, "next_wakeup_ns"))) {
-        at = net_add_node(self->net);
+        at = net_add_node(self->net, NULL);
         if (!at)
             PyErr_NoMemory();
     }
@@ -130,13 +130,12 @@ PyObject *fabric_add_switch(fabric *self, PyObject *args, PyObject *kwargs)
     p4_switch *sw = p4_switch_of(object);
     if (!sw)
         return NULL;
-    for (uint32_t i = 0; i < self->net->node_count; i++)
-        if (self->net->nodes[i]->sw == sw)
+    for (uint32_t i = 0; i < self->net->all.count; i++)
+        if (self->net->all.list[i]->sw == sw)
             return PyErr_Format(PyExc_ValueError, "this switch is node %u already", i);
-    node *at = net_add_node(self->net);
+    node *at = net_add_node(self->net, sw);
     if (!at)
         return PyErr_NoMemory();
-    net_adopt(at, sw);
     at->latency_ns = (uint32_t)latency_ns;
     at->round_robin = set.round_robin;
     at->queue_bytes = set.queue_bytes;
@@ -162,7 +161,8 @@ PyObject *fabric_set_queue(fabric *self, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "lll|$OO:set_queue", names, &index, &number, &priority, &bytes_arg,
                                      &packets_arg)
         || limit_bytes(bytes_arg, "limit_bytes", &nbytes) < 0
-        || limit_packets(packets_arg, "limit_packets", &packets) < 0)
+        || limit_packets(packets_arg, "limit_packets", &packets) < 0
+        || fabric_sync(self, "set_queue") < 0)
         return NULL;
     node *at = fabric_switch(self, index);
     net_port *port = at ? fabric_port(self, index, number) : NULL;
@@ -187,7 +187,8 @@ PyObject *fabric_set_port(fabric *self, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ll|$OOs:set_port", names, &index, &number, &bytes_arg, &packets_arg,
                                      &scheduler)
         || limit_bytes(bytes_arg, "limit_bytes", &nbytes) < 0
-        || limit_packets(packets_arg, "limit_packets", &packets) < 0 || round_robin(scheduler, &rounds) < 0)
+        || limit_packets(packets_arg, "limit_packets", &packets) < 0 || round_robin(scheduler, &rounds) < 0
+        || fabric_sync(self, "set_port") < 0)
         return NULL;
     node *at = fabric_switch(self, index);
     net_port *port = at ? fabric_port(self, index, number) : NULL;
@@ -269,7 +270,8 @@ PyObject *fabric_set_pfc(fabric *self, PyObject *args, PyObject *kwargs)
         || limit(gap, "xon_gap_bytes", 0, NET_MAX_TIME, 0, &config.xon_gap_bytes) < 0
         || limit_bytes(headroom, "headroom_bytes", &config.headroom_bytes) < 0
         || limit(reaction, "reaction_ns", 0, UINT32_MAX, 0, &config.reaction_ns) < 0
-        || limit(quanta_arg, "quanta", 1, 65535, 65535, &quanta) < 0)
+        || limit(quanta_arg, "quanta", 1, 65535, 65535, &quanta) < 0
+        || fabric_sync(self, "set_pfc") < 0)
         return NULL;
     config.quanta = (uint32_t)quanta;
     node *at = fabric_switch(self, index);
@@ -322,7 +324,7 @@ PyObject *fabric_set_pfc(fabric *self, PyObject *args, PyObject *kwargs)
         at->pfc = kept;
         at->lossless = mask;
     }
-    at->tm.managed = true;
+    at->tm.managed = self->net->pfc_used = true;
     at->tm.dynamic_pfc |= config.alpha >= 0;
     free(old);
     Py_RETURN_NONE;
@@ -359,7 +361,8 @@ PyObject *fabric_connect(fabric *self, PyObject *args, PyObject *kwargs)
         || limit(rate_arg, "rate_bps", 1, MAX_RATE_BPS, 0, &rate[0]) < 0
         || limit(back_arg, "rate_back_bps", 1, MAX_RATE_BPS, rate[0], &rate[1]) < 0
         || limit(delay_arg, "delay_ns", 0, MAX_DELAY_NS, 0, &delay_ns) < 0 || free_port(self, a, a_port) < 0
-        || free_port(self, b, b_port) < 0)
+        || free_port(self, b, b_port) < 0
+        || fabric_sync(self, "connect") < 0)
         return NULL;
     if (a == b && a_port == b_port)
         return PyErr_Format(PyExc_ValueError, "node %ld port %ld: expected two different ends", a, a_port);
@@ -367,7 +370,7 @@ PyObject *fabric_connect(fabric *self, PyObject *args, PyObject *kwargs)
         return PyErr_Format(PyExc_TypeError, "connect: expected rate_bps");
     if (!delay_arg || delay_arg == Py_None)
         return PyErr_Format(PyExc_TypeError, "connect: expected delay_ns");
-    node *end[2] = {self->net->nodes[a], self->net->nodes[b]};
+    node *end[2] = {self->net->all.list[a], self->net->all.list[b]};
     net_port *port = net_connect(self->net, end[0], (uint32_t)a_port, end[1], (uint32_t)b_port, rate, delay_ns);
     if (!port)
         return PyErr_NoMemory();
@@ -395,7 +398,8 @@ PyObject *fabric_set_link_up(fabric *self, PyObject *args, PyObject *kwargs)
     static char *names[] = {"link", "up", NULL};
     long link;
     int up;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "lp:set_link_up", names, &link, &up) || check_link(self, link) < 0)
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "lp:set_link_up", names, &link, &up) || check_link(self, link) < 0
+        || fabric_sync(self, "set_link_up") < 0)
         return NULL;
     net_link_up(self->net, (uint32_t)link, up);
     Py_RETURN_NONE;
@@ -408,7 +412,8 @@ PyObject *fabric_set_link_rate(fabric *self, PyObject *args, PyObject *kwargs)
     PyObject *rate_arg, *direction_arg = Py_None;
     uint64_t rate;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "lO|$O:set_link_rate", names, &link, &rate_arg, &direction_arg)
-        || limit(rate_arg, "rate_bps", 1, MAX_RATE_BPS, 0, &rate) < 0 || check_link(self, link) < 0)
+        || limit(rate_arg, "rate_bps", 1, MAX_RATE_BPS, 0, &rate) < 0 || check_link(self, link) < 0
+        || fabric_sync(self, "set_link_rate") < 0)
         return NULL;
     if (direction_arg != Py_None) {
         direction = PyLong_AsLong(direction_arg);

@@ -58,9 +58,12 @@ PyObject *fabric_sample(fabric *self, PyObject *args, PyObject *kwargs)
         return NULL;
     if (interval < 1 || (uint64_t)interval > NET_MAX_TIME)
         return PyErr_Format(PyExc_ValueError, "interval_ns = %lld; expected at least 1", interval);
-    if (start < 0 || (uint64_t)start < self->net->wheel->now || (uint64_t)start > NET_MAX_TIME)
+    if (start < 0 || (uint64_t)start < self->net->now || (uint64_t)start > NET_MAX_TIME)
         return PyErr_Format(PyExc_ValueError, "start_ns = %lld; expected at least %llu (now)", start,
-                            (unsigned long long)self->net->wheel->now);
+                            (unsigned long long)self->net->now);
+    if (fabric_sync(self, "sample") < 0)
+        return NULL;
+    net_end_window(self->net, (uint64_t)start);
     self->net->recorder.interval_ns = (uint64_t)interval;
     self->net->recorder.next_sample_ns = (uint64_t)start;
     Py_RETURN_NONE;
@@ -114,11 +117,24 @@ static PyObject *event_name(uint32_t event)
                             : PyUnicode_FromFormat("drop:%s", fabric_drop_names[event - HOP_DROP]);
 }
 
+static int by_time_and_node(const void *a, const void *b)
+{
+    const hop *x = a, *y = b;
+    if (x->time_ns != y->time_ns)
+        return x->time_ns < y->time_ns ? -1 : 1;
+    if (x->node != y->node)
+        return x->node < y->node ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
 PyObject *fabric_trace_records(fabric *self, PyObject *args, PyObject *kwargs)
 {
     NO_ARGUMENTS("trace_records")
+    net_sync(self->net);
     buffer *b = &self->net->recorder.hops;
     PyObject *list = PyList_New(0);
+    if (b->len)
+        qsort(b->data, b->len / sizeof(hop), sizeof(hop), by_time_and_node);
     for (uint64_t i = 0; list && i < b->len / sizeof(hop); i++) {
         const hop *h = (const hop *)(void *)b->data + i;
         PyObject *record = Py_BuildValue("KINiiKII", (unsigned long long)h->time_ns, h->node, event_name(h->event),
@@ -146,20 +162,52 @@ PyObject *fabric_capture(fabric *self, PyObject *args, PyObject *kwargs)
     Py_RETURN_NONE;
 }
 
+static int by_time_and_link(const void *a, const void *b)
+{
+    const capture_head *x = *(const capture_head *const *)a, *y = *(const capture_head *const *)b;
+    if (x->time_ns != y->time_ns)
+        return x->time_ns < y->time_ns ? -1 : 1;
+    if (x->link != y->link)
+        return x->link < y->link ? -1 : 1;
+    if (x->direction != y->direction)
+        return x->direction < y->direction ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+/* The captured frames in order; NULL: no memory. */
+static const capture_head **sort_captured(const buffer *b, uint64_t *count)
+{
+    buffer heads = {NULL, 0, 0};
+    buffer_add(&heads, sizeof(void *)); /* so that it is never NULL */
+    heads.len = 0;
+    for (uint64_t at = 0; at < b->len;) {
+        const capture_head *h = (const capture_head *)(void *)(b->data + at);
+        *(const capture_head **)buffer_add(&heads, sizeof h) = h;
+        at += sizeof *h + (h->data_len + 7u) / 8 * 8;
+    }
+    *count = heads.len / sizeof(capture_head *);
+    qsort(heads.data, *count, sizeof(capture_head *), by_time_and_link);
+    return (const capture_head **)(void *)heads.data;
+}
+
 PyObject *fabric_captured(fabric *self, PyObject *args, PyObject *kwargs)
 {
     NO_ARGUMENTS("captured")
+    net_sync(self->net);
     buffer *b = &self->net->recorder.frames;
-    PyObject *list = PyList_New(0);
-    for (uint64_t at = 0; list && at < b->len;) {
-        const capture_head *h = (const capture_head *)(void *)(b->data + at);
+    uint64_t count;
+    const capture_head **heads = sort_captured(b, &count);
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (uint64_t i = 0; list && i < count; i++) {
+        const capture_head *h = heads[i];
         PyObject *record = Py_BuildValue("KIIy#I", (unsigned long long)h->time_ns, h->link, h->direction,
                                          (const char *)(h + 1), (Py_ssize_t)h->data_len, h->wire_len);
-        if (!record || PyList_Append(list, record) < 0)
+        if (record)
+            PyList_SET_ITEM(list, (Py_ssize_t)i, record);
+        else
             Py_CLEAR(list);
-        Py_XDECREF(record);
-        at += sizeof *h + (h->data_len + 7u) / 8 * 8;
     }
+    free(heads);
     if (list)
         b->len = 0;
     return list;

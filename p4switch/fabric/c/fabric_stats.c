@@ -98,8 +98,8 @@ static void port_row(table *t, const node *at, const net_port *port)
 
 /* Visits the ports of all nodes, in order of node and port. */
 #define EACH_NODE(n, at) \
-    for (uint32_t i_ = 0; i_ < (n)->node_count; i_++) \
-        for (node *at = (n)->nodes[i_]; at; at = NULL)
+    for (uint32_t i_ = 0; i_ < (n)->all.count; i_++) \
+        for (node *at = (n)->all.list[i_]; at; at = NULL)
 #define EACH_PORT(at, port) \
     for (uint32_t j_ = 0; j_ < ((at)->sw ? (at)->tm.port_count : 1); j_++) \
         for (net_port *port = net_find_port(at, j_); port; port = NULL)
@@ -108,6 +108,7 @@ PyObject *fabric_port_stats(fabric *self, PyObject *args, PyObject *kwargs)
 {
     NO_ARGUMENTS("port_stats")
     table t = {.rows = 0};
+    net_sync(self->net);
     static const node nobody;
     port_row(&t, &nobody, NULL);
     forget_row(&t);
@@ -144,13 +145,14 @@ PyObject *fabric_queue_stats(fabric *self, PyObject *args, PyObject *kwargs)
 {
     NO_ARGUMENTS("queue_stats")
     table t = {.rows = 0};
+    net_sync(self->net);
     queue_row(&t, NULL, 0, 0);
     forget_row(&t);
     EACH_NODE(self->net, at)
         EACH_PORT(at, port)
             for (uint32_t i = 0; i < TM_PRIORITIES; i++)
                 if (port->tm.queues[i].enqueued_packets || port->tm.queues[i].dropped_packets)
-                    queue_row(&t, port, i, self->net->wheel->now);
+                    queue_row(&t, port, i, self->net->now);
     return table_dict(&t);
 }
 
@@ -178,6 +180,7 @@ PyObject *fabric_pfc_stats(fabric *self, PyObject *args, PyObject *kwargs)
 {
     NO_ARGUMENTS("pfc_stats")
     table t = {.rows = 0};
+    net_sync(self->net);
     pfc_row(&t, NULL, 0, 0);
     forget_row(&t);
     EACH_NODE(self->net, at)
@@ -185,7 +188,7 @@ PyObject *fabric_pfc_stats(fabric *self, PyObject *args, PyObject *kwargs)
             for (uint32_t i = 0; port->tm.pfc && i < TM_PRIORITIES; i++) {
                 const tm_class *c = &port->tm.pfc->classes[i];
                 if (c->pauses_sent || c->pauses_received || c->ingress_max_bytes)
-                    pfc_row(&t, port, i, self->net->wheel->now);
+                    pfc_row(&t, port, i, self->net->now);
             }
     return table_dict(&t);
 }
@@ -203,6 +206,7 @@ PyObject *fabric_buffer_stats(fabric *self, PyObject *args, PyObject *kwargs)
 {
     NO_ARGUMENTS("buffer_stats")
     table t = {.rows = 0};
+    net_sync(self->net);
     static const node nobody;
     buffer_row(&t, &nobody);
     forget_row(&t);
@@ -250,6 +254,7 @@ PyObject *fabric_flow_stats(fabric *self, PyObject *args, PyObject *kwargs)
 {
     NO_ARGUMENTS("flow_stats")
     table t = {.rows = 0};
+    net_sync(self->net);
     const flows *f = &self->net->flows;
     flow_row(&t, &f->rows[0], 0);
     forget_row(&t);
@@ -270,6 +275,7 @@ PyObject *fabric_conservation(fabric *self, PyObject *args, PyObject *kwargs)
 {
     NO_ARGUMENTS("conservation")
     net *n = self->net;
+    net_sync(n);
     const net_ledger *l = &n->ledger;
     uint64_t queued, on_wire, pfc_on_wire, copied;
     net_count(n, &queued, &on_wire, &pfc_on_wire, &copied);

@@ -17,11 +17,11 @@ const char *const fabric_drop_names[P4_DROP_REASONS] = {
 
 node *fabric_node(fabric *self, long index)
 {
-    if (index < 0 || (unsigned long)index >= self->net->node_count) {
-        PyErr_Format(PyExc_ValueError, "node %ld: there are %u, from 0", index, self->net->node_count);
+    if (index < 0 || (unsigned long)index >= self->net->all.count) {
+        PyErr_Format(PyExc_ValueError, "node %ld: there are %u, from 0", index, self->net->all.count);
         return NULL;
     }
-    return self->net->nodes[index];
+    return self->net->all.list[index];
 }
 
 node *fabric_switch(fabric *self, long index)
@@ -63,12 +63,23 @@ p4_frame *fabric_frame(fabric *self, PyObject *data)
     return frame;
 }
 
+int fabric_sync(fabric *self, const char *what)
+{
+    if (self->net->independent && self->net->phase == PHASE_HOSTS) {
+        PyErr_Format(PyExc_RuntimeError, "%s from within an endpoint that is declared independent; expected it in at()",
+                     what);
+        return -1;
+    }
+    net_sync(self->net);
+    return 0;
+}
+
 /* -- calls to Python --------------------------------------------------------------------------------------------- */
 
 /* Borrowed: the time as an int. */
 static PyObject *now_int(fabric *self)
 {
-    uint64_t now = self->net->wheel->now;
+    uint64_t now = self->net->now;
     if (self->now && self->now_value == now)
         return self->now;
     PyObject *value = PyLong_FromUnsignedLongLong(now);
@@ -142,7 +153,7 @@ static int host_next_wakeup(net *n, node *at, uint64_t *time_ns)
 static void host_idle_but_due(net *n, node *at, uint64_t time_ns)
 {
     PyErr_Format(PyExc_RuntimeError, "%s: next_frame gave None at %llu ns, but next_wakeup_ns is %llu",
-                 at->name, (unsigned long long)n->wheel->now, (unsigned long long)time_ns);
+                 at->name, (unsigned long long)n->now, (unsigned long long)time_ns);
 }
 
 static int run_call(net *n, void *arg)
@@ -164,7 +175,17 @@ static int run_call(net *n, void *arg)
     return result ? 0 : -1;
 }
 
-static void release_node(node *at);
+static void release_node(node *at)
+{
+    host *h = at->host;
+    if (h) {
+        Py_DECREF(h->receive);
+        Py_DECREF(h->next_frame);
+        Py_DECREF(h->next_wakeup);
+        PyMem_Free(h);
+    }
+    Py_XDECREF((PyObject *)at->object);
+}
 
 static const net_ops ops = {
     .receive = host_receive,
@@ -179,9 +200,10 @@ static const net_ops ops = {
 
 static PyObject *fabric_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"framing_bytes", "tick_ns", NULL};
+    static char *names[] = {"framing_bytes", "tick_ns", "independent_hosts", NULL};
     long framing_bytes = 0, tick_ns = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$ll:Fabric", names, &framing_bytes, &tick_ns))
+    int independent = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$llp:Fabric", names, &framing_bytes, &tick_ns, &independent))
         return NULL;
     if (framing_bytes < 0 || framing_bytes > 1024)
         return PyErr_Format(PyExc_ValueError, "framing_bytes = %ld; expected 0 to 1024", framing_bytes);
@@ -198,14 +220,15 @@ static PyObject *fabric_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     }
     self->net->framing_bytes = (uint32_t)framing_bytes;
     self->net->tick_ns = (uint32_t)tick_ns;
+    self->net->independent = independent;
     return (PyObject *)self;
 }
 
 static int fabric_traverse(fabric *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->calls);
-    for (uint32_t i = 0; self->net && i < self->net->node_count; i++) {
-        host *h = self->net->nodes[i]->host;
+    for (uint32_t i = 0; self->net && i < self->net->all.count; i++) {
+        host *h = self->net->all.list[i]->host;
         if (h) {
             Py_VISIT(h->receive);
             Py_VISIT(h->next_frame);
@@ -218,8 +241,8 @@ static int fabric_traverse(fabric *self, visitproc visit, void *arg)
 /* Lets go of the endpoints; the rest stays usable until the end. */
 static int fabric_clear(fabric *self)
 {
-    for (uint32_t i = 0; self->net && i < self->net->node_count; i++) {
-        host *h = self->net->nodes[i]->host;
+    for (uint32_t i = 0; self->net && i < self->net->all.count; i++) {
+        host *h = self->net->all.list[i]->host;
         if (h) {
             Py_INCREF(Py_None);
             Py_SETREF(h->receive, Py_None);
@@ -232,18 +255,6 @@ static int fabric_clear(fabric *self)
     if (self->calls)
         PyDict_Clear(self->calls);
     return 0;
-}
-
-static void release_node(node *at)
-{
-    host *h = at->host;
-    if (h) {
-        Py_DECREF(h->receive);
-        Py_DECREF(h->next_frame);
-        Py_DECREF(h->next_wakeup);
-        PyMem_Free(h);
-    }
-    Py_XDECREF((PyObject *)at->object);
 }
 
 static void fabric_dealloc(fabric *self)
@@ -300,7 +311,7 @@ static net_status run_slices(fabric *self, uint64_t until, uint64_t max_events, 
             return NET_ERROR;
         if (progress && n->events - reported >= progress_events) {
             reported = n->events;
-            PyObject *result = PyObject_CallFunction(progress, "KK", (unsigned long long)n->wheel->now,
+            PyObject *result = PyObject_CallFunction(progress, "KK", (unsigned long long)n->now,
                                                      (unsigned long long)n->events);
             if (!result)
                 return NET_ERROR;
@@ -338,9 +349,9 @@ static PyObject *fabric_run(fabric *self, PyObject *args, PyObject *kwargs)
         PyErr_SetString(PyExc_RuntimeError, "run: the fabric is running already");
         return NULL;
     }
-    if (until != TIME_NEVER && (until < self->net->wheel->now || until > NET_MAX_TIME))
+    if (until != TIME_NEVER && (until < self->net->now || until > NET_MAX_TIME))
         return PyErr_Format(PyExc_ValueError, "until_ns = %llu; expected %llu to %llu", (unsigned long long)until,
-                            (unsigned long long)self->net->wheel->now, (unsigned long long)NET_MAX_TIME);
+                            (unsigned long long)self->net->now, (unsigned long long)NET_MAX_TIME);
     if (!progress_events)
         return PyErr_Format(PyExc_ValueError, "progress_events = 0; expected at least 1");
     if (progress == Py_None)
@@ -362,15 +373,16 @@ static PyObject *fabric_stop(fabric *self, PyObject *unused)
 
 static PyObject *fabric_at(fabric *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"time_ns", "call", NULL};
+    static char *names[] = {"time_ns", "call", "hosts_only", NULL};
     PyObject *call, *time_arg;
     uint64_t time = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:at", names, &time_arg, &call)
+    int hosts_only = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$p:at", names, &time_arg, &call, &hosts_only)
         || optional_u64(time_arg, "time_ns", &time) < 0)
         return NULL;
-    if (time < self->net->wheel->now || time > NET_MAX_TIME)
+    if (time < self->net->now || time > NET_MAX_TIME)
         return PyErr_Format(PyExc_ValueError, "time_ns = %S; expected %llu (now) to %llu", time_arg,
-                            (unsigned long long)self->net->wheel->now, (unsigned long long)NET_MAX_TIME);
+                            (unsigned long long)self->net->now, (unsigned long long)NET_MAX_TIME);
     if (!PyCallable_Check(call))
         return PyErr_Format(PyExc_TypeError, "at: %R cannot be called", call);
     void *number = (void *)(uintptr_t)++self->next_call;
@@ -380,7 +392,7 @@ static PyObject *fabric_at(fabric *self, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     Py_DECREF(key);
-    wheel_push(self->net->wheel, time, net_event(EV_CALL, NULL, number));
+    net_at(self->net, time, number, hosts_only);
     Py_RETURN_NONE;
 }
 
@@ -407,7 +419,7 @@ static PyObject *fabric_inject(fabric *self, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "llO:inject", names, &index, &number, &data))
         return NULL;
     node *at = fabric_switch(self, index);
-    if (!at)
+    if (!at || fabric_sync(self, "inject") < 0)
         return NULL;
     if (number < 0 || number > TM_MAX_PORT)
         return PyErr_Format(PyExc_ValueError, "port %ld; expected 0 to %u", number, TM_MAX_PORT);
@@ -421,7 +433,7 @@ static PyObject *fabric_inject(fabric *self, PyObject *args, PyObject *kwargs)
 static PyObject *get_now(fabric *self, void *unused)
 {
     (void)unused;
-    return PyLong_FromUnsignedLongLong(self->net->wheel->now);
+    return PyLong_FromUnsignedLongLong(self->net->now);
 }
 
 static PyObject *get_events(fabric *self, void *unused)
@@ -433,7 +445,7 @@ static PyObject *get_events(fabric *self, void *unused)
 static PyObject *get_nodes(fabric *self, void *unused)
 {
     (void)unused;
-    return PyLong_FromUnsignedLong(self->net->node_count);
+    return PyLong_FromUnsignedLong(self->net->all.count);
 }
 
 static PyObject *get_links(fabric *self, void *unused)

@@ -1,10 +1,7 @@
 #include "net.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define PREFETCH_AHEAD 3
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 static flow *flow_of(net *n, uint32_t tag)
@@ -12,10 +9,15 @@ static flow *flow_of(net *n, uint32_t tag)
     return &n->flows.rows[tag < n->flows.count ? tag : 0];
 }
 
+static uint64_t min_time(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* -- losses ------------------------------------------------------------------------------------------------------ */
 
-static void count_drop(net *n, node *at, net_port *port, uint32_t number, uint32_t tag, uint32_t len,
-                       p4_drop_reason reason)
+void net_count_drop(net *n, node *at, net_port *port, uint32_t number, uint32_t tag, uint32_t len,
+                    p4_drop_reason reason)
 {
     n->ledger.drops[reason]++;
     if (port) {
@@ -32,16 +34,24 @@ static void count_drop(net *n, node *at, net_port *port, uint32_t number, uint32
         record_hop(n, at, HOP_DROP + reason, (int32_t)number, -1, 0, len, tag);
 }
 
-static void lose_frame(net *n, net_port *from, p4_frame *frame, bool pfc)
+void net_lose_frame(net *n, net_port *from, p4_frame *frame, bool pfc)
 {
     if (pfc)
         n->ledger.pfc_lost++;
     else
-        count_drop(n, from->node, from, from->tm.number, frame->tag, frame->wire_len, P4_DROP_LINK_DOWN);
+        net_count_drop(n, from->node, from, from->tm.number, frame->tag, frame->wire_len, P4_DROP_LINK_DOWN);
     pool_put(&n->pool, frame);
 }
 
 /* -- what a pipeline asks for ------------------------------------------------------------------------------------ */
+
+net_port *net_find_port(const node *at, uint32_t number)
+{
+    if (!at->sw)
+        return number == 0 ? at->port : NULL;
+    tm_port *port = tm_find(&at->tm, number);
+    return port ? net_port_of(port) : NULL;
+}
 
 static p4_frame *env_frame_new(void *ctx, uint32_t cap)
 {
@@ -53,18 +63,10 @@ static void env_frame_free(void *ctx, p4_frame *frame)
     pool_put(&((node *)ctx)->net->pool, frame);
 }
 
-net_port *net_find_port(const node *at, uint32_t number)
-{
-    if (!at->sw)
-        return number == 0 ? at->port : NULL;
-    tm_port *port = tm_find(&at->tm, number);
-    return port ? net_port_of(port) : NULL;
-}
-
 static void env_drop(void *ctx, uint32_t port, uint32_t tag, uint32_t len, p4_drop_reason reason)
 {
     node *at = ctx;
-    count_drop(at->net, at, net_find_port(at, port), port, tag, len, reason);
+    net_count_drop(at->net, at, net_find_port(at, port), port, tag, len, reason);
 }
 
 static void env_enqueue(void *ctx, p4_packet *packet)
@@ -77,7 +79,7 @@ static void env_enqueue(void *ctx, p4_packet *packet)
     if (port && port->up) {
         uint64_t depth = out->queues[tm_priority(packet)].bytes;
         uint32_t number = packet->egress_port, priority = tm_priority(packet), len = packet->len, tag = packet->tag;
-        if (tm_enqueue(&at->tm, out, packet, n->wheel->now)) {
+        if (tm_enqueue(&at->tm, out, packet, n->now)) {
             if (UNLIKELY(n->recorder.tracing))
                 record_hop(n, at, HOP_ENQUEUE, (int32_t)number, (int32_t)priority, depth, len, tag);
             return;
@@ -86,7 +88,7 @@ static void env_enqueue(void *ctx, p4_packet *packet)
     } else if (port) {
         reason = P4_DROP_LINK_DOWN;
     }
-    count_drop(n, at, port, packet->egress_port, packet->tag, packet->len, reason);
+    net_count_drop(n, at, port, packet->egress_port, packet->tag, packet->len, reason);
     p4_packet_free(at->sw, packet);
 }
 
@@ -97,18 +99,24 @@ static void env_digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t 
         before->digest(before->ctx, list_id, data, len);
 }
 
-void net_adopt(node *at, p4_switch *sw)
+void net_env_init(node *at, p4_env *env)
 {
-    at->sw = sw;
-    at->before = *p4_switch_get_counts(sw);
-    at->env_before = *p4_switch_get_env(sw);
-    p4_switch_set_env(sw, &(p4_env){
+    *env = (p4_env){
         .ctx = at, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue, .drop = env_drop,
         .digest = env_digest,
-    });
+    };
 }
 
 /* -- sending ----------------------------------------------------------------------------------------------------- */
+
+void net_push(net *n, net_port *port, uint64_t time, event_kind kind, void *arg)
+{
+    node *at = port->node;
+    uint64_t order = kind < EV_ARRIVE ? n->order++ & UINT32_MAX : 0;
+    heap_push(&at->events, (entry){time, (uint64_t)kind << 48 | (uint64_t)port->tm.number << 32 | order, arg});
+    agenda *next = &n->switches.next[at->place];
+    next->time = min_time(next->time, time);
+}
 
 void net_wake(tm_port *tm)
 {
@@ -117,9 +125,9 @@ void net_wake(tm_port *tm)
     uint64_t ready = tm_link_free(&tm->link);
     if (tm->scheduled || tm->serving || port->touched)
         return;
-    if (ready > n->wheel->now) {
+    if (ready > n->now) {
         tm->scheduled = true;
-        wheel_push(n->wheel, ready, net_event(EV_READY, port, NULL));
+        net_push(n, port, ready, EV_READY, NULL);
         return;
     }
     port->touched = true;
@@ -131,23 +139,54 @@ void net_wake(tm_port *tm)
     n->touched_last = port;
 }
 
-void net_send(net *n, net_port *port, p4_frame *frame, bool contiguous, bool pfc)
+static void wire_grow(wire *w)
 {
-    uint64_t end = tm_link_send(&port->tm.link, n->wheel->now, contiguous, frame->wire_len);
+    uint32_t count = w->slots ? w->mask + 1 : 0, cap = count ? 2 * count : 16;
+    struct flight *slots = malloc(cap * sizeof *slots);
+    if (!slots) {
+        fputs("p4cc: out of memory\n", stderr);
+        abort();
+    }
+    for (uint32_t i = 0; i < count; i++)
+        slots[i] = w->slots[(w->head + i) & w->mask];
+    free(w->slots);
+    w->slots = slots;
+    w->head = 0;
+    w->tail = count;
+    w->mask = cap - 1;
+}
+
+/* The frame's last bit is in at `time`, which is no earlier than that of the one before. */
+static void wire_put(net *n, net_port *port, p4_frame *frame, uint64_t time)
+{
+    wire *w = &port->out;
+    if (!w->slots || w->tail - w->head > w->mask)
+        wire_grow(w);
+    w->slots[w->tail++ & w->mask] = (struct flight){time, frame};
+    if (w->to_port || n->independent) {
+        agenda *next = w->to_port ? &n->switches.next[w->to] : &n->hosts.next[w->to];
+        next->time = min_time(next->time, time);
+        next->ports |= w->to_port;
+    } else {
+        wheel_push(n->wheel, time, n->hosts.list[w->to]);
+    }
+}
+
+static void send(net *n, net_port *port, p4_frame *frame, bool contiguous, bool pfc)
+{
+    uint64_t end = tm_link_send(&port->tm.link, n->now, contiguous, frame->wire_len);
     if (!pfc) {
         port->tx_packets++;
         port->tx_bytes += frame->wire_len;
     }
     if (UNLIKELY(port->snap_bytes))
         record_frame(n, port, frame);
-    if (UNLIKELY(!port->up)) {
-        lose_frame(n, port, frame, pfc);
-        return;
-    }
-    if (UNLIKELY(pfc))
-        wheel_push(n->wheel, end + port->delay_ns, net_event(EV_ARRIVE_PFC, port->peer, frame));
+    if (UNLIKELY(!port->up))
+        net_lose_frame(n, port, frame, pfc);
+    else if (UNLIKELY(pfc && port->out.to_port))
+        net_push(n, port->peer, end + port->delay_ns, EV_PFC_ARRIVE, frame);
     else
-        wheel_push(n->wheel, end + port->hop_ns, net_event(EV_ARRIVE, port->peer, frame));
+        wire_put(n, port, frame, end + port->hop_ns);
 }
 
 /* The transmitter of a switch's port is free: PFC frames first, then the packet whose turn it is. */
@@ -158,20 +197,20 @@ static void serve_switch(net *n, net_port *port, bool contiguous)
     tm->serving = true;
     for (;;) {
         if (UNLIKELY(net_pfc_due(port))) {
-            net_send(n, port, pfc_frame(n, port), contiguous, true);
+            send(n, port, pfc_frame(n, port), contiguous, true);
             pfc_sent(n, port);
             break;
         }
-        p4_packet *packet = tm_dequeue(tm, n->wheel->now);
+        p4_packet *packet = tm_dequeue(tm, n->now);
         if (!packet)
             break;
         uint32_t priority = tm_priority(packet);
-        p4_frame *frame = p4_switch_transmit(at->sw, packet, tm_ticks(&at->tm, n->wheel->now));
+        p4_frame *frame = p4_switch_transmit(at->sw, packet, tm_ticks(&at->tm, n->now));
         if (frame) {
             if (UNLIKELY(n->recorder.tracing))
                 record_hop(n, at, HOP_TRANSMIT, (int32_t)tm->number, (int32_t)priority, tm->queues[priority].bytes,
                            frame->wire_len, frame->tag);
-            net_send(n, port, frame, contiguous, false);
+            send(n, port, frame, contiguous, false);
             break;
         }
     }
@@ -185,43 +224,170 @@ void net_serve_touched(net *n)
     for (net_port *port; (port = n->touched);) {
         n->touched = port->next_touched;
         port->touched = false;
-        if (tm_link_free(&port->tm.link) > n->wheel->now)
+        if (tm_link_free(&port->tm.link) > n->now)
             net_wake(&port->tm);
         else
             serve_switch(n, port, false);
     }
 }
 
-static void host_wake_at(net *n, net_port *port, uint64_t time)
+/* -- switches ---------------------------------------------------------------------------------------------------- */
+
+static void arrive_switch(net *n, node *at, uint32_t port, p4_frame *frame)
 {
-    if (time > NET_MAX_TIME || time >= port->timer_ns)
-        return;
-    port->timer_ns = time;
-    wheel_push(n->wheel, time, net_event(EV_WAKE, port, NULL));
+    if (UNLIKELY(n->recorder.tracing))
+        record_hop(n, at, HOP_RECEIVE, (int32_t)port, -1, 0, frame->wire_len, frame->tag);
+    p4_switch_receive(at->sw, frame, port, tm_ticks(&at->tm, n->now));
 }
 
-/* The host's link is free: sends what it has, or finds out when to ask again. */
-static int serve_host(net *n, net_port *port, bool contiguous)
+static void prefetch_frame(const p4_frame *frame)
 {
-    node *host = port->node;
-    p4_frame *frame = NULL;
-    uint64_t when = 0;
-    for (int i = 0; !frame; i++) {
-        if (n->ops->next_frame(n, host, &frame) < 0)
-            goto failed;
-        if (frame)
-            break;
-        if (n->ops->next_wakeup(n, host, &when) < 0)
-            goto failed;
-        if (when > n->wheel->now) {
-            host_wake_at(n, port, when);
-            return 0;
-        }
-        if (i) { /* once may be: it was told of something new in between */
-            n->ops->idle_but_due(n, host, when);
-            goto failed;
+    __builtin_prefetch(frame);
+    __builtin_prefetch((const char *)frame + 64);
+    __builtin_prefetch((const char *)frame + 128);
+}
+
+#define EACH_BIT_PORT(at, bits, port) \
+    for (uint64_t b_ = (bits); b_; b_ &= b_ - 1) \
+        for (uint32_t i_ = (uint32_t)__builtin_ctzll(b_); i_ < (at)->tm.port_count; i_ += 64) \
+            for (net_port *port = (at)->tm.ports[i_] ? net_port_of((at)->tm.ports[i_]) : NULL; port; port = NULL)
+
+/* Has the switch look at its wires: arrivals before `end` go among its events. The rest is put down in `later`. */
+static void look_at_wires(node *at, uint64_t ports, uint64_t end, agenda *later)
+{
+    if (ports & (ports - 1)) { /* several: fetch them all at the same time, not one after the other */
+        EACH_BIT_PORT(at, ports, port)
+            __builtin_prefetch(port);
+        EACH_BIT_PORT(at, ports, port)
+            __builtin_prefetch(port->peer);
+        EACH_BIT_PORT(at, ports, port)
+            if (!wire_empty(&port->peer->out))
+                __builtin_prefetch(wire_first(&port->peer->out));
+    }
+    EACH_BIT_PORT(at, ports, port) {
+        const wire *in = &port->peer->out;
+        if (wire_empty(in))
+            continue;
+        const struct flight *first = wire_first(in);
+        if (first->time < end) {
+            prefetch_frame(first->frame);
+            heap_push(&at->events, (entry){first->time, (uint64_t)EV_ARRIVE << 48 | (uint64_t)i_ << 32, port});
+        } else {
+            later->time = min_time(later->time, first->time);
+            later->ports |= 1ull << (i_ & 63);
         }
     }
+}
+
+/* Takes the frame of the first event, an arrival, off its wire; the next one on it takes the event's place. */
+static p4_frame *take_arrival(node *at, net_port *port, uint64_t end, agenda *later)
+{
+    wire *in = &port->peer->out;
+    p4_frame *frame = wire_first(in)->frame;
+    in->head++;
+    if (!wire_empty(in)) {
+        const struct flight *next = wire_first(in);
+        if (next->time < end) {
+            prefetch_frame(next->frame);
+            heap_replace(&at->events, (entry){next->time, at->events.list[0].rank, port});
+            return frame;
+        }
+        later->time = min_time(later->time, next->time);
+        later->ports |= 1ull << (port->tm.number & 63);
+    }
+    heap_pop(&at->events);
+    return frame;
+}
+
+static void other_event(net *n, net_port *port, event_kind kind, void *arg)
+{
+    switch (kind) {
+    case EV_READY:
+        port->tm.scheduled = false;
+        serve_switch(n, port, true);
+        break;
+    case EV_PFC_ARRIVE:
+        pfc_arrive(n, port, arg);
+        break;
+    case EV_PFC_APPLY:
+        pfc_apply(n, port, arg);
+        break;
+    case EV_PFC_EXPIRE:
+        pfc_expire(n, port);
+        break;
+    case EV_PFC_REFRESH:
+        pfc_refresh(n, port);
+        break;
+    case EV_ARRIVE:
+        break;
+    }
+}
+
+/* Everything at a switch before `end`. */
+static void run_switch(net *n, node *at, uint64_t end)
+{
+    agenda *next = &n->switches.next[at->place], later = {TIME_NEVER, 0};
+    uint64_t ports = next->ports;
+    *next = later;
+    look_at_wires(at, ports, end, &later);
+    while (heap_time(&at->events) < end) {
+        entry e = at->events.list[0];
+        event_kind kind = (event_kind)(e.rank >> 48);
+        n->now = e.time;
+        n->events++;
+        if (kind == EV_ARRIVE) {
+            net_port *port = e.what;
+            p4_frame *frame = take_arrival(at, port, end, &later);
+            port->rx_packets++;
+            port->rx_bytes += frame->wire_len;
+            arrive_switch(n, at, port->tm.number, frame);
+        } else {
+            heap_pop(&at->events);
+            other_event(n, net_port_of(at->tm.ports[e.rank >> 32 & TM_MAX_PORT]), kind, e.what);
+        }
+        net_serve_touched(n);
+    }
+    if (n->last < n->now)
+        n->last = n->now;
+    next->time = min_time(min_time(next->time, later.time), heap_time(&at->events));
+    next->ports |= later.ports;
+}
+
+static void run_switches(net *n, uint64_t end)
+{
+    uint64_t now = n->now;
+    n->phase = PHASE_SWITCHES;
+    for (uint32_t i = 0; i < n->switches.count; i++)
+        if (n->switches.next[i].time < end)
+            run_switch(n, n->switches.list[i], end);
+    n->now = now;
+}
+
+void net_sync(net *n)
+{
+    if (n->phase != PHASE_HOSTS || n->independent)
+        return;
+    run_switches(n, n->now + 1);
+    n->phase = PHASE_HOSTS;
+}
+
+/* -- hosts ------------------------------------------------------------------------------------------------------- */
+
+void net_host_wake_at(net *n, node *host, uint64_t time)
+{
+    host->wake_ns = time;
+    if (n->independent) {
+        agenda *next = &n->hosts.next[host->place];
+        next->time = min_time(next->time, time);
+    } else if (time < host->hint_ns && time <= NET_MAX_TIME) {
+        host->hint_ns = time;
+        wheel_push(n->wheel, time, host);
+    }
+}
+
+static void send_from_host(net *n, node *host, p4_frame *frame, bool contiguous)
+{
+    net_port *port = host->port;
     flow_key key;
     frame->tag = flows_parse(frame, &key) ? flows_tag(&n->flows, key) : 0;
     bool pfc = frame_is_pfc(frame);
@@ -232,7 +398,7 @@ static int serve_host(net *n, net_port *port, bool contiguous)
         flow *row = flow_of(n, frame->tag);
         row->sent_packets++;
         row->sent_bytes += frame->wire_len;
-        row->last_sent_ns = (int64_t)n->wheel->now;
+        row->last_sent_ns = (int64_t)n->now;
         if (row->first_sent_ns < 0) {
             row->first_sent_ns = row->last_sent_ns;
             row->host = (int32_t)host->index;
@@ -240,56 +406,194 @@ static int serve_host(net *n, net_port *port, bool contiguous)
         if (UNLIKELY(n->recorder.tracing))
             record_hop(n, host, HOP_SEND, 0, -1, 0, frame->wire_len, frame->tag);
     }
-    net_send(n, port, frame, contiguous, pfc);
+    send(n, port, frame, contiguous, pfc);
+    uint64_t ready = tm_link_free(&port->tm.link);
     port->tm.scheduled = true;
-    wheel_push(n->wheel, tm_link_free(&port->tm.link), net_event(EV_READY, port, NULL));
-    return 0;
+    host->wake_ns = TIME_NEVER;
+    if (n->independent)
+        n->hosts.next[host->place].time = min_time(n->hosts.next[host->place].time, ready);
+    else
+        wheel_push(n->wheel, ready, host);
+}
+
+/* The host's link is free: sends what it has, or finds out when to ask again. */
+static int serve_host(net *n, node *host, bool contiguous)
+{
+    p4_frame *frame = NULL;
+    uint64_t when = 0;
+    for (int i = 0; i < 2; i++) { /* twice, if it was told of something new in between */
+        if (n->ops->next_frame(n, host, &frame) < 0)
+            goto failed;
+        if (frame) {
+            send_from_host(n, host, frame, contiguous);
+            return 0;
+        }
+        if (n->ops->next_wakeup(n, host, &when) < 0)
+            goto failed;
+        if (when > n->now) {
+            net_host_wake_at(n, host, when <= NET_MAX_TIME ? when : TIME_NEVER);
+            return 0;
+        }
+    }
+    n->ops->idle_but_due(n, host, when);
 failed: /* it is asked again when the run goes on */
-    host_wake_at(n, port, n->wheel->now);
+    net_host_wake_at(n, host, n->now);
     return -1;
 }
 
-static int ask_host(net *n, net_port *port)
+static int ask_host(net *n, node *host)
 {
-    return port->tm.scheduled ? 0 : serve_host(n, port, false);
+    return host->port->tm.scheduled ? 0 : serve_host(n, host, false);
 }
 
 int net_kick(net *n, node *host)
 {
-    return host->port ? ask_host(n, host->port) : 0;
+    if (!host->port)
+        return 0;
+    if (n->independent && n->phase == PHASE_HOSTS) { /* it may be ahead in time, or behind */
+        net_host_wake_at(n, host, min_time(host->wake_ns, n->window_end));
+        return 0;
+    }
+    return ask_host(n, host);
 }
 
-/* -- arriving ---------------------------------------------------------------------------------------------------- */
-
-static void arrive_switch(net *n, node *at, uint32_t port, p4_frame *frame)
+static int arrive_host(net *n, node *host, p4_frame *frame)
 {
-    if (UNLIKELY(n->recorder.tracing))
-        record_hop(n, at, HOP_RECEIVE, (int32_t)port, -1, 0, frame->wire_len, frame->tag);
-    p4_switch_receive(at->sw, frame, port, tm_ticks(&at->tm, n->wheel->now));
-}
-
-static int arrive_host(net *n, net_port *port, p4_frame *frame, bool pfc)
-{
-    if (pfc) {
+    net_port *port = host->port;
+    if (UNLIKELY(frame_is_pfc(frame))) {
         n->ledger.pfc_received++;
     } else {
+        port->rx_packets++;
+        port->rx_bytes += frame->wire_len;
         n->ledger.delivered++;
         flow *row = flow_of(n, frame->tag);
         row->delivered_packets++;
         row->delivered_bytes += frame->wire_len;
-        row->last_delivered_ns = (int64_t)n->wheel->now;
+        row->last_delivered_ns = (int64_t)n->now;
         if (row->first_delivered_ns < 0)
             row->first_delivered_ns = row->last_delivered_ns;
         if (UNLIKELY(n->recorder.tracing))
-            record_hop(n, port->node, HOP_RECEIVE, 0, -1, 0, frame->wire_len, frame->tag);
+            record_hop(n, host, HOP_RECEIVE, 0, -1, 0, frame->wire_len, frame->tag);
     }
-    int status = n->ops->receive(n, port->node, frame);
+    int status = n->ops->receive(n, host, frame);
     pool_put(&n->pool, frame);
     if (status < 0) {
-        host_wake_at(n, port, n->wheel->now);
+        net_host_wake_at(n, host, n->now);
         return -1;
     }
-    return ask_host(n, port);
+    return ask_host(n, host);
+}
+
+/* Everything at a host before `end`, or until it says stop. */
+static int run_host(net *n, node *host, uint64_t end)
+{
+    net_port *port = host->port;
+    wire *in = &port->peer->out;
+    for (;;) {
+        uint64_t arrival = wire_empty(in) ? TIME_NEVER : wire_first(in)->time;
+        uint64_t ready = port->tm.scheduled ? tm_link_free(&port->tm.link) : TIME_NEVER;
+        uint64_t time = min_time(arrival, min_time(ready, host->wake_ns));
+        int status;
+        if (n->independent)
+            n->hosts.next[host->place].time = time;
+        if (time >= end || (n->stop && !n->independent))
+            return 0;
+        n->now = time;
+        if (n->last < time)
+            n->last = time;
+        n->events++;
+        if (time == arrival) {
+            p4_frame *frame = wire_first(in)->frame;
+            in->head++;
+            if (!wire_empty(in))
+                prefetch_frame(wire_first(in)->frame);
+            status = arrive_host(n, host, frame);
+        } else if (time == ready) {
+            port->tm.scheduled = false;
+            status = serve_host(n, host, true);
+        } else {
+            host->wake_ns = TIME_NEVER;
+            status = ask_host(n, host);
+        }
+        if (UNLIKELY(status < 0))
+            return -1;
+    }
+}
+
+static int by_place(const void *a, const void *b)
+{
+    uint32_t x = (*(node *const *)a)->place, y = (*(node *const *)b)->place;
+    return x < y ? -1 : x > y;
+}
+
+/* The hosts that are due at `time`, in order. */
+static int run_hosts_at(net *n, uint64_t time)
+{
+    void **due;
+    int status = 0;
+    uint32_t count = wheel_drain(n->wheel, time, &due), done = 0;
+    if (count > 1)
+        qsort(due, count, sizeof *due, by_place);
+    for (; done < count && !status && !n->stop; done++) {
+        node *host = due[done];
+        if (done && due[done - 1] == host)
+            continue;
+        if (host->hint_ns <= time)
+            host->hint_ns = TIME_NEVER;
+        status = run_host(n, host, time + 1);
+        if (host->wake_ns != TIME_NEVER)
+            net_host_wake_at(n, host, host->wake_ns);
+    }
+    for (uint32_t i = done ? done - 1 : 0; i < count && (status || n->stop); i++)
+        wheel_push(n->wheel, time, due[i]);
+    return status;
+}
+
+/* All hosts up to the end of the window, which a callback may draw nearer. */
+static int run_hosts(net *n)
+{
+    n->phase = PHASE_HOSTS;
+    if (n->independent) {
+        for (uint32_t i = 0; i < n->hosts.count; i++)
+            if (n->hosts.next[i].time < n->window_end && run_host(n, n->hosts.list[i], n->window_end) < 0)
+                return -1;
+        return 0;
+    }
+    while (!n->stop) {
+        uint64_t time = wheel_next_time(n->wheel), call = heap_time(&n->host_calls);
+        if (min_time(time, call) >= n->window_end)
+            break;
+        if (call > time) {
+            if (run_hosts_at(n, time) < 0)
+                return -1;
+            continue;
+        }
+        n->now = n->last = call;
+        n->events++;
+        if (n->ops->call(n, heap_pop(&n->host_calls).what) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* -- the loop ---------------------------------------------------------------------------------------------------- */
+
+void net_end_window(net *n, uint64_t time)
+{
+    if (n->phase == PHASE_HOSTS && time < n->window_end)
+        n->window_end = time > n->now ? time : n->now + 1;
+}
+
+void net_at(net *n, uint64_t time, void *arg, bool hosts_only)
+{
+    if (n->independent) {
+        hosts_only = false;
+        if (n->phase == PHASE_HOSTS && time < n->window_end)
+            time = n->window_end;
+    }
+    if (!hosts_only)
+        net_end_window(n, time);
+    heap_push(hosts_only ? &n->host_calls : &n->calls, (entry){time, n->order++, arg});
 }
 
 void net_inject(net *n, node *at, uint32_t port, p4_frame *frame)
@@ -301,70 +605,12 @@ void net_inject(net *n, node *at, uint32_t port, p4_frame *frame)
     net_serve_touched(n);
 }
 
-/* -- the loop ---------------------------------------------------------------------------------------------------- */
-
-static int dispatch(net *n, event e)
+static uint64_t earliest(const nodes *of)
 {
-    net_port *port = net_subject(e);
-    int status = 0;
-    switch (net_kind(e)) {
-    case EV_ARRIVE:
-        port->rx_packets++;
-        port->rx_bytes += ((p4_frame *)e.arg)->wire_len;
-        if (!port->node->sw)
-            return arrive_host(n, port, e.arg, false);
-        arrive_switch(n, port->node, port->tm.number, e.arg);
-        break;
-    case EV_READY:
-        port->tm.scheduled = false;
-        if (!port->node->sw)
-            return serve_host(n, port, true);
-        serve_switch(n, port, true);
-        break;
-    case EV_WAKE:
-        if (port->timer_ns != n->wheel->now)
-            return 0; /* another, earlier one has taken its place */
-        port->timer_ns = TIME_NEVER;
-        return ask_host(n, port);
-    case EV_ARRIVE_PFC:
-        if (!port->node->sw)
-            return arrive_host(n, port, e.arg, true);
-        pfc_arrive(n, port, e.arg);
-        break;
-    case EV_PFC_APPLY:
-        pfc_apply(n, port, e.arg);
-        break;
-    case EV_PFC_EXPIRE:
-        pfc_expire(n, port);
-        break;
-    case EV_PFC_REFRESH:
-        pfc_refresh(n, port);
-        break;
-    case EV_PFC_WATCH:
-        pfc_watch(n);
-        break;
-    case EV_CALL:
-        status = n->ops->call(n, e.arg);
-        break;
-    case EV_NONE:
-        return 0;
-    }
-    net_serve_touched(n);
-    return status;
-}
-
-static void prefetch(const wheel *w)
-{
-    const event *e = wheel_peek(w, PREFETCH_AHEAD);
-    if (!e)
-        return;
-    const char *port = (const char *)net_subject(*e);
-    __builtin_prefetch(port);
-    __builtin_prefetch(port + 64);
-    if (e->arg) {
-        __builtin_prefetch(e->arg);
-        __builtin_prefetch((const char *)e->arg + 64);
-    }
+    uint64_t time = TIME_NEVER;
+    for (uint32_t i = 0; i < of->count; i++)
+        time = min_time(time, of->next[i].time);
+    return time;
 }
 
 static void sample_until(net *n, uint64_t time)
@@ -376,311 +622,61 @@ static void sample_until(net *n, uint64_t time)
     }
 }
 
+/* When paused queues are looked at next: at multiples of the interval. */
+static uint64_t watch_after(const net *n, uint64_t time)
+{
+    return (time / n->watch_interval_ns + 1) * n->watch_interval_ns;
+}
+
+/* One window from `time` on, at which something happens. */
+static void run_window(net *n, uint64_t time, uint64_t until)
+{
+    uint64_t length = n->lookahead_ns ? n->lookahead_ns : 1;
+    uint64_t end = time + (length < NET_MAX_WINDOW_NS ? length : NET_MAX_WINDOW_NS);
+    if (until < end)
+        end = until + 1;
+    end = min_time(end, min_time(heap_time(&n->calls), n->recorder.next_sample_ns));
+    n->window_end = n->pfc_used ? min_time(end, watch_after(n, time)) : end;
+    n->failed = run_hosts(n) < 0;
+    if (!n->independent && (n->failed || n->stop)) /* it was the last one at this instant */
+        n->window_end = n->now + 1;
+    run_switches(n, n->window_end);
+    n->phase = PHASE_NONE;
+    n->now = n->last;
+}
+
 net_status net_run(net *n, uint64_t until, uint64_t budget)
 {
-    wheel *w = n->wheel;
+    uint64_t first = n->events;
     n->stop = n->deadlock = false;
-    for (uint64_t left = budget;;) {
-        if (!w->slot_open) {
-            uint64_t time = wheel_next_time(w);
-            if (time > until || time == TIME_NEVER) {
-                if (until > NET_MAX_TIME)
-                    return NET_IDLE;
+    for (;;) {
+        uint64_t hosts = n->independent ? earliest(&n->hosts) : wheel_next_time(n->wheel);
+        uint64_t time = min_time(min_time(hosts, heap_time(&n->host_calls)), earliest(&n->switches));
+        uint64_t call = heap_time(&n->calls), next = min_time(time, call);
+        if (n->paused && watch_after(n, n->now) <= min_time(next, until)) {
+            n->now = n->last = watch_after(n, n->now);
+            sample_until(n, n->now);
+            pfc_watch(n);
+        } else if (next > until || next == TIME_NEVER) {
+            if (until <= NET_MAX_TIME) {
                 sample_until(n, until);
-                wheel_open(w, until);
-                wheel_close(w);
-                return time == TIME_NEVER ? NET_IDLE : NET_UNTIL;
+                n->now = n->last = until;
             }
-            if (UNLIKELY(n->recorder.next_sample_ns <= time))
-                sample_until(n, time);
-            wheel_open(w, time);
-        }
-        for (event *next; (next = wheel_take(w));) {
-            event e = *next;
-            prefetch(w);
+            return next == TIME_NEVER ? NET_IDLE : NET_UNTIL;
+        } else if (sample_until(n, next), call <= time) {
+            n->now = n->last = call;
             n->events++;
-            if (UNLIKELY(dispatch(n, e) < 0))
-                return NET_ERROR;
-            if (UNLIKELY(n->stop))
-                return n->deadlock ? NET_DEADLOCK : NET_STOPPED;
-            if (UNLIKELY(!--left))
-                return NET_BUDGET;
+            n->failed = n->ops->call(n, heap_pop(&n->calls).what) < 0;
+        } else {
+            run_window(n, time, until);
         }
-        wheel_close(w);
-    }
-}
-
-/* -- links that change ------------------------------------------------------------------------------------------- */
-
-struct cut {
-    net *n;
-    net_port *port;
-};
-
-static void cut_event(void *ctx, event *e)
-{
-    struct cut *cut = ctx;
-    event_kind kind = net_kind(*e);
-    if (net_subject(*e) != cut->port)
-        return;
-    if (kind == EV_ARRIVE || kind == EV_ARRIVE_PFC)
-        lose_frame(cut->n, cut->port->peer, e->arg, kind == EV_ARRIVE_PFC);
-    else if (kind == EV_PFC_APPLY)
-        pool_put(&cut->n->pool, e->arg);
-    else
-        return;
-    *e = (event){EV_NONE, NULL};
-}
-
-static void port_down(net *n, net_port *port)
-{
-    port->up = false;
-    wheel_visit(n->wheel, cut_event, &(struct cut){n, port});
-    if (!port->node->sw)
-        return;
-    pfc_link_down(n, port);
-    for (p4_packet *p; (p = tm_flush(&port->tm, n->wheel->now));) {
-        count_drop(n, port->node, port, port->tm.number, p->tag, p->len, P4_DROP_LINK_DOWN);
-        p4_packet_free(port->node->sw, p);
-    }
-}
-
-void net_link_up(net *n, uint32_t link, bool up)
-{
-    net_port *a = n->ends[2 * link], *b = n->ends[2 * link + 1];
-    if (a->up == up)
-        return;
-    if (!up) {
-        port_down(n, a);
-        port_down(n, b);
-    } else {
-        a->up = b->up = true;
-        for (int i = 0; i < 2; i++) {
-            net_port *port = i ? b : a;
-            if (port->node->sw && net_pfc_due(port))
-                net_wake(&port->tm);
+        if (n->failed) {
+            n->failed = false;
+            return NET_ERROR;
         }
-    }
-    net_serve_touched(n);
-}
-
-static tm_rate *find_rate(net *n, uint64_t rate_bps)
-{
-    for (tm_rate *r = n->rates; r; r = r->next)
-        if (r->rate_bps == rate_bps)
-            return r;
-    tm_rate *r = calloc(1, sizeof *r);
-    if (!r)
-        return NULL;
-    r->rate_bps = rate_bps;
-    r->framing_bytes = n->framing_bytes;
-    r->next = n->rates;
-    return n->rates = r;
-}
-
-int net_link_rate(net *n, uint32_t link, int direction, uint64_t rate_bps)
-{
-    tm_rate *rate = find_rate(n, rate_bps);
-    if (!rate)
-        return -1;
-    for (int i = 0; i < 2; i++) {
-        tm_link *l = &n->ends[2 * link + (uint32_t)i]->tm.link;
-        if (direction == i || direction < 0) {
-            l->end_ns = tm_link_free(l); /* the fraction was in units of the old rate */
-            l->end_part = 0;
-            l->rate = rate;
-        }
-    }
-    return 0;
-}
-
-/* -- building ---------------------------------------------------------------------------------------------------- */
-
-net *net_new(const net_ops *ops, void *owner)
-{
-    net *n = calloc(1, sizeof *n);
-    if (!n)
-        return NULL;
-    n->wheel = wheel_new();
-    if (!n->wheel || flows_init(&n->flows) < 0) {
-        net_free(n);
-        return NULL;
-    }
-    n->ops = ops;
-    n->owner = owner;
-    n->tick_ns = 1;
-    n->recorder.next_sample_ns = TIME_NEVER;
-    n->watch_interval_ns = 100000;
-    n->storm_ns = 1000000;
-    n->stop_on_deadlock = true;
-    return n;
-}
-
-static void sweep_event(void *ctx, event *e)
-{
-    event_kind kind = net_kind(*e);
-    if (kind == EV_ARRIVE || kind == EV_ARRIVE_PFC || kind == EV_PFC_APPLY)
-        pool_put(&((net *)ctx)->pool, e->arg);
-    *e = (event){EV_NONE, NULL};
-}
-
-void net_free(net *n)
-{
-    if (!n)
-        return;
-    if (n->wheel)
-        wheel_visit(n->wheel, sweep_event, n);
-    for (uint32_t i = 0; i < 2 * n->link_count; i++) {
-        net_port *port = n->ends[i];
-        for (p4_packet *p; port->node->sw && (p = tm_flush(&port->tm, n->wheel->now));)
-            p4_packet_free(port->node->sw, p);
-    }
-    for (uint32_t i = 0; i < 2 * n->link_count; i++) {
-        tm_port_destroy(&n->ends[i]->tm);
-        free(n->ends[i]);
-    }
-    free(n->ends);
-    for (uint32_t i = 0; i < n->node_count; i++) {
-        if (n->nodes[i]->sw)
-            p4_switch_set_env(n->nodes[i]->sw, &n->nodes[i]->env_before);
-        n->ops->release(n->nodes[i]);
-        free(n->nodes[i]->tm.ports);
-        free(n->nodes[i]->pfc);
-        free(n->nodes[i]->name);
-        free(n->nodes[i]);
-    }
-    free(n->nodes);
-    for (tm_rate *r = n->rates, *next; r; r = next) {
-        next = r->next;
-        free(r);
-    }
-    recorder_free(&n->recorder);
-    flows_free(&n->flows);
-    pool_free_all(&n->pool);
-    wheel_free(n->wheel);
-    free(n);
-}
-
-node *net_add_node(net *n)
-{
-    if (n->node_count == n->node_cap) {
-        uint32_t cap = n->node_cap ? 2 * n->node_cap : 64;
-        node **nodes = realloc(n->nodes, cap * sizeof *nodes);
-        if (!nodes)
-            return NULL;
-        n->nodes = nodes;
-        n->node_cap = cap;
-    }
-    node *at = calloc(1, sizeof *at);
-    if (!at)
-        return NULL;
-    at->net = n;
-    at->index = n->node_count;
-    at->tm = (tm_switch){
-        .tick_ns = n->tick_ns, .cell_bytes = 80, .alpha = -1, .buffer_bytes = TM_NO_LIMIT, .wake = net_wake,
-    };
-    at->queue_bytes = at->port_bytes = TM_NO_LIMIT;
-    at->queue_packets = at->port_packets = UINT32_MAX;
-    return n->nodes[n->node_count++] = at;
-}
-
-static net_port *new_port(net *n, node *at, uint32_t number, uint64_t rate_bps)
-{
-    net_port *port = aligned_alloc(_Alignof(net_port), sizeof *port);
-    if (!port)
-        return NULL;
-    memset(port, 0, sizeof *port);
-    tm_port_init(&port->tm, at->sw ? &at->tm : NULL, number);
-    port->node = at;
-    port->up = true;
-    port->timer_ns = TIME_NEVER;
-    port->tm.link.rate = find_rate(n, rate_bps);
-    port->tm.limit_bytes = at->port_bytes;
-    port->tm.limit_packets = at->port_packets;
-    for (int i = 0; i < TM_PRIORITIES; i++) {
-        port->tm.queues[i].limit_bytes = at->queue_bytes;
-        port->tm.queues[i].limit_packets = at->queue_packets;
-    }
-    if (!port->tm.link.rate || (at->round_robin && tm_set_round_robin(&port->tm, true) < 0)
-        || (at->pfc && tm_pfc_alloc(&port->tm) < 0)) {
-        tm_port_destroy(&port->tm);
-        free(port);
-        return NULL;
-    }
-    return port;
-}
-
-net_port *net_connect(net *n, node *a, uint32_t a_port, node *b, uint32_t b_port, const uint64_t rate_bps[2],
-                      uint64_t delay_ns)
-{
-    if (n->link_count == n->link_cap) {
-        uint32_t cap = n->link_cap ? 2 * n->link_cap : 64;
-        net_port **ends = realloc(n->ends, 2ull * cap * sizeof *ends);
-        if (!ends)
-            return NULL;
-        n->ends = ends;
-        n->link_cap = cap;
-    }
-    net_port *end[2] = {new_port(n, a, a_port, rate_bps[0]), new_port(n, b, b_port, rate_bps[1])};
-    if (!end[0] || !end[1] || (a->sw && tm_add_port(&a->tm, &end[0]->tm) < 0)
-        || (b->sw && tm_add_port(&b->tm, &end[1]->tm) < 0))
-        return NULL;
-    for (int i = 0; i < 2; i++) {
-        net_port *port = end[i];
-        port->peer = end[!i];
-        port->link = n->link_count;
-        port->direction = (uint32_t)i;
-        port->delay_ns = delay_ns;
-        port->hop_ns = delay_ns + end[!i]->node->latency_ns;
-        if (!port->node->sw) {
-            port->node->port = port;
-            host_wake_at(n, port, n->wheel->now); /* to be asked for the first time */
-        }
-        n->ends[2 * n->link_count + (uint32_t)i] = port;
-    }
-    n->link_count++;
-    return end[0];
-}
-
-/* -- the ledger -------------------------------------------------------------------------------------------------- */
-
-struct tally {
-    uint64_t on_wire, pfc_on_wire;
-};
-
-static void tally_event(void *ctx, event *e)
-{
-    struct tally *t = ctx;
-    t->on_wire += net_kind(*e) == EV_ARRIVE;
-    t->pfc_on_wire += net_kind(*e) == EV_ARRIVE_PFC;
-}
-
-static uint64_t chain_length(const p4_packet *p)
-{
-    uint64_t count = 0;
-    for (; p; p = p->next)
-        count++;
-    return count;
-}
-
-void net_count(net *n, uint64_t *queued, uint64_t *on_wire, uint64_t *pfc_on_wire, uint64_t *copied)
-{
-    struct tally t = {0, 0};
-    wheel_visit(n->wheel, tally_event, &t);
-    *on_wire = t.on_wire;
-    *pfc_on_wire = t.pfc_on_wire;
-    *copied = *queued = 0;
-    for (uint32_t i = 0; i < n->node_count; i++)
-        if (n->nodes[i]->sw)
-            *copied += p4_switch_get_counts(n->nodes[i]->sw)->copied - n->nodes[i]->before.copied;
-    for (uint32_t i = 0; i < 2 * n->link_count; i++) {
-        const tm_port *port = &n->ends[i]->tm;
-        *queued += port->direct != NULL;
-        for (int j = 0; j < TM_PRIORITIES; j++) {
-            const tm_queue *q = &port->queues[j];
-            *queued += chain_length(q->fifo.head);
-            for (uint32_t k = 0; q->rounds && k < q->rounds->count; k++)
-                *queued += chain_length(q->rounds->from[k].fifo.head);
-        }
+        if (n->stop)
+            return n->deadlock ? NET_DEADLOCK : NET_STOPPED;
+        if (n->events - first >= budget)
+            return NET_BUDGET;
     }
 }

@@ -1,43 +1,61 @@
-/* The virtual network: nodes, links, the event loop, and what it counts. No Python in here. */
+/* The virtual network: nodes, links, the order of events, and what is counted. No Python in here.
+ *
+ * Time advances in windows no longer than the shortest link: what a node does within a window cannot reach another
+ * one in it. So the nodes go through a window one after the other, each with its own state in the cache. What happens
+ * is the same as if all events had been taken in order of time; events of one node at one instant have an order of
+ * their own (event_kind, then port), so the windows leave no trace in the results.
+ *
+ * First the hosts go, and unless they are declared independent, in order of time among each other, because what they
+ * call may connect them. Then each switch. Callbacks at a given time, samples and the like end a window.
+ */
 #ifndef P4CC_NET_H
 #define P4CC_NET_H
 
 #include "flows.h"
+#include "heap.h"
 #include "pool.h"
 #include "record.h"
 #include "tm.h"
 #include "wheel.h"
 
 #define NET_MAX_TIME (UINT64_MAX >> 2) /* and later: never */
+#define NET_MAX_WINDOW_NS 4096
 
+/* Of a switch, in the order of one instant. A rank is kind, port and a running number. */
 typedef enum event_kind {
-    EV_NONE,
-    EV_ARRIVE,      /* port, frame: its last bit is in */
-    EV_ARRIVE_PFC,  /* the same, of a PFC frame */
-    EV_READY,       /* port: its link is free */
-    EV_WAKE,        /* port: its host asked for it */
-    EV_PFC_APPLY,   /* port, frame: the reaction time is over */
-    EV_PFC_EXPIRE,  /* port: a pause may have timed out */
-    EV_PFC_REFRESH, /* port: its pauses are to be renewed */
-    EV_PFC_WATCH,
-    EV_CALL,        /* -, the owner's argument */
+    EV_PFC_ARRIVE,  /* frame: its last bit is in */
+    EV_PFC_APPLY,   /* frame: the reaction time is over */
+    EV_PFC_EXPIRE,  /* a pause may have timed out */
+    EV_PFC_REFRESH, /* pauses are to be renewed */
+    EV_ARRIVE,      /* the first frame on the wire is in */
+    EV_READY,       /* the link is free */
 } event_kind;
 
 struct net;
 struct node;
+
+/* Frames on their way from a port to its peer, in order of arrival. */
+typedef struct wire {
+    struct flight { uint64_t time; p4_frame *frame; } *slots;
+    uint32_t head, tail, mask; /* slots in use: [head, tail) */
+    uint32_t to;               /* the peer's place among the hosts or switches ... */
+    uint64_t to_port;          /* ... and its port's bit in the agenda; 0: a host */
+} wire;
 
 /* One end of a link. */
 typedef struct net_port {
     struct node *node;
     struct net_port *peer;
     uint64_t hop_ns; /* the link's delay and the peer's latency */
-    uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes;
+    wire out;
+    uint64_t tx_bytes;
+    tm_port tm; /* its first fields are on the next cache line */
+    uint64_t tx_packets, rx_packets, rx_bytes;
     struct net_port *next_touched;
-    tm_port tm;
     bool touched, up, refreshing;
     uint32_t link, direction, snap_bytes; /* snap_bytes: 0: no capture */
     uint64_t delay_ns;
-    uint64_t timer_ns;  /* when the pending EV_WAKE (of a host) or EV_PFC_EXPIRE (of a switch) is due, or TIME_NEVER */
+    uint64_t expire_ns; /* of the pending EV_PFC_EXPIRE, or TIME_NEVER */
     uint64_t drops[P4_DROP_REASONS], drop_bytes;
     uint8_t deadlocks, storms; /* priorities of which this pause was reported as one */
 } __attribute__((aligned(64))) net_port;
@@ -47,7 +65,10 @@ typedef struct node {
     p4_switch *sw;      /* NULL: a host */
     void *host, *object; /* the owner's, for net_ops and to keep the switch */
     net_port *port;     /* a host's only one */
-    uint32_t index;
+    uint32_t index;     /* of the node, ... */
+    uint32_t place;     /* ... and among the hosts or the switches */
+    heap events;        /* a switch's, without arrivals but in the midst of a window */
+    uint64_t wake_ns, hint_ns; /* a host's: when it wants to be asked; when the wheel will look at it */
     uint32_t latency_ns;
     tm_switch tm;
     bool round_robin;   /* and the limits: what new ports get */
@@ -61,6 +82,17 @@ typedef struct node {
     char *name;
 } node;
 
+/* What is next at a node: no event before `time`; frames may be on the wires to the ports whose number is i mod 64. */
+typedef struct agenda {
+    uint64_t time, ports;
+} agenda;
+
+typedef struct nodes {
+    node **list;
+    agenda *next;
+    uint32_t count, cap;
+} nodes;
+
 typedef struct net_ledger {
     uint64_t entered, delivered;
     uint64_t drops[P4_DROP_REASONS];
@@ -73,54 +105,73 @@ typedef struct net_ops {
     int (*next_frame)(struct net *net, node *host, p4_frame **frame); /* *frame = NULL: none now */
     int (*next_wakeup)(struct net *net, node *host, uint64_t *time_ns);
     void (*idle_but_due)(struct net *net, node *host, uint64_t time_ns); /* says so as the owner's error */
-    int (*call)(struct net *net, void *arg); /* takes arg */
+    int (*call)(struct net *net, void *arg);
     void (*release)(node *at); /* its host or switch is no longer used */
 } net_ops;
 
 typedef enum net_status { NET_IDLE, NET_UNTIL, NET_BUDGET, NET_STOPPED, NET_DEADLOCK, NET_WALL, NET_ERROR } net_status;
 
+/* Who is going through the window. */
+typedef enum net_phase { PHASE_NONE, PHASE_HOSTS, PHASE_SWITCHES } net_phase;
+
 typedef struct net {
-    wheel *wheel;
+    uint64_t now;        /* of the event in hand; between windows all up to and including it is done */
+    uint64_t window_end; /* exclusive */
+    uint64_t last;       /* time of the latest event there was */
+    uint64_t lookahead_ns;
+    net_phase phase;
+    bool independent;    /* hosts meet only in frames */
     pool pool;
     const net_ops *ops;
     void *owner;
     uint32_t framing_bytes, tick_ns;
     net_port *touched, *touched_last;
-    uint64_t events;
+    uint64_t events, order;
     net_ledger ledger;
     flows flows;
     recorder recorder;
-    bool stop, deadlock, watching;
+    bool stop, deadlock, failed, pfc_used, stop_on_deadlock;
     uint32_t paused; /* (port, priority) pairs that stand still now */
     uint64_t watch_interval_ns, storm_ns;
-    bool stop_on_deadlock;
+    wheel *wheel;        /* hosts, if they are not independent */
+    heap calls, host_calls;
     tm_rate *rates;
-    node **nodes;
-    uint32_t node_count, node_cap;
-    net_port **ends; /* two a link: of a, of b */
+    nodes all, hosts, switches;
+    net_port **ends;     /* two a link: of a, of b */
     uint32_t link_count, link_cap;
 } net;
 
+/* topology.c */
 net *net_new(const net_ops *ops, void *owner);
 void net_free(net *n);
-node *net_add_node(net *n);
+node *net_add_node(net *n, p4_switch *sw); /* sw: taken over until net_free; NULL: a host */
 /* NULL: no memory. Ports must be new, arguments valid. */
 net_port *net_connect(net *n, node *a, uint32_t a_port, node *b, uint32_t b_port, const uint64_t rate_bps[2],
                       uint64_t delay_ns);
-net_port *net_find_port(const node *at, uint32_t number);
-net_status net_run(net *n, uint64_t until, uint64_t budget);
-int net_kick(net *n, node *host);                 /* -1: error of the host */
-void net_inject(net *n, node *at, uint32_t port, p4_frame *frame);
 void net_link_up(net *n, uint32_t link, bool up);
 int net_link_rate(net *n, uint32_t link, int direction, uint64_t rate_bps); /* -1: no memory */
 /* Counted by walking what is there; `copied` as the pipelines say. */
 void net_count(net *n, uint64_t *queued, uint64_t *on_wire, uint64_t *pfc_on_wire, uint64_t *copied);
-void net_adopt(node *at, p4_switch *sw); /* until net_free */
 
-/* Shared between the parts of the loop. */
-void net_send(net *n, net_port *port, p4_frame *frame, bool contiguous, bool pfc);
-void net_serve_touched(net *n);
+/* net.c: from outside */
+net_status net_run(net *n, uint64_t until, uint64_t budget); /* budget: events; looked at between windows */
+void net_sync(net *n); /* lets the switches catch up, when a host or callback is about to look at or change things */
+int net_kick(net *n, node *host);                 /* -1: error of the host */
+void net_inject(net *n, node *at, uint32_t port, p4_frame *frame);
+void net_end_window(net *n, uint64_t time);       /* at `time`, or after the present instant */
+/* hosts_only: the call touches endpoints only, which spares the end of a window */
+void net_at(net *n, uint64_t time, void *arg, bool hosts_only);
+
+/* net.c: shared between the parts */
+void net_env_init(node *at, p4_env *env);
+net_port *net_find_port(const node *at, uint32_t number);
 void net_wake(tm_port *port);
+void net_serve_touched(net *n);
+void net_host_wake_at(net *n, node *host, uint64_t time);
+void net_count_drop(net *n, node *at, net_port *port, uint32_t number, uint32_t tag, uint32_t len,
+                    p4_drop_reason reason);
+void net_lose_frame(net *n, net_port *from, p4_frame *frame, bool pfc);
+void net_push(net *n, net_port *port, uint64_t time, event_kind kind, void *arg); /* at a port of a switch */
 
 /* pfc.c */
 p4_frame *pfc_frame(net *n, net_port *port);
@@ -144,19 +195,14 @@ static inline bool net_pfc_due(const net_port *port)
     return port->up && tm_pfc_due(&port->tm);
 }
 
-static inline event net_event(event_kind kind, net_port *port, void *arg)
+static inline bool wire_empty(const wire *w)
 {
-    return (event){(uintptr_t)port | kind, arg};
+    return w->head == w->tail;
 }
 
-static inline event_kind net_kind(event e)
+static inline struct flight *wire_first(const wire *w)
 {
-    return (event_kind)(e.subject & 15);
-}
-
-static inline net_port *net_subject(event e)
-{
-    return (net_port *)(e.subject & ~(uintptr_t)15);
+    return &w->slots[w->head & w->mask];
 }
 
 #endif

@@ -56,7 +56,7 @@ void pfc_sent(net *n, net_port *port)
     if (tm->xoff && !port->refreshing) {
         port->refreshing = true;
         uint64_t after = quanta_ns(tm->pfc->quanta, port->peer->tm.link.rate->rate_bps) / 2;
-        wheel_push(n->wheel, n->wheel->now + (after ? after : 1), net_event(EV_PFC_REFRESH, port, NULL));
+        net_push(n, port, n->now + (after ? after : 1), EV_PFC_REFRESH, NULL);
     }
 }
 
@@ -75,17 +75,17 @@ void pfc_arrive(net *n, net_port *port, p4_frame *frame)
     uint64_t reaction = port->tm.pfc ? port->tm.pfc->reaction_ns : 0;
     n->ledger.pfc_received++;
     if (reaction)
-        wheel_push(n->wheel, n->wheel->now + reaction, net_event(EV_PFC_APPLY, port, frame));
+        net_push(n, port, n->now + reaction, EV_PFC_APPLY, frame);
     else
         pfc_apply(n, port, frame);
 }
 
 static void arm(net *n, net_port *port, uint64_t time)
 {
-    if (time >= port->timer_ns)
+    if (time >= port->expire_ns)
         return;
-    port->timer_ns = time;
-    wheel_push(n->wheel, time, net_event(EV_PFC_EXPIRE, port, NULL));
+    port->expire_ns = time;
+    net_push(n, port, time, EV_PFC_EXPIRE, NULL);
 }
 
 static void resume(net *n, net_port *port, uint32_t priority)
@@ -95,13 +95,13 @@ static void resume(net *n, net_port *port, uint32_t priority)
     n->paused--;
     port->deadlocks &= ~(1u << priority);
     port->storms &= ~(1u << priority);
-    tm_resume(&port->tm, priority, n->wheel->now);
+    tm_resume(&port->tm, priority, n->now);
 }
 
 void pfc_apply(net *n, net_port *port, p4_frame *frame)
 {
     const uint8_t *d = frame->data;
-    uint64_t now = n->wheel->now;
+    uint64_t now = n->now;
     if (!frame_is_pfc(frame) || tm_pfc_alloc(&port->tm) < 0) {
         pool_put(&n->pool, frame);
         return;
@@ -119,19 +119,16 @@ void pfc_apply(net *n, net_port *port, p4_frame *frame)
             n->paused++;
         arm(n, port, until);
     }
-    if (n->paused && !n->watching) {
-        n->watching = true;
-        wheel_push(n->wheel, now + n->watch_interval_ns, net_event(EV_PFC_WATCH, NULL, NULL));
-    }
+    n->pfc_used = true;
     pool_put(&n->pool, frame);
 }
 
 void pfc_expire(net *n, net_port *port)
 {
-    uint64_t now = n->wheel->now;
-    if (port->timer_ns != now)
+    uint64_t now = n->now;
+    if (port->expire_ns != now)
         return; /* another, earlier one has taken its place */
-    port->timer_ns = TIME_NEVER;
+    port->expire_ns = TIME_NEVER;
     for (uint32_t i = 0; i < TM_PRIORITIES; i++) {
         if (!(port->tm.paused >> i & 1))
             continue;

@@ -84,24 +84,25 @@ void record_hop(net *n, const node *at, uint32_t event, int32_t port, int32_t pr
     recorder *r = &n->recorder;
     if (!r->trace_all && !n->flows.rows[tag].traced)
         return;
-    *(hop *)buffer_add(&r->hops, sizeof(hop)) = (hop){
-        .time_ns = n->wheel->now, .depth_bytes = depth, .node = at->index, .event = event, .wire_len = wire_len,
-        .tag = tag, .port = port, .priority = priority,
+    hop h = {
+        .time_ns = n->now, .depth_bytes = depth, .node = at->index, .event = event, .wire_len = wire_len,
+        .tag = tag, .port = port, .priority = priority, .order = r->hops.len,
     };
+    *(hop *)buffer_add(&r->hops, sizeof h) = h;
 }
 
 void record_frame(net *n, const net_port *port, const p4_frame *frame)
 {
     uint32_t len = frame->data_len < port->snap_bytes ? frame->data_len : port->snap_bytes;
     char *at = buffer_add(&n->recorder.frames, sizeof(capture_head) + (len + 7) / 8 * 8);
-    *(capture_head *)at = (capture_head){n->wheel->now, port->link, port->direction, frame->wire_len, len};
+    *(capture_head *)at = (capture_head){n->now, port->link, port->direction, frame->wire_len, len};
     memcpy(at + sizeof(capture_head), frame->data, len);
 }
 
 void record_incident(net *n, uint32_t id, bool deadlock, const net_port *port, uint32_t priority)
 {
     *(incident *)buffer_add(&n->recorder.incidents, sizeof(incident)) = (incident){
-        .time_ns = n->wheel->now, .id = id, .node = port->node->index, .port = port->tm.number, .priority = priority,
+        .time_ns = n->now, .id = id, .node = port->node->index, .port = port->tm.number, .priority = priority,
         .deadlock = deadlock,
     };
 }

@@ -31,7 +31,7 @@ typedef struct probe {
 typedef enum hop_event { HOP_SEND, HOP_RECEIVE, HOP_ENQUEUE, HOP_TRANSMIT, HOP_DROP /* + reason */ } hop_event;
 
 typedef struct hop {
-    uint64_t time_ns, depth_bytes;
+    uint64_t time_ns, depth_bytes, order;
     uint32_t node, event, wire_len, tag;
     int32_t port, priority;
 } hop;

@@ -121,11 +121,7 @@ static void find_deadlock(net *n, suspects *all)
 void pfc_watch(net *n)
 {
     suspects all = {NULL, 0, 0};
-    uint64_t now = n->wheel->now;
-    n->watching = n->paused > 0;
-    if (!n->watching)
-        return;
-    wheel_push(n->wheel, now + n->watch_interval_ns, net_event(EV_PFC_WATCH, NULL, NULL));
+    uint64_t now = n->now;
     for (uint32_t i = 0; i < 2 * n->link_count; i++) {
         net_port *port = n->ends[i];
         for (uint32_t j = 0; port->tm.paused && j < TM_PRIORITIES; j++) {

@@ -1,7 +1,5 @@
 #include "wheel.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SLAB_CHUNKS 1024 /* the first only links the slabs */
@@ -14,10 +12,7 @@ static void out_of_memory(void)
 
 wheel *wheel_new(void)
 {
-    wheel *w = calloc(1, sizeof *w);
-    if (w)
-        w->heap_time = TIME_NEVER;
-    return w;
+    return calloc(1, sizeof(wheel));
 }
 
 void wheel_free(wheel *w)
@@ -28,7 +23,8 @@ void wheel_free(wheel *w)
         next = slab->next;
         free(slab);
     }
-    free(w->heap);
+    free(w->far.list);
+    free(w->drained);
     free(w);
 }
 
@@ -44,50 +40,6 @@ chunk *wheel_grow(wheel *w)
         w->spare = &slab[i];
     }
     return &slab[1];
-}
-
-static bool before(const heap_entry *a, const heap_entry *b)
-{
-    return a->time != b->time ? a->time < b->time : a->order < b->order;
-}
-
-void wheel_push_far(wheel *w, uint64_t time, event what)
-{
-    if (w->heap_len == w->heap_cap) {
-        w->heap_cap = w->heap_cap ? 2 * w->heap_cap : 256;
-        w->heap = realloc(w->heap, w->heap_cap * sizeof *w->heap);
-        if (!w->heap)
-            out_of_memory();
-    }
-    heap_entry e = {time, w->order++, what};
-    uint64_t i = w->heap_len++;
-    for (; i && before(&e, &w->heap[(i - 1) / 4]); i = (i - 1) / 4)
-        w->heap[i] = w->heap[(i - 1) / 4];
-    w->heap[i] = e;
-    w->heap_time = w->heap[0].time;
-}
-
-static event heap_pop(wheel *w)
-{
-    event first = w->heap[0].what;
-    heap_entry last = w->heap[--w->heap_len];
-    uint64_t n = w->heap_len, i = 0;
-    for (;;) {
-        uint64_t child = 4 * i + 1, best = child;
-        if (child >= n)
-            break;
-        for (uint64_t c = child + 1; c < child + 4 && c < n; c++)
-            if (before(&w->heap[c], &w->heap[best]))
-                best = c;
-        if (!before(&w->heap[best], &last))
-            break;
-        w->heap[i] = w->heap[best];
-        i = best;
-    }
-    if (n)
-        w->heap[i] = last;
-    w->heap_time = n ? w->heap[0].time : TIME_NEVER;
-    return first;
 }
 
 /* The first slot in use at or after `from`, going round once, or WHEEL_SLOTS. */
@@ -112,48 +64,38 @@ uint64_t wheel_next_time(const wheel *w)
 {
     uint32_t from = w->now & (WHEEL_SLOTS - 1);
     uint32_t s = find_slot(w, from);
+    uint64_t far = heap_time(&w->far);
     if (s == WHEEL_SLOTS)
-        return w->heap_time; /* the heap holds nothing that is nearer than what the wheel could */
-    return w->now + ((s - from) & (WHEEL_SLOTS - 1));
+        return far;
+    uint64_t near = w->now + ((s - from) & (WHEEL_SLOTS - 1));
+    return near < far ? near : far;
 }
 
-void wheel_open(wheel *w, uint64_t time)
+uint32_t wheel_drain(wheel *w, uint64_t time, void ***items)
 {
+    uint32_t s = time & (WHEEL_SLOTS - 1), count = 0;
     w->now = time;
-    while (w->heap_time < time + WHEEL_SLOTS) {
-        uint64_t when = w->heap_time;
-        wheel_append(w, when, heap_pop(w));
+    while (heap_time(&w->far) < time + WHEEL_SLOTS) {
+        uint64_t when = heap_time(&w->far);
+        wheel_put(w, when, heap_pop(&w->far).what);
     }
-    w->at = w->slots[time & (WHEEL_SLOTS - 1)].head;
-    w->index = 0;
-    w->slot_open = true;
-}
-
-void wheel_close(wheel *w)
-{
-    uint32_t s = w->now & (WHEEL_SLOTS - 1);
-    if (w->slots[s].head) {
-        w->slots[s].tail->next = w->spare;
-        w->spare = w->slots[s].head;
-        w->slots[s].head = w->slots[s].tail = NULL;
-        w->words[s / 64] &= ~(1ull << (s % 64));
-        if (!w->words[s / 64])
-            w->summary[s / 4096] &= ~(1ull << (s / 64 % 64));
+    for (chunk *c = w->slots[s], *next; c; c = next) {
+        next = c->next;
+        if (count + c->count > w->drained_cap) {
+            w->drained_cap = 2 * (count + c->count);
+            w->drained = realloc(w->drained, w->drained_cap * sizeof *w->drained);
+            if (!w->drained)
+                out_of_memory();
+        }
+        memcpy(w->drained + count, c->items, c->count * sizeof *w->drained);
+        count += c->count;
+        c->next = w->spare;
+        w->spare = c;
     }
-    w->at = NULL;
-    w->slot_open = false;
-}
-
-void wheel_visit(wheel *w, void (*visit)(void *ctx, event *what), void *ctx)
-{
-    for (uint32_t s = 0; s < WHEEL_SLOTS; s++) {
-        bool open = w->slot_open && s == (w->now & (WHEEL_SLOTS - 1));
-        chunk *c = open ? w->at : w->slots[s].head;
-        uint32_t i = open ? w->index : 0;
-        for (; c; c = c->next, i = 0)
-            for (; i < c->count; i++)
-                visit(ctx, &c->events[i]);
-    }
-    for (uint64_t i = 0; i < w->heap_len; i++)
-        visit(ctx, &w->heap[i].what);
+    w->slots[s] = NULL;
+    w->words[s / 64] &= ~(1ull << (s % 64));
+    if (!w->words[s / 64])
+        w->summary[s / 4096] &= ~(1ull << (s / 64 % 64));
+    *items = w->drained;
+    return count;
 }

@@ -118,11 +118,11 @@ class Star:
     def __init__(
         self, hosts: list[Host], *, rate_bps: int = 100 * GBPS, delay_ns: int = 1000, framing_bytes: int = 0,
         grow: int = 0, stamp: bool = False, routes: dict[int, list[int]] | None = None,
-        rates: dict[int, int] | None = None, **switch: Any,
+        rates: dict[int, int] | None = None, independent_hosts: bool = False, **switch: Any,
     ) -> None:
         engine = load()
         self.hosts = hosts
-        self.fabric = engine.Fabric(framing_bytes=framing_bytes)
+        self.fabric = engine.Fabric(framing_bytes=framing_bytes, independent_hosts=independent_hosts)
         for host in hosts:
             self.fabric.add_host(host)
         pipeline = engine.Switch(routes or {i: [i] for i in range(len(hosts))}, grow=grow, stamp=stamp)

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stub import GBPS, Host, balance, frame, load
+from stub import GBPS, Host, balance, frame, ip, load
 
 
 @dataclass(frozen=True)
@@ -59,15 +59,18 @@ def plans(draw: st.DrawFn) -> Plan:
     )
 
 
-def build(plan: Plan) -> tuple[Any, list[Host]]:
+def build(plan: Plan, independent: bool = False) -> tuple[Any, list[Host]]:
     engine = load()
-    network = engine.Fabric()
+    network = engine.Fabric(independent_hosts=independent)
     n, group = len(plan.homes), 99
     hosts = [Host([(time, frame(a, group if plan.multicast and length % 5 == 0 else b, length, priority, mark=i))
                    for i, (a, b, time, length, priority) in enumerate(plan.loads) if a == h])
              for h in range(n)]
     for host in hosts:
         network.add_host(host)
+    for a in range(n):
+        for b in (*range(n), group):
+            network.flow(ip(a), ip(b), 7)  # else tags are given in the order in which flows are seen first
     # Switch s: hosts at their own numbers, its parent at port 100, child c at port 101 + c.
     parents = (-1, *plan.switches)
 
@@ -115,15 +118,31 @@ def test_nothing_is_lost_without_a_reason(plan: Plan, step: int):
         assert terms["queued"] == terms["on_wire"] == terms["pfc_on_wire"] == 0
 
 
-@settings(deadline=None, max_examples=40)
-@given(plans())
-def test_the_same_again_is_the_same(plan: Plan):
+def results(network: Any, hosts: list[Host]) -> list[Any]:
+    return [network.trace_records(), network.port_stats(), network.queue_stats(), network.pfc_stats(),
+            network.flow_stats(), network.buffer_stats(), network.conservation(), network.now_ns,
+            [host.got for host in hosts]]
+
+
+@settings(deadline=None, max_examples=100)
+@given(plans(), st.integers(1, 3000), st.booleans(), st.integers(1, 500))
+def test_windows_leave_no_trace(plan: Plan, cut: int, independent: bool, events: int):
+    """Twice the same is the same; and so it is with samples and callbacks that cut the windows differently, in slices,
+    and with hosts one after the other instead of in order of time."""
     logs = []
-    for _ in range(2):
-        network, hosts = build(plan)
+    for i in range(3):
+        network, hosts = build(plan, independent=independent and i == 2)
+        network.watch_pfc(stop_on_deadlock=False)
         network.trace(0)
-        network.run(2_000_000)
-        tables = [network.port_stats(), network.queue_stats(), network.pfc_stats(), network.flow_stats(),
-                  network.buffer_stats(), network.conservation()]
-        logs.append((network.trace_records(), tables, network.events, [host.got for host in hosts]))
-    assert logs[0] == logs[1]
+        end = 300_000
+        if i == 2:
+            network.sample(cut)
+            network.at(3 * cut + 1, lambda now: None)
+            while network.run(end, max_events=events) == "events":
+                pass
+        else:
+            network.run(end)
+        logs.append(results(network, hosts))
+    assert logs[0] == logs[1], "run again"
+    for one, other in zip(logs[0], logs[2], strict=True):
+        assert one == other, "windows cut"

@@ -1,5 +1,7 @@
 """PFC: frames to the bit, no loss with enough headroom, storms and deadlocks reported."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -188,7 +190,7 @@ def test_a_cyclic_buffer_dependency_is_found():
     assert time < 1_000_000
     assert sorted(queues) == [(node, 1, 3) for node in switches]
     order = [switches.index(node) for node, _, _ in queues]
-    assert all((b - a) % 3 == 1 for a, b in zip(order, order[1:], strict=False)), "each waits for the next one"
+    assert all((b - a) % 3 == 1 for a, b in pairwise(order)), "each waits for the next one"
     delivered = sum(len(host.got) for host in hosts)
     network.watch_pfc(stop_on_deadlock=False)
     assert network.run(20_000_000) == "until"

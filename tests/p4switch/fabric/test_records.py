@@ -128,5 +128,5 @@ def test_host_to_host_without_a_switch_is_recorded_too():
     network.capture(link)
     network.trace(0)
     network.run()
-    assert [(time, of, direction, length) for time, of, direction, _, length in network.captured()] == [(0, link, 0, 1000)]
+    assert network.captured() == [(0, link, 0, frame(0, 1, 1000), 1000)]
     assert [r[:3] for r in network.trace_records()] == [(0, 0, "send"), (8007, 1, "receive")]

@@ -32,7 +32,7 @@ def test_framing_is_charged_to_the_link_only_when_asked():
         a, b = Host([(0, frame(0, 1, 1000)) for _ in range(2)]), Host()
         star = Star([a, b], delay_ns=0, framing_bytes=framing)
         star.run()
-        assert [time for time, _ in b.got] == [ceil(2 * 8 * (1000 + framing) / 100), ceil(3 * 8 * (1000 + framing) / 100)]
+        assert [time for time, _ in b.got] == [ceil(n * 8 * (1000 + framing) / 100) for n in (2, 3)]
 
 
 def test_the_switch_takes_its_latency():

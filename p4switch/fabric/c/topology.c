@@ -1,0 +1,327 @@
+/* Building a network, changing it, counting what is in it. */
+#include <string.h>
+
+#include "net.h"
+
+/* -- building ---------------------------------------------------------------------------------------------------- */
+
+net *net_new(const net_ops *ops, void *owner)
+{
+    net *n = calloc(1, sizeof *n);
+    if (!n)
+        return NULL;
+    n->ops = ops;
+    n->wheel = wheel_new();
+    if (!n->wheel || flows_init(&n->flows) < 0) {
+        net_free(n);
+        return NULL;
+    }
+    n->owner = owner;
+    n->tick_ns = 1;
+    n->lookahead_ns = TIME_NEVER;
+    n->recorder.next_sample_ns = TIME_NEVER;
+    n->watch_interval_ns = 100000;
+    n->storm_ns = 1000000;
+    n->stop_on_deadlock = true;
+    return n;
+}
+
+static void free_frames(net *n, net_port *port)
+{
+    for (wire *w = &port->out; !wire_empty(w); w->head++)
+        pool_put(&n->pool, wire_first(w)->frame);
+    for (p4_packet *p; port->node->sw && (p = tm_flush(&port->tm, n->now));)
+        p4_packet_free(port->node->sw, p);
+}
+
+static void free_node(net *n, node *at)
+{
+    for (uint32_t i = 0; i < at->events.count; i++) {
+        event_kind kind = (event_kind)(at->events.list[i].rank >> 48);
+        if (kind == EV_PFC_ARRIVE || kind == EV_PFC_APPLY)
+            pool_put(&n->pool, at->events.list[i].what);
+    }
+    if (at->sw)
+        p4_switch_set_env(at->sw, &at->env_before);
+    n->ops->release(at);
+    free(at->events.list);
+    free(at->tm.ports);
+    free(at->pfc);
+    free(at->name);
+    free(at);
+}
+
+static void free_list(nodes *of)
+{
+    free(of->list);
+    free(of->next);
+}
+
+void net_free(net *n)
+{
+    if (!n)
+        return;
+    for (uint32_t i = 0; i < 2 * n->link_count; i++)
+        free_frames(n, n->ends[i]);
+    for (uint32_t i = 0; i < n->all.count; i++)
+        free_node(n, n->all.list[i]);
+    for (uint32_t i = 0; i < 2 * n->link_count; i++) {
+        tm_port_destroy(&n->ends[i]->tm);
+        free(n->ends[i]->out.slots);
+        free(n->ends[i]);
+    }
+    free(n->ends);
+    free_list(&n->all);
+    free_list(&n->hosts);
+    free_list(&n->switches);
+    for (tm_rate *r = n->rates, *next; r; r = next) {
+        next = r->next;
+        free(r);
+    }
+    free(n->calls.list);
+    free(n->host_calls.list);
+    recorder_free(&n->recorder);
+    flows_free(&n->flows);
+    pool_free_all(&n->pool);
+    wheel_free(n->wheel);
+    free(n);
+}
+
+static bool list_reserve(nodes *of)
+{
+    if (of->count < of->cap)
+        return true;
+    uint32_t cap = of->cap ? 2 * of->cap : 64;
+    node **list = realloc(of->list, cap * sizeof *list);
+    if (list)
+        of->list = list;
+    agenda *next = realloc(of->next, cap * sizeof *next);
+    if (next)
+        of->next = next;
+    if (!list || !next)
+        return false;
+    of->cap = cap;
+    return true;
+}
+
+static uint32_t list_add(nodes *of, node *at)
+{
+    of->list[of->count] = at;
+    of->next[of->count] = (agenda){TIME_NEVER, 0};
+    return of->count++;
+}
+
+node *net_add_node(net *n, p4_switch *sw)
+{
+    nodes *of = sw ? &n->switches : &n->hosts;
+    node *at = calloc(1, sizeof *at);
+    if (!at || !list_reserve(&n->all) || !list_reserve(of)) {
+        free(at);
+        return NULL;
+    }
+    at->net = n;
+    at->sw = sw;
+    at->index = list_add(&n->all, at);
+    at->place = list_add(of, at);
+    at->wake_ns = at->hint_ns = TIME_NEVER;
+    at->tm = (tm_switch){
+        .tick_ns = n->tick_ns, .cell_bytes = 80, .alpha = -1, .buffer_bytes = TM_NO_LIMIT, .wake = net_wake,
+    };
+    at->queue_bytes = at->port_bytes = TM_NO_LIMIT;
+    at->queue_packets = at->port_packets = UINT32_MAX;
+    if (sw) {
+        p4_env env;
+        at->before = *p4_switch_get_counts(sw);
+        at->env_before = *p4_switch_get_env(sw);
+        net_env_init(at, &env);
+        p4_switch_set_env(sw, &env);
+    }
+    return at;
+}
+
+static tm_rate *find_rate(net *n, uint64_t rate_bps)
+{
+    for (tm_rate *r = n->rates; r; r = r->next)
+        if (r->rate_bps == rate_bps)
+            return r;
+    tm_rate *r = calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    r->rate_bps = rate_bps;
+    r->framing_bytes = n->framing_bytes;
+    r->next = n->rates;
+    return n->rates = r;
+}
+
+static net_port *new_port(net *n, node *at, uint32_t number, uint64_t rate_bps)
+{
+    net_port *port = aligned_alloc(_Alignof(net_port), sizeof *port);
+    if (!port)
+        return NULL;
+    memset(port, 0, sizeof *port);
+    tm_port_init(&port->tm, at->sw ? &at->tm : NULL, number);
+    port->node = at;
+    port->up = true;
+    port->expire_ns = TIME_NEVER;
+    port->tm.link.rate = find_rate(n, rate_bps);
+    port->tm.limit_bytes = at->port_bytes;
+    port->tm.limit_packets = at->port_packets;
+    for (int i = 0; i < TM_PRIORITIES; i++) {
+        port->tm.queues[i].limit_bytes = at->queue_bytes;
+        port->tm.queues[i].limit_packets = at->queue_packets;
+    }
+    if (!port->tm.link.rate || (at->round_robin && tm_set_round_robin(&port->tm, true) < 0)
+        || (at->pfc && tm_pfc_alloc(&port->tm) < 0)) {
+        tm_port_destroy(&port->tm);
+        free(port);
+        return NULL;
+    }
+    return port;
+}
+
+net_port *net_connect(net *n, node *a, uint32_t a_port, node *b, uint32_t b_port, const uint64_t rate_bps[2],
+                      uint64_t delay_ns)
+{
+    if (n->link_count == n->link_cap) {
+        uint32_t cap = n->link_cap ? 2 * n->link_cap : 64;
+        net_port **ends = realloc(n->ends, 2ull * cap * sizeof *ends);
+        if (!ends)
+            return NULL;
+        n->ends = ends;
+        n->link_cap = cap;
+    }
+    net_port *end[2] = {new_port(n, a, a_port, rate_bps[0]), new_port(n, b, b_port, rate_bps[1])};
+    if (!end[0] || !end[1] || (a->sw && tm_add_port(&a->tm, &end[0]->tm) < 0)
+        || (b->sw && tm_add_port(&b->tm, &end[1]->tm) < 0))
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        net_port *port = end[i], *peer = end[!i];
+        port->peer = peer;
+        port->link = n->link_count;
+        port->direction = (uint32_t)i;
+        port->delay_ns = delay_ns;
+        port->hop_ns = delay_ns + peer->node->latency_ns;
+        port->out.to = peer->node->place;
+        port->out.to_port = peer->node->sw ? 1ull << (peer->tm.number & 63) : 0;
+        n->ends[2 * n->link_count + (uint32_t)i] = port;
+        if (!port->node->sw)
+            port->node->port = port;
+    }
+    n->link_count++;
+    if (delay_ns < n->lookahead_ns)
+        n->lookahead_ns = delay_ns;
+    for (int i = 0; i < 2; i++)
+        if (!end[i]->node->sw)
+            net_host_wake_at(n, end[i]->node, n->now); /* to be asked for the first time */
+    return end[0];
+}
+
+/* -- changes ----------------------------------------------------------------------------------------------------- */
+
+/* PFC frames that were on their way to a port are no more. */
+static void lose_pfc(net *n, net_port *port)
+{
+    heap *events = &port->node->events, kept = {NULL, 0, 0};
+    for (uint32_t i = 0; i < events->count; i++) {
+        entry e = events->list[i];
+        event_kind kind = (event_kind)(e.rank >> 48);
+        if ((e.rank >> 32 & TM_MAX_PORT) != port->tm.number || (kind != EV_PFC_ARRIVE && kind != EV_PFC_APPLY))
+            heap_push(&kept, e);
+        else if (kind == EV_PFC_ARRIVE)
+            net_lose_frame(n, port->peer, e.what, true);
+        else
+            pool_put(&n->pool, e.what);
+    }
+    free(events->list);
+    *events = kept;
+}
+
+static void port_down(net *n, net_port *port)
+{
+    port->up = false;
+    for (wire *w = &port->out; !wire_empty(w); w->head++)
+        net_lose_frame(n, port, wire_first(w)->frame, frame_is_pfc(wire_first(w)->frame));
+    if (!port->node->sw)
+        return;
+    lose_pfc(n, port);
+    pfc_link_down(n, port);
+    for (p4_packet *p; (p = tm_flush(&port->tm, n->now));) {
+        net_count_drop(n, port->node, port, port->tm.number, p->tag, p->len, P4_DROP_LINK_DOWN);
+        p4_packet_free(port->node->sw, p);
+    }
+}
+
+void net_link_up(net *n, uint32_t link, bool up)
+{
+    net_port *end[2] = {n->ends[2 * link], n->ends[2 * link + 1]};
+    if (end[0]->up == up)
+        return;
+    for (int i = 0; i < 2; i++) {
+        if (!up) {
+            port_down(n, end[i]);
+        } else {
+            end[i]->up = true;
+            if (end[i]->node->sw && net_pfc_due(end[i]))
+                net_wake(&end[i]->tm);
+        }
+    }
+    net_serve_touched(n);
+}
+
+int net_link_rate(net *n, uint32_t link, int direction, uint64_t rate_bps)
+{
+    tm_rate *rate = find_rate(n, rate_bps);
+    if (!rate)
+        return -1;
+    for (int i = 0; i < 2; i++) {
+        tm_link *l = &n->ends[2 * link + (uint32_t)i]->tm.link;
+        if (direction == i || direction < 0) {
+            l->end_ns = tm_link_free(l); /* the fraction was in units of the old rate */
+            l->end_part = 0;
+            l->rate = rate;
+        }
+    }
+    return 0;
+}
+
+/* -- the ledger -------------------------------------------------------------------------------------------------- */
+
+static uint64_t chain_length(const p4_packet *p)
+{
+    uint64_t count = 0;
+    for (; p; p = p->next)
+        count++;
+    return count;
+}
+
+static uint64_t count_queued(const tm_port *port)
+{
+    uint64_t count = port->direct != NULL;
+    for (int i = 0; i < TM_PRIORITIES; i++) {
+        const tm_queue *q = &port->queues[i];
+        count += chain_length(q->fifo.head);
+        for (uint32_t j = 0; q->rounds && j < q->rounds->count; j++)
+            count += chain_length(q->rounds->from[j].fifo.head);
+    }
+    return count;
+}
+
+void net_count(net *n, uint64_t *queued, uint64_t *on_wire, uint64_t *pfc_on_wire, uint64_t *copied)
+{
+    *queued = *on_wire = *pfc_on_wire = *copied = 0;
+    for (uint32_t i = 0; i < n->switches.count; i++) {
+        const node *at = n->switches.list[i];
+        *copied += p4_switch_get_counts(at->sw)->copied - at->before.copied;
+        for (uint32_t j = 0; j < at->events.count; j++)
+            *pfc_on_wire += (event_kind)(at->events.list[j].rank >> 48) == EV_PFC_ARRIVE;
+    }
+    for (uint32_t i = 0; i < 2 * n->link_count; i++) {
+        const wire *w = &n->ends[i]->out;
+        *queued += count_queued(&n->ends[i]->tm);
+        for (uint32_t at = w->head; at != w->tail; at++) {
+            bool pfc = frame_is_pfc(w->slots[at & w->mask].frame);
+            *on_wire += !pfc;
+            *pfc_on_wire += pfc;
+        }
+    }
+}
