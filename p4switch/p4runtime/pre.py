@@ -114,7 +114,7 @@ class ReplicationStore:
             ident, entries = query.clone_session_entry.session_id, self._sessions
         else:
             invalid("packet replication: expected a multicast group or a clone session")
-        for entry in [entries[ident]] * (ident in entries) if ident else entries.values():
+        for entry in [entries[i] for i in (ident,) if i in entries] if ident else entries.values():
             message = p4runtime_pb2.PacketReplicationEngineEntry()
             getattr(message, which).CopyFrom(entry)
             yield message

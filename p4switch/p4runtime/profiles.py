@@ -113,8 +113,8 @@ class ProfileStore:
             call = member.call
             return lambda: self._add_member(state, ident, call)
         old, new = member.call, self._call(state, message)
-        self._set_member(state, member, new)
-        return lambda: self._set_member(state, member, old)
+        self._set_member(state, ident, new)
+        return lambda: self._set_member(state, ident, old)
 
     def _call(self, state: _State, message: Message) -> Call:
         if not message.HasField("action"):
@@ -135,7 +135,8 @@ class ProfileStore:
         self._switch.member_delete(state.info.name, state.members[ident].handle)
         del state.members[ident]
 
-    def _set_member(self, state: _State, member: Member, call: Call) -> None:
+    def _set_member(self, state: _State, ident: int, call: Call) -> None:
+        member = state.members[ident]
         self._switch.member_modify(state.info.name, member.handle, call.action.name, call.args)
         member.call = call
 
@@ -187,8 +188,8 @@ class ProfileStore:
             invalid(f"{where}: max_size {message.max_size}; it was {group.max_size} and cannot be changed")
         members, old = self._members(state, message), group.members
         self._check_size(state, members, group.max_size, _size(state.info, old), where)
-        self._set_group(state, group, members)
-        return lambda: self._set_group(state, group, old)
+        self._set_group(state, ident, members)
+        return lambda: self._set_group(state, ident, old)
 
     def _members(self, state: _State, message: Message) -> tuple[Weighted, ...]:
         where = f"{state.info.name}: group {message.group_id}"
@@ -228,9 +229,8 @@ class ProfileStore:
             exhausted(f"{info.name}: its size of {info.size} is used up")
 
     def _add_group(self, state: _State, ident: int, members: tuple[Weighted, ...], max_size: int) -> Undo:
-        group = Group((), max_size, self._switch.group_add(state.info.name))
-        state.groups[ident] = group
-        self._set_group(state, group, members)
+        state.groups[ident] = Group((), max_size, self._switch.group_add(state.info.name))
+        self._set_group(state, ident, members)
         return lambda: self._remove_group(state, ident)
 
     def _remove_group(self, state: _State, ident: int) -> None:
@@ -239,7 +239,8 @@ class ProfileStore:
         del state.groups[ident]
         self._count(state, group.members, ())
 
-    def _set_group(self, state: _State, group: Group, members: tuple[Weighted, ...]) -> None:
+    def _set_group(self, state: _State, ident: int, members: tuple[Weighted, ...]) -> None:
+        group = state.groups[ident]
         slots = self._slots(members, {m.member: state.members[m.member].handle for m in members})
         self._switch.group_set(state.info.name, group.handle, slots)
         self._count(state, group.members, members)
@@ -339,9 +340,9 @@ class ProfileStore:
     def ports_changed(self) -> None:
         """Watched ports went up or down: sets every group that watches one anew."""
         for state in self._states.values():
-            for group in state.groups.values():
+            for ident, group in state.groups.items():
                 if any(m.port is not None for m in group.members):
-                    self._set_group(state, group, group.members)
+                    self._set_group(state, ident, group.members)
             for one_shot in state.one_shots.values():
                 if any(m.port is not None for m in one_shot.what.members):
                     slots = self._slots(one_shot.what.members, dict(enumerate(one_shot.handles)))
