@@ -234,12 +234,18 @@ def function(program: Program, name: str, algorithm: str, inputs: Sequence[Mappi
         em.line(f"uint8_t b[{size}];")
     if all(_is_aligned(run) and not (run[0].field and run[0].field.varbit) for run in runs):
         em.line("size_t n = 0;")
+        asked = [run[0].ref.valid for run in runs if run[0].ref and not run[0].ref.metadata]
+        if asked and not payload:
+            # The usual case has all headers: n is a constant then, and the hash's loops unroll.
+            em.open(f"if (P4_LIKELY({' & '.join(dict.fromkeys(asked))}))")
+            for run in runs:
+                _append_aligned(em, run)
+            em.line(f"return {result};")
+            em.close()
         for run in runs:
             ref = run[0].ref
             em.open(f"if ({ref.valid})" if ref and not ref.metadata else "")
             _append_aligned(em, run)
-            if len(runs) == 1 and not payload and ref and not ref.metadata:
-                em.line(f"return {result};")  # n is a constant here, and the loops unroll
             em.close()
     else:
         em.line("uint32_t bit = 0;")

@@ -35,16 +35,16 @@ class KeyField:
 def layout(fields: Sequence[tuple[str, int, str, int | None]]) -> tuple[list[KeyField], int]:
     """Places (name, width, kind, static mask) one after the other; returns the fields and the number of words."""
     placed: list[KeyField] = []
-    word, free = -1, 0
+    word, used = -1, 64
     for name, width, kind, mask in fields:
         if width > 64:
             placed.append(KeyField(name, width, kind, word + 1, 0, mask))
-            word, free = word + (width + 63) // 64, 0
+            word, used = word + (width + 63) // 64, 64
             continue
-        if width > free:
-            word, free = word + 1, 64
-        free -= width
-        placed.append(KeyField(name, width, kind, word, free, mask))
+        if used + width > 64:
+            word, used = word + 1, 0
+        placed.append(KeyField(name, width, kind, word, used, mask))
+        used += width
     if word + 1 > 255:
         raise JsonError(f"BMv2 JSON: a key of {sum(f.width for f in placed)} bits is too wide")
     return placed, word + 1

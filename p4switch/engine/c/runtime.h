@@ -149,7 +149,8 @@ typedef struct p4_table {
     const p4_table_info *info;
     uint8_t *entries;
     uint64_t *slots;     /* hash << 32 | entry + 1; open addressing, linear probing; 0: empty */
-    uint64_t slot_mask;
+    uint32_t slot_mask;
+    uint32_t slot_shift; /* of a hash, to the slot it begins at */
     uint32_t *order;     /* entries of an ordered table, the first match wins */
     uint8_t *prefixes;   /* p4_prefix, longest first */
     uint32_t n_prefixes;
@@ -227,10 +228,10 @@ struct p4_switch {
 
 P4_INLINE uint32_t p4_hash(const uint64_t *key, int words, uint32_t salt)
 {
-    uint64_t h = (key[0] + salt) * 0x9e3779b97f4a7c15ull;
+    uint64_t h = (key[0] ^ key[0] >> 32 ^ salt) * 0x9e3779b97f4a7c15ull;
     for (int i = 1; i < words; i++)
-        h = ((h ^ h >> 32) + key[i]) * 0xd6e8feb86659fd93ull;
-    return (uint32_t)(h >> 32);
+        h = ((h ^ h >> 32) + (key[i] ^ key[i] >> 32)) * 0xd6e8feb86659fd93ull;
+    return (uint32_t)(h >> 32); /* the highest bits are the best: they choose the slot */
 }
 
 P4_INLINE p4_entry *p4_entry_at(const p4_table *t, uint32_t index, uint32_t stride)
@@ -249,7 +250,7 @@ P4_INLINE int p4_words_equal(const uint64_t *a, const uint64_t *b, int words)
 P4_INLINE p4_entry *p4_find_hashed(const p4_table *t, const uint64_t *key, int words, uint32_t stride, uint32_t prefix)
 {
     uint32_t h = p4_hash(key, words, prefix);
-    for (uint64_t at = h & t->slot_mask;; at = (at + 1) & t->slot_mask) {
+    for (uint32_t at = h >> t->slot_shift;; at = (at + 1) & t->slot_mask) {
         uint64_t slot = t->slots[at];
         if (!slot)
             return NULL;

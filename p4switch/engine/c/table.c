@@ -124,7 +124,7 @@ static p4_entry *entry_at(const p4_table *t, uint32_t index) { return p4_entry_a
 static void slot_insert(p4_table *t, uint32_t index)
 {
     uint32_t h = entry_hash(t, entry_at(t, index));
-    uint64_t at = h & t->slot_mask;
+    uint32_t at = h >> t->slot_shift;
     while (t->slots[at])
         at = (at + 1) & t->slot_mask;
     t->slots[at] = (uint64_t)h << 32 | (index + 1);
@@ -132,15 +132,15 @@ static void slot_insert(p4_table *t, uint32_t index)
 
 static void slot_remove(p4_table *t, uint32_t index)
 {
-    uint64_t hole = entry_hash(t, entry_at(t, index)) & t->slot_mask;
+    uint32_t hole = entry_hash(t, entry_at(t, index)) >> t->slot_shift;
     while ((uint32_t)t->slots[hole] != index + 1)
         hole = (hole + 1) & t->slot_mask;
-    for (uint64_t at = hole;;) { /* moves back whatever probing would no longer reach */
+    for (uint32_t at = hole;;) { /* moves back whatever probing would no longer reach */
         at = (at + 1) & t->slot_mask;
         uint64_t slot = t->slots[at];
         if (!slot)
             break;
-        uint64_t home = slot >> 32 & t->slot_mask;
+        uint32_t home = (uint32_t)(slot >> 32) >> t->slot_shift;
         if (((at - home) & t->slot_mask) >= ((at - hole) & t->slot_mask)) {
             t->slots[hole] = slot;
             hole = at;
@@ -149,14 +149,15 @@ static void slot_remove(p4_table *t, uint32_t index)
     t->slots[hole] = 0;
 }
 
-static int slots_resize(p4_switch *sw, p4_table *t, uint64_t size)
+static int slots_resize(p4_switch *sw, p4_table *t, uint32_t bits)
 {
-    uint64_t *slots = calloc(size, sizeof *slots);
+    uint64_t *slots = calloc((size_t)1 << bits, sizeof *slots);
     if (!slots)
         return p4_fail(sw, P4_MEMORY, "table %s: out of memory", t->info->name);
     free(t->slots);
     t->slots = slots;
-    t->slot_mask = size - 1;
+    t->slot_mask = (uint32_t)((1ull << bits) - 1);
+    t->slot_shift = 32 - bits;
     for (uint32_t i = 0; i < t->top; i++)
         if (entry_at(t, i)->used)
             slot_insert(t, i);
@@ -383,9 +384,12 @@ static int add(p4_switch *sw, uint32_t table, const p4_match *key, size_t n_keys
         return p4_fail(sw, P4_FULL, "table %s is full (%u entries)", info->name, info->max_size);
     if (t->free == UINT32_MAX && t->top == t->capacity && (status = grow(sw, t)))
         return status;
-    if (is_hashed(t) && 2 * (uint64_t)(t->count + 1) > t->slot_mask + 1 &&
-        (status = slots_resize(sw, t, 4 * (t->slot_mask + 1))))
-        return status;
+    if (is_hashed(t) && 2 * (uint64_t)(t->count + 1) > (uint64_t)t->slot_mask + 1) {
+        if (t->slot_shift < 2)
+            return p4_fail(sw, P4_FULL, "table %s is full", info->name);
+        if ((status = slots_resize(sw, t, 34 - t->slot_shift)))
+            return status;
+    }
     if (info->kind == P4_TABLE_LPM && (status = prefix_use(sw, t, prefix, masks)))
         return status;
 
@@ -594,7 +598,7 @@ int p4_table_init(p4_switch *sw, uint32_t table)
         return p4_fail(sw, P4_MEMORY, "table %s: out of memory", info->name);
     program_default(sw, t);
     if (is_hashed(t) && !t->slots) {
-        int status = slots_resize(sw, t, 4);
+        int status = slots_resize(sw, t, 2);
         if (status)
             return status;
     }
