@@ -85,18 +85,19 @@ def jain_over_time(axes: Axes, variants: Sequence[Variant]) -> None:
 
 def bottleneck_queue(axes: Axes, variants: Sequence[Variant]) -> None:
     """The first seed's; the port is the one that its summary names."""
+    peaks: list[float] = []
     for i, variant in enumerate(variants):
         result = variant.results[0]
         place = result.summary["bottleneck"]
         queues = result.queues
-        here = queues[(queues["switch"] == place["switch"]) & (queues["port"] == place["port"])]
-        times, depth = _thinned(here["time_ns"].reset_index(drop=True), here["depth_bytes"].reset_index(drop=True))
-        axes.plot(
-            times / 1e3, depth / 1e3, color=colour(i), label=f"{variant.name}: {place['switch']} to {place['leads_to']}"
-        )
+        here = queues[(queues["switch"] == place["switch"]) & (queues["port"] == place["port"])].reset_index(drop=True)
+        if len(here):
+            peaks.append(float(here["depth_bytes"].max()) / 1e3)
+        times, depth = _thinned(here["time_ns"], here["depth_bytes"])
+        label = f"{variant.name}: {place['switch']} to {place['leads_to']}"
+        axes.plot(times / 1e3, depth / 1e3, color=colour(i), label=label)
     axes.set(xlabel="time (µs)", ylabel="queue depth (KB)")
-    peaks = [line.get_ydata().max() for line in axes.get_lines()]
-    if max(peaks) > _UNLIKE * max(min(peaks), 1):
+    if peaks and max(peaks) > _UNLIKE * min(peaks):
         axes.set_yscale("symlog", linthresh=1)
     axes.set_ylim(bottom=0)
     axes.legend()
