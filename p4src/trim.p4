@@ -1,5 +1,5 @@
 // Layer-3 forwarding with ECMP, RED/ECN marking at dequeue, and packet trimming: a data packet that would find its queue full
-// loses its payload and goes on, marked by its DSCP, in a queue of higher priority.
+// loses its payload and goes on, marked by BTH opcode and DSCP, in a queue of higher priority.
 //
 // v1model shows a queue only to egress, and a full one drops without a word; so the program counts by itself. Ingress adds a
 // packet's bytes to the register of its queue, egress takes off exactly as many. Whatever enters is thereby either
@@ -16,6 +16,7 @@
 //     trim_dscp, trim_priority, trim_limit_bytes   the mark, the queue of trimmed packets, and what that may hold
 //     drain_ticks       ticks of the switch's clock after which a queue that nothing left is empty
 //   A queue that is not listed is the traffic manager's: no counting, no trimming. Without entries trimming is off.
+// Data packets are RC requests and read responses (BTH opcodes 0x00-0x10); what else finds its queue full is dropped.
 // Counters by egress port: trimmed, trimmed_sent, trimmed_dropped (no room among the trimmed either), queue_dropped (drop_when_full).
 // Wire format: docs/wire-formats.md, "Trimmed packet".
 //
@@ -47,6 +48,9 @@ struct metadata_t {
 
 const bit<32> QUEUES = 4096;  // 512 ports, 8 priorities
 const bit<16> UDP_OFFSET_BYTES = 34;
+
+const bit<8> OPCODE_LAST_DATA = 0x10;
+const bit<8> OPCODE_TRIMMED = 0xE2;
 
 register<bit<32>>(QUEUES) queue_bytes;
 register<bit<48>>(QUEUES) last_departure;
@@ -125,6 +129,14 @@ control TrimIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
         size = QUEUES;
     }
 
+    action mark_trimmed() {
+        meta.trimmed = 1;
+        hdr.bth.opcode = OPCODE_TRIMMED;
+        hdr.ipv4.dscp = dscp_of_trimmed;
+        standard_metadata.priority = priority_of_trimmed;
+        trimmed.count((bit<32>)standard_metadata.egress_spec);
+    }
+
     action shorten() {
         truncate((bit<32>)trim_size);
         packet_bytes = (bit<32>)trim_size;
@@ -139,14 +151,11 @@ control TrimIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
             packet_bytes = standard_metadata.packet_length;
             meta.queue = (bit<32>)(standard_metadata.egress_spec ++ standard_metadata.priority);
             admission.apply(meta, packet_bytes, limit, drain_time, standard_metadata, admitted);
-            if (!admitted && may_trim && hdr.udp.isValid()) {
-                meta.trimmed = 1;
-                trimmed.count((bit<32>)standard_metadata.egress_spec);
+            if (!admitted && may_trim && hdr.bth.isValid() && hdr.bth.opcode <= OPCODE_LAST_DATA) {
+                mark_trimmed();
                 if (packet_bytes > (bit<32>)trim_size) {
                     shorten();
                 }
-                hdr.ipv4.dscp = dscp_of_trimmed;
-                standard_metadata.priority = priority_of_trimmed;
                 meta.queue = (bit<32>)(standard_metadata.egress_spec ++ standard_metadata.priority);
                 trimmed_admission.apply(meta, packet_bytes, trim_limit, drain_time, standard_metadata, admitted);
                 if (!admitted) {

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from harness import controller, programs
 from harness.pipelines import pipeline
 from harness.programs import SwitchView
@@ -64,6 +66,12 @@ class QueueRig:
 
     def counter(self, name: str, index: int = OUT) -> int:
         return self.switch.counter_read(self._counters[name], index)[0]
+
+    def queues(self) -> dict[int, int]:
+        """Bytes that wait for port 2, by priority."""
+        table = {name: np.frombuffer(column, np.int64) for name, column in self.fabric.queue_stats().items()}
+        rows = zip(table["port"], table["priority"], table["depth_bytes"], strict=True)
+        return {int(priority): int(depth) for port, priority, depth in rows if port == OUT}
 
     def register(self, name: str, index: int) -> int:
         return int.from_bytes(self.switch.register_read(name, index), "big")

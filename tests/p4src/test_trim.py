@@ -1,0 +1,212 @@
+"""Trimming: when, what is left, what is counted, and that the program's count of its queues is exact."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scapy.layers.inet import IP, UDP
+
+from harness import programs
+from p4switch.errors import UserError
+from tests.p4src.conftest import VIEW, MakeRig
+from tests.p4src.packets import BTH, ECT0, Flow, dissect, ip_checksum_ok, psn_of
+from tests.p4src.queues import OUT, RATE_BPS, QueueRig
+from tests.p4src.rigs import Sent
+
+FLOW = Flow()
+SIZE = 1000
+TRIM_SIZE = 64
+TRIMMED_OPCODE = 0xE2
+TRIM_DSCP = 49
+DATA_QUEUE, HEADER_QUEUE = OUT * 8 + 3, OUT * 8 + 6
+
+DATA_OPCODES = range(0x11)
+
+
+def parameters(data: int = 10, headers: int = 10, **others: object) -> dict[str, object]:
+    """Room for so many packets and so many trimmed packets; no ECN marks."""
+    return {
+        "queue_bytes": data * SIZE,
+        "header_queue_bytes": headers * TRIM_SIZE,
+        "kmin_fraction": 1.0,
+        "kmax_fraction": 1.0,
+        **others,
+    }
+
+
+def trimmed(frames: Sequence[bytes]) -> list[int]:
+    return [psn_of(frame) for frame in frames if dissect(frame)[BTH].opcode == TRIMMED_OPCODE]
+
+
+def burst(count: int, first: int = 0, time_ns: int = 0, wire_bytes: int = SIZE) -> list[tuple[int, bytes]]:
+    return [(time_ns, FLOW.data(psn=first + i, wire_bytes=wire_bytes)) for i in range(count)]
+
+
+def test_a_packet_that_finds_no_room_is_cut_and_marked(make_rig: MakeRig) -> None:
+    sent = FLOW.data(psn=9, wire_bytes=SIZE)
+    rig = make_rig("trim", {**parameters(), "queue_bytes": 50})
+    after = rig.run([Sent(1, sent)])[OUT][0]
+    packet = dissect(after)
+    assert len(after) == TRIM_SIZE
+    assert (packet[IP].len, packet[UDP].len) == (TRIM_SIZE - 14, TRIM_SIZE - 34)
+    assert packet[IP].tos == TRIM_DSCP << 2 | ECT0
+    assert (packet[BTH].opcode, packet[BTH].psn, packet[BTH].dest_qp) == (TRIMMED_OPCODE, 9, 7)
+    assert packet[UDP].sport == FLOW.entropy
+    assert ip_checksum_ok(after)
+    # Nothing else differs: addresses, identification; ports; BTH after its opcode; what is left of the payload.
+    assert after[:14] == sent[:14]
+    assert after[26:38] == sent[26:38]
+    assert after[43:] == sent[43:TRIM_SIZE]
+    assert [rig.counter(name, OUT) for name in ("trimmed", "trimmed_sent", "trimmed_dropped")] == [1, 1, 0]
+
+
+@pytest.mark.parametrize("size", [TRIM_SIZE - 6, TRIM_SIZE, TRIM_SIZE + 1])
+def test_a_packet_that_is_short_already_keeps_its_length(make_rig: MakeRig, size: int) -> None:
+    after = make_rig("trim", {**parameters(), "queue_bytes": 50}).run([Sent(1, FLOW.data(wire_bytes=size))])[OUT][0]
+    assert len(after) == min(size, TRIM_SIZE)
+    assert dissect(after)[IP].len == len(after) - 14
+    assert dissect(after)[BTH].opcode == TRIMMED_OPCODE
+
+
+def test_only_data_packets_are_trimmed(make_rig: MakeRig) -> None:
+    opcodes = [*range(0x20), 0x81, 0xC4, 0xE0, 0xE2, 0xE3]
+    rig = make_rig("trim", {**parameters(headers=100), "queue_bytes": 50})
+    received = rig.run([Sent(1, FLOW.data(psn=opcode, opcode=opcode)) for opcode in opcodes])[OUT]
+    assert sorted(trimmed(received)) == list(DATA_OPCODES)
+    assert len(received) == len(DATA_OPCODES)
+    assert rig.counter("queue_dropped", OUT) == len(opcodes) - len(DATA_OPCODES)
+
+
+def test_trim_size_dscp_and_priority_are_the_control_planes(make_rig: MakeRig) -> None:
+    chosen = {"trim_size_bytes": 100, "trim_dscp": 11, "trim_priority": 5}
+    after = make_rig("trim", {**parameters(), "queue_bytes": 50, **chosen}).run([Sent(1, FLOW.data(wire_bytes=SIZE))])
+    assert len(after[OUT][0]) == 100
+    assert dissect(after[OUT][0])[IP].tos >> 2 == 11
+
+
+def test_the_next_switch_knows_a_trimmed_packet_by_its_dscp() -> None:
+    """It is counted in the queue of trimmed packets there, and never cut again."""
+    first = QueueRig("trim", {**parameters(), "queue_bytes": 50})
+    first.inject(burst(3))
+    second = QueueRig("trim", parameters(headers=1))
+    second.inject((0, frame) for _, frame in first.run())
+    # One leaves at once, one waits, one finds no room.
+    assert trimmed([frame for _, frame in second.run()]) == [0, 1]
+    assert second.counter("trimmed") == 0
+    assert second.counter("queue_dropped") == 1
+
+
+def test_without_trimming_a_full_queue_drops(make_rig: MakeRig) -> None:
+    rig = make_rig("trim", {**parameters(trimming=False), "queue_bytes": 50})
+    assert not rig.run([Sent(1, FLOW.data(wire_bytes=SIZE))])[OUT]
+    assert rig.counter("queue_dropped", OUT) == 1
+    assert rig.counter("trimmed", OUT) == 0
+
+
+def test_the_queue_holds_exactly_what_it_may() -> None:
+    """A burst of 30: one leaves at once, ten wait, of the rest ten fit among the trimmed and nine are dropped.
+
+    Trimmed packets overtake: they leave right after the packet that was on the wire.
+    """
+    rig = QueueRig("trim", parameters())
+    rig.inject(burst(30))
+    arrived = rig.run()
+    order = [psn_of(frame) for _, frame in arrived]
+    # The packet on the wire has left the queue, so eleven are admitted, and the first of the trimmed is 11.
+    assert order == [0, *range(11, 21), *range(1, 11)]
+    assert trimmed([frame for _, frame in arrived]) == list(range(11, 21))
+    assert arrived[10][0] == SIZE + 10 * TRIM_SIZE
+    counts = {name: rig.counter(name) for name in ("trimmed", "trimmed_sent", "trimmed_dropped", "queue_dropped")}
+    assert counts == {"trimmed": 19, "trimmed_sent": 10, "trimmed_dropped": 9, "queue_dropped": 0}
+    assert rig.fabric.conservation()["drop_buffer"] == 0
+    assert rig.register("queue_bytes", DATA_QUEUE) == 0
+    assert rig.register("queue_bytes", HEADER_QUEUE) == 0
+
+
+def test_marks_follow_the_queue_and_trimmed_packets_get_none() -> None:
+    rig = QueueRig("trim", parameters(kmin_fraction=0.2, kmax_fraction=0.8))
+    rig.inject(burst(30))
+    marks = {psn_of(frame): dissect(frame)[IP].tos & 3 == 3 for _, frame in rig.run()}
+    # Packet i of 1 .. 10 leaves 10 - i behind: always a mark above 8, never one up to 2.
+    assert marks[1]
+    assert not any(marks[psn] for psn in (8, 9, 10))
+    assert not any(marks[psn] for psn in range(11, 21))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_the_count_is_the_queue_at_any_time(data: st.DataObject) -> None:
+    """Random arrivals of random sizes: the registers hold what the traffic manager does, and it never drops."""
+    rng = random.Random(data.draw(st.integers(0, 2**32)))
+    rig = QueueRig("trim", parameters(data=data.draw(st.integers(2, 12)), headers=data.draw(st.integers(1, 12))))
+    time_ns = 0
+    count = 300
+    checks = []
+    for psn in range(count):
+        time_ns += rng.choice((0, 0, 0, rng.randrange(500), rng.randrange(4000)))
+        frame = FLOW.data(psn=psn, wire_bytes=rng.choice((60, 64, 65, 500, SIZE)), dscp=rng.choice((24, 24, 24, 48, 8)))
+        rig.inject([(time_ns, frame)])
+
+    def check(_: int) -> None:
+        queues = rig.queues()
+        checks.append([rig.register("queue_bytes", i) == queues.get(i % 8, 0) for i in (DATA_QUEUE, HEADER_QUEUE)])
+
+    for at in range(0, time_ns, 997):
+        rig.fabric.at(at, check)
+    arrived = rig.run()
+    assert all(all(check) for check in checks)
+    assert rig.fabric.conservation()["drop_buffer"] == 0
+    dropped = rig.counter("trimmed_dropped") + rig.counter("queue_dropped")
+    assert len(arrived) + dropped == count
+    assert rig.counter("trimmed") == rig.counter("trimmed_sent") + rig.counter("trimmed_dropped")
+    assert rig.counter("trimmed_sent") == len(trimmed([frame for _, frame in arrived]))
+    assert rig.register("queue_bytes", DATA_QUEUE) == rig.register("queue_bytes", HEADER_QUEUE) == 0
+
+
+def test_packets_lost_by_the_traffic_manager_are_forgotten_when_the_queue_is_empty() -> None:
+    """Its limit is below the program's here, which it must not be."""
+    rig = QueueRig("trim", parameters(data=20), queue_bytes=5 * SIZE)
+    rig.inject(burst(15))
+    rig.run()
+    assert rig.fabric.conservation()["drop_buffer"] == 9
+    assert rig.register("queue_bytes", DATA_QUEUE) == 0
+
+
+def test_a_link_that_was_down_does_not_leave_its_queues_full_for_ever() -> None:
+    """Everything counted is lost with the link. Until the drain time is over a new packet is trimmed; then it passes whole."""
+    rig = QueueRig("trim", parameters(stale_drain_times=10))
+    drain_ns = 10 * (10 * SIZE + 10 * TRIM_SIZE) * 8 * 10**9 // RATE_BPS
+    rig.inject(burst(30))
+    rig.fabric.at(500, lambda _: rig.fabric.set_link_up(rig.link, False))
+    rig.fabric.at(10_000, lambda _: rig.fabric.set_link_up(rig.link, True))
+    rig.inject(burst(1, first=100, time_ns=drain_ns + 1_000))
+    rig.inject(burst(12, first=200, time_ns=drain_ns + 5_000))
+    whole = [psn_of(frame) for _, frame in rig.run() if len(frame) == SIZE]
+    assert whole[0] == 100
+    assert set(range(200, 211)) <= set(whole)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        ({"trim_size_bytes": 53}, "program.trim_size_bytes:"),
+        ({"kmin_fraction": 0.9}, "kmin_fraction should not exceed kmax_fraction (0.8)"),
+        ({"data_priorities": [7]}, "data_priorities should be below trim_priority (6)"),
+        ({"trim_prio": 1}, "program.trim_prio: no such key; did you mean 'trim_priority'?"),
+    ],
+)
+def test_wrong_parameters_are_named(parameters: dict[str, object], text: str) -> None:
+    with pytest.raises(UserError) as raised:
+        programs.parameters("trim", parameters)
+    assert text in str(raised.value)
+
+
+def test_a_dscp_that_means_another_priority_is_refused() -> None:
+    view = replace(VIEW, priority_of_dscp={**VIEW.priority_of_dscp, TRIM_DSCP: 1})
+    with pytest.raises(UserError, match="trim_dscp 49 has priority 1 in this network"):
+        programs.parameters("trim", {}).entries(view)
