@@ -13,6 +13,8 @@ from p4switch.engine.program import Program, c_string, identifier
 from p4switch.engine.schema import JsonError
 from p4switch.engine.value import Value, c_member
 
+_MAX_STEPS = 100_000  # through nodes that lie on a cycle
+
 _KINDS = {
     "exact": "P4_EXACT", "lpm": "P4_LPM", "ternary": "P4_TERNARY", "range": "P4_RANGE", "optional": "P4_OPTIONAL",
     "valid": "P4_VALID",
@@ -295,7 +297,7 @@ class _PipelineGenerator:
             self.names[name] = len(self.names)
 
     def _order(self) -> list[str]:
-        """Nodes that can be reached, each after those that lead to it. Raises JsonError if there is a loop."""
+        """Nodes that can be reached, each after those that lead to it but for loops, whose nodes are noted."""
         graph: nx.DiGraph[str] = nx.DiGraph()
         graph.add_nodes_from(self.names)
         for table in self.pipeline.tables:
@@ -306,14 +308,18 @@ class _PipelineGenerator:
         for call in self.pipeline.action_calls:
             if call.next_node is not None:
                 graph.add_edge(call.name, call.next_node)
-        if not nx.is_directed_acyclic_graph(graph):
-            raise JsonError(f"BMv2 JSON: pipeline {self.pipeline.name} has a loop")
+        self.looping = {
+            name for component in nx.strongly_connected_components(graph) for name in component
+            if len(component) > 1 or graph.has_edge(name, name)
+        }
         start = self.pipeline.init_table
         if start is None:
             return []
         if start not in self.names:
             raise JsonError(f"BMv2 JSON: pipeline {self.pipeline.name} has no node {start}")
         reachable = {start, *nx.descendants(graph, start)}
+        if self.looping:
+            return list(reversed(list(nx.dfs_postorder_nodes(graph, start))))
         return [name for name in nx.topological_sort(graph) if name in reachable]
 
     def function(self, name: str) -> str:
@@ -326,6 +332,8 @@ class _PipelineGenerator:
                 raise JsonError(f"BMv2 JSON: pipeline {self.pipeline.name} has no node {node}")
             self.em.label(f"node_{self.names[node]}")
             self.em.open("")
+            if node in self.looping:
+                self.em.line("if (!--steps) goto end;")
             if node in tables:
                 self._table(self.control.table_of[node])
             elif node in conditions:
@@ -337,7 +345,11 @@ class _PipelineGenerator:
             self.em.close()
         self.em.label("end")
         start = f"goto node_{self.names[order[0]]};" if order else "goto end;"
-        return f"static void {name}(p4_switch *sw, phv *p)\n{{\n    (void)sw, (void)p;\n    {start}\n{self.em.text()}\n}}\n"
+        steps = f"uint32_t steps = {_MAX_STEPS}; " if self.looping else ""
+        return (
+            f"static void {name}(p4_switch *sw, phv *p)\n{{\n"
+            f"    (void)sw, (void)p;\n    {steps}{start}\n{self.em.text()}\n}}\n"
+        )
 
     def _goto(self, name: str | None) -> None:
         self.em.line("goto end;" if name is None else f"goto node_{self.names[name]};")
