@@ -99,6 +99,7 @@ class VirtualWorld:
                 cc_scope=settings.cc_scope,
                 ack_every_packets=settings.ack_every_packets,
                 rto_ns=settings.rto_ns,
+                cell_bytes=run.scenario.switch.cell_bytes,
                 seed=run.seed,
             )
             nic = Nic(config, run.protocol, run.load_balancing)
