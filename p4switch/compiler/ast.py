@@ -330,6 +330,7 @@ class ParserDecl(TypeDeclaration):
     ctor_params: list[Parameter]
     locals: list[Declaration]
     states: list[ParserState]
+    type_params: list[TypeParam] = field(default_factory=list, kw_only=True)
 
     @property
     def start(self) -> ParserState:
@@ -344,6 +345,7 @@ class ControlDecl(TypeDeclaration):
     ctor_params: list[Parameter]
     locals: list[Declaration]
     body: Block
+    type_params: list[TypeParam] = field(default_factory=list, kw_only=True)
 
 
 @dataclass(eq=False, repr=False, slots=True)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from p4switch.compiler.ast import Program
+from p4switch.compiler.checker import check
 from p4switch.compiler.diagnostics import Reporter
 from p4switch.compiler.lexer import tokenize
 from p4switch.compiler.parser import Parser
@@ -37,7 +38,7 @@ def parse(path: Path, include_dirs: Sequence[Path], defines: Mapping[str, str]) 
     source = preprocessor.run(path)
     reporter = Reporter(source)
     reporter.warnings.extend(preprocessor.warnings)
-    tokens = tokenize(source.text, reporter.error)
+    tokens = tokenize(source.text)
     declarations = Parser(source.text, tokens, reporter.error).program()
     return Program(str(path), declarations, source), reporter
 
@@ -54,6 +55,8 @@ def parse_and_check(
     """
     with deep_recursion():
         program, reporter = parse(Path(path), [Path(d) for d in include_dirs], defines or {})
+        reporter.stop_on_errors()
+        check(program, reporter)
         reporter.stop_on_errors()
         program.warnings = reporter.warnings
     return program

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 KEYWORDS = frozenset(
@@ -36,16 +35,16 @@ _IDENTIFIER, _OPERATOR, _INTEGER, _STRING, _OTHER = range(1, 6)
 
 @dataclass(slots=True)
 class Tokens:
-    """Parallel lists. `kinds` has the text itself for keywords and operators, else `identifier`, `integer`, `string`
-    and, last, `end of file`."""
+    """Parallel lists. `kinds` has the text itself for keywords and operators, else `identifier`, `integer`,
+    `string`, `unexpected character` and, last, `end of file`."""
 
     kinds: list[str]
     texts: list[str]
     positions: list[int]
 
 
-def tokenize(text: str, report: Callable[[int, str], None]) -> Tokens:
-    """Split `text`; `report(position, message)` is told about characters that no token has."""
+def tokenize(text: str) -> Tokens:
+    """Split `text`. Characters that no token has are tokens too (annotations may contain anything)."""
     kinds: list[str] = []
     texts: list[str] = []
     positions: list[int] = []
@@ -65,8 +64,7 @@ def tokenize(text: str, report: Callable[[int, str], None]) -> Tokens:
         elif group == _STRING:
             add_kind("string")
         else:
-            report(match.start(), f"unexpected character {token!r}")
-            continue
+            add_kind("unexpected character")
         add_text(token)
         add_position(match.start())
     add_kind("end of file")

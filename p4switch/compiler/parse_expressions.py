@@ -72,7 +72,7 @@ class ExpressionParser:
     def unexpected(self, wanted: str) -> ParseError:
         """The error to raise when something else was expected."""
         kind = self.kind
-        if kind in ("identifier", "integer"):
+        if kind in ("identifier", "integer", "unexpected character"):
             found = f"{kind} {self.texts[self.at]!r}" if len(self.texts[self.at]) < 60 else kind
         elif kind in ("string", "end of file"):
             found = kind
@@ -372,6 +372,10 @@ class ExpressionParser:
     def _primary(self) -> ast.Expr:
         kind, pos = self.kind, self.pos
         if kind in NAMES:
+            if self.kinds[self.at + 1] == "<" and self.starts_type():
+                type_expr = self.attempt(self._type_before_dot)
+                if type_expr is not None:
+                    return ast.TypeName(pos, type_expr)
             return ast.Name(pos, self.name())
         if kind == "integer":
             return self.integer()
@@ -394,6 +398,10 @@ class ExpressionParser:
             return ast.TypeName(pos, ast.SimpleTypeExpr(pos, "error"))
         self.at -= 1
         raise self.unexpected("an expression")
+
+    def _type_before_dot(self) -> ast.TypeExpr | None:
+        result = self.type_ref()
+        return result if self.kind == "." else None
 
     def _braces(self, pos: int) -> ast.Expr:
         """What follows `{`: a list or struct initialiser."""

@@ -65,7 +65,7 @@ class StatementParser(ExpressionParser):
 
     def statement(self, annotations: list[ast.Annotation] | None = None) -> ast.Statement:
         self.enter()
-        result = self._statement(annotations or [])
+        result = self._statement(annotations or self.annotations())
         self.nesting -= 1
         return result
 

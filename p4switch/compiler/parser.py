@@ -17,10 +17,14 @@ _STARTS = frozenset(
 )
 """Keywords that start a declaration at top level: where to go on after an error."""
 
+_INLINE_TYPES = frozenset(("struct", "header", "header_union", "enum"))
+"""What `typedef` may declare on the way."""
+
 
 class Parser(StatementParser):
     def __init__(self, text: str, tokens: Tokens, report: Callable[[int, str], None]) -> None:
         super().__init__(text, tokens, report)
+        self._result: list[TopLevel] = []
         self._declarations: dict[str, Callable[[list[ast.Annotation]], TopLevel | None]] = {
             "const": self.constant,
             "extern": self._extern,
@@ -37,7 +41,7 @@ class Parser(StatementParser):
 
     def program(self) -> list[TopLevel]:
         """All declarations; errors are reported and skipped."""
-        result: list[TopLevel] = []
+        result = self._result
         while self.kind != "end of file":
             start = self.at
             try:
@@ -164,7 +168,14 @@ class Parser(StatementParser):
     def _typedef(self, annotations: list[ast.Annotation]) -> ast.TypeDeclaration:
         distinct = self.kind == "type"
         self.at += 1
-        pos, name, type_expr = self.declarator(self.type_ref())
+        if not distinct and self.kind in _INLINE_TYPES:
+            inner = self._declarations[self.kind]([])
+            assert isinstance(inner, ast.TypeDeclaration)
+            self._result.append(inner)
+            base: ast.TypeExpr = ast.NamedTypeExpr(inner.pos, inner.name, [])
+        else:
+            base = self.type_ref()
+        pos, name, type_expr = self.declarator(base)
         self.expect(";")
         self.declare(name, True)
         make = ast.NewTypeDecl if distinct else ast.TypedefDecl
@@ -272,9 +283,7 @@ class Parser(StatementParser):
         self.scopes[0][name] = True
         return pos, name, self.type_params(), self.parameters()
 
-    def _ctor_params(self, name: str, type_params: list[ast.TypeParam]) -> list[ast.Parameter]:
-        if type_params:
-            self.report(type_params[0].pos, f"{name!r} has a body, so it cannot have type parameters")
+    def _ctor_params(self) -> list[ast.Parameter]:
         return self.parameters() if self.kind == "(" else []
 
     def _parser(self, annotations: list[ast.Annotation]) -> ast.ParserTypeDecl | ast.ParserDecl:
@@ -282,7 +291,7 @@ class Parser(StatementParser):
             pos, name, type_params, params = self._header()
             if self.accept(";"):
                 return ast.ParserTypeDecl(pos, name, type_params, params, annotations=annotations)
-            ctor_params = self._ctor_params(name, type_params)
+            ctor_params = self._ctor_params()
             self.expect("{")
             locals_: list[ast.Declaration] = []
             states: list[ast.ParserState] = []
@@ -301,7 +310,9 @@ class Parser(StatementParser):
             if not states:
                 raise self.unexpected("a state")
             self.expect("}")
-        return ast.ParserDecl(pos, name, params, ctor_params, locals_, states, annotations=annotations)
+        return ast.ParserDecl(
+            pos, name, params, ctor_params, locals_, states, type_params=type_params, annotations=annotations
+        )
 
     def _parser_local(self, annotations: list[ast.Annotation]) -> ast.Declaration:
         if self.kind == "const":
@@ -330,6 +341,7 @@ class Parser(StatementParser):
         self.expect("state")
         pos = self.pos
         name = self.name()
+        annotations += self.annotations()
         self.expect("{")
         statements: list[ast.Statement] = []
         transition: ast.Transition | ast.Select | None = None
@@ -401,7 +413,7 @@ class Parser(StatementParser):
             pos, name, type_params, params = self._header()
             if self.accept(";"):
                 return ast.ControlTypeDecl(pos, name, type_params, params, annotations=annotations)
-            ctor_params = self._ctor_params(name, type_params)
+            ctor_params = self._ctor_params()
             self.expect("{")
             locals_: list[ast.Declaration] = []
             nesting = self.nesting
@@ -411,9 +423,11 @@ class Parser(StatementParser):
                 except ParseError as error:
                     self.recover(error, nesting)
             self.expect("apply")
-            body = self.block()
+            body = self.block(self.annotations())
             self.expect("}")
-        return ast.ControlDecl(pos, name, params, ctor_params, locals_, body, annotations=annotations)
+        return ast.ControlDecl(
+            pos, name, params, ctor_params, locals_, body, type_params=type_params, annotations=annotations
+        )
 
     def _control_local(self, annotations: list[ast.Annotation]) -> ast.Declaration:
         kind = self.kind

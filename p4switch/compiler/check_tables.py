@@ -1,0 +1,296 @@
+"""Tables: keys, actions, entries, properties (language specification, section 14.2)."""
+
+from __future__ import annotations
+
+from p4switch.compiler import ast, types
+from p4switch.compiler.ast import Direction
+from p4switch.compiler.check_base import Place
+from p4switch.compiler.check_convert import describe
+from p4switch.compiler.check_statements import StatementChecker
+from p4switch.compiler.types import Type
+
+
+class TableChecker(StatementChecker):
+    # Keysets, of tables and of select
+
+    def keyset(self, e: ast.Expr, t: Type) -> ast.Expr:
+        """Check a keyset expression against a key of type `t`."""
+        if isinstance(e, (ast.DontCare, ast.DefaultExpr)):
+            e.type = t
+            return e
+        if isinstance(e, ast.Mask):
+            e.value, e.mask = self._keyset_part(e.value, t, "&&&"), self._keyset_part(e.mask, t, "&&&")
+            e.type = types.Set(t)
+            return e
+        if isinstance(e, ast.Range):
+            e.low, e.high = self._keyset_part(e.low, t, ".."), self._keyset_part(e.high, t, "..")
+            e.type = types.Set(t)
+            if isinstance(e.low, ast.IntLiteral) and isinstance(e.high, ast.IntLiteral) and e.low.value > e.high.value:
+                self.error(e, f"the range {e.low.value} .. {e.high.value} is empty")
+            return e
+        e = self.expr(e, t)
+        if isinstance(e.type, types.Set):
+            if e.type.element != t:
+                self.error(e, f"expected a set of {t}, not {e.type}")
+            return e
+        return self.key_value(e, t)
+
+    def key_value(self, e: ast.Expr, t: Type) -> ast.Expr:
+        return self.convert(e, t, "the key")
+
+    def _keyset_part(self, e: ast.Expr, t: Type, op: str) -> ast.Expr:
+        e = self.expr(e, t)
+        base = types.strip_newtype(t)
+        if isinstance(base, types.Enum) and base.underlying is not None:
+            base = base.underlying
+        if not isinstance(base, (types.Bits, types.Unknown)):
+            self.error(e, f"{op!r} needs a key of type bit<> or int<>, not {t}")
+            return e
+        if isinstance(e.type, types.InfInt) and isinstance(e, ast.IntLiteral) and isinstance(base, types.Bits):
+            return self.literal_as(e, base)
+        return self.convert(self.as_bits(e), base if e.type == base else t, "the key")
+
+    # The table
+
+    def table(self, t: ast.TableDecl) -> None:
+        self.annotations(t.annotations)
+        with self.at(Place.TABLE):
+            for key in t.keys:
+                self._key(key)
+            seen: dict[str, ast.ActionRef] = {}
+            for ref in t.actions:
+                self._listed_action(t, ref, seen)
+            if t.default_action is not None:
+                self._default_action(t, t.default_action)
+            for prop in t.properties.values():
+                self._property(t, prop)
+            if t.entries is not None:
+                self.annotations(t.entries_annotations)
+                if not t.keys:
+                    self.error(t, f"table {t.name!r} has entries, but no key")
+                else:
+                    self._entries(t, t.entries)
+        self.declare(t)
+
+    def _key(self, key: ast.TableKey) -> None:
+        self.annotations(key.annotations)
+        with self.at(Place.CONTROL):
+            key.expr = self.expr(key.expr)
+        t = key.expr.type
+        base = types.strip_newtype(t)
+        allowed = (types.Bits, types.Bool, types.Enum, types.Error, types.Varbit, types.TypeVar, types.Unknown)
+        if isinstance(base, types.InfInt):
+            self.error(key.expr, "a key needs a width (as in 8w1)")
+        elif not isinstance(base, allowed):
+            self.error(key.expr, f"a key cannot have type {t}")
+        kind = self.program.match_kinds.get(key.match_kind)
+        if kind is None:
+            self.error(key, f"match kind {key.match_kind!r} is not declared")
+            return
+        key.kind = kind
+        if kind.name in ("lpm", "range") and isinstance(base, (types.Bool, types.Error)):
+            self.error(key.expr, f"a key of type {t} cannot be matched with {kind.name}")
+
+    def _action(self, ref: ast.ActionRef) -> ast.ActionDecl | None:
+        found = self.lookup(ref.name.lstrip("."), ref.name.startswith("."))
+        if not found:
+            self.unknown_name(ref, ref.name, "action")
+            return None
+        actions = [d for d in found if isinstance(d, ast.ActionDecl)]
+        if not actions:
+            self.error(ref, f"{ref.name!r} is not an action")
+            return None
+        ref.decl = actions[0]
+        return ref.decl
+
+    def _listed_action(self, t: ast.TableDecl, ref: ast.ActionRef, seen: dict[str, ast.ActionRef]) -> None:
+        self.annotations(ref.annotations)
+        name = ref.name.lstrip(".")
+        if name in seen:
+            self.error(ref, f"action {name!r} is listed twice")
+            return
+        seen[name] = ref
+        decl = self._action(ref)
+        if decl is None:
+            return
+        directed = [p for p in decl.params if p.direction != Direction.NONE]
+        args = ref.args or []
+        ref.bound = [None] * len(decl.params)
+        if any(a.name is not None for a in args):
+            names = {a.name for a in args}
+            undirected = next((p for p in decl.params if p.direction == Direction.NONE and p.name in names), None)
+            if undirected is not None:
+                self.error(ref, f"parameter {undirected.name!r} of action {name!r} is given by the control plane, not here")
+                return
+        elif len(args) > len(directed) and len(args) <= len(decl.params):
+            extra = [p.name for p in decl.params if p.direction == Direction.NONE][0]
+            self.error(ref, f"parameter {extra!r} of action {name!r} is given by the control plane, not here")
+            return
+        matched = self.match_arguments(ref, f"action {name!r} in this list", directed, args)
+        if matched is not None:
+            self._bind(ref, decl, directed, matched)
+
+    def _bind(
+        self,
+        ref: ast.ActionRef,
+        decl: ast.ActionDecl,
+        params: list[ast.Parameter],
+        matched: list[ast.Argument | None],
+    ) -> None:
+        """Check the arguments of an action reference, and put them where they belong in `ref.bound`."""
+        by_param: dict[ast.Parameter, ast.Expr] = {}
+        what = f"action {decl.name!r}"
+        with self.at(Place.CONTROL):
+            for param, arg in zip(params, matched, strict=True):
+                if arg is None:
+                    if param.default is not None:
+                        by_param[param] = param.default
+                    continue
+                if not isinstance(arg.value, ast.DontCare):
+                    arg.value = self.expr(arg.value, param.type)
+                by_param[param] = self.pass_argument(what, param, param.type, arg.value, True)
+        ref.bound = [by_param.get(p) for p in decl.params]
+
+    def _chosen_action(self, t: ast.TableDecl, ref: ast.ActionRef, where: str) -> bool:
+        """Check a full action reference (all parameters given) against the list of the table's actions."""
+        self.annotations(ref.annotations)
+        decl = self._action(ref)
+        if decl is None:
+            return False
+        listed = next((a for a in t.actions if getattr(a, "decl", None) is decl), None)
+        if listed is None:
+            self.error(ref, f"{where} is {decl.name!r}, which is not among the actions of table {t.name!r}")
+            return False
+        matched = self.match_arguments(ref, f"action {decl.name!r}", decl.params, ref.args or [])
+        if matched is None:
+            return False
+        self._bind(ref, decl, decl.params, matched)
+        for param, here, there in zip(decl.params, ref.bound, listed.bound, strict=True):
+            if param.direction == Direction.NONE or here is None or there is None:
+                continue
+            if not same_expression(here, there):
+                self.error(ref, f"argument {param.name!r} of action {decl.name!r} must be the same as in the actions list")
+        return True
+
+    def _default_action(self, t: ast.TableDecl, ref: ast.ActionRef) -> None:
+        if not self._chosen_action(t, ref, "the default action"):
+            return
+        listed = next(a for a in t.actions if getattr(a, "decl", None) is ref.decl)
+        if any(a.name == "tableonly" for a in listed.annotations):
+            self.error(ref, f"action {ref.name!r} is @tableonly, so it cannot be the default action")
+
+    def _property(self, t: ast.TableDecl, prop: ast.TableProperty) -> None:
+        self.annotations(prop.annotations)
+        name = prop.name
+        if name == "size":
+            prop.value, size = self.constant_int(prop.value, "the size of a table")
+            if size is not None and size < 0:
+                self.error(prop.value, f"the size of a table must not be negative, but is {size}")
+        elif name in ("largest_priority_wins", "priority_delta"):
+            self._priority_property(t, prop)
+        elif name in ("implementation", "counters", "meters"):
+            prop.value = self.expr(prop.value)
+            if not isinstance(prop.value.type, (types.Extern, types.Unknown)):
+                self.error(prop.value, f"table property {name!r} must be an extern instance, not {describe(prop.value)}")
+        else:
+            prop.value = self.expr(prop.value)
+
+    def _priority_property(self, t: ast.TableDecl, prop: ast.TableProperty) -> None:
+        if prop.name == "largest_priority_wins":
+            prop.value = self.expr(prop.value)
+            if not isinstance(prop.value, ast.BoolLiteral) and not isinstance(prop.value.type, types.Unknown):
+                self.error(prop.value, "'largest_priority_wins' must be true or false")
+            return
+        prop.value, delta = self.constant_int(prop.value, "'priority_delta'")
+        if delta is not None and delta <= 0:
+            self.error(prop.value, f"'priority_delta' must be positive, not {delta}")
+
+    # Entries
+
+    def _entries(self, t: ast.TableDecl, entries: list[ast.TableEntry]) -> None:
+        kinds = [k.match_kind for k in t.keys]
+        prioritised = any(k in ("ternary", "range", "optional") for k in kinds)
+        last: int | None = None
+        for entry in entries:
+            self.annotations(entry.annotations)
+            if entry.const and t.const_entries:
+                self.warn(entry, "'const' is not needed: all entries of the table are constant")
+            if entry.priority is not None:
+                if t.const_entries:
+                    self.error(entry.priority, "entries of a constant list have no explicit priority: order decides")
+                elif not prioritised:
+                    self.error(entry.priority, "entries of this table have no priority: it has no ternary, range or "
+                                               "optional key")
+                entry.priority, last = self.constant_int(entry.priority, "the priority")
+                if last is not None and last < 0:
+                    self.error(entry.priority, f"the priority must not be negative, but is {last}")
+            if self._entry_keys(t, entry):
+                for key, keyset in zip(t.keys, entry.keysets, strict=True):
+                    self._entry_keyset(key, keyset)
+            with self.at(Place.TABLE):
+                self._chosen_action(t, entry.action, "the action of this entry")
+
+    def _entry_keys(self, t: ast.TableDecl, entry: ast.TableEntry) -> bool:
+        keys = entry.keysets
+        if len(keys) == 1 and len(t.keys) > 1 and isinstance(keys[0], (ast.DontCare, ast.DefaultExpr)):
+            keys = [type(keys[0])(keys[0].pos) for _ in t.keys]
+        if len(keys) != len(t.keys):
+            self.error(entry, f"this entry has {len(keys)} keys, but table {t.name!r} has {len(t.keys)}")
+            return False
+        entry.keysets = [self.keyset(e, k.expr.type) for e, k in zip(keys, t.keys, strict=True)]
+        return True
+
+    def _entry_keyset(self, key: ast.TableKey, e: ast.Expr) -> None:
+        """An entry's keyset must be constant, and of a form that the match kind allows."""
+        parts = [e]
+        form = "a value"
+        if isinstance(e, ast.Mask):
+            parts, form = [e.value, e.mask], "a mask"
+        elif isinstance(e, ast.Range):
+            parts, form = [e.low, e.high], "a range"
+        elif isinstance(e, (ast.DontCare, ast.DefaultExpr)):
+            parts, form = [], "'_'"
+        for part in parts:
+            if not self.is_constant(part):
+                self.error(part, "a key of an entry must be known at compile time")
+        allowed = {
+            "exact": ("a value",),
+            "lpm": ("a value", "a mask", "'_'"),
+            "ternary": ("a value", "a mask", "'_'"),
+            "range": ("a value", "a range", "'_'"),
+            "optional": ("a value", "'_'"),
+        }.get(key.match_kind)
+        if allowed is not None and form not in allowed:
+            self.error(e, f"{form} cannot be matched with {key.match_kind}")
+
+
+def same_expression(a: ast.Expr, b: ast.Expr) -> bool:
+    """Whether two checked expressions are written alike."""
+    if isinstance(a, ast.Cast) and isinstance(b, ast.Cast):
+        return a.type == b.type and same_expression(a.operand, b.operand)
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, (ast.IntLiteral, ast.BoolLiteral, ast.StringLiteral)):
+        return isinstance(b, (ast.IntLiteral, ast.BoolLiteral, ast.StringLiteral)) and a.value == b.value
+    if isinstance(a, ast.Name) and isinstance(b, ast.Name):
+        return getattr(a, "decl", None) is getattr(b, "decl", None)
+    if isinstance(a, ast.EnumRef) and isinstance(b, ast.EnumRef):
+        return a.decl is b.decl
+    if isinstance(a, ast.Member) and isinstance(b, ast.Member):
+        return a.name == b.name and same_expression(a.base, b.base)
+    if isinstance(a, ast.Index) and isinstance(b, ast.Index):
+        return same_expression(a.base, b.base) and same_expression(a.index, b.index)
+    if isinstance(a, ast.Slice) and isinstance(b, ast.Slice):
+        return all(same_expression(x, y) for x, y in ((a.base, b.base), (a.high, b.high), (a.low, b.low)))
+    if isinstance(a, ast.Unary) and isinstance(b, ast.Unary):
+        return a.op == b.op and same_expression(a.operand, b.operand)
+    if isinstance(a, ast.Binary) and isinstance(b, ast.Binary):
+        return a.op == b.op and same_expression(a.left, b.left) and same_expression(a.right, b.right)
+    if isinstance(a, ast.Call) and isinstance(b, ast.Call):
+        if a.method != b.method or len(a.bound) != len(b.bound) or (a.receiver is None) != (b.receiver is None):
+            return False
+        if a.receiver is not None and b.receiver is not None and not same_expression(a.receiver, b.receiver):
+            return False
+        pairs = zip(a.bound, b.bound, strict=True)
+        return all(x is y or (x is not None and y is not None and same_expression(x, y)) for x, y in pairs)
+    return isinstance(a, ast.DontCare)

@@ -1,0 +1,185 @@
+"""What types mean, and which types may stand where (language specification, section 7)."""
+
+from __future__ import annotations
+
+from p4switch.compiler import ast, types
+from p4switch.compiler.check_base import Base
+from p4switch.compiler.types import Type
+
+MAX_WIDTH = 2048
+"""Widest `bit<>` and `int<>`."""
+MAX_VARBIT = 1 << 20
+MAX_STACK = 1 << 16
+
+_SIMPLE: dict[str, Type] = {
+    "bool": types.BOOL,
+    "int": types.INT,
+    "string": types.STRING,
+    "error": types.ERROR,
+    "match_kind": types.MATCH_KIND,
+    "void": types.VOID,
+}
+
+Generic = (
+    ast.RecordDecl,
+    ast.ExternDecl,
+    ast.PackageDecl,
+    ast.ParserTypeDecl,
+    ast.ControlTypeDecl,
+    ast.ParserDecl,
+    ast.ControlDecl,
+)
+"""Declarations of types that may have type parameters."""
+
+
+def is_object(t: Type) -> bool:
+    """Whether `t` is a type of instances: extern, parser, control or package."""
+    return isinstance(t, (types.Extern, types.Parser, types.Control, types.Package))
+
+
+class TypeChecker(Base):
+    def expr(self, e: ast.Expr, expected: Type | None = None) -> ast.Expr:
+        raise NotImplementedError
+
+    def constant_int(self, e: ast.Expr, what: str) -> tuple[ast.Expr, int | None]:
+        """Check `e`; its value too if it is a compile-time integer, else None with the error reported."""
+        e = self.expr(e)
+        if isinstance(e, ast.IntLiteral):
+            return e, e.value
+        if not isinstance(e.type, types.Unknown):
+            self.error(e, f"{what} must be an integer known at compile time")
+        return e, None
+
+    def resolve(self, t: ast.TypeExpr, infer: bool = False) -> Type:
+        """What a type as written means. With `infer`, type arguments of a generic type may be left out: the result then
+        has the declaration's own type parameters."""
+        t.type = self._resolve(t, infer)
+        return t.type
+
+    def _resolve(self, t: ast.TypeExpr, infer: bool) -> Type:
+        if isinstance(t, ast.SizedTypeExpr):
+            return self._sized(t)
+        if isinstance(t, ast.NamedTypeExpr):
+            return self._named(t, infer)
+        if isinstance(t, ast.SimpleTypeExpr):
+            if t.name == "_":
+                return types.TypeVar(ast.TypeParam(t.pos, "_"))
+            return _SIMPLE[t.name]
+        if isinstance(t, ast.TupleTypeExpr):
+            elements = tuple(self.resolve(e) for e in t.elements)
+            for written, element in zip(t.elements, elements, strict=True):
+                if isinstance(element, (types.Void, types.InfInt)) or is_object(element):
+                    self.error(written, f"{element} cannot be an element of a tuple")
+            return types.Tuple(elements)
+        if isinstance(t, ast.ListTypeExpr):
+            element = self.resolve(t.element)
+            if isinstance(element, types.Void) or is_object(element):
+                self.error(t.element, f"{element} cannot be an element of a list")
+            return types.List(element)
+        assert isinstance(t, ast.StackTypeExpr)
+        return self._stack(t)
+
+    def _stack(self, t: ast.StackTypeExpr) -> Type:
+        element = self.resolve(t.element)
+        t.size, size = self.constant_int(t.size, "the size of a stack")
+        if size is not None and not 0 < size <= MAX_STACK:
+            self.error(t.size, f"the size of a stack must be 1 to {MAX_STACK}, not {size}")
+            size = None
+        allowed = (types.Header, types.Union, types.Bits, types.Bool, types.Struct, types.Enum, types.NewType)
+        allowed += (types.Tuple, types.Error, types.TypeVar, types.Stack, types.Unknown)
+        if not isinstance(element, allowed):
+            self.error(t.element, f"{element} cannot be the element of a stack or array")
+            return types.UNKNOWN
+        return types.UNKNOWN if size is None else types.Stack(element, size)
+
+    def _sized(self, t: ast.SizedTypeExpr) -> Type:
+        if t.width is None:
+            return types.Bits(1)
+        t.width, width = self.constant_int(t.width, f"the width of {t.name}<>")
+        if width is None:
+            return types.UNKNOWN
+        least = 1 if t.name == "int" else 0
+        most = MAX_VARBIT if t.name == "varbit" else MAX_WIDTH
+        if not least <= width <= most:
+            self.error(t.width, f"the width of {t.name}<> must be {least} to {most}, not {width}")
+            return types.UNKNOWN
+        return types.Varbit(width) if t.name == "varbit" else types.Bits(width, t.name == "int")
+
+    def _named(self, t: ast.NamedTypeExpr, infer: bool) -> Type:
+        found = self.lookup(t.name, t.absolute)
+        if not found:
+            self.unknown_name(t, t.name, "type")
+            return types.UNKNOWN
+        decl = found[0]
+        if isinstance(decl, ast.TypeParam):
+            if t.args:
+                self.error(t, f"type parameter {t.name!r} takes no type arguments")
+            return types.TypeVar(decl)
+        if not isinstance(decl, ast.TypeDeclaration):
+            self.error(t, f"{t.name!r} is not a type")
+            return types.UNKNOWN
+        params = decl.type_params if isinstance(decl, Generic) else []
+        args = tuple(self.resolve(a) for a in t.args)
+        for written, arg in zip(t.args, args, strict=True):
+            if isinstance(arg, types.MatchKind):
+                self.error(written, f"{arg} cannot be a type argument")
+        if not t.args and (infer or not params or isinstance(decl.type, types.Unknown)):
+            return decl.type
+        if len(args) != len(params):
+            wanted = f"{len(params)} type argument{'s' if len(params) != 1 else ''}"
+            self.error(t, f"type {t.name!r} takes {wanted}, not {len(args)}" if params else f"{t.name!r} is not generic")
+            return types.UNKNOWN
+        if isinstance(decl, ast.RecordDecl):
+            self._check_arguments(t, decl, args)
+        return types.substitute(decl.type, dict(zip(params, args, strict=True)))
+
+    def _check_arguments(self, t: ast.NamedTypeExpr, decl: ast.RecordDecl, args: tuple[Type, ...]) -> None:
+        """The fields of a specialised struct or header must be allowed there, too."""
+        bound = dict(zip(decl.type_params, args, strict=True))
+        for field in decl.fields:
+            if isinstance(field.type, types.TypeVar):
+                self.check_field(t, decl, types.substitute(field.type, bound), field.name)
+
+    # What may be inside what (specification, section 7.2.8)
+
+    def check_field(self, at: ast.Node, decl: ast.RecordDecl, t: Type, name: str) -> None:
+        """Report a field of a type that such a declaration cannot have."""
+        if isinstance(t, (types.Unknown, types.TypeVar)):
+            return
+        if isinstance(decl, ast.HeaderDecl):
+            ok = self._fits_header(t)
+            kind = "a header"
+        elif isinstance(decl, ast.UnionDecl):
+            ok = isinstance(t, types.Header)
+            kind = "a header union (only headers can)"
+        else:
+            ok = not isinstance(t, (types.Void, types.InfInt, types.MatchKind, types.Set)) and not is_object(t)
+            kind = "a struct"
+        if not ok:
+            self.error(at, f"field {name!r} of type {t} cannot be in {kind}")
+
+    def _fits_header(self, t: Type) -> bool:
+        t = types.strip_newtype(t)
+        if isinstance(t, types.Struct):
+            return all(self._fits_header(f.type) and not isinstance(f.type, types.Varbit) for f in t.fields)
+        if isinstance(t, types.Enum):
+            return t.underlying is not None
+        return isinstance(t, (types.Bits, types.Varbit, types.Bool, types.TypeVar, types.Unknown))
+
+    def check_variable_type(self, written: ast.TypeExpr, t: Type, what: str) -> None:
+        """Report a type that a variable (or what `what` says) cannot have."""
+        if isinstance(t, (types.Void, types.InfInt, types.String, types.MatchKind, types.List, types.Set)):
+            self.error(written, f"{what} cannot have type {t}")
+        elif is_object(t):
+            self.error(written, f"{what} cannot have type {t}: instances are made by declarations like '{t}(...) name;'")
+
+
+def holds_varbit(t: Type) -> bool:
+    """Whether a value of type `t` contains a varbit."""
+    if isinstance(t, types.Record):
+        return any(holds_varbit(f.type) for f in t.fields)
+    if isinstance(t, types.Stack):
+        return holds_varbit(t.element)
+    if isinstance(t, types.Tuple):
+        return any(holds_varbit(e) for e in t.elements)
+    return isinstance(t, types.Varbit)
