@@ -39,6 +39,7 @@ def new_folder(target: Path) -> Iterator[Path]:
     """A folder to fill, which becomes `target` when the block ends well and vanishes otherwise. Raises UserError."""
     if target.exists() or target.is_symlink():
         raise UserError(f"output folder {str(target)!r} exists; expected a name that does not")
+    made = [folder for folder in target.parents if not folder.exists()]
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
@@ -53,6 +54,8 @@ def new_folder(target: Path) -> Iterator[Path]:
             raise UserError(f"output folder {str(target)!r} exists; expected a name that does not") from None
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
+        for folder in made:
+            folder.rmdir()
         raise
 
 

@@ -1,0 +1,104 @@
+"""The first scenarios: each protocol does what its papers and the published simulator say it does.
+
+Bounds are around the figures of docs/reference-runs.md (16 to 1 on one switch, 1 MB a flow, two start every 20 us).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.results import Result
+from tests.e2e.runs import run
+
+STAR = ("incast-star", "--cc", "dcqcn", "--cc", "hpcc", "--cc", "none")
+TREE = ("incast", "--cc", "dcqcn", "--cc", "hpcc")
+
+
+def of(protocol: str, results: tuple[Result, ...]) -> Result:
+    return next(result for result in results if result.summary["protocol"] == protocol)
+
+
+@pytest.mark.parametrize(("arguments", "flows"), [(STAR, 16), (TREE, 15)])
+def test_every_byte_arrives_and_every_packet_is_accounted_for(arguments: tuple[str, ...], flows: int) -> None:
+    for result in run(*arguments):
+        summary = result.summary
+        assert summary["ended"] == "done"
+        assert summary["bytes_delivered"] == flows * 1_000_000
+        assert all(check["holds"] for check in summary["checks"])
+        assert summary["conservation"]["balance"] == 0
+        assert sum(summary["drops"].values()) == 0
+        assert summary["retransmitted"] == 0
+        assert (result.flows["slowdown"] >= 1).all()
+
+
+def test_hpcc_keeps_the_queue_near_empty_and_the_link_busy() -> None:
+    result = of("hpcc", run(*STAR))
+    bottleneck = result.summary["bottleneck"]
+    assert bottleneck["leads_to"] == "h0-0-2"
+    assert bottleneck["busy"] > 0.9  # 0.905 in the reference run
+    assert bottleneck["queue_max_bytes"] < 150_000  # 111 KB
+    queue = result.queues.query("switch == 's0' and port == 1")
+    settled = queue[queue["time_ns"] > 250_000]["depth_bytes"]
+    assert settled.mean() < 4_000  # 1-2 KB
+    assert settled.max() < 16_000  # 8 KB
+
+
+def test_with_hpcc_late_starters_finish_first() -> None:
+    flows = of("hpcc", run(*STAR)).flows.sort_values("start_ns")
+    first, last = flows["delivered_ns"].head(4), flows["delivered_ns"].tail(4)
+    assert last.max() < 0.75 * first.min()
+    assert flows["start_ns"].corr(flows["delivered_ns"], method="spearman") < -0.6
+    assert flows["delivered_ns"].max() == pytest.approx(1_500_000, rel=0.05)  # 1546 us, with longer headers
+
+
+def test_dcqcn_fills_the_queue_before_it_reacts_and_keeps_the_link_busy() -> None:
+    result = of("dcqcn", run(*STAR))
+    bottleneck = result.summary["bottleneck"]
+    assert bottleneck["busy"] > 0.9  # 0.90 to 1.0 in the reference runs, by the minimum rate
+    assert 10_000_000 < bottleneck["queue_max_bytes"] < 13_500_000  # 11.8 MB
+    assert result.summary["ecn_marked"] > 1000
+    assert result.summary["cnps"] > 0
+    flows = result.flows.sort_values("start_ns")
+    assert flows["delivered_ns"].max() < 1_550_000  # 1332 to 1495 us
+    # The third pair of flows is the first to finish: those before it were cut when it came.
+    assert flows["delivered_ns"].idxmin() in flows.index[4:6]
+
+
+def test_without_congestion_control_the_flows_leave_in_the_order_they_came() -> None:
+    result = of("none", run(*STAR))
+    flows = result.flows.sort_values("start_ns")
+    assert flows["delivered_ns"].is_monotonic_increasing or flows["start_ns"].corr(flows["delivered_ns"]) > 0.99
+    assert result.summary["bottleneck"]["busy"] > 0.99
+    # 16 MB with headers, at 100 Gb/s.
+    assert flows["delivered_ns"].max() == pytest.approx(16_000 * 1058 * 0.08, rel=0.01)
+
+
+@pytest.mark.parametrize("arguments", [STAR, TREE])
+def test_another_protocol_is_another_trace(arguments: tuple[str, ...]) -> None:
+    results = run(*arguments)
+    finishes = [tuple(result.flows["delivered_ns"]) for result in results]
+    assert len(set(finishes)) == len(results)
+    assert of("dcqcn", results).summary["program"] == "ecn"
+    assert of("hpcc", results).summary["program"] == "int"
+
+
+def test_on_the_fat_tree_hpcc_has_the_shorter_queue() -> None:
+    results = run(*TREE)
+    hpcc, dcqcn = of("hpcc", results), of("dcqcn", results)
+    assert hpcc.summary["bottleneck"]["queue_mean_bytes"] < 0.1 * dcqcn.summary["bottleneck"]["queue_mean_bytes"]
+    assert hpcc.summary["bottleneck"]["switch"] == "tor0-0"
+    assert hpcc.summary["pfc"]["pauses_sent"] == 0
+    for result in results:
+        assert result.summary["bottleneck"]["busy"] > 0.85
+
+
+def test_jain_index_starts_low_and_ends_high_with_hpcc() -> None:
+    jain = of("hpcc", run(*STAR)).jain
+    assert jain[jain["time_ns"] < 300_000]["jain"].min() < 0.4
+    assert jain[jain["time_ns"] > 1_200_000]["jain"].mean() > 0.9
+
+
+def test_rates_add_up_to_no_more_than_the_link() -> None:
+    for result in run(*STAR):
+        totals = result.rates.groupby("time_ns")["throughput_bps"].sum()
+        assert totals.max() < 101.2e9  # a packet may be counted on either side of an interval's end

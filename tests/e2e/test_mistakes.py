@@ -1,0 +1,76 @@
+"""A wrong request: one line on stderr that names the thing and what was expected, status 2, and nothing written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.runs import p4cc
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "incast", "--cc", "hpc"], ["hpc", "expected", "hpcc"]),
+        (["run", "incast", "--cc", "hpcc+fast"], ["fast", "hpcc"]),
+        (["run", "incast", "--lb", "spray9"], ["spray9", "expected"]),
+        (["run", "incats"], ["incats", "incast"]),
+        (["run", "missing.toml"], ["missing.toml"]),
+        (["run", "incast", "--set", "topology.k=5"], ["topology.k", "even", "5"]),
+        (["run", "incast", "--set", "topology.link_rate_bps=0"], ["topology.link_rate_bps", "greater than 0"]),
+        (["run", "incast", "--set", "topolgy.k=4"], ["topolgy", "topology"]),
+        (["run", "incast", "--set", "switch.buffr_bytes=1"], ["switch.buffr_bytes", "buffer_bytes"]),
+        (["run", "incast", "--set", "switch.buffer_bytes=1000"], ["switch.buffer_bytes", "headroom"]),
+        (["run", "incast", "--cc", "dcqcn", "--set", "program=int"], ["'int'", "dcqcn", "'ecn'"]),
+        (["run", "incast", "--cc", "hpcc", "--set", "topology.link_rate_bps=7e9"], ["7 Gb/s", "expected"]),
+        (["run", "incast", "--world", "moon"], ["moon", "virtual"]),
+        (["run"], ["SCENARIO"]),
+        (["run", "incast", "--seed", "x"], ["seed", "x"]),
+        (["rnu", "incast"], ["rnu", "run"]),
+        (["list", "things"], ["things", "scenarios"]),
+        (["report", "nowhere"], ["nowhere", "expected"]),
+        (["compile", "nowhere.p4", "-o", "out.json"], ["nowhere.p4"]),
+        (["stf", "nowhere.stf"], ["nowhere.stf"]),
+    ],
+)
+def test_wrong_requests(tmp_path: Path, arguments: list[str], words: list[str]) -> None:
+    done = p4cc(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("compiling the hosts")]
+    assert len(lines) == 1, done.stderr
+    for word in words:
+        assert word in lines[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_folder_that_exists(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    done = p4cc("run", "incast", "--out", "out", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "'out' exists" in done.stderr
+    assert list((tmp_path / "out").iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_program_with_errors_is_shown_with_place_and_caret(tmp_path: Path) -> None:
+    (tmp_path / "bad.p4").write_text("#include <core.p4>\n#include <v1model.p4>\nheader h { bit<8> a }\n")
+    done = p4cc("compile", "bad.p4", "-o", "out.json", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "bad.p4:3:" in done.stderr
+    assert "error:" in done.stderr
+    assert "^" in done.stderr
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_an_interrupted_run_leaves_nothing_half_written(tmp_path: Path) -> None:
+    from harness.results import new_folder
+
+    def interrupted() -> None:
+        with new_folder(tmp_path / "new" / "out") as folder:
+            (folder / "flows.parquet").write_bytes(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert list(tmp_path.iterdir()) == []
