@@ -295,7 +295,9 @@ class _Loader:
         """Low priorities win in BMv2 JSON, high ones in P4Runtime: the order is turned round."""
         entries = table.get("entries") or []
         ranked = any(f.kind in ("ternary", "range", "optional") for f in fields)
-        top = max((entry["priority"] for entry in entries), default=0) + 1
+        # Negative numbers are priorities that the program gives, their sign changed.
+        lowest = max((entry["priority"] for entry in entries), default=0)
+        top = 0 if lowest < 0 else lowest + 1
         result = []
         for entry in entries:
             key = tuple(_initial_key(f, part) for f, part in zip(fields, entry["match_key"], strict=True))
