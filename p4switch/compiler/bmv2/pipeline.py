@@ -273,6 +273,7 @@ class PipelineWriter:
             "match_key": keys,
             "action_entry": {"action_id": self.actions.id(entry.call.action), "action_data": _action_data(entry.call)},
             "priority": entry.priority,
+            "is_const": entry.const,
         }
 
 

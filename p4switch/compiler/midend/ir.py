@@ -262,6 +262,7 @@ class Entry:
     keys: list[Any]
     call: ActionCall
     priority: int  # as in BMv2: the lowest wins
+    const: bool = True
     span: Any = None
 
 

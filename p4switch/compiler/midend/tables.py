@@ -272,7 +272,8 @@ class Tables(Statements):
             for key, keyset, node in zip(table.ir.keys, keys, entry.keysets, strict=False):
                 if key.match_kind == "lpm" and isinstance(keyset, tuple) and not _is_prefix(keyset[1], key.target.type):
                     raise self.error(node, f"mask {keyset[1]:#x} is not a prefix: lpm keys need leading ones only")
-            table.ir.entries.append(ir.Entry(keys, self._action_call(table, entry.action), rank, entry.pos))
+            call, const = self._action_call(table, entry.action), entry.const or table.decl.const_entries
+            table.ir.entries.append(ir.Entry(keys, call, rank, const, entry.pos))
 
     def _ranks(self, table: TableObject) -> list[int]:
         """The priorities of the entries as in BMv2, where the lowest wins.
