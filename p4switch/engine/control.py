@@ -235,11 +235,15 @@ class Control:
             prefixes.append(prefix)
         action = self._action(entry.action_entry.action_id)
         args = self._args(action, entry.action_entry.action_data, where)
-        # The lowest number is the highest priority in the JSON; it is the other way round everywhere else.
+        # The lowest number is the highest priority in the JSON; it is the other way round everywhere else. The last of
+        # the program's entries has priority 1, as a controller sees it; but negative numbers are priorities that the
+        # program gives, their sign changed.
+        lowest = max(other.priority for other in table.json.entries or [entry])
+        top = 0 if lowest < 0 else lowest + 1
         return (
             f"    {{{keys.byte_array(values)}, {keys.byte_array(masks)}, "
             f"(const int32_t[]){{{', '.join(map(str, prefixes)) or '0'}}}, {keys.byte_array(args)}, "
-            f"{-entry.priority}, {action}}}"
+            f"{top - entry.priority}, {action}}}"
         )
 
     def _table_row(self, table: Table) -> str:
@@ -253,7 +257,7 @@ class Control:
             constant = 2 if json.default_entry.action_entry_const else int(json.default_entry.action_const)
         stride = f"({table.data_offset} + (sizeof(data_{n}) + 7) / 8 * 8)"
         return "{" + ", ".join([
-            c_string(json.name), table.kind, str(table.words), str(int(json.entries is not None)), str(constant),
+            c_string(json.name), table.kind, str(table.words), str(constant),
             str(len(table.fields)), str(len(table.actions)), str(entries), str(table.profile),
             str(int(json.with_counters)), str(int(json.support_timeout)), str(table.meter),
             str(max(json.max_size, entries)), str(table.data_offset), stride, f"sizeof(data_{n})",

@@ -67,7 +67,6 @@ typedef struct p4_table_info {
     const char *name;
     uint8_t kind;          /* p4_table_kind */
     uint8_t key_words;
-    uint8_t constant;      /* entries are the program's own and cannot be changed */
     uint8_t default_constant; /* 1: the default action; 2: its data too */
     uint16_t n_keys;
     uint16_t n_actions;

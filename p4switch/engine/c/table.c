@@ -419,18 +419,10 @@ static int add(p4_switch *sw, uint32_t table, const p4_match *key, size_t n_keys
     return P4_OK;
 }
 
-static int check_changeable(p4_switch *sw, const p4_table_info *info)
-{
-    if (info->constant)
-        return p4_fail(sw, P4_INVALID, "table %s: its entries are constants of the program", info->name);
-    return P4_OK;
-}
-
 int p4_table_add(p4_switch *sw, uint32_t table, const p4_match *key, size_t n_keys, int32_t priority, const p4_aim *aim,
                  uint32_t *handle)
 {
-    int status = check_changeable(sw, sw->tables[table].info);
-    return status ? status : add(sw, table, key, n_keys, priority, aim, handle);
+    return add(sw, table, key, n_keys, priority, aim, handle);
 }
 
 p4_entry *p4_table_entry(p4_switch *sw, uint32_t table, uint32_t handle)
@@ -446,13 +438,11 @@ int p4_table_modify(p4_switch *sw, uint32_t table, uint32_t handle, const p4_aim
 {
     p4_table *t = &sw->tables[table];
     uint32_t action;
-    int status = check_changeable(sw, t->info);
-    if (status)
-        return status;
     p4_entry *e = p4_table_entry(sw, table, handle);
     if (!e)
         return P4_INVALID;
-    if ((status = check_aim(sw, t, aim, &action)))
+    int status = check_aim(sw, t, aim, &action);
+    if (status)
         return status;
     release_aim(sw, t, e);
     apply_aim(sw, t, e, aim, action);
@@ -479,9 +469,6 @@ static void delete_entry(p4_switch *sw, p4_table *t, uint32_t handle)
 
 int p4_table_delete(p4_switch *sw, uint32_t table, uint32_t handle)
 {
-    int status = check_changeable(sw, sw->tables[table].info);
-    if (status)
-        return status;
     if (!p4_table_entry(sw, table, handle))
         return P4_INVALID;
     delete_entry(sw, &sw->tables[table], handle);
@@ -499,10 +486,8 @@ static void clear(p4_switch *sw, p4_table *t)
 
 int p4_table_clear(p4_switch *sw, uint32_t table)
 {
-    int status = check_changeable(sw, sw->tables[table].info);
-    if (!status)
-        clear(sw, &sw->tables[table]);
-    return status;
+    clear(sw, &sw->tables[table]);
+    return P4_OK;
 }
 
 /* --- default entries ------------------------------------------------------------------------------------------------------------- */

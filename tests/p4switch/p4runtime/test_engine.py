@@ -1,0 +1,238 @@
+"""The device on the real compiler and engine: what is written is what packets meet."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from p4switch import engine
+from p4switch.compiler import compile_program
+from p4switch.p4runtime import Device, pipeline
+from p4switch.p4runtime.messages import Message, p4runtime_pb2
+from tests.p4switch.p4runtime import everything
+from tests.p4switch.p4runtime.controller import INSERT, Controller, config_request
+from tests.p4switch.p4runtime.test_cells import config, counter, meter, register, value_set
+from tests.p4switch.p4runtime.test_profiles import by_group, by_member, group, member
+from tests.p4switch.p4runtime.test_replication import group as multicast
+from tests.p4switch.p4runtime.test_replication import session
+from tests.p4switch.p4runtime.test_streams import digest, values
+
+PROGRAM = Path(__file__).with_name("everything.p4")
+
+
+class Bench:
+    def __init__(self) -> None:
+        compiled = compile_program(PROGRAM)
+        self.now_ns = 0
+        self.installed: list[Any] = []
+        library = str(engine.build(compiled.json))
+        self.device = Device(
+            lambda _: engine.load().Switch(library), install=self.installed.append, clock_ns=lambda: self.now_ns
+        )
+        self.config = json.dumps(compiled.json).encode()
+        self.info = compiled.p4info
+        self.device.set_forwarding_pipeline_config(config_request(self.info, self.config))
+        self.controller = Controller(self.device, self.info)
+
+    def send(self, port: int = 0, **fields: int) -> Any:
+        """The frames that a packet with these fields of wide_t becomes, with their ports."""
+        layout = {"e": 2, "l": 4, "t": 2, "r": 1, "o": 1, "kind": 2}
+        values = {"t": 0xFFFF, **fields}
+        assert values.keys() <= layout.keys()
+        frame = b"".join(values.get(name, 0).to_bytes(size, "big") for name, size in layout.items())
+        return self.installed[-1].process(port, frame, self.now_ns)
+
+    def ports(self, **fields: int) -> list[int]:
+        """Where a packet leaves."""
+        return [port for port, _ in self.send(**fields)]
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+@pytest.fixture
+def c(bench: Bench) -> Controller:
+    # Packets that no table speaks of are to leave by port 0.
+    bench.controller.modify(bench.controller.entry("lpm_one", None, ("send", {"port": 0}), is_default_action=True))
+    return bench.controller
+
+
+def test_the_hand_written_p4info_is_that_of_the_program() -> None:
+    compiled = compile_program(PROGRAM)
+    hand = pipeline.load(everything.p4info(), everything.device_config())
+    real = pipeline.load(compiled.p4info, json.dumps(compiled.json).encode())
+    real_tables = {t.name: t for t in real.tables.values()}
+    for table in hand.tables.values():
+        other = real_tables[table.name]
+        assert other.fields == table.fields
+        assert [r.action.name for r in other.actions.values()] == [r.action.name for r in table.actions.values()]
+        assert [(r.in_entries, r.as_default) for r in other.actions.values()] == [
+            (r.in_entries, r.as_default) for r in table.actions.values()
+        ]
+        for name in ("needs_priority", "is_const", "const_default", "has_counter", "meter", "idle_timeout"):
+            assert getattr(other, name) == getattr(table, name), (table.name, name)
+        entries = [
+            [(e.key, e.priority, e.call.action.name, e.call.args, e.is_const) for e in x.initial_entries]
+            for x in (other, table)
+        ]
+        assert entries[0] == entries[1]
+    assert (real.packet_in, real.packet_out) == (hand.packet_in, hand.packet_out)
+    assert [d.name for d in real.digest_of_list.values()] == ["learn_t"]
+
+
+def test_every_match_kind(bench: Bench, c: Controller) -> None:
+    assert bench.ports(e=7, l=0x0A0B0C0D, t=0x8200, r=7, o=3) == [0]
+    match = {"e": 7, "l": (0x0A000000, 8), "t": (0x8200, 0xFF00), "r": (5, 9), "o": 3}
+    c.insert(c.entry("mixed", match, ("send", {"port": 9}), priority=10))
+    hit = {"e": 7, "l": 0x0A0B0C0D, "t": 0x82FF, "r": 9, "o": 3}
+    assert bench.ports(**hit) == [9]
+    for miss in ({"e": 6}, {"l": 0x0B000000}, {"t": 0x83FF}, {"r": 4}, {"r": 10}, {"o": 2}):
+        assert bench.ports(**{**hit, **miss}) == [0], miss
+    c.insert(c.entry("mixed", {"e": 7}, ("send", {"port": 8}), priority=9))  # everything else: don't care
+    assert bench.ports(**hit) == [9]
+    assert bench.ports(**{**hit, "o": 2}) == [8]
+    c.insert(c.entry("mixed", {"e": 7, "r": (9, 9)}, ("drop",), priority=11))
+    assert bench.ports(**hit) == []
+    c.delete(c.entry("mixed", {"e": 7, "r": (9, 9)}, priority=11), c.entry("mixed", match, priority=10))
+    assert bench.ports(**hit) == [8]
+
+
+def test_longest_prefix(bench: Bench, c: Controller) -> None:
+    c.insert(
+        c.entry("lpm_one", {"l": (0x0A000000, 8)}, ("send", {"port": 1})),
+        c.entry("lpm_one", {"l": (0x0A0B0000, 16)}, ("send", {"port": 2})),
+        c.entry("lpm_one", {"l": (0x0A0B0C0D, 32)}, ("send", {"port": 3})),
+        c.entry("lpm_one", None, ("send", {"port": 4})),
+    )
+    assert [bench.ports(l=a) for a in (0x0A000001, 0x0A0B0001, 0x0A0B0C0D, 1)] == [[1], [2], [3], [4]]
+
+
+def test_initial_entries(bench: Bench, c: Controller) -> None:
+    assert bench.ports(t=0x01FF) == [1]
+    assert bench.ports(t=0x02FF) == [2]
+    assert bench.ports(r=1) == [1]
+    c.modify(c.entry("preset", {"r": 1}, ("send", {"port": 7})))
+    c.delete(c.entry("preset", {"r": 2}))
+    assert bench.ports(r=1) == [7]
+    assert bench.ports(r=2) == [0]
+
+
+def test_direct_counters_and_meters(bench: Bench, c: Controller) -> None:
+    c.insert(c.entry("exact_one", {"e": 5}, ("counted_send", {"port": 3}), counter_data={"packet_count": 10}))
+    assert bench.ports(e=5) == [3]
+    (entry,) = c.read(c.entry("exact_one", None, counter_data={}))
+    assert (entry.counter_data.packet_count, entry.counter_data.byte_count) == (11, 12)
+    c.modify(c.entry("exact_one", {"e": 5}, meter_config=config(1, 1, 1, 1)))
+    bench.send(e=5)
+    (message,) = c.read(p4runtime_pb2.DirectCounterEntry(table_entry=c.entry("exact_one", {"e": 5})))
+    assert message.data.packet_count == 12
+
+
+def test_full_table(bench: Bench, c: Controller) -> None:
+    c.insert(*(c.entry("exact_one", {"e": i}, ("counted_drop",)) for i in range(16)))
+    c.refused("RESOURCE_EXHAUSTED", INSERT, c.entry("exact_one", {"e": 16}, ("counted_drop",)))
+
+
+def test_cells(bench: Bench, c: Controller) -> None:
+    c.modify(register(c, "words", 0, b"\x01\x02"), meter(c, 1, 1, 1, 1, 1))
+    bench.send(port=1)
+    assert c.read(counter(c, 1)) == [counter(c, 1, (1, 12))]
+    assert c.read(register(c, "words", 1)) == [register(c, "words", 1, b"\x01\x03")]
+    c.modify(register(c, "signs", 0, b"\xfd\x1d"))
+    bench.send(port=1)
+    assert c.read(register(c, "signs", 1)) == [register(c, "signs", 1, b"\xfd\x1d")]
+
+
+def test_members_and_groups(bench: Bench, c: Controller) -> None:
+    c.insert(member(c, 1, 11), member(c, 2, 12), group(c, 5, (1, 1), (2, 1)))
+    c.insert(c.entry("selected", {"o": 1}, by_group(5)), c.entry("selected", {"o": 2}, by_member(2)))
+    assert bench.ports(o=2) == [12]
+    assert {bench.ports(o=1, l=i)[0] for i in range(64)} == {11, 12}
+    c.modify(group(c, 5, (2, 1)))
+    assert {bench.ports(o=1, l=i)[0] for i in range(64)} == {12}
+    c.modify(member(c, 2, 13))
+    assert bench.ports(o=1) == [13]
+    c.delete(c.entry("selected", {"o": 1}), group(c, 5), c.entry("selected", {"o": 2}), member(c, 1, None))
+    assert bench.ports(o=1) == [0]
+    c.insert(member(c, 1, 14, "profile"), c.entry("profiled", {"o": 9}, by_member(1)))
+    assert bench.ports(o=9) == [14]
+
+
+def test_one_shot_weights(bench: Bench, c: Controller) -> None:
+    action = c.action_set(("send", {"port": 1}, 3), ("send", {"port": 2}, 1))
+    c.insert(c.entry("selected", {"o": 1}, action))
+    chosen = [bench.ports(o=1, l=i * 0x01000193 % 2**32)[0] for i in range(1000)]
+    assert 600 < chosen.count(1) < 900
+    c.delete(c.entry("selected", {"o": 1}))
+    assert bench.ports(o=1) == [0]
+
+
+def test_watched_port(bench: Bench, c: Controller) -> None:
+    c.insert(c.entry("selected", {"o": 1}, c.action_set(("send", {"port": 1}, 1, 1), ("send", {"port": 2}, 1, 2))))
+    bench.device.set_port_up(1, False)
+    assert {bench.ports(o=1, l=i)[0] for i in range(64)} == {2}
+
+
+def test_replication(bench: Bench, c: Controller) -> None:
+    c.insert(c.entry("lpm_one", {"l": (1, 32)}, ("to_group", {"group": 3})), multicast(3, (b"\x05", 1), (b"\x06", 2)))
+    assert sorted(bench.ports(l=1)) == [5, 6]
+    c.delete(multicast(3))
+    assert bench.ports(l=1) == []
+    c.insert(session(5, (b"\x07", 1), packet_length_bytes=4))
+    assert sorted((port, len(frame)) for port, frame in bench.send(o=0xCC)) == [(0, 12), (7, 4)]
+
+
+def test_value_sets(bench: Bench, c: Controller) -> None:
+    assert bench.send(kind=0x0800)[0][1][-2:] == b"\x08\x00"
+    c.modify(value_set(c, b"\x08\x00", b"\x08\x01"))
+    assert bench.send(kind=0x0800)[0][1][-2:] == b"\xff\xff"
+    assert bench.send(kind=0x0802)[0][1][-2:] == b"\x08\x02"
+
+
+def test_digests(bench: Bench, c: Controller) -> None:
+    c.insert(c.entry("lpm_one", {"l": (1, 32)}, ("learn",)), digest(c))
+    bench.send(e=0x1234, l=1, port=300)
+    (message,) = bench.device.poll()
+    assert values(message) == [[b"\x12\x34", b"\x01\x2c"]]
+
+
+def test_packet_io(bench: Bench, c: Controller) -> None:
+    out: Message = p4runtime_pb2.PacketOut(payload=bytes(12))
+    out.metadata.add(metadata_id=1, value=b"\x01\x2c")
+    out.metadata.add(metadata_id=2, value=b"\x00")
+    ((port, frame),) = bench.installed[-1].process(510, bench.device.packet_out(out))
+    assert (port, frame) == (300, bytes(12))
+    c.insert(c.entry("lpm_one", {"l": (1, 32)}, ("send", {"port": 510})))
+    ((port, frame),) = bench.send(l=1, port=44)
+    packet = bench.device.packet_in(frame).packet
+    assert port == 510
+    assert [m.value for m in packet.metadata] == [b"\x2c", b"\x03"]
+    assert packet.payload[2:6] == b"\0\0\0\x01"
+
+
+def test_idle_timeout(bench: Bench, c: Controller) -> None:
+    bench.now_ns = 1000
+    c.insert(c.entry("fading", {"e": 1}, ("send", {"port": 6}), idle_timeout_ns=500))
+    bench.now_ns = 1400
+    bench.send(e=1)
+    bench.now_ns = 1899
+    assert bench.device.poll() == []
+    bench.now_ns = 1900
+    assert len(bench.device.poll()) == 1
+
+
+def test_reconcile_keeps_what_packets_meet(bench: Bench, c: Controller) -> None:
+    c.insert(c.entry("selected", {"o": 1}, c.action_set(("send", {"port": 3}, 2))))
+    c.insert(c.entry("mixed", {"e": 7}, ("send", {"port": 8}), priority=9))
+    c.modify(counter(c, 2, (5, 6)))
+    bench.device.set_forwarding_pipeline_config(config_request(bench.info, bench.config, "RECONCILE_AND_COMMIT"))
+    assert len(bench.installed) == 2
+    assert bench.ports(o=1) == [3]
+    assert bench.ports(e=7) == [8]
+    assert bench.ports() == [0]
+    assert c.read(counter(c, 2)) == [counter(c, 2, (5, 6))]
