@@ -10,11 +10,11 @@ from p4switch.compiler.check_base import Place
 from p4switch.compiler.check_convert import describe
 from p4switch.compiler.check_expressions import ExpressionChecker
 from p4switch.compiler.check_types import is_object
-from p4switch.compiler.inference import Inference, specialised_params
+from p4switch.compiler.inference import Inference, paired_params, specialised_params
 from p4switch.compiler.types import Type
 
-Callee = TypeVar("Callee", ast.Method, ast.FunctionDecl, ast.ExternFunctionDecl, ast.ActionDecl)
 Generic = ast.Method | ast.FunctionDecl | ast.ExternFunctionDecl | ast.ActionDecl
+Callee = TypeVar("Callee", bound=Generic)
 
 _SIZES = ("minSizeInBits", "minSizeInBytes", "maxSizeInBits", "maxSizeInBytes")
 _PARSER_METHODS = frozenset(("extract", "lookahead", "advance"))
@@ -132,21 +132,10 @@ class CallChecker(ExpressionChecker):
             wanted.decl, (ast.ParserDecl, ast.ControlDecl)
         ):
             return f": it is {given}"
-        wanted_types, given_types = specialised_params(wanted), specialised_params(given)
-        optional = [p.optional for p in wanted.decl.params]
-        if len(given_types) != len(wanted_types):
-            names = {p.name for p in given.decl.params}
-            kept = [
-                (p, t)
-                for p, t, o in zip(wanted.decl.params, wanted_types, optional, strict=True)
-                if not o or p.name in names
-            ]
-            if len(kept) != len(given_types):
-                return f": it has {len(given_types)} parameters instead of {len(wanted_types)}"
-            pairs = kept
-        else:
-            pairs = list(zip(wanted.decl.params, wanted_types, strict=True))
-        for (wp, wt), gp, gt in zip(pairs, given.decl.params, given_types, strict=True):
+        pairs = paired_params(wanted, given)
+        if pairs is None:
+            return f": it has {len(given.decl.params)} parameters instead of {len(wanted.decl.params)}"
+        for wp, wt, gp, gt in pairs:
             if wp.direction != gp.direction:
                 wanted_way = wp.direction.value or "without direction"
                 return f": parameter {gp.name!r} must be {wanted_way}, not {gp.direction.value or 'without direction'}"
@@ -334,13 +323,13 @@ class CallChecker(ExpressionChecker):
         values = self._infer(what, decl.params, wanted, matched, inference)
         if expected is not None and inference.missing():
             inference.unify(returned, expected)
+        self._ignore_omitted(wanted, values, inference)
         if self._uninferred(e, what, inference, values):
             return e
         e.type_args = {**outer, **inference.bound}
         e.params = decl.params
         e.param_types = [inference.apply(t) for t in wanted]
-        constant = isinstance(decl, (ast.Method, ast.ExternFunctionDecl))
-        e.bound = self._pass_all(what, decl.params, e.param_types, values, constant)
+        e.bound = self._pass_all(what, decl.params, e.param_types, values, False)
         e.type = inference.apply(returned)
         return e
 
@@ -370,6 +359,8 @@ class CallChecker(ExpressionChecker):
         values: list[ast.Expr | None] = []
         for param, t, arg in zip(params, wanted, matched, strict=True):
             if arg is None:
+                if param.default is not None and is_object(param.default.type):
+                    inference.unify(t, param.default.type)
                 values.append(None)
                 continue
             if not isinstance(arg.value, ast.DontCare):
@@ -382,9 +373,19 @@ class CallChecker(ExpressionChecker):
             values.append(arg.value)
         return values
 
-    def _uninferred(
-        self, e: ast.Expr, what: str, inference: Inference, values: list[ast.Expr | None]
-    ) -> bool:
+    def _ignore_omitted(self, wanted: list[Type], values: list[ast.Expr | None], inference: Inference) -> None:
+        """Type parameters that only omitted optional parameters mention may be anything: void."""
+        missing = inference.missing()
+        if missing:
+            used = [t for t, v in zip(wanted, values, strict=True) if v is not None]
+            probe = dict.fromkeys(missing, types.VOID)
+            for param in missing:
+                one: dict[ast.TypeParam, Type] = {param: probe[param]}
+                omitted = any(v is None and types.substitute(t, one) != t for t, v in zip(wanted, values, strict=True))
+                if omitted and all(types.substitute(t, one) == t for t in used):
+                    inference.bound[param] = types.VOID
+
+    def _uninferred(self, e: ast.Node, what: str, inference: Inference, values: list[ast.Expr | None]) -> bool:
         """Whether type arguments are missing; reported unless an error in the arguments explains it."""
         missing = [p for p in inference.missing() if p.name != "_"]
         if not missing:
@@ -405,7 +406,10 @@ class CallChecker(ExpressionChecker):
         result: list[ast.Expr | None] = []
         for param, t, value in zip(params, wanted, values, strict=True):
             if value is None:
-                result.append(None if param.default is None else self.convert(param.default, t))
+                default = param.default
+                if default is not None and not is_object(t):
+                    default = self.convert(default, t)
+                result.append(default)
             else:
                 result.append(self.pass_argument(what, param, t, value, constant))
         return result
@@ -538,9 +542,9 @@ class CallChecker(ExpressionChecker):
         if matched is None:
             self.check_values(args)
             return None
-        explicit = isinstance(written, ast.NamedTypeExpr) and bool(written.args)
+        explicit = t != decl.type
         open_params = [] if explicit else list(decl.type_params)
-        given = dict(zip(decl.type_params, t.args, strict=True)) if explicit and t.args else {}
+        given = dict(zip(decl.type_params, t.args, strict=True)) if explicit else {}
         # `_` among explicit type arguments is inferred, too.
         open_params += [a.decl for a in given.values() if isinstance(a, types.TypeVar) and a.decl.name == "_"]
         wanted = [types.substitute(p.type, given) for p in params]
@@ -548,21 +552,12 @@ class CallChecker(ExpressionChecker):
         values = self._infer(what, params, wanted, matched, inference)
         if inference.missing() and isinstance(expected, type(t)):
             inference.unify(t, expected)
-        if isinstance(t, (types.Extern, types.Package)) and self._uninferred_instance(at, what, inference, values):
+        self._ignore_omitted(wanted, values, inference)
+        if isinstance(t, (types.Extern, types.Package)) and self._uninferred(at, what, inference, values):
             return None
         full = [inference.apply(w) for w in wanted]
         bound = self._pass_all(what, params, full, values, True)
         return inference.apply(t), ctor, params, bound
-
-    def _uninferred_instance(
-        self, at: ast.Node, what: str, inference: Inference, values: list[ast.Expr | None]
-    ) -> bool:
-        missing = [p.name for p in inference.missing() if p.name != "_"]
-        if not missing:
-            return False
-        if not any(v is not None and isinstance(v.type, types.Unknown) for v in values):
-            self.error(at, f"type argument {', '.join(sorted(missing))} of {what} cannot be inferred here: write it")
-        return True
 
     def _constructor(self, at: ast.Node, decl: ast.ExternDecl, args: list[ast.Argument]) -> ast.Method | None:
         fitting = [c for c in decl.constructors if accepts(c.params, args)]

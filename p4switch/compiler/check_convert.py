@@ -45,9 +45,9 @@ class Conversions(TypeChecker):
                 return e
             return None
         if isinstance(t, types.InfInt) and isinstance(target, types.Bits):
-            if isinstance(e, ast.IntLiteral):
-                return self.literal_as(e, target)
-            return ast.Cast(e.pos, None, e, True, type=target)
+            return self.sized(e, target)
+        if isinstance(e, ast.IntLiteral) and isinstance(t, types.Bits) and isinstance(target, types.InfInt):
+            return retyped(e, e.value, target)
         if isinstance(t, types.Enum) and t.underlying is not None and t.underlying == target:
             return self.fold_cast(ast.Cast(e.pos, None, e, True, type=target))
         if isinstance(e, ast.Conditional) and isinstance(t, (types.Tuple, types.AnonRecord, types.InfInt)):
@@ -67,6 +67,26 @@ class Conversions(TypeChecker):
                 self.warn(e, f"{value} does not fit in {t}: it becomes {wrapped}")
             value = wrapped
         return retyped(e, value, t)
+
+    def sized(self, e: ast.Expr, t: types.Bits) -> ast.Expr:
+        """An expression of type `int` as one of type `t`, modulo 2**width. What is known at run time only, as in
+        `(bit<8>)((int)x + 1)`, is computed in `t` throughout."""
+        if isinstance(e, ast.IntLiteral):
+            return self.literal_as(e, t)
+        if isinstance(e, ast.Cast) and isinstance(e.operand.type, types.Bits):
+            given = e.operand.type
+            if given == t:
+                return e.operand
+            if given.signed != t.signed and given.width != t.width:
+                middle = types.Bits(t.width, given.signed)
+                e = ast.Cast(e.pos, None, e.operand, True, type=middle)
+                return ast.Cast(e.pos, None, e, True, type=t)
+            return ast.Cast(e.pos, None, e.operand, True, type=t)
+        if isinstance(e, ast.Binary) and e.op in ("+", "-", "*", "&", "|", "^"):
+            return ast.Binary(e.pos, e.op, self.sized(e.left, t), self.sized(e.right, t), type=t)
+        if isinstance(e, ast.Unary):
+            return ast.Unary(e.pos, e.op, self.sized(e.operand, t), type=t)
+        return ast.Cast(e.pos, None, e, True, type=t)
 
     # Initialisers
 
@@ -119,7 +139,7 @@ class Conversions(TypeChecker):
     def default_value(self, at: ast.Node, t: Type) -> ast.Expr:
         """The default value of type `t` (specification, section 7.3); reports if it has none."""
         base = types.strip_newtype(t)
-        if isinstance(base, types.Bits):
+        if isinstance(base, (types.Bits, types.InfInt)):
             return ast.IntLiteral(at.pos, 0, type=t)
         if isinstance(base, types.Bool):
             return ast.BoolLiteral(at.pos, False, type=t)
@@ -185,7 +205,7 @@ class Conversions(TypeChecker):
                 return t.signed == target.signed or t.width == target.width
             if isinstance(target, types.Bool):
                 return t == types.Bits(1)
-            return isinstance(target, types.InfInt) and isinstance(e, ast.IntLiteral)
+            return isinstance(target, types.InfInt)
         if isinstance(t, types.InfInt):
             if isinstance(target, types.Bool):
                 return isinstance(e, ast.IntLiteral) and e.value in (0, 1)
@@ -204,6 +224,8 @@ class Conversions(TypeChecker):
                 return ast.BoolLiteral(node.pos, e.value, type=node.type)
             return ast.IntLiteral(node.pos, int(e.value), type=node.type)
         if not isinstance(e, ast.IntLiteral):
+            if isinstance(e.type, types.InfInt) and isinstance(target, types.Bits):
+                node.operand = self.sized(e, target)
             return node
         if isinstance(target, types.Bool):
             return ast.BoolLiteral(node.pos, bool(e.value), type=node.type)

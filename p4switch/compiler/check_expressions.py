@@ -87,9 +87,16 @@ class ExpressionChecker(Conversions):
     def _name(self, e: ast.Name) -> ast.Expr:
         found = self.lookup(e.name, e.absolute)
         if not found:
-            self.unknown_name(e, e.name)
-            return e
+            kind = self.program.match_kinds.get(e.name)
+            if kind is None:
+                self.unknown_name(e, e.name)
+                return e
+            e.decl = kind
+            return _typed(e, types.MATCH_KIND)
         decl = e.decl = found[0]
+        if isinstance(decl, ast.EnumMember):
+            assert decl.decl is not None
+            return ast.EnumRef(e.pos, decl, type=decl.decl.type)
         if isinstance(decl, (ast.TypeDeclaration, ast.TypeParam)):
             t = decl.type if isinstance(decl, ast.TypeDeclaration) else types.TypeVar(decl)
             written = ast.NamedTypeExpr(e.pos, e.name, [], e.absolute, type=t)
@@ -346,9 +353,10 @@ class ExpressionChecker(Conversions):
         a, b = left.type, right.type
         if a == b and not isinstance(left, _INITIALISERS) and not isinstance(right, _INITIALISERS):
             return left, right
-        if isinstance(left, _INITIALISERS) and not isinstance(right, _INITIALISERS):
+        open_left, open_right = _is_open(left), _is_open(right)
+        if open_left and not open_right:
             return self.convert(left, b), right
-        if isinstance(right, _INITIALISERS) and not isinstance(left, _INITIALISERS):
+        if open_right and not open_left:
             return left, self.convert(right, a)
         if a != b:
             left, right = self.as_bits(left), self.as_bits(right)
@@ -399,7 +407,7 @@ class ExpressionChecker(Conversions):
         if not isinstance(right.type, (types.Bits, types.InfInt)):
             self.error(e, f"the amount of a shift must be a number, not {describe(right)}")
             return e
-        if isinstance(right.type, types.Bits) and right.type.signed:
+        if isinstance(right.type, types.Bits) and right.type.signed and not isinstance(right, ast.IntLiteral):
             self.error(e, f"the amount of a shift must be unsigned, not {right.type}")
             return e
         if isinstance(right, ast.IntLiteral):
@@ -416,7 +424,7 @@ class ExpressionChecker(Conversions):
                     return e
                 return ast.IntLiteral(e.pos, value, left.base, type=t)
         elif isinstance(t, types.InfInt):
-            self.error(e, "the left operand of this shift needs a width (as in 8w1), because the right one is not known")
+            self.error(e, "the left operand of this shift needs a width (as in 8w1): the right one is not known")
             return e
         return _typed(e, t)
 
@@ -451,8 +459,7 @@ class ExpressionChecker(Conversions):
             self.error(e, f"{describe(left)} and {describe(right)} cannot be compared")
             return e
         if e.op in ("==", "!="):
-            if not self._has_equality(a) or (isinstance(left, _INITIALISERS) and isinstance(right, _INITIALISERS)
-                                             and not isinstance(a, types.Record)):
+            if not self._has_equality(a):
                 self.error(e, f"{describe(left)} cannot be compared")
                 return e
         elif not isinstance(a, (types.Bits, types.InfInt)):
@@ -545,7 +552,8 @@ class ExpressionChecker(Conversions):
         if isinstance(e, (*_LITERALS, ast.ConstructorCall, ast.InvalidHeader)) or isinstance(e.type, types.Unknown):
             return True
         if isinstance(e, ast.Name):
-            return isinstance(e.decl, (ast.ConstDecl, ast.Instantiation)) or self._is_constructor_parameter(e.decl)
+            known = isinstance(e.decl, (ast.ConstDecl, ast.Instantiation, ast.MatchKindMember))
+            return known or self._is_constructor_parameter(e.decl)
         if isinstance(e, ast.This):
             return True
         if isinstance(e, ast.ListExpr):
@@ -566,6 +574,11 @@ class ExpressionChecker(Conversions):
 
     def _is_constructor_parameter(self, decl: ast.Declaration) -> bool:
         return self.owner is not None and any(p is decl for p in self.owner.ctor_params)
+
+
+def _is_open(e: ast.Expr) -> bool:
+    """Whether `e` is an initialiser that takes its type from the context."""
+    return isinstance(e, _INITIALISERS) and not isinstance(e.type, types.Record)
 
 
 def _typed(e: ast.Expr, t: Type) -> ast.Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.check_base import Place
-from p4switch.compiler.check_tables import TableChecker
+from p4switch.compiler.check_tables import TableChecker, flattened
 from p4switch.compiler.types import Type
 
 
@@ -32,6 +32,10 @@ class ParserChecker(TableChecker):
             transition.target = self._target(transition, transition.state, by_name)
         elif transition is not None:
             self._select(transition, by_name)
+            if not transition.keys and transition.cases:
+                first = transition.cases[0]
+                state.transition = ast.Transition(transition.pos, first.state)
+                state.transition.target = first.target
 
     def _target(self, at: ast.Node, name: str, by_name: dict[str, ast.ParserState]) -> ast.ParserState:
         target = by_name.get(name)
@@ -42,8 +46,6 @@ class ParserChecker(TableChecker):
 
     def _select(self, select: ast.Select, by_name: dict[str, ast.ParserState]) -> None:
         select.keys = [self.expr(k) for k in select.keys]
-        if not select.keys:
-            self.error(select, "'select' needs at least one key")
         for key in select.keys:
             base = types.strip_newtype(key.type)
             allowed = (types.Bits, types.Bool, types.Enum, types.Error, types.Struct, types.Tuple, types.TypeVar)
@@ -97,14 +99,7 @@ class ParserChecker(TableChecker):
         case.keysets = [e]
         if isinstance(e.type, types.Unknown):
             return
-        element = e.type.element if isinstance(e.type, types.Set) else None
-        if isinstance(element, types.Tuple):
-            parts = list(element.elements)
-        elif isinstance(element, types.Struct):
-            parts = [f.type for f in element.fields]
-        else:
-            parts = []
-        if parts != key_types:
+        if not isinstance(e.type, types.Set) or flattened(e.type.element) != [x for t in key_types for x in flattened(t)]:
             wanted = ", ".join(map(str, key_types))
             self.error(e, f"expected a value set with elements of type ({wanted}), not {e.type}")
 

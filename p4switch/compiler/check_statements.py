@@ -124,7 +124,7 @@ class StatementChecker(CallChecker):
             s.call = result
         elif isinstance(result, ast.ConstructorCall):
             self.error(s, "an instance needs a name, and a place beside the other declarations")
-        elif isinstance(result, ast.BoolLiteral):
+        elif isinstance(result, (ast.BoolLiteral, ast.IntLiteral)):
             return ast.Empty(s.pos)
         elif not isinstance(result.type, types.Unknown):
             self.error(s, "this call has no effect")

@@ -26,11 +26,11 @@ class TableChecker(StatementChecker):
             e.low, e.high = self._keyset_part(e.low, t, ".."), self._keyset_part(e.high, t, "..")
             e.type = types.Set(t)
             if isinstance(e.low, ast.IntLiteral) and isinstance(e.high, ast.IntLiteral) and e.low.value > e.high.value:
-                self.error(e, f"the range {e.low.value} .. {e.high.value} is empty")
+                self.warn(e, f"the range {e.low.value} .. {e.high.value} is empty")
             return e
         e = self.expr(e, t)
         if isinstance(e.type, types.Set):
-            if e.type.element != t:
+            if flattened(e.type.element) != flattened(t):
                 self.error(e, f"expected a set of {t}, not {e.type}")
             return e
         return self.key_value(e, t)
@@ -48,7 +48,8 @@ class TableChecker(StatementChecker):
             return e
         if isinstance(e.type, types.InfInt) and isinstance(e, ast.IntLiteral) and isinstance(base, types.Bits):
             return self.literal_as(e, base)
-        return self.convert(self.as_bits(e), base if e.type == base else t, "the key")
+        e = self.as_bits(e)
+        return e if e.type == t else self.convert(e, base, "the key")
 
     # The table
 
@@ -66,7 +67,7 @@ class TableChecker(StatementChecker):
                 self._property(t, prop)
             if t.entries is not None:
                 self.annotations(t.entries_annotations)
-                if not t.keys:
+                if not t.keys and t.entries:
                     self.error(t, f"table {t.name!r} has entries, but no key")
                 else:
                     self._entries(t, t.entries)
@@ -120,15 +121,17 @@ class TableChecker(StatementChecker):
             names = {a.name for a in args}
             undirected = next((p for p in decl.params if p.direction == Direction.NONE and p.name in names), None)
             if undirected is not None:
-                self.error(ref, f"parameter {undirected.name!r} of action {name!r} is given by the control plane, not here")
+                self._given_by_control_plane(ref, undirected)
                 return
         elif len(args) > len(directed) and len(args) <= len(decl.params):
-            extra = [p.name for p in decl.params if p.direction == Direction.NONE][0]
-            self.error(ref, f"parameter {extra!r} of action {name!r} is given by the control plane, not here")
+            self._given_by_control_plane(ref, next(p for p in decl.params if p.direction == Direction.NONE))
             return
         matched = self.match_arguments(ref, f"action {name!r} in this list", directed, args)
         if matched is not None:
             self._bind(ref, decl, directed, matched)
+
+    def _given_by_control_plane(self, ref: ast.ActionRef, param: ast.Parameter) -> None:
+        self.error(ref, f"parameter {param.name!r} of action {ref.name!r} is given by the control plane, not here")
 
     def _bind(
         self,
@@ -169,7 +172,7 @@ class TableChecker(StatementChecker):
             if param.direction == Direction.NONE or here is None or there is None:
                 continue
             if not same_expression(here, there):
-                self.error(ref, f"argument {param.name!r} of action {decl.name!r} must be the same as in the actions list")
+                self.error(ref, f"argument {param.name!r} of {decl.name!r} must be the same as in the list of actions")
         return True
 
     def _default_action(self, t: ast.TableDecl, ref: ast.ActionRef) -> None:
@@ -183,17 +186,24 @@ class TableChecker(StatementChecker):
         self.annotations(prop.annotations)
         name = prop.name
         if name == "size":
-            prop.value, size = self.constant_int(prop.value, "the size of a table")
-            if size is not None and size < 0:
-                self.error(prop.value, f"the size of a table must not be negative, but is {size}")
+            self._size_property(prop)
         elif name in ("largest_priority_wins", "priority_delta"):
             self._priority_property(t, prop)
         elif name in ("implementation", "counters", "meters"):
             prop.value = self.expr(prop.value)
             if not isinstance(prop.value.type, (types.Extern, types.Unknown)):
-                self.error(prop.value, f"table property {name!r} must be an extern instance, not {describe(prop.value)}")
+                self.error(prop.value, f"property {name!r} must be an extern instance, not {describe(prop.value)}")
         else:
             prop.value = self.expr(prop.value)
+
+    def _size_property(self, prop: ast.TableProperty) -> None:
+        """A number, or a constructor parameter that will be one."""
+        value = prop.value = self.expr(prop.value)
+        if isinstance(value, ast.IntLiteral):
+            if value.value < 0:
+                self.error(value, f"the size of a table must not be negative, but is {value.value}")
+        elif not isinstance(value.type, (types.Bits, types.InfInt, types.Unknown)) or not self.is_constant(value):
+            self.error(value, "the size of a table must be an integer known at compile time")
 
     def _priority_property(self, t: ast.TableDecl, prop: ast.TableProperty) -> None:
         if prop.name == "largest_priority_wins":
@@ -234,6 +244,8 @@ class TableChecker(StatementChecker):
         keys = entry.keysets
         if len(keys) == 1 and len(t.keys) > 1 and isinstance(keys[0], (ast.DontCare, ast.DefaultExpr)):
             keys = [type(keys[0])(keys[0].pos) for _ in t.keys]
+        if len(keys) == 1 and isinstance(keys[0], ast.ListExpr):
+            keys = keys[0].items
         if len(keys) != len(t.keys):
             self.error(entry, f"this entry has {len(keys)} keys, but table {t.name!r} has {len(t.keys)}")
             return False
@@ -293,4 +305,18 @@ def same_expression(a: ast.Expr, b: ast.Expr) -> bool:
             return False
         pairs = zip(a.bound, b.bound, strict=True)
         return all(x is y or (x is not None and y is not None and same_expression(x, y)) for x, y in pairs)
+    if isinstance(a, ast.StructExpr) and isinstance(b, ast.StructExpr):
+        pairs_of_fields = zip(a.fields, b.fields, strict=False)
+        return a.type == b.type and all(same_expression(x.value, y.value) for x, y in pairs_of_fields)
+    if isinstance(a, ast.ListExpr) and isinstance(b, ast.ListExpr):
+        return a.type == b.type and all(same_expression(x, y) for x, y in zip(a.items, b.items, strict=False))
     return isinstance(a, ast.DontCare)
+
+
+def flattened(t: Type) -> list[Type]:
+    """The types of the single values in `t`, structs and tuples taken apart."""
+    if isinstance(t, types.Struct):
+        return [x for f in t.fields for x in flattened(f.type)]
+    if isinstance(t, types.Tuple):
+        return [x for e in t.elements for x in flattened(e)]
+    return [t]

@@ -20,6 +20,21 @@ _SIMPLE: dict[str, Type] = {
     "void": types.VOID,
 }
 
+_STACKABLE = (
+    types.Header,
+    types.Union,
+    types.Bits,
+    types.Bool,
+    types.Struct,
+    types.Enum,
+    types.NewType,
+    types.Tuple,
+    types.Error,
+    types.TypeVar,
+    types.Stack,
+    types.Unknown,
+)
+
 Generic = (
     ast.RecordDecl,
     ast.ExternDecl,
@@ -33,7 +48,7 @@ Generic = (
 
 
 def is_object(t: Type) -> bool:
-    """Whether `t` is a type of instances: extern, parser, control or package."""
+    """Whether `t` is a type of instances (extern, parser, control, package)."""
     return isinstance(t, (types.Extern, types.Parser, types.Control, types.Package))
 
 
@@ -41,9 +56,12 @@ class TypeChecker(Base):
     def expr(self, e: ast.Expr, expected: Type | None = None) -> ast.Expr:
         raise NotImplementedError
 
+    def as_bits(self, e: ast.Expr) -> ast.Expr:
+        raise NotImplementedError
+
     def constant_int(self, e: ast.Expr, what: str) -> tuple[ast.Expr, int | None]:
         """Check `e`; its value too if it is a compile-time integer, else None with the error reported."""
-        e = self.expr(e)
+        e = self.as_bits(self.expr(e))
         if isinstance(e, ast.IntLiteral):
             return e, e.value
         if not isinstance(e.type, types.Unknown):
@@ -68,7 +86,7 @@ class TypeChecker(Base):
         if isinstance(t, ast.TupleTypeExpr):
             elements = tuple(self.resolve(e) for e in t.elements)
             for written, element in zip(t.elements, elements, strict=True):
-                if isinstance(element, (types.Void, types.InfInt)) or is_object(element):
+                if isinstance(element, types.Void) or is_object(element):
                     self.error(written, f"{element} cannot be an element of a tuple")
             return types.Tuple(elements)
         if isinstance(t, ast.ListTypeExpr):
@@ -85,9 +103,7 @@ class TypeChecker(Base):
         if size is not None and not 0 < size <= MAX_STACK:
             self.error(t.size, f"the size of a stack must be 1 to {MAX_STACK}, not {size}")
             size = None
-        allowed = (types.Header, types.Union, types.Bits, types.Bool, types.Struct, types.Enum, types.NewType)
-        allowed += (types.Tuple, types.Error, types.TypeVar, types.Stack, types.Unknown)
-        if not isinstance(element, allowed):
+        if not isinstance(element, _STACKABLE):
             self.error(t.element, f"{element} cannot be the element of a stack or array")
             return types.UNKNOWN
         return types.UNKNOWN if size is None else types.Stack(element, size)
@@ -127,7 +143,8 @@ class TypeChecker(Base):
             return decl.type
         if len(args) != len(params):
             wanted = f"{len(params)} type argument{'s' if len(params) != 1 else ''}"
-            self.error(t, f"type {t.name!r} takes {wanted}, not {len(args)}" if params else f"{t.name!r} is not generic")
+            wrong = f"takes {wanted}, not {len(args)}" if params else "is not generic"
+            self.error(t, f"type {t.name!r} {wrong}")
             return types.UNKNOWN
         if isinstance(decl, ast.RecordDecl):
             self._check_arguments(t, decl, args)
@@ -164,6 +181,8 @@ class TypeChecker(Base):
             return all(self._fits_header(f.type) and not isinstance(f.type, types.Varbit) for f in t.fields)
         if isinstance(t, types.Enum):
             return t.underlying is not None
+        if isinstance(t, types.Stack):
+            return self._fits_header(t.element) and not isinstance(t.element, types.Varbit)
         return isinstance(t, (types.Bits, types.Varbit, types.Bool, types.TypeVar, types.Unknown))
 
     def check_variable_type(self, written: ast.TypeExpr, t: Type, what: str) -> None:
@@ -171,15 +190,4 @@ class TypeChecker(Base):
         if isinstance(t, (types.Void, types.InfInt, types.String, types.MatchKind, types.List, types.Set)):
             self.error(written, f"{what} cannot have type {t}")
         elif is_object(t):
-            self.error(written, f"{what} cannot have type {t}: instances are made by declarations like '{t}(...) name;'")
-
-
-def holds_varbit(t: Type) -> bool:
-    """Whether a value of type `t` contains a varbit."""
-    if isinstance(t, types.Record):
-        return any(holds_varbit(f.type) for f in t.fields)
-    if isinstance(t, types.Stack):
-        return holds_varbit(t.element)
-    if isinstance(t, types.Tuple):
-        return any(holds_varbit(e) for e in t.elements)
-    return isinstance(t, types.Varbit)
+            self.error(written, f"{what} cannot have type {t}: write '{t}(...) name;' to make an instance")

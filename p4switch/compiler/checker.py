@@ -47,13 +47,10 @@ class Checker(ParserChecker):
         for decl in list(self.program.declarations):
             self.declaration(decl)
         main = self.lookup("main")
-        if main:
-            if isinstance(main[0], ast.Instantiation):
-                self.program.main = main[0]
-                if not isinstance(main[0].type, (types.Package, types.Unknown)):
-                    self.error(main[0], f"'main' must be a package, not {main[0].type}")
-            else:
-                self.error(main[0], "'main' must be the instance of a package")
+        if main and isinstance(main[0], ast.Instantiation):
+            self.program.main = main[0]
+            if not isinstance(main[0].type, (types.Package, types.Unknown)):
+                self.error(main[0], f"'main' must be a package, not {main[0].type}")
 
     def declaration(self, decl: ast.Node) -> None:
         self._declarations[type(decl)](decl)
@@ -133,9 +130,6 @@ class Checker(ParserChecker):
                 self.check_field(f.type_expr, decl, f.type, f.name)
         decl.type = kind(decl, args)
         self.declare(decl)
-        varbits = [f for f in decl.fields if isinstance(f.type, types.Varbit)]
-        if isinstance(decl, ast.HeaderDecl) and len(varbits) > 1:
-            self.error(varbits[1], f"header {decl.name!r} has more than one varbit field")
 
     def _enum(self, decl: ast.EnumDecl) -> None:
         self.annotations(decl.annotations)
@@ -162,6 +156,8 @@ class Checker(ParserChecker):
                     m.value = m.init.value
                 elif not isinstance(m.init.type, types.Unknown):
                     self.error(m.init, f"the value of {m.name!r} must be known at compile time")
+                if m.name not in self.scopes[-1]:
+                    self.declare(m)
         self.declare(decl)
 
     def _typedef(self, decl: ast.TypedefDecl) -> None:
@@ -186,16 +182,12 @@ class Checker(ParserChecker):
     def _parameters(self, params: list[ast.Parameter], owner: str, constructor: bool = False) -> None:
         """Resolve the parameters and declare them in the current scope."""
         self.unique(params, "parameter")
-        optional_seen: ast.Parameter | None = None
         for p in params:
             self.annotations(p.annotations)
             p.type = self.resolve(p.type_expr)
             self._parameter(p, owner, constructor)
             if p.default is not None:
                 self._default(p)
-                optional_seen = p
-            elif optional_seen is not None and not p.optional:
-                self.error(p, f"parameter {p.name!r} needs a default value, because one before it has one")
             if p.name not in self.scopes[-1]:
                 self.declare(p)
 
@@ -216,7 +208,11 @@ class Checker(ParserChecker):
 
     def _default(self, p: ast.Parameter) -> None:
         assert p.default is not None
-        p.default = self.convert(self.expr(p.default, p.type), p.type, f"parameter {p.name!r}")
+        p.default = self.expr(p.default, p.type)
+        if not is_object(p.type):
+            p.default = self.convert(p.default, p.type, f"parameter {p.name!r}")
+        elif problem := self.mismatch(p.type, p.default.type):
+            self.error(p.default, f"{p.default.type} does not fit {p.type}{problem}")
         if p.direction in (Direction.OUT, Direction.INOUT):
             self.error(p.default, f"parameter {p.name!r} is {p.direction.value}, so it cannot have a default value")
         elif not self.is_constant(p.default):
@@ -226,7 +222,7 @@ class Checker(ParserChecker):
 
     def _return_type(self, written: ast.TypeExpr, name: str) -> Type:
         t = self.resolve(written)
-        if is_object(t) or isinstance(t, (types.MatchKind, types.Set)):
+        if isinstance(t, (types.Parser, types.Control, types.Package, types.MatchKind, types.Set)):
             self.error(written, f"{name!r} cannot return {t}")
         return t
 
@@ -391,8 +387,8 @@ class Checker(ParserChecker):
             if decl.methods or decl.instances:
                 self.error(decl, f"{t} has no abstract methods")
             return
-        abstract = {m.name: m for m in t.decl.methods if m.abstract}
-        given: set[str] = set()
+        abstract = {(m.name, len(m.params)): m for m in t.decl.methods if m.abstract}
+        given: set[tuple[str, int]] = set()
         with self.scope():
             this = ast.Instantiation(decl.pos, "this", decl.type_expr, [], type=t)
             self.declare(this)
@@ -400,17 +396,18 @@ class Checker(ParserChecker):
                 self._instantiation(instance)
             for f in decl.methods:
                 self._function_body(f, Place.METHOD)
-                m = abstract.get(f.name)
+                key = (f.name, len(f.params))
+                m = abstract.get(key)
                 if m is None:
                     self.error(f, f"{t} has no abstract method {f.name!r}")
                     continue
-                if f.name in given:
+                if key in given:
                     self.error(f, f"method {f.name!r} is implemented twice")
-                given.add(f.name)
+                given.add(key)
                 self._same_signature(f, m, t)
-        missing = [name for name in abstract if name not in given]
+        missing = [key for key in abstract if key not in given]
         if missing:
-            self.error(decl, f"abstract method {missing[0]!r} of {t} is not implemented")
+            self.error(decl, f"abstract method {missing[0][0]!r} of {t} is not implemented")
 
     def _same_signature(self, f: ast.FunctionDecl, m: ast.Method, t: types.Extern) -> None:
         bound = dict(zip(t.decl.type_params, t.args, strict=True))

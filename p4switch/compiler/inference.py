@@ -78,16 +78,29 @@ class Inference:
             return True
         if given.decl is wanted.decl:
             return all(self.unify(w, g) for w, g in zip(wanted.args, given.args, strict=True))
-        wanted_params, given_params = specialised_params(wanted), specialised_params(given)
-        if len(wanted_params) != len(given_params):
-            return True
-        return all(self.unify(w, g) for w, g in zip(wanted_params, given_params, strict=True))
+        pairs = paired_params(wanted, given)
+        return pairs is None or all(self.unify(w, g) for _, w, _, g in pairs)
 
 
 def specialised_params(t: types.Parser | types.Control | types.Package) -> list[Type]:
     """The types of the apply (or package) parameters of `t`, type arguments put in."""
     bound = dict(zip(t.decl.type_params, t.args, strict=True)) if t.args else {}
     return [types.substitute(p.type, bound) for p in t.decl.params]
+
+
+def paired_params(
+    wanted: types.Parser | types.Control | types.Package, given: types.Parser | types.Control | types.Package
+) -> list[tuple[ast.Parameter, Type, ast.Parameter, Type]] | None:
+    """The parameters of two object types side by side, with their types; None if they do not go together. Optional
+    ones that are wanted may be missing in what is given."""
+    left = list(zip(wanted.decl.params, specialised_params(wanted), strict=True))
+    right = list(zip(given.decl.params, specialised_params(given), strict=True))
+    if len(left) > len(right):
+        names = {p.name for p, _ in right}
+        left = [(p, t) for p, t in left if p.name in names or not (p.optional or p.default is not None)]
+    if len(left) != len(right):
+        return None
+    return [(wp, wt, gp, gt) for (wp, wt), (gp, gt) in zip(left, right, strict=True)]
 
 
 def _merge(a: Type, b: Type) -> Type | None:
