@@ -12,6 +12,7 @@ from p4switch.compiler.midend.storage import flat_fields, header_field
 from p4switch.compiler.midend.values import (
     EXPRS,
     PLACES,
+    ElementPlace,
     HeaderValue,
     Ignored,
     ListValue,
@@ -94,6 +95,9 @@ class Assignments(Base):
                 yield from self.leaves(item)
         elif isinstance(value, SlicePlace):
             yield from self.leaves(value.base)
+        elif isinstance(value, ElementPlace):
+            yield from self.leaves(value.base)
+            yield from self.leaves(value.index)
 
     @staticmethod
     def overlap(a: set[Leaf], b: set[Leaf]) -> bool:
@@ -208,6 +212,8 @@ class Assignments(Base):
         elif isinstance(dst, SlicePlace):
             assert isinstance(src, EXPRS)
             self._assign_slice(dst, src, span)
+        elif isinstance(dst, ElementPlace):
+            self._assign_element(dst, src, span)
         elif isinstance(dst, ir.HeaderRef):
             self._assign_header(dst, src, span)
         elif isinstance(dst, UnionValue):
@@ -241,6 +247,15 @@ class Assignments(Base):
         kept = fold.make("&", t, fold.cast(base, t), fold.const(~mask, t))
         inserted = fold.make("&", t, shifted, fold.const(mask, t))
         self.emit(ir.Assign(base, fold.cast(fold.make("|", t, kept, inserted), base.type), span))
+
+    def _assign_element(self, dst: ElementPlace, src: Value, span: int | None) -> None:
+        if not isinstance(src, EXPRS):
+            raise self.error(span or 0, "an index known only at run time is not supported here")
+        value = self.saved(src)
+        for position, item in enumerate(dst.base.items):
+            assert isinstance(item, EXPRS)
+            here = fold.make("==", types.BOOL, dst.index, fold.const(position, dst.index.type))
+            self._assign_one(item, fold.make("?:", item.type, here, value, item), span)
 
     def _assign_header(self, dst: ir.HeaderRef, src: Value, span: int | None) -> None:
         if isinstance(src, StructValue):

@@ -16,6 +16,7 @@ from p4switch.compiler.midend.storage import scalar_type
 from p4switch.compiler.midend.values import (
     EXPRS,
     PLACES,
+    ElementPlace,
     Frame,
     HeaderValue,
     Ignored,
@@ -180,6 +181,8 @@ class Calls(Elaboration):
         return copy
 
     def _read(self, place: Value) -> Value:
+        if isinstance(place, ElementPlace):
+            return self.dynamic_read(place.base, place.index)
         if isinstance(place, SlicePlace):
             base = self._read(place.base)
             assert isinstance(base, EXPRS)

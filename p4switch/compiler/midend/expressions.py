@@ -14,6 +14,7 @@ from p4switch.compiler.midend.assign import Assignments
 from p4switch.compiler.midend.storage import header_field, scalar_type
 from p4switch.compiler.midend.values import (
     EXPRS,
+    ElementPlace,
     HeaderValue,
     Ignored,
     ListValue,
@@ -95,6 +96,10 @@ class Expressions(Assignments):
         if isinstance(node, ast.Slice):
             high, low = self.constant(node.high), self.constant(node.low)
             return SlicePlace(self.place(node.base), high.value, low.value)
+        if isinstance(node, ast.Index) and not isinstance(node.index, ast.IntLiteral):
+            base = self.place(node.base)
+            if isinstance(base, ListValue):
+                return ElementPlace(base, self.saved(self.scalar(node.index)))
         return self.expr(node)
 
     def _eval_int_literal(self, node: ast.IntLiteral) -> Value:
@@ -180,14 +185,12 @@ class Expressions(Assignments):
             if not isinstance(index, (ir.FieldRef, ir.Param)):
                 index = self.saved(index)
             return self.element(base, index)
-        if isinstance(base, ListValue):
-            return self._dynamic_read(base, index, self.type_of(node), node)
+        if isinstance(base, ListValue) and base.items and all(isinstance(i, EXPRS) for i in base.items):
+            return self.dynamic_read(base, index)
         raise self.error(node, "an index known only at run time is not supported here")
 
-    def _dynamic_read(self, base: ListValue, index: ir.Expr, t: types.Type, node: ast.Node) -> Value:
+    def dynamic_read(self, base: ListValue, index: ir.Expr) -> Value:
         """An array element at a run-time index, as a chain of conditionals."""
-        if not all(isinstance(i, EXPRS) for i in base.items) or not base.items:
-            raise self.error(node, "an index known only at run time is not supported here")
         result = base.items[-1]
         for position in reversed(range(len(base.items) - 1)):
             item = base.items[position]

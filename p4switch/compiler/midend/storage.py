@@ -27,18 +27,21 @@ def scalar_type(t: types.Type) -> types.Type | None:
 
 @cache
 def flat_fields(header: types.Header) -> tuple[tuple[str, types.Type], ...]:
-    """The fields of a header with structs inside it flattened: dotted name and scalar type."""
-    return tuple(_flat("", header))
+    """The fields of a header, structs and arrays in it flattened: names such as `a.b[2]`, and scalar types."""
+    return tuple(leaf for f in header.fields for leaf in _flat(f.name, f.type))
 
 
-def _flat(prefix: str, record: types.Record) -> Iterator[tuple[str, types.Type]]:
-    for f in record.fields:
-        inner = types.strip_newtype(f.type)
-        scalar = scalar_type(inner)
-        if scalar is not None:
-            yield prefix + f.name, scalar
-        elif isinstance(inner, types.Struct):
-            yield from _flat(f"{prefix}{f.name}.", inner)
+def _flat(name: str, t: types.Type) -> Iterator[tuple[str, types.Type]]:
+    t = types.strip_newtype(t)
+    scalar = scalar_type(t)
+    if scalar is not None:
+        yield name, scalar
+    elif isinstance(t, types.Struct):
+        for f in t.fields:
+            yield from _flat(f"{name}.{f.name}", f.type)
+    elif isinstance(t, types.Stack):
+        for i in range(t.size):
+            yield from _flat(f"{name}[{i}]", t.element)
 
 
 class Storage:
@@ -124,18 +127,20 @@ class Storage:
 
 
 def header_field(header: ir.HeaderRef, path: str) -> Value:
-    """Field `path` of `header`: a place, or a StructValue of places where the field is a struct."""
-    fields = flat_fields(header.type)
-    for position, (name, t) in enumerate(fields):
+    """Field `path` of `header`: a place, or a StructValue or ListValue of places where it is a struct or an array."""
+    for position, (name, t) in enumerate(flat_fields(header.type)):
         if name == path:
             return _place(header, name, position, t)
-    prefix = path + "."
-    inner: types.Type = header.type
-    for part in path.split("."):
-        assert isinstance(inner, types.Record)
-        inner = types.strip_newtype(next(f.type for f in inner.fields if f.name == part))
-    assert isinstance(inner, types.Struct)
-    return StructValue(inner, {f.name: header_field(header, prefix + f.name) for f in inner.fields})
+    return _part(header, path, next(f.type for f in header.type.fields if f.name == path))
+
+
+def _part(header: ir.HeaderRef, path: str, t: types.Type) -> Value:
+    t = types.strip_newtype(t)
+    if isinstance(t, types.Struct):
+        return StructValue(t, {f.name: _part(header, f"{path}.{f.name}", f.type) for f in t.fields})
+    if isinstance(t, types.Stack):
+        return ListValue([_part(header, f"{path}[{i}]", t.element) for i in range(t.size)])
+    return header_field(header, path)
 
 
 def _place(header: ir.HeaderRef, name: str, position: int, t: types.Type) -> ir.Place:

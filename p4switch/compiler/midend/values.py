@@ -53,6 +53,14 @@ class ListValue:
 
 
 @dataclass(slots=True, eq=False)
+class ElementPlace:
+    """The item of an array at an index known at run time, to be assigned to."""
+
+    base: ListValue
+    index: ir.Expr
+
+
+@dataclass(slots=True, eq=False)
 class SlicePlace:
     """Bits `high` to `low` of `base`, to be assigned to."""
 
@@ -79,8 +87,8 @@ class Ignored:
 
 
 Value: TypeAlias = (
-    "ir.Expr | ir.HeaderRef | StructValue | HeaderValue | UnionValue | StackValue | ListValue | SlicePlace | Text"
-    " | Packet | Ignored | Block | ExternObject"
+    "ir.Expr | ir.HeaderRef | StructValue | HeaderValue | UnionValue | StackValue | ListValue | ElementPlace | SlicePlace"
+    " | Text | Packet | Ignored | Block | ExternObject"
 )
 
 EXPRS = (ir.Const, ir.FieldRef, ir.LastField, ir.ElemField, ir.Param, ir.Op, ir.Valid, ir.Lookahead, ir.LastIndex)
