@@ -13,6 +13,8 @@ struct p4_fifo {
     p4_digest *digests, **last_digest;
     uint32_t queued;
     uint64_t lost;
+    void (*tracer)(void *ctx, const p4_trace_event *event);
+    void *tracer_ctx;
 };
 
 static p4_frame *frame_new(void *ctx, uint32_t cap)
@@ -83,6 +85,19 @@ p4_fifo *p4_fifo_new(p4_switch *sw)
 uint64_t p4_fifo_lost(const p4_fifo *fifo) { return fifo->lost; }
 
 const p4_env *p4_fifo_env(p4_fifo *fifo) { return &fifo->env; }
+
+static void trace(void *ctx, const p4_trace_event *event)
+{
+    p4_fifo *fifo = ctx;
+    fifo->tracer(fifo->tracer_ctx, event);
+}
+
+void p4_fifo_set_tracer(p4_fifo *fifo, void (*tracer)(void *ctx, const p4_trace_event *event), void *ctx)
+{
+    fifo->tracer = tracer;
+    fifo->tracer_ctx = ctx;
+    fifo->env.trace = tracer ? trace : NULL;
+}
 
 static p4_packet *take(p4_fifo *fifo)
 {

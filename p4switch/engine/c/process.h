@@ -17,6 +17,9 @@ p4_fifo *p4_fifo_new(p4_switch *sw);
 void p4_fifo_delete(p4_fifo *fifo); /* with all that is in it */
 const p4_env *p4_fifo_env(p4_fifo *fifo);
 
+/* Who is told what the pipeline does; NULL: nobody. */
+void p4_fifo_set_tracer(p4_fifo *fifo, void (*tracer)(void *ctx, const p4_trace_event *event), void *ctx);
+
 /* Hands a frame to the switch as if it had arrived on `port`; -1: out of memory. */
 int p4_fifo_inject(p4_fifo *fifo, uint32_t port, const uint8_t *data, uint32_t data_len, uint32_t wire_len, p4_tick now);
 

@@ -636,14 +636,13 @@ METHOD(process)
     PARSE("O&y*|O&n", NAMES("port", "frame", "now", "max_outputs"), to_u32, &port, &frame, to_u64, &now, &most);
     p4_switch *sw = self->sw;
     p4_env outer = sw->env; /* a fabric's, maybe; it is back when the packet has gone */
-    p4_env env = *p4_fifo_env(sw->fifo);
     PyObject *list = NULL;
     if (frame.len > 1 << 24)
         PyErr_Format(PyExc_ValueError, "a frame of %zd bytes is too long", frame.len);
     else
         list = PyList_New(0);
     if (list) {
-        p4_switch_set_env(sw, &env);
+        p4_switch_set_env(sw, p4_fifo_env(sw->fifo));
         if (p4_fifo_inject(sw->fifo, port, frame.buf, (uint32_t)frame.len, (uint32_t)frame.len, now) < 0)
             PyErr_NoMemory();
         p4_frame *out;
@@ -703,8 +702,10 @@ METHOD(set_tracer)
 {
     PyObject *tracer;
     PARSE("O", NAMES("tracer"), &tracer);
-    Py_XDECREF(self->tracer);
+    PyObject *old = self->tracer;
     self->tracer = tracer == Py_None ? NULL : Py_NewRef(tracer);
+    p4_fifo_set_tracer(self->sw->fifo, self->tracer ? call_tracer : NULL, self->tracer);
+    Py_XDECREF(old);
     Py_RETURN_NONE;
 }
 
