@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from host_agents.receiver import Receiver
-from host_agents.sender import Sender
-from host_agents.timers import Timer
+from host_agents.sender import Sender, SentPacket, spare
+from host_agents.timers import NEVER, Timer
 from host_agents.wire import SYNDROME_ACK, SYNDROME_NAK_SEQUENCE
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ class GoBackNSender(Sender):
     def next_frame(self, now_ns: int) -> bytes:
         packet = self._new_packet(now_ns) if self.next == self.fresh else self.packet(self.next)
         self.next += 1
-        if not self.timer.is_armed():
-            self.timer.arm(now_ns + self.rto_ns)
+        if self.deadline_ns == NEVER:
+            self._arm(now_ns + self.rto_ns)
         return self._send(now_ns, packet)
 
     def on_ack(self, now_ns: int, number: int) -> int:
@@ -36,9 +36,9 @@ class GoBackNSender(Sender):
             if self.next < self.unacked:
                 self.next = self.unacked
             if self.unacked == self.fresh:
-                self.timer.cancel()
+                self._disarm()
             else:
-                self.timer.arm(now_ns + self.rto_ns)
+                self.deadline_ns = now_ns + self.rto_ns  # the timer itself moves when it expires
         return acked_bytes
 
     def on_nak(self, now_ns: int, number: int) -> int:
@@ -51,6 +51,10 @@ class GoBackNSender(Sender):
         """A go-back-N receiver answers a trimmed packet with a NAK, so there is nothing to learn here."""
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
+        if now_ns < self.deadline_ns:
+            timer.arm(self.deadline_ns)
+            return
+        self.deadline_ns = NEVER
         qp = self.qp
         qp.stats.timeouts += 1
         self._go_back()
@@ -58,6 +62,9 @@ class GoBackNSender(Sender):
         qp.load_balancer.on_timeout(now_ns)
         qp.limiter.add(qp)
         qp.limiter.wake(now_ns)
+
+    def _release(self, packet: SentPacket) -> None:
+        spare(packet)
 
     def _go_back(self) -> None:
         for number in range(self.unacked, self.next):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from host_agents.fifo import Fifo
 from host_agents.timers import Timer, TimerOwner
 
 if TYPE_CHECKING:
@@ -27,27 +26,38 @@ class RateLimiter(TimerOwner):
     """
 
     def __init__(self, nic: Nic, reaction_point: ReactionPoint, priority: int, slack_ns: float) -> None:
-        self.nic = nic
-        self.reaction_point = reaction_point
-        self.priority = priority
-        self.slack_ns = slack_ns
         self.state = IDLE
         self.inflight_bytes = 0  # wire bytes sent and neither acknowledged nor given up
         self.nst_ns = 0.0
         self._paced_from_ns = 0.0  # NST = this + bits / rate, so that a new rate moves it
         self._paced_bits = 0.0
+        self.slack_ns = slack_ns
+        self.reaction_point = reaction_point
+        self.nic = nic
+        self.priority = priority
+        self.next_ready: RateLimiter | None = None  # in the NIC's ring
+        # Queue pairs with something to send, as a ring; a closed window keeps them.
+        self._last_member: QueuePair | None = None
         self._timer = Timer(nic.timers, self)
-        self._members: Fifo[QueuePair] = Fifo()  # queue pairs with something to send; a closed window keeps them
 
     def add(self, qp: QueuePair) -> None:
         """`qp` has something to send."""
-        if not qp.listed:
-            qp.listed = True
-            self._members.push(qp)
+        if qp.listed:
+            return
+        qp.listed = True
+        last = self._last_member
+        if last is None:
+            qp.next_member = qp
+        else:
+            qp.next_member = last.next_member
+            last.next_member = qp
+        self._last_member = qp
 
     def wake(self, now_ns: int) -> None:
         """Something may have become sendable."""
-        if self.state == IDLE and self._members.size > 0 and self.reaction_point.may_send(self.inflight_bytes):
+        if self.state != IDLE or self._last_member is None:
+            return
+        if self.reaction_point.may_send(self.inflight_bytes):
             if self.nst_ns <= now_ns:
                 self.nst_ns = float(now_ns)  # idle time earns nothing
                 self.state = READY
@@ -70,20 +80,19 @@ class RateLimiter(TimerOwner):
         if self.nst_ns - ROUNDING_NS > now_ns:
             self._wait()
             return None
-        members = self._members
-        while members.size > 0:
-            if not self.reaction_point.may_send(self.inflight_bytes):
-                break
-            qp = members.pop()
+        last = self._last_member
+        while last is not None and self.reaction_point.may_send(self.inflight_bytes):
+            qp = last.next_member
+            assert qp is not None
             sender = qp.sender
             if not sender.has_data():
-                qp.listed = False
+                last = self._drop(qp, last)
                 continue
             frame = sender.next_frame(now_ns)
             if sender.has_data():
-                members.push(qp)
+                self._last_member = qp  # its turn is over
             else:
-                qp.listed = False
+                self._drop(qp, last)
             self._reschedule(now_ns)
             return frame
         self.state = IDLE
@@ -100,8 +109,19 @@ class RateLimiter(TimerOwner):
         self.nst_ns = nominal + self._paced_bits * 1e9 / self.reaction_point.rate_bps
         self.inflight_bytes += wire_bytes
 
+    def _drop(self, qp: QueuePair, last: QueuePair) -> QueuePair | None:
+        """Take `qp`, which follows `last`, out of the ring. Returns the ring's new last."""
+        qp.listed = False
+        if qp is last:
+            self._last_member = None
+        else:
+            last.next_member = qp.next_member
+            self._last_member = last
+        qp.next_member = None
+        return self._last_member
+
     def _reschedule(self, now_ns: int) -> None:
-        if self._members.size == 0 or not self.reaction_point.may_send(self.inflight_bytes):
+        if self._last_member is None or not self.reaction_point.may_send(self.inflight_bytes):
             self.state = IDLE
         elif self.nst_ns - ROUNDING_NS <= now_ns:
             self.nic.make_ready(self)

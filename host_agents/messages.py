@@ -42,25 +42,27 @@ class QpStats:
     """Counts of one queue pair, both halves. Bytes are payload unless the name says wire."""
 
     def __init__(self) -> None:
-        # sender
+        # sender; what changes with every packet comes first, so that it shares a cache line
         self.packets_sent = 0  # retransmissions included
         self.wire_bytes_sent = 0
-        self.packets_retransmitted = 0
-        self.bytes_posted = 0
         self.bytes_acked = 0
         self.acks_received = 0
+        # receiver, likewise
+        self.packets_received = 0  # all that arrived, duplicates and discarded ones included
+        self.bytes_delivered = 0  # in order, each byte once
+        self.acks_sent = 0
+        self.marked_received = 0  # with ECN CE
+        # sender
+        self.packets_retransmitted = 0
+        self.bytes_posted = 0
         self.naks_received = 0
         self.nacks_received = 0  # trimmed packets
         self.cnps_received = 0
         self.timeouts = 0
         # receiver
-        self.packets_received = 0  # all that arrived, duplicates and discarded ones included
-        self.bytes_delivered = 0  # in order, each byte once
-        self.marked_received = 0  # with ECN CE
         self.duplicates = 0
         self.out_of_order = 0
         self.trimmed_received = 0
-        self.acks_sent = 0
         self.naks_sent = 0
         self.nacks_sent = 0
         self.cnps_sent = 0
@@ -74,8 +76,6 @@ class NicStats:
     """Counts of one NIC."""
 
     def __init__(self) -> None:
-        self.frames_sent = 0
-        self.frames_received = 0
         self.malformed = 0  # not a frame this NIC understands, or cut short, or a bad IPv4 checksum
         self.misdelivered = 0  # for another address
         self.unknown_qp = 0

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from host_agents import wire
-from host_agents.cc.base import NotificationPoint, ReactionPoint
+from host_agents.cc.base import Feedback, NotificationPoint, ReactionPoint
 from host_agents.fifo import Fifo
 from host_agents.lb.base import FIRST_ENTROPY, LoadBalancer
 from host_agents.limiter import RateLimiter
 from host_agents.messages import Message, QpStats
 from host_agents.receiver import Receiver
 from host_agents.sender import Sender
-from host_agents.template import FrameTemplate
+from host_agents.template import ack_frame
 from host_agents.timers import Timer, TimerOwner
 
 if TYPE_CHECKING:
     from host_agents.nic import Nic
+
+
+# There is one, because nothing keeps it.
+_feedback: Final = Feedback()
 
 
 class QueuePair(TimerOwner):
@@ -38,31 +42,36 @@ class QueuePair(TimerOwner):
         load_balancer: LoadBalancer,
         limiter: RateLimiter,
     ) -> None:
+        # What every packet touches comes first: fewer cache lines.
         self.nic = nic
         self.qpn = qpn
-        self.peer_qpn = peer_qpn
         self.peer_address = peer_address
         self.reaction_point = reaction_point
-        self.notification_point = notification_point
-        self.load_balancer = load_balancer
         self.limiter = limiter
-        self.listed = False  # among the limiter's members
         self.stats = QpStats()
+        self.entropy = FIRST_ENTROPY  # of the data packet sent last
+        self.next_member: QueuePair | None = None  # in the limiter's ring
+        self.listed = False  # in that ring
+        self.balanced = load_balancer.balances
+        self._busy = False
+        self._telemetry = telemetry
+        self._notifies = type(notification_point) is not NotificationPoint
+        self._ack_hops = -1  # INT records of the template; -1: no shim
+        self._ack_template = b""
+        self.load_balancer = load_balancer
+        self.notification_point = notification_point
+        self.peer_qpn = peer_qpn
         self.mtu_bytes = nic.config.mtu_bytes
         self._address = nic.address
         self._data_dscp = 8 * limiter.priority
         self._control_dscp = 8 * nic.config.control_priority
-        self._telemetry = telemetry
         self._opcode_offset = wire.WITH_INT if telemetry else 0
         self._shim_bytes = wire.SHIM_BYTES if telemetry else 0
-        self.entropy = FIRST_ENTROPY  # of the data packet sent last
-        self._data_templates: dict[int, FrameTemplate] = {}  # by opcode and payload
-        self._ack_templates: list[FrameTemplate | None] = [None] * 17  # by INT records + 1; 0: no shim
+        self._data_templates: dict[int, bytes] = {}  # by opcode and payload
         self._cnp = b""
         self._posted = 0
         self._scheduled: Fifo[Message] = Fifo()  # to start later
         self._start_timer = Timer(nic.timers, self)
-        self._busy = False
 
     @property
     def rate_bps(self) -> float:
@@ -108,8 +117,12 @@ class QueuePair(TimerOwner):
 
     # Frames out
 
-    def data_template(self, opcode: int, payload_bytes: int) -> FrameTemplate:
-        """The template of data packets of this kind."""
+    def data_wire_bytes(self, payload_bytes: int) -> int:
+        """A data packet of so many bytes, on the wire as it leaves."""
+        return wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + self._shim_bytes + payload_bytes + (-payload_bytes & 3)
+
+    def data_template(self, opcode: int, payload_bytes: int) -> bytes:
+        """A data frame of this kind, with entropy, AckReq and PSN left open."""
         key = opcode << 16 | payload_bytes
         template = self._data_templates.get(key)
         if template is None:
@@ -125,7 +138,7 @@ class QueuePair(TimerOwner):
                 dscp=self._data_dscp,
                 ecn=wire.ECT0,
             )
-            template = FrameTemplate(start + bytes(4 + self._shim_bytes))
+            template = start + bytes(4 + self._shim_bytes)
             self._data_templates[key] = template
         return template
 
@@ -171,14 +184,15 @@ class QueuePair(TimerOwner):
 
     def _reply(self, psn: int, syndrome: int, sack: bytes, marked: bool, frame: bytes) -> None:
         hops = frame[wire.AFTER_BTH] >> 4 if self._telemetry else -1
-        template = self._ack_templates[hops + 1]
-        if template is None:
-            template = self._make_ack_template(hops, len(sack))
+        if hops != self._ack_hops or not self._ack_template:
+            self._ack_template = self._make_ack_template(hops, len(sack))
+            self._ack_hops = hops
         self.stats.acks_sent += 1
         aeth = syndrome << 24 | self.receiver.messages & wire.PSN_MASK
-        self.nic.send_control(template.acknowledgement(psn, aeth, marked, frame, hops, sack))
+        self.nic.send_control(ack_frame(self._ack_template, psn, aeth, marked, frame, hops, sack))
 
-    def _make_ack_template(self, hops: int, sack_bytes: int) -> FrameTemplate:
+    def _make_ack_template(self, hops: int, sack_bytes: int) -> bytes:
+        """The start of an ACK with so many INT records, up to and with the BTH."""
         shim_bytes = wire.SHIM_BYTES + hops * wire.INT_RECORD_BYTES if self._telemetry else 0
         opcode = wire.ACKNOWLEDGE + self._opcode_offset
         if sack_bytes > 0:
@@ -192,9 +206,7 @@ class QueuePair(TimerOwner):
             after_bth_bytes=shim_bytes + wire.AETH_BYTES + sack_bytes,
             dscp=self._control_dscp,
         )
-        template = FrameTemplate(start + bytes(4))
-        self._ack_templates[hops + 1] = template
-        return template
+        return start + bytes(4)
 
     # Frames in: the NIC has checked addresses and lengths.
 
@@ -206,7 +218,8 @@ class QueuePair(TimerOwner):
         if marked:
             stats.marked_received += 1
         self.receiver.on_data(now_ns, psn, payload_bytes, last, ack_request, marked, frame)
-        self.notification_point.on_data(now_ns, marked, frame)
+        if self._notifies:
+            self.notification_point.on_data(now_ns, marked, frame)
 
     def on_ack(self, now_ns: int, psn: int, syndrome: int, frame: bytes, offset: int) -> None:
         """An ACK or NAK; its AETH is at `offset`, and an INT shim lies between BTH and AETH."""
@@ -215,13 +228,15 @@ class QueuePair(TimerOwner):
         number = sender.absolute(psn)
         if syndrome == wire.SYNDROME_NAK_SEQUENCE:
             self.stats.naks_received += 1
+            sender.identify(now_ns, number - 1, _feedback)
             acked_bytes = sender.on_nak(now_ns, number)
-            self._feed_back(now_ns, number - 1, acked_bytes, frame, offset)
+            self._feed_back(now_ns, acked_bytes, frame)
             self.reaction_point.on_nack(now_ns, self.reaction_point.path.wire_bytes, False)
             self.limiter.add(self)
         else:
+            sender.identify(now_ns, number, _feedback)
             acked_bytes = sender.on_ack(now_ns, number)
-            self._feed_back(now_ns, number, acked_bytes, frame, offset)
+            self._feed_back(now_ns, acked_bytes, frame)
         self._after_ack(now_ns)
 
     def on_sack(self, now_ns: int, psn: int, first_missing_psn: int, bitmap: int, frame: bytes, offset: int) -> None:
@@ -229,8 +244,9 @@ class QueuePair(TimerOwner):
         sender = self.sender
         self.stats.acks_received += 1
         number = sender.absolute(psn)
+        sender.identify(now_ns, number, _feedback)
         acked_bytes = sender.on_sack(now_ns, number, sender.absolute(first_missing_psn), bitmap)
-        self._feed_back(now_ns, number, acked_bytes, frame, offset)
+        self._feed_back(now_ns, acked_bytes, frame)
         self._after_ack(now_ns)
 
     def on_nack(self, now_ns: int, psn: int, entropy: int) -> None:
@@ -243,18 +259,11 @@ class QueuePair(TimerOwner):
         self.stats.cnps_received += 1
         self.reaction_point.on_cnp(now_ns)
 
-    def _feed_back(self, now_ns: int, number: int, acked_bytes: int, frame: bytes, offset: int) -> None:
-        feedback = self.nic.feedback
+    def _feed_back(self, now_ns: int, acked_bytes: int, frame: bytes) -> None:
+        """Tell reaction point and load balancer; the sender has said which packet the ACK is for."""
+        feedback = _feedback
         feedback.now_ns = now_ns
         feedback.acked_bytes = acked_bytes
-        feedback.rtt_ns = -1
-        packet = self.sender.packet(number)
-        if packet.number == number:
-            feedback.order = packet.order
-            if packet.sends == 1:
-                feedback.rtt_ns = now_ns - packet.sent_ns
-        else:
-            feedback.order = -1
         feedback.marked = frame[wire.BECN] & 0x40 != 0
         feedback.entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
         feedback.hops = wire.INITIAL_TTL - frame[wire.TTL]
@@ -264,7 +273,10 @@ class QueuePair(TimerOwner):
             feedback.int_hops = shim >> 12
             feedback.path_id = shim & 0xFFF
             feedback.int_offset = wire.AFTER_BTH + wire.SHIM_BYTES
-        self.load_balancer.on_ack(now_ns, feedback.entropy, feedback.marked)
+        else:
+            feedback.int_hops = 0
+        if self.balanced:
+            self.load_balancer.on_ack(now_ns, feedback.entropy, feedback.marked)
         self.reaction_point.on_ack(feedback)
 
     def _after_ack(self, now_ns: int) -> None:

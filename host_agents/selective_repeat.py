@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from host_agents.fifo import Fifo
 from host_agents.receiver import Receiver
 from host_agents.sender import Sender, SentPacket
-from host_agents.timers import Timer
+from host_agents.timers import NEVER, Timer
 from host_agents.wire import SACK_BITS
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ class SelectiveRepeatSender(Sender):
         packet.send_index = self._sends
         self._sends += 1
         self._log.push(packet)
-        if not self.timer.is_armed():
-            self.timer.arm(now_ns + self.rto_ns)
+        if self.deadline_ns == NEVER:
+            self._arm(now_ns + self.rto_ns)
         return self._send(now_ns, packet)
 
     def on_ack(self, now_ns: int, number: int) -> int:
@@ -67,11 +67,9 @@ class SelectiveRepeatSender(Sender):
             bitmap >>= 1
             later += 1
         acked_bytes += super().on_ack(now_ns, first_missing - 1)
-        while self.unacked < self.fresh and self.packet(self.unacked).acked:
-            self.unacked += 1
         self._detect_loss(now_ns)
-        if self.unacked == self.fresh:
-            self.timer.cancel()
+        if self.unacked == self.fresh and self.deadline_ns != NEVER:
+            self._disarm()
         return acked_bytes
 
     def on_nak(self, now_ns: int, number: int) -> int:
@@ -90,12 +88,13 @@ class SelectiveRepeatSender(Sender):
         """The time-out of the oldest packet in flight, if there is one that old."""
         qp = self.qp
         expired = False
+        self.deadline_ns = NEVER
         while True:
             packet = self._oldest()
             if packet is None:
                 break
             if packet.sent_ns + self.rto_ns > now_ns:
-                self.timer.arm(packet.sent_ns + self.rto_ns)
+                self._arm(packet.sent_ns + self.rto_ns)
                 break
             self._requeue(packet)
             expired = True

@@ -5,34 +5,35 @@ Packets are numbered from 0 without bound; the PSN on the wire is the number mod
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from host_agents.fifo import Fifo
 from host_agents.messages import Message
-from host_agents.template import FrameTemplate
+from host_agents.template import data_frame
 from host_agents.timers import NEVER, Timer, TimerOwner
 from host_agents.wire import PSN_HALF, PSN_MASK, SEND_FIRST, SEND_LAST, SEND_MIDDLE, SEND_ONLY
 
 if TYPE_CHECKING:
+    from host_agents.cc.base import Feedback
     from host_agents.qp import QueuePair
 
 
 class SentPacket:
-    """What the sender keeps of one packet until it is acknowledged. Objects are reused."""
+    """What the sender keeps of one packet until it is acknowledged."""
 
     def __init__(self) -> None:
         self.number = -1
-        self.payload_bytes = 0
-        self.wire_bytes = 0
-        self.template: FrameTemplate | None = None
-        self.ack_request = False
         self.sends = 0
         self.sent_ns = 0
         self.order = 0  # among all packets of the reaction point
+        self.wire_bytes = 0
+        self.payload_bytes = 0
+        self.template = b""
+        self.send_index = 0  # among all sends of this sender
+        self.ack_request = False
         self.inflight = False
         self.acked = False
         self.lost = False  # waits to be sent again
-        self.send_index = 0  # among all sends of this sender
 
 
 class Sender(TimerOwner):
@@ -40,22 +41,29 @@ class Sender(TimerOwner):
 
     def __init__(self, qp: QueuePair, rto_ns: int, ack_every_packets: int, first_psn: int) -> None:
         self.qp = qp
-        self.rto_ns = rto_ns
-        self.ack_every_packets = ack_every_packets
-        self.psn_base = first_psn  # PSN of packet 0
         self.unacked = 0  # every packet before it is acknowledged
         self.fresh = 0  # the first packet never sent
         self.end = 0  # one past the last packet posted
+        self.message_end = NEVER  # one past the last packet of the oldest message not acknowledged
+        self.deadline_ns = NEVER  # of the retransmission time-out
+        self.rto_ns = rto_ns
+        self.ack_every_packets = ack_every_packets
+        self.psn_base = first_psn  # PSN of packet 0
+        self.acked_order = -1  # order of the last packet acknowledged
+        # The message that is being sent: its packets are sending_from <= n < sending_end.
+        self._sending_from = 0
+        self._sending_end = 0
+        self._mtu_bytes = qp.mtu_bytes
+        self._middle = qp.data_template(SEND_MIDDLE, qp.mtu_bytes)
+        self._full_wire_bytes = qp.data_wire_bytes(qp.mtu_bytes)
+        self._mask = 15
+        self._ring: list[SentPacket | None] = [None] * 16  # by number; those sent and not acknowledged
         self.timer = Timer(qp.nic.timers, self)
         self.messages: Fifo[Message] = Fifo()  # not completely acknowledged
-        self.message_end = NEVER  # one past the last packet of the oldest of them
         self._unsent: Fifo[Message] = Fifo()  # not completely sent
-        self._ring = [SentPacket() for _ in range(16)]
-        self._mask = 15
-        self._middle = qp.data_template(SEND_MIDDLE, qp.mtu_bytes)
 
     def post(self, message: Message) -> None:
-        packets = max(1, -(-message.size_bytes // self.qp.mtu_bytes))
+        packets = max(1, -(-message.size_bytes // self._mtu_bytes))
         message.first_packet = self.end
         self.end += packets
         message.end_packet = self.end
@@ -76,7 +84,10 @@ class Sender(TimerOwner):
         return self.unacked < self.fresh
 
     def packet(self, number: int) -> SentPacket:
-        return self._ring[number & self._mask]
+        """The entry of a packet sent and not acknowledged."""
+        packet = self._ring[number & self._mask]
+        assert packet is not None
+        return packet
 
     def absolute(self, psn: int) -> int:
         """The packet number nearest to the first unacknowledged one that has this PSN."""
@@ -85,15 +96,31 @@ class Sender(TimerOwner):
             delta -= PSN_MASK + 1
         return self.unacked + delta
 
+    def identify(self, now_ns: int, number: int, feedback: Feedback) -> None:
+        """What is known of packet `number`, before its acknowledgement settles it: its order and its RTT."""
+        feedback.order = self.acked_order
+        feedback.rtt_ns = -1
+        if self.unacked <= number < self.fresh:
+            packet = self._ring[number & self._mask]
+            if packet is not None:
+                feedback.order = packet.order
+                self.acked_order = packet.order
+                if packet.sends == 1:
+                    feedback.rtt_ns = now_ns - packet.sent_ns
+
     def on_ack(self, now_ns: int, number: int) -> int:
         """All packets up to `number` arrived. Returns the wire bytes newly acknowledged."""
         acked_bytes = 0
         if number >= self.fresh:
             return 0
         while self.unacked <= number:
-            packet = self._ring[self.unacked & self._mask]
+            slot = self.unacked & self._mask
+            packet = self._ring[slot]
+            assert packet is not None
+            self._ring[slot] = None
             if not packet.acked:
                 acked_bytes += self._settle(packet)
+            self._release(packet)
             self.unacked += 1
         return acked_bytes
 
@@ -119,6 +146,14 @@ class Sender(TimerOwner):
             if callback is not None:
                 callback(message)
 
+    def _arm(self, deadline_ns: int) -> None:
+        self.deadline_ns = deadline_ns
+        self.timer.arm(deadline_ns)
+
+    def _disarm(self) -> None:
+        self.deadline_ns = NEVER
+        self.timer.cancel()
+
     def _settle(self, packet: SentPacket) -> int:
         """`packet` is acknowledged. Returns its wire bytes."""
         packet.acked = True
@@ -128,6 +163,9 @@ class Sender(TimerOwner):
             packet.inflight = False
             qp.limiter.inflight_bytes -= packet.wire_bytes
         return packet.wire_bytes
+
+    def _release(self, packet: SentPacket) -> None:
+        """Nobody needs the entry of `packet` any more."""
 
     def _give_up(self, packet: SentPacket) -> None:
         """`packet` is no longer in flight, and not acknowledged."""
@@ -140,32 +178,44 @@ class Sender(TimerOwner):
         number = self.fresh
         if number - self.unacked > self._mask:
             self._grow()
-        packet = self._ring[number & self._mask]
-        message = self._unsent.peek()
-        qp = self.qp
-        size = qp.mtu_bytes
-        first = number == message.first_packet
-        last = number + 1 == message.end_packet
-        if first:
-            message.first_sent_ns = now_ns
-        if last:
-            size = message.size_bytes - (number - message.first_packet) * size
-            self._unsent.pop()
-            template = qp.data_template(SEND_ONLY if first else SEND_LAST, size)
-        elif first:
-            template = qp.data_template(SEND_FIRST, size)
+        if _spare:
+            packet = _spare.pop()
+            packet.sends = 0
+            packet.acked = False
+            packet.lost = False
         else:
-            template = self._middle
+            packet = SentPacket()
+        self._ring[number & self._mask] = packet
+        if number == self._sending_end:
+            message = self._unsent.peek()
+            message.first_sent_ns = now_ns
+            self._sending_from = number
+            self._sending_end = message.end_packet
         packet.number = number
-        packet.payload_bytes = size
-        packet.template = template
-        packet.wire_bytes = template.wire_bytes
-        packet.ack_request = last or (number + 1 - message.first_packet) % self.ack_every_packets == 0
-        packet.sends = 0
-        packet.acked = False
-        packet.lost = False
         self.fresh = number + 1
+        if number == self._sending_from or number + 1 == self._sending_end:
+            self._mark_ends(packet)
+        else:
+            packet.payload_bytes = self._mtu_bytes
+            packet.template = self._middle
+            packet.wire_bytes = self._full_wire_bytes
+            packet.ack_request = (number + 1 - self._sending_from) % self.ack_every_packets == 0
         return packet
+
+    def _mark_ends(self, packet: SentPacket) -> None:
+        """`packet` is the first of its message, or the last, or both."""
+        number = packet.number
+        first = number == self._sending_from
+        last = number + 1 == self._sending_end
+        size = self._mtu_bytes
+        opcode = SEND_FIRST
+        if last:
+            size = self._unsent.pop().size_bytes - (number - self._sending_from) * size
+            opcode = SEND_ONLY if first else SEND_LAST
+        packet.payload_bytes = size
+        packet.template = self.qp.data_template(opcode, size)
+        packet.wire_bytes = self.qp.data_wire_bytes(size)
+        packet.ack_request = last or self.ack_every_packets == 1
 
     def _send(self, now_ns: int, packet: SentPacket) -> bytes:
         qp = self.qp
@@ -182,15 +232,24 @@ class Sender(TimerOwner):
         stats.wire_bytes_sent += packet.wire_bytes
         qp.limiter.charge(now_ns, packet.wire_bytes)
         point.on_sent(now_ns, packet.wire_bytes)
-        entropy = qp.load_balancer.next_entropy(now_ns)
-        qp.entropy = entropy
-        template = packet.template
-        assert template is not None
-        return template.data(entropy, (self.psn_base + packet.number) & PSN_MASK, packet.ack_request)
+        if qp.balanced:
+            qp.entropy = qp.load_balancer.next_entropy(now_ns)
+        psn = (self.psn_base + packet.number) & PSN_MASK
+        return data_frame(packet.template, qp.entropy, psn, packet.ack_request)
 
     def _grow(self) -> None:
         old, mask = self._ring, self._mask
         self._mask = 2 * mask + 1
-        self._ring = [SentPacket() for _ in range(2 * len(old))]
+        self._ring = [None] * (2 * len(old))
         for number in range(self.unacked, self.fresh):
             self._ring[number & self._mask] = old[number & mask]
+
+
+# Entries to use again, the one freed last first: it is the one most likely in the processor's cache.
+_spare: Final[list[SentPacket]] = []
+
+
+def spare(packet: SentPacket) -> None:
+    """Give the entry back. Only when nothing refers to it."""
+    packet.template = b""
+    _spare.append(packet)

@@ -1,51 +1,54 @@
-"""Frame templates: frames of a queue pair differ in a few bytes, which are patched in place before a copy is taken."""
+"""Frames from templates: frames of a queue pair differ in a few bytes, which are patched before a copy is taken.
+
+One writer serves all, so that of a queue pair only its template's bytes are touched (see docs/decisions/).
+"""
 
 from __future__ import annotations
+
+from typing import Final
 
 from librt.strings import BytesWriter, read_i64_be, write_i32_be, write_i64_be
 from mypy_extensions import i32, i64
 
 from host_agents import wire
 
+_writer: Final = BytesWriter()
 
-class FrameTemplate:
-    """A frame with entropy and PSN left open; `wire_bytes` is its length on the wire."""
 
-    def __init__(self, frame: bytes) -> None:
-        self.wire_bytes = wire.wire_bytes(frame)
-        self.writer = BytesWriter()
-        self.writer.write(frame)
+def data_frame(template: bytes, entropy: int, psn: int, ack_request: bool) -> bytes:
+    """The data frame of a template that ends with the BTH or an empty INT shim."""
+    w = _writer
+    w.truncate(0)
+    w.write(template)
+    w[wire.SOURCE_PORT] = entropy >> 8
+    w[wire.SOURCE_PORT + 1] = entropy & 0xFF
+    w[wire.ACK_PSN] = 0x80 if ack_request else 0
+    w[wire.ACK_PSN + 1] = psn >> 16
+    w[wire.ACK_PSN + 2] = psn >> 8 & 0xFF
+    w[wire.ACK_PSN + 3] = psn & 0xFF
+    return w.getvalue()
 
-    def data(self, entropy: int, psn: int, ack_request: bool) -> bytes:
-        """The data frame with this entropy and PSN."""
-        w = self.writer
-        w[wire.SOURCE_PORT] = entropy >> 8
-        w[wire.SOURCE_PORT + 1] = entropy & 0xFF
-        w[wire.ACK_PSN] = 0x80 if ack_request else 0
-        w[wire.ACK_PSN + 1] = psn >> 16
-        w[wire.ACK_PSN + 2] = psn >> 8 & 0xFF
-        w[wire.ACK_PSN + 3] = psn & 0xFF
-        return w.getvalue()
 
-    def acknowledgement(self, psn: int, aeth: int, marked: bool, data: bytes, hops: int, sack: bytes) -> bytes:
-        """The ACK of the frame `data`: its entropy, its ECN mark, its INT shim of `hops` records (-1: no shim)."""
-        w = self.writer
-        w.truncate(wire.AFTER_BTH)
-        w[wire.SOURCE_PORT] = data[wire.SOURCE_PORT]
-        w[wire.SOURCE_PORT + 1] = data[wire.SOURCE_PORT + 1]
-        w[wire.BECN] = 0x40 if marked else 0
-        w[wire.ACK_PSN + 1] = psn >> 16
-        w[wire.ACK_PSN + 2] = psn >> 8 & 0xFF
-        w[wire.ACK_PSN + 3] = psn & 0xFF
-        if hops >= 0:
-            w.append(data[wire.AFTER_BTH])
-            w.append(data[wire.AFTER_BTH + 1])
-            offset: i64 = wire.AFTER_BTH + wire.SHIM_BYTES
-            for _ in range(hops):
-                write_i64_be(w, read_i64_be(data, offset))
-                offset += wire.INT_RECORD_BYTES
-        aeth32: i32 = aeth
-        write_i32_be(w, aeth32)
-        if sack:
-            w.write(sack)
-        return w.getvalue()
+def ack_frame(template: bytes, psn: int, aeth: int, marked: bool, data: bytes, hops: int, sack: bytes) -> bytes:
+    """The ACK of the frame `data`: its entropy, its ECN mark, its INT shim of `hops` records (-1: no shim)."""
+    w = _writer
+    w.truncate(0)
+    w.write(template)
+    w[wire.SOURCE_PORT] = data[wire.SOURCE_PORT]
+    w[wire.SOURCE_PORT + 1] = data[wire.SOURCE_PORT + 1]
+    w[wire.BECN] = 0x40 if marked else 0
+    w[wire.ACK_PSN + 1] = psn >> 16
+    w[wire.ACK_PSN + 2] = psn >> 8 & 0xFF
+    w[wire.ACK_PSN + 3] = psn & 0xFF
+    if hops >= 0:
+        w.append(data[wire.AFTER_BTH])
+        w.append(data[wire.AFTER_BTH + 1])
+        offset: i64 = wire.AFTER_BTH + wire.SHIM_BYTES
+        for _ in range(hops):
+            write_i64_be(w, read_i64_be(data, offset))
+            offset += wire.INT_RECORD_BYTES
+    aeth32: i32 = aeth
+    write_i32_be(w, aeth32)
+    if sack:
+        w.write(sack)
+    return w.getvalue()

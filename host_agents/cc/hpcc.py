@@ -25,7 +25,7 @@ LINK_RATES_BPS: Final[list[float]] = [
     *(0.0, 1e9, 2.5e9, 5e9, 10e9, 20e9, 25e9, 40e9),
     *(50e9, 56e9, 100e9, 200e9, 400e9, 800e9, 1600e9, 3200e9),
 ]
-TX_UNIT_BYTES: Final = 128
+TX_UNIT_BYTES: Final = 128.0
 TX_WRAP_BYTES: Final = 128 << 20
 TIME_WRAP_NS: Final = 1 << 24
 TIME_MASK: Final = 0xFFFFFF
@@ -42,23 +42,16 @@ class HpccParameters:
     random_feedback: bool = False
 
 
-class LinkRecord:
-    """What one link reported last."""
-
-    def __init__(self) -> None:
-        self.time_ns: i64 = 0
-        self.tx_units: i64 = 0
-        self.queue_cells: i64 = 0
-
-
 class PathRecord:
     """What the links of one path reported last, and when that arrived."""
 
-    def __init__(self, hops: int) -> None:
-        self.links = [LinkRecord() for _ in range(hops)]
+    def __init__(self, key: int) -> None:
+        self.key = key
         self.seen_ns = -1  # before the first report
+        self.valid_ns = 0  # a longer gap may hide a wrap of a counter
         self.fastest_bps = 0.0
-        self.valid_ns = HALF_TIME_WRAP_NS  # a longer gap may hide a wrap of a counter
+        self.frame = b""  # the ACK with the report, kept as it is: less memory to touch than what it says
+        self.offset = 0  # of the report in it
 
 
 class Hpcc(ReactionPoint):
@@ -86,7 +79,8 @@ class Hpcc(ReactionPoint):
         self.queue_bytes = 0.0  # the longest queue that the last ACK reported
         self._base_rtt_ns = float(path.base_rtt_ns)
         self._cell_bytes = float(path.cell_bytes)
-        self._paths: dict[int, PathRecord] = {}
+        self._path_record = PathRecord(-1)  # of the last ACK
+        self._paths: dict[int, PathRecord] = {}  # by path id and number of hops
 
     def on_ack(self, feedback: Feedback) -> None:
         if feedback.int_hops == 0:
@@ -107,48 +101,50 @@ class Hpcc(ReactionPoint):
         """Update U from the INT records (lines 1-10). False when they are no sample: nothing to compare with."""
         hops = feedback.int_hops
         key = feedback.path_id << 4 | hops
-        record = self._paths.get(key)
-        if record is None:
-            record = PathRecord(hops)
-            self._paths[key] = record
-        links = record.links
-        gap_ns = feedback.now_ns - record.seen_ns
-        comparable = record.seen_ns >= 0 and gap_ns < record.valid_ns
+        record = self._path_record
+        if record.key != key:
+            record = self._record_of(key)
+        comparable = record.seen_ns >= 0 and feedback.now_ns - record.seen_ns < record.valid_ns
         frame = feedback.frame
+        before = record.frame if comparable else frame
         offset: i64 = feedback.int_offset
+        shift: i64 = (record.offset if comparable else offset) - offset
+        end: i64 = offset + INT_RECORD_BYTES * hops
         base_rtt_ns = self._base_rtt_ns
-        longest_cells: i64 = 0
         highest = 0.0
         tau_ns = 0.0
+        longest_cells: i64 = 0
         fastest_bps = 0.0
-        for link in links:
+        while offset < end:
             word: i64 = read_i64_be(frame, offset)
+            last: i64 = read_i64_be(before, offset + shift)
             offset += INT_RECORD_BYTES
             code: i64 = (word >> 60) & 0xF
             rate_bps = LINK_RATES_BPS[code] if code > 0 else self.path.line_rate_bps
-            time_ns: i64 = (word >> 36) & 0xFFFFFF
-            tx_units: i64 = (word >> 16) & 0xFFFFF
+            if rate_bps > fastest_bps:
+                fastest_bps = rate_bps
             queue_cells: i64 = word & 0xFFFF
             if queue_cells > longest_cells:
                 longest_cells = queue_cells
-            if comparable:
-                elapsed_ns: i64 = (time_ns - link.time_ns) & TIME_MASK
-                if elapsed_ns >= HALF_TIME_WRAP_NS:
-                    return False  # sent before the last one that counted, and overtaken by it
-                if elapsed_ns > 0:
-                    sent_bytes = float(((tx_units - link.tx_units) & 0xFFFFF) * TX_UNIT_BYTES)
-                    queue_bytes = float(min(queue_cells, link.queue_cells)) * self._cell_bytes
-                    bytes_per_ns = rate_bps / 8e9
-                    load = queue_bytes / (bytes_per_ns * base_rtt_ns) + sent_bytes / float(elapsed_ns) / bytes_per_ns
-                    if load > highest:
-                        highest = load
-                        tau_ns = float(elapsed_ns)
-            link.time_ns = time_ns
-            link.tx_units = tx_units
-            link.queue_cells = queue_cells
-            fastest_bps = max(fastest_bps, rate_bps)
+            elapsed_ns: i64 = ((word >> 36) - (last >> 36)) & TIME_MASK
+            if elapsed_ns >= HALF_TIME_WRAP_NS:
+                return False  # sent before the last one that counted, and overtaken by it
+            if elapsed_ns > 0:
+                sent_units: i64 = ((word >> 16) - (last >> 16)) & 0xFFFFF
+                if last & 0xFFFF < queue_cells:
+                    queue_cells = last & 0xFFFF
+                bytes_per_ns = rate_bps / 8e9
+                load = (
+                    float(queue_cells) * self._cell_bytes / base_rtt_ns
+                    + float(sent_units) * TX_UNIT_BYTES / float(elapsed_ns)
+                ) / bytes_per_ns
+                if load > highest:
+                    highest = load
+                    tau_ns = float(elapsed_ns)
         self.queue_bytes = float(longest_cells) * self._cell_bytes
         record.seen_ns = feedback.now_ns
+        record.frame = frame
+        record.offset = feedback.int_offset
         if fastest_bps != record.fastest_bps:
             record.fastest_bps = fastest_bps
             record.valid_ns = int(min(float(TIME_WRAP_NS), TX_WRAP_BYTES * 8e9 / fastest_bps) / 2.0)
@@ -157,6 +153,14 @@ class Hpcc(ReactionPoint):
         tau_ns = min(tau_ns, base_rtt_ns)
         self.utilization = (1.0 - tau_ns / base_rtt_ns) * self.utilization + tau_ns / base_rtt_ns * highest
         return True
+
+    def _record_of(self, key: int) -> PathRecord:
+        record = self._paths.get(key)
+        if record is None:
+            record = PathRecord(key)
+            self._paths[key] = record
+        self._path_record = record
+        return record
 
     def _compute_window(self, rtt_over: bool) -> bool:
         """The window from W_c and U; when the RTT is over it becomes W_c (lines 11-20). False: feedback ignored."""

@@ -18,6 +18,9 @@ ENTROPIES: Final = 0x4000
 class LoadBalancer:
     """Base class; an entropy is a UDP source port."""
 
+    # Whether the entropy ever changes. If not, it is asked for once, and nothing is fed back.
+    balances = True
+
     def next_entropy(self, now_ns: int) -> int:
         """The entropy of the data packet that is about to be sent."""
         raise NotImplementedError

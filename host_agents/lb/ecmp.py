@@ -14,6 +14,8 @@ class EcmpParameters:
 
 
 class Ecmp(LoadBalancer):
+    balances = False
+
     def __init__(self, seed: int) -> None:
         self.entropy = FIRST_ENTROPY + seed % ENTROPIES
 

@@ -130,11 +130,14 @@ class TestGoBackN:
         frames, _ = send(a, 3)
         b.receive(1000, frames[0])
         a.receive(20_000, b.next_frame(1000))
+        assert a.next_frame(69_999) is None
         assert a.next_wakeup_ns() == 70_000
+        assert a.next_frame(70_000) == frames[1]
         for frame in frames[1:]:
-            b.receive(30_000, frame)
-        for ack in drain(b, 30_000):
-            a.receive(31_000, ack)
+            b.receive(80_000, frame)
+        for ack in drain(b, 80_000):
+            a.receive(81_000, ack)
+        assert a.next_frame(81_000) is None
         assert a.next_wakeup_ns() == 1 << 61
         assert qa.stats.bytes_acked == 3000
 
