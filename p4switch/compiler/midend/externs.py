@@ -33,6 +33,7 @@ class Externs(Tables):
     def __init__(self, program: ast.Program) -> None:
         super().__init__(program)
         self.user_metadata: Value | None = None
+        self._standard = StructValue(types.VOID, {})
         self._profiles: dict[ExternObject, ir.Profile] = {}
         self._direct_meters: dict[ExternObject, ir.FieldRef] = {}
         self._field_lists: dict[int, int] = {}  # index in @field_list -> id
@@ -145,6 +146,11 @@ class Externs(Tables):
     def _mark_to_drop(self, call: ast.Call) -> None:
         self._only_in(call, "ingress", "egress")
         self.emit(ir.Prim("mark_to_drop", [_STANDARD_METADATA], call.pos))
+        for arg in self._args(call):
+            # In a copy of the standard metadata the fields have to follow: it is copied back later.
+            if isinstance(arg, StructValue):
+                for name in ("egress_spec", "mcast_grp"):
+                    self.assign(arg.fields[name], self._standard.fields[name], call.pos)
 
     def field_list(self, index: int) -> int:
         """The id of the list of the metadata fields marked with `@field_list(index)`."""

@@ -44,10 +44,23 @@ control leave(inout bit<8> v, inout bit<8> w) {
     }
 }
 
+control filter(inout standard_metadata_t std, in bit<8> v) {
+    action drop() { mark_to_drop(std); }
+    action send(bit<9> port) { std.egress_spec = port; }
+    table ports {
+        key = { v : exact; }
+        actions = { drop; send; }
+        default_action = drop;
+        const entries = { 1 : send(1); }
+    }
+    apply { ports.apply(); }
+}
+
 control ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {
     add(1) adder;
     outer() twice;
     leave() leaver;
+    filter() filters;
 
     action mark(bit<16> n) { hdr.data.x = n; }
     table marks {
@@ -76,6 +89,9 @@ control ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         } else if (hdr.data.op == 6) {
             bool found = marks.apply().hit;
             hdr.data.r = found ? 32w6 : 0;
+        } else if (hdr.data.op == 8) {
+            filters.apply(std, hdr.data.a);
+            if (hdr.data.b != 0) { filters.apply(std, hdr.data.b); }
         } else {
             marks.apply();
             hdr.data.r = 7;
