@@ -120,6 +120,12 @@ class Nic:
             raise HostError(f"queue pair {qp.qpn} of {self.config.address} still has messages to send")
         del self.queue_pairs[qp.qpn]
         self._last_qp = None
+        qp.notification_point.close()
+        point = qp.reaction_point
+        if self._limiters.get(qp.peer_address) is not qp.limiter:
+            point.limiters.remove(qp.limiter)
+        if self._points.get(qp.peer_address) is not point:
+            point.close()  # a shared one outlives its queue pairs, or opening new ones would reset it
 
     # The driver's three calls
 

@@ -66,6 +66,7 @@ class ReactionPoint(TimerOwner):
         self.window_bytes = UNLIMITED
         self.sent_packets = 0  # data packets sent so far, retransmissions included; the NIC counts
         self.limiters: list[RateLimiter] = []  # those that obey this reaction point
+        self._timers: list[Timer] = []
 
     def bind(self, nic: Nic, qp: QueuePair) -> None:
         """Called once, before anything else, with the first QP that uses this reaction point."""
@@ -74,7 +75,14 @@ class ReactionPoint(TimerOwner):
 
     def timer(self, kind: int = 0) -> Timer:
         """A new timer that calls this object's `on_timer`. Only after `bind`."""
-        return Timer(self.nic.timers, self, kind)
+        timer = Timer(self.nic.timers, self, kind)
+        self._timers.append(timer)
+        return timer
+
+    def close(self) -> None:
+        """The last queue pair is closed: no timer shall fire any more."""
+        for timer in self._timers:
+            timer.cancel()
 
     def on_start(self, now_ns: int) -> None:
         """A queue pair has something to send, after it had nothing."""
@@ -126,13 +134,23 @@ class NotificationPoint(TimerOwner):
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._timers: list[Timer] = []
 
     def bind(self, nic: Nic, qp: QueuePair) -> None:
+        """Called once, before anything else, with its queue pair."""
         self.nic = nic
         self.qp = qp
 
     def timer(self, kind: int = 0) -> Timer:
-        return Timer(self.nic.timers, self, kind)
+        """A new timer that calls this object's `on_timer`. Only after `bind`."""
+        timer = Timer(self.nic.timers, self, kind)
+        self._timers.append(timer)
+        return timer
+
+    def close(self) -> None:
+        """The queue pair is closed: no timer shall fire any more."""
+        for timer in self._timers:
+            timer.cancel()
 
     def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
         """A data packet of this QP arrived, in order or not, ECN-marked or not."""

@@ -310,6 +310,22 @@ class TestQueuePairs:
         b.close_qp(qb)
         assert a.next_wakeup_ns() == 1_000_000
 
+    @pytest.mark.parametrize("scope", ["qp", "destination", "pair"])
+    def test_closing_stops_timers_and_keeps_what_is_shared(self, scope):
+        a, b = pair("dcqcn", cc_scope=scope)
+        qps = [connect(a, b, n)[0] for n in (1, 2)]
+        qps[0].post(1000)
+        Wire(a, b).run(100_000)
+        qps[0].on_cnp(100_000)
+        assert a.next_frame(104_001) is None
+        assert a.next_wakeup_ns() == 404_001  # the rate increase
+        a.close_qp(qps[1])
+        assert a.next_wakeup_ns() == 404_001
+        a.close_qp(qps[0])
+        assert (a.next_wakeup_ns() == NEVER) is (scope == "qp")  # a shared reaction point outlives its queue pairs
+        fresh = a.open_qp("10.0.0.3", 1, 1)
+        assert (fresh.rate_bps < 100e9) is (scope != "qp")
+
     def test_a_message_posted_from_a_callback(self):
         a, b = pair()
         qa, qb = connect(a, b)
