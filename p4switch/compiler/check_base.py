@@ -27,7 +27,8 @@ class Place(enum.Enum):
     TABLE = "a table"
 
 
-_OVERLOADABLE = (ast.FunctionDecl, ast.ExternFunctionDecl, ast.ActionDecl)
+_OVERLOADABLE = (ast.FunctionDecl, ast.ExternFunctionDecl)
+_MAY_SHADOW = (ast.Parameter, ast.TypeParam, ast.EnumMember)
 
 
 class Base:
@@ -75,15 +76,27 @@ class Base:
         others = here.get(decl.name)
         if others is None:
             here[decl.name] = [decl]
+            if not isinstance(decl, _MAY_SHADOW):
+                self._check_shadowing(decl)
             return
         if isinstance(decl, _OVERLOADABLE) and all(isinstance(o, _OVERLOADABLE) for o in others):
             signature = [p.name for p in decl.params]
-            clash = any(isinstance(o, _OVERLOADABLE) and [p.name for p in o.params] == signature for o in others)
-            same_count = any(isinstance(o, _OVERLOADABLE) and len(o.params) == len(signature) for o in others)
-            if not clash and not (same_count and isinstance(decl, ast.ActionDecl)):
+            if not any(isinstance(o, _OVERLOADABLE) and [p.name for p in o.params] == signature for o in others):
                 others.append(decl)
                 return
         self.duplicate(decl, others[0])
+
+    def _check_shadowing(self, decl: ast.Declaration) -> None:
+        """A declaration in a block must not hide a parameter."""
+        if self.place in (Place.TOP, Place.CONTROL_LOCAL, Place.PARSER_LOCAL):
+            return
+        for scope in reversed(self.scopes[1:-1]):
+            hidden = scope.get(decl.name)
+            if hidden is not None:
+                if isinstance(hidden[0], ast.Parameter):
+                    line = self.program.source.locate(hidden[0].pos).line
+                    self.error(decl, f"{decl.name!r} hides a parameter of that name (line {line})")
+                return
 
     def duplicate(self, decl: ast.Declaration, other: ast.Declaration) -> None:
         line = self.program.source.locate(other.pos).line

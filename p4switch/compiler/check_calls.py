@@ -77,8 +77,8 @@ class CallChecker(ExpressionChecker):
                 a.value = self.expr(a.value)
 
     def pass_argument(self, what: str, param: ast.Parameter, t: Type, e: ast.Expr, constant: bool) -> ast.Expr:
-        """Argument `e`, checked, as what parameter `param` of type `t` gets; `constant`: without direction means known at
-        compile time."""
+        """Argument `e`, checked, as what parameter `param` of type `t` gets. With `constant`, the argument of a parameter
+        without direction must be known at compile time."""
         shown = f"parameter {param.name!r} of {what}"
         if isinstance(e, ast.DontCare):
             if param.direction != Direction.OUT:
@@ -106,7 +106,9 @@ class CallChecker(ExpressionChecker):
         if isinstance(given, types.Unknown):
             return e
         problem = self.mismatch(wanted, given)
-        if problem:
+        if not problem and isinstance(e, ast.Call) and not all(b is None or self.is_constant(b) for b in e.bound):
+            self.error(e, f"{shown} must be known at compile time")
+        elif problem:
             self.error(e, f"{describe(e)} does not fit {wanted}, which {shown} needs{problem}")
         return e
 
@@ -301,7 +303,28 @@ class CallChecker(ExpressionChecker):
             Place.PARSER, Place.FUNCTION
         ):
             self.error(e, f"{func.name!r} can only be called in a parser, not in {self.place.value}")
-        return self._complete(e, method, dict(zip(t.decl.type_params, t.args, strict=True)), expected)
+        result = self._complete(e, method, dict(zip(t.decl.type_params, t.args, strict=True)), expected)
+        if t.decl.name == "packet_in" and e.param_types:
+            self._check_packet_in(e)
+        elif t.decl.name == "packet_in" and func.name == "lookahead":
+            least, most = size_limits(e.type)
+            if least != most and not isinstance(e.type, types.Unknown):
+                self.error(e, f"'lookahead' needs a type of fixed width, not {e.type}")
+        return result
+
+    def _check_packet_in(self, e: ast.Call) -> None:
+        """`extract` takes a header without varbit, or one with one varbit and its length."""
+        t = e.param_types[0]
+        if e.method != "extract" or isinstance(t, (types.TypeVar, types.Unknown)):
+            return
+        if not isinstance(t, types.Header):
+            self.error(e.args[0].value, f"'extract' needs a header, not {t}")
+            return
+        varbits = sum(isinstance(f.type, types.Varbit) for f in t.fields)
+        if len(e.bound) == 1 and varbits:
+            self.error(e.args[0].value, f"{t} has a varbit field: 'extract' needs its length as second argument")
+        elif len(e.bound) == 2 and varbits != 1:
+            self.error(e.args[0].value, f"'extract' with a length needs a header with one varbit field, not {varbits}")
 
     def _complete(
         self, e: ast.Call, decl: Generic, outer: dict[ast.TypeParam, Type], expected: Type | None
@@ -329,9 +352,24 @@ class CallChecker(ExpressionChecker):
         e.type_args = {**outer, **inference.bound}
         e.params = decl.params
         e.param_types = [inference.apply(t) for t in wanted]
+        self._check_instance_arguments(what, decl.params, e.param_types, values)
         e.bound = self._pass_all(what, decl.params, e.param_types, values, False)
         e.type = inference.apply(returned)
         return e
+
+    def _check_instance_arguments(
+        self, what: str, params: list[ast.Parameter], wanted: list[Type], values: list[ast.Expr | None]
+    ) -> None:
+        """What a type parameter stands for must be a type that a parameter can have, with all widths known."""
+        for param, t, value in zip(params, wanted, values, strict=True):
+            if value is None or t == param.type:
+                continue
+            if isinstance(value.type, (types.Control, types.Parser, types.Package, types.Table)):
+                self.error(value, f"{value.type} cannot be passed for parameter {param.name!r} of {what}")
+            elif isinstance(t, types.String) and param.direction != Direction.NONE:
+                self.error(value, f"a string cannot be passed for parameter {param.name!r} of {what}")
+            elif lacks_width(t):
+                self.error(value, f"the argument for parameter {param.name!r} of {what} needs a width (as in 8w1)")
 
     def _explicit_type_args(
         self, e: ast.Call, what: str, params: list[ast.TypeParam], inference: Inference
@@ -339,6 +377,10 @@ class CallChecker(ExpressionChecker):
         if not e.type_arg_exprs:
             return True
         given = [self.resolve(t) for t in e.type_arg_exprs]
+        for written, t in zip(e.type_arg_exprs, given, strict=True):
+            if isinstance(t, types.Void):
+                self.error(written, f"void cannot be a type argument of {what}")
+                return False
         if len(given) != len(params):
             self.error(e, f"{what} takes {len(params)} type arguments, not {len(given)}")
             return False
@@ -387,10 +429,12 @@ class CallChecker(ExpressionChecker):
 
     def _uninferred(self, e: ast.Node, what: str, inference: Inference, values: list[ast.Expr | None]) -> bool:
         """Whether type arguments are missing; reported unless an error in the arguments explains it."""
-        missing = [p for p in inference.missing() if p.name != "_"]
+        missing = [p for p in inference.unknown() if p.name != "_"]
         if not missing:
             return False
-        if not any(v is not None and isinstance(v.type, types.Unknown) for v in values):
+        if not any(
+            v is not None and isinstance(v.type, types.Unknown) and not isinstance(v, ast.DontCare) for v in values
+        ):
             names = ", ".join(sorted(p.name for p in missing))
             self.error(e, f"type argument {names} of {what} cannot be inferred here: write it")
         return True
@@ -511,6 +555,8 @@ class CallChecker(ExpressionChecker):
             return result
         if self.place not in (Place.TOP, Place.CONTROL_LOCAL, Place.PARSER_LOCAL, Place.TABLE):
             self.error(e, f"an instance of {t} cannot be made in {self.place.value}")
+        if isinstance(t, types.Extern) and any(m.abstract for m in t.decl.methods):
+            self.error(e, f"{t} has abstract methods: declare an instance that implements them")
         found = self.instantiate(e, written, t, e.args, expected)
         if found is not None:
             result.type, result.ctor, result.params, result.bound = found
@@ -570,6 +616,15 @@ class CallChecker(ExpressionChecker):
         else:
             self.error(at, f"no constructor of {decl.name!r} takes these {len(args)} arguments")
         return None
+
+
+def lacks_width(t: Type) -> bool:
+    """Whether `t` is or contains `int`."""
+    if isinstance(t, types.Tuple):
+        return any(map(lacks_width, t.elements))
+    if isinstance(t, types.AnonRecord):
+        return any(map(lacks_width, t.types))
+    return isinstance(t, types.InfInt)
 
 
 def size_limits(t: Type) -> tuple[int | None, int | None]:

@@ -93,6 +93,8 @@ class Conversions(TypeChecker):
     def _convert_list(self, e: ast.ListExpr, target: Type) -> ast.Expr | None:
         if isinstance(target, types.NewType):
             return None
+        if isinstance(e.type, (types.List, types.Stack)):  # converted before
+            return e if e.type == target else None
         if isinstance(target, types.Tuple):
             wanted = list(target.elements)
         elif isinstance(target, types.Stack):
@@ -192,10 +194,9 @@ class Conversions(TypeChecker):
     def _castable(self, e: ast.Expr, t: Type, target: Type) -> bool:
         if t == target:
             return True
-        if isinstance(target, types.NewType):
-            return self._castable(e, t, target.underlying)
-        if isinstance(t, types.NewType):
-            return self._castable(e, t.underlying, target)
+        if isinstance(target, types.NewType) or isinstance(t, types.NewType):
+            inner, wanted = types.strip_newtype(t), types.strip_newtype(target)
+            return inner == wanted or (isinstance(e, ast.IntLiteral) and isinstance(t, types.InfInt))
         if isinstance(t, types.Enum) and t.underlying is not None:
             return self._castable(e, t.underlying, target)
         if isinstance(target, types.Enum) and target.underlying is not None:

@@ -369,6 +369,9 @@ class ExpressionChecker(Conversions):
 
     def _arithmetic(self, e: ast.Binary) -> ast.Expr:
         op = e.op
+        if op in ("/", "%") and any(isinstance(x, ast.IntLiteral) and x.value < 0 for x in (e.left, e.right)):
+            self.error(e, f"{op!r} is not defined for negative numbers")
+            return e
         left, right = self._balance(e, self.as_bits(e.left), self.as_bits(e.right))
         t = left.type
         e.left, e.right = left, right
@@ -395,6 +398,21 @@ class ExpressionChecker(Conversions):
                 self.error(e, str(error))
                 return _typed(e, types.UNKNOWN)
             return ast.IntLiteral(e.pos, value, left.base, type=t)
+        return self._division(e, left, right) if op in ("/", "%") else e
+
+    def _division(self, e: ast.Binary, left: ast.Expr, right: ast.Expr) -> ast.Expr:
+        """`/` and `%` are for compile-time values; by a power of two they are a shift and a mask."""
+        t = e.type
+        if isinstance(right, ast.IntLiteral) and right.value & (right.value - 1) == 0 and isinstance(t, types.Bits):
+            if e.op == "%":
+                mask = ast.IntLiteral(right.pos, right.value - 1, type=t)
+                return ast.Binary(e.pos, "&", left, mask, type=t)
+            amount = ast.IntLiteral(right.pos, right.value.bit_length() - 1, type=types.INT)
+            return ast.Binary(e.pos, ">>", left, amount, type=t)
+        if isinstance(left, ast.IntLiteral) and left.value == 0 and isinstance(t, types.Bits):
+            return ast.Binary(e.pos, "&", right, left, type=t)  # 0, but the divisor is still evaluated
+        if not (self.is_constant(left) and self.is_constant(right)):
+            self.error(e, f"{e.op!r} needs values known at compile time, or a power of two as divisor")
         return e
 
     def _shift(self, e: ast.Binary) -> ast.Expr:
@@ -480,7 +498,8 @@ class ExpressionChecker(Conversions):
             return self._has_equality(t.underlying)
         if isinstance(t, types.Stack):
             return self._has_equality(t.element)
-        bad = (types.Void, types.Set, types.Table, types.ApplyResult, types.ActionRun, types.AnonRecord, types.List)
+        bad: tuple[type[Type], ...] = (types.Void, types.Set, types.Table, types.ApplyResult, types.ActionRun)
+        bad += (types.AnonRecord, types.List, types.TypeVar)
         return not isinstance(t, bad) and not is_object(t)
 
     def _conditional(self, e: ast.Conditional) -> ast.Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.check_base import Place
-from p4switch.compiler.check_tables import TableChecker, flattened
+from p4switch.compiler.check_tables import TableChecker, flattened, subexpressions
 from p4switch.compiler.types import Type
 
 
@@ -23,6 +23,25 @@ class ParserChecker(TableChecker):
         for state in parser.states:
             with self.at(Place.PARSER), self.scope():
                 self._state(state, by_name)
+        if "start" in by_name and not self._ends(by_name["start"]):
+            self.error(parser, f"parser {parser.name!r} never reaches 'accept' or 'reject'")
+
+    def _ends(self, start: ast.ParserState) -> bool:
+        """Whether some path from `start` leaves the parser."""
+        todo, seen = [start], {start}
+        while todo:
+            transition = todo.pop().transition
+            if isinstance(transition, ast.Transition):
+                targets = [transition.target]
+            elif isinstance(transition, ast.Select):
+                targets = [c.target for c in transition.cases]
+            else:
+                return True
+            if ast.ACCEPT in targets or ast.REJECT in targets:
+                return True
+            todo += [t for t in targets if t not in seen]
+            seen.update(targets)
+        return False
 
     def _state(self, state: ast.ParserState, by_name: dict[str, ast.ParserState]) -> None:
         self.annotations(state.annotations)
@@ -47,12 +66,10 @@ class ParserChecker(TableChecker):
     def _select(self, select: ast.Select, by_name: dict[str, ast.ParserState]) -> None:
         select.keys = [self.expr(k) for k in select.keys]
         for key in select.keys:
-            base = types.strip_newtype(key.type)
-            allowed = (types.Bits, types.Bool, types.Enum, types.Error, types.Struct, types.Tuple, types.TypeVar)
-            if isinstance(base, types.InfInt):
+            if isinstance(key.type, types.InfInt):
                 self.error(key, "a key needs a width (as in 8w1)")
                 key.type = types.UNKNOWN
-            elif not isinstance(base, (*allowed, types.Unknown)):
+            elif not _selectable(key.type):
                 self.error(key, f"a key of 'select' cannot have type {key.type}")
                 key.type = types.UNKNOWN
         key_types = [k.type for k in select.keys]
@@ -85,21 +102,27 @@ class ParserChecker(TableChecker):
         for keyset in case.keysets:
             if isinstance(keyset, ast.Name) and isinstance(keyset.type, types.Set):
                 continue
-            parts = [keyset]
             if isinstance(keyset, ast.Mask):
-                parts = [keyset.value, keyset.mask]
+                bounds = [keyset.value, keyset.mask]
             elif isinstance(keyset, ast.Range):
-                parts = [keyset.low, keyset.high]
-            for part in parts:
-                if not isinstance(part, (ast.DefaultExpr, ast.DontCare)) and not self.is_constant(part):
-                    self.warn(part, "this key is not known at compile time, which not all targets support")
+                bounds = [keyset.low, keyset.high]
+            else:
+                bounds = []
+                if any(isinstance(x, ast.Call) and x.kind != ast.CallKind.BUILTIN for x in subexpressions(keyset)):
+                    self.error(keyset, "a key of 'select' cannot call functions")
+                elif not isinstance(keyset, (ast.DefaultExpr, ast.DontCare)) and not self.is_constant(keyset):
+                    self.warn(keyset, "this key is not known at compile time, which not all targets support")
+            for bound in bounds:
+                if not self.is_constant(bound):
+                    self.error(bound, "the parts of a mask or range must be known at compile time")
 
     def _value_set_case(self, case: ast.SelectCase, name: ast.Name, key_types: list[Type]) -> None:
         e = self.expr(name)
         case.keysets = [e]
         if isinstance(e.type, types.Unknown):
             return
-        if not isinstance(e.type, types.Set) or flattened(e.type.element) != [x for t in key_types for x in flattened(t)]:
+        wanted_parts = [x for t in key_types for x in flattened(t)]
+        if not isinstance(e.type, types.Set) or flattened(e.type.element) != wanted_parts:
             wanted = ", ".join(map(str, key_types))
             self.error(e, f"expected a value set with elements of type ({wanted}), not {e.type}")
 
@@ -114,3 +137,11 @@ class ParserChecker(TableChecker):
         if not isinstance(base, allowed):
             self.error(v.element_expr, f"a value set cannot have elements of type {v.element}")
         self.declare(v)
+
+
+def _selectable(t: Type) -> bool:
+    """Whether a key of `select` can have type `t`."""
+    base = types.strip_newtype(t)
+    if isinstance(base, types.Tuple):
+        return all(map(_selectable, base.elements))
+    return isinstance(base, (types.Bits, types.Bool, types.Enum, types.Error, types.TypeVar, types.Unknown))

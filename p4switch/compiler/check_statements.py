@@ -9,6 +9,7 @@ from p4switch.compiler import ast, types
 from p4switch.compiler.check_base import Place
 from p4switch.compiler.check_calls import CallChecker
 from p4switch.compiler.check_convert import describe
+from p4switch.compiler.check_types import is_object
 
 
 class StatementChecker(CallChecker):
@@ -60,7 +61,7 @@ class StatementChecker(CallChecker):
     def constant(self, c: ast.ConstDecl) -> ast.ConstDecl:
         self.annotations(c.annotations)
         c.type = self.resolve(c.type_expr)
-        if isinstance(c.type, (types.Void, types.MatchKind, types.Set)):
+        if isinstance(c.type, (types.Void, types.MatchKind, types.Set)) or is_object(c.type):
             self.error(c.type_expr, f"constant {c.name!r} cannot have type {c.type}")
             c.type = types.UNKNOWN
         c.init = self.convert(self.expr(c.init, c.type), c.type, f"constant {c.name!r}")
@@ -229,10 +230,13 @@ class StatementChecker(CallChecker):
         elif not isinstance(t, (types.Bits, types.Bool, types.Enum, types.Error, types.NewType, types.Unknown)):
             self.error(s.value, f"'switch' needs a number, an enum, a bool, an error or action_run, not {t}")
         seen: list[ast.Expr] = []
+        defaults = [c for c in s.cases if isinstance(c.label, ast.DefaultExpr)]
+        if len(defaults) > 1:
+            self.error(s, "this switch has several 'default' labels")
+        elif defaults and defaults[0] is not s.cases[-1]:
+            self.error(s, "'default' must be the last label of a switch")
         for index, case in enumerate(s.cases):
             self._switch_label(s, case, t, seen)
-            if isinstance(case.label, ast.DefaultExpr) and index < len(s.cases) - 1:
-                self.error(case, "'default' must be the last label of a switch")
             if case.body is not None:
                 case.body = self.block(case.body)
             elif index == len(s.cases) - 1:

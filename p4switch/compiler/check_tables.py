@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from p4switch.compiler import ast, types
 from p4switch.compiler.ast import Direction
 from p4switch.compiler.check_base import Place
@@ -55,6 +57,7 @@ class TableChecker(StatementChecker):
 
     def table(self, t: ast.TableDecl) -> None:
         self.annotations(t.annotations)
+        self.declare(t)
         with self.at(Place.TABLE):
             for key in t.keys:
                 self._key(key)
@@ -69,9 +72,8 @@ class TableChecker(StatementChecker):
                 self.annotations(t.entries_annotations)
                 if not t.keys and t.entries:
                     self.error(t, f"table {t.name!r} has entries, but no key")
-                else:
+                elif t.entries:
                     self._entries(t, t.entries)
-        self.declare(t)
 
     def _key(self, key: ast.TableKey) -> None:
         self.annotations(key.annotations)
@@ -151,7 +153,9 @@ class TableChecker(StatementChecker):
                     continue
                 if not isinstance(arg.value, ast.DontCare):
                     arg.value = self.expr(arg.value, param.type)
-                by_param[param] = self.pass_argument(what, param, param.type, arg.value, True)
+                value = by_param[param] = self.pass_argument(what, param, param.type, arg.value, True)
+                if any(isinstance(x, ast.Call) and x.kind == ast.CallKind.TABLE_APPLY for x in subexpressions(value)):
+                    self.error(value, "a table cannot be applied in the argument of an action")
         ref.bound = [by_param.get(p) for p in decl.params]
 
     def _chosen_action(self, t: ast.TableDecl, ref: ast.ActionRef, where: str) -> bool:
@@ -220,7 +224,9 @@ class TableChecker(StatementChecker):
     def _entries(self, t: ast.TableDecl, entries: list[ast.TableEntry]) -> None:
         kinds = [k.match_kind for k in t.keys]
         prioritised = any(k in ("ternary", "range", "optional") for k in kinds)
-        last: int | None = None
+        if entries[0].priority is None and any(e.priority is not None for e in entries):
+            self.error(entries[0], "the first entry needs a priority, because another one has one")
+        self._check_priorities(t, entries)
         for entry in entries:
             self.annotations(entry.annotations)
             if entry.const and t.const_entries:
@@ -231,14 +237,32 @@ class TableChecker(StatementChecker):
                 elif not prioritised:
                     self.error(entry.priority, "entries of this table have no priority: it has no ternary, range or "
                                                "optional key")
-                entry.priority, last = self.constant_int(entry.priority, "the priority")
-                if last is not None and last < 0:
-                    self.error(entry.priority, f"the priority must not be negative, but is {last}")
+                entry.priority, value = self.constant_int(entry.priority, "the priority")
+                if value is not None and value < 0:
+                    self.error(entry.priority, f"the priority must not be negative, but is {value}")
             if self._entry_keys(t, entry):
                 for key, keyset in zip(t.keys, entry.keysets, strict=True):
                     self._entry_keyset(key, keyset)
             with self.at(Place.TABLE):
                 self._chosen_action(t, entry.action, "the action of this entry")
+
+    def _check_priorities(self, t: ast.TableDecl, entries: list[ast.TableEntry]) -> None:
+        """Entries without priority continue from the one before, which must not lead below zero."""
+        largest_wins = t.properties.get("largest_priority_wins")
+        delta = t.properties.get("priority_delta")
+        step = delta.value.value if delta is not None and isinstance(delta.value, ast.IntLiteral) else 1
+        order = largest_wins.value if largest_wins is not None else None
+        if isinstance(order, ast.BoolLiteral) and not order.value:
+            step = -step
+        last: int | None = None
+        for entry in entries:
+            if isinstance(entry.priority, ast.IntLiteral):
+                last = entry.priority.value
+            elif last is not None:
+                last -= step
+                if not 0 <= last < 1 << 31:
+                    self.error(t, f"an entry of table {t.name!r} would have priority {last}")
+                    return
 
     def _entry_keys(self, t: ast.TableDecl, entry: ast.TableEntry) -> bool:
         keys = entry.keysets
@@ -274,6 +298,37 @@ class TableChecker(StatementChecker):
         }.get(key.match_kind)
         if allowed is not None and form not in allowed:
             self.error(e, f"{form} cannot be matched with {key.match_kind}")
+        elif key.match_kind == "lpm" and isinstance(e, ast.Mask) and isinstance(e.mask, ast.IntLiteral):
+            width = types.width_of(key.expr.type)
+            if width is not None:
+                low_bits = e.mask.value & ((1 << width) - 1) ^ ((1 << width) - 1)
+                if low_bits & (low_bits + 1):
+                    self.error(e, f"{e.mask.value:#x} is not the mask of a prefix, which lpm needs")
+
+
+def subexpressions(e: ast.Expr) -> Iterator[ast.Expr]:
+    """`e` and the expressions in it, as far as they are evaluated."""
+    yield e
+    inner: list[ast.Expr | None] = []
+    if isinstance(e, (ast.Cast, ast.Unary)):
+        inner = [e.operand]
+    elif isinstance(e, ast.Binary):
+        inner = [e.left, e.right]
+    elif isinstance(e, ast.Conditional):
+        inner = [e.condition, e.then, e.otherwise]
+    elif isinstance(e, (ast.Member, ast.Slice)):
+        inner = [e.base]
+    elif isinstance(e, ast.Index):
+        inner = [e.base, e.index]
+    elif isinstance(e, ast.Call):
+        inner = [e.receiver, *e.bound]
+    elif isinstance(e, ast.ListExpr):
+        inner = [*e.items]
+    elif isinstance(e, ast.StructExpr):
+        inner = [f.value for f in e.fields]
+    for x in inner:
+        if x is not None:
+            yield from subexpressions(x)
 
 
 def same_expression(a: ast.Expr, b: ast.Expr) -> bool:

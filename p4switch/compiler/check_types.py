@@ -47,6 +47,18 @@ Generic = (
 """Declarations of types that may have type parameters."""
 
 
+def mentions(t: Type, decl: ast.Declaration) -> bool:
+    """Whether the type that `decl` declares occurs in `t`."""
+    if isinstance(t, (types.Record, types.Extern, types.Parser, types.Control, types.Package)):
+        if t.decl is decl or any(mentions(a, decl) for a in t.args):
+            return True
+        params = [] if isinstance(t, (types.Record, types.Extern)) else t.decl.params
+        return any(mentions(p.type, decl) for p in params)
+    if isinstance(t, (types.Stack, types.List, types.Set)):
+        return mentions(t.element, decl)
+    return isinstance(t, types.Tuple) and any(mentions(e, decl) for e in t.elements)
+
+
 def is_object(t: Type) -> bool:
     """Whether `t` is a type of instances (extern, parser, control, package)."""
     return isinstance(t, (types.Extern, types.Parser, types.Control, types.Package))
@@ -82,6 +94,9 @@ class TypeChecker(Base):
         if isinstance(t, ast.SimpleTypeExpr):
             if t.name == "_":
                 return types.TypeVar(ast.TypeParam(t.pos, "_"))
+            if t.name == "error" and not self.program.errors:
+                self.error(t, "type error has no values: no error code is declared (core.p4 declares some)")
+                return types.UNKNOWN
             return _SIMPLE[t.name]
         if isinstance(t, ast.TupleTypeExpr):
             elements = tuple(self.resolve(e) for e in t.elements)
@@ -139,6 +154,9 @@ class TypeChecker(Base):
         for written, arg in zip(t.args, args, strict=True):
             if isinstance(arg, types.MatchKind):
                 self.error(written, f"{arg} cannot be a type argument")
+        if any(mentions(a, decl) for a in args):
+            self.error(t, f"{t.name!r} cannot be a type argument of itself")
+            return types.UNKNOWN
         if not t.args and (infer or not params or isinstance(decl.type, types.Unknown)):
             return decl.type
         if len(args) != len(params):

@@ -47,7 +47,9 @@ class Checker(ParserChecker):
         for decl in list(self.program.declarations):
             self.declaration(decl)
         main = self.lookup("main")
-        if main and isinstance(main[0], ast.Instantiation):
+        if main and not isinstance(main[0], (ast.Instantiation, ast.FunctionDecl)):
+            self.error(main[0], "'main' must be the instance of a package")
+        elif main and isinstance(main[0], ast.Instantiation):
             self.program.main = main[0]
             if not isinstance(main[0].type, (types.Package, types.Unknown)):
                 self.error(main[0], f"'main' must be a package, not {main[0].type}")
@@ -63,8 +65,26 @@ class Checker(ParserChecker):
                 self._structured(a)
             elif a.args:
                 self._unstructured(a)
-            if a.name == "name" and not a.structured and a.string is None:
-                self.error(a, "annotation @name needs one string")
+            if a.name in ("name", "deprecated", "noWarn") and not a.structured and a.string is None:
+                self.error(a, f"annotation @{a.name} needs one string")
+            elif a.name == "match" and not a.structured:
+                if not a.args or len(a.args) != 1 or not isinstance(a.args[0].type, types.MatchKind):
+                    self.error(a, "annotation @match needs the name of a match kind")
+            elif a.name == "p4runtime_translation" and not a.structured:
+                self._translation(a)
+        structured = [a.name for a in annotations if a.structured]
+        for a in annotations:
+            if a.name in structured and not (a.structured and structured.count(a.name) == 1 and a is annotations[0]):
+                others = [b for b in annotations if b.name == a.name]
+                if len(others) > 1 and a is others[-1]:
+                    self.error(a, f"annotation @{a.name} is given twice, and one is structured")
+
+    def _translation(self, a: ast.Annotation) -> None:
+        """`(uri, string)`, `(uri, bit<W>)` or `(uri, W)`."""
+        kind = a.tokens[2:]
+        sized = len(kind) == 4 and kind[:2] == ["bit", "<"] and kind[2].isdigit()
+        if a.tokens[1:2] != [","] or not (kind == ["string"] or sized or (len(kind) == 1 and kind[0].isdigit())):
+            self.error(a, "annotation @p4runtime_translation needs a string and then 'string' or 'bit<W>'")
 
     def _structured(self, a: ast.Annotation) -> None:
         if a.args is not None:
@@ -195,6 +215,8 @@ class Checker(ParserChecker):
         t = p.type
         if isinstance(t, (types.Void, types.MatchKind, types.Set)):
             self.error(p.type_expr, f"parameter {p.name!r} cannot have type {t}")
+        if isinstance(t, (types.Parser, types.Control, types.Package)) and not constructor:
+            self.error(p, f"parameter {p.name!r} cannot have type {t}: only constructor parameters can")
         if p.direction == Direction.NONE:
             return
         if constructor:
@@ -222,7 +244,7 @@ class Checker(ParserChecker):
 
     def _return_type(self, written: ast.TypeExpr, name: str) -> Type:
         t = self.resolve(written)
-        if isinstance(t, (types.Parser, types.Control, types.Package, types.MatchKind, types.Set)):
+        if isinstance(t, (types.Parser, types.Control, types.Package, types.MatchKind, types.Set, types.InfInt)):
             self.error(written, f"{name!r} cannot return {t}")
         return t
 
@@ -245,6 +267,8 @@ class Checker(ParserChecker):
             decl.return_type = self._return_type(decl.returns, decl.name)
             self._parameters(decl.params, repr(decl.name))
             for p in decl.params:
+                if p.optional:
+                    self.error(p, f"parameter {p.name!r} cannot be optional: {decl.name!r} has a body")
                 if is_object(p.type) and place == Place.FUNCTION and not isinstance(p.type, types.Extern):
                     self.error(p, f"parameter {p.name!r} of a function cannot have type {p.type}")
             self._body(decl.body, decl.return_type)
@@ -298,6 +322,11 @@ class Checker(ParserChecker):
                     self.error(m, f"constructor {m.name!r} cannot have a return type")
                 m.return_type = self._return_type(m.returns, m.name)
             self._parameters(m.params, f"constructor {m.name!r}", m.returns is None)
+            for p in m.params:
+                if isinstance(p.type, (types.Parser, types.Control, types.Package)) and m.returns is None:
+                    self.error(p, f"parameter {p.name!r} of an extern cannot have type {p.type}")
+                elif isinstance(p.type, types.Extern) and p.type.decl is decl:
+                    self.error(p, f"extern {decl.name!r} cannot have a parameter of its own type")
 
     # Packages, parsers, controls
 
@@ -337,10 +366,7 @@ class Checker(ParserChecker):
             self._type_params(decl.type_params)
             self._parameters(decl.params, f"{kind} {decl.name!r}")
             self._parameters(decl.ctor_params, f"the constructor of {decl.name!r}", True)
-            clash = {p.name for p in decl.params} & {p.name for p in decl.ctor_params}
-            for p in decl.ctor_params:
-                if p.name in clash:
-                    self.error(p, f"duplicate parameter {p.name!r}")
+            self._container_params(decl, parser)
             decl.type = t
             self.locals = decl.locals
             with self.scope():
@@ -353,6 +379,22 @@ class Checker(ParserChecker):
                         self._body(decl.body, types.VOID)
         self.owner = None
         self.declare(decl)
+
+    def _container_params(self, decl: ast.ParserDecl | ast.ControlDecl, parser: bool) -> None:
+        taken = {p.name for p in decl.type_params}
+        for p in [*decl.params, *decl.ctor_params]:
+            if p.name in taken:
+                self.error(p, f"duplicate parameter {p.name!r}")
+            taken.add(p.name)
+        for p in decl.ctor_params:
+            if p.optional:
+                self.error(p, f"parameter {p.name!r} cannot be optional: {decl.name!r} has a body")
+            if isinstance(getattr(p.type, "decl", None), (ast.ParserDecl, ast.ControlDecl)):
+                self.error(p, f"parameter {p.name!r} cannot have type {p.type}, which has a body")
+            elif isinstance(p.type, types.Parser) and not parser:
+                self.error(p, f"parameter {p.name!r}: a control cannot contain a parser")
+            elif isinstance(p.type, types.Control) and parser:
+                self.error(p, f"parameter {p.name!r}: a parser cannot contain a control")
 
     # Instances
 

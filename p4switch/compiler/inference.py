@@ -19,6 +19,11 @@ class Inference:
     def missing(self) -> list[ast.TypeParam]:
         return [p for p in self._open if p not in self.bound]
 
+    def unknown(self) -> list[ast.TypeParam]:
+        """The type parameters whose type is not known in full."""
+        probe: dict[ast.TypeParam, Type] = dict.fromkeys(self._open, types.VOID)
+        return [p for p in self._open if p not in self.bound or types.substitute(self.bound[p], probe) != self.bound[p]]
+
     def unify(self, wanted: Type, given: Type) -> bool:
         """Bind type parameters in `wanted` so that it becomes `given`, up to implicit conversions that are checked
         later. False if one parameter would need two types."""

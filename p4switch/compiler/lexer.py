@@ -6,11 +6,14 @@ import re
 from dataclasses import dataclass
 
 KEYWORDS = frozenset(
-    """
-    abstract action actions apply bit bool break const continue control default else entries enum error exit extern
-    false for header header_union if in inout int key list match_kind out package parser priority return select state
-    string struct switch table this transition true tuple type typedef value_set varbit void _
-    """.split()
+    re.findall(
+        r"\S+",
+        """
+        abstract action actions apply bit bool break const continue control default else entries enum error exit extern
+        false for header header_union if in inout int key list match_kind out package parser priority return select
+        state string struct switch table this transition true tuple type typedef value_set varbit void _
+        """,
+    )
 )
 
 # Alternatives in the order of how often they occur. `>` is always a token of its own (so that types can nest): the
@@ -36,7 +39,7 @@ _IDENTIFIER, _OPERATOR, _INTEGER, _STRING, _OTHER = range(1, 6)
 @dataclass(slots=True)
 class Tokens:
     """Parallel lists. `kinds` has the text itself for keywords and operators, else `identifier`, `integer`,
-    `string`, `unexpected character` and, last, `end of file`."""
+    `string literal`, `unexpected character` and, last, `end of file`."""
 
     kinds: list[str]
     texts: list[str]
@@ -62,7 +65,7 @@ def tokenize(text: str) -> Tokens:
         elif group == _INTEGER:
             add_kind("integer")
         elif group == _STRING:
-            add_kind("string")
+            add_kind("string literal")
         else:
             add_kind("unexpected character")
         add_text(token)

@@ -74,7 +74,7 @@ class ExpressionParser:
         kind = self.kind
         if kind in ("identifier", "integer", "unexpected character"):
             found = f"{kind} {self.texts[self.at]!r}" if len(self.texts[self.at]) < 60 else kind
-        elif kind in ("string", "end of file"):
+        elif kind in ("string literal", "end of file"):
             found = kind
         else:
             found = f"{kind!r}"
@@ -382,7 +382,7 @@ class ExpressionParser:
         self.at += 1
         if kind == ".":
             return ast.Name(pos, self.name(), absolute=True)
-        if kind == "string":
+        if kind == "string literal":
             return ast.StringLiteral(pos, _ESCAPE.sub(r"\1", self.texts[self.at - 1]))
         if kind in ("true", "false"):
             return ast.BoolLiteral(pos, kind == "true")
@@ -477,7 +477,7 @@ class ExpressionParser:
 
     def _raw(self, start: int, end: int) -> list[str]:
         """The text of tokens `start` to `end`, strings with their quotes."""
-        return [f'"{self.texts[i]}"' if self.kinds[i] == "string" else self.texts[i] for i in range(start, end)]
+        return [f'"{self.texts[i]}"' if self.kinds[i] == "string literal" else self.texts[i] for i in range(start, end)]
 
     def _unstructured(self, pos: int, name: str) -> ast.Annotation:
         self.expect("(")

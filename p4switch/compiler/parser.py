@@ -12,8 +12,10 @@ from p4switch.compiler.parse_statements import StatementParser
 TopLevel = ast.Declaration | ast.ErrorDecl | ast.MatchKindDecl
 
 _STARTS = frozenset(
-    ("action", "const", "control", "enum", "error", "extern", "header", "header_union", "match_kind", "package")
-    + ("parser", "struct", "typedef")
+    (
+        *("action", "const", "control", "enum", "error", "extern", "header", "header_union", "match_kind"),
+        *("package", "parser", "struct", "typedef"),
+    )
 )
 """Keywords that start a declaration at top level: where to go on after an error."""
 
@@ -484,6 +486,8 @@ class Parser(StatementParser):
                     table.actions.append(self._action_ref(self.annotations(), ";"))
             self.expect("}")
         elif name == "entries":
+            if "key" not in seen and self._key_follows():
+                self.report(pos, "the entries of a table must come after its key")
             self.expect("{")
             table.const_entries = const
             table.entries_annotations = annotations
@@ -497,11 +501,24 @@ class Parser(StatementParser):
             self.expect("}")
         elif name == "default_action":
             table.const_default_action = const
+            if "actions" not in seen:
+                self.report(pos, "the default action of a table must come after the list of its actions")
             table.default_action = self._action_ref(annotations, ";")
         else:
             value = self.expression()
             self.expect(";")
             table.properties[name] = ast.TableProperty(pos, name, value, const, annotations)
+
+    def _key_follows(self) -> bool:
+        """Whether the rest of this table has a property `key`."""
+        depth, at = 0, self.at
+        while depth >= 0 and self.kinds[at] != "end of file":
+            kind = self.kinds[at]
+            if depth == 0 and kind == "key" and self.kinds[at + 1] == "=":
+                return True
+            depth += (kind == "{") - (kind == "}")
+            at += 1
+        return False
 
     def _key(self) -> ast.TableKey:
         pos = self.pos

@@ -12,6 +12,10 @@
 #define V1MODEL_VERSION 20180101
 #endif
 
+#if V1MODEL_VERSION < 20180101 || V1MODEL_VERSION > 20200408
+#error unknown V1MODEL_VERSION: expected 20180101 to 20200408
+#endif
+
 match_kind {
     range,
     optional,
