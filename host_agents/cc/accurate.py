@@ -1,8 +1,8 @@
 """ACCurate (Karampelas et al.): switches compute max-min fair rates, a flow tells them its own once a period.
 
-The flow's heartbeat is the flow rate packet (FRP). Contention points (p4src/accurate.p4) lower its current rate CR and its
-desired rate DR to their fair shares; the destination bounces it, and the source sets its rate limiter by the response
-(sections II and IV-B). Frames: docs/wire-formats.md, "Flow rate packet". Rates on the wire are in kb/s.
+The flow's heartbeat is the flow rate packet (FRP). Contention points (p4src/accurate.p4) lower its current rate CR
+and its desired rate DR to their fair shares; the destination bounces it, and the source sets its rate limiter by the
+response (sections II and IV-B). Frames: docs/wire-formats.md, "Flow rate packet". Rates on the wire are in kb/s.
 
 A path must not change under a flow, so the load balancer is one that keeps a flow's entropy.
 """
@@ -65,7 +65,7 @@ class Accurate(ReactionPoint):
         self.active = False
         self.sequence = 0  # of the FRP sent last
         self._obeyed = 0  # sequence number of the newest FRP whose response was obeyed
-        self._unannounced_bytes = 0  # what may still leave before an exempt burst is announced
+        self._unannounced_bytes = 0  # wire bytes that may still leave before an exempt burst is announced
         self._clock_error_ns = 0
         self._counted_period = -1  # the last period in which a periodic FRP or a flow-init left
 
@@ -80,7 +80,10 @@ class Accurate(ReactionPoint):
     def on_start(self, now_ns: int) -> None:
         stats = self.qp.stats
         waiting_bytes = stats.bytes_posted - stats.bytes_acked
-        self._unannounced_bytes = self.parameters.exempt_bytes if waiting_bytes < self.parameters.exempt_bytes else 0
+        exempt_bytes = self.parameters.exempt_bytes
+        # On the wire these are as many packets, with their headers.
+        exempt_packets = -(-exempt_bytes // self.path.mtu_bytes)
+        self._unannounced_bytes = exempt_packets * self.path.wire_bytes if waiting_bytes < exempt_bytes else 0
         if self._unannounced_bytes == 0 and not self.active:
             self._init(now_ns)
 

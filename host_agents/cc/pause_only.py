@@ -1,0 +1,38 @@
+"""Pause-only: line rate, and link-level flow control (PFC) is all that holds senders back.
+
+The baseline of ACCurate's figure 4 (section III-B). It differs from `none` in what it is for: a run of it has PFC on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
+from host_agents.registry import ProtocolInfo, register
+
+
+@dataclass(frozen=True)
+class PauseOnlyParameters:
+    pass
+
+
+def reaction_point(parameters: PauseOnlyParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
+    return ReactionPoint(path)
+
+
+def notification_point(parameters: PauseOnlyParameters, path: Path) -> NotificationPoint:
+    return NotificationPoint(path)
+
+
+register(
+    ProtocolInfo(
+        name="pause-only",
+        summary="line rate; PFC alone holds senders back",
+        source="Karampelas et al. (ACCurate), section III-B",
+        program="ecn",
+        parameters=PauseOnlyParameters,
+        reaction_point=reaction_point,
+        notification_point=notification_point,
+    )
+)

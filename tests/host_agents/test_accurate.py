@@ -1,0 +1,227 @@
+"""ACCurate's reaction point: when FRPs leave, what is in them, and what a response does."""
+
+import pytest
+
+from host_agents import wire
+from host_agents.cc import accurate
+from host_agents.testing import Wire, connect, pair
+
+GBPS = 1_000_000  # kb/s
+PERIOD = 20_000
+
+
+class Frp:
+    def __init__(self, frame):
+        body = frame[wire.AFTER_BTH :]
+        self.kind = body[0] & accurate.KIND
+        self.response = bool(body[0] & accurate.RESPONSE)
+        self.short_circuit = bool(body[0] & accurate.SHORT_CIRCUIT)
+        self.counted = bool(body[0] & accurate.COUNTED)
+        self.source_qp = int.from_bytes(body[1:4], "big")
+        self.current_kbps = int.from_bytes(body[4:8], "big")
+        self.desired_kbps = int.from_bytes(body[8:12], "big")
+        self.sequence = int.from_bytes(frame[51:54], "big")
+        self.entropy = int.from_bytes(frame[34:36], "big")
+        self.dscp = frame[15] >> 2
+
+
+def is_frp(frame):
+    return len(frame) > wire.BTH and frame[wire.BTH] == accurate.FRP
+
+
+def frps(link, side):
+    return [(now, Frp(frame)) for now, sender, frame in link.sent if sender == side and is_frp(frame)]
+
+
+def rated(frame, current_kbps=None, desired_kbps=None, flags=0):
+    """The frame with other rates, as a contention point leaves it."""
+    body = bytearray(frame)
+    body[54] |= flags
+    if current_kbps is not None:
+        body[58:62] = current_kbps.to_bytes(4, "big")
+    if desired_kbps is not None:
+        body[62:66] = desired_kbps.to_bytes(4, "big")
+    return bytes(body)
+
+
+def setup(hook=None, **parameters):
+    a, b = pair("accurate", parameters, line_rate_bps=10_000_000_000)
+    qa, qb = connect(a, b, qpn=7)
+    return Wire(a, b, hook=hook), qa, qb
+
+
+def test_an_frp_a_period_at_a_quarter_of_it_and_a_flow_init_first():
+    link, qa, _ = setup()
+    qa.post(1_000_000, start_ns=3_000)
+    link.run(110_000)
+    sent = frps(link, 0)
+    assert (sent[0][0], sent[0][1].kind) == (3_000, accurate.INIT)
+    first_data = next(now for now, side, frame in link.sent if side == 0 and not is_frp(frame))
+    assert first_data > 3_000
+    periodic = [now for now, frp in sent if frp.kind == accurate.PERIODIC]
+    # The flow-init is the first period's; a frame on the link may hold an FRP up for one packet.
+    assert [now // PERIOD for now in periodic] == [1, 2, 3, 4, 5]
+    assert all(0 <= now % PERIOD - PERIOD // 4 < 900 for now in periodic)
+
+
+def test_an_frp_carries_the_flows_rate_path_and_queue_pair():
+    link, qa, _ = setup()
+    qa.post(100_000)
+    link.run(30_000)
+    frp = frps(link, 0)[0][1]
+    data = next(frame for _, side, frame in link.sent if side == 0 and not is_frp(frame))
+    assert (frp.current_kbps, frp.desired_kbps) == (10 * GBPS, 10 * GBPS)
+    assert frp.source_qp == 7
+    assert frp.entropy == int.from_bytes(data[34:36], "big")
+    assert frp.dscp == 48
+
+
+def test_the_frame_is_70_bytes_so_28_mbps_a_flow():
+    link, qa, _ = setup()
+    qa.post(100_000)
+    link.run(1_000)
+    frame = next(frame for _, side, frame in link.sent if side == 0 and is_frp(frame))
+    assert wire.wire_bytes(frame) == 70
+    assert 70 * 8 * 50_000 == 28_000_000
+
+
+def test_the_destination_bounces_to_the_senders_queue_pair():
+    link, qa, _ = setup()
+    qa.post(100_000)
+    link.run(30_000)
+    (_, asked), (_, answered) = frps(link, 0)[0], frps(link, 1)[0]
+    assert answered.response
+    assert not answered.short_circuit
+    assert (answered.sequence, answered.current_kbps) == (asked.sequence, asked.current_kbps)
+
+
+def test_a_response_sets_the_rate_to_the_larger_of_cr_and_dr():
+    def lowered(now, frame):
+        return rated(frame, 2 * GBPS, 3 * GBPS) if is_frp(frame) and not Frp(frame).response else frame
+
+    link, qa, _ = setup(lowered)
+    qa.post(1_000_000)
+    link.run(10_000)
+    assert qa.rate_bps == 3e9
+
+
+def test_dr_is_how_a_rate_recovers():
+    share = [2 * GBPS]
+
+    def contention_point(now, frame):
+        if is_frp(frame) and not Frp(frame).response:
+            frp = Frp(frame)
+            return rated(frame, min(frp.current_kbps, share[0]), min(frp.desired_kbps, share[0]))
+        return frame
+
+    link, qa, _ = setup(contention_point)
+    qa.post(10_000_000)
+    link.run(10_000)
+    assert qa.rate_bps == 2e9
+    share[0] = 6 * GBPS
+    link.run(50_000)
+    assert qa.rate_bps == 6e9
+
+
+def short_circuit(qa, current_kbps, sequence=None):
+    """A notification from a switch, made of the newest FRP."""
+    body = bytes((accurate.RESPONSE | accurate.SHORT_CIRCUIT,)) + (7).to_bytes(3, "big")
+    body += current_kbps.to_bytes(4, "big") * 2
+    if sequence is None:
+        sequence = qa.reaction_point.sequence
+    frame = qa.control_frame(accurate.FRP, body, psn=sequence)
+    qa.reaction_point.on_control(0, accurate.FRP, frame, wire.AFTER_BTH)
+
+
+def test_a_short_circuit_may_only_lower():
+    link, qa, _ = setup()
+    qa.post(1_000_000)
+    link.run(10_000)
+    short_circuit(qa, 4 * GBPS)
+    assert qa.rate_bps == 4e9
+    short_circuit(qa, 9 * GBPS)
+    assert qa.rate_bps == 4e9
+
+
+def test_an_older_response_cannot_undo_a_newer_one():
+    link, qa, _ = setup()
+    qa.post(1_000_000)
+    link.run(70_000)
+    newest = qa.reaction_point.sequence
+    short_circuit(qa, 5 * GBPS, newest)
+    short_circuit(qa, 1 * GBPS, newest - 1)
+    assert qa.rate_bps == 5e9
+
+
+def test_sequence_numbers_wrap():
+    link, qa, _ = setup()
+    qa.reaction_point.sequence = 0xFFFFFE
+    qa.post(1_000_000)
+    link.run(70_000)
+    assert qa.reaction_point.sequence < 10
+    short_circuit(qa, 5 * GBPS)
+    short_circuit(qa, 1 * GBPS, 0xFFFFFF)
+    assert qa.rate_bps == 5e9
+
+
+@pytest.mark.parametrize(("size_bytes", "counted"), [(20_000, True), (31_000, False)])
+def test_a_flow_stop_follows_the_last_packet_and_says_whether_the_flow_was_counted(size_bytes, counted):
+    """At 10 Gb/s 20 kB end in the period of their flow-init; 31 kB end after 26 us, where no FRP has left yet."""
+    link, qa, _ = setup(send_at=0.9)
+    qa.post(size_bytes)
+    link.run(200_000)
+    sent = frps(link, 0)
+    assert [frp.kind for _, frp in sent] == [accurate.INIT, accurate.STOP] if counted else True
+    assert sent[-1][1].kind == accurate.STOP
+    assert sent[-1][1].counted == (sent[-1][0] // PERIOD in {now // PERIOD for now, _ in sent[:-1]})
+    assert sent[-1][1].counted == counted
+    last_data = max(now for now, side, frame in link.sent if side == 0 and not is_frp(frame))
+    assert last_data < sent[-1][0] < last_data + 1_000
+
+
+def test_small_bursts_send_no_frps():
+    link, qa, qb = setup()
+    qa.post(4_000)
+    link.run(100_000)
+    assert frps(link, 0) == []
+    assert qb.stats.bytes_delivered == 4_000
+
+
+def test_a_small_burst_that_goes_on_is_announced():
+    link, qa, _ = setup()
+    for _ in range(30):
+        qa.post(4_000, start_ns=0)
+    link.run(3_000)
+    assert frps(link, 0)[0][1].kind == accurate.INIT
+
+
+def test_without_flow_stop_the_heartbeat_just_ends():
+    link, qa, _ = setup(flow_stop=False)
+    qa.post(100_000)
+    link.run(300_000)
+    assert all(frp.kind != accurate.STOP for _, frp in frps(link, 0))
+    assert frps(link, 0)[-1][0] < 100_000
+
+
+def test_clocks_that_are_off_send_at_their_own_quarter():
+    link, qa, _ = setup(clock_error_ns=2_000)
+    qa.post(1_000_000)
+    link.run(200_000)
+    late = [now % PERIOD - PERIOD // 4 for now, frp in frps(link, 0) if frp.kind == accurate.PERIODIC]
+    assert max(late) - min(late) < 900
+    assert -2_000 <= min(late) <= 2_000
+    assert min(late) != 0
+
+
+def test_a_lost_response_costs_a_period():
+    def lossy(now, frame):
+        if is_frp(frame) and Frp(frame).response and now < 20_000:
+            return None
+        return rated(frame, 2 * GBPS, 2 * GBPS) if is_frp(frame) and not Frp(frame).response else frame
+
+    link, qa, _ = setup(lossy)
+    qa.post(1_000_000)
+    link.run(20_000)
+    assert qa.rate_bps == 10e9
+    link.run(40_000)
+    assert qa.rate_bps == 2e9
