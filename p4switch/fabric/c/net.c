@@ -1,7 +1,6 @@
 #include "net.h"
 
-#include <string.h>
-
+#define PREFETCH_AHEAD 6
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 static flow *flow_of(net *n, uint32_t tag)
@@ -168,7 +167,7 @@ static void wire_put(net *n, net_port *port, p4_frame *frame, uint64_t time)
         next->time = min_time(next->time, time);
         next->ports |= w->to_port;
     } else {
-        wheel_push(n->wheel, time, n->hosts.list[w->to]);
+        wheel_push(n->wheel, time, (void *)(uintptr_t)w->to);
     }
 }
 
@@ -244,7 +243,6 @@ static void prefetch_frame(const p4_frame *frame)
 {
     __builtin_prefetch(frame);
     __builtin_prefetch((const char *)frame + 64);
-    __builtin_prefetch((const char *)frame + 128);
 }
 
 #define EACH_BIT_PORT(at, bits, port) \
@@ -252,51 +250,35 @@ static void prefetch_frame(const p4_frame *frame)
         for (uint32_t i_ = (uint32_t)__builtin_ctzll(b_); i_ < (at)->tm.port_count; i_ += 64) \
             for (net_port *port = (at)->tm.ports[i_] ? net_port_of((at)->tm.ports[i_]) : NULL; port; port = NULL)
 
-/* Has the switch look at its wires: arrivals before `end` go among its events. The rest is put down in `later`. */
-static void look_at_wires(node *at, uint64_t ports, uint64_t end, agenda *later)
+/* Takes the frames that arrive before `end` off the wires, in order of port; notes in `later` what stays there. */
+static void gather(net *n, node *at, uint64_t ports, uint64_t end, agenda *later)
 {
     if (ports & (ports - 1)) { /* several: fetch them all at the same time, not one after the other */
-        EACH_BIT_PORT(at, ports, port)
+        EACH_BIT_PORT(at, ports, port) {
             __builtin_prefetch(port);
+            __builtin_prefetch(&port->tm);
+            __builtin_prefetch(&port->tm.bytes);
+        }
         EACH_BIT_PORT(at, ports, port)
-            __builtin_prefetch(port->peer);
+            __builtin_prefetch(&port->peer->out);
         EACH_BIT_PORT(at, ports, port)
             if (!wire_empty(&port->peer->out))
                 __builtin_prefetch(wire_first(&port->peer->out));
     }
+    n->arrivals.count = 0;
     EACH_BIT_PORT(at, ports, port) {
-        const wire *in = &port->peer->out;
-        if (wire_empty(in))
-            continue;
-        const struct flight *first = wire_first(in);
-        if (first->time < end) {
-            prefetch_frame(first->frame);
-            heap_push(&at->events, (entry){first->time, (uint64_t)EV_ARRIVE << 48 | (uint64_t)i_ << 32, port});
-        } else {
-            later->time = min_time(later->time, first->time);
-            later->ports |= 1ull << (i_ & 63);
+        wire *in = &port->peer->out;
+        for (; !wire_empty(in); in->head++) {
+            const struct flight *first = wire_first(in);
+            if (first->time >= end) {
+                later->time = min_time(later->time, first->time);
+                later->ports |= 1ull << (i_ & 63);
+                break;
+            }
+            arrivals_add(&n->arrivals, (arrival){first->time, first->frame, i_});
         }
     }
-}
-
-/* Takes the frame of the first event, an arrival, off its wire; the next one on it takes the event's place. */
-static p4_frame *take_arrival(node *at, net_port *port, uint64_t end, agenda *later)
-{
-    wire *in = &port->peer->out;
-    p4_frame *frame = wire_first(in)->frame;
-    in->head++;
-    if (!wire_empty(in)) {
-        const struct flight *next = wire_first(in);
-        if (next->time < end) {
-            prefetch_frame(next->frame);
-            heap_replace(&at->events, (entry){next->time, at->events.list[0].rank, port});
-            return frame;
-        }
-        later->time = min_time(later->time, next->time);
-        later->ports |= 1ull << (port->tm.number & 63);
-    }
-    heap_pop(&at->events);
-    return frame;
+    arrivals_sort(&n->arrivals);
 }
 
 static void other_event(net *n, net_port *port, event_kind kind, void *arg)
@@ -329,22 +311,31 @@ static void run_switch(net *n, node *at, uint64_t end)
     agenda *next = &n->switches.next[at->place], later = {TIME_NEVER, 0};
     uint64_t ports = next->ports;
     *next = later;
-    look_at_wires(at, ports, end, &later);
-    while (heap_time(&at->events) < end) {
-        entry e = at->events.list[0];
-        event_kind kind = (event_kind)(e.rank >> 48);
-        n->now = e.time;
-        n->events++;
-        if (kind == EV_ARRIVE) {
-            net_port *port = e.what;
-            p4_frame *frame = take_arrival(at, port, end, &later);
+    gather(n, at, ports, end, &later);
+    const arrival *in = n->arrivals.list, *last = in + n->arrivals.count;
+    for (uint32_t i = 0; i < PREFETCH_AHEAD && in + i < last; i++)
+        prefetch_frame(in[i].frame);
+    for (;;) {
+        /* Of one instant, arrivals come before READY and after everything else. */
+        uint64_t time = heap_time(&at->events);
+        bool arrives = in < last && (in->time < time || (in->time == time && at->events.list[0].rank >> 48 > EV_ARRIVE));
+        if (arrives) {
+            n->now = in->time;
+            if (in + PREFETCH_AHEAD < last)
+                prefetch_frame(in[PREFETCH_AHEAD].frame);
+            net_port *port = net_port_of(at->tm.ports[in->port]);
             port->rx_packets++;
-            port->rx_bytes += frame->wire_len;
-            arrive_switch(n, at, port->tm.number, frame);
+            port->rx_bytes += in->frame->wire_len;
+            arrive_switch(n, at, in->port, in->frame);
+            in++;
         } else {
-            heap_pop(&at->events);
-            other_event(n, net_port_of(at->tm.ports[e.rank >> 32 & TM_MAX_PORT]), kind, e.what);
+            if (time >= end)
+                break;
+            entry e = heap_pop(&at->events);
+            n->now = time;
+            other_event(n, net_port_of(at->tm.ports[e.rank >> 32 & TM_MAX_PORT]), (event_kind)(e.rank >> 48), e.what);
         }
+        n->events++;
         net_serve_touched(n);
     }
     if (n->last < n->now)
@@ -381,7 +372,7 @@ void net_host_wake_at(net *n, node *host, uint64_t time)
         next->time = min_time(next->time, time);
     } else if (time < host->hint_ns && time <= NET_MAX_TIME) {
         host->hint_ns = time;
-        wheel_push(n->wheel, time, host);
+        wheel_push(n->wheel, time, (void *)(uintptr_t)host->place);
     }
 }
 
@@ -413,7 +404,7 @@ static void send_from_host(net *n, node *host, p4_frame *frame, bool contiguous)
     if (n->independent)
         n->hosts.next[host->place].time = min_time(n->hosts.next[host->place].time, ready);
     else
-        wheel_push(n->wheel, ready, host);
+        wheel_push(n->wheel, ready, (void *)(uintptr_t)host->place);
 }
 
 /* The host's link is free: sends what it has, or finds out when to ask again. */
@@ -520,10 +511,25 @@ static int run_host(net *n, node *host, uint64_t end)
     }
 }
 
-static int by_place(const void *a, const void *b)
+static int by_value(const void *a, const void *b)
 {
-    uint32_t x = (*(node *const *)a)->place, y = (*(node *const *)b)->place;
+    uintptr_t x = (uintptr_t)*(void *const *)a, y = (uintptr_t)*(void *const *)b;
     return x < y ? -1 : x > y;
+}
+
+static void sort_places(void **places, uint32_t count)
+{
+    if (count > 32) { /* all started at once */
+        qsort(places, count, sizeof *places, by_value);
+        return;
+    }
+    for (uint32_t i = 1; i < count; i++) {
+        void *place = places[i];
+        uint32_t j = i;
+        for (; j && (uintptr_t)places[j - 1] > (uintptr_t)place; j--)
+            places[j] = places[j - 1];
+        places[j] = place;
+    }
 }
 
 /* The hosts that are due at `time`, in order. */
@@ -532,12 +538,11 @@ static int run_hosts_at(net *n, uint64_t time)
     void **due;
     int status = 0;
     uint32_t count = wheel_drain(n->wheel, time, &due), done = 0;
-    if (count > 1)
-        qsort(due, count, sizeof *due, by_place);
+    sort_places(due, count);
     for (; done < count && !status && !n->stop; done++) {
-        node *host = due[done];
-        if (done && due[done - 1] == host)
+        if (done && due[done - 1] == due[done])
             continue;
+        node *host = n->hosts.list[(uintptr_t)due[done]];
         if (host->hint_ns <= time)
             host->hint_ns = TIME_NEVER;
         status = run_host(n, host, time + 1);
@@ -549,14 +554,27 @@ static int run_hosts_at(net *n, uint64_t time)
     return status;
 }
 
+static void prefetch_host(const node *host)
+{
+    const net_port *port = host->port;
+    if (!port)
+        return;
+    __builtin_prefetch(&port->tm);
+    __builtin_prefetch(&port->tx_packets);
+    __builtin_prefetch(&port->peer->out);
+}
+
 /* All hosts up to the end of the window, which a callback may draw nearer. */
 static int run_hosts(net *n)
 {
     n->phase = PHASE_HOSTS;
     if (n->independent) {
-        for (uint32_t i = 0; i < n->hosts.count; i++)
+        for (uint32_t i = 0; i < n->hosts.count; i++) {
+            if (i + 1 < n->hosts.count)
+                prefetch_host(n->hosts.list[i + 1]);
             if (n->hosts.next[i].time < n->window_end && run_host(n, n->hosts.list[i], n->window_end) < 0)
                 return -1;
+        }
         return 0;
     }
     while (!n->stop) {

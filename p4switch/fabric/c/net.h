@@ -11,6 +11,7 @@
 #ifndef P4CC_NET_H
 #define P4CC_NET_H
 
+#include "arrivals.h"
 #include "flows.h"
 #include "heap.h"
 #include "pool.h"
@@ -27,7 +28,7 @@ typedef enum event_kind {
     EV_PFC_APPLY,   /* frame: the reaction time is over */
     EV_PFC_EXPIRE,  /* a pause may have timed out */
     EV_PFC_REFRESH, /* pauses are to be renewed */
-    EV_ARRIVE,      /* the first frame on the wire is in */
+    EV_ARRIVE,      /* frames on the wires: not kept as events */
     EV_READY,       /* the link is free */
 } event_kind;
 
@@ -67,7 +68,7 @@ typedef struct node {
     net_port *port;     /* a host's only one */
     uint32_t index;     /* of the node, ... */
     uint32_t place;     /* ... and among the hosts or the switches */
-    heap events;        /* a switch's, without arrivals but in the midst of a window */
+    heap events;        /* a switch's, without arrivals */
     uint64_t wake_ns, hint_ns; /* a host's: when it wants to be asked; when the wheel will look at it */
     uint32_t latency_ns;
     tm_switch tm;
@@ -133,7 +134,8 @@ typedef struct net {
     bool stop, deadlock, failed, pfc_used, stop_on_deadlock;
     uint32_t paused; /* (port, priority) pairs that stand still now */
     uint64_t watch_interval_ns, storm_ns;
-    wheel *wheel;        /* hosts, if they are not independent */
+    arrivals arrivals;   /* of the switch that is being run */
+    wheel *wheel;        /* places of hosts, if they are not independent */
     heap calls, host_calls;
     tm_rate *rates;
     nodes all, hosts, switches;

@@ -43,6 +43,7 @@ typedef struct tm_rounds {
     struct tm_turn { tm_fifo fifo; uint32_t next; } *from;
 } tm_rounds;
 
+/* What every packet touches is on the first cache line. */
 typedef struct tm_queue {
     tm_fifo fifo;
     uint64_t bytes, since_ns;
@@ -54,7 +55,7 @@ typedef struct tm_queue {
     uint64_t max_bytes, recent_max_bytes;
     uint32_t max_packets;
     tm_rounds *rounds; /* NULL: plain FIFO */
-} tm_queue;
+} __attribute__((aligned(64))) tm_queue;
 
 /* What an ingress port holds of a lossless priority, and what that port's transmitter was told of it by its peer. */
 typedef struct tm_class {

@@ -78,6 +78,7 @@ void net_free(net *n)
         next = r->next;
         free(r);
     }
+    arrivals_free(&n->arrivals);
     free(n->calls.list);
     free(n->host_calls.list);
     recorder_free(&n->recorder);
