@@ -38,7 +38,7 @@ class RateLimiter(TimerOwner):
         self.next_ready: RateLimiter | None = None  # in the NIC's ring
         # Queue pairs with something to send, as a ring; a closed window keeps them.
         self._last_member: QueuePair | None = None
-        self._timer = Timer(nic.timers, self)
+        self.timer = Timer(nic.timers, self)  # see Nic.wait_for_nst
 
     def add(self, qp: QueuePair) -> None:
         """`qp` has something to send."""
@@ -72,6 +72,10 @@ class RateLimiter(TimerOwner):
             self._wait()
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
+        self.nst_reached()
+
+    def nst_reached(self) -> None:
+        """The wait is over."""
         self.state = READY
         self.nic.make_ready(self)
 
@@ -130,4 +134,4 @@ class RateLimiter(TimerOwner):
 
     def _wait(self) -> None:
         self.state = WAITING
-        self._timer.arm(math.ceil(self.nst_ns - ROUNDING_NS))
+        self.nic.wait_for_nst(self, math.ceil(self.nst_ns - ROUNDING_NS))

@@ -19,7 +19,7 @@ from host_agents.messages import CompletionCallback, DeliveryCallback, NicStats
 from host_agents.qp import QueuePair
 from host_agents.registry import LoadBalancing, Protocol
 from host_agents.selective_repeat import SelectiveRepeatReceiver, SelectiveRepeatSender
-from host_agents.timers import TimerQueue
+from host_agents.timers import NEVER, TimerQueue
 
 CLASSES: Final = 8
 
@@ -35,6 +35,9 @@ class Nic:
         self.frames_sent = 0
         self.frames_received = 0
         self._last_qp: QueuePair | None = None  # of the frame received last
+        # The limiter whose next-service time comes next, while it is the only one; others use their timers.
+        self._waiting: RateLimiter | None = None
+        self._waiting_ns = NEVER
         self._ready = 0  # bit mask of the classes that have a limiter ready
         self._ready_last: list[RateLimiter | None] = [None] * CLASSES  # rings: the last one, the first follows it
         self._first_control: bytes | None = None  # the oldest control frame; the others are in _control
@@ -132,7 +135,7 @@ class Nic:
     def receive(self, now_ns: int, frame: bytes) -> None:
         """A frame arrived whole at `now_ns`."""
         self.now_ns = now_ns
-        if self.timers.first_ns <= now_ns:
+        if self.timers.first_ns <= now_ns or self._waiting_ns <= now_ns:
             self._serve(now_ns)
         self.frames_received += 1
         length = len(frame)
@@ -206,7 +209,7 @@ class Nic:
     def next_frame(self, now_ns: int) -> bytes | None:
         """The frame to send now that the link is free; None: nothing before `next_wakeup_ns()`."""
         self.now_ns = now_ns
-        if self.timers.first_ns <= now_ns:
+        if self.timers.first_ns <= now_ns or self._waiting_ns <= now_ns:
             self._serve(now_ns)
         paused = 0
         if self._any_pause:
@@ -231,7 +234,7 @@ class Nic:
 
     def next_wakeup_ns(self) -> int:
         """When to call `next_frame` again if nothing arrives; NEVER if nothing is due. The past means at once."""
-        wakeup = self.timers.first_ns
+        wakeup = min(self.timers.first_ns, self._waiting_ns)
         if self._first_control is not None:
             wakeup = min(wakeup, self._paused_until_ns[self._control_priority])
         if self._ready != 0:
@@ -274,8 +277,28 @@ class Nic:
         limiter.next_ready = None
         return limiter
 
+    def wait_for_nst(self, limiter: RateLimiter, at_ns: int) -> None:
+        """Have `limiter` told at `at_ns`. A NIC with one paced limiter needs no timer for it."""
+        if self._waiting is limiter or (self._waiting is None and not limiter.timer.is_armed()):
+            self._waiting = limiter
+            self._waiting_ns = at_ns
+        else:
+            limiter.timer.arm(at_ns)
+
     def _serve(self, now_ns: int) -> None:
-        self.timers.serve(now_ns)
+        """All that is due, in order of time."""
+        while True:
+            waiting_ns = self._waiting_ns
+            if waiting_ns <= now_ns and waiting_ns <= self.timers.first_ns:
+                limiter = self._waiting
+                assert limiter is not None
+                self._waiting = None
+                self._waiting_ns = NEVER
+                limiter.nst_reached()
+            elif self.timers.first_ns <= now_ns:
+                self.timers.serve_first()
+            else:
+                break
         self.now_ns = now_ns
 
     def _paused_classes(self, now_ns: int) -> int:

@@ -80,10 +80,14 @@ class TimerQueue:
     def serve(self, now_ns: int) -> None:
         """Expire every timer due at or before `now_ns`, those included that the expired ones arm."""
         while self.first_ns <= now_ns:
-            timer = self._heap[0]
-            at_ns = timer.deadline_ns
-            self.cancel(timer)
-            timer.owner.on_timer(at_ns, timer)
+            self.serve_first()
+
+    def serve_first(self) -> None:
+        """Expire the timer that is due first. There must be one."""
+        timer = self._heap[0]
+        at_ns = timer.deadline_ns
+        self.cancel(timer)
+        timer.owner.on_timer(at_ns, timer)
 
     def _rise(self, timer: Timer) -> None:
         heap = self._heap
