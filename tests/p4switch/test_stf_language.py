@@ -1,0 +1,251 @@
+"""The language of packet tests, and what each command does, on a small program and a switch that records calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from p4switch.errors import UserError
+from p4switch.stf import StfError, find_tests, parse, run_tests
+from p4switch.stf.runner import Runner
+
+DOCUMENT: dict[str, Any] = {
+    "header_types": [
+        {"name": "h_t", "fields": [["a", 8, False], ["w", 20, False], ["d", 32, False]]},
+        {"name": "scalars", "fields": [["port", 9, False]]},
+    ],
+    "headers": [{"name": "h", "header_type": "h_t"}, {"name": "s[0]", "header_type": "h_t"}],
+    "actions": [
+        {"id": 0, "name": "NoAction", "runtime_data": []},
+        {"id": 1, "name": "ingress.set", "runtime_data": [{"name": "v", "bitwidth": 9}, {"name": "w", "bitwidth": 8}]},
+        {"id": 2, "name": "egress.set", "runtime_data": []},
+    ],
+    "pipelines": [
+        {
+            "tables": [
+                {
+                    "name": "ingress.t",
+                    "match_type": "ternary",
+                    "key": [
+                        {"name": "h.a", "match_type": "ternary", "target": ["h", "a"]},
+                        {"name": "s[0].w", "match_type": "lpm", "target": ["s[0]", "w"]},
+                        {"name": "h.$valid$", "match_type": "exact", "target": ["h", "$valid$"]},
+                    ],
+                    "action_ids": [0, 1],
+                },
+                {
+                    "name": "ingress.r",
+                    "match_type": "range",
+                    "key": [{"match_type": "range", "target": ["h", "d"]}],
+                    "action_ids": [0],
+                },
+                {"name": "egress.t", "match_type": "exact", "key": [], "action_ids": [2]},
+            ]
+        }
+    ],
+    "counter_arrays": [
+        {"name": "ingress.c", "is_direct": False},
+        {"name": "ingress.hits", "is_direct": True, "binding": "ingress.t"},
+    ],
+    "register_arrays": [{"name": "ingress.reg", "size": 2, "bitwidth": 12}],
+    "meter_arrays": [{"name": "ingress.m", "size": 3}],
+}
+
+
+class Recorder:
+    """Stands for a switch: notes the calls, and sends back what it is told to."""
+
+    def __init__(self, outputs: list[tuple[int, bytes]] | None = None) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.outputs = outputs or []
+
+    def process(self, port: int, frame: bytes, now: int = 0) -> list[tuple[int, bytes]]:
+        self.calls.append(("process", port, frame))
+        return self.outputs
+
+    def counter_read(self, name: str, index: int) -> tuple[int, int]:
+        return 3, 100 + index
+
+    def direct_counter_read(self, table: str, handle: int) -> tuple[int, int]:
+        return 7, handle
+
+    def table_add(self, *args: Any) -> int:
+        self.calls.append(("table_add", *args))
+        return 40 + len(self.calls)
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args: self.calls.append((name, *args))
+
+
+def run(text: str, outputs: list[tuple[int, bytes]] | None = None) -> list[tuple[Any, ...]]:
+    recorder = Recorder(outputs)
+    runner = Runner(DOCUMENT, recorder)  # type: ignore[arg-type]
+    for command in parse(text):
+        runner.carry_out(command)
+    runner.check()
+    return recorder.calls
+
+
+def test_comments_continued_lines_and_case() -> None:
+    commands = parse("# only a comment\nPacket 1 0A0B # end\n  0C0D\n\nwait\n")
+    assert [(c.line, c.name, c.args) for c in commands] == [(2, "packet", "1 0A0B 0C0D"), (5, "wait", "")]
+
+
+def test_add() -> None:
+    calls = run("add ingress.t 7 h.a:0x1* s$0.w:0x12***/8 h.$valid$:1 ingress.set(w: 0b101, v:3) = $one")
+    key = [(b"\x10", b"\xf0"), (b"\x01\x20\x00", 8), (b"\x01", b"")]
+    assert calls == [("table_add", "ingress.t", key, 7, ("action", "ingress.set", [b"\x00\x03", b"\x05"]))]
+
+
+def test_a_key_that_is_not_mentioned_matches_everything() -> None:
+    (call,) = run("add ingress.t 1 h.a:0x12 NoAction()")
+    assert call[2] == [(b"\x12", b"\xff"), (b"\x00\x00\x00", 0), (b"\x00", b"")]
+    (call,) = run("add ingress.r 1 NoAction()")
+    assert call[2] == [(b"\x00\x00\x00\x00", b"\xff\xff\xff\xff")]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("5", (b"\x05", b"\xff")),
+        ("0x5&&&0x7", (b"\x05", b"\x07")),
+        ("0b1*1", (b"\x05", b"\x05")),
+        ("0xa0/4", (b"\xa0", b"\xf0")),
+    ],
+)
+def test_ternary_values(value: str, expected: tuple[bytes, bytes]) -> None:
+    (call,) = run(f"add ingress.t 1 h.a:{value} NoAction()")
+    assert call[2][0] == expected
+
+
+@pytest.mark.parametrize(("value", "low", "high"), [("1..9", 1, 9), ("0x10->0x1f", 16, 31), ("7", 7, 7)])
+def test_range_values(value: str, low: int, high: int) -> None:
+    (call,) = run(f"add ingress.r 1 h.d:{value} NoAction()")
+    assert call[2] == [(low.to_bytes(4, "big"), high.to_bytes(4, "big"))]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("bogus 1", "line 1: 'bogus' is not a command"),
+        ("add nothing NoAction()", "no table 'nothing'"),
+        ("add t 1 NoAction()", "table 't' is ambiguous: ingress.t, egress.t"),
+        ("add ingress.t 1 h.b:0 NoAction()", "table ingress.t has no key 'h.b'"),
+        ("add ingress.t 1 h.a:0 missing()", "no action of table ingress.t 'missing'"),
+        ("add ingress.t 1 h.a:0 ingress.set(v:1)", "parameters of ingress.set: expected v, w"),
+        ("add ingress.t 1 h.a:zz NoAction()", "'zz' is not a number"),
+        ("add ingress.t 1 h.a:0", "is not an action"),
+        ("packet 0 0G", "packet data '0G' is not hexadecimal"),
+        ("remove one", "expected: remove all"),
+        ("check_counter ingress.c 1", "expected: check_counter"),
+        ("check_counter ingress.c(1) packets == 4", "packets is 3"),
+        ("mirroring_add 1", "expected 2 numbers"),
+        ("mc_node_associate 1 0", "no multicast group 1"),
+        ("mc_mgrp_create 1\nmc_node_associate 1 0", "line 2: no multicast node 0"),
+    ],
+)
+def test_errors_name_the_line_and_what_was_expected(text: str, message: str) -> None:
+    with pytest.raises(StfError) as caught:
+        run(text)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith("line ")
+
+
+PACKET = "packet 0 00\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PACKET + "expect 1 0102",
+        PACKET + "expect 1 0*0203 $",
+        PACKET + "expect 1 01 02\n 03$",
+        PACKET + "expect 1",
+        PACKET,  # a port that is not mentioned is not looked at
+    ],
+)
+def test_expectations_that_hold(text: str) -> None:
+    run(text, [(1, b"\x01\x02\x03")])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (PACKET + "expect 1 0103", "line 2: port 1, byte 1: expected 0103, got 010203"),
+        (PACKET + "expect 1 0102 $", "expected 2 bytes, got 3"),
+        (PACKET + "expect 1 01020304", "expected 4 bytes, got 3"),
+        (PACKET + "expect 2 01", "line 2: port 2: expected 1 packets, got 0"),
+        (PACKET + "no_packet", "port 1: expected 0 packets, got 1"),
+        (PACKET * 2 + "expect 1 010203", "port 1: expected 1 packets, got 2"),
+        ("packet 1 00", "port 1: expected 0 packets, got 1"),
+    ],
+)
+def test_expectations_that_do_not_hold(text: str, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        run(text, [(1, b"\x01\x02\x03")])
+    assert message in str(caught.value)
+
+
+def test_replication() -> None:
+    calls = run("""
+        mc_mgrp_create 9
+        mc_node_create 400 6 7
+        mc_node_create 401 8
+        mc_node_associate 9 0
+        mirroring_add_mc 3 9
+        mc_node_associate 9 1
+        mirroring_add 4 2
+        mc_node_update 1 5
+        mirroring_delete 4
+    """)
+    assert calls[1] == ("multicast_set", 9, [(6, 400), (7, 400)])
+    assert ("clone_session_set", 3, [(6, 400), (7, 400), (8, 401)]) in calls
+    assert ("clone_session_set", 4, [(2, 0)]) in calls
+    assert ("multicast_set", 9, [(6, 400), (7, 400), (5, 401)]) in calls
+    assert calls[-1] == ("clone_session_set", 4, None)
+
+
+def test_counters_registers_and_meters() -> None:
+    calls = run("""
+        add ingress.t 1 h.a:0 NoAction() = $one
+        check_counter hits($one) packets == 7
+        check_counter hits($one) bytes >= 41
+        check_counter ingress.c(2) bytes == 102
+        check_counter ingress.c(2)
+        counter_write c 1 5 6
+        register_write reg 1 0xabc
+        register_reset reg
+        meter_set_rates m 1 0.5:3 1:4
+        setdefault ingress.t ingress.set(v:1, w:2)
+        remove all
+    """)[1:]
+    assert calls[0] == ("counter_write", "ingress.c", 1, 5, 6)
+    assert calls[1] == ("register_write", "ingress.reg", 1, b"\x0a\xbc")
+    assert calls[2:4] == [("register_write", "ingress.reg", i, b"\x00\x00") for i in range(2)]
+    assert calls[4] == ("meter_set", "ingress.m", 1, (500_000, 3, 1_000_000, 4))
+    assert calls[5] == ("table_set_default", "ingress.t", ("action", "ingress.set", [b"\x00\x01", b"\x02"]))
+    assert [c[1] for c in calls[6:]] == ["ingress.t", "ingress.r", "egress.t"]
+
+
+def test_many_tests_in_parallel(tmp_path: Path) -> None:
+    good = (Path(__file__).parent / "stf" / "calls.p4").read_text()
+    for name in ("head.p4", "main.p4"):
+        (tmp_path / name).write_text((Path(__file__).parent / "stf" / name).read_text())
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.p4").write_text(good)
+    (tmp_path / "one.stf").write_text("packet 0 02 00 00 1234 5678 00000000\nexpect 1 02 00 00 5678 1234")
+    (tmp_path / "two.stf").write_text("packet 0 02 00 00 1234 5678 00000000\nexpect 1 02 00 00 5678 1235")
+    (tmp_path / "three.stf").write_text("wait")
+    results = {r.test.stem: r.cause for r in run_tests(find_tests([tmp_path]), jobs=2)}
+    assert results["one"] is None
+    assert "byte 6" in (results["two"] or "")
+    assert results["three"] == "no program three.p4 beside it"
+
+
+def test_a_folder_without_tests_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"expected a folder with \.stf files"):
+        find_tests([tmp_path])
+    with pytest.raises(UserError, match="no such file or folder"):
+        find_tests([tmp_path / "nothing"])
