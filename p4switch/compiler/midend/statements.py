@@ -45,13 +45,13 @@ class Statements(Calls):
 
     def _do_assign(self, node: ast.Assign) -> None:
         if not self.effects(node.target) and not self.effects(node.value):
-            self.assign(self.place(node.target), self.expr(node.value), node.pos)
+            self.assign(self.place(node.target), self.expr(node.value), node.target.pos)
             return
         place = self.freeze(self.place(node.target))
         again = self._target_again(node)
         if again is not None:
             self.known[again] = place
-        self.assign(place, self.expr(node.value), node.pos)
+        self.assign(place, self.expr(node.value), node.target.pos)
 
     @staticmethod
     def _target_again(node: ast.Assign) -> ast.Expr | None:

@@ -87,8 +87,8 @@ class Ignored:
 
 
 Value: TypeAlias = (
-    "ir.Expr | ir.HeaderRef | StructValue | HeaderValue | UnionValue | StackValue | ListValue | ElementPlace | SlicePlace"
-    " | Text | Packet | Ignored | Block | ExternObject"
+    "ir.Expr | ir.HeaderRef | StructValue | HeaderValue | UnionValue | StackValue | ListValue | ElementPlace"
+    " | SlicePlace | Text | Packet | Ignored | Block | ExternObject"
 )
 
 EXPRS = (ir.Const, ir.FieldRef, ir.LastField, ir.ElemField, ir.Param, ir.Op, ir.Valid, ir.Lookahead, ir.LastIndex)
