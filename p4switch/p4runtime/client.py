@@ -94,7 +94,7 @@ class GrpcClient:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def open(self) -> None:
+    def open(self, role: str = "") -> None:
         """Connects and becomes primary. Raises P4RuntimeError, PERMISSION_DENIED if another controller is primary."""
         try:
             self._grpc.channel_ready_future(self._channel).result(timeout=self._timeout_s)
@@ -111,6 +111,8 @@ class GrpcClient:
         request = p4runtime_pb2.StreamMessageRequest()
         request.arbitration.device_id = self.device_id
         request.arbitration.election_id.CopyFrom(self._election_id)
+        if role:
+            request.arbitration.role.name = role
         self.send(request)
         answer = self.receive(self._timeout_s)
         if answer is None or answer.arbitration.status.code != code_pb2.OK:
@@ -146,7 +148,8 @@ class GrpcClient:
             self._thread.join(self._timeout_s)
         self._channel.close()
 
-    def _unary(self, method: str, request: Message, response: Any) -> Message:
+    def call(self, method: str, request: Message, response: Any) -> Message:
+        """A unary RPC, by name; `response` is its response class."""
         call = self._channel.unary_unary(
             _SERVICE + method, request_serializer=type(request).SerializeToString,
             response_deserializer=response.FromString,
@@ -159,13 +162,13 @@ class GrpcClient:
     def set_pipeline(self, p4info: Message, device_config: bytes) -> None:
         request = _pipeline_request(self.device_id, p4info, device_config)
         request.election_id.CopyFrom(self._election_id)
-        self._unary("SetForwardingPipelineConfig", request, p4runtime_pb2.SetForwardingPipelineConfigResponse)
+        self.call("SetForwardingPipelineConfig", request, p4runtime_pb2.SetForwardingPipelineConfigResponse)
 
     def write(self, updates: Sequence[Message]) -> None:
         request = p4runtime_pb2.WriteRequest(
             device_id=self.device_id, election_id=self._election_id, updates=updates
         )
-        self._unary("Write", request, p4runtime_pb2.WriteResponse)
+        self.call("Write", request, p4runtime_pb2.WriteResponse)
 
     def read(self, entities: Sequence[Message]) -> Iterator[Message]:
         call = self._channel.unary_stream(

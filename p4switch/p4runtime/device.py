@@ -148,27 +148,26 @@ class Device:
         """Raises P4RuntimeError: INVALID_ARGUMENT (config that cannot be realized), NOT_FOUND (COMMIT of nothing)."""
         self._check_device(request.device_id)
         action = request.action
-        with self._lock:
-            if action == _SetRequest.COMMIT:
-                if request.HasField("config"):
-                    invalid("COMMIT takes no config: it commits the one saved before")
+        if action == _SetRequest.COMMIT:
+            if request.HasField("config"):
+                invalid("COMMIT takes no config: it commits the one saved before")
+            with self._lock:
                 if self._saved is None:
                     not_found("COMMIT: no config was saved before")
                 self._commit(self._saved)
-            elif action == _SetRequest.VERIFY:
-                self._state(request)
-            elif action == _SetRequest.VERIFY_AND_SAVE:
-                self._saved = self._state(request)
-            elif action == _SetRequest.VERIFY_AND_COMMIT:
-                self._commit(self._state(request))
-            elif action == _SetRequest.RECONCILE_AND_COMMIT:
-                state = self._state(request)
-                if self._running is not None:
+            return p4runtime_pb2.SetForwardingPipelineConfigResponse()
+        if action not in (_SetRequest.VERIFY, _SetRequest.VERIFY_AND_SAVE, _SetRequest.VERIFY_AND_COMMIT,
+                          _SetRequest.RECONCILE_AND_COMMIT):
+            invalid("the action is missing; expected VERIFY, VERIFY_AND_SAVE, VERIFY_AND_COMMIT, COMMIT or "
+                    "RECONCILE_AND_COMMIT")
+        state = self._state(request)  # takes its time, without the lock
+        with self._lock:
+            if action == _SetRequest.VERIFY_AND_SAVE:
+                self._saved = state
+            elif action != _SetRequest.VERIFY:
+                if action == _SetRequest.RECONCILE_AND_COMMIT and self._running is not None:
                     _carry_over(self._running, state)
                 self._commit(state)
-            else:
-                invalid("the action is missing; expected VERIFY, VERIFY_AND_SAVE, VERIFY_AND_COMMIT, COMMIT or "
-                        "RECONCILE_AND_COMMIT")
         return p4runtime_pb2.SetForwardingPipelineConfigResponse()
 
     def _state(self, request: Message) -> _State:

@@ -1,0 +1,39 @@
+"""The daemon's extension module: the engine's `Switch`, and `Live`, a switch in real time."""
+from types import TracebackType
+from typing import Any
+
+from p4switch.engine._engine import Switch as Switch
+
+class Live:
+    """Ports on network interfaces, the traffic manager, one pipeline, and a thread that moves packets between them.
+
+    As a context manager it is the lock: packets stand still inside `with live:`. It may be nested. Times are ns since
+    the object was made. A port that does not exist raises ValueError, what the system refuses OSError.
+    """
+
+    def __init__(self, tick_ns: int = 1000, cell_bytes: int = 80, framing_bytes: int = 0) -> None:
+        """tick_ns: what a tick of the pipeline's clock is. cell_bytes: unit of queue depths; 0: packets."""
+    def add_port(self, number: int, interface: str | None, ring_slots: int = 512) -> None:
+        """interface None: the CPU port."""
+    def set_port(self, number: int, settings: dict[str, int | None]) -> None:
+        """rate_bps (0: no limit), delay_ns, queue_bytes, queue_packets, port_bytes, port_packets, round_robin."""
+    def set_buffer(self, nbytes: int, alpha: float) -> None:
+        """A shared buffer; alpha < 0: without dynamic threshold."""
+    def set_pfc(self, number: int, mask: int, xoff_bytes: int, alpha: float, xon_gap_bytes: int, headroom_bytes: int,
+                quanta: int) -> None:
+        """Lossless priorities of an ingress port. alpha < 0: static threshold. headroom 2**64 - 1: the buffer's."""
+    def set_switch(self, switch: Switch | None) -> None:
+        """The pipeline from now on; what is queued in the old one is lost. None: all frames are dropped."""
+    def inject(self, number: int, frame: bytes) -> None:
+        """A frame arrives at a port now."""
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    def take(self, timeout_s: float) -> list[bytes]:
+        """Frames that left by the CPU port. Returns early if there are some, or digests."""
+    def now_ns(self) -> int: ...
+    def stats(self) -> dict[str, Any]:
+        """Counters, and in "ports" those of each port. lag_log2_ns: how late due work was done, by powers of 2."""
+    def __enter__(self) -> Live: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None: ...

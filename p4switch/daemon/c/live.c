@@ -1,0 +1,542 @@
+#include "live.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RECEIVE_BUDGET 32 /* frames of one port before the others have their turn */
+#define NEVER UINT64_MAX
+
+uint64_t live_clock(const live *l)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec - l->origin;
+}
+
+static p4_tick ticks(const live *l)
+{
+    return tm_ticks(&l->tm, l->now);
+}
+
+/* -- frames ------------------------------------------------------------------------------------------------------ */
+
+static const uint32_t class_cap[4] = {512, 2048, 4608, 10240};
+
+static int class_of(uint32_t cap)
+{
+    for (int i = 0; i < 4; i++)
+        if (cap <= class_cap[i])
+            return i;
+    return -1;
+}
+
+p4_frame *live_frame_new(live *l, uint32_t cap)
+{
+    int c = class_of(cap);
+    p4_frame *f = c >= 0 ? l->spare[c] : NULL;
+    if (f) {
+        l->spare[c] = f->next;
+    } else {
+        uint32_t room = c >= 0 ? class_cap[c] : cap;
+        f = malloc(sizeof *f + room);
+        if (!f)
+            abort();
+        f->cap = room;
+    }
+    f->next = NULL;
+    f->tag = 0;
+    return f;
+}
+
+void live_frame_free(live *l, p4_frame *f)
+{
+    int c = class_of(f->cap);
+    if (c < 0 || f->cap != class_cap[c]) {
+        free(f);
+        return;
+    }
+    f->next = l->spare[c];
+    l->spare[c] = f;
+}
+
+/* -- what the pipeline asks for ---------------------------------------------------------------------------------- */
+
+static p4_frame *env_frame_new(void *ctx, uint32_t cap) { return live_frame_new(ctx, cap); }
+static void env_frame_free(void *ctx, p4_frame *frame) { live_frame_free(ctx, frame); }
+
+static void count_drop(live *l, uint32_t port, p4_drop_reason reason)
+{
+    live_port *at = port < LIVE_MAX_PORTS ? l->ports[port] : NULL;
+    (at ? at->drops : l->lost_drops)[reason]++;
+}
+
+static void env_drop(void *ctx, uint32_t port, uint32_t tag, uint32_t len, p4_drop_reason reason)
+{
+    (void)tag, (void)len;
+    count_drop(ctx, port, reason);
+}
+
+static void env_enqueue(void *ctx, p4_packet *packet)
+{
+    live *l = ctx;
+    live_port *out = packet->egress_port < LIVE_MAX_PORTS ? l->ports[packet->egress_port] : NULL;
+    if (out && tm_enqueue(&l->tm, &out->tm, packet, l->now))
+        return;
+    count_drop(l, packet->egress_port, out ? P4_DROP_BUFFER : P4_DROP_NO_PORT);
+    p4_packet_free(l->sw, packet);
+}
+
+static void env_digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t len)
+{
+    live *l = ctx;
+    if (l->env_before.digest)
+        l->env_before.digest(l->env_before.ctx, list_id, data, len);
+    l->digests = true;
+}
+
+/* -- sending ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t link_free(const live_port *port)
+{
+    return port->tm.link.rate ? tm_link_free(&port->tm.link) : 0;
+}
+
+static void touch(live *l, live_port *port)
+{
+    port->touched = true;
+    port->next_touched = NULL;
+    if (l->touched)
+        l->touched_last->next_touched = port;
+    else
+        l->touched = port;
+    l->touched_last = port;
+}
+
+void live_touch(tm_port *tm)
+{
+    live_port *port = live_port_of(tm);
+    if (tm->scheduled || tm->serving || port->touched)
+        return;
+    if (link_free(port) > port->owner->now)
+        tm->scheduled = true; /* the loop looks at it when the link is free */
+    else
+        touch(port->owner, port);
+}
+
+static void wire_put(live_wire *w, uint64_t time, p4_frame *frame)
+{
+    uint32_t cap = w->slots ? w->mask + 1 : 0;
+    if (w->tail - w->head == cap) {
+        uint32_t more = cap ? 2 * cap : 64;
+        struct live_flight *slots = malloc(more * sizeof *slots);
+        if (!slots)
+            abort();
+        for (uint32_t i = 0; i < cap; i++)
+            slots[i] = w->slots[(w->head + i) & w->mask];
+        free(w->slots);
+        *w = (live_wire){slots, 0, cap, more - 1};
+    }
+    w->slots[w->tail++ & w->mask] = (struct live_flight){time, frame};
+}
+
+static void to_cpu(live *l, p4_frame *frame)
+{
+    if (l->cpu_count == LIVE_CPU_FRAMES) {
+        l->cpu_dropped++;
+        live_frame_free(l, frame);
+        return;
+    }
+    frame->next = NULL;
+    *l->cpu_last = frame;
+    l->cpu_last = &frame->next;
+    l->cpu_count++;
+}
+
+static void leave(live *l, live_port *port, p4_frame *frame)
+{
+    if (port->socket.fd < 0) {
+        to_cpu(l, frame);
+        return;
+    }
+    port->batch[port->batched++] = frame;
+    if (port->batched == LIVE_BATCH)
+        live_flush(l, port);
+}
+
+static void send_frame(live *l, live_port *port, p4_frame *frame, bool contiguous)
+{
+    uint64_t end = l->now;
+    if (port->tm.link.rate)
+        end = tm_link_send(&port->tm.link, l->now, contiguous, frame->wire_len);
+    port->tx_packets++;
+    port->tx_bytes += frame->wire_len;
+    if (end + port->delay_ns > l->now)
+        wire_put(&port->wire, end + port->delay_ns, frame);
+    else
+        leave(l, port, frame);
+}
+
+/* The link is free: PFC frames first, then the packet whose turn it is; all that waits, if the link has no rate. */
+static void serve(live *l, live_port *port, bool contiguous)
+{
+    tm_port *tm = &port->tm;
+    tm->serving = true;
+    for (;;) {
+        p4_frame *frame = NULL;
+        if (tm_pfc_due(tm)) {
+            frame = live_pfc_frame(l, port);
+        } else {
+            p4_packet *packet = tm_dequeue(tm, l->now);
+            if (!packet)
+                break;
+            frame = p4_switch_transmit(l->sw, packet, ticks(l));
+        }
+        if (frame) {
+            send_frame(l, port, frame, contiguous);
+            if (port->tm.link.rate)
+                break;
+        }
+    }
+    tm->serving = false;
+    if (tm_ready(tm) || tm_pfc_due(tm))
+        live_touch(tm);
+}
+
+void live_serve_touched(live *l)
+{
+    for (live_port *port; (port = l->touched);) {
+        l->touched = port->next_touched;
+        port->touched = false;
+        if (link_free(port) > l->now)
+            live_touch(&port->tm);
+        else
+            serve(l, port, false);
+    }
+}
+
+void live_arrive(live *l, live_port *port, p4_frame *frame)
+{
+    if (!l->sw) {
+        l->no_pipeline++;
+        live_frame_free(l, frame);
+        return;
+    }
+    p4_switch_receive(l->sw, frame, port->tm.number, ticks(l));
+    live_serve_touched(l);
+}
+
+/* -- time -------------------------------------------------------------------------------------------------------- */
+
+static void record_lag(live *l, uint64_t lag_ns)
+{
+    int bucket = lag_ns ? 63 - __builtin_clzll(lag_ns) : 0;
+    l->lag[bucket < LIVE_LAG_BUCKETS ? bucket : LIVE_LAG_BUCKETS - 1]++;
+    if (lag_ns > l->lag_max_ns)
+        l->lag_max_ns = lag_ns;
+}
+
+/* Links that became free by `until`, each at its own time, in order. */
+static bool serve_due(live *l, uint64_t until)
+{
+    bool any = false;
+    for (;;) {
+        live_port *first = NULL;
+        uint64_t time = until;
+        for (uint32_t i = 0; i < l->count; i++) {
+            live_port *port = l->ports[l->numbers[i]];
+            if (port->tm.scheduled && link_free(port) <= time && (!first || link_free(port) < time)) {
+                first = port;
+                time = link_free(port);
+            }
+        }
+        if (!first)
+            return any;
+        any = true;
+        if (time > l->now)
+            l->now = time;
+        record_lag(l, until - time);
+        first->tm.scheduled = false;
+        serve(l, first, true);
+        live_serve_touched(l);
+    }
+}
+
+/* Frames whose last bit has reached the other end of the link. */
+static bool deliver_due(live *l, uint64_t until)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < l->count; i++) {
+        live_port *port = l->ports[l->numbers[i]];
+        live_wire *w = &port->wire;
+        while (w->head != w->tail && w->slots[w->head & w->mask].time <= until) {
+            leave(l, port, w->slots[w->head++ & w->mask].frame);
+            any = true;
+        }
+    }
+    return any;
+}
+
+/* When there is something to do without any frame coming in. */
+static uint64_t next_due(const live *l)
+{
+    uint64_t time = NEVER;
+    for (uint32_t i = 0; i < l->count; i++) {
+        const live_port *port = l->ports[l->numbers[i]];
+        const live_wire *w = &port->wire;
+        if (port->tm.scheduled && link_free(port) < time)
+            time = link_free(port);
+        if (w->head != w->tail && w->slots[w->head & w->mask].time < time)
+            time = w->slots[w->head & w->mask].time;
+        if (live_pfc_next(port) < time)
+            time = live_pfc_next(port);
+    }
+    return time;
+}
+
+/* -- the loop ---------------------------------------------------------------------------------------------------- */
+
+/* One round; whether there was anything to do. */
+static bool work(live *l)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < l->count; i++) {
+        live_port *port = l->ports[l->numbers[i]];
+        uint64_t now = live_clock(l);
+        any |= serve_due(l, now);
+        if (now > l->now)
+            l->now = now;
+        if (port->tm.pfc)
+            live_pfc_due(l, port, now);
+        if (port->socket.fd >= 0)
+            any |= live_receive(l, port, RECEIVE_BUDGET) > 0;
+    }
+    any |= deliver_due(l, live_clock(l));
+    for (uint32_t i = 0; i < l->count; i++)
+        if (l->ports[l->numbers[i]]->batched)
+            live_flush(l, l->ports[l->numbers[i]]);
+    if (l->cpu_first || l->digests)
+        pthread_cond_broadcast(&l->news);
+    return any;
+}
+
+static void wait_for_work(const live *l, struct pollfd *fds, uint32_t count, uint64_t due)
+{
+    struct timespec timeout = {0, 0};
+    uint64_t now = live_clock(l);
+    if (due != NEVER && due > now) {
+        timeout.tv_sec = (time_t)((due - now) / 1000000000u);
+        timeout.tv_nsec = (long)((due - now) % 1000000000u);
+    }
+    if (ppoll(fds, count, due == NEVER ? NULL : &timeout, NULL) <= 0)
+        return;
+    uint64_t value;
+    if (fds[0].revents && read(l->wakeup, &value, sizeof value) < 0)
+        return;
+    for (uint32_t i = 1; i < count; i++) {
+        int error;
+        socklen_t len = sizeof error;
+        if (fds[i].revents & POLLERR) /* the interface went down: read the error, or poll would never wait again */
+            getsockopt(fds[i].fd, SOL_SOCKET, SO_ERROR, &error, &len);
+    }
+}
+
+void live_loop(live *l)
+{
+    struct pollfd fds[LIVE_MAX_PORTS + 1];
+    prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+    pthread_mutex_lock(&l->lock);
+    while (!l->stop) {
+        while (__atomic_load_n(&l->wanted, __ATOMIC_SEQ_CST) && !l->stop)
+            pthread_cond_wait(&l->turn, &l->lock);
+        if (work(l))
+            continue;
+        uint64_t due = next_due(l);
+        uint32_t count = 1;
+        fds[0] = (struct pollfd){l->wakeup, POLLIN, 0};
+        for (uint32_t i = 0; i < l->count; i++)
+            if (l->ports[l->numbers[i]]->socket.fd >= 0)
+                fds[count++] = (struct pollfd){l->ports[l->numbers[i]]->socket.fd, POLLIN, 0};
+        pthread_mutex_unlock(&l->lock);
+        wait_for_work(l, fds, count, due);
+        pthread_mutex_lock(&l->lock);
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+void live_wake(live *l)
+{
+    uint64_t one = 1;
+    if (write(l->wakeup, &one, sizeof one) < 0)
+        return; /* it is awake already */
+}
+
+void live_lock(live *l)
+{
+    __atomic_add_fetch(&l->wanted, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_lock(&l->lock);
+}
+
+void live_unlock(live *l)
+{
+    if (!__atomic_sub_fetch(&l->wanted, 1, __ATOMIC_SEQ_CST))
+        pthread_cond_broadcast(&l->turn);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* -- building ---------------------------------------------------------------------------------------------------- */
+
+live *live_new(uint32_t tick_ns, uint32_t cell_bytes, uint32_t framing_bytes)
+{
+    live *l = calloc(1, sizeof *l);
+    if (!l)
+        return NULL;
+    pthread_mutexattr_t nested;
+    pthread_condattr_t monotonic;
+    pthread_mutexattr_init(&nested);
+    pthread_mutexattr_settype(&nested, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&l->lock, &nested);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->turn, &monotonic);
+    pthread_cond_init(&l->news, &monotonic);
+    l->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (l->wakeup < 0) {
+        free(l);
+        return NULL;
+    }
+    l->tm = (tm_switch){.tick_ns = tick_ns, .cell_bytes = cell_bytes, .alpha = -1, .buffer_bytes = TM_NO_LIMIT,
+                        .wake = live_touch};
+    l->framing_bytes = framing_bytes;
+    l->cpu_last = &l->cpu_first;
+    l->origin = live_clock(l);
+    return l;
+}
+
+live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32_t ring_slots)
+{
+    if (number >= LIVE_MAX_PORTS || l->ports[number]) {
+        errno = EEXIST;
+        return NULL;
+    }
+    live_port *port = calloc(1, sizeof *port);
+    if (!port)
+        return NULL;
+    port->owner = l;
+    port->socket.fd = -1;
+    if (interface) {
+        strncpy(port->name, interface, sizeof port->name - 1);
+        if (live_open(&port->socket, interface, ring_slots) < 0) {
+            free(port);
+            return NULL;
+        }
+    }
+    tm_port_init(&port->tm, &l->tm, number);
+    if (tm_add_port(&l->tm, &port->tm) < 0) {
+        live_close(&port->socket);
+        free(port);
+        errno = ENOMEM;
+        return NULL;
+    }
+    l->ports[number] = port;
+    l->numbers[l->count++] = number;
+    return port;
+}
+
+int live_set_link(live *l, live_port *port, uint64_t rate_bps, uint64_t delay_ns)
+{
+    tm_rate *rate = NULL;
+    if (rate_bps) {
+        for (rate = l->rates; rate && rate->rate_bps != rate_bps;)
+            rate = rate->next;
+        if (!rate) {
+            rate = calloc(1, sizeof *rate);
+            if (!rate)
+                return -1;
+            rate->rate_bps = rate_bps;
+            rate->framing_bytes = l->framing_bytes;
+            rate->next = l->rates;
+            l->rates = rate;
+        }
+    }
+    port->tm.link.rate = rate;
+    port->tm.link.end_part = 0;
+    port->delay_ns = delay_ns;
+    return 0;
+}
+
+void live_set_switch(live *l, p4_switch *sw)
+{
+    if (l->sw) {
+        for (uint32_t i = 0; i < l->count; i++)
+            for (p4_packet *p; (p = tm_flush(&l->ports[l->numbers[i]]->tm, l->now));)
+                p4_packet_free(l->sw, p);
+        p4_switch_set_env(l->sw, &l->env_before);
+    }
+    l->sw = sw;
+    if (sw) {
+        l->env_before = *p4_switch_get_env(sw);
+        p4_env env = {.ctx = l, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue,
+                      .drop = env_drop, .digest = env_digest};
+        p4_switch_set_env(sw, &env);
+    }
+}
+
+int live_inject(live *l, uint32_t number, const uint8_t *data, size_t len)
+{
+    live_port *port = number < LIVE_MAX_PORTS ? l->ports[number] : NULL;
+    if (!port) {
+        errno = ENODEV;
+        return -1;
+    }
+    p4_frame *frame = live_frame_new(l, (uint32_t)len);
+    frame->wire_len = frame->data_len = (uint32_t)len;
+    memcpy(frame->data, data, len);
+    uint64_t now = live_clock(l);
+    serve_due(l, now);
+    if (now > l->now)
+        l->now = now;
+    live_arrive(l, port, frame);
+    live_wake(l);
+    return 0;
+}
+
+void live_free(live *l)
+{
+    live_set_switch(l, NULL);
+    for (uint32_t i = 0; i < l->count; i++) {
+        live_port *port = l->ports[l->numbers[i]];
+        for (; port->wire.head != port->wire.tail; port->wire.head++)
+            live_frame_free(l, port->wire.slots[port->wire.head & port->wire.mask].frame);
+        for (uint32_t j = 0; j < port->batched; j++)
+            live_frame_free(l, port->batch[j]);
+        free(port->wire.slots);
+        live_close(&port->socket);
+        tm_port_destroy(&port->tm);
+        free(port);
+    }
+    for (p4_frame *f; (f = l->cpu_first);) {
+        l->cpu_first = f->next;
+        live_frame_free(l, f);
+    }
+    for (int c = 0; c < 4; c++)
+        for (p4_frame *f; (f = l->spare[c]);) {
+            l->spare[c] = f->next;
+            free(f);
+        }
+    for (tm_rate *r; (r = l->rates);) {
+        l->rates = r->next;
+        free(r);
+    }
+    free(l->tm.ports);
+    close(l->wakeup);
+    pthread_cond_destroy(&l->turn);
+    pthread_cond_destroy(&l->news);
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+}

@@ -1,0 +1,129 @@
+/* A switch in real time: frames from and to network interfaces, one pipeline, the fabric's traffic manager. No Python in here.
+ *
+ * One thread (live_loop) reads sockets, runs ingress, serves the queues when their links are free, and writes sockets. It
+ * holds the lock while it works and not while it waits; whoever else touches anything takes the lock first. Times are ns
+ * since the start. What is due is done at its own nominal time, however late the thread gets to it, so rates are exact
+ * on average; how late it was is recorded.
+ */
+#ifndef P4CC_LIVE_H
+#define P4CC_LIVE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "switch.h"
+#include "tm.h"
+
+#define LIVE_MAX_PORTS 512
+#define LIVE_BATCH 64
+#define LIVE_CPU_FRAMES 1024 /* waiting for whoever takes packet-ins; more are dropped */
+#define LIVE_LAG_BUCKETS 40  /* lag in [2^i, 2^(i+1)) ns; bucket 0 includes 0 */
+
+struct live;
+
+/* Frames that left the queue and are still in transmission or on their way. */
+typedef struct live_wire {
+    struct live_flight { uint64_t time; p4_frame *frame; } *slots;
+    uint32_t head, tail, mask;
+} live_wire;
+
+/* A raw socket on an interface, its receive ring shared with the kernel. */
+typedef struct live_socket {
+    int fd;
+    uint8_t *ring;
+    size_t ring_bytes;
+    uint32_t slots, slot_bytes, next;
+    uint64_t ring_drops; /* the kernel found the ring full */
+} live_socket;
+
+typedef struct live_port {
+    tm_port tm;
+    struct live *owner;
+    live_socket socket; /* fd -1: the CPU port */
+    char name[16];      /* of the interface */
+    uint64_t delay_ns;
+    live_wire wire;
+    p4_frame *batch[LIVE_BATCH];
+    uint32_t batched;
+    bool touched, refreshing;
+    struct live_port *next_touched;
+    uint64_t refresh_ns;
+    uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes, rx_truncated, tx_failed;
+    uint64_t drops[P4_DROP_REASONS];
+    uint64_t pfc_received, pfc_sent;
+} live_port;
+
+typedef struct live {
+    pthread_mutex_t lock;
+    pthread_cond_t turn;     /* nobody wants the lock any more */
+    pthread_cond_t news;     /* CPU frames or digests */
+    int wanted;              /* threads that want the lock; the loop lets them go first */
+    bool stop;
+    int wakeup;              /* eventfd: there is something to do */
+    p4_switch *sw;           /* NULL: frames are dropped */
+    const p4_env *own_env;   /* the switch's, which still gets the digests */
+    p4_env env_before;
+    tm_switch tm;
+    live_port *ports[LIVE_MAX_PORTS];
+    uint32_t numbers[LIVE_MAX_PORTS], count; /* of the ports there are */
+    live_port *touched, *touched_last;
+    tm_rate *rates;
+    uint32_t framing_bytes;
+    uint64_t now, origin;    /* of what is being done; CLOCK_MONOTONIC at the start */
+    p4_frame *spare[4];      /* by size class */
+    p4_frame *cpu_first, **cpu_last;
+    uint32_t cpu_count;
+    bool digests;
+    uint64_t lost_drops[P4_DROP_REASONS]; /* at ports that do not exist */
+    uint64_t cpu_dropped, no_pipeline;
+    uint64_t lag[LIVE_LAG_BUCKETS], lag_max_ns;
+} live;
+
+uint64_t live_clock(const live *l);
+
+/* NULL: no memory, errno is set. */
+live *live_new(uint32_t tick_ns, uint32_t cell_bytes, uint32_t framing_bytes);
+void live_free(live *l); /* the loop has ended */
+void live_lock(live *l); /* may be nested */
+void live_unlock(live *l);
+
+/* All of these with the lock held. -1: errno is set. */
+live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32_t ring_slots); /* interface NULL: CPU */
+int live_set_link(live *l, live_port *port, uint64_t rate_bps, uint64_t delay_ns); /* rate 0: no limit */
+void live_set_switch(live *l, p4_switch *sw);
+int live_inject(live *l, uint32_t port, const uint8_t *data, size_t len);
+void live_wake(live *l); /* the loop should look at what was done */
+
+/* Runs until l->stop; without the lock. */
+void live_loop(live *l);
+
+/* live_io.c */
+int live_open(live_socket *s, const char *interface, uint32_t ring_slots);
+void live_close(live_socket *s);
+uint32_t live_receive(live *l, live_port *port, uint32_t budget);
+void live_flush(live *l, live_port *port);
+void live_ring_drops(live_socket *s);
+
+/* live_pfc.c */
+bool live_is_pfc(const uint8_t *data, size_t len);
+void live_pfc_arrive(live *l, live_port *port, const uint8_t *data);
+p4_frame *live_pfc_frame(live *l, live_port *port);
+void live_pfc_due(live *l, live_port *port, uint64_t now); /* pauses that end, pauses to be renewed */
+uint64_t live_pfc_next(const live_port *port);
+
+/* live.c, shared */
+p4_frame *live_frame_new(live *l, uint32_t cap);
+void live_frame_free(live *l, p4_frame *frame);
+void live_arrive(live *l, live_port *port, p4_frame *frame);
+void live_touch(tm_port *port);
+void live_serve_touched(live *l);
+
+static inline live_port *live_port_of(tm_port *tm)
+{
+    return (live_port *)((char *)tm - offsetof(live_port, tm));
+}
+
+#endif

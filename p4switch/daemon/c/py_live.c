@@ -1,0 +1,428 @@
+/* The extension module `_live`: the types Switch (the engine's) and Live, a switch in real time. */
+#include "python.h"
+
+#include "live.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct {
+    PyObject_HEAD
+    live *l;
+    PyObject *sw; /* the Switch that packets go through, or NULL */
+    pthread_t thread;
+    bool running;
+} live_object;
+
+static PyObject *raise_errno(const char *what)
+{
+    PyErr_Format(PyExc_OSError, "%s: %s", what, strerror(errno));
+    return NULL;
+}
+
+static void take_lock(live_object *self)
+{
+    Py_BEGIN_ALLOW_THREADS
+    live_lock(self->l);
+    Py_END_ALLOW_THREADS
+}
+
+static int live_init(live_object *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"tick_ns", "cell_bytes", "framing_bytes", NULL};
+    unsigned int tick_ns = 1000, cell_bytes = 80, framing_bytes = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|III:Live", names, &tick_ns, &cell_bytes, &framing_bytes))
+        return -1;
+    if (self->l || !tick_ns) {
+        PyErr_SetString(PyExc_ValueError, "tick_ns: expected 1 or more");
+        return -1;
+    }
+    self->l = live_new(tick_ns, cell_bytes, framing_bytes);
+    if (!self->l) {
+        raise_errno("eventfd");
+        return -1;
+    }
+    return 0;
+}
+
+static live_port *find(live_object *self, unsigned int number)
+{
+    live_port *port = number < LIVE_MAX_PORTS ? self->l->ports[number] : NULL;
+    if (!port)
+        PyErr_Format(PyExc_ValueError, "there is no port %u", number);
+    return port;
+}
+
+/* One limit: None or absent leaves it out. */
+static int limit(PyObject *dict, const char *name, uint64_t none, uint64_t *out)
+{
+    PyObject *value = PyDict_GetItemString(dict, name);
+    *out = none;
+    if (!value || value == Py_None)
+        return 0;
+    *out = PyLong_AsUnsignedLongLong(value);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static PyObject *live_add(live_object *self, PyObject *args)
+{
+    unsigned int number, ring_slots = 512;
+    const char *interface;
+    if (!PyArg_ParseTuple(args, "Iz|I:add_port", &number, &interface, &ring_slots))
+        return NULL;
+    take_lock(self);
+    live_port *port = live_add_port(self->l, number, interface, ring_slots);
+    int error = errno;
+    live_unlock(self->l);
+    errno = error;
+    if (!port)
+        return raise_errno(interface ? interface : "CPU port");
+    live_wake(self->l);
+    Py_RETURN_NONE;
+}
+
+static PyObject *live_set_port(live_object *self, PyObject *args)
+{
+    unsigned int number;
+    PyObject *d;
+    if (!PyArg_ParseTuple(args, "IO!:set_port", &number, &PyDict_Type, &d))
+        return NULL;
+    live_port *port = find(self, number);
+    uint64_t rate, delay, queue_bytes, queue_packets, port_bytes, port_packets, rounds;
+    if (!port || limit(d, "rate_bps", 0, &rate) < 0 || limit(d, "delay_ns", 0, &delay) < 0
+        || limit(d, "queue_bytes", TM_NO_LIMIT, &queue_bytes) < 0
+        || limit(d, "queue_packets", UINT32_MAX, &queue_packets) < 0
+        || limit(d, "port_bytes", TM_NO_LIMIT, &port_bytes) < 0
+        || limit(d, "port_packets", UINT32_MAX, &port_packets) < 0 || limit(d, "round_robin", 0, &rounds) < 0)
+        return NULL;
+    take_lock(self);
+    int failed = live_set_link(self->l, port, rate, delay);
+    if (!failed && !port->tm.packets)
+        failed = tm_set_round_robin(&port->tm, rounds != 0);
+    for (int i = 0; i < TM_PRIORITIES; i++) {
+        port->tm.queues[i].limit_bytes = queue_bytes;
+        port->tm.queues[i].limit_packets = (uint32_t)queue_packets;
+    }
+    port->tm.limit_bytes = port_bytes;
+    port->tm.limit_packets = (uint32_t)port_packets;
+    live_unlock(self->l);
+    live_wake(self->l);
+    if (failed)
+        return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
+static PyObject *live_set_buffer(live_object *self, PyObject *args)
+{
+    unsigned long long nbytes;
+    double alpha;
+    if (!PyArg_ParseTuple(args, "Kd:set_buffer", &nbytes, &alpha))
+        return NULL;
+    take_lock(self);
+    self->l->tm.buffer_bytes = nbytes;
+    self->l->tm.alpha = alpha;
+    self->l->tm.managed = true;
+    live_unlock(self->l);
+    Py_RETURN_NONE;
+}
+
+static PyObject *live_set_pfc(live_object *self, PyObject *args)
+{
+    unsigned int number, mask, quanta;
+    unsigned long long xoff, gap, headroom;
+    double alpha;
+    if (!PyArg_ParseTuple(args, "IIKdKKI:set_pfc", &number, &mask, &xoff, &alpha, &gap, &headroom, &quanta))
+        return NULL;
+    live_port *port = find(self, number);
+    if (!port)
+        return NULL;
+    take_lock(self);
+    tm_switch *tm = &self->l->tm;
+    bool allocated = tm_pfc_alloc(&port->tm) == 0;
+    bool fits = headroom == TM_NO_LIMIT || tm->buffer_bytes == TM_NO_LIMIT
+        || tm->reserved_bytes + headroom * (unsigned)__builtin_popcount(mask) <= tm->buffer_bytes;
+    if (allocated && fits) {
+        tm_pfc *pfc = port->tm.pfc;
+        pfc->xoff_bytes = xoff;
+        pfc->alpha = alpha;
+        pfc->xon_gap_bytes = gap;
+        pfc->headroom_bytes = headroom;
+        pfc->quanta = quanta;
+        port->tm.lossless = (uint8_t)mask;
+        tm->managed = true;
+        tm->dynamic_pfc |= alpha >= 0;
+        if (headroom != TM_NO_LIMIT && tm->buffer_bytes != TM_NO_LIMIT)
+            tm->reserved_bytes += headroom * (unsigned)__builtin_popcount(mask);
+    }
+    live_unlock(self->l);
+    if (!allocated)
+        return PyErr_NoMemory();
+    if (!fits)
+        return PyErr_Format(PyExc_ValueError, "the headroom of all ports is more than the buffer");
+    Py_RETURN_NONE;
+}
+
+static PyObject *live_set_switch_object(live_object *self, PyObject *object)
+{
+    p4_switch *sw = NULL;
+    if (object != Py_None) {
+        sw = p4_switch_of(object);
+        if (!sw)
+            return NULL;
+    }
+    take_lock(self);
+    live_set_switch(self->l, sw);
+    live_unlock(self->l);
+    PyObject *old = self->sw;
+    self->sw = sw ? Py_NewRef(object) : NULL;
+    Py_XDECREF(old);
+    Py_RETURN_NONE;
+}
+
+static PyObject *live_inject_frame(live_object *self, PyObject *args)
+{
+    unsigned int number;
+    Py_buffer data;
+    if (!PyArg_ParseTuple(args, "Iy*:inject", &number, &data))
+        return NULL;
+    take_lock(self);
+    int failed = data.len > UINT16_MAX ? (errno = EMSGSIZE, -1) : live_inject(self->l, number, data.buf, (size_t)data.len);
+    int error = errno;
+    live_unlock(self->l);
+    PyBuffer_Release(&data);
+    errno = error;
+    if (failed)
+        return raise_errno("inject");
+    Py_RETURN_NONE;
+}
+
+static void *run(void *arg)
+{
+    live_loop(arg);
+    return NULL;
+}
+
+static PyObject *live_start(live_object *self, PyObject *unused)
+{
+    (void)unused;
+    if (self->running)
+        return PyErr_Format(PyExc_RuntimeError, "started already");
+    self->l->stop = false;
+    errno = pthread_create(&self->thread, NULL, run, self->l);
+    if (errno)
+        return raise_errno("thread");
+    self->running = true;
+    Py_RETURN_NONE;
+}
+
+static PyObject *live_stop(live_object *self, PyObject *unused)
+{
+    (void)unused;
+    if (self->running) {
+        Py_BEGIN_ALLOW_THREADS
+        live_lock(self->l);
+        self->l->stop = true;
+        pthread_cond_broadcast(&self->l->news);
+        live_unlock(self->l);
+        live_wake(self->l);
+        pthread_join(self->thread, NULL);
+        Py_END_ALLOW_THREADS
+        self->running = false;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *live_enter(live_object *self, PyObject *unused)
+{
+    (void)unused;
+    take_lock(self);
+    return Py_NewRef(self);
+}
+
+static PyObject *live_exit(live_object *self, PyObject *unused)
+{
+    (void)unused;
+    live_unlock(self->l);
+    live_wake(self->l);
+    Py_RETURN_NONE;
+}
+
+/* Waits until there are CPU frames or digests, or for the time given; returns the frames. */
+static PyObject *live_take(live_object *self, PyObject *args)
+{
+    double timeout_s;
+    if (!PyArg_ParseTuple(args, "d:take", &timeout_s))
+        return NULL;
+    live *l = self->l;
+    struct timespec until;
+    p4_frame *frames;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    uint64_t ns = (uint64_t)until.tv_nsec + (uint64_t)(timeout_s * 1e9);
+    until.tv_sec += (time_t)(ns / 1000000000u);
+    until.tv_nsec = (long)(ns % 1000000000u);
+    Py_BEGIN_ALLOW_THREADS
+    live_lock(l);
+    /* One that waits does not want the lock. */
+    __atomic_sub_fetch(&l->wanted, 1, __ATOMIC_SEQ_CST);
+    pthread_cond_broadcast(&l->turn);
+    while (!l->cpu_first && !l->digests && !l->stop)
+        if (pthread_cond_timedwait(&l->news, &l->lock, &until))
+            break;
+    __atomic_add_fetch(&l->wanted, 1, __ATOMIC_SEQ_CST);
+    frames = l->cpu_first;
+    l->cpu_first = NULL;
+    l->cpu_last = &l->cpu_first;
+    l->cpu_count = 0;
+    l->digests = false;
+    live_unlock(l);
+    Py_END_ALLOW_THREADS
+    PyObject *list = PyList_New(0);
+    p4_frame *next;
+    for (p4_frame *f = frames; f; f = next) {
+        next = f->next;
+        PyObject *data = list ? PyBytes_FromStringAndSize(NULL, f->wire_len) : NULL;
+        if (data) {
+            uint32_t len = f->data_len < f->wire_len ? f->data_len : f->wire_len;
+            memcpy(PyBytes_AS_STRING(data), f->data, len);
+            memset(PyBytes_AS_STRING(data) + len, 0, f->wire_len - len);
+            if (PyList_Append(list, data) < 0)
+                Py_CLEAR(list);
+            Py_DECREF(data);
+        } else {
+            Py_CLEAR(list);
+        }
+        free(f); /* the pool belongs to the loop */
+    }
+    return list;
+}
+
+static PyObject *live_now(live_object *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(live_clock(self->l));
+}
+
+static int put(PyObject *dict, const char *name, uint64_t value)
+{
+    PyObject *number = PyLong_FromUnsignedLongLong(value);
+    int failed = number ? PyDict_SetItemString(dict, name, number) : -1;
+    Py_XDECREF(number);
+    return failed;
+}
+
+static int put_drops(PyObject *dict, const uint64_t *drops)
+{
+    static const char *const names[P4_DROP_REASONS] = {
+        [P4_DROP_PROGRAM_INGRESS] = "drop_program_ingress", [P4_DROP_PROGRAM_EGRESS] = "drop_program_egress",
+        [P4_DROP_BUFFER] = "drop_buffer", [P4_DROP_NO_PORT] = "drop_no_port",
+        [P4_DROP_LINK_DOWN] = "drop_link_down", [P4_DROP_HOPS] = "drop_hops",
+    };
+    for (int i = 0; i < P4_DROP_REASONS; i++)
+        if (names[i] && put(dict, names[i], drops[i]) < 0)
+            return -1;
+    return 0;
+}
+
+static PyObject *port_stats(live_port *port)
+{
+    PyObject *d = PyDict_New();
+    const tm_port *tm = &port->tm;
+    if (!d)
+        return NULL;
+    live_ring_drops(&port->socket);
+    if (put(d, "port", tm->number) < 0 || put(d, "rx_packets", port->rx_packets) < 0
+        || put(d, "rx_bytes", port->rx_bytes) < 0 || put(d, "tx_packets", port->tx_packets) < 0
+        || put(d, "tx_bytes", port->tx_bytes) < 0 || put(d, "rx_truncated", port->rx_truncated) < 0
+        || put(d, "rx_ring_full", port->socket.ring_drops) < 0 || put(d, "tx_failed", port->tx_failed) < 0
+        || put(d, "pfc_received", port->pfc_received) < 0 || put(d, "pfc_sent", port->pfc_sent) < 0
+        || put(d, "busy_ns", tm->link.busy_ns) < 0 || put(d, "depth_bytes", tm->bytes) < 0
+        || put(d, "depth_packets", tm->packets) < 0 || put(d, "max_bytes", tm->max_bytes) < 0
+        || put(d, "max_packets", tm->max_packets) < 0
+        || put(d, "on_wire_packets", port->wire.tail - port->wire.head) < 0 || put_drops(d, port->drops) < 0)
+        Py_CLEAR(d);
+    return d;
+}
+
+static PyObject *live_stats(live_object *self, PyObject *unused)
+{
+    (void)unused;
+    live *l = self->l;
+    PyObject *d = PyDict_New(), *ports = PyList_New(0), *lag = PyList_New(0);
+    take_lock(self);
+    bool failed = !d || !ports || !lag;
+    for (uint32_t i = 0; i < l->count && !failed; i++) {
+        PyObject *row = port_stats(l->ports[l->numbers[i]]);
+        failed = !row || PyList_Append(ports, row) < 0;
+        Py_XDECREF(row);
+    }
+    for (int i = 0; i < LIVE_LAG_BUCKETS && !failed; i++) {
+        PyObject *count = PyLong_FromUnsignedLongLong(l->lag[i]);
+        failed = !count || PyList_Append(lag, count) < 0;
+        Py_XDECREF(count);
+    }
+    failed = failed || put(d, "now_ns", live_clock(l)) < 0 || put(d, "lag_max_ns", l->lag_max_ns) < 0
+        || put(d, "cpu_dropped", l->cpu_dropped) < 0 || put(d, "no_pipeline", l->no_pipeline) < 0
+        || put(d, "buffer_bytes", l->tm.used_bytes) < 0 || put(d, "buffer_max_bytes", l->tm.max_bytes) < 0
+        || put_drops(d, l->lost_drops) < 0 || PyDict_SetItemString(d, "ports", ports) < 0
+        || PyDict_SetItemString(d, "lag_log2_ns", lag) < 0;
+    live_unlock(l);
+    Py_XDECREF(ports);
+    Py_XDECREF(lag);
+    if (failed)
+        Py_CLEAR(d);
+    return d;
+}
+
+static void live_dealloc(live_object *self)
+{
+    if (self->l) {
+        PyObject *none = live_stop(self, NULL);
+        Py_XDECREF(none);
+        live_free(self->l);
+    }
+    Py_XDECREF(self->sw);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyMethodDef methods[] = {
+    {"add_port", (PyCFunction)live_add, METH_VARARGS, NULL},
+    {"set_port", (PyCFunction)live_set_port, METH_VARARGS, NULL},
+    {"set_buffer", (PyCFunction)live_set_buffer, METH_VARARGS, NULL},
+    {"set_pfc", (PyCFunction)live_set_pfc, METH_VARARGS, NULL},
+    {"set_switch", (PyCFunction)live_set_switch_object, METH_O, NULL},
+    {"inject", (PyCFunction)live_inject_frame, METH_VARARGS, NULL},
+    {"start", (PyCFunction)live_start, METH_NOARGS, NULL},
+    {"stop", (PyCFunction)live_stop, METH_NOARGS, NULL},
+    {"take", (PyCFunction)live_take, METH_VARARGS, NULL},
+    {"now_ns", (PyCFunction)live_now, METH_NOARGS, NULL},
+    {"stats", (PyCFunction)live_stats, METH_NOARGS, NULL},
+    {"__enter__", (PyCFunction)live_enter, METH_NOARGS, NULL},
+    {"__exit__", (PyCFunction)live_exit, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyTypeObject live_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "p4switch.daemon._live.Live",
+    .tp_basicsize = sizeof(live_object),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = PyType_GenericNew,
+    .tp_init = (initproc)live_init,
+    .tp_dealloc = (destructor)live_dealloc,
+    .tp_methods = methods,
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_live", .m_size = -1};
+
+PyMODINIT_FUNC PyInit__live(void)
+{
+    if (PyType_Ready(&live_type) < 0)
+        return NULL;
+    PyObject *self = PyModule_Create(&module);
+    if (!self)
+        return NULL;
+    if (p4_engine_register(self) < 0 || PyModule_AddObjectRef(self, "Live", (PyObject *)&live_type) < 0)
+        Py_CLEAR(self);
+    return self;
+}

@@ -1,0 +1,247 @@
+"""The gRPC server: arbitration, streams, error details. Clients are gRPC's own, on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from p4switch.errors import UserError
+from p4switch.p4runtime import P4RuntimeError
+from p4switch.p4runtime.client import GrpcClient
+from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2
+from p4switch.p4runtime.server import P4RuntimeServer
+from tests.p4switch.p4runtime import everything
+from tests.p4switch.p4runtime.conftest import Bench
+from tests.p4switch.p4runtime.controller import DELETE, INSERT, wrap
+from tests.p4switch.p4runtime.test_streams import packet_out
+
+Update = p4runtime_pb2.Update
+
+
+class Served:
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.frames: list[bytes] = []
+        self.server = P4RuntimeServer(bench.device, "127.0.0.1:0", self.frames.append)
+        self.server.start()
+        self.address = f"127.0.0.1:{self.server.port}"
+        self.clients: list[GrpcClient] = []
+
+    def client(self, election_id: int, device_id: int = 1) -> GrpcClient:
+        self.clients.append(GrpcClient(self.address, device_id, election_id=election_id, timeout_s=5))
+        return self.clients[-1]
+
+    def close(self) -> None:
+        for client in self.clients:
+            client.close()
+        self.server.stop()
+
+
+@pytest.fixture
+def served(blank: Bench) -> Iterator[Served]:
+    served = Served(blank)
+    yield served
+    served.close()
+
+
+@pytest.fixture
+def primary(served: Served) -> GrpcClient:
+    client = served.client(10)
+    client.open()
+    client.set_pipeline(everything.p4info(), everything.device_config())
+    return client
+
+
+def entry(served: Served, prefix: int, action: str = "drop") -> Message:
+    return served.bench.controller.entry("lpm_one", {"l": (prefix << 24, 8)}, (action,))
+
+
+def code(error: P4RuntimeError) -> str:
+    return str(code_pb2.Code.Name(error.code))
+
+
+def test_write_and_read(served: Served, primary: GrpcClient) -> None:
+    primary.write([Update(type=INSERT, entity=wrap(entry(served, 10)))])
+    found = list(primary.read([wrap(served.bench.controller.entry("lpm_one"))]))
+    assert found == [wrap(entry(served, 10))]
+
+
+def test_each_update_has_its_error(served: Served, primary: GrpcClient) -> None:
+    updates = [
+        Update(type=INSERT, entity=wrap(entry(served, 10))),
+        Update(type=DELETE, entity=wrap(entry(served, 11))),
+        Update(type=INSERT, entity=wrap(entry(served, 12, "NoAction"))),
+    ]
+    with pytest.raises(P4RuntimeError) as caught:
+        primary.write(updates)
+    assert caught.value.code == code_pb2.UNKNOWN
+    codes = [code_pb2.Code.Name(e.canonical_code) for e in caught.value.errors]
+    assert codes == ["OK", "NOT_FOUND", "INVALID_ARGUMENT"]
+    assert "does not exist" in caught.value.errors[1].message
+
+
+def test_reads_need_no_session_and_give_what_they_can(served: Served, primary: GrpcClient) -> None:
+    reader = served.client(99)
+    preset = served.bench.controller.entry("preset")
+    assert len(list(reader.read([wrap(preset)]))) == 2
+    found = []
+    with pytest.raises(P4RuntimeError) as caught:
+        found.extend(reader.read([wrap(preset), wrap(p4runtime_pb2.TableEntry(table_id=4))]))
+    assert len(found) == 2
+    assert [e.canonical_code for e in caught.value.errors] == [code_pb2.OK, code_pb2.INVALID_ARGUMENT]
+
+
+def test_only_the_primary_writes(served: Served, primary: GrpcClient) -> None:
+    stranger = served.client(11)
+    for call in (
+        lambda: stranger.write([]),
+        lambda: stranger.set_pipeline(everything.p4info(), everything.device_config()),
+    ):
+        with pytest.raises(P4RuntimeError) as caught:
+            call()
+        assert code(caught.value) == "PERMISSION_DENIED"
+    other_device = served.client(10, device_id=7)
+    with pytest.raises(P4RuntimeError) as caught:
+        other_device.write([])
+    assert code(caught.value) == "NOT_FOUND"
+
+
+def test_the_highest_election_id_is_primary(served: Served, primary: GrpcClient) -> None:
+    backup = served.client(5)
+    with pytest.raises(P4RuntimeError) as caught:
+        backup.open()
+    assert code(caught.value) == "PERMISSION_DENIED"
+    higher = served.client(1 << 100)
+    higher.open()
+    news = primary.receive(5)
+    assert news is not None
+    assert news.arbitration.status.code == code_pb2.ALREADY_EXISTS
+    assert news.arbitration.election_id.high == 1 << 36
+    with pytest.raises(P4RuntimeError) as caught:
+        primary.write([])
+    assert code(caught.value) == "PERMISSION_DENIED"
+    higher.write([])
+    higher.close()
+    news = primary.receive(5)
+    assert news is not None
+    assert news.arbitration.status.code == code_pb2.NOT_FOUND  # nobody is primary
+    # The highest id that ever was still counts.
+    late = served.client(11)
+    with pytest.raises(P4RuntimeError):
+        late.open()
+    again = served.client(1 << 100)
+    again.open()
+    again.write([])
+
+
+def arbitration(device_id: int = 1, election_id: int | None = None, role: str = "") -> Message:
+    request = p4runtime_pb2.StreamMessageRequest()
+    request.arbitration.device_id = device_id
+    if election_id is not None:
+        request.arbitration.election_id.low = election_id
+    if role:
+        request.arbitration.role.name = role
+    return request
+
+
+def test_a_primary_may_step_down_and_come_back(served: Served, primary: GrpcClient) -> None:
+    primary.send(arbitration(election_id=3))
+    news = primary.receive(5)
+    assert news is not None
+    assert news.arbitration.status.code == code_pb2.NOT_FOUND
+    assert news.arbitration.election_id.low == 10
+    primary.send(arbitration())  # without an id: never primary
+    assert primary.receive(5).arbitration.status.code == code_pb2.NOT_FOUND  # type: ignore[union-attr]
+    primary.send(arbitration(election_id=11))
+    assert primary.receive(5).arbitration.status.code == code_pb2.OK  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        (arbitration(device_id=2, election_id=10), "FAILED_PRECONDITION"),
+        (arbitration(election_id=10, role="other"), "FAILED_PRECONDITION"),
+    ],
+)
+def test_a_stream_keeps_device_and_role(primary: GrpcClient, request_: Message, expected: str) -> None:
+    primary.send(request_)
+    with pytest.raises(P4RuntimeError) as caught:
+        primary.receive(5)
+    assert code(caught.value) == expected
+
+
+def test_streams_that_begin_wrong(served: Served, primary: GrpcClient) -> None:
+    with pytest.raises(P4RuntimeError) as caught:
+        served.client(20, device_id=2).open()
+    assert code(caught.value) == "NOT_FOUND"
+    with pytest.raises(P4RuntimeError) as caught:
+        served.client(10).open()  # in use
+    assert code(caught.value) == "INVALID_ARGUMENT"
+
+
+def test_roles_have_primaries_of_their_own(served: Served, primary: GrpcClient) -> None:
+    primary_of_role = served.client(1)
+    primary_of_role.open("acl")
+    request = p4runtime_pb2.WriteRequest(device_id=1, role="acl", election_id={"low": 1})
+    primary_of_role.call("Write", request, p4runtime_pb2.WriteResponse)
+    request.role = "unheard of"
+    with pytest.raises(P4RuntimeError) as caught:
+        primary_of_role.call("Write", request, p4runtime_pb2.WriteResponse)
+    assert code(caught.value) == "NOT_FOUND"
+
+
+def test_packets(served: Served, primary: GrpcClient) -> None:
+    primary.send(p4runtime_pb2.StreamMessageRequest(packet=packet_out((1, b"\x02"), (2, b"\x03"))))
+    primary.send(p4runtime_pb2.StreamMessageRequest(packet=packet_out((1, b"\x02"))))
+    error = primary.receive(5)
+    assert error is not None
+    assert error.error.canonical_code == code_pb2.INVALID_ARGUMENT
+    assert error.error.packet_out.packet_out == packet_out((1, b"\x02"))
+    assert served.frames == [b"\x01\x03hello"]
+    served.server.publish(served.bench.device.packet_in(b"\x01\x03hello"))
+    news = primary.receive(5)
+    assert news is not None
+    assert news.packet.payload == b"hello"
+    ack = p4runtime_pb2.StreamMessageRequest(digest_ack={"digest_id": 5, "list_id": 1})
+    primary.send(ack)
+    news = primary.receive(5)
+    assert news is not None
+    assert news.error.digest_list_ack.digest_list_ack == ack.digest_ack
+    primary.send(p4runtime_pb2.StreamMessageRequest(other={}))
+    assert primary.receive(5).error.canonical_code == code_pb2.UNIMPLEMENTED  # type: ignore[union-attr]
+
+
+def test_backups_may_not_send_packets(served: Served, primary: GrpcClient) -> None:
+    higher = served.client(20)
+    higher.open()
+    assert primary.receive(5) is not None
+    primary.send(p4runtime_pb2.StreamMessageRequest(packet=packet_out((1, b"\x02"), (2, b"\x03"))))
+    news = primary.receive(5)
+    assert news is not None
+    assert news.error.canonical_code == code_pb2.PERMISSION_DENIED
+    assert not served.frames
+    served.server.publish(served.bench.device.packet_in(b"\x01\x03hello"))
+    assert higher.receive(5).packet.payload == b"hello"  # type: ignore[union-attr]
+    assert primary.receive(0.1) is None
+
+
+def test_capabilities_and_config(served: Served, primary: GrpcClient) -> None:
+    pb = p4runtime_pb2
+    response = primary.call("Capabilities", pb.CapabilitiesRequest(), pb.CapabilitiesResponse)
+    assert response.p4runtime_api_version
+    request = pb.GetForwardingPipelineConfigRequest(device_id=1)
+    response = primary.call("GetForwardingPipelineConfig", request, pb.GetForwardingPipelineConfigResponse)
+    assert response.config.p4info == everything.p4info()
+
+
+def test_an_address_in_use(served: Served) -> None:
+    other = P4RuntimeServer(served.bench.device, served.address)
+    with pytest.raises(UserError, match="expected a free HOST:PORT"):
+        other.start()
+
+
+def test_nobody_answers() -> None:
+    with pytest.raises(P4RuntimeError) as caught:
+        GrpcClient("127.0.0.1:1", timeout_s=0.2).open()
+    assert code(caught.value) == "UNAVAILABLE"
