@@ -175,7 +175,11 @@ class Generator:
 
     def _emitted(self) -> list[HeaderRef]:
         x = Expressions(self.program, Emitter())
-        return [x.header(name) for name in self.deparser.order]
+        refs = [x.header(name) for name in self.deparser.order]
+        for ref in refs:
+            if ref.metadata:
+                raise JsonError(f"BMv2 JSON: metadata {ref.metadata.name} cannot be emitted")
+        return refs
 
     def _header_bytes(self) -> str:
         """Bytes of the headers that would be emitted now."""

@@ -19,6 +19,7 @@ _KINDS = {
     "exact": "P4_EXACT", "lpm": "P4_LPM", "ternary": "P4_TERNARY", "range": "P4_RANGE", "optional": "P4_OPTIONAL",
     "valid": "P4_VALID",
 }
+_ORDERED = ("ternary", "range", "optional")
 
 
 @dataclass
@@ -96,7 +97,7 @@ class Control:
         kinds = [f.kind for f in fields]
         if not fields:
             kind = "P4_TABLE_KEYLESS"
-        elif table.match_type in ("ternary", "range", "optional") or {"P4_TERNARY", "P4_RANGE", "P4_OPTIONAL"} & {*kinds}:
+        elif table.match_type in _ORDERED or {_KINDS[k] for k in _ORDERED} & {*kinds}:
             kind = "P4_TABLE_ORDERED"
         elif "P4_LPM" in kinds:
             if kinds.count("P4_LPM") > 1:
@@ -260,7 +261,7 @@ class Control:
             c_string(json.name), table.kind, str(table.words), str(constant),
             str(len(table.fields)), str(len(table.actions)), str(entries), str(table.profile),
             str(int(json.with_counters)), str(int(json.support_timeout)), str(table.meter),
-            str(max(json.max_size, entries)), str(table.data_offset), stride, f"sizeof(data_{n})",
+            str(max(json.max_size, entries, 0)), str(table.data_offset), stride, f"sizeof(data_{n})",
             f"keys_{n}" if table.fields else "NULL", f"table_actions_{n}",
             f"entries_{n}" if entries else "NULL", default, data,
         ]) + "}"
@@ -308,7 +309,8 @@ class _PipelineGenerator:
             nexts = [*table.next_tables.values(), table.base_default_next]
             graph.add_edges_from((table.name, n) for n in nexts if n is not None)
         for condition in self.pipeline.conditionals:
-            graph.add_edges_from((condition.name, n) for n in (condition.true_next, condition.false_next) if n is not None)
+            nexts = [condition.true_next, condition.false_next]
+            graph.add_edges_from((condition.name, n) for n in nexts if n is not None)
         for call in self.pipeline.action_calls:
             if call.next_node is not None:
                 graph.add_edge(call.name, call.next_node)
@@ -356,7 +358,12 @@ class _PipelineGenerator:
         )
 
     def _goto(self, name: str | None) -> None:
-        self.em.line("goto end;" if name is None else f"goto node_{self.names[name]};")
+        if name is None:
+            self.em.line("goto end;")
+        elif name in self.names:
+            self.em.line(f"goto node_{self.names[name]};")
+        else:
+            raise JsonError(f"BMv2 JSON: pipeline {self.pipeline.name} has no node {name}")
 
     def _condition(self, condition: schema.Conditional) -> None:
         value = self.em.temp("int", self.x.bool(condition.expression))

@@ -64,7 +64,8 @@ class HeaderRef:
         """Bytes on the wire if it is valid."""
         if self.type.fixed_bytes < 0:
             raise JsonError(f"BMv2 JSON: header type {self.type.name} is not a whole number of bytes")
-        return f"({self.type.fixed_bytes} + p->varbytes[{self.slot}])" if self.type.varbit else f"{self.type.fixed_bytes}"
+        fixed = str(self.type.fixed_bytes)
+        return f"({fixed} + p->varbytes[{self.slot}])" if self.type.varbit else fixed
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ def unwrap(json: Json) -> Json:
     """Peels `{"type": "expression", "value": X}` off X."""
     while isinstance(json, Mapping) and json.get("type") == "expression":
         json = json.get("value")
-    if not isinstance(json, Mapping) or not ("op" in json or "type" in json):
+    words = [json[key] for key in ("op", "type") if key in json] if isinstance(json, Mapping) else []
+    if not isinstance(json, Mapping) or not words or not all(isinstance(word, str) for word in words):
         raise JsonError(f"BMv2 JSON: expected an expression, got {_short(json)}")
     return json
 
@@ -131,7 +133,8 @@ class Expressions:
         if index.isdigit():
             at = int(index)
             return HeaderRef(stack.type, str(stack.slot + at), f"(p->H + {stack.offset + at * stack.type.nbytes})")
-        return HeaderRef(stack.type, f"{stack.slot} + {index}", f"(p->H + {stack.offset} + {index} * {stack.type.nbytes})")
+        base = f"(p->H + {stack.offset} + {index} * {stack.type.nbytes})"
+        return HeaderRef(stack.type, f"{stack.slot} + {index}", base)
 
     def union(self, union: Union) -> UnionRef:
         return UnionRef(tuple(self.header(h.name) for h in union.headers))
@@ -377,7 +380,8 @@ class Expressions:
             self.em.line(f"p4_big_resize({name}, {want.limbs}, {code}, {rep.limbs});")
             return Value(name, low, high)
         if rep.limbs:
-            return Value(f"({want.c_type}){code}[0]" if want.width == 64 else f"({want.c_type})p4_big_low({code})", low, high)
+            low_part = f"{code}[0]" if want.width == 64 else f"p4_big_low({code})"
+            return Value(f"({want.c_type}){low_part}", low, high)
         return Value(f"({want.c_type}){code}", low, high)
 
     def _big(self, op: str, a: str, b: str, limbs: int) -> str:

@@ -277,7 +277,7 @@ def _header_type(item: schema.HeaderType) -> HeaderType:
             others = sum(w for _, w, *_ in item.fields if isinstance(w, int))
             room = max_bytes * 8 - others
             if room < 0 or room % 8 or room > 8 * 65535:
-                raise JsonError(f"BMv2 JSON: header type {item.name}: max_length {item.max_length} does not fit its fields")
+                raise JsonError(f"BMv2 JSON: header type {item.name}: max_length {max_bytes} does not fit its fields")
             bit = (bit + 7) // 8 * 8
             fields.append(Field(name, index, room, signed, bit, varbit=True))
             bit += room
@@ -294,4 +294,5 @@ def _header_type(item: schema.HeaderType) -> HeaderType:
     if fixed % 8 and not any(f.varbit for f in fields):
         # Only metadata may have such a size; a packet header is refused where it is extracted or emitted.
         fixed = -1
-    return HeaderType(item.name, tuple(fields), (bit + 7) // 8, -1 if fixed < 0 else fixed // 8, item.length_exp, max_bytes)
+    fixed_bytes = -1 if fixed < 0 else fixed // 8
+    return HeaderType(item.name, tuple(fields), (bit + 7) // 8, fixed_bytes, item.length_exp, max_bytes)

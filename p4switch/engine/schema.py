@@ -5,7 +5,7 @@ are ignored. Expressions stay plain JSON (`Json`): `expr` reads them.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -13,6 +13,7 @@ from p4switch.errors import UserError
 
 Json = Any  # nested dict, list, str, int, bool, None
 FieldRef = tuple[str, str]  # header, field
+Int = Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]
 
 
 class JsonError(UserError):
@@ -25,24 +26,24 @@ class Model(BaseModel):
 
 class HeaderType(Model):
     name: str
-    id: int
+    id: Int
     fields: list[tuple[str, int | Literal["*"]] | tuple[str, int | Literal["*"], bool]]
     length_exp: Json = None
-    max_length: int | None = None
+    max_length: Int | None = None
 
 
 class Header(Model):
     name: str
-    id: int
+    id: Int
     header_type: str
     metadata: bool
 
 
 class HeaderStack(Model):
     name: str
-    id: int
+    id: Int
     header_type: str
-    header_ids: list[int]
+    header_ids: list[Int]
 
 
 class HeaderUnionType(Model):
@@ -52,26 +53,26 @@ class HeaderUnionType(Model):
 
 class HeaderUnion(Model):
     name: str
-    id: int
+    id: Int
     union_type: str
-    header_ids: list[int]
+    header_ids: list[Int]
 
 
 class HeaderUnionStack(Model):
     name: str
-    id: int
+    id: Int
     union_type: str
-    header_union_ids: list[int]
+    header_union_ids: list[Int]
 
 
 class FieldList(Model):
-    id: int
+    id: Int
     name: str = ""
     elements: list[dict[str, Json]]
 
 
 class LearnList(Model):
-    id: int
+    id: Int
     name: str
     elements: list[dict[str, Json]]
 
@@ -98,7 +99,7 @@ class Transition(Model):
 
 class ParseState(Model):
     name: str
-    id: int
+    id: Int
     parser_ops: list[ParserOp]
     transition_key: list[dict[str, Json]]
     transitions: list[Transition]
@@ -112,8 +113,8 @@ class Parser(Model):
 
 class ParseVset(Model):
     name: str
-    id: int
-    compressed_bitwidth: int
+    id: Int
+    compressed_bitwidth: Int
 
 
 class Primitive(Model):
@@ -129,9 +130,9 @@ class Deparser(Model):
 
 class MeterArray(Model):
     name: str
-    id: int
+    id: Int
     type: Literal["bytes", "packets"]
-    rate_count: int = 2
+    rate_count: Int = 2
     size: int = Field(default=0, ge=0, le=1 << 28)
     is_direct: bool = False
     binding: str | None = None
@@ -140,7 +141,7 @@ class MeterArray(Model):
 
 class CounterArray(Model):
     name: str
-    id: int
+    id: Int
     size: int = Field(default=0, ge=0, le=1 << 28)
     is_direct: bool = False
     binding: str | None = None
@@ -148,7 +149,7 @@ class CounterArray(Model):
 
 class RegisterArray(Model):
     name: str
-    id: int
+    id: Int
     size: int = Field(ge=0, le=1 << 28)
     bitwidth: int = Field(ge=1, le=2048)
 
@@ -166,7 +167,7 @@ class RuntimeData(Model):
 
 class Action(Model):
     name: str
-    id: int
+    id: Int
     runtime_data: list[RuntimeData]
     primitives: list[Primitive]
 
@@ -178,7 +179,7 @@ class Selector(Model):
 
 class ActionProfile(Model):
     name: str
-    id: int
+    id: Int
     max_size: int = Field(default=0, ge=0)
     selector: Selector | None = None
 
@@ -191,35 +192,35 @@ class TableKey(Model):
 
 
 class DefaultEntry(Model):
-    action_id: int
+    action_id: Int
     action_const: bool = False
     action_data: list[str] = []
     action_entry_const: bool = False
 
 
 class ActionEntry(Model):
-    action_id: int
+    action_id: Int
     action_data: list[str]
 
 
 class Entry(Model):
     match_key: list[dict[str, Json]]
     action_entry: ActionEntry
-    priority: int = 0
+    priority: Int = 0
 
 
 class Table(Model):
     name: str
-    id: int
+    id: Int
     match_type: Literal["exact", "lpm", "ternary", "range", "optional", "valid"]
     type: Literal["simple", "indirect", "indirect_ws"] = "simple"
     action_profile: str | None = None
-    max_size: int = 16384
+    max_size: Int = 16384
     with_counters: bool = False
     support_timeout: bool = False
     key: list[TableKey]
     actions: list[str] = []
-    action_ids: list[int] | None = None
+    action_ids: list[Int] | None = None
     next_tables: dict[str, str | None]
     base_default_next: str | None = None
     direct_meters: str | None = None
@@ -237,7 +238,7 @@ class Conditional(Model):
 
 class ActionCall(Model):
     name: str
-    action_id: int
+    action_id: Int
     next_node: str | None
 
 
@@ -275,7 +276,7 @@ class Program(Model):
     header_union_stacks: list[HeaderUnionStack] = []
     field_lists: list[FieldList] = []
     learn_lists: list[LearnList] = []
-    errors: list[tuple[str, int]] = []
+    errors: list[tuple[str, Int]] = []
     parsers: list[Parser]
     parse_vsets: list[ParseVset] = []
     deparsers: list[Deparser]

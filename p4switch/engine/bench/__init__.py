@@ -46,16 +46,11 @@ def pipelines(documents: Mapping[str, Mapping[str, Any]]) -> list[PipelineSpeed]
 
 def measure(name: str, document: Mapping[str, Any]) -> PipelineSpeed:
     """Measures the BMv2 JSON of ecn.p4 (name "ecn") or int.p4 ("int"): the best of several runs, taken in turn."""
-    switch_type = engine.load().Switch
-    generated = switch_type(str(engine.build(document)))
-    _program(generated, document)
-    flags = [engine.abi_flag(), *(["-DBASELINE_INT"] if name == "int" else [])]
-    baseline = switch_type(str(native.build("baseline", [_BASELINE_C], headers=engine.PIPELINE_HEADERS, flags=flags)))
-    frames = _frames(0xC4 if name == "int" else 4, _INT_RECORDS if name == "int" else None)
+    generated, baseline, packets = _set_up(name, document)
     times: dict[str, list[float]] = {"generated": [], "baseline": []}
     for _ in range(_REPEATS):
         for what, switch in (("generated", generated), ("baseline", baseline)):
-            seconds, sent = switch.measure(5, frames, _ROUNDS)
+            seconds, sent = switch.measure(5, packets, _ROUNDS)
             if sent != _ROUNDS * _FLOWS:
                 raise RuntimeError(f"{name}: the {what} pipeline forwarded {sent} of {_ROUNDS * _FLOWS} packets")
             times[what].append(seconds * 1e9 / sent)
@@ -64,18 +59,23 @@ def measure(name: str, document: Mapping[str, Any]) -> PipelineSpeed:
 
 def outputs(name: str, document: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     """What generated and hand-written pipeline make of each frame; the same, if the comparison is fair."""
+    generated, baseline, packets = _set_up(name, document)
+    return [generated.process(5, f) for f in packets], [baseline.process(5, f) for f in packets]
+
+
+def _set_up(name: str, document: Mapping[str, Any]) -> "tuple[Switch, Switch, list[bytes]]":
+    """The generated and the hand-written pipeline, and frames for them."""
     switch_type = engine.load().Switch
     generated = switch_type(str(engine.build(document)))
     _program(generated, document)
     flags = [engine.abi_flag(), *(["-DBASELINE_INT"] if name == "int" else [])]
     baseline = switch_type(str(native.build("baseline", [_BASELINE_C], headers=engine.PIPELINE_HEADERS, flags=flags)))
-    frames = _frames(0xC4 if name == "int" else 4, _INT_RECORDS if name == "int" else None)
-    return [generated.process(5, f) for f in frames], [baseline.process(5, f) for f in frames]
+    return generated, baseline, frames(0xC4 if name == "int" else 4, _INT_RECORDS if name == "int" else None)
 
 
-def _frames(opcode: int, records: int | None) -> list[bytes]:
+def frames(opcode: int, records: int | None) -> list[bytes]:
     """RoCEv2 frames of many flows; with an INT shim of so many records where that is not None."""
-    frames = []
+    out = []
     shim = b"" if records is None else struct.pack(">H", records << 12) + bytes(8 * records)
     for flow in range(_FLOWS):
         bth = bytes([opcode]) + bytes(11) + shim + bytes(4)
@@ -86,8 +86,8 @@ def _frames(opcode: int, records: int | None) -> list[bytes]:
         total = (total & 0xFFFF) + (total >> 16)
         total = (total & 0xFFFF) + (total >> 16)
         head = head[:10] + struct.pack(">H", ~total & 0xFFFF) + head[12:]
-        frames.append(bytes([2, 0, 10, 2, flow, 2]) + bytes([2, 0, 10, 0, flow, 1]) + b"\x08\x00" + head + udp + bth)
-    return frames
+        out.append(bytes([2, 0, 10, 2, flow, 2]) + bytes([2, 0, 10, 0, flow, 1]) + b"\x08\x00" + head + udp + bth)
+    return out
 
 
 def _program(switch: "Switch", document: Mapping[str, Any]) -> None:

@@ -154,7 +154,7 @@ class ProgramBuilder:
             for table, following in zip(tables, [*tables[1:], None], strict=False):
                 if not table["next_tables"]:
                     after = following["name"] if following else None
-                    table["next_tables"] = {a: after for a in table["actions"]}
+                    table["next_tables"] = dict.fromkeys(table["actions"], after)
                     table["base_default_next"] = after
             pipelines.append({
                 "name": name, "id": len(pipelines), "init_table": tables[0]["name"] if tables else None,

@@ -9,7 +9,7 @@ Json = Any
 
 
 def error_program(ops: list[Json], **state: Any) -> ProgramBuilder:
-    """Headers h (2 bytes, in state first) and whatever `ops` of the second state do; e: error and bytes of the packet."""
+    """Header h (2 bytes) in the first state, `ops` in the second; e: error and length of the packet."""
     b = ProgramBuilder()
     b.header_type("h_t", ("a", 8), ("b", 8))
     b.header_type("e_t", ("error", 8), ("length", 16))
@@ -58,7 +58,8 @@ def test_advance() -> None:
 
 
 def test_endless_parser_ends() -> None:
-    switch = error_program([], key=[field("h", "a")], transitions=[("0x01", None, "second"), (None, None, None)]).switch()
+    transitions: Any = [("0x01", None, "second"), (None, None, None)]
+    switch = error_program([], key=[field("h", "a")], transitions=transitions).switch()
     assert error_of(switch, b"\2\0") == "NoError"
     assert error_of(switch, b"\1\0") == "ParserTimeout"
 
@@ -233,7 +234,8 @@ def union_program() -> ProgramBuilder:
     ids = {h["name"]: h["id"] for h in b.headers}
     b.rest["header_union_types"] = [{"name": "u_t", "id": 0, "headers": [["one", "one_t"], ["two", "two_t"]]}]
     b.rest["header_unions"] = [{"name": "u", "id": 0, "union_type": "u_t", "header_ids": [ids["one"], ids["two"]]}]
-    b.state("start", b.extract("k"), [field("k", "k")], [("0x01", None, "one"), ("0x02", None, "two"), (None, None, None)])
+    cases: Any = [("0x01", None, "one"), ("0x02", None, "two"), (None, None, None)]
+    b.state("start", b.extract("k"), [field("k", "k")], cases)
     b.state("one", b.extract("one"))
     b.state("two", b.extract("two"))
     return b

@@ -43,7 +43,7 @@ def link(b: ProgramBuilder, pipeline: str) -> Json:
         following = dict(zip(order, [*order[1:], None], strict=True))
         for table in p["tables"]:
             own = guarded.get(table["name"], table["name"])
-            table["next_tables"] = {a: following[own] for a in table["actions"]}
+            table["next_tables"] = dict.fromkeys(table["actions"], following[own])
         for c in p["conditionals"]:
             c["false_next"] = following[c["name"]]
         p["init_table"] = order[0]

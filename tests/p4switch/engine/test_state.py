@@ -335,14 +335,16 @@ def test_metadata_of_time_and_queue() -> None:
     fields = (("in_time", 48), ("out_time", 48), ("enq", 32), ("delta", 32), ("depth", 19), ("left", 19), ("pad", 2))
     b = header_program(*fields)
     b.run([assign(field("h", "in_time"), sm("ingress_global_timestamp")), assign(sm("mcast_grp"), const(1))])
-    b.run([assign(field("h", "out_time"), sm("egress_global_timestamp")), assign(field("h", "enq"), sm("enq_timestamp")),
+    b.run([assign(field("h", "out_time"), sm("egress_global_timestamp")),
+           assign(field("h", "enq"), sm("enq_timestamp")),
            assign(field("h", "delta"), sm("deq_timedelta")), assign(field("h", "depth"), sm("enq_qdepth")),
            assign(field("h", "left"), sm("deq_qdepth"))], "egress")
     switch = b.switch()
     switch.multicast_set(1, [(1, 0), (2, 0), (3, 0)])
     now = 0x123456789ABC
     out = switch.process(0, bytes(25), now=now)
-    assert [f[:20] for _, f in out] == [2 * now.to_bytes(6, "big") + (now & 0xFFFFFFFF).to_bytes(4, "big") + bytes(4)] * 3
+    times = 2 * now.to_bytes(6, "big") + (now & 0xFFFFFFFF).to_bytes(4, "big") + bytes(4)
+    assert [f[:20] for _, f in out] == [times] * 3
     depths = [int.from_bytes(f[20:25], "big") >> 2 for _, f in out]
     assert [(d >> 19, d & (1 << 19) - 1) for d in depths] == [(0, 2), (1, 1), (2, 0)]
 

@@ -87,7 +87,8 @@ class Reference:
         kinds = set(self.kinds.values())
         if kinds & {"ternary", "range"}:
             return min(found, key=lambda e: (-e.priority, e.handle)).number
-        return max(found, key=lambda e: max((e.key[n][1] for n, k in self.kinds.items() if k == "lpm"), default=0)).number
+        prefixes = [n for n, k in self.kinds.items() if k == "lpm"]
+        return max(found, key=lambda e: sum(e.key[n][1] for n in prefixes)).number
 
     def key(self, entry: Entry) -> list[tuple[bytes, bytes | int]]:
         out: list[tuple[bytes, bytes | int]] = []

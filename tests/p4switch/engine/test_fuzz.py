@@ -1,0 +1,65 @@
+"""Random packets and control-plane calls under AddressSanitizer and UndefinedBehaviorSanitizer."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_json_errors import everything
+
+from p4switch import native
+from p4switch.compiler import compile_program
+from p4switch.engine import bench, build, fuzz, load
+
+P4SRC = Path(__file__).parents[3] / "p4src"
+
+
+def test_a_bit_of_everything() -> None:
+    line = fuzz.run(everything(), seed=1, packets=20_000)
+    assert line.startswith("20000 packets: ")
+    assert fuzz.run(everything(), seed=1, packets=20_000) == line
+
+
+@pytest.mark.parametrize("name", ["ecn", "int", "trim", "accurate"])
+def test_programs(name: str) -> None:
+    frames = bench.frames(4, None) + bench.frames(0xC4, 3) + bench.frames(0xC4, 7)
+    document = compile_program(P4SRC / f"{name}.p4").json
+    line = fuzz.run(document, seed=2, packets=10_000, frames=frames)
+    assert line.startswith("10000 packets: ")
+
+
+def test_the_fuzzer_finds_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipeline that reads beyond its headers is caught, so a quiet run means something."""
+    from p4switch import engine
+
+    right = engine.source
+
+    def wrong(document: Any) -> str:
+        text, count = re.subn(r"(memcpy\(.*, frame->data \+ at), \d+\)", r"\1, 2000)", right(document))
+        assert count
+        return text
+
+    monkeypatch.setattr(engine, "source", wrong)
+    with pytest.raises(fuzz.FuzzError, match=r"AddressSanitizer|runtime error"):
+        fuzz.run(everything(), seed=1, packets=2000)
+
+
+def test_benchmark_compares_equals() -> None:
+    for name in ("ecn", "int"):
+        document = compile_program(P4SRC / f"{name}.p4").json
+        generated, baseline = bench.outputs(name, document)
+        assert generated == baseline
+        assert len(generated[0]) == 1
+
+
+def test_libraries_of_another_version_are_refused(tmp_path: Path) -> None:
+    document = everything()
+    from p4switch import engine
+
+    with pytest.raises(ValueError, match="not a compiled pipeline"):
+        load().Switch(str(tmp_path / "none.so"))
+    library = native.build_text("old", engine.source(document), headers=engine.PIPELINE_HEADERS,
+                                flags=["-DP4_ABI=1", "-Wno-unused-label"])
+    with pytest.raises(ValueError, match="another version"):
+        load().Switch(str(library))
+    load().Switch(str(build(document)))

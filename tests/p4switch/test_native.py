@@ -1,0 +1,115 @@
+"""Building C, and the cache it goes to."""
+
+import ctypes
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+
+from p4switch import cache, native
+from p4switch.errors import UserError
+
+ANSWER = "int answer(void) { return %d; }\n"
+
+
+@pytest.fixture(autouse=True)
+def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("P4CC_CACHE", str(folder))
+    native.compiler.cache_clear()
+    native.compiler_version.cache_clear()
+    return folder
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_build_and_cache(fresh_cache: Path) -> None:
+    library = native.build_text("answer", ANSWER % 42)
+    assert ctypes.CDLL(str(library)).answer() == 42
+    assert library.is_relative_to(fresh_cache)
+    before = library.stat().st_mtime_ns
+    assert native.build_text("answer", ANSWER % 42) == library
+    assert library.stat().st_mtime_ns == before
+    assert native.build_text("answer", ANSWER % 43) != library
+    assert native.build_text("answer", ANSWER % 42, flags=["-DX"]) != library
+
+
+def test_a_header_that_changes_is_another_library(tmp_path: Path) -> None:
+    header = tmp_path / "x.h"
+    header.write_text("#define X 1\n")
+    text = '#include "x.h"\nint answer(void) { return X; }\n'
+    first = native.build_text("answer", text, headers=[header])
+    header.write_text("#define X 2\n")
+    second = native.build_text("answer", text, headers=[header])
+    assert (ctypes.CDLL(str(first)).answer(), ctypes.CDLL(str(second)).answer()) == (1, 2)
+
+
+def test_wrong_source_is_one_line_and_leaves_nothing(fresh_cache: Path) -> None:
+    with pytest.raises(native.BuildError, match=r"answer: the C compiler failed: .*error") as caught:
+        native.build_text("answer", "int answer(void) { return }\n")
+    assert "\n" not in str(caught.value)
+    assert [path.suffix for path in files(fresh_cache)] == [".c"]
+
+
+def test_no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match="gcc"):
+        native.build_text("answer", ANSWER % 1)
+    monkeypatch.setenv("CC", "no-such-compiler -O2")
+    native.compiler.cache_clear()
+    with pytest.raises(UserError, match="no-such-compiler"):
+        native.build_text("answer", ANSWER % 1)
+
+
+def test_no_python_header(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(native.sysconfig, "get_path", lambda _: str(tmp_path))
+    with pytest.raises(UserError, match="python3-dev"):
+        native.python_include()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_cache_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    monkeypatch.setenv("P4CC_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(UserError, match="P4CC_CACHE"):
+        native.build_text("answer", ANSWER % 1)
+
+
+def test_cache_that_is_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("")
+    monkeypatch.setenv("P4CC_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(UserError, match="P4CC_CACHE"):
+        native.build_text("answer", ANSWER % 1)
+
+
+def _make(number: int) -> int:
+    def produce(path: Path) -> None:
+        path.write_bytes(b"x" * 100_000)
+
+    return len(cache.cached("test", f"key{number % 3}", ".bin", produce).read_bytes())
+
+
+def test_processes_share_the_cache(fresh_cache: Path) -> None:
+    with multiprocessing.get_context("fork").Pool(8) as pool:
+        assert set(pool.map(_make, range(200))) == {100_000}
+    assert sorted(path.name for path in files(fresh_cache)) == ["key0.bin", "key1.bin", "key2.bin"]
+    assert [p for p in (fresh_cache / "test").iterdir() if p.is_dir()] == []
+
+
+def test_what_produce_raises_is_passed_on(fresh_cache: Path) -> None:
+    def produce(path: Path) -> None:
+        path.write_text("half")
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        cache.cached("test", "key", ".bin", produce)
+    assert files(fresh_cache) == []
+
+
+def test_digest_knows_where_parts_end() -> None:
+    assert cache.digest("ab", "c") != cache.digest("a", "bc")
+    assert cache.digest("ab") == cache.digest(b"ab")
