@@ -250,8 +250,28 @@ class Externs(Tables):
         text = args[0]
         if not isinstance(text, Text):
             raise self.error(call, "the message has to be a compile-time constant")
-        values = self.fields_of(args[1], call) if len(args) > 1 else []
-        self.emit(ir.Prim("log_msg", [ir.Named("string", text.value), values], call.pos))
+        data = args[1] if len(args) > 1 else None
+        items: list[Value] = [] if data is None else [data]
+        if isinstance(data, StructValue):
+            items = list(data.fields.values())
+        parts = text.value.split("{}")
+        message = parts[0]
+        for i, part in enumerate(parts[1:]):
+            message += (self._format(items[i], call) if i < len(items) else "{}") + part
+        values = [leaf for item in items for leaf in self.fields_of(item, call)]
+        self.emit(ir.Prim("log_msg", [ir.Named("string", message), values], call.pos))
+
+    def _format(self, value: Value, node: ast.Node) -> str:
+        """Placeholders for the scalars in `value`, with the names of fields."""
+        if isinstance(value, StructValue):
+            inner = [f"{name}:{self._format(v, node)}" for name, v in value.fields.items()]
+        elif isinstance(value, (ir.HeaderRef, HeaderValue)):
+            inner = [f"{name}:{{}}" for name in self.header_leaves(value) or ()]
+        elif isinstance(value, EXPRS):
+            return "{}"
+        else:
+            inner = ["{}" for _ in self.fields_of(value, node)]
+        return f"({','.join(inner)})"
 
     def _verify(self, call: ast.Call) -> None:
         self._only_in(call, "parser")

@@ -292,6 +292,7 @@ def test_a_failed_assertion_and_messages_do_not_stop_the_switch(switch) -> None:
         apply {
             std.egress_spec = 1;
             log_msg("a = {}, valid = {}", { hdr.data.a, hdr.data.isValid() });
+            log_msg("data = {}, x = {}", { hdr.data, hdr.data.x });
             log_msg("plain");
             assume(true);
             assert(hdr.data.isValid());
