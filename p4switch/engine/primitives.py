@@ -349,7 +349,7 @@ class Primitives:
     def _log(self, text: Json, values: Json) -> None:
         """Traced pipelines only: the text with its values put in."""
         template = str(unwrap(text).get("value"))
-        arguments = unwrap(values).get("value")
+        arguments = unwrap(values).get("value") or []  # p4c writes {} for none
         if not isinstance(arguments, list):
             raise JsonError("BMv2 JSON: log_msg takes a list of values")
         self.em.lines.append("#ifdef P4_TRACE")
