@@ -77,7 +77,7 @@ class CallChecker(ExpressionChecker):
                 a.value = self.expr(a.value)
 
     def pass_argument(self, what: str, param: ast.Parameter, t: Type, e: ast.Expr, constant: bool) -> ast.Expr:
-        """Argument `e`, checked, as what parameter `param` of type `t` gets. With `constant`, the argument of a parameter
+        """Argument `e`, checked, as what `param` of type `t` gets. With `constant`, the argument of a parameter
         without direction must be known at compile time."""
         shown = f"parameter {param.name!r} of {what}"
         if isinstance(e, ast.DontCare):
@@ -299,8 +299,10 @@ class CallChecker(ExpressionChecker):
         e.kind = CallKind.ABSTRACT_METHOD if method.abstract else CallKind.EXTERN_METHOD
         if self.place in (Place.TOP, Place.CONTROL_LOCAL, Place.PARSER_LOCAL, Place.TABLE):
             self.error(e, f"a method cannot be called in {self.place.value}")
-        elif t.decl.name == "packet_in" and func.name in _PARSER_METHODS and self.place not in (
-            Place.PARSER, Place.FUNCTION
+        elif (
+            t.decl.name == "packet_in"
+            and func.name in _PARSER_METHODS
+            and self.place not in (Place.PARSER, Place.FUNCTION)
         ):
             self.error(e, f"{func.name!r} can only be called in a parser, not in {self.place.value}")
         result = self._complete(e, method, dict(zip(t.decl.type_params, t.args, strict=True)), expected)
@@ -371,9 +373,7 @@ class CallChecker(ExpressionChecker):
             elif lacks_width(t):
                 self.error(value, f"the argument for parameter {param.name!r} of {what} needs a width (as in 8w1)")
 
-    def _explicit_type_args(
-        self, e: ast.Call, what: str, params: list[ast.TypeParam], inference: Inference
-    ) -> bool:
+    def _explicit_type_args(self, e: ast.Call, what: str, params: list[ast.TypeParam], inference: Inference) -> bool:
         if not e.type_arg_exprs:
             return True
         given = [self.resolve(t) for t in e.type_arg_exprs]

@@ -141,6 +141,9 @@ class Conversions(TypeChecker):
     def default_value(self, at: ast.Node, t: Type) -> ast.Expr:
         """The default value of type `t` (specification, section 7.3); reports if it has none."""
         base = types.strip_newtype(t)
+        if self.parts(base) > MAX_DEFAULTS:
+            self.error(at, f"'...' cannot stand for more than {MAX_DEFAULTS} values")
+            return ast.DefaultInit(at.pos, type=types.UNKNOWN)
         if isinstance(base, (types.Bits, types.InfInt)):
             return ast.IntLiteral(at.pos, 0, type=t)
         if isinstance(base, types.Bool):
@@ -163,7 +166,7 @@ class Conversions(TypeChecker):
             return ast.StructExpr(at.pos, None, fields, type=t)
         elif isinstance(base, types.Tuple):
             return ast.ListExpr(at.pos, [self.default_value(at, x) for x in base.elements], type=t)
-        elif isinstance(base, types.Stack) and base.size <= MAX_DEFAULTS:
+        elif isinstance(base, types.Stack):
             return ast.ListExpr(at.pos, [self.default_value(at, base.element) for _ in range(base.size)], type=t)
         if not isinstance(base, types.Unknown):
             self.error(at, f"there is no default value of type {t}")

@@ -65,7 +65,11 @@ class ExpressionChecker(Conversions):
         return check(e)
 
     def boolean(self, e: ast.Expr, what: str) -> ast.Expr:
-        return self.convert(self.expr(e), types.BOOL, what)
+        e = self.expr(e)
+        if isinstance(e, ast.DefaultInit):
+            self.error(e, f"'...' cannot be used for {what}")
+            e.type = types.UNKNOWN
+        return self.convert(e, types.BOOL, what)
 
     # Leaves
 

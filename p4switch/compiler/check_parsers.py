@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.check_base import Place
-from p4switch.compiler.check_tables import TableChecker, flattened, subexpressions
+from p4switch.compiler.check_tables import TableChecker, call_kind, flattened, subexpressions
 from p4switch.compiler.types import Type
 
 
@@ -108,7 +108,7 @@ class ParserChecker(TableChecker):
                 bounds = [keyset.low, keyset.high]
             else:
                 bounds = []
-                if any(isinstance(x, ast.Call) and x.kind != ast.CallKind.BUILTIN for x in subexpressions(keyset)):
+                if any(call_kind(x) not in (None, ast.CallKind.BUILTIN) for x in subexpressions(keyset)):
                     self.error(keyset, "a key of 'select' cannot call functions")
                 elif not isinstance(keyset, (ast.DefaultExpr, ast.DontCare)) and not self.is_constant(keyset):
                     self.warn(keyset, "this key is not known at compile time, which not all targets support")

@@ -246,6 +246,7 @@ class StatementChecker(CallChecker):
     def _switch_label(self, s: ast.Switch, case: ast.SwitchCase, t: types.Type, seen: list[ast.Expr]) -> None:
         label = case.label
         if isinstance(label, ast.DefaultExpr):
+            label.type = t
             return
         if s.table is not None:
             self._action_label(s.table, case, seen)

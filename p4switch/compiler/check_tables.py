@@ -66,6 +66,8 @@ class TableChecker(StatementChecker):
                 self._listed_action(t, ref, seen)
             if t.default_action is not None:
                 self._default_action(t, t.default_action)
+            else:
+                self._check_no_action()
             for prop in t.properties.values():
                 self._property(t, prop)
             if t.entries is not None:
@@ -154,7 +156,7 @@ class TableChecker(StatementChecker):
                 if not isinstance(arg.value, ast.DontCare):
                     arg.value = self.expr(arg.value, param.type)
                 value = by_param[param] = self.pass_argument(what, param, param.type, arg.value, True)
-                if any(isinstance(x, ast.Call) and x.kind == ast.CallKind.TABLE_APPLY for x in subexpressions(value)):
+                if any(call_kind(x) == ast.CallKind.TABLE_APPLY for x in subexpressions(value)):
                     self.error(value, "a table cannot be applied in the argument of an action")
         ref.bound = [by_param.get(p) for p in decl.params]
 
@@ -178,6 +180,12 @@ class TableChecker(StatementChecker):
             if not same_expression(here, there):
                 self.error(ref, f"argument {param.name!r} of {decl.name!r} must be the same as in the list of actions")
         return True
+
+    def _check_no_action(self) -> None:
+        """Without a default action it is NoAction, so that must be what core.p4 makes it."""
+        for decl in self.lookup("NoAction", absolute=True):
+            if not isinstance(decl, ast.ActionDecl) or decl.params:
+                self.error(decl, "'NoAction' must be an action without parameters, as core.p4 declares it")
 
     def _default_action(self, t: ast.TableDecl, ref: ast.ActionRef) -> None:
         if not self._chosen_action(t, ref, "the default action"):
@@ -235,8 +243,10 @@ class TableChecker(StatementChecker):
                 if t.const_entries:
                     self.error(entry.priority, "entries of a constant list have no explicit priority: order decides")
                 elif not prioritised:
-                    self.error(entry.priority, "entries of this table have no priority: it has no ternary, range or "
-                                               "optional key")
+                    self.error(
+                        entry.priority,
+                        "entries of this table have no priority: it has no ternary, range or optional key",
+                    )
                 entry.priority, value = self.constant_int(entry.priority, "the priority")
                 if value is not None and value < 0:
                     self.error(entry.priority, f"the priority must not be negative, but is {value}")
@@ -245,6 +255,18 @@ class TableChecker(StatementChecker):
                     self._entry_keyset(key, keyset)
             with self.at(Place.TABLE):
                 self._chosen_action(t, entry.action, "the action of this entry")
+        if all(k == "exact" for k in kinds):
+            self._check_distinct(entries)
+
+    def _check_distinct(self, entries: list[ast.TableEntry]) -> None:
+        seen: set[tuple[int | bool | str, ...]] = set()
+        for entry in entries:
+            values = [k.decl.name if isinstance(k, ast.EnumRef) else getattr(k, "value", None) for k in entry.keysets]
+            key = tuple(v for v in values if isinstance(v, (int, str)))
+            if len(key) == len(values):
+                if key in seen:
+                    self.error(entry, "an entry before this one has the same key")
+                seen.add(key)
 
     def _check_priorities(self, t: ast.TableDecl, entries: list[ast.TableEntry]) -> None:
         """Entries without priority continue from the one before, which must not lead below zero."""
@@ -304,6 +326,11 @@ class TableChecker(StatementChecker):
                 low_bits = e.mask.value & ((1 << width) - 1) ^ ((1 << width) - 1)
                 if low_bits & (low_bits + 1):
                     self.error(e, f"{e.mask.value:#x} is not the mask of a prefix, which lpm needs")
+
+
+def call_kind(e: ast.Expr) -> ast.CallKind | None:
+    """What `e` calls; None if it calls nothing, or nothing known (then an error is reported)."""
+    return getattr(e, "kind", None) if isinstance(e, ast.Call) else None
 
 
 def subexpressions(e: ast.Expr) -> Iterator[ast.Expr]:

@@ -10,6 +10,8 @@ MAX_WIDTH = 2048
 """Widest `bit<>` and `int<>`."""
 MAX_VARBIT = 1 << 20
 MAX_STACK = 1 << 16
+MAX_PARTS = 1 << 17
+"""How many single values a value may consist of."""
 
 _SIMPLE: dict[str, Type] = {
     "bool": types.BOOL,
@@ -65,6 +67,8 @@ def is_object(t: Type) -> bool:
 
 
 class TypeChecker(Base):
+    _parts: dict[Type, int]
+
     def expr(self, e: ast.Expr, expected: Type | None = None) -> ast.Expr:
         raise NotImplementedError
 
@@ -103,6 +107,8 @@ class TypeChecker(Base):
             for written, element in zip(t.elements, elements, strict=True):
                 if isinstance(element, types.Void) or is_object(element):
                     self.error(written, f"{element} cannot be an element of a tuple")
+            if not self.small_enough(t, sum(map(self.parts, elements))):
+                return types.UNKNOWN
             return types.Tuple(elements)
         if isinstance(t, ast.ListTypeExpr):
             element = self.resolve(t.element)
@@ -121,7 +127,27 @@ class TypeChecker(Base):
         if not isinstance(element, _STACKABLE):
             self.error(t.element, f"{element} cannot be the element of a stack or array")
             return types.UNKNOWN
-        return types.UNKNOWN if size is None else types.Stack(element, size)
+        if size is None or not self.small_enough(t, size * self.parts(element)):
+            return types.UNKNOWN
+        return types.Stack(element, size)
+
+    def parts(self, t: Type) -> int:
+        """How many single values a value of type `t` consists of (and structs and tuples that hold them)."""
+        if isinstance(t, types.Stack):
+            return t.size * self.parts(t.element)
+        if isinstance(t, types.Tuple):
+            return 1 + sum(map(self.parts, t.elements))
+        if not isinstance(t, types.Record):
+            return 1
+        known = self._parts.get(t)
+        if known is None:
+            known = self._parts[t] = 1 + sum(self.parts(f.type) for f in t.fields)
+        return known
+
+    def small_enough(self, at: ast.Node, parts: int) -> bool:
+        if parts > MAX_PARTS:
+            self.error(at, f"a value of this type would consist of more than {MAX_PARTS} single values")
+        return parts <= MAX_PARTS
 
     def _sized(self, t: ast.SizedTypeExpr) -> Type:
         if t.width is None:
@@ -164,9 +190,12 @@ class TypeChecker(Base):
             wrong = f"takes {wanted}, not {len(args)}" if params else "is not generic"
             self.error(t, f"type {t.name!r} {wrong}")
             return types.UNKNOWN
+        result = types.substitute(decl.type, dict(zip(params, args, strict=True)))
         if isinstance(decl, ast.RecordDecl):
             self._check_arguments(t, decl, args)
-        return types.substitute(decl.type, dict(zip(params, args, strict=True)))
+            if not self.small_enough(t, self.parts(result)):
+                return types.UNKNOWN
+        return result
 
     def _check_arguments(self, t: ast.NamedTypeExpr, decl: ast.RecordDecl, args: tuple[Type, ...]) -> None:
         """The fields of a specialised struct or header must be allowed there, too."""

@@ -17,6 +17,7 @@ from p4switch.compiler.types import Type
 class Checker(ParserChecker):
     def __init__(self, program: ast.Program, reporter: Reporter) -> None:
         super().__init__(program, reporter)
+        self._parts: dict[Type, int] = {}
         self._declarations: dict[type[ast.Node], Callable[..., object]] = {
             ast.ErrorDecl: self._errors,
             ast.MatchKindDecl: self._match_kinds,
@@ -147,6 +148,10 @@ class Checker(ParserChecker):
             for f in decl.fields:
                 self.annotations(f.annotations)
                 f.type = self.resolve(f.type_expr)
+            total = sum(self.parts(f.type) for f in decl.fields)
+            if not self.small_enough(decl, total):
+                decl.fields.clear()
+            for f in decl.fields:
                 self.check_field(f.type_expr, decl, f.type, f.name)
         decl.type = kind(decl, args)
         self.declare(decl)
@@ -430,6 +435,9 @@ class Checker(ParserChecker):
                 self.error(decl, f"{t} has no abstract methods")
             return
         abstract = {(m.name, len(m.params)): m for m in t.decl.methods if m.abstract}
+        if (decl.methods or decl.instances) and not abstract:
+            self.error(decl, f"{t} has no abstract methods")
+            return
         given: set[tuple[str, int]] = set()
         with self.scope():
             this = ast.Instantiation(decl.pos, "this", decl.type_expr, [], type=t)

@@ -18,6 +18,7 @@ MAX_NESTING = 150
 MAX_CHAIN = 1500
 """How many operators or selectors one expression may chain."""
 MAX_DIGITS = 4000
+MAX_DIMENSIONS = 8
 
 NAMES = frozenset(("identifier", "actions", "apply", "entries", "key", "priority", "state", "type", "list"))
 """Kinds of tokens that may be names."""
@@ -40,6 +41,10 @@ class ParseError(Exception):
         super().__init__(message)
         self.pos = pos
         self.message = message
+
+
+class NestingError(ParseError):
+    """Nested too deeply: no use in trying to parse it as something else."""
 
 
 class ExpressionParser:
@@ -104,6 +109,8 @@ class ExpressionParser:
         start, nesting = self.at, self.nesting
         try:
             result = parse()
+        except NestingError:
+            raise
         except ParseError:
             result = None
         if result is None:
@@ -114,7 +121,7 @@ class ExpressionParser:
         """One level deeper; whoever calls it lowers `nesting` afterwards (after an error, recovery does)."""
         self.nesting += 1
         if self.nesting > MAX_NESTING:
-            raise self.fail(f"nested too deeply (more than {MAX_NESTING} levels)")
+            raise NestingError(self.pos, f"nested too deeply (more than {MAX_NESTING} levels)")
 
     # Names of types
 
@@ -154,8 +161,12 @@ class ExpressionParser:
         """A type, stack sizes included."""
         self.enter()
         result = self._type_without_size()
+        dimensions = 0
         while self.kind == "[":
             result = self._stack_type(result)
+            dimensions += 1
+            if dimensions > MAX_DIMENSIONS:
+                raise self.fail(f"a stack cannot have more than {MAX_DIMENSIONS} dimensions")
         self.nesting -= 1
         return result
 
@@ -168,6 +179,8 @@ class ExpressionParser:
             at = self.expect("[")
             sizes.append((at, self.expression()))
             self.expect("]")
+            if len(sizes) > MAX_DIMENSIONS:
+                raise self.fail(f"a stack cannot have more than {MAX_DIMENSIONS} dimensions")
         for at, size in reversed(sizes):
             type_expr = ast.StackTypeExpr(at, type_expr, size)
         return pos, name, type_expr

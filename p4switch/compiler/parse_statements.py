@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from p4switch.compiler import ast
-from p4switch.compiler.parse_expressions import NAMES, ExpressionParser, ParseError
+from p4switch.compiler.parse_expressions import MAX_CHAIN, NAMES, ExpressionParser, ParseError
 
 _ASSIGNMENTS = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", "|+|=", "|-|="))
 
@@ -116,7 +116,7 @@ class StatementParser(ExpressionParser):
         """An `if`; chains of `else if` are built without nesting."""
         first: ast.If | None = None
         last: ast.If | None = None
-        while True:
+        for _ in range(MAX_CHAIN):
             pos = self.expect("if")
             self.expect("(")
             condition = self.expression()
@@ -133,7 +133,7 @@ class StatementParser(ExpressionParser):
             if self.kind != "if":
                 last.otherwise = self.statement()
                 return first
-            self.enter()
+        raise self.fail(f"more than {MAX_CHAIN} 'else if' in a row")
 
     def _switch(self) -> ast.Switch:
         pos = self.expect("switch")

@@ -502,7 +502,7 @@ class Parser(StatementParser):
         elif name == "default_action":
             table.const_default_action = const
             if "actions" not in seen:
-                self.report(pos, "the default action of a table must come after the list of its actions")
+                self.report(table.pos, "the default action of a table must come after the list of its actions")
             table.default_action = self._action_ref(annotations, ";")
         else:
             value = self.expression()

@@ -19,7 +19,7 @@ from p4switch.compiler.source import Piece, SourceFile, SourceMap
 from p4switch.errors import UserError
 
 MAX_INCLUDE_DEPTH = 64
-MAX_EXPANSION = 200_000
+MAX_EXPANSION = 100_000
 """Tokens that macros may expand to in one program; more is a macro bomb."""
 
 _SKIP = re.compile(r'"(?:\\.|[^"\\])*"?|//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z)', re.DOTALL)

@@ -337,6 +337,7 @@ class Meta(Type):
 
 UNKNOWN = Unknown()
 
+
 def _applied(name: str, args: tuple[Type, ...]) -> str:
     return f"{name}<{', '.join(map(str, args))}>" if args else name
 
