@@ -219,6 +219,32 @@ def _is_aligned(run: Sequence[_Piece]) -> bool:
     return bit % 8 == 0
 
 
+def _stretches(run: Sequence[_Piece]) -> list[tuple[int, int]] | None:
+    """A run of one packet header as stretches of its bytes (first, count); None if it is not that."""
+    stretches: list[tuple[int, int]] = []
+    for piece in run:
+        if piece.field is None or piece.ref is None or piece.ref.metadata or piece.field.varbit:
+            return None
+        bit, width = piece.field.bit, piece.width
+        if stretches and sum(stretches[-1]) == bit:
+            stretches[-1] = (stretches[-1][0], stretches[-1][1] + width)
+        else:
+            stretches.append((bit, width))
+    if any(first % 8 or count % 8 for first, count in stretches):
+        return None
+    return [(first // 8, count // 8) for first, count in stretches]
+
+
+def _checksum_in_place(run: Sequence[_Piece]) -> str | None:
+    """The checksum of one header's fields, summed where they are; None if words would straddle stretches."""
+    stretches = _stretches(run)
+    if stretches is None or any(count % 2 for _, count in stretches[:-1]):
+        return None
+    assert run[0].ref is not None
+    sums = " + ".join(f"p4_csum_add({run[0].ref.base} + {first}, {count})" for first, count in stretches)
+    return f"p4_csum_fold({sums})"
+
+
 def function(program: Program, name: str, algorithm: str, inputs: Sequence[Mapping[str, schema.Json]]) -> str:
     """A C function `uint64_t name(p4_switch *sw, phv *p)` that computes the hash."""
     pieces, payload = _pieces(program, inputs)
@@ -235,7 +261,11 @@ def function(program: Program, name: str, algorithm: str, inputs: Sequence[Mappi
     if all(_is_aligned(run) and not (run[0].field and run[0].field.varbit) for run in runs):
         em.line("size_t n = 0;")
         asked = [run[0].ref.valid for run in runs if run[0].ref and not run[0].ref.metadata]
-        if asked and not payload:
+        in_place = _checksum_in_place(runs[0]) if len(runs) == 1 and algorithm in ("csum16", "cksum16") else None
+        if in_place and not payload:
+            em.line(f"if (P4_LIKELY({asked[0]}))")
+            em.line(f"    return {in_place};")
+        elif asked and not payload:
             # The usual case has all headers: n is a constant then, and the hash's loops unroll.
             em.open(f"if (P4_LIKELY({' & '.join(dict.fromkeys(asked))}))")
             for run in runs:

@@ -545,7 +545,7 @@ class _PipelineGenerator:
             em.line("const p4_members *group = &profile->groups[index];")
             em.line("found = group->count;")
             em.open("if (found)")
-            em.line(f"index = group->list[(uint32_t)select_{n}(sw, p) % group->count];")
+            em.line(f"index = group->list[p4_modulo((uint32_t)select_{n}(sw, p), group->count)];")
             em.close()
             em.close()
         em.open("if (found)")

@@ -4,10 +4,11 @@
 
 #include "wide.h"
 
-/* Internet checksum (RFC 1071); an odd last byte is the high half of a word. */
-P4_INLINE uint64_t p4_csum16(const uint8_t *b, size_t n)
+/* Sum for the Internet checksum (RFC 1071) of n bytes, an odd last one as the high half of a word. The words are read
+ * as little-endian ones: the bytes of the sum can be swapped at the end. */
+P4_INLINE uint64_t p4_csum_add(const uint8_t *b, size_t n)
 {
-    uint64_t sum = 0; /* of little-endian words: the sum's bytes can be swapped at the end */
+    uint64_t sum = 0;
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {
         uint32_t w;
@@ -22,12 +23,19 @@ P4_INLINE uint64_t p4_csum16(const uint8_t *b, size_t n)
     }
     if (i < n)
         sum += b[i];
+    return sum;
+}
+
+P4_INLINE uint64_t p4_csum_fold(uint64_t sum)
+{
     sum = (sum >> 32) + (sum & 0xffffffff);
     sum = (sum >> 32) + (sum & 0xffffffff);
     sum = (sum >> 16) + (sum & 0xffff);
     sum = (sum >> 16) + (sum & 0xffff);
     return __builtin_bswap16((uint16_t)~sum);
 }
+
+P4_INLINE uint64_t p4_csum16(const uint8_t *b, size_t n) { return p4_csum_fold(p4_csum_add(b, n)); }
 
 P4_FUNCTION uint64_t p4_xor_words(const uint8_t *b, size_t n, size_t size)
 {
