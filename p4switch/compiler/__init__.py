@@ -100,9 +100,7 @@ def _positions(source: SourceMap) -> str:
     return "\n".join(f"{p.start} {p.file.path} {p.offset}" for p in source.pieces)
 
 
-def _compile(
-    path: str | Path, include_dirs: Sequence[str | Path], defines: Mapping[str, str] | None
-) -> Compiled:
+def _compile(path: str | Path, include_dirs: Sequence[str | Path], defines: Mapping[str, str] | None) -> Compiled:
     from p4switch.compiler.bmv2 import to_json
     from p4switch.compiler.frontend import deep_recursion, parse_and_check
     from p4switch.compiler.midend.v1model import lower

@@ -13,7 +13,6 @@ The packets expected on a port are compared, in order, with what left it. Ports 
 looked at, unless it says `no_packet`.
 """
 
-
 from p4switch.stf.language import Command, StfError, parse
 from p4switch.stf.many import Result, find_tests, run_folder, run_test, run_tests
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from p4switch.engine import Switch
 
 
-
 class Runner:
     """Carries out the commands of a test on a switch."""
 

@@ -50,7 +50,9 @@ def header(ref: ir.HeaderRef) -> Json:
     if not ref.stack:
         return {"type": "header", "value": ref.name}
     if ref.index is None:
-        raise UnsupportedError(f"'{ref.where}' of stack '{ref.stack}': this target can only extract to it or read fields")
+        raise UnsupportedError(
+            f"'{ref.where}' of stack '{ref.stack}': this target can only extract to it or read fields"
+        )
     if ref.member:
         union = _op("dereference_union_stack", {"type": "header_union_stack", "value": ref.stack}, value(ref.index))
         return _op("access_union_header", union, ref.position)
@@ -179,4 +181,3 @@ def argument(expr: ir.Expr) -> Json:
     if isinstance(expr.type, types.Bool):
         return {"type": "expression", "value": _op("b2d", None, value(expr))}
     return {"type": "expression", "value": value(expr)}
-

@@ -129,9 +129,7 @@ class Calls(Elaboration):
             frame.values[param] = self._bind_one(param, value, t, alone and not fixed, previous, copies)
         return copies
 
-    def _evaluate_arguments(
-        self, params: Sequence[ast.Parameter], bound: Sequence[ast.Expr | None]
-    ) -> list[Value]:
+    def _evaluate_arguments(self, params: Sequence[ast.Parameter], bound: Sequence[ast.Expr | None]) -> list[Value]:
         last = max((i for i, b in enumerate(bound) if b is not None and self.effects(b)), default=-1)
         values: list[Value] = []
         for i, (param, arg) in enumerate(zip(params, bound, strict=True)):
@@ -335,5 +333,3 @@ class Calls(Elaboration):
             self.emit(ir.Prim(op, [receiver.ref, fold.const(count.value, ir.ENUM_TYPE)], call.pos))
             return None
         raise self.error(call, f"{call.method}() is not supported here on this target")
-
-

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend.expressions import Expressions
-from p4switch.compiler.midend.values import Frame, Ignored, Packet, Value
+from p4switch.compiler.midend.values import Frame, Ignored, Value
 from p4switch.compiler.midend.walk import walk
 
 
@@ -154,9 +154,6 @@ class Elaboration(Expressions):
                     frame.values[local] = self.expr(local.init)
         self._making.discard(decl)
         return block
-
-    def packet(self, output: bool) -> Packet:
-        return Packet(output)
 
 
 def _share(block: Block) -> None:

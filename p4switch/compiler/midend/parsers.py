@@ -45,9 +45,7 @@ class Parsers(Externs):
                 self.statement(statement)
             self._transition(state.transition, states)
 
-    def _transition(
-        self, node: ast.Transition | ast.Select | None, states: dict[ast.ParserState, ir.Block]
-    ) -> None:
+    def _transition(self, node: ast.Transition | ast.Select | None, states: dict[ast.ParserState, ir.Block]) -> None:
         if node is None:
             self.goto(states[ast.REJECT])
         elif isinstance(node, ast.Transition):
@@ -138,5 +136,3 @@ def _prefixes(low: int, high: int, width: int) -> list[tuple[int, int | None]]:
         result.append((low, full & ~(size - 1)))
         low += size
     return result
-
-

@@ -83,9 +83,7 @@ class Storage:
         if isinstance(t, types.Tuple):
             return StructValue(t, {str(i): self.allocate(e, f"{name}.{i}") for i, e in enumerate(t.elements)})
         if isinstance(t, types.AnonRecord):
-            return StructValue(
-                t, {n: self.allocate(e, f"{name}.{n}") for n, e in zip(t.names, t.types, strict=True)}
-            )
+            return StructValue(t, {n: self.allocate(e, f"{name}.{n}") for n, e in zip(t.names, t.types, strict=True)})
         if isinstance(t, types.Header):
             return self._header(t, self._unique(self._taken, name))
         if isinstance(t, types.Union):
