@@ -9,6 +9,7 @@
 `program_network` does that for all switches. The controller speaks nothing but P4Runtime, so it is the same for the
 built-in switch in this process, the built-in switch as a process, and BMv2.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping

@@ -30,10 +30,15 @@ class Pipeline:
 
 
 @lru_cache(maxsize=8)
-def pipeline(program: programs.Program) -> Pipeline:
-    """Compiles a program, or takes it from the cache. Raises UserError (a CompileError for errors in the program)."""
+def pipeline(program: programs.Program, trace: bool = False) -> Pipeline:
+    """Compiles a program, or takes it from the cache. Raises UserError (a CompileError for errors in the program).
+
+    With `trace` it tells what it does with each packet, which costs time.
+    """
     from p4switch.compiler import compile_program
     from p4switch.engine import build
 
     compiled = compile_program(program.source)
-    return Pipeline(controller.Program(compiled.p4info, json.dumps(compiled.json).encode()), build(compiled.json))
+    return Pipeline(
+        controller.Program(compiled.p4info, json.dumps(compiled.json).encode()), build(compiled.json, trace=trace)
+    )

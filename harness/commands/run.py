@@ -97,7 +97,8 @@ def _carry_out(run: Run, folder: Path, progress: RunProgress, pcap: bool, trace:
     if trace is not None:
         from harness.tracing import explain
 
-        (target / "trace.txt").write_text(explain(world), encoding="utf-8")
+        with (target / "trace.txt").open("w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in explain(world.trace_records(), world.names))
     progress.end(
         f"{summary['flows_delivered']}/{summary['flows']} flows in {recording.end_ns / 1e3:,.0f} µs of model time, "
         f"{recording.set_up_s + recording.cpu_s:.1f} s of CPU"

@@ -2,7 +2,7 @@
 
 from harness.workloads.base import Flow, Traffic, WorkloadParameters, build, names, parameters
 
-from harness.workloads import allreduce, alltoall, htsim, incast, ns3, permutation, poisson  # isort: skip
+from harness.workloads import allreduce, alltoall, htsim, incast, ns3, permutation, poisson, streams  # isort: skip
 
 __all__ = [
     "Flow",
@@ -18,4 +18,5 @@ __all__ = [
     "parameters",
     "permutation",
     "poisson",
+    "streams",
 ]

@@ -21,7 +21,10 @@ Time = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)]
 
 @dataclass
 class Flow:
-    """One message. `source` and `destination` are host indices; flows of one `qp` name share a queue pair, in order."""
+    """One message. `source` and `destination` are host indices; flows of one `qp` name share a queue pair, in order.
+
+    With `stop_ns` a flow sends until then, and `size_bytes` is no more than a bound; afterwards it is what was sent.
+    """
 
     source: int
     destination: int
@@ -29,6 +32,7 @@ class Flow:
     start_ns: int
     group: str = ""
     qp: str | None = None
+    stop_ns: int | None = None
     index: int = -1  # given when the flow is handed to the world, from 0
 
 

@@ -29,8 +29,10 @@ from p4switch.p4runtime.device import Device
 if TYPE_CHECKING:
     from p4switch.engine import Switch as Pipe
 
+TraceRecord = tuple[int, int, str, int, int, int, int, int]
 Progress = Callable[[int, int, int], object]  # flows done, flows known, now_ns
 
+_FIRST_QPN = 2  # 0 and 1 are InfiniBand's own, for management
 _NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received")
 
 
@@ -110,7 +112,7 @@ class VirtualWorld:
 
     def _add_switches(self) -> None:
         run = self.run_plan
-        built = pipeline(run.program)
+        built = pipeline(run.program, self._trace is not None)
         settings = run.scenario.switch
         common = controller.Settings(settings.cell_bytes, Fraction(1), run.scenario.framing_bytes, run.seed)
         for switch in run.topology.switches:
@@ -211,7 +213,14 @@ class VirtualWorld:
         connection.flows.append(record)
         connection.unfinished += 1
         self._active[connection.number] = connection
-        connection.sender.post(flow.size_bytes, start_ns=now_ns, tag=record)
+        message = connection.sender.post(flow.size_bytes, start_ns=now_ns, tag=record)
+        self.fabric.kick(flow.source)
+        if flow.stop_ns is not None:
+            self.fabric.at(flow.stop_ns, lambda _: self._stop(flow, message))
+
+    def _stop(self, flow: Flow, message: Message) -> None:
+        message.qp.truncate(message)
+        flow.size_bytes = message.size_bytes
         self.fabric.kick(flow.source)
 
     def _connection(self, flow: Flow) -> _Connection:
@@ -221,7 +230,7 @@ class VirtualWorld:
             return self._shared[key]
         hosts = self.run_plan.topology.hosts
         source, destination = hosts[flow.source], hosts[flow.destination]
-        number = len(self._connections) + 1
+        number = len(self._connections) + _FIRST_QPN
         sender = self.nics[flow.source].open_qp(str(destination.address), number, number)
         receiver = self.nics[flow.destination].open_qp(str(source.address), number, number)
         tag = self.fabric.flow(int(source.address), int(destination.address), number)
@@ -235,12 +244,12 @@ class VirtualWorld:
         return connection
 
     def _on_delivered(self, delivery: Delivery) -> None:
-        record = self._connections[delivery.qp.qpn - 1].flows[delivery.sequence]
+        record = self._connections[delivery.qp.qpn - _FIRST_QPN].flows[delivery.sequence]
         record.delivered_ns = delivery.time_ns
         self._add(self._traffic.on_delivered(record.flow, delivery.time_ns))
 
     def _on_completed(self, message: Message) -> None:
-        connection = self._connections[message.qp.qpn - 1]
+        connection = self._connections[message.qp.qpn - _FIRST_QPN]
         record = connection.flows[message.sequence]
         self._finish(record, message, connection)
         self._done += 1
@@ -289,6 +298,10 @@ class VirtualWorld:
             if not connection.unfinished:
                 del self._active[number]
         self.fabric.at(now_ns + self.run_plan.scenario.record.rate_interval_ns, self._sample_rates)
+
+    def trace_records(self) -> list[TraceRecord]:
+        """What happened to the traced flow's packets, hop by hop: see `Fabric.trace_records`."""
+        return self.fabric.trace_records()
 
     def captured(self) -> Iterator[tuple[int, str, bytes]]:
         """(time_ns, "from to", header bytes) of the frames on hosts' links, in order of their first bits."""

@@ -1,0 +1,23 @@
+"""`p4cc bench`: the benchmarks of docs/performance.md."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write the figures as JSON.")
+@click.option("--quick", is_flag=True, help="Smaller runs: to see that it works, not to compare figures.")
+def command(json_file: Path | None, quick: bool) -> None:
+    """Measure pipelines, hosts and end-to-end runs on this machine, in CPU time."""
+    from harness import bench
+    from p4switch.errors import UserError
+
+    if json_file is not None and not json_file.absolute().parent.is_dir():
+        raise UserError(f"--json {json_file}: no folder {str(json_file.parent)!r}")
+    figures = bench.measure_all(quick, click.echo)
+    if json_file is not None:
+        json_file.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
