@@ -286,6 +286,12 @@ class Device:
             messages.append(message)
         return messages
 
+    @property
+    def has_timeouts(self) -> bool:
+        """Whether `poll` may have something to say without anything else happening."""
+        state = self._running
+        return state is not None and (state.digests.enabled or state.tables.has_idle_timeouts)
+
     def acknowledge(self, ack: Message) -> None:
         """For a DigestListAck. Raises P4RuntimeError (INVALID_ARGUMENT, FAILED_PRECONDITION)."""
         with self._lock:

@@ -68,6 +68,11 @@ class DigestStore:
             stream.sent.clear()
             stream.unacknowledged.clear()
 
+    @property
+    def enabled(self) -> bool:
+        """Whether a controller listens to any."""
+        return any(stream.config is not None for stream in self._streams.values())
+
     def read(self, query: Message) -> Iterator[Message]:
         for stream in [self._stream(query.digest_id)] if query.digest_id else self._streams.values():
             if stream.config is not None:

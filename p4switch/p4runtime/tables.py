@@ -500,6 +500,11 @@ class TableStore:
     def _last_hit_ns(self, info: Table, entry: Entry) -> int:
         return max(entry.inserted_ns, self._switch.table_last_hit(info.name, entry.handle) * self._tick_ns)
 
+    @property
+    def has_idle_timeouts(self) -> bool:
+        """Whether any table has them."""
+        return any(state.info.idle_timeout for state in self._states.values())
+
     def idle_entries(self) -> list[Message]:
         """Entries that no packet hit for their time-out, since the last notification if there was one."""
         now_ns = self._clock_ns()

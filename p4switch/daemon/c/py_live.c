@@ -17,8 +17,7 @@ typedef struct {
 
 static PyObject *raise_errno(const char *what)
 {
-    PyErr_Format(PyExc_OSError, "%s: %s", what, strerror(errno));
-    return NULL;
+    return PyErr_SetFromErrnoWithFilename(PyExc_OSError, what);
 }
 
 static void take_lock(live_object *self)

@@ -1,0 +1,107 @@
+"""The command line of the switch process: that of simple_switch_grpc, as far as it means something here."""
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import click
+
+from p4switch.errors import UserError
+
+
+class _TwoParts(click.Command):
+    """simple_switch_grpc has its target's options after `--`; here they may stand anywhere."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [arg for arg in args if arg != "--"])
+
+
+class _PortInterface(click.ParamType):  # type: ignore[type-arg]  # generic only in what mypy sees
+    name = "PORT@INTERFACE"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, str]:
+        number, at, interface = str(value).partition("@")
+        if not at or not number.isdecimal() or not interface:
+            self.fail(f"{value!r}; expected PORT@INTERFACE, such as 1@veth1", param, ctx)
+        return int(number), interface
+
+
+@click.command(cls=_TwoParts, name="switch")
+@click.argument("program", required=False, type=click.Path(path_type=Path), metavar="[FILE.json]")
+@click.option("-i", "--interface", "interfaces", multiple=True, type=_PortInterface(), help="A port and its interface.")
+@click.option("--no-p4", is_flag=True, help="Start without a program; a controller sets the pipeline.")
+@click.option("--p4info", type=click.Path(path_type=Path), help="P4Info of FILE.json, text or binary (.bin).")
+@click.option("--device-id", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--traffic", type=click.Path(path_type=Path), metavar="FILE.json",
+              help="Link rates, delays, queue limits, PFC.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Of the program's random numbers.")
+@click.option("--stats", type=click.Path(path_type=Path), help="Written at the end: counters of every port, as JSON.")
+@click.option("--grpc-server-addr", default="127.0.0.1:9559", show_default=True, metavar="HOST:PORT")
+@click.option("--cpu-port", type=click.IntRange(1, 510), help="Port of packet-in and packet-out.")
+@click.option("--drop-port", type=click.IntRange(0, 511), default=511, show_default=True)
+@click.option("--priority-queues", type=click.IntRange(1), default=8, help="Accepted; there are always 8.")
+@click.option("--log-console", is_flag=True, help="Log to stderr.")
+@click.option("--log-file", type=click.Path(path_type=Path), help="Log to a file.")
+@click.option("--log-level", "-L", default="info", metavar="LEVEL",
+              help="trace, debug, info, warn, error or off; the first two are the same.")
+@click.option("--log-flush", is_flag=True, help="Accepted; logs are always flushed.")
+@click.option("--thrift-port", type=int, help="Accepted and ignored: there is no Thrift server.")
+@click.option("--nanolog", help="Accepted and ignored.")
+@click.option("--notifications-addr", help="Accepted and ignored.")
+@click.option("--disable-swap", is_flag=True, help="Accepted and ignored.")
+def command(
+    program: Path | None,
+    interfaces: tuple[tuple[int, str], ...],
+    no_p4: bool,
+    p4info: Path | None,
+    device_id: int,
+    traffic: Path | None,
+    seed: int,
+    stats: Path | None,
+    grpc_server_addr: str,
+    cpu_port: int | None,
+    drop_port: int,
+    log_console: bool,
+    log_file: Path | None,
+    log_level: str,
+    **_ignored: object,
+) -> None:
+    """Run the built-in switch on network interfaces, with a P4Runtime server.
+
+    Takes the command line of simple_switch_grpc. Ends at SIGTERM or SIGINT.
+    """
+    if (program is None) != no_p4:
+        raise UserError("expected either FILE.json or --no-p4")
+    if p4info is not None and program is None:
+        raise UserError("--p4info: expected FILE.json with it")
+    if len({number for number, _ in interfaces}) != len(interfaces):
+        raise UserError("-i: expected each port number once")
+    _log_to(log_console, log_file, log_level)
+
+    from p4switch.daemon.config import TrafficSettings, read
+    from p4switch.daemon.process import SwitchProcess
+
+    process = SwitchProcess(
+        dict(interfaces), device_id=device_id, cpu_port=cpu_port, address=grpc_server_addr,
+        traffic=read(traffic) if traffic else TrafficSettings(), seed=seed, drop_port=drop_port, stats_file=stats,
+    )
+    if program is not None:
+        process.load_program(program, p4info)
+    process.run()
+
+
+def _log_to(console: bool, file: Path | None, level: str) -> None:
+    levels = {"trace": logging.DEBUG, "debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING,
+              "error": logging.ERROR, "off": logging.CRITICAL}
+    if level not in levels:
+        raise UserError(f"--log-level {level}; expected one of {', '.join(levels)}")
+    handlers: list[logging.Handler] = []
+    if console:
+        handlers.append(logging.StreamHandler())
+    if file is not None:
+        try:
+            handlers.append(logging.FileHandler(file))
+        except OSError as error:
+            raise UserError(f"--log-file {file}: {error.strerror}") from error
+    if handlers:
+        logging.basicConfig(level=levels[level], handlers=handlers, format="%(asctime)s %(levelname)s %(message)s")

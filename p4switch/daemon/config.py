@@ -1,0 +1,111 @@
+"""What the traffic manager of a switch process is told: rates, delays, queue limits, PFC. A JSON file (`--traffic`).
+
+    {"tick_ns": 1000, "ports": {"1": {"rate_bps": 100000000, "delay_ns": 1000000}}, "queue_bytes": 200000}
+
+Names and meanings are those of `Fabric.add_switch`, `set_pfc` and `connect`; times and rates are of the wall clock.
+"""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from p4switch.errors import UserError
+
+_NO_LIMIT = (1 << 64) - 1
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PortSettings(_Model):
+    """One port's link. rate_bps 0: as fast as the machine."""
+
+    rate_bps: Annotated[int, Field(ge=0, le=10**14)] = 0
+    delay_ns: Annotated[int, Field(ge=0, le=10**12)] = 0
+
+
+class PfcSettings(_Model):
+    """Priority flow control, for all ports; needs their rates. One of xoff_bytes and alpha."""
+
+    priorities: tuple[int, ...]
+    xoff_bytes: Annotated[int | None, Field(ge=0)] = None
+    alpha: Annotated[float | None, Field(gt=0)] = None
+    xon_gap_bytes: Annotated[int, Field(ge=0)] = 0
+    headroom_bytes: Annotated[int | None, Field(ge=0)] = None
+    quanta: Annotated[int, Field(ge=1, le=65535)] = 65535
+
+
+class TrafficSettings(_Model):
+    """`all_ports` holds for ports that `ports` does not name. None: no limit."""
+
+    tick_ns: Annotated[int, Field(ge=1, le=10**9)] = 1000
+    cell_bytes: Annotated[int, Field(ge=0, le=65536)] = 80
+    framing_bytes: Annotated[int, Field(ge=0, le=1000)] = 0
+    all_ports: PortSettings = PortSettings()
+    ports: dict[int, PortSettings] = {}
+    scheduler: Literal["fifo", "round_robin"] = "fifo"
+    queue_bytes: Annotated[int | None, Field(ge=0)] = None
+    queue_packets: Annotated[int | None, Field(ge=0, le=(1 << 32) - 1)] = 1000
+    port_bytes: Annotated[int | None, Field(ge=0)] = None
+    port_packets: Annotated[int | None, Field(ge=0, le=(1 << 32) - 1)] = None
+    buffer_bytes: Annotated[int | None, Field(ge=0)] = None
+    alpha: Annotated[float | None, Field(gt=0)] = None
+    pfc: PfcSettings | None = None
+
+    def port(self, number: int) -> dict[str, int | None]:
+        """For `Live.set_port`."""
+        link = self.ports.get(number, self.all_ports)
+        return {
+            "rate_bps": link.rate_bps, "delay_ns": link.delay_ns, "queue_bytes": self.queue_bytes,
+            "queue_packets": self.queue_packets, "port_bytes": self.port_bytes, "port_packets": self.port_packets,
+            "round_robin": int(self.scheduler == "round_robin"),
+        }
+
+    def apply(self, live: Any, ports: list[int]) -> None:
+        """Sets everything at a `Live` with these ports. Raises UserError, ValueError for what does not fit them."""
+        if self.buffer_bytes is not None:
+            live.set_buffer(self.buffer_bytes, -1.0 if self.alpha is None else self.alpha)
+        for number in ports:
+            live.set_port(number, self.port(number))
+            if self.pfc is not None:
+                pfc = self.pfc
+                if not self.ports.get(number, self.all_ports).rate_bps:
+                    raise UserError(f"--traffic: pfc: port {number} has no rate_bps; expected one, it times pauses")
+                mask = sum(1 << priority for priority in set(pfc.priorities))
+                live.set_pfc(number, mask, _NO_LIMIT if pfc.xoff_bytes is None else pfc.xoff_bytes,
+                             -1.0 if pfc.alpha is None else pfc.alpha, pfc.xon_gap_bytes,
+                             _NO_LIMIT if pfc.headroom_bytes is None else pfc.headroom_bytes, pfc.quanta)
+
+
+def read(path: Path) -> TrafficSettings:
+    """Raises UserError, which names the key that is wrong."""
+    try:
+        settings = TrafficSettings.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"--traffic {path}: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise UserError(f"--traffic {path}: {where}: {first['msg']}") from error
+    problem = _problem(settings)
+    if problem:
+        raise UserError(f"--traffic {path}: {problem}")
+    return settings
+
+
+def _problem(settings: TrafficSettings) -> str:
+    pfc = settings.pfc
+    if settings.alpha is not None and settings.buffer_bytes is None:
+        return "alpha: expected buffer_bytes with it"
+    if pfc is None:
+        return ""
+    if (pfc.alpha is None) == (pfc.xoff_bytes is None):
+        return "pfc: expected one of xoff_bytes and alpha"
+    if pfc.alpha is not None and settings.buffer_bytes is None:
+        return "pfc.alpha: expected buffer_bytes with it"
+    if any(not 0 <= priority < 8 for priority in pfc.priorities):
+        return "pfc.priorities: expected numbers from 0 to 7"
+    return ""

@@ -1,0 +1,163 @@
+"""One switch process: ports, pipeline, P4Runtime server, and what ties them together."""
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from p4switch import daemon, engine
+from p4switch.daemon.config import TrafficSettings
+from p4switch.engine.schema import JsonError
+from p4switch.errors import UserError
+from p4switch.p4runtime.device import Device
+from p4switch.p4runtime.errors import P4RuntimeError
+from p4switch.p4runtime.messages import p4runtime_pb2
+from p4switch.p4runtime.server import P4RuntimeServer
+
+_LOG = logging.getLogger(__name__)
+_POLL_S = 0.01  # how often digests and idle time-outs are looked at, where there may be some
+_IDLE_S = 1.0
+
+
+class SwitchProcess:
+    """A switch with `interfaces` (by port number), not yet started.
+
+    Raises UserError for an interface that does not exist or may not be opened, and for settings that do not fit.
+    """
+
+    def __init__(
+        self,
+        interfaces: Mapping[int, str],
+        *,
+        device_id: int = 0,
+        cpu_port: int | None = None,
+        address: str = "127.0.0.1:9559",
+        traffic: TrafficSettings | None = None,
+        seed: int = 0,
+        drop_port: int = 511,
+        stats_file: Path | None = None,
+    ) -> None:
+        traffic = traffic or TrafficSettings()
+        self._module = daemon.load()
+        self._traffic = traffic
+        self._device_id = device_id
+        self._seed = seed
+        self._drop_port = drop_port
+        self._stats_file = stats_file
+        self.live = self._module.Live(traffic.tick_ns, traffic.cell_bytes, traffic.framing_bytes)
+        for number, interface in interfaces.items():
+            self._add_port(number, interface)
+        if cpu_port is not None:
+            self._add_port(cpu_port, None)
+        try:
+            traffic.apply(self.live, list(interfaces))
+        except ValueError as error:
+            raise UserError(f"--traffic: {error}") from error
+        self.device = Device(
+            self._build, device_id, install=self.live.set_switch, clock_ns=self.live.now_ns, tick_ns=traffic.tick_ns,
+            lock=self.live,
+        )
+        self.server = P4RuntimeServer(
+            self.device, address, None if cpu_port is None else lambda frame: self.live.inject(cpu_port, frame)
+        )
+        self._stop = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="p4runtime events", daemon=True)
+
+    def _add_port(self, number: int, interface: str | None) -> None:
+        what = f"-i {number}@{interface}" if interface else f"--cpu-port {number}"
+        try:
+            self.live.add_port(number, interface)
+        except PermissionError:
+            raise UserError(f"{what}: raw sockets need root (or CAP_NET_RAW)") from None
+        except FileExistsError:
+            raise UserError(f"{what}: expected port numbers below 512, each of them once") from None
+        except OSError as error:
+            raise UserError(f"{what}: {error.strerror}; expected an interface that exists") from error
+
+    def _build(self, config: bytes) -> Any:
+        """Raises ValueError, which P4Runtime reports as INVALID_ARGUMENT."""
+        try:
+            document = json.loads(config)
+        except ValueError as error:
+            raise ValueError(f"expected BMv2 JSON: {error}") from error
+        try:
+            library = engine.build(document)
+        except JsonError as error:
+            raise ValueError(str(error)) from error
+        switch = self._module.Switch(str(library), device_id=self._device_id, seed=self._seed,
+                                     tick_ns=self._traffic.tick_ns)
+        switch.drop_port = self._drop_port
+        return switch
+
+    def load_program(self, config: Path, p4info: Path | None = None) -> None:
+        """Starts with a program. Without P4Info a controller has to set the pipeline before it can write anything."""
+        try:
+            data = config.read_bytes()
+            if p4info is None:
+                self.live.set_switch(self._build(data))
+                return
+            request = p4runtime_pb2.SetForwardingPipelineConfigRequest(
+                device_id=self._device_id, action=p4runtime_pb2.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT)
+            request.config.p4_device_config = data
+            request.config.p4info.CopyFrom(_read_p4info(p4info))
+            self.device.set_forwarding_pipeline_config(request)
+        except OSError as error:
+            raise UserError(f"{error.filename}: {error.strerror}") from error
+        except (ValueError, P4RuntimeError) as error:
+            raise UserError(f"{config}: {error}") from error
+
+    def start(self) -> None:
+        """Packets move, controllers may connect. Raises UserError if the address cannot be listened at."""
+        self.server.start()
+        self.live.start()
+        self._watcher.start()
+
+    def stop(self) -> None:
+        """Ends everything; writes the statistics file, if there is to be one."""
+        self._stop.set()
+        self.server.stop()
+        self.live.stop()
+        if self._watcher.is_alive():
+            self._watcher.join()
+        if self._stats_file is not None:
+            self._stats_file.write_text(json.dumps(self.live.stats()))
+
+    def run(self) -> None:
+        """Until SIGTERM or SIGINT."""
+        asked = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda _number, _frame: asked.set())
+        self.start()
+        _LOG.info("P4Runtime server at port %d, device %d", self.server.port, self._device_id)
+        asked.wait()
+        self.stop()
+
+    def _watch(self) -> None:
+        """Hands packet-ins, digests and idle time-outs to the server."""
+        while not self._stop.is_set():
+            for frame in self.live.take(_POLL_S if self.device.has_timeouts else _IDLE_S):
+                try:
+                    self.server.publish(self.device.packet_in(frame))
+                except (ValueError, P4RuntimeError) as error:
+                    _LOG.warning("packet-in dropped: %s", error)
+            for message in self.device.poll():
+                self.server.publish(message)
+
+
+def _read_p4info(path: Path) -> Any:
+    from google.protobuf.message import DecodeError
+    from google.protobuf.text_format import ParseError
+
+    from p4switch.p4runtime.messages import p4info_pb2, parse_p4info
+
+    data = path.read_bytes()
+    try:
+        if path.suffix in (".bin", ".pb"):
+            return p4info_pb2.P4Info.FromString(data)
+        return parse_p4info(data.decode())
+    except (DecodeError, ParseError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not P4Info: {str(error).splitlines()[0]}") from error

@@ -1,0 +1,185 @@
+"""A network namespace with veth pairs, and a switch process on their far ends."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from p4switch.p4runtime.client import GrpcClient
+
+_COUNT = itertools.count()
+_CLONE_NEWNET = 0x40000000
+_MAIN = "from harness.cli import main; main()"
+
+
+class Namespace:
+    """`links` veth pairs: the near end h<i> belongs to the test, the far end s<i> to the switch."""
+
+    def __init__(self, links: int) -> None:
+        self.name = f"p4cc-{os.getpid()}-{next(_COUNT)}"
+        self.run("ip", "netns", "add", self.name, inside=False)
+        self.sockets: list[socket.socket] = []
+        for i in range(1, links + 1):
+            self.run(
+                "ip", "link", "add", f"h{i}", "mtu", "9000", "type", "veth", "peer", "name", f"s{i}", "mtu", "9000"
+            )
+            for end in (f"h{i}", f"s{i}"):
+                self.run("sysctl", "-qw", f"net.ipv6.conf.{end}.disable_ipv6=1")
+                self.run("ip", "link", "set", end, "up")
+
+    def run(self, *command: str, inside: bool = True) -> str:
+        prefix = ("ip", "netns", "exec", self.name) if inside else ()
+        done = subprocess.run([*prefix, *command], capture_output=True, text=True, timeout=20, check=False)
+        assert done.returncode == 0, (command, done.stderr)
+        return done.stdout
+
+    def raw_socket(self, interface: str) -> socket.socket:
+        """A socket keeps the namespace of the thread that makes it."""
+        made: list[socket.socket] = []
+
+        def make() -> None:
+            with open(f"/run/netns/{self.name}") as file:
+                assert ctypes.CDLL(None).setns(file.fileno(), _CLONE_NEWNET) == 0
+            made.append(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)))
+            made[0].bind((interface, 0))
+            made[0].setsockopt(263, 23, 1)  # SOL_PACKET, PACKET_IGNORE_OUTGOING
+            made[0].settimeout(5)
+
+        thread = threading.Thread(target=make)
+        thread.start()
+        thread.join()
+        self.sockets.append(made[0])
+        return made[0]
+
+    def close(self) -> None:
+        for sock in self.sockets:
+            sock.close()
+        self.run("ip", "netns", "del", self.name, inside=False)
+
+
+class Daemon:
+    """`p4cc switch` in a namespace, with its P4Runtime server at a Unix socket."""
+
+    def __init__(
+        self,
+        namespace: Namespace,
+        folder: Path,
+        *arguments: str,
+        traffic: dict[str, Any] | None = None,
+        address: str = "",
+    ) -> None:
+        self.namespace = namespace
+        self.stats_file = folder / "stats.json"
+        self.address = address or f"unix:{folder}/p4rt"
+        if traffic is not None:
+            (folder / "traffic.json").write_text(json.dumps(traffic))
+            arguments = ("--traffic", str(folder / "traffic.json"), *arguments)
+        self.log = folder / "log"
+        command = [
+            "ip",
+            "netns",
+            "exec",
+            namespace.name,
+            sys.executable,
+            "-c",
+            _MAIN,
+            "switch",
+            "--device-id",
+            "1",
+            "--stats",
+            str(self.stats_file),
+            "--log-file",
+            str(self.log),
+            *arguments,
+            "--",
+            "--grpc-server-addr",
+            self.address,
+        ]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.clients: list[GrpcClient] = []
+
+    def client(self) -> GrpcClient:
+        """A primary controller, as soon as the server answers."""
+        wait_until(lambda: self.process.poll() is not None or Path(self.address.partition(":")[2]).exists(), 60)
+        assert self.process.poll() is None, self.process.communicate(timeout=5)
+        client = GrpcClient(self.address, 1, timeout_s=60)
+        self.clients.append(client)
+        client.open()
+        return client
+
+    def stop(self, number: int = signal.SIGTERM) -> dict[str, Any]:
+        """Ends it; returns its statistics."""
+        for client in self.clients:
+            client.close()
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        _, errors = self.process.communicate(timeout=20)
+        assert (self.process.returncode, errors) == (0, "")
+        stats: dict[str, Any] = json.loads(self.stats_file.read_text())
+        return stats
+
+    def kill(self) -> None:
+        for client in self.clients:
+            client.close()
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate(timeout=20)
+
+
+@pytest.fixture
+def namespace() -> Iterator[Namespace]:
+    if os.geteuid() or not shutil.which("ip"):
+        pytest.skip("raw sockets and network namespaces need root and iproute2")
+    namespace = Namespace(3)
+    yield namespace
+    namespace.close()
+
+
+@pytest.fixture
+def start(namespace: Namespace, tmp_path: Path) -> Iterator[Any]:
+    """Starts switch processes on s1, s2 and s3 as ports 1, 2 and 3."""
+    started: list[Daemon] = []
+
+    def make(*arguments: str, **more: Any) -> Daemon:
+        folder = tmp_path / str(len(started))
+        folder.mkdir()
+        ports = [text for i in (1, 2, 3) for text in ("-i", f"{i}@s{i}")]
+        started.append(Daemon(namespace, folder, *ports, *arguments, **more))
+        return started[-1]
+
+    yield make
+    for daemon in started:
+        daemon.kill()
+
+
+def quiet(sock: socket.socket, seconds: float = 0.2) -> bool:
+    """Nothing arrives."""
+    sock.settimeout(seconds)
+    try:
+        sock.recv(10000)
+    except TimeoutError:
+        return True
+    finally:
+        sock.settimeout(5)
+    return False
+
+
+def wait_until(condition: Any, seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)

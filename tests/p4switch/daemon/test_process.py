@@ -1,0 +1,293 @@
+"""`p4cc switch` on veth pairs: packets, P4Runtime, the traffic manager in real time, its end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from p4switch.compiler import compile_program
+from p4switch.p4runtime.client import GrpcClient
+from p4switch.p4runtime.messages import p4runtime_pb2
+from tests.p4switch.daemon.conftest import Namespace, quiet, wait_until
+from tests.p4switch.p4runtime.controller import INSERT, MODIFY, Controller, wrap
+from tests.p4switch.p4runtime.test_replication import group as multicast
+from tests.p4switch.p4runtime.test_streams import digest
+
+PROGRAM = Path(__file__).parent.parent / "p4runtime" / "everything.p4"
+CPU = ("--cpu-port", "510")
+Update = p4runtime_pb2.Update
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Any:
+    return compile_program(PROGRAM)
+
+
+class Remote(Controller):
+    """The test's controller, over gRPC."""
+
+    def __init__(self, client: GrpcClient, compiled: Any) -> None:
+        super().__init__(None, compiled.p4info)  # type: ignore[arg-type]
+        self.client = client
+        client.set_pipeline(compiled.p4info, json.dumps(compiled.json).encode())
+
+    def write(self, *updates: Any, atomicity: int = 0) -> None:
+        self.client.write([Update(type=kind, entity=wrap(message)) for kind, message in updates])
+
+    def read(self, *queries: Any) -> list[Any]:
+        entities = self.client.read([wrap(query) for query in queries])
+        return [getattr(entity, entity.WhichOneof("entity")) for entity in entities]
+
+    def forward(self, destination: int, port: int) -> None:
+        self.insert(self.entry("lpm_one", {"l": (destination, 32)}, ("send", {"port": port})))
+
+
+def frame(destination: int, e: int = 0, o: int = 0, length: int = 100) -> bytes:
+    head = e.to_bytes(2, "big") + destination.to_bytes(4, "big") + b"\xff\xff\x00" + bytes([o]) + b"\x12\x34"
+    return head + bytes(i % 251 for i in range(length - len(head)))
+
+
+def test_packets_between_ports(start: Any, namespace: Namespace, compiled: Any) -> None:
+    daemon = start("--no-p4")
+    c = Remote(daemon.client(), compiled)
+    c.forward(0x0A000002, 2)
+    c.insert(
+        c.entry("lpm_one", {"l": (0x0A000003, 32)}, ("to_group", {"group": 1})),
+        multicast(1, (b"\x01", 1), (b"\x03", 2)),
+    )
+    h1, h2, h3 = (namespace.raw_socket(f"h{i}") for i in (1, 2, 3))
+    for length in (60, 1514, 9014):
+        h1.send(frame(0x0A000002, length=length))
+        assert h2.recv(10000) == frame(0x0A000002, length=length)
+    h2.send(frame(0x0A000003))
+    assert h1.recv(10000) == h3.recv(10000) == frame(0x0A000003)
+    h1.send(frame(0x0B000000))  # no entry: dropped
+    assert quiet(h2)
+    (count,) = c.read(p4runtime_pb2.CounterEntry(counter_id=c.id("counters", "cells"), index={"index": 1}))
+    assert count.data.packet_count == 4
+    stats = daemon.stop()
+    ports = {row["port"]: row for row in stats["ports"]}
+    assert (ports[1]["rx_packets"], ports[2]["tx_packets"], ports[3]["tx_packets"]) == (4, 3, 1)
+    assert sum(row["drop_program_ingress"] for row in stats["ports"]) + stats["drop_program_ingress"] == 1
+    assert all(row["tx_failed"] == row["rx_truncated"] == row["rx_ring_full"] == 0 for row in stats["ports"])
+
+
+def test_many_packets_in_order(start: Any, namespace: Namespace, compiled: Any) -> None:
+    daemon = start("--no-p4")
+    c = Remote(daemon.client(), compiled)
+    c.forward(2, 2)
+    h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
+    h2.setsockopt(socket.SOL_SOCKET, 33, 16 << 20)  # SO_RCVBUFFORCE
+    for i in range(5000):
+        h1.send(frame(2, e=i))
+        if i % 100 == 99:
+            time.sleep(0.005)
+    received = [int.from_bytes(h2.recv(10000)[:2], "big") for _ in range(5000)]
+    assert received == list(range(5000))
+
+
+def test_packet_in_and_out(start: Any, namespace: Namespace, compiled: Any) -> None:
+    daemon = start("--no-p4", *CPU)
+    c = Remote(daemon.client(), compiled)
+    h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
+    out = p4runtime_pb2.PacketOut(payload=frame(5))
+    out.metadata.add(metadata_id=1, value=b"\x02")
+    out.metadata.add(metadata_id=2, value=b"\x00")
+    c.client.send(p4runtime_pb2.StreamMessageRequest(packet=out))
+    assert h2.recv(10000) == frame(5)
+    c.insert(c.entry("lpm_one", {"l": (7, 32)}, ("send", {"port": 510})))
+    h1.send(frame(7))
+    news = c.client.receive(5)
+    assert news is not None
+    assert news.packet.payload == frame(7)
+    assert [m.value for m in news.packet.metadata] == [b"\x01", b"\x03"]
+
+
+def test_digests_and_idle_timeouts(start: Any, namespace: Namespace, compiled: Any) -> None:
+    daemon = start("--no-p4")
+    c = Remote(daemon.client(), compiled)
+    h3 = namespace.raw_socket("h3")
+    c.insert(c.entry("lpm_one", {"l": (7, 32)}, ("learn",)), digest(c, ack_timeout_ns=10**12))
+    h3.send(frame(7, e=0xABCD))
+    h3.send(frame(7, e=0xABCD))
+    news = c.client.receive(5)
+    assert news is not None
+    assert [[m.bitstring for m in d.struct.members] for d in news.digest.data] == [[b"\xab\xcd", b"\x03"]]
+    assert c.client.receive(0.3) is None  # known, and not acknowledged
+    ack = {"digest_id": news.digest.digest_id, "list_id": news.digest.list_id}
+    c.client.send(p4runtime_pb2.StreamMessageRequest(digest_ack=ack))
+    entry = c.entry("fading", {"e": 9}, ("NoAction",), idle_timeout_ns=200_000_000)
+    c.insert(entry)
+    news = c.client.receive(5)
+    assert news is not None
+    assert news.idle_timeout_notification.table_entry[0].match == entry.match
+
+
+def test_rate_delay_and_queue_limit(start: Any, namespace: Namespace, compiled: Any) -> None:
+    # 1000-byte frames at 400 kb/s: 20 ms each; 20 ms on the way.
+    traffic = {"queue_packets": 10, "ports": {"2": {"rate_bps": 400_000, "delay_ns": 20_000_000}}}
+    daemon = start("--no-p4", traffic=traffic)
+    c = Remote(daemon.client(), compiled)
+    c.forward(2, 2)
+    h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
+    begin = time.monotonic()
+    for i in range(20):  # one in transmission, ten wait, the rest is lost
+        h1.send(frame(2, e=i, length=1000))
+    times, order = [], []
+    for _ in range(11):
+        order.append(h2.recv(10000)[1])
+        times.append(time.monotonic() - begin)
+    assert quiet(h2)
+    assert order == list(range(11))
+    assert times[0] >= 0.040  # its own time on the link, and the delay
+    # Frames leave every 20 ms, however late a busy machine looks at them: the last no sooner than the eleventh can.
+    assert times[-1] >= 0.220 + 0.020
+    stats = daemon.stop()
+    port = next(row for row in stats["ports"] if row["port"] == 2)
+    assert (port["tx_packets"], port["drop_buffer"], port["max_packets"]) == (11, 9, 10)
+    assert port["busy_ns"] == 11 * 20_000_000
+    assert sum(stats["lag_log2_ns"]) == 10  # each frame but the first waited for the link
+
+
+def test_strict_priorities_and_pause(start: Any, namespace: Namespace, compiled: Any) -> None:
+    daemon = start("--no-p4", traffic={"all_ports": {"rate_bps": 1_000_000_000}})
+    c = Remote(daemon.client(), compiled)
+    c.forward(2, 2)
+    h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
+    # The receiver pauses priority 0 of its link for 65535 x 512 bit times: 33 ms at 1 Gb/s; again and again.
+    pause = bytes.fromhex("0180c2000001") + bytes(6) + bytes.fromhex("88080101") + b"\x00\x01" + b"\xff\xff" + bytes(42)
+    for _ in range(3):
+        h2.send(pause)
+    h1.send(frame(2))
+    begin = time.monotonic()
+    assert h2.recv(10000) == frame(2)
+    h2.send(pause[:18] + bytes(44))  # the end of the pause
+    h1.send(frame(2, e=1))
+    assert h2.recv(10000) == frame(2, e=1)
+    assert time.monotonic() - begin < 5
+    stats = daemon.stop()
+    port = next(row for row in stats["ports"] if row["port"] == 2)
+    assert port["pfc_received"] == 4
+
+
+def test_switch_pauses_its_senders(start: Any, namespace: Namespace, compiled: Any) -> None:
+    traffic = {
+        "all_ports": {"rate_bps": 10_000_000},
+        "queue_packets": None,
+        "pfc": {"priorities": [0], "xoff_bytes": 3000, "xon_gap_bytes": 1000, "headroom_bytes": 1_000_000},
+        "buffer_bytes": 10_000_000,
+    }
+    daemon = start("--no-p4", traffic=traffic)
+    c = Remote(daemon.client(), compiled)
+    c.forward(2, 2)
+    h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
+    for i in range(20):
+        h1.send(frame(2, e=i, length=1000))
+    for i in range(20):
+        assert h2.recv(10000)[1] == i
+    pauses = []
+    while not pauses or pauses[-1][1]:  # until the pause is taken back
+        message = h1.recv(10000)
+        assert message[:6] == bytes.fromhex("0180c2000001")
+        assert message[12:18] == bytes.fromhex("880801010001")
+        pauses.append((len(message), int.from_bytes(message[18:20], "big")))
+    assert pauses[0] == (60, 65535)
+    assert pauses[-1] == (60, 0)
+    stats = daemon.stop()
+    assert next(row for row in stats["ports"] if row["port"] == 1)["pfc_sent"] == len(pauses)
+
+
+def test_vlan_tags_survive(start: Any, namespace: Namespace, compiled: Any) -> None:
+    daemon = start("--no-p4")
+    c = Remote(daemon.client(), compiled)
+    c.modify(c.entry("lpm_one", None, ("send", {"port": 3}), is_default_action=True))
+    h1, h3 = namespace.raw_socket("h1"), namespace.raw_socket("h3")
+    # The kernel takes the tag out at the receiving end; it is in the auxiliary data there.
+    h3.setsockopt(263, 8, 1)  # PACKET_AUXDATA
+    addresses, rest = bytes.fromhex("000000000002ffff00001234"), b"\x08\x00" + bytes(60)
+    h1.send(addresses + b"\x81\x00\x00\x05" + rest)
+    data, ((_, _, auxiliary),), _, _ = h3.recvmsg(10000, 1000)
+    assert data == addresses + rest
+    assert int.from_bytes(auxiliary[16:18], sys.byteorder) == 5
+
+
+def test_program_on_the_command_line(start: Any, namespace: Namespace, compiled: Any, tmp_path: Path) -> None:
+    from google.protobuf import text_format
+
+    program, p4info = tmp_path / "program.json", tmp_path / "p4info.txtpb"
+    program.write_text(json.dumps(compiled.json))
+    p4info.write_text(text_format.MessageToString(compiled.p4info))
+    daemon = start(str(program), "--p4info", str(p4info), "--thrift-port", "9090", "--log-console")
+    client = daemon.client()
+    c = Controller(None, compiled.p4info)  # type: ignore[arg-type]
+    entity = wrap(c.entry("lpm_one", {"l": (2, 32)}, ("send", {"port": 2})))
+    client.write([Update(type=INSERT, entity=entity)])
+    h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
+    h1.send(frame(2))
+    assert h2.recv(10000) == frame(2)
+    client.write([Update(type=MODIFY, entity=wrap(c.entry("lpm_one", {"l": (2, 32)}, ("send", {"port": 1}))))])
+    h1.send(frame(2))
+    assert h1.recv(10000) == frame(2)
+
+
+def test_a_new_pipeline_under_traffic(start: Any, namespace: Namespace, compiled: Any) -> None:
+    daemon = start("--no-p4", traffic={"ports": {"2": {"rate_bps": 10_000_000}}})
+    client = daemon.client()
+    c = Remote(client, compiled)
+    c.forward(2, 2)
+    h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
+    for round_ in range(3):
+        for _ in range(50):
+            h1.send(frame(2, e=round_, length=1000))
+        client.set_pipeline(compiled.p4info, json.dumps(compiled.json).encode())  # what is queued is lost
+        c.forward(2, 2)
+    h1.send(frame(2, e=9))
+    while h2.recv(10000)[:2] != b"\x00\x09":
+        pass
+    stats = daemon.stop()
+    assert stats["buffer_bytes"] == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_cleanly(start: Any, number: int) -> None:
+    daemon = start("--no-p4")
+    daemon.client()
+    daemon.stop(number)
+    assert daemon.process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "expected either FILE.json or --no-p4"),
+        (("--no-p4", "-i", "4@nothere"), "-i 4@nothere"),
+        (("--no-p4", "-i", "1@s2"), "each port number once"),
+        (("--no-p4", "-i", "600@s2"), "below 512"),
+        (("--no-p4", "--cpu-port", "2"), "each of them once"),
+        (("/nowhere.json",), "/nowhere.json: No such file"),
+        ((str(PROGRAM),), "expected BMv2 JSON"),
+        (("--no-p4", "--log-level", "loud"), "expected one of trace"),
+    ],
+)
+def test_mistakes(start: Any, arguments: tuple[str, ...], says: str) -> None:
+    daemon = start(*arguments)
+    _, errors = daemon.process.communicate(timeout=60)
+    assert daemon.process.returncode == 2
+    assert says in errors
+    assert errors.count("\n") == 1
+
+
+def test_an_address_in_use(start: Any) -> None:
+    first = start("--no-p4", address="127.0.0.1:9559")
+    wait_until(lambda: first.log.exists() and "P4Runtime server" in first.log.read_text(), 60)
+    second = start("--no-p4", address="127.0.0.1:9559")
+    _, errors = second.process.communicate(timeout=60)
+    assert second.process.returncode == 2
+    assert "--grpc-server-addr 127.0.0.1:9559" in errors.splitlines()[-1]
