@@ -110,11 +110,13 @@ PyObject *fabric_trace(fabric *self, PyObject *args, PyObject *kwargs)
     Py_RETURN_NONE;
 }
 
-static PyObject *event_name(uint32_t event)
+static PyObject *event_name(const recorder *r, const hop *h)
 {
     static const char *const words[] = {"send", "receive", "enqueue", "transmit"};
-    return event < HOP_DROP ? PyUnicode_InternFromString(words[event])
-                            : PyUnicode_FromFormat("drop:%s", fabric_drop_names[event - HOP_DROP]);
+    if (h->event == HOP_PIPELINE)
+        return PyUnicode_FromFormat("pipeline:%s", r->texts.data + h->depth_bytes);
+    return h->event < HOP_DROP ? PyUnicode_InternFromString(words[h->event])
+                               : PyUnicode_FromFormat("drop:%s", fabric_drop_names[h->event - HOP_DROP]);
 }
 
 static int by_time_and_node(const void *a, const void *b)
@@ -137,14 +139,16 @@ PyObject *fabric_trace_records(fabric *self, PyObject *args, PyObject *kwargs)
         qsort(b->data, b->len / sizeof(hop), sizeof(hop), by_time_and_node);
     for (uint64_t i = 0; list && i < b->len / sizeof(hop); i++) {
         const hop *h = (const hop *)(void *)b->data + i;
-        PyObject *record = Py_BuildValue("KINiiKII", (unsigned long long)h->time_ns, h->node, event_name(h->event),
-                                         h->port, h->priority, (unsigned long long)h->depth_bytes, h->wire_len, h->tag);
+        uint64_t depth = h->event == HOP_PIPELINE ? 0 : h->depth_bytes;
+        PyObject *record =
+            Py_BuildValue("KINiiKII", (unsigned long long)h->time_ns, h->node, event_name(&self->net->recorder, h),
+                          h->port, h->priority, (unsigned long long)depth, h->wire_len, h->tag);
         if (!record || PyList_Append(list, record) < 0)
             Py_CLEAR(list);
         Py_XDECREF(record);
     }
     if (list)
-        b->len = 0;
+        b->len = self->net->recorder.texts.len = 0;
     return list;
 }
 

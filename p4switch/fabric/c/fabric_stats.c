@@ -77,16 +77,19 @@ static void port_row(table *t, const node *at, const net_port *port)
 {
     static const net_port none;
     const net_port *p = port ? port : &none;
+    uint64_t rx_packets = 0, rx_bytes = 0;
+    if (port)
+        net_received(port, &rx_packets, &rx_bytes);
     row_begin(t);
     cell(t, "node", at->index);
     cell(t, "port", port ? p->tm.number : UINT64_MAX);
     cell(t, "link", port ? p->link : UINT64_MAX);
     cell(t, "direction", port ? p->direction : UINT64_MAX);
     cell(t, "rate_bps", port ? p->tm.link.rate->rate_bps : 0);
-    cell(t, "rx_packets", p->rx_packets);
-    cell(t, "rx_bytes", p->rx_bytes);
-    cell(t, "tx_packets", p->tx_packets);
-    cell(t, "tx_bytes", p->tx_bytes);
+    cell(t, "rx_packets", rx_packets);
+    cell(t, "rx_bytes", rx_bytes);
+    cell(t, "tx_packets", p->tm.sent_packets);
+    cell(t, "tx_bytes", p->tm.sent_bytes);
     cell(t, "busy_ns", p->tm.link.busy_ns);
     drop_cells(t, port ? p->drops : at->lost_drops);
     cell(t, "drop_bytes", port ? p->drop_bytes : at->lost_bytes);

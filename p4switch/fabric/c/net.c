@@ -35,10 +35,13 @@ void net_count_drop(net *n, node *at, net_port *port, uint32_t number, uint32_t 
 
 void net_lose_frame(net *n, net_port *from, p4_frame *frame, bool pfc)
 {
-    if (pfc)
+    if (pfc) {
         n->ledger.pfc_lost++;
-    else
+    } else {
+        from->lost_packets++;
+        from->lost_bytes += frame->wire_len;
         net_count_drop(n, from->node, from, from->tm.number, frame->tag, frame->wire_len, P4_DROP_LINK_DOWN);
+    }
     pool_put(&n->pool, frame);
 }
 
@@ -98,11 +101,18 @@ static void env_digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t 
         before->digest(before->ctx, list_id, data, len);
 }
 
+static void env_trace(void *ctx, const p4_trace_event *event)
+{
+    node *at = ctx;
+    if (at->net->recorder.tracing)
+        record_pipeline(at->net, at, event);
+}
+
 void net_env_init(node *at, p4_env *env)
 {
     *env = (p4_env){
         .ctx = at, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue, .drop = env_drop,
-        .digest = env_digest,
+        .digest = env_digest, .trace = env_trace,
     };
 }
 
@@ -138,17 +148,23 @@ void net_wake(tm_port *tm)
     n->touched_last = port;
 }
 
-static void wire_grow(wire *w)
+/* Doubles the room; small rings lie together. */
+static void wire_grow(net *n, wire *w)
 {
-    uint32_t count = w->slots ? w->mask + 1 : 0, cap = count ? 2 * count : 16;
-    struct flight *slots = malloc(cap * sizeof *slots);
+    uint32_t count = w->slots ? w->mask + 1 : 0, cap = count ? 2 * count : WIRE_SLOTS;
+    struct flight *slots = NULL;
+    if (cap <= WIRE_SLOTS_ARENA)
+        slots = arena_new(&n->arena, cap * sizeof *slots);
+    else
+        slots = malloc(cap * sizeof *slots);
     if (!slots) {
         fputs("p4cc: out of memory\n", stderr);
         abort();
     }
     for (uint32_t i = 0; i < count; i++)
         slots[i] = w->slots[(w->head + i) & w->mask];
-    free(w->slots);
+    if (count > WIRE_SLOTS_ARENA)
+        free(w->slots);
     w->slots = slots;
     w->head = 0;
     w->tail = count;
@@ -160,7 +176,7 @@ static void wire_put(net *n, net_port *port, p4_frame *frame, uint64_t time)
 {
     wire *w = &port->out;
     if (!w->slots || w->tail - w->head > w->mask)
-        wire_grow(w);
+        wire_grow(n, w);
     w->slots[w->tail++ & w->mask] = (struct flight){time, frame};
     if (w->to_port || n->independent) {
         agenda *next = w->to_port ? &n->switches.next[w->to] : &n->hosts.next[w->to];
@@ -175,8 +191,8 @@ static void send(net *n, net_port *port, p4_frame *frame, bool contiguous, bool 
 {
     uint64_t end = tm_link_send(&port->tm.link, n->now, contiguous, frame->wire_len);
     if (!pfc) {
-        port->tx_packets++;
-        port->tx_bytes += frame->wire_len;
+        port->tm.sent_packets++;
+        port->tm.sent_bytes += frame->wire_len;
     }
     if (UNLIKELY(port->snap_bytes))
         record_frame(n, port, frame);
@@ -323,9 +339,6 @@ static void run_switch(net *n, node *at, uint64_t end)
             n->now = in->time;
             if (in + PREFETCH_AHEAD < last)
                 prefetch_frame(in[PREFETCH_AHEAD].frame);
-            net_port *port = net_port_of(at->tm.ports[in->port]);
-            port->rx_packets++;
-            port->rx_bytes += in->frame->wire_len;
             arrive_switch(n, at, in->port, in->frame);
             in++;
         } else {
@@ -450,12 +463,9 @@ int net_kick(net *n, node *host)
 
 static int arrive_host(net *n, node *host, p4_frame *frame)
 {
-    net_port *port = host->port;
     if (UNLIKELY(frame_is_pfc(frame))) {
         n->ledger.pfc_received++;
     } else {
-        port->rx_packets++;
-        port->rx_bytes += frame->wire_len;
         n->ledger.delivered++;
         flow *row = flow_of(n, frame->tag);
         row->delivered_packets++;
@@ -560,7 +570,7 @@ static void prefetch_host(const node *host)
     if (!port)
         return;
     __builtin_prefetch(&port->tm);
-    __builtin_prefetch(&port->tx_packets);
+    __builtin_prefetch(&port->tm.bytes);
     __builtin_prefetch(&port->peer->out);
 }
 

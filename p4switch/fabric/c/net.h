@@ -16,11 +16,14 @@
 #include "heap.h"
 #include "pool.h"
 #include "record.h"
+#include "slab.h"
 #include "tm.h"
 #include "wheel.h"
 
 #define NET_MAX_TIME (UINT64_MAX >> 2) /* and later: never */
 #define NET_MAX_WINDOW_NS 4096
+#define WIRE_SLOTS 16        /* to begin with, ... */
+#define WIRE_SLOTS_ARENA 256 /* ... and up to here in the arena */
 
 /* Of a switch, in the order of one instant. A rank is kind, port and a running number. */
 typedef enum event_kind {
@@ -49,12 +52,13 @@ typedef struct net_port {
     struct net_port *peer;
     uint64_t hop_ns; /* the link's delay and the peer's latency */
     wire out;
-    uint64_t tx_bytes;
-    tm_port tm; /* its first fields are on the next cache line */
-    uint64_t tx_packets, rx_packets, rx_bytes;
+    bool up, touched;
+    uint32_t snap_bytes; /* 0: no capture */
+    tm_port tm;          /* its first fields are on the next cache line */
     struct net_port *next_touched;
-    bool touched, up, refreshing;
-    uint32_t link, direction, snap_bytes; /* snap_bytes: 0: no capture */
+    bool refreshing;
+    uint32_t link, direction;
+    uint64_t lost_packets, lost_bytes; /* of those sent: not received, nor to be */
     uint64_t delay_ns;
     uint64_t expire_ns; /* of the pending EV_PFC_EXPIRE, or TIME_NEVER */
     uint64_t drops[P4_DROP_REASONS], drop_bytes;
@@ -123,6 +127,7 @@ typedef struct net {
     net_phase phase;
     bool independent;    /* hosts meet only in frames */
     pool pool;
+    arena arena; /* ports and wires */
     const net_ops *ops;
     void *owner;
     uint32_t framing_bytes, tick_ns;
@@ -152,6 +157,8 @@ net_port *net_connect(net *n, node *a, uint32_t a_port, node *b, uint32_t b_port
                       uint64_t delay_ns);
 void net_link_up(net *n, uint32_t link, bool up);
 int net_link_rate(net *n, uint32_t link, int direction, uint64_t rate_bps); /* -1: no memory */
+/* What has come in at a port, PFC frames apart. */
+void net_received(const net_port *port, uint64_t *packets, uint64_t *bytes);
 /* Counted by walking what is there; `copied` as the pipelines say. */
 void net_count(net *n, uint64_t *queued, uint64_t *on_wire, uint64_t *pfc_on_wire, uint64_t *copied);
 

@@ -28,7 +28,14 @@ typedef struct probe {
     int priority; /* -1: the whole port */
 } probe;
 
-typedef enum hop_event { HOP_SEND, HOP_RECEIVE, HOP_ENQUEUE, HOP_TRANSMIT, HOP_DROP /* + reason */ } hop_event;
+typedef enum hop_event {
+    HOP_SEND,
+    HOP_RECEIVE,
+    HOP_ENQUEUE,
+    HOP_TRANSMIT,
+    HOP_PIPELINE, /* depth_bytes: where its text begins in `texts` */
+    HOP_DROP      /* + reason */
+} hop_event;
 
 typedef struct hop {
     uint64_t time_ns, depth_bytes, order;
@@ -60,6 +67,7 @@ typedef struct recorder {
     bool tracing, trace_all;
     buffer times, values; /* int64 */
     buffer hops;          /* hop */
+    buffer texts;         /* of HOP_PIPELINE, each with its final 0 */
     buffer frames;        /* capture_head and data */
     buffer incidents;     /* incident; rows of one id are one incident */
     uint32_t incident_count;
@@ -70,6 +78,7 @@ void recorder_free(recorder *r);
 void record_sample(struct net *n, uint64_t time_ns);
 void record_hop(struct net *n, const struct node *at, uint32_t event, int32_t port, int32_t priority, uint64_t depth,
                 uint32_t wire_len, uint32_t tag);
+void record_pipeline(struct net *n, const struct node *at, const p4_trace_event *event);
 void record_frame(struct net *n, const struct net_port *port, const p4_frame *frame);
 void record_incident(struct net *n, uint32_t id, bool deadlock, const struct net_port *port, uint32_t priority);
 

@@ -90,6 +90,7 @@ typedef struct tm_port {
     uint64_t bytes, limit_bytes;
     uint64_t max_bytes, recent_max_bytes;
     uint32_t max_packets, number;
+    uint64_t sent_packets, sent_bytes; /* PFC frames apart */
     tm_pfc *pfc;
     tm_queue queues[TM_PRIORITIES];
 } tm_port;

@@ -1,6 +1,4 @@
 /* Building a network, changing it, counting what is in it. */
-#include <string.h>
-
 #include "net.h"
 
 /* -- building ---------------------------------------------------------------------------------------------------- */
@@ -67,8 +65,8 @@ void net_free(net *n)
         free_node(n, n->all.list[i]);
     for (uint32_t i = 0; i < 2 * n->link_count; i++) {
         tm_port_destroy(&n->ends[i]->tm);
-        free(n->ends[i]->out.slots);
-        free(n->ends[i]);
+        if (n->ends[i]->out.mask >= WIRE_SLOTS_ARENA)
+            free(n->ends[i]->out.slots);
     }
     free(n->ends);
     free_list(&n->all);
@@ -84,6 +82,7 @@ void net_free(net *n)
     recorder_free(&n->recorder);
     flows_free(&n->flows);
     pool_free_all(&n->pool);
+    slab_free_all(n->arena.slabs);
     wheel_free(n->wheel);
     free(n);
 }
@@ -156,10 +155,7 @@ static tm_rate *find_rate(net *n, uint64_t rate_bps)
 
 static net_port *new_port(net *n, node *at, uint32_t number, uint64_t rate_bps)
 {
-    net_port *port = aligned_alloc(_Alignof(net_port), sizeof *port);
-    if (!port)
-        return NULL;
-    memset(port, 0, sizeof *port);
+    net_port *port = arena_new(&n->arena, sizeof *port);
     tm_port_init(&port->tm, at->sw ? &at->tm : NULL, number);
     port->node = at;
     port->up = true;
@@ -174,7 +170,6 @@ static net_port *new_port(net *n, node *at, uint32_t number, uint64_t rate_bps)
     if (!port->tm.link.rate || (at->round_robin && tm_set_round_robin(&port->tm, true) < 0)
         || (at->pfc && tm_pfc_alloc(&port->tm) < 0)) {
         tm_port_destroy(&port->tm);
-        free(port);
         return NULL;
     }
     return port;
@@ -305,6 +300,20 @@ static uint64_t count_queued(const tm_port *port)
             count += chain_length(q->rounds->from[j].fifo.head);
     }
     return count;
+}
+
+void net_received(const net_port *port, uint64_t *packets, uint64_t *bytes)
+{
+    const net_port *peer = port->peer;
+    *packets = peer->tm.sent_packets - peer->lost_packets;
+    *bytes = peer->tm.sent_bytes - peer->lost_bytes;
+    for (uint32_t at = peer->out.head; at != peer->out.tail; at++) {
+        const p4_frame *frame = peer->out.slots[at & peer->out.mask].frame;
+        if (!frame_is_pfc(frame)) {
+            --*packets;
+            *bytes -= frame->wire_len;
+        }
+    }
 }
 
 void net_count(net *n, uint64_t *queued, uint64_t *on_wire, uint64_t *pfc_on_wire, uint64_t *copied)
