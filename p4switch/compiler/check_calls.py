@@ -11,6 +11,7 @@ from p4switch.compiler.check_convert import describe
 from p4switch.compiler.check_expressions import ExpressionChecker
 from p4switch.compiler.check_types import is_object
 from p4switch.compiler.inference import Inference, paired_params, specialised_params
+from p4switch.compiler.sizes import lacks_width, size_limits
 from p4switch.compiler.types import Type
 
 Generic = ast.Method | ast.FunctionDecl | ast.ExternFunctionDecl | ast.ActionDecl
@@ -616,36 +617,3 @@ class CallChecker(ExpressionChecker):
         else:
             self.error(at, f"no constructor of {decl.name!r} takes these {len(args)} arguments")
         return None
-
-
-def lacks_width(t: Type) -> bool:
-    """Whether `t` is or contains `int`."""
-    if isinstance(t, types.Tuple):
-        return any(map(lacks_width, t.elements))
-    if isinstance(t, types.AnonRecord):
-        return any(map(lacks_width, t.types))
-    return isinstance(t, types.InfInt)
-
-
-def size_limits(t: Type) -> tuple[int | None, int | None]:
-    """Least and most bits that a value of type `t` takes."""
-    most = types.width_of(t)
-    if most is None:
-        return None, None
-    return _least(t), most
-
-
-def _least(t: Type) -> int:
-    if isinstance(t, types.Varbit):
-        return 0
-    if isinstance(t, types.NewType):
-        return _least(t.underlying)
-    if isinstance(t, types.Stack):
-        return _least(t.element) * t.size
-    if isinstance(t, types.Tuple):
-        return sum(map(_least, t.elements))
-    if isinstance(t, types.Union):
-        return min((_least(f.type) for f in t.fields), default=0)
-    if isinstance(t, types.Record):
-        return sum(_least(f.type) for f in t.fields)
-    return types.width_of(t) or 0

@@ -84,16 +84,18 @@ class StatementChecker(CallChecker):
             return self._assign_moving_slice(s, target)
         s.target = self.expr(target)
         s.value = self.expr(s.value, s.target.type)
-        self.assignable(s, s.target)
-        s.value = self.convert(s.value, s.target.type)
+        if self.assignable(s.target):
+            s.value = self.convert(s.value, s.target.type)
         return s
 
-    def assignable(self, s: ast.Node, target: ast.Expr) -> None:
+    def assignable(self, target: ast.Expr) -> bool:
+        """Whether `target` can be assigned to; reported if not."""
         if isinstance(target.type, types.Unknown):
-            return
+            return False
         why = self.not_assignable(target)
         if why is not None:
-            self.error(s if isinstance(s, ast.ForIn) else target, f"this cannot be assigned to: {why}")
+            self.error(target, f"this cannot be assigned to: {why}")
+        return why is None
 
     def _assign_moving_slice(self, s: ast.Assign, target: ast.Slice) -> ast.Statement:
         """`base[low+:width] = value`; where `low` is not constant, `base` is put together with shifts and masks."""
@@ -101,7 +103,7 @@ class StatementChecker(CallChecker):
         checked = self.expr(copy.deepcopy(target))
         if isinstance(checked, ast.Slice) or isinstance(checked.type, types.Unknown):
             s.target = checked
-            self.assignable(s, checked)
+            self.assignable(checked)
             s.value = self.convert(self.expr(s.value, checked.type), checked.type)
             return s
         assert isinstance(checked.type, types.Bits)
@@ -115,7 +117,7 @@ class StatementChecker(CallChecker):
         placed = ast.Binary(pos, "<<", _cast(unsigned, _cast(field, s.value)), copy.deepcopy(low))
         full = ast.SizedTypeExpr(pos, "int" if whole.signed else "bit", ast.IntLiteral(pos, whole.width))
         s.target = self.expr(copy.deepcopy(base))
-        self.assignable(s, s.target)
+        self.assignable(s.target)
         s.value = self.expr(_cast(full, ast.Binary(pos, "|", kept, placed)))
         return s
 
@@ -254,7 +256,7 @@ class StatementChecker(CallChecker):
         label = case.label = self.convert(self.expr(label), t, "a label")
         if not self.is_constant(label):
             self.error(label, "a label must be known at compile time")
-        if any(_same_literal(label, other) for other in seen):
+        if not isinstance(label.type, types.Unknown) and any(_same_literal(label, other) for other in seen):
             self.error(label, "duplicate label")
         seen.append(label)
 

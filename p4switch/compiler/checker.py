@@ -111,7 +111,7 @@ class Checker(ParserChecker):
             folded = [self.expr(x) for x in a.args]
         except CompileError:
             folded = []
-        if not self.reporter.errors and folded:
+        if not self.reporter.failed and folded:
             a.args = folded
         self.reporter = shown
 

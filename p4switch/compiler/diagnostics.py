@@ -32,7 +32,7 @@ class Diagnostic:
 
 
 class CompileError(UserError):
-    """A program was refused. `diagnostics` are its errors, in the order they were found."""
+    """A program was refused. `diagnostics` are its errors."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
@@ -44,7 +44,7 @@ class Reporter:
 
     def __init__(self, source: SourceMap) -> None:
         self.source = source
-        self.errors: list[Diagnostic] = []
+        self._errors: list[tuple[int, Diagnostic]] = []
         self.warnings: list[Diagnostic] = []
         self._seen: set[tuple[int, str]] = set()
 
@@ -56,14 +56,19 @@ class Reporter:
         if (pos, message) in self._seen:
             return
         self._seen.add((pos, message))
-        self.errors.append(self._diagnostic("error", pos, message))
-        if len(self.errors) >= MAX_ERRORS:
-            raise CompileError(self.errors)
+        self._errors.append((pos, self._diagnostic("error", pos, message)))
+        if len(self._errors) >= MAX_ERRORS:
+            self.stop_on_errors()
+
+    @property
+    def failed(self) -> bool:
+        """Whether there are errors."""
+        return bool(self._errors)
 
     def warn(self, pos: int, message: str) -> None:
         self.warnings.append(self._diagnostic("warning", pos, message))
 
     def stop_on_errors(self) -> None:
-        """Raise CompileError if there are errors."""
-        if self.errors:
-            raise CompileError(self.errors)
+        """Raise CompileError if there are errors; they come in the order of the source."""
+        if self._errors:
+            raise CompileError([e for _, e in sorted(self._errors, key=lambda e: e[0])])

@@ -1,0 +1,39 @@
+"""Sizes of types, for `minSizeInBits()` and its like."""
+
+from __future__ import annotations
+
+from p4switch.compiler import types
+from p4switch.compiler.types import Type
+
+
+def lacks_width(t: Type) -> bool:
+    """Whether `t` is or contains `int`."""
+    if isinstance(t, types.Tuple):
+        return any(map(lacks_width, t.elements))
+    if isinstance(t, types.AnonRecord):
+        return any(map(lacks_width, t.types))
+    return isinstance(t, types.InfInt)
+
+
+def size_limits(t: Type) -> tuple[int | None, int | None]:
+    """Least and most bits that a value of type `t` takes."""
+    most = types.width_of(t)
+    if most is None:
+        return None, None
+    return _least(t), most
+
+
+def _least(t: Type) -> int:
+    if isinstance(t, types.Varbit):
+        return 0
+    if isinstance(t, types.NewType):
+        return _least(t.underlying)
+    if isinstance(t, types.Stack):
+        return _least(t.element) * t.size
+    if isinstance(t, types.Tuple):
+        return sum(map(_least, t.elements))
+    if isinstance(t, types.Union):
+        return min((_least(f.type) for f in t.fields), default=0)
+    if isinstance(t, types.Record):
+        return sum(_least(f.type) for f in t.fields)
+    return types.width_of(t) or 0
