@@ -57,14 +57,17 @@ static double cpu_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-double p4_measure(p4_switch *sw, uint32_t port, const p4_bytes *frames, size_t n, uint32_t rounds, uint64_t *sent)
+double p4_measure(p4_switch **switches, size_t n_switches, uint32_t port, const p4_bytes *frames, size_t n,
+                  uint32_t rounds, uint64_t *sent)
 {
     bench b = {NULL, NULL, NULL};
     b.last = &b.queue;
     p4_env env = {&b, frame_new, frame_free, enqueue, drop, digest, NULL};
-    p4_switch_set_env(sw, &env);
+    for (size_t i = 0; i < n_switches; i++)
+        p4_switch_set_env(switches[i], &env);
     *sent = 0;
     uint32_t longest = 0;
+    size_t turn = 0;
     for (size_t i = 0; i < n; i++)
         longest = frames[i].len > longest ? (uint32_t)frames[i].len : longest;
     double begin = cpu_seconds();
@@ -77,6 +80,8 @@ double p4_measure(p4_switch *sw, uint32_t port, const p4_bytes *frames, size_t n
             frame->wire_len = frame->data_len = (uint32_t)frames[i].len;
             memcpy(frame->data, frames[i].data, frames[i].len);
             now += 100;
+            p4_switch *sw = switches[turn];
+            turn = turn + 1 < n_switches ? turn + 1 : 0;
             p4_switch_receive(sw, frame, port, now);
             for (p4_packet *packet; (packet = b.queue);) {
                 b.queue = packet->next;

@@ -4,8 +4,9 @@
 
 #include "runtime.h"
 
-/* CPU seconds for `rounds` times all frames through ingress and egress, or -1 without memory; *sent: frames that left.
- * Replaces the switch's environment. */
-double p4_measure(p4_switch *sw, uint32_t port, const p4_bytes *frames, size_t n, uint32_t rounds, uint64_t *sent);
+/* CPU seconds for `rounds` times all frames through ingress and egress, each through the next switch; *sent: frames that
+ * left. Replaces the switches' environments. */
+double p4_measure(p4_switch **switches, size_t n_switches, uint32_t port, const p4_bytes *frames, size_t n,
+                  uint32_t rounds, uint64_t *sent);
 
 #endif

@@ -673,27 +673,43 @@ METHOD(process)
 METHOD(measure)
 {
     uint32_t port, rounds;
-    PyObject *frames;
-    PARSE("O&OO&", NAMES("port", "frames", "rounds"), to_u32, &port, &frames, to_u32, &rounds);
+    PyObject *frames, *others = NULL;
+    PARSE("O&OO&|O", NAMES("port", "frames", "rounds", "others"), to_u32, &port, &frames, to_u32, &rounds, &others);
     PyObject *sequence = PySequence_Fast(frames, "expected a sequence of frames");
-    if (!sequence)
+    PyObject *more = others ? PySequence_Fast(others, "expected a sequence of switches") : PyTuple_New(0);
+    if (!sequence || !more) {
+        Py_XDECREF(sequence);
+        Py_XDECREF(more);
         return NULL;
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence);
+    }
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence), n_more = PySequence_Fast_GET_SIZE(more);
     p4_bytes *list = PyMem_Calloc((size_t)n + 1, sizeof *list);
-    PyObject *result = list && n ? Py_None : NULL;
+    p4_switch **switches = PyMem_Calloc((size_t)n_more + 1, sizeof *switches);
+    p4_env *outer = PyMem_Calloc((size_t)n_more + 1, sizeof *outer);
+    PyObject *result = list && switches && outer && n ? Py_None : NULL;
     if (!result)
         PyErr_SetString(PyExc_ValueError, "expected at least one frame");
     for (Py_ssize_t i = 0; result && i < n; i++)
         if (!to_bytes(PySequence_Fast_GET_ITEM(sequence, i), &list[i]))
             result = NULL;
-    if (result) {
-        p4_env outer = self->sw->env;
-        uint64_t sent;
-        double seconds = p4_measure(self->sw, port, list, (size_t)n, rounds, &sent);
-        p4_switch_set_env(self->sw, &outer);
-        result = seconds < 0 ? PyErr_NoMemory() : Py_BuildValue("dK", seconds, (unsigned long long)sent);
+    for (Py_ssize_t i = 0; result && i <= n_more; i++) {
+        switches[i] = i ? p4_switch_of(PySequence_Fast_GET_ITEM(more, i - 1)) : self->sw;
+        if (!switches[i])
+            result = NULL;
+        else
+            outer[i] = switches[i]->env;
     }
+    if (result) {
+        uint64_t sent;
+        double seconds = p4_measure(switches, (size_t)n_more + 1, port, list, (size_t)n, rounds, &sent);
+        for (Py_ssize_t i = 0; i <= n_more; i++)
+            p4_switch_set_env(switches[i], &outer[i]);
+        result = Py_BuildValue("dK", seconds, (unsigned long long)sent);
+    }
+    PyMem_Free(outer);
+    PyMem_Free(switches);
     PyMem_Free(list);
+    Py_DECREF(more);
     Py_DECREF(sequence);
     return result;
 }
