@@ -103,6 +103,17 @@ class QueuePair(TimerOwner):
         self._start_timer.arm(self._scheduled.peek().start_ns)
         return message
 
+    def truncate(self, message: Message) -> None:
+        """Send no more of `message` than the packet that ends it; its size becomes what it has got to.
+
+        Raises ValueError if a message was posted after it, or it has not started.
+        """
+        if message.sequence != self._posted - 1 or self._scheduled.size > 0:
+            raise ValueError(f"message {message.sequence}: expected the last one posted, after its start")
+        posted_bytes = message.size_bytes
+        self.sender.truncate(message)
+        self.stats.bytes_posted -= posted_bytes - message.size_bytes
+
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         """The start of a message."""
         while self._scheduled.size > 0 and self._scheduled.peek().start_ns <= now_ns:

@@ -72,6 +72,19 @@ class Sender(TimerOwner):
         self.messages.push(message)
         self._unsent.push(message)
 
+    def truncate(self, message: Message) -> None:
+        """End `message`, the last one posted, with the next packet to be sent. Nothing to do if it is sent already."""
+        end = max(self.fresh, message.first_packet) + 1
+        if end >= message.end_packet:
+            return
+        message.size_bytes = (end - message.first_packet) * self._mtu_bytes
+        if self.message_end == message.end_packet:
+            self.message_end = end
+        if self._sending_end == message.end_packet:
+            self._sending_end = end
+        message.end_packet = end
+        self.end = end
+
     def has_data(self) -> bool:
         """Whether there is a packet to send, as far as reliability goes."""
         raise NotImplementedError

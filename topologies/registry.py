@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from p4switch.errors import lookup, validate
 from topologies.model import Topology
+from topologies.nic_switches import with_nic_switches
 
 
 def integral(value: object) -> object:
@@ -28,6 +29,8 @@ class TopologyParameters(BaseModel):
 
     link_rate_bps: Rate = 100_000_000_000
     link_delay_ns: Delay = 1000
+    # A P4 switch in each NIC, for what must happen in front of the hosts' own links, too (topologies/nic_switches.py).
+    nic_switches: bool = False
 
     @abstractmethod
     def build(self) -> Topology: ...
@@ -59,4 +62,6 @@ def parameters(name: str) -> type[TopologyParameters]:
 
 def build(name: str, values: Mapping[str, Any], where: str = "topology") -> Topology:
     """A topology from its name and parameters. Raises UserError that names the wrong key as `where.key`."""
-    return validate(parameters(name), values, where).build()
+    checked = validate(parameters(name), values, where)
+    topology = checked.build()
+    return with_nic_switches(topology) if checked.nic_switches else topology

@@ -434,3 +434,40 @@ def test_same_seed_same_run():
 
     assert run(1) == run(1)
     assert run(1) != run(2)  # another entropy
+
+
+class TestTruncate:
+    def test_a_message_ends_with_the_next_packet(self):
+        a, b = pair()
+        qa, qb = connect(a, b)
+        message = qa.post(1_000_000)
+        link = Wire(a, b)
+        link.run(20_000)
+        sent = qa.stats.packets_sent
+        qa.truncate(message)
+        assert message.size_bytes == 1000 * (sent + 1)
+        link.run(200_000)
+        assert qb.stats.bytes_delivered == message.size_bytes == qa.stats.bytes_posted
+        assert message.completed_ns > 0
+
+    def test_what_is_sent_already_stays(self):
+        a, b = pair()
+        qa, qb = connect(a, b)
+        message = qa.post(2_500)
+        link = Wire(a, b)
+        link.run(100_000)
+        qa.truncate(message)
+        assert message.size_bytes == 2_500 == qb.stats.bytes_delivered
+
+    def test_another_message_can_follow(self):
+        a, b = pair()
+        qa, qb = connect(a, b)
+        first = qa.post(1_000_000)
+        link = Wire(a, b)
+        link.run(20_000)
+        qa.truncate(first)
+        qa.post(5_000)
+        with pytest.raises(ValueError, match="the last one posted"):
+            qa.truncate(first)
+        link.run(200_000)
+        assert qb.stats.bytes_delivered == first.size_bytes + 5_000

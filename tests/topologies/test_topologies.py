@@ -114,3 +114,16 @@ def test_rates_may_be_written_as_floats_without_fraction() -> None:
     assert topologies.build("fat-tree", {"link_rate_bps": 400e9}).links[0].rate_bps == 400_000_000_000
     with pytest.raises(UserError, match="link_rate_bps"):
         topologies.build("fat-tree", {"link_rate_bps": 0.5})
+
+
+def test_nic_switches_stand_in_the_hosts_links() -> None:
+    plain = topologies.build("parking-lot", {"switches": 2})
+    topology = topologies.build("parking-lot", {"switches": 2, "nic_switches": True})
+    assert len(topology.switches) == len(plain.switches) + len(plain.hosts)
+    assert len({switch.device_id for switch in topology.switches}) == len(topology.switches)
+    for host in topology.hosts:
+        nic = topology.uplink(host)
+        assert nic.node == f"nic-{host.name}"
+        network = topology.ports[nic.node][2]
+        assert (network.node, network.port) == (plain.uplink(host).node, plain.uplink(host).port)
+        assert (network.rate_bps, network.delay_ns) == (plain.uplink(host).rate_bps, plain.uplink(host).delay_ns)

@@ -1,0 +1,34 @@
+"""A switch in each NIC: the host's link begins at a P4 pipeline.
+
+ACCurate needs it: its contention points lie in front of every network link, those of the hosts included (section II).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from topologies.model import HOST_PORT, Link, Switch, Topology
+
+NETWORK_PORT = 2
+# Between the NIC's engine and its pipeline: not nothing, because the fabric's clock needs a shortest link.
+ON_BOARD_DELAY_NS = 10
+
+
+def with_nic_switches(topology: Topology) -> Topology:
+    """The same network with a switch `nic-<host>` in each host's link: port 1 to the host, port 2 to the network."""
+    hosts = topology.host_by_name
+    switches = list(topology.switches)
+    links: list[Link] = []
+    for link in topology.links:
+        host = next((end for end in (link.a, link.b) if end in hosts), None)
+        if host is None:
+            links.append(link)
+            continue
+        nic = Switch(f"nic-{host}", len(switches) + 1, 0)
+        switches.append(nic)
+        if link.a == host:
+            links.append(replace(link, a=nic.name, a_port=NETWORK_PORT))
+        else:
+            links.append(replace(link, b=nic.name, b_port=NETWORK_PORT))
+        links.append(Link(nic.name, HOST_PORT, host, HOST_PORT, link.rate_bps, ON_BOARD_DELAY_NS))
+    return replace(topology, switches=tuple(switches), links=tuple(links))
