@@ -10,10 +10,10 @@ import click
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
-@click.option("--switch", type=click.Choice(["builtin"]), default="builtin", show_default=True)
+@click.option("--switch", type=click.Choice(["builtin", "bmv2"]), default="builtin", show_default=True)
 @click.option("-j", "jobs", type=click.IntRange(1), default=1, show_default=True, help="Tests at a time.")
 def command(paths: tuple[Path, ...], switch: str, jobs: int) -> None:
     """Run .stf files (each with its .p4 beside it) or folders of them. Last line: N passed, M failed."""
     from p4switch.stf import run_folder
 
-    sys.exit(0 if run_folder(paths, jobs) else 1)
+    sys.exit(0 if run_folder(paths, jobs, switch=switch) else 1)
