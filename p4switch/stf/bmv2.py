@@ -29,6 +29,12 @@ def _tool(name: str) -> str:
     return path
 
 
+def require() -> None:
+    """Raises UserError if BMv2's tools are not there."""
+    for name in ("simple_switch", "simple_switch_CLI"):
+        _tool(name)
+
+
 def _free_port() -> int:
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))

@@ -148,6 +148,10 @@ def _prepare(switch: str) -> None:
 
     if switch == "bmv2":
         import scapy.utils  # noqa: F401
+
+        from p4switch.stf.bmv2 import require
+
+        require()
     else:
         from p4switch.engine import load
 
