@@ -69,7 +69,8 @@ def test_each_plateau_is_reached_in_two_periods_and_held(
 def test_while_f4_is_new_f1_shares_its_link_by_halves() -> None:
     """The contention point in front of H1's own link, before it learns that f4 is held back elsewhere."""
     result = of("accurate", run(*FIG4))
-    f1 = result.rates.query("qp == 1 and 390000 <= time_ns <= 405000")["rate_limit_bps"]
+    qp = result.flows.set_index("group")["qp"]["f1"]
+    f1 = result.rates.query(f"qp == {qp} and 390000 <= time_ns <= 405000")["rate_limit_bps"]
     assert (f1 / 1e9).tolist() == pytest.approx([4.75] * len(f1), rel=0.01)
     assert len(f1) == 4
 
