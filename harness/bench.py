@@ -1,16 +1,19 @@
-"""What an end-to-end run costs: CPU time per delivered data packet and per packet-hop, and peak memory.
+"""The benchmarks: P4 pipelines, hosts, and whole runs, all in CPU time of one core.
 
-The workload is a permutation of 2 MB flows at 100 Gb/s on a k-ary fat-tree, ACKs and all switch hops included. Each run
-has a process of its own, so that memory is its own; time is CPU time of the run, without set-up, which is told apart.
+A whole run is a permutation of 2 MB flows at 100 Gb/s on a k-ary fat-tree, ACKs and all switch hops included. Each has
+a process of its own, so that memory is its own; its time is that of the run, without set-up, which is told apart.
 """
 
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 SIZES = (4, 8, 16)
 PROTOCOLS = ("dcqcn", "hpcc")
@@ -81,6 +84,77 @@ def run(protocol: str, k: int, flow_bytes: int) -> EndToEnd:
         cost["run_cpu_s"],
         cost["peak_memory_bytes"],
     )
+
+
+def measure_all(quick: bool, say: Callable[[str], object]) -> dict[str, Any]:
+    """Everything, told line by line as it is known; returns the figures."""
+    sizes = SIZES[:2] if quick else SIZES
+    flow_bytes = FLOW_BYTES // 10 if quick else FLOW_BYTES
+    figures: dict[str, Any] = {"machine": machine()}
+    say(f"on {figures['machine']['cpu']}, {figures['machine']['load']:.1f} processes running on average")
+    figures["pipelines"] = pipelines(say)
+    figures["hosts"] = hosts(say)
+    runs = figures["end_to_end"] = []
+    for protocol in PROTOCOLS:
+        first: EndToEnd | None = None
+        for k in sizes:
+            cost = measure(protocol, k, flow_bytes)
+            first = first or cost
+            say(
+                f"permutation, {protocol}, k = {k}: {cost.us_per_data_packet:.2f} us a data packet, "
+                f"{cost.ns_per_packet_hop:.0f} ns a packet-hop ({cost.ns_per_packet_hop / first.ns_per_packet_hop:.2f} "
+                f"of k = {first.k}), {cost.peak_memory_bytes / 2**20:.0f} MiB"
+            )
+            runs.append(
+                {
+                    **asdict(cost),
+                    "us_per_data_packet": cost.us_per_data_packet,
+                    "ns_per_packet_hop": cost.ns_per_packet_hop,
+                }
+            )
+    return figures
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on."""
+    import psutil
+
+    model = platform.processor()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
+        model = names[0] if names else model
+    return {"cpu": model or platform.machine(), "python": platform.python_version(), "load": psutil.getloadavg()[0]}
+
+
+def pipelines(say: Callable[[str], object]) -> list[dict[str, Any]]:
+    """Each P4 program against the same forwarding written in C by hand."""
+    from harness import programs
+    from p4switch.compiler import compile_program
+    from p4switch.engine import bench
+
+    found = []
+    for name in ("ecn", "int"):
+        speed = bench.measure(name, compile_program(programs.program(name).source).json)
+        say(f"pipeline {name}: {speed.packets_per_second / 1e6:.2f} M packets/s, {speed.ratio:.2f} x hand-written C")
+        found.append({**asdict(speed), "packets_per_second": speed.packets_per_second, "ratio": speed.ratio})
+    return found
+
+
+def hosts(say: Callable[[str], object]) -> list[dict[str, Any]]:
+    """One data packet sent, received and acknowledged, and the ACK processed."""
+    from harness.hosts import use_native_hosts
+
+    use_native_hosts()
+
+    from host_agents.bench import host_cost
+
+    found = []
+    for protocol in PROTOCOLS:
+        cost = host_cost(protocol)
+        say(f"hosts, {protocol}: {cost.total_ns:.0f} ns a data packet")
+        found.append({**asdict(cost), "total_ns": cost.total_ns})
+    return found
 
 
 if __name__ == "__main__":
