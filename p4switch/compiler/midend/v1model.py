@@ -253,10 +253,11 @@ class Architecture(Parsers):
     def _unique_names(self) -> None:
         """Refuses two tables, or two actions, with one control-plane name."""
         objects: list[TableObject | ActionObject] = [*self.tables.values(), *self.actions.values()]
-        taken: dict[tuple[type, str], ast.Declaration] = {}
+        taken: dict[tuple[type, str], TableObject | ActionObject] = {}
         for each in [*objects, *self.direct_actions.values()]:
-            other = taken.setdefault((type(each), each.ir.name), each.decl)
-            if other is not each.decl:
+            other = taken.setdefault((type(each), each.ir.name), each)
+            # An action may be there more than once: with other arguments, or in two instances of a control.
+            if other is not each and (isinstance(each, TableObject) or other.decl is not each.decl):
                 what = "table" if isinstance(each, TableObject) else "action"
                 raise self.error(each.decl, f"another {what} has the control-plane name '{each.ir.name}' already")
 

@@ -312,6 +312,11 @@ EXTERN = "extern thing { thing(); void poke(); }\nextern void shout(in bit<8> v)
          "this key is not a name"),
         ("action a() { } @name(\"a\") action b() { } table t { actions = { a; b; } default_action = a; }"
          "apply { t.apply(); }", "", "another action has the control-plane name 'ingress.a' already"),
+        (
+            "inner() a; inner() b; apply { a.apply(); b.apply(); }",
+            "control inner() { @name(\".t\") table t { actions = { NoAction; } } apply { t.apply(); } }",
+            "another table has the control-plane name 't' already",
+        ),
         ("apply { clone(CloneType.E2E, 1); }", "", "'clone' can only be called in egress on this target"),
     ],
 )  # fmt: skip
