@@ -2,6 +2,7 @@
 
 import importlib.machinery
 import importlib.util
+import os
 import struct
 from collections.abc import Iterable
 from functools import cache
@@ -39,7 +40,13 @@ def load_library(path: Path) -> ModuleType:
 
 @cache
 def load() -> ModuleType:
-    return load_library(build())
+    """With P4CC_FABRIC_FLAGS in the environment: built with these flags, for sanitizers."""
+    return load_library(build(*os.environ.get("P4CC_FABRIC_FLAGS", "").split()))
+
+
+def examples(count: int) -> int:
+    """How many examples hypothesis is to try; under sanitizers, everything is slow."""
+    return count // 10 if os.environ.get("P4CC_FABRIC_FLAGS") else count
 
 
 def ip(number: int) -> int:

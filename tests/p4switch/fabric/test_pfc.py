@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stub import GBPS, NEVER, Host, Star, balance, frame, load
+from stub import GBPS, NEVER, Host, Star, balance, examples, frame, load
 
 RATE = 100 * GBPS
 
@@ -198,7 +198,7 @@ def test_a_cyclic_buffer_dependency_is_found():
     assert [kind for _, kind, _, _ in network.pfc_events()].count("deadlock") == 1
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(
     n=st.integers(3, 6), hops=st.integers(1, 5), xoff=st.integers(2000, 60_000), gap=st.integers(0, 30_000),
     count=st.integers(100, 1500),

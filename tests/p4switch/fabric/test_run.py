@@ -9,10 +9,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stub import GBPS, NEVER, Host, Star, balance, frame, load, mark_of
+from stub import GBPS, NEVER, Host, Star, balance, examples, frame, load, mark_of
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.lists(st.one_of(st.integers(0, 100), st.integers(0, 10**5), st.integers(0, 10**12)), max_size=200),
        st.integers(0, 50))
 def test_events_come_in_order_of_time_then_insertion(times: list[int], later: int):

@@ -6,7 +6,7 @@ from math import ceil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stub import GBPS, Host, Star, balance, frame, load
+from stub import GBPS, Host, Star, balance, examples, frame, load
 
 
 def pair(a: Host, b: Host, rate_bps: int, delay_ns: int = 0, **fabric: int):
@@ -65,7 +65,7 @@ def test_delays_within_and_beyond_the_wheel(delay_ns: int):
     assert [time for time, _ in b.got] == [100 * (i + 1) + delay_ns for i in range(50)]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     rate_bps=st.one_of(st.integers(10**6, 10**12), st.sampled_from([100 * GBPS, 400 * GBPS, 10**10 // 3, 7 * 10**9])),
     lengths=st.lists(st.integers(60, 9000), min_size=1, max_size=60),
