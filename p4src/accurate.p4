@@ -122,7 +122,7 @@ control Quotient(in bit<32> dividend, in bit<32> divisor, out bit<32> quotient) 
 register<bit<48>>(MAX_PORTS) period_end_of;
 register<bit<32>>(MAX_PORTS) fsr_of;         // fair share now; 0: not yet known
 register<bit<32>>(MAX_PORTS) fsr_start_of;   // at the period's start
-register<bit<32>>(MAX_PORTS) fsr_before_of;  // at the end of the period before
+register<bit<32>>(MAX_PORTS) fsr_before_of;  // the least of the period before
 register<bit<32>>(MAX_PORTS) m_of;           // this period: flows bottlenecked here,
 register<bit<32>>(MAX_PORTS) b_of;           // rates of those bottlenecked elsewhere,
 register<bit<32>>(MAX_PORTS) b_max_of;       // the largest of those,
@@ -233,10 +233,16 @@ control ContentionPoint(inout headers_t hdr, inout standard_metadata_t standard_
             rate = hdr.frp.current_rate;
             load();
 
-            // A flow-stop is classified as its FRPs were: by what held at the period's start.
+            // A flow-stop is classified as its flow was: by what held at the period's start, before others stopped; and by the corrected
+            // rule, if that is less, by what has been given out since.
             threshold = fsr_start;
-            if (corrected_rule == 1 && fsr_before < threshold) {
-                threshold = fsr_before;
+            if (corrected_rule == 1) {
+                if (fsr_before < threshold) {
+                    threshold = fsr_before;
+                }
+                if (fsr < threshold) {
+                    threshold = fsr;
+                }
             }
 
             if (now >= period_end) {
@@ -246,7 +252,11 @@ control ContentionPoint(inout headers_t hdr, inout standard_metadata_t standard_
                     b_old = b;
                     b_max_old = b_max;
                     n_old = n;
+                    // A flow still at the share of the period's start is no less local for what a flow-stop has raised it to since.
                     fsr_before = fsr;
+                    if (corrected_rule == 1 && fsr_start < fsr_before) {
+                        fsr_before = fsr_start;
+                    }
                 } else {
                     m_old = 0;
                     b_old = 0;

@@ -17,7 +17,7 @@ MakeRig = Callable[..., Rig]
 
 VIEW = SwitchView(
     device_id=5,
-    port_rates_bps={port: 100_000_000_000 for port in range(1, 9)},
+    port_rates_bps=dict.fromkeys(range(1, 9), 100_000_000_000),
     routes=[
         Route(IPv4Network("10.0.0.2/32"), (1,)),
         Route(IPv4Network("10.0.0.3/32"), (2,)),
@@ -39,7 +39,10 @@ def make_rig(request: pytest.FixtureRequest) -> Iterator[MakeRig]:
     made: list[Rig] = []
 
     def make(
-        program: str, parameters: Mapping[str, Any] | None = None, view: SwitchView = VIEW, more: list[Entry] | None = None
+        program: str,
+        parameters: Mapping[str, Any] | None = None,
+        view: SwitchView = VIEW,
+        more: list[Entry] | None = None,
     ) -> Rig:
         entries = [*programs.parameters(program, parameters or {}).entries(view), *(more or [])]
         made.append(RIGS[request.param](program, entries))

@@ -42,7 +42,9 @@ class Sink:
 class QueueRig:
     """Port 2 leads to the sink over a link of 8 Gb/s without delay."""
 
-    def __init__(self, program: str, parameters: Mapping[str, Any], view: SwitchView = QUEUE_VIEW, **queues: Any) -> None:
+    def __init__(
+        self, program: str, parameters: Mapping[str, Any], view: SwitchView = QUEUE_VIEW, **queues: Any
+    ) -> None:
         built = pipeline(programs.program(program))
         self.switch = built.switch(device_id=1, seed=1)
         entries = programs.parameters(program, parameters).entries(view)

@@ -123,7 +123,7 @@ def test_another_seed_is_another_choice_of_paths(make_rig: MakeRig) -> None:
 
 
 def test_priority_is_that_of_the_dscp(make_rig: MakeRig) -> None:
-    """Visible as the queue that `trim` counts a packet in: one of priority 3 has no room, one of another has no limit."""
+    """Visible as the queue that `trim` counts a packet in: those of priorities 3 and 6 have no room here."""
     rig = make_rig("trim", {"queue_bytes": 50, "header_queue_bytes": 50, "trimming": False})
     received = rig.run([Sent(1, FLOW.data(psn=dscp, dscp=dscp)) for dscp in range(64)])
     # BMv2 serves its queues by priority, so the order is its own.

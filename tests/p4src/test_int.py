@@ -87,7 +87,7 @@ def test_a_full_stack_is_left_as_it_is(make_rig: MakeRig, known: int) -> None:
 
 def test_every_data_opcode_and_no_acknowledgement(make_rig: MakeRig) -> None:
     sent = [FLOW.telemetry(psn=n, opcode=WITH_INT + n) for n in range(0x20)]
-    sent += [FLOW.data(psn=0x20 + i, opcode=opcode) for i, opcode in enumerate((WRITE_ONLY, ACKNOWLEDGE, 0x81, 0xE0))]
+    sent += [FLOW.data(psn=0x20 + i, opcode=opcode) for i, opcode in enumerate((WRITE_ONLY, ACKNOWLEDGE, 0x81, 0xE8))]
     received = make_rig("int").run([Sent(1, frame) for frame in sent])[2]
     grown = {psn_of(frame) for frame in received if len(frame) == len(sent[psn_of(frame)]) + 8}
     same = {psn_of(frame) for frame in received if frame[34:] == sent[psn_of(frame)][34:]}
@@ -159,7 +159,9 @@ def test_a_queue_too_deep_to_say_is_the_largest_number() -> None:
 
 def test_a_rate_without_a_code_is_named() -> None:
     view = replace(VIEW, port_rates_bps={1: 30_000_000_000})
-    with pytest.raises(UserError, match=r"link rate 30 Gb/s has no code in the INT record; expected one of 1, 2\.5, 5, 10"):
+    with pytest.raises(
+        UserError, match=r"link rate 30 Gb/s has no code in the INT record; expected one of 1, 2\.5, 5, 10"
+    ):
         programs.parameters("int", {}).entries(view)
 
 

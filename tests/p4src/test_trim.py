@@ -178,7 +178,7 @@ def test_packets_lost_by_the_traffic_manager_are_forgotten_when_the_queue_is_emp
 
 
 def test_a_link_that_was_down_does_not_leave_its_queues_full_for_ever() -> None:
-    """Everything counted is lost with the link. Until the drain time is over a new packet is trimmed; then it passes whole."""
+    """Everything counted is lost with the link. When the drain time is over a packet passes whole again."""
     rig = QueueRig("trim", parameters(stale_drain_times=10))
     drain_ns = 10 * (10 * SIZE + 10 * TRIM_SIZE) * 8 * 10**9 // RATE_BPS
     rig.inject(burst(30))

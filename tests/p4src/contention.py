@@ -1,0 +1,121 @@
+"""What accurate.p4 is judged by: its rules, as the paper and the program's header state them, and max-min fairness."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from harness.programs.accurate import reciprocal_shifts
+
+PERIODIC, INIT, STOP = range(3)
+
+SATURATED = (1 << 32) - 1
+
+
+def quotient(dividend: int, divisor: int) -> int:
+    """The program's division: eight shifts, eight fraction bits."""
+    extra = 4 if divisor > 1023 else 0
+    shifts = reciprocal_shifts(max(1, divisor >> extra))
+    return sum((dividend << 8) >> shift for shift in shifts) >> (8 + extra)
+
+
+@dataclass
+class Count:
+    """What a contention point knows of a period."""
+
+    local: int = 0  # M
+    elsewhere: int = 0  # B
+    fastest: int = 0  # b_max
+    flows: int = 0
+
+    def add(self, rate: int, local: bool) -> None:
+        self.flows += 1
+        if local:
+            self.local += 1
+        else:
+            self.elsewhere = min(self.elsewhere + rate, SATURATED)
+            self.fastest = max(self.fastest, rate)
+
+    def remove(self, rate: int, local: bool) -> None:
+        self.flows = max(0, self.flows - 1)
+        if local:
+            self.local = max(0, self.local - 1)
+        else:
+            self.elsewhere = max(0, self.elsewhere - rate)
+            if self.fastest == rate:
+                self.fastest = 0
+
+    def share(self, capacity: int) -> int:
+        """Equation 1 and section IV-A."""
+        if not self.local and not self.elsewhere:
+            return capacity
+        local, elsewhere = self.local, self.elsewhere
+        if not local:
+            local, elsewhere = 1, max(0, elsewhere - self.fastest)
+        if elsewhere >= capacity:
+            return quotient(capacity, self.flows)
+        return quotient(capacity - elsewhere, local)
+
+
+@dataclass
+class ContentionPoint:
+    """Rates in kb/s, times in ticks. `frp` is what a flow rate packet does to it and gets from it."""
+
+    capacity: int
+    period: int
+    corrected: bool = True
+    period_end: int = 0
+    fsr: int = 0
+    fsr_start: int = 0
+    fsr_before: int = 0
+    now: Count = field(default_factory=Count)
+    old: Count = field(default_factory=Count)
+
+    def frp(self, now: int, rate: int, desired: int, kind: int = PERIODIC, counted: bool = False) -> tuple[int, int]:
+        """The packet's CR and DR as they leave."""
+        stops_local = (min(self.fsr, self.fsr_start, self.fsr_before) if self.corrected else self.fsr_start) <= rate
+        new_period = now >= self.period_end
+        if new_period:
+            if now - self.period_end < self.period and self.fsr:
+                self.old = self.now
+                self.fsr_before = min(self.fsr, self.fsr_start) if self.corrected else self.fsr
+            else:
+                self.old, self.fsr_before = Count(), self.capacity
+                stops_local = self.capacity <= rate
+            self.now = Count()
+            self.period_end = (now // self.period + 1) * self.period
+        local = False
+        if kind == INIT:
+            known = self.fsr_before if new_period else min(self.fsr, self.fsr_before)
+            local = (known if self.corrected else self.fsr_before) <= rate
+            self.old.add(rate, local)
+        elif kind == STOP:
+            self.old.remove(rate, stops_local)
+            if counted:
+                self.now.remove(rate, stops_local)
+        if new_period or kind != PERIODIC:
+            self.fsr = self.old.share(self.capacity)
+        if new_period:
+            self.fsr_start = self.fsr
+        if kind == STOP:
+            return rate, desired
+        if kind == PERIODIC:
+            local = (min(self.fsr, self.fsr_before) if self.corrected else self.fsr) <= rate
+        self.now.add(rate, local)
+        return min(rate, self.fsr), min(desired, self.fsr)
+
+
+def max_min(capacity: Sequence[float], paths: Sequence[Sequence[int]]) -> list[float]:
+    """Rates of flows over links, by water-filling: the link with the smallest share decides its flows, and so on."""
+    left = list(capacity)
+    rates: dict[int, float] = {}
+    while len(rates) < len(paths):
+        unfixed = {
+            link: [f for f, path in enumerate(paths) if link in path and f not in rates] for link in range(len(left))
+        }
+        share, link = min((left[link] / len(flows), link) for link, flows in unfixed.items() if flows)
+        for flow in unfixed[link]:
+            rates[flow] = share
+            for other in paths[flow]:
+                left[other] -= share
+    return [rates[f] for f in range(len(paths))]
