@@ -322,6 +322,7 @@ class Nic:
         elif opcode == wire.TRIMMED:
             qp.stats.trimmed_received += 1
             qp.receiver.on_trimmed(now_ns, psn, frame)
+            qp.notification_point.on_trimmed(now_ns, frame)
         elif side == wire.TO_TRANSPORT and len(frame) >= offset + wire.AETH_BYTES + wire.SACK_BYTES:
             sack: i64 = read_i64_be(frame, offset + wire.AETH_BYTES)
             first_missing: int = (sack >> wire.SACK_BITS) & wire.PSN_MASK

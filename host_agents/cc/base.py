@@ -155,5 +155,8 @@ class NotificationPoint(TimerOwner):
     def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
         """A data packet of this QP arrived, in order or not, ECN-marked or not."""
 
+    def on_trimmed(self, now_ns: int, frame: bytes) -> None:
+        """The header of a data packet arrived whose payload a switch cut off. The transport asks for it again."""
+
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """A control packet for the receiver arrived; what follows the BTH starts at `frame[offset]`."""

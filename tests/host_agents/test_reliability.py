@@ -268,6 +268,16 @@ class TestSelectiveRepeat:
         assert drain(a, now) == [frames[1]]
         assert losses == [(now, 1058, True)]
 
+    def test_the_notification_point_sees_trimmed_packets(self):
+        a, b = pair(reliability="selective-repeat")
+        qa, qb = connect(a, b)
+        seen = []
+        qb.notification_point.on_trimmed = lambda now_ns, frame: seen.append((now_ns, psn_of(frame)))
+        qa.post(2000)
+        frames, now = send(a, 2)
+        b.receive(now, trimmed(frames[1]))
+        assert seen == [(now, 1)]
+
     def test_a_trimmed_copy_of_what_has_arrived_is_acknowledged(self):
         a, b = pair(reliability="selective-repeat")
         qa, _ = connect(a, b)
