@@ -127,7 +127,8 @@ def _operation(expr: ir.Op) -> Json:
     if op in ("~", "!"):
         return _truncated(_op(_NAMES.get(op, op), None, value(args[0])), t)
     result = _op(_NAMES.get(op, op), value(args[0]), value(args[1]))
-    return _truncated(result, t) if op in _WRAPS else result
+    shrinks = op in (">>", "/", "%") and isinstance(t, types.Bits) and not t.signed
+    return _truncated(result, t) if op in _WRAPS and not shrinks else result
 
 
 def _cast(source: ir.Expr, t: types.Type) -> Json:

@@ -212,7 +212,7 @@ class Expressions(Assignments):
         if op in ("&&", "||") and self.effects(node.right):
             return self._control_flow(node)
         left, right = self.operands([node.left, node.right])
-        if op in ("==", "!="):
+        if op in ("==", "!=") and not (isinstance(left, EXPRS) and isinstance(right, EXPRS)):
             same = self.equal(left, right, node)
             return same if op == "==" else fold.make("!", types.BOOL, same)
         if not isinstance(left, EXPRS) or not isinstance(right, EXPRS):

@@ -73,6 +73,13 @@ def _is_prefix(mask: int, t: types.Type) -> bool:
     return gap & (gap + 1) == 0
 
 
+def _widens(source: types.Type, target: types.Type) -> bool:
+    """Whether a cast leaves all values as they are."""
+    if not isinstance(source, types.Bits) or not isinstance(target, types.Bits) or source.signed:
+        return False
+    return source.width < target.width + (0 if target.signed else 1)
+
+
 class Tables(Statements):
     def __init__(self, program: ast.Program) -> None:
         super().__init__(program)
@@ -415,4 +422,6 @@ class Tables(Statements):
 
     def simple(self, value: ir.Expr) -> ir.Expr:
         """`value`, or a temporary that holds it if primitives do not take it as an argument."""
+        while isinstance(value, ir.Op) and value.op == "cast" and _widens(value.args[0].type, value.type):
+            value = value.args[0]
         return value if self.is_direct(value) else self.saved(value)
