@@ -1,0 +1,87 @@
+"""The fabric with compiled pipelines: clones, multicast, recirculation, digests, traces; and all of it conserved."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stub import GBPS, Host, balance, frame, ip
+
+from p4switch.compiler import compile_program
+from p4switch.engine import build
+from p4switch.fabric import Fabric
+
+PROGRAM = Path(__file__).parent / "everything.p4"
+UNICAST, MULTICAST, CLONE, RECIRCULATE, RESUBMIT, DROP, DIGEST, CLONE_EGRESS, DROP_EGRESS = range(1, 10)
+
+
+def star(sent: dict[int, int], trace: bool = False, **config: Any):
+    """Host 0 sends so many of each kind; host 1 is where most goes; hosts 2 and 3 get copies."""
+    from p4switch.engine import Switch
+
+    network = Fabric()
+    hosts = [Host([(0, frame(0, what, 500, mark=i)) for what, count in sent.items() for i in range(count)])]
+    hosts += [Host() for _ in range(3)]
+    for host in hosts:
+        network.add_host(host)
+    switch = Switch(str(build(compile_program(PROGRAM).json, trace=trace)))
+    switch.multicast_set(1, [(1, 0), (2, 0), (3, 0), (3, 1)])
+    switch.clone_session_set(1, [(2, 0), (3, 0)])
+    node = network.add_switch(switch, **config)
+    for i in range(4):
+        network.connect(i, 0, node, i, rate_bps=100 * GBPS, delay_ns=500)
+    return network, hosts, switch
+
+
+@pytest.mark.parametrize(
+    ("what", "received", "copied", "lost"),
+    [
+        (UNICAST, (10, 0, 0), 0, None),
+        (MULTICAST, (10, 10, 20), 30, None),
+        (CLONE, (10, 10, 10), 20, None),
+        (RECIRCULATE, (10, 0, 0), 0, None),
+        (RESUBMIT, (10, 0, 0), 0, None),
+        (DROP, (0, 0, 0), 0, "drop_program_ingress"),
+        (DIGEST, (10, 0, 0), 0, None),
+        (CLONE_EGRESS, (10, 10, 10), 20, None),
+        (DROP_EGRESS, (0, 0, 0), 0, "drop_program_egress"),
+    ],
+)
+def test_each_kind(what: int, received: tuple[int, ...], copied: int, lost: str | None):
+    network, hosts, switch = star({what: 10})
+    assert network.run() == "idle"
+    terms = balance(network)
+    assert tuple(len(host.got) for host in hosts[1:]) == received
+    assert terms["copied"] == copied
+    if lost:
+        assert terms[lost] == 10
+    digests = switch.digests()
+    assert len(digests) == (10 if what == DIGEST else 0), "they go where they went before"
+    if digests:
+        assert ip(0).to_bytes(4, "big") in digests[0][1]
+
+
+def test_all_at_once_through_small_buffers():
+    network, hosts, _ = star(dict.fromkeys(range(1, 10), 200), buffer_bytes=5000, alpha=0.5, scheduler="round_robin")
+    assert network.run() == "idle"
+    terms = balance(network)
+    assert terms["drop_buffer"] > 0
+    assert terms["delivered"] == sum(len(host.got) for host in hosts)
+
+
+def test_a_fabric_that_goes_away_leaves_the_switch_usable():
+    network, _, switch = star({UNICAST: 100})
+    network.run(3000)
+    del network
+    assert [port for port, _ in switch.process(0, frame(0, MULTICAST))] == [1, 2, 3, 3]
+
+
+def test_a_trace_tells_what_the_pipeline_did():
+    network, _, _ = star({CLONE: 1}, trace=True)
+    network.trace(network.flow(ip(0), ip(CLONE), 7))
+    network.run()
+    events = [record[2] for record in network.trace_records()]
+    assert events[0] == "send"
+    assert {"pipeline:state start", "pipeline:state ipv4", "pipeline:clone to session 1"} <= set(events)
+    assert events.count("transmit") == 3
+    order = [events.index(event) for event in ("receive", "pipeline:state ipv4", "enqueue", "transmit")]
+    assert order == sorted(order)
