@@ -44,6 +44,9 @@ _PREAMBLE = """\
 
 typedef struct phv phv;
 
+/* Bytes from one entry to the next: no entry of up to a cache line lies in two. */
+#define STRIDE(size) ((size) <= 16 ? 16 : (size) <= 32 ? 32 : ((size) + 63) / 64 * 64)
+
 """
 
 _HELPERS = """\
@@ -348,7 +351,7 @@ class Generator:
             json.register_arrays, json.parse_vsets,
         ))
         out.append(
-            f"const p4_program p4_program_description = {{\n    P4_ABI, {c_string(name)}, sizeof(phv), {counts},\n"
+            f"const p4_program p4_program_description = {{\n    P4_ABI, {c_string(name)}, sizeof(phv), sizeof(fallbacks), {counts},\n"
             "    actions, tables, profiles, counters, meters, registers, vsets, receive, transmit, free_packet};"
         )
         return "\n".join(out) + "\n"

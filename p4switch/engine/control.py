@@ -60,9 +60,12 @@ class Control:
                 raise JsonError(f"BMv2 JSON: there is no pipeline {name}")
         self.profiles = [(p, pipeline) for pipeline in json.pipelines for p in pipeline.action_profiles]
         self.profile_numbers = {p.name: i for i, (p, _) in enumerate(self.profiles)}
-        for pipeline in json.pipelines:
-            for table in pipeline.tables:
-                self.tables.append(self._table(len(self.tables), table))
+        # Tables that are looked up come first: they share cache lines.
+        tables = [table for pipeline in json.pipelines for table in pipeline.tables]
+        for table in sorted(tables, key=lambda table: not table.key):
+            self.tables.append(self._table(len(self.tables), table))
+        if len(json.actions) >= 0xFFFF:
+            raise JsonError(f"BMv2 JSON: {len(json.actions)} actions are too many")
         self.table_of = {t.json.name: t for t in self.tables}
 
     # --- tables ---
@@ -119,7 +122,7 @@ class Control:
             if self.program.json.meter_arrays[meter].result_target is None:
                 raise JsonError(f"BMv2 JSON: direct meter {table.direct_meters} has no result_target")
         made = Table(number, table, fields, words, kind, self._table_actions(table), profile, meter)
-        offset = 16 + 8 * words * (2 if kind == "P4_TABLE_ORDERED" else 1)
+        offset = 8 + 8 * words * (2 if kind == "P4_TABLE_ORDERED" else 1)
         made.counter_offset = offset
         offset += 16 * table.with_counters
         made.last_hit_offset = offset
@@ -179,6 +182,10 @@ class Control:
         out.append("    {NULL, 0, 0, 0, NULL}};")
         for table in self.tables:
             out.append(self._table_parts(table))
+        members = "\n".join(
+            f"    struct {{ uint32_t action, pad; data_{t.number} data; }} t{t.number};" for t in self.tables
+        )
+        out.append(f"typedef struct {{\n{members}\n    uint64_t none;\n}} fallbacks;")
         out.append("static const p4_table_info tables[] = {")
         for table in self.tables:
             out.append(f"    {self._table_row(table)},")
@@ -202,7 +209,8 @@ class Control:
         if table.fields:
             out.append(f"static const p4_key_info keys_{n}[] = {{\n{keys.description(table.fields)}}};")
         sizes = " ".join(f"args_{a} a{i};" for i, a in enumerate(table.actions))
-        out.append(f"typedef union {{ p4_target target; {sizes} }} data_{n};")
+        out.append(f"typedef union {{ uint64_t align; p4_target target; {sizes} }} data_{n};")
+        out.append(f"enum {{ stride_{n} = STRIDE({table.data_offset} + sizeof(data_{n})) }};")
         if table.json.entries:
             rows = ",\n".join(self._own_entry(table, entry) for entry in table.json.entries)
             out.append(f"static const p4_entry_info entries_{n}[] = {{\n{rows}}};")
@@ -256,12 +264,11 @@ class Control:
             default = str(action)
             data = keys.byte_array(self._args(action, json.default_entry.action_data, f"table {json.name}"))
             constant = 2 if json.default_entry.action_entry_const else int(json.default_entry.action_const)
-        stride = f"({table.data_offset} + (sizeof(data_{n}) + 7) / 8 * 8)"
         return "{" + ", ".join([
             c_string(json.name), table.kind, str(table.words), str(constant),
             str(len(table.fields)), str(len(table.actions)), str(entries), str(table.profile),
             str(int(json.with_counters)), str(int(json.support_timeout)), str(table.meter),
-            str(max(json.max_size, entries, 0)), str(table.data_offset), stride, f"sizeof(data_{n})",
+            str(max(json.max_size, entries, 0)), str(table.data_offset), f"stride_{n}", f"offsetof(fallbacks, t{n})",
             f"keys_{n}" if table.fields else "NULL", f"table_actions_{n}",
             f"entries_{n}" if entries else "NULL", default, data,
         ]) + "}"
@@ -278,7 +285,7 @@ class Control:
             sizes = " ".join(f"args_{a} a{j};" for j, a in enumerate(actions))
             out.append(f"typedef union {{ uint64_t none; {sizes} }} member_{i};")
             rows.append(f"    {{{c_string(profile.name)}, {int(profile.selector is not None)}, {len(actions)}, "
-                        f"profile_actions_{i}, 8 + sizeof(member_{i}), {profile.max_size}}},\n")
+                        f"profile_actions_{i}, STRIDE(8 + sizeof(member_{i})), {profile.max_size}}},\n")
         out.append(f"static const p4_profile_info profiles[] = {{\n{''.join(rows)}    {{NULL}}}};")
         return "\n".join(out)
 
@@ -438,16 +445,20 @@ class _PipelineGenerator:
     def _lookup(self, table: Table) -> None:
         """Declares `e`: the entry that matches, or NULL."""
         em, t = self.em, table
-        stride = f"{t.data_offset} + (sizeof(data_{t.number}) + 7) / 8 * 8"
         if t.kind == "P4_TABLE_KEYLESS":
             em.line("p4_entry *e = NULL;")
             return
         key = self._key(t)
-        arguments = f"t, {key}, {t.words}, {stride}"
+        arguments = f"t, {key}, {t.words}, stride_{t.number}"
         if t.kind == "P4_TABLE_EXACT":
             em.line(f"p4_entry *e = p4_find_exact({arguments});")
         elif t.kind == "P4_TABLE_LPM":
-            em.line(f"p4_entry *e = p4_find_lpm({arguments});")
+            prefix = next(f for f in t.fields if f.kind == "P4_LPM")
+            if prefix.width < 64:
+                place = f"{prefix.word}, {prefix.shift}, {prefix.width}"
+                em.line(f"p4_entry *e = p4_find_lpm({arguments}, {place});")
+            else:
+                em.line(f"p4_entry *e = p4_find_lpm_wide({arguments}, &sw->controls[{t.number}]);")
         elif t.has_range:
             em.line(f"p4_entry *e = p4_find_range({arguments}, keys_{t.number}, {len(t.fields)});")
         else:
@@ -471,23 +482,27 @@ class _PipelineGenerator:
                 self._direct_meter(t)
             em.close()
         em.line("const int hit = e != NULL;")
-        em.line("uint32_t action = t->fallback->action;")
-        em.line(f"const uint8_t *data = (const uint8_t *)t->fallback + {t.data_offset};")
+        em.line("uint32_t action;")
+        em.line("const void *data;")
         if t.profile >= 0:
             self._member(t)
         elif t.kind != "P4_TABLE_KEYLESS":
-            em.open("if (hit)")
+            em.open("if (P4_LIKELY(hit))")
             em.line("action = e->action;")
             em.line(f"data = (const uint8_t *)e + {t.data_offset};")
-            em.close()
-        handle = "hit ? (int64_t)(((uint8_t *)e - t->entries) / t->info->stride) : -1"
+            em.close(" else {")
+            self._fallback(t)
+            em.line("}")
+        else:
+            self._fallback(t)
+        handle = "hit ? (int64_t)e->handle : -1"
         em.line("(void)hit, (void)data;")
         em.open("switch (action)")
         for number in dict.fromkeys(self._possible(t)):
             em.line(f"case {number}:")
             em.open("")
             self._trace(t, number, handle)
-            self._call(number, f"(const args_{number} *)(const void *)data")
+            self._call(number, f"(const args_{number} *)data")
             on_hit, on_miss = self._next(t, number, True), self._next(t, number, False)
             if on_hit != on_miss:
                 em.open("if (hit)")
@@ -521,36 +536,46 @@ class _PipelineGenerator:
         em = self.em
         meter = self.program.json.meter_arrays[table.meter]
         assert meter.result_target is not None
-        index = em.temp("size_t", "(size_t)((uint8_t *)e - t->entries) / t->info->stride")
         color = em.temp(
             "uint64_t",
-            f"p4_meter_execute(sw, &sw->meters[{table.meter}][{index}], {meter.rate_count}, "
+            f"p4_meter_execute(sw, &sw->meters[{table.meter}][e->handle], {meter.rate_count}, "
             f"{int(meter.type == 'packets')}, p->ingress_len, p->now)",
         )
         self.x.field(list(meter.result_target)).store(em, color)
 
+    def _fallback(self, table: Table) -> None:
+        """The default action."""
+        where = f"((const fallbacks *)(const void *)sw->fallbacks)->t{table.number}"
+        self.em.line(f"    action = {where}.action;")
+        self.em.line(f"    data = &{where}.data;")
+
     def _member(self, table: Table) -> None:
-        """Replaces `action` and `data` by those of the member, chosen by hash where the entry has a group."""
+        """`action` and `data` of the member, chosen by hash where the entry has a group."""
         em, n = self.em, table.profile
         profile = self.control.profiles[n][0]
-        em.line("p4_target target = t->default_target;")
-        em.open("if (hit)")
+        em.line("uint32_t found = hit || t->default_target_set;")
+        em.open("if (P4_LIKELY(found))")
+        em.line("p4_target target;")
+        em.open("if (P4_LIKELY(hit))")
         em.line(f"memcpy(&target, (const uint8_t *)e + {table.data_offset}, sizeof target);")
-        em.close()
-        em.open("if (hit || t->default_target_set)")
+        em.close(" else {")
+        em.line(f"    target = sw->controls[{table.number}].default_target;")
+        em.line("}")
         em.line(f"const p4_profile *profile = &sw->profiles[{n}];")
-        em.line("uint32_t index = target.index, found = 1;")
+        em.line("uint32_t index = target.index;")
         if profile.selector is not None:
             em.open("if (target.group)")
             em.line("const p4_members *group = &profile->groups[index];")
             em.line("found = group->count;")
-            em.open("if (found)")
-            em.line(f"index = group->list[p4_modulo((uint32_t)select_{n}(sw, p), group->count)];")
-            em.close()
+            em.line("if (found)")
+            em.line(f"    index = p4_member_of(group, (uint32_t)select_{n}(sw, p));")
             em.close()
         em.open("if (found)")
-        em.line(f"const p4_member *member = p4_member_at(profile, index, 8 + sizeof(member_{n}));")
+        em.line(f"const p4_member *member = p4_member_at(profile, index, STRIDE(8 + sizeof(member_{n})));")
         em.line("action = member->action;")
         em.line("data = member->data;")
         em.close()
+        em.close()
+        em.open("if (!found)")
+        self._fallback(table)
         em.close()

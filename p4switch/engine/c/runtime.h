@@ -15,7 +15,9 @@
 #define P4_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 #define P4_PROGRAM_SYMBOL "p4_program_description"
-#define P4_NO_ACTION UINT32_MAX
+#define P4_NO_ACTION 0xffffu /* actions are numbered below */
+#define P4_FREE 0xffffu
+#define P4_CACHE_LINE 64
 
 /* --- description of a program ----------------------------------------------------------------------------------- */
 
@@ -70,7 +72,7 @@ typedef struct p4_table_info {
     uint8_t default_constant; /* 1: the default action; 2: its data too */
     uint16_t n_keys;
     uint16_t n_actions;
-    uint16_t n_entries;
+    uint32_t n_entries;
     int16_t profile;       /* of an indirect table; -1 otherwise */
     uint8_t with_counters;
     uint8_t with_last_hit;
@@ -78,7 +80,7 @@ typedef struct p4_table_info {
     uint32_t max_size;
     uint32_t data_offset;  /* of the action's data within an entry */
     uint32_t stride;       /* bytes an entry */
-    uint32_t action_size;  /* of the largest action's data */
+    uint32_t fallback_offset;
     const p4_key_info *keys;
     const uint32_t *actions; /* that its entries may have */
     const p4_entry_info *entries;
@@ -104,6 +106,7 @@ typedef struct p4_program {
     uint64_t abi;
     const char *name;
     uint32_t packet_size;
+    uint32_t fallbacks_size;
     uint16_t n_actions, n_tables, n_profiles, n_counters, n_meters, n_registers, n_vsets;
     const p4_action_info *actions;
     const p4_table_info *tables;
@@ -127,10 +130,9 @@ typedef struct p4_program {
 /* An entry: this head, key words, mask words (or upper bounds), then as the table has them counter, last hit, data.
  * An entry of an indirect table has a p4_target as its data, and no action. */
 typedef struct p4_entry {
-    uint32_t action;
-    int32_t priority;
-    uint32_t prefix; /* LPM: significant bits of the prefix field */
-    uint32_t used;   /* 0: free, and action is then the next free entry */
+    uint16_t action; /* P4_FREE: there is no entry here */
+    uint16_t prefix; /* LPM: significant bits of the prefix field */
+    uint32_t handle;
     uint64_t key[];
 } p4_entry;
 
@@ -138,29 +140,48 @@ typedef struct p4_counter { uint64_t packets, bytes; } p4_counter;
 
 typedef struct p4_target { uint32_t group; uint32_t index; } p4_target; /* group: 1, or 0 for a member */
 
+/* What a lookup needs; two to a cache line. A network has hundreds of switches, and each packet's next switch is another:
+ * what a pipeline touches is rarely in the cache, so it is kept together and small.
+ *
+ * Entries of hashed tables (exact, LPM) lie in an open-addressing hash table themselves, with linear probing; those of
+ * ordered tables one after the other, the first match wins. They move; handles say where they are (p4_table_control). */
+typedef struct p4_table {
+    uint8_t *entries;     /* NULL: none yet */
+    uint64_t lengths;     /* LPM over up to 63 bits: bit n is set if there are prefixes of n bits */
+    uint32_t count;
+    uint32_t slot_mask;   /* hashed: places - 1 */
+    uint32_t slot_shift;  /* hashed: of a hash, to the place it begins at */
+    uint32_t default_target_set; /* of an indirect table */
+} p4_table;
+
 typedef struct p4_prefix { /* one prefix length in use */
     uint32_t length;
     uint32_t count;
     uint64_t mask[];
 } p4_prefix;
 
-typedef struct p4_table {
+typedef struct p4_handle {
+    uint32_t place;   /* of the entry; P4_NOWHERE: the handle is free */
+    int32_t priority; /* of an ordered table's entry; of a free handle the next free one, -1: none */
+} p4_handle;
+
+#define P4_NOWHERE UINT32_MAX
+
+/* What only the control plane needs. */
+typedef struct p4_table_control {
     const p4_table_info *info;
-    uint8_t *entries;
-    uint64_t *slots;     /* hash << 32 | entry + 1; open addressing, linear probing; 0: empty */
-    uint32_t slot_mask;
-    uint32_t slot_shift; /* of a hash, to the slot it begins at */
-    uint32_t *order;     /* entries of an ordered table, the first match wins */
+    p4_handle *handles;
+    uint32_t n_handles;  /* ever used */
+    uint32_t handle_room; /* allocated */
+    int32_t free_handle; /* -1: none */
+    uint32_t capacity;   /* places for entries */
     uint8_t *prefixes;   /* p4_prefix, longest first */
     uint32_t n_prefixes;
-    uint32_t count;
-    uint32_t capacity;   /* entries allocated */
-    uint32_t top;        /* entries ever used */
-    uint32_t free;       /* first free entry below top; UINT32_MAX: none */
-    uint32_t default_target_set; /* of an indirect table */
     p4_target default_target;
-    p4_entry *fallback;  /* default entry: head and data, as in entries; its data is an action's even if indirect */
-} p4_table;
+} p4_table_control;
+
+/* The default action of a table; its arguments follow. */
+typedef struct p4_fallback { uint32_t action; uint32_t pad; uint64_t data[]; } p4_fallback;
 
 typedef struct p4_member {
     uint32_t action; /* P4_NO_ACTION: free */
@@ -168,17 +189,20 @@ typedef struct p4_member {
     uint8_t data[];
 } p4_member;
 
-typedef struct p4_members { /* of a group */
-    uint32_t used;
+#define P4_FEW 11
+
+typedef struct p4_members { /* of a group; one cache line */
     uint32_t count;
-    uint32_t *list;
+    uint32_t used;
     uint32_t references;
+    uint32_t few[P4_FEW]; /* if there are not more */
+    uint32_t *many;       /* else */
 } p4_members;
 
 typedef struct p4_profile {
-    const p4_profile_info *info;
     uint8_t *members;
     p4_members *groups;
+    const p4_profile_info *info;
     uint32_t n_members, n_groups; /* allocated; handles are below */
 } p4_profile;
 
@@ -199,27 +223,33 @@ typedef struct p4_groups { p4_group **list; uint32_t count; } p4_groups; /* sort
 
 typedef struct p4_vset { const p4_vset_info *info; uint64_t *words; uint32_t count; } p4_vset; /* key, mask, key, ... */
 
+/* In the order of use: what every packet touches comes first. Tables, profiles, the arrays of pointers and the default
+ * actions follow in the same block. */
 struct p4_switch {
     const p4_program *program;
-    p4_env env;
-    p4_switch_counts counts;
     p4_table *tables;
     p4_profile *profiles;
+    uint8_t *fallbacks;      /* p4_fallback of each table, at its fallback_offset */
     p4_counter **counters;
-    p4_meter **meters;       /* indexed by entry for direct ones, grown with the table */
+    p4_meter **meters;       /* indexed by handle for direct ones, grown with the table */
     uint8_t **registers;
-    p4_vset *vsets;
-    p4_groups multicast, clones;
     uint64_t random;         /* state of splitmix64 */
-    uint64_t seed;
-    uint32_t device_id;
+
+    p4_env env;
     uint32_t drop_port;
+    uint32_t device_id;
+
+    p4_switch_counts counts;
+    p4_groups multicast, clones;
+
+    p4_table_control *controls;
+    p4_vset *vsets;
+    uint64_t seed;
     uint64_t tick_ns;
     uint64_t failed_asserts;
     uint8_t *scratch;        /* for checksums over payload */
     size_t scratch_size;
     struct p4_fifo *fifo;    /* the env of Switch.process */
-    void *library;
     char error[256];
 };
 
@@ -248,28 +278,45 @@ P4_INLINE int p4_words_equal(const uint64_t *a, const uint64_t *b, int words)
 
 P4_INLINE p4_entry *p4_find_hashed(const p4_table *t, const uint64_t *key, int words, uint32_t stride, uint32_t prefix)
 {
-    uint32_t h = p4_hash(key, words, prefix);
-    for (uint32_t at = h >> t->slot_shift;; at = (at + 1) & t->slot_mask) {
-        uint64_t slot = t->slots[at];
-        if (!slot)
+    uint32_t at = p4_hash(key, words, prefix) >> t->slot_shift;
+    for (;; at = (at + 1) & t->slot_mask) {
+        p4_entry *e = p4_entry_at(t, at, stride);
+        if (e->action == P4_FREE)
             return NULL;
-        if ((uint32_t)(slot >> 32) == h) {
-            p4_entry *e = p4_entry_at(t, (uint32_t)slot - 1, stride);
-            if (P4_LIKELY(e->prefix == prefix && p4_words_equal(e->key, key, words)))
-                return e;
-        }
+        if (P4_LIKELY(e->prefix == prefix && p4_words_equal(e->key, key, words)))
+            return e;
     }
 }
 
 P4_INLINE p4_entry *p4_find_exact(const p4_table *t, const uint64_t *key, int words, uint32_t stride)
 {
-    return p4_find_hashed(t, key, words, stride, 0);
+    return t->count ? p4_find_hashed(t, key, words, stride, 0) : NULL;
 }
 
-P4_INLINE p4_entry *p4_find_lpm(const p4_table *t, const uint64_t *key, int words, uint32_t stride)
+/* LPM where the prefix field has at most 63 bits, at `shift` of a word. */
+P4_INLINE p4_entry *p4_find_lpm(const p4_table *t, const uint64_t *key, int words, uint32_t stride, int word,
+                                uint32_t shift, uint32_t width)
 {
-    const uint8_t *at = t->prefixes;
-    for (uint32_t n = t->n_prefixes; n > 0; n--) {
+    for (uint64_t left = t->lengths; left;) {
+        uint32_t length = 63 - (uint32_t)__builtin_clzll(left);
+        uint64_t masked[words];
+        left ^= 1ull << length;
+        for (int i = 0; i < words; i++)
+            masked[i] = key[i];
+        masked[word] &= ~(p4_mask64(width - length) << shift);
+        p4_entry *e = p4_find_hashed(t, masked, words, stride, length);
+        if (e)
+            return e;
+    }
+    return NULL;
+}
+
+/* LPM over any width. */
+P4_INLINE p4_entry *p4_find_lpm_wide(const p4_table *t, const uint64_t *key, int words, uint32_t stride,
+                                     const p4_table_control *control)
+{
+    const uint8_t *at = control->prefixes;
+    for (uint32_t n = control->n_prefixes; n > 0; n--) {
         const p4_prefix *prefix = (const p4_prefix *)(const void *)at;
         uint64_t masked[words];
         for (int i = 0; i < words; i++)
@@ -285,7 +332,7 @@ P4_INLINE p4_entry *p4_find_lpm(const p4_table *t, const uint64_t *key, int word
 P4_INLINE p4_entry *p4_find_ternary(const p4_table *t, const uint64_t *key, int words, uint32_t stride)
 {
     for (uint32_t i = 0; i < t->count; i++) {
-        p4_entry *e = p4_entry_at(t, t->order[i], stride);
+        p4_entry *e = p4_entry_at(t, i, stride);
         uint64_t differ = 0;
         for (int w = 0; w < words; w++)
             differ |= (key[w] & e->key[words + w]) ^ e->key[w];
@@ -305,7 +352,7 @@ P4_INLINE p4_entry *p4_find_range(const p4_table *t, const uint64_t *key, int wo
                                   const p4_key_info *keys, int n_keys)
 {
     for (uint32_t i = 0; i < t->count; i++) {
-        p4_entry *e = p4_entry_at(t, t->order[i], stride);
+        p4_entry *e = p4_entry_at(t, i, stride);
         int matches = 1;
         for (int k = 0; k < n_keys && matches; k++) {
             int parts = keys[k].width > 64 ? (keys[k].width + 63) / 64 : 1, above = 0, below = 0;
@@ -349,6 +396,12 @@ P4_INLINE int p4_vset_contains(const p4_vset *set, const uint64_t *key, int word
 P4_INLINE uint32_t p4_modulo(uint32_t a, uint32_t b)
 {
     return P4_LIKELY(!(b & (b - 1))) ? a & (b - 1) : a % b;
+}
+
+P4_INLINE uint32_t p4_member_of(const p4_members *group, uint32_t hash)
+{
+    uint32_t at = p4_modulo(hash, group->count);
+    return group->count <= P4_FEW ? group->few[at] : group->many[at];
 }
 
 P4_INLINE p4_member *p4_member_at(const p4_profile *profile, uint32_t index, uint32_t stride)
@@ -476,7 +529,7 @@ int p4_find_register(p4_switch *sw, const char *name);
 int p4_find_vset(p4_switch *sw, const char *name);
 
 int p4_table_init(p4_switch *sw, uint32_t table);
-void p4_table_destroy(p4_table *t);
+void p4_table_destroy(p4_switch *sw, uint32_t table);
 int p4_table_add(p4_switch *sw, uint32_t table, const p4_match *key, size_t n_keys, int32_t priority, const p4_aim *aim,
                  uint32_t *handle);
 int p4_table_modify(p4_switch *sw, uint32_t table, uint32_t handle, const p4_aim *aim);

@@ -35,13 +35,9 @@ static int allocate(p4_switch *sw)
 {
     const p4_program *p = sw->program;
     /* One more than needed, so that none is of zero bytes. */
-    sw->tables = calloc(p->n_tables + 1u, sizeof *sw->tables);
-    sw->profiles = calloc(p->n_profiles + 1u, sizeof *sw->profiles);
-    sw->counters = calloc(p->n_counters + 1u, sizeof *sw->counters);
-    sw->meters = calloc(p->n_meters + 1u, sizeof *sw->meters);
-    sw->registers = calloc(p->n_registers + 1u, sizeof *sw->registers);
+    sw->controls = calloc(p->n_tables + 1u, sizeof *sw->controls);
     sw->vsets = calloc(p->n_vsets + 1u, sizeof *sw->vsets);
-    if (!sw->tables || !sw->profiles || !sw->counters || !sw->meters || !sw->registers || !sw->vsets)
+    if (!sw->controls || !sw->vsets)
         return P4_MEMORY;
     for (uint32_t i = 0; i < p->n_profiles; i++)
         sw->profiles[i].info = &p->profiles[i];
@@ -59,12 +55,35 @@ static int allocate(p4_switch *sw)
     return P4_OK;
 }
 
+/* The switch with all that packets touch, in one block; NULL without memory. */
+static p4_switch *block_new(const p4_program *p)
+{
+    size_t size = (sizeof(p4_switch) + P4_CACHE_LINE - 1) / P4_CACHE_LINE * P4_CACHE_LINE;
+    size_t tables = size;
+    size_t profiles = tables + p->n_tables * sizeof(p4_table);
+    size_t pointers = profiles + p->n_profiles * sizeof(p4_profile);
+    size_t fallbacks = pointers + ((size_t)p->n_counters + p->n_meters + p->n_registers) * sizeof(void *);
+    size = (fallbacks + p->fallbacks_size + P4_CACHE_LINE - 1) / P4_CACHE_LINE * P4_CACHE_LINE;
+    uint8_t *block = aligned_alloc(P4_CACHE_LINE, size);
+    if (!block)
+        return NULL;
+    memset(block, 0, size);
+    p4_switch *sw = (p4_switch *)(void *)block;
+    sw->program = p;
+    sw->tables = (p4_table *)(void *)(block + tables);
+    sw->profiles = (p4_profile *)(void *)(block + profiles);
+    sw->counters = (p4_counter **)(void *)(block + pointers);
+    sw->meters = (p4_meter **)(void *)(sw->counters + p->n_counters);
+    sw->registers = (uint8_t **)(void *)(sw->meters + p->n_meters);
+    sw->fallbacks = block + fallbacks;
+    return sw;
+}
+
 p4_switch *p4_switch_new(const p4_program *program, uint32_t device_id, uint64_t seed, uint64_t tick_ns, char error[256])
 {
-    p4_switch *sw = calloc(1, sizeof *sw);
+    p4_switch *sw = block_new(program);
     if (!sw)
         return NULL;
-    sw->program = program;
     sw->device_id = device_id;
     sw->seed = seed;
     sw->random = seed ^ (uint64_t)device_id * 0x9e3779b97f4a7c15ull;
@@ -90,25 +109,21 @@ void p4_switch_delete(p4_switch *sw)
     const p4_program *p = sw->program;
     if (sw->fifo)
         p4_fifo_delete(sw->fifo);
-    for (uint32_t i = 0; sw->tables && i < p->n_tables; i++)
-        p4_table_destroy(&sw->tables[i]);
-    for (uint32_t i = 0; sw->profiles && i < p->n_profiles; i++)
+    for (uint32_t i = 0; sw->controls && i < p->n_tables; i++)
+        p4_table_destroy(sw, i);
+    for (uint32_t i = 0; i < p->n_profiles; i++)
         p4_profile_destroy(&sw->profiles[i]);
-    for (uint32_t i = 0; sw->counters && i < p->n_counters; i++)
+    for (uint32_t i = 0; i < p->n_counters; i++)
         free(sw->counters[i]);
-    for (uint32_t i = 0; sw->meters && i < p->n_meters; i++)
+    for (uint32_t i = 0; i < p->n_meters; i++)
         free(sw->meters[i]);
-    for (uint32_t i = 0; sw->registers && i < p->n_registers; i++)
+    for (uint32_t i = 0; i < p->n_registers; i++)
         free(sw->registers[i]);
     for (uint32_t i = 0; sw->vsets && i < p->n_vsets; i++)
         free(sw->vsets[i].words);
     groups_clear(&sw->multicast);
     groups_clear(&sw->clones);
-    free(sw->tables);
-    free(sw->profiles);
-    free(sw->counters);
-    free(sw->meters);
-    free(sw->registers);
+    free(sw->controls);
     free(sw->vsets);
     free(sw->scratch);
     free(sw);
@@ -128,7 +143,7 @@ int p4_switch_reset(p4_switch *sw)
     for (uint32_t i = 0; i < p->n_counters; i++)
         memset(sw->counters[i], 0, p->counters[i].size * sizeof(p4_counter));
     for (uint32_t i = 0; i < p->n_meters; i++)
-        memset(sw->meters[i], 0, p->meters[i].size * sizeof(p4_meter));
+        memset(sw->meters[i], 0, p->meters[i].size * sizeof(p4_meter)); /* size 0 for direct ones */
     for (uint32_t i = 0; i < p->n_registers; i++)
         memset(sw->registers[i], 0, (size_t)p->registers[i].size * p4_storage(p->registers[i].width));
     for (uint32_t i = 0; i < p->n_vsets; i++)

@@ -112,103 +112,174 @@ static int pack_key(p4_switch *sw, const char *where, const p4_key_info *infos, 
     return P4_OK;
 }
 
-/* --- hash slots ------------------------------------------------------------------------------------------------------ */
+/* --- where entries are ------------------------------------------------------------------------------------------------- */
 
-static uint32_t entry_hash(const p4_table *t, const p4_entry *e)
+/* Memory that begins at a cache line; freed with free(). */
+static void *allocate_lines(size_t size)
 {
-    return p4_hash(e->key, t->info->key_words, e->prefix);
+    return aligned_alloc(P4_CACHE_LINE, (size + P4_CACHE_LINE - 1) / P4_CACHE_LINE * P4_CACHE_LINE);
 }
 
-static p4_entry *entry_at(const p4_table *t, uint32_t index) { return p4_entry_at(t, index, t->info->stride); }
+static p4_table_control *control_of(p4_switch *sw, const p4_table *t) { return &sw->controls[t - sw->tables]; }
 
-static void slot_insert(p4_table *t, uint32_t index)
+static int is_hashed(const p4_table_info *info)
 {
-    uint32_t h = entry_hash(t, entry_at(t, index));
-    uint32_t at = h >> t->slot_shift;
-    while (t->slots[at])
-        at = (at + 1) & t->slot_mask;
-    t->slots[at] = (uint64_t)h << 32 | (index + 1);
+    return info->kind == P4_TABLE_EXACT || info->kind == P4_TABLE_LPM;
 }
 
-static void slot_remove(p4_table *t, uint32_t index)
+static void mark_free(uint8_t *entries, uint32_t stride, uint32_t from, uint32_t to)
 {
-    uint32_t hole = entry_hash(t, entry_at(t, index)) >> t->slot_shift;
-    while ((uint32_t)t->slots[hole] != index + 1)
-        hole = (hole + 1) & t->slot_mask;
-    for (uint32_t at = hole;;) { /* moves back whatever probing would no longer reach */
+    for (uint32_t i = from; i < to; i++)
+        ((p4_entry *)(void *)(entries + (size_t)i * stride))->action = P4_FREE;
+}
+
+/* Puts a copy of an entry where it is to be in the table and tells its handle. */
+static void put(const p4_table *t, const p4_table_control *c, uint32_t place, const p4_entry *e)
+{
+    memmove(p4_entry_at(t, place, c->info->stride), e, c->info->stride);
+    c->handles[e->handle].place = place;
+}
+
+/* The place where an entry with this key would go. */
+static uint32_t free_place(const p4_table *t, const p4_table_info *info, const p4_entry *e)
+{
+    uint32_t at = p4_hash(e->key, info->key_words, e->prefix) >> t->slot_shift;
+    while (p4_entry_at(t, at, info->stride)->action != P4_FREE)
         at = (at + 1) & t->slot_mask;
-        uint64_t slot = t->slots[at];
-        if (!slot)
-            break;
-        uint32_t home = (uint32_t)(slot >> 32) >> t->slot_shift;
-        if (((at - home) & t->slot_mask) >= ((at - hole) & t->slot_mask)) {
-            t->slots[hole] = slot;
-            hole = at;
+    return at;
+}
+
+/* Moves a table to 2^bits places (hashed) or to that many more places (ordered). */
+static int grow(p4_switch *sw, p4_table *t)
+{
+    p4_table_control *c = control_of(sw, t);
+    const p4_table_info *info = c->info;
+    uint32_t capacity = c->capacity ? 2 * c->capacity : 4;
+    uint8_t *entries = capacity > 1u << 30 ? NULL : allocate_lines((size_t)capacity * info->stride);
+    if (!entries)
+        return p4_fail(sw, P4_MEMORY, "table %s: out of memory", info->name);
+    p4_table old = *t;
+    t->entries = entries;
+    if (!is_hashed(info)) {
+        if (t->count)
+            memcpy(entries, old.entries, (size_t)t->count * info->stride);
+    } else {
+        mark_free(entries, info->stride, 0, capacity);
+        t->slot_mask = capacity - 1;
+        t->slot_shift = (uint32_t)__builtin_clz(capacity) + 1;
+        for (uint32_t i = 0; i < c->capacity; i++) {
+            const p4_entry *e = p4_entry_at(&old, i, info->stride);
+            if (e->action != P4_FREE)
+                put(t, c, free_place(t, info, e), e);
         }
     }
-    t->slots[hole] = 0;
-}
-
-static int slots_resize(p4_switch *sw, p4_table *t, uint32_t bits)
-{
-    uint64_t *slots = calloc((size_t)1 << bits, sizeof *slots);
-    if (!slots)
-        return p4_fail(sw, P4_MEMORY, "table %s: out of memory", t->info->name);
-    free(t->slots);
-    t->slots = slots;
-    t->slot_mask = (uint32_t)((1ull << bits) - 1);
-    t->slot_shift = 32 - bits;
-    for (uint32_t i = 0; i < t->top; i++)
-        if (entry_at(t, i)->used)
-            slot_insert(t, i);
+    free(old.entries);
+    c->capacity = capacity;
     return P4_OK;
 }
 
-static int is_hashed(const p4_table *t) { return t->info->kind == P4_TABLE_EXACT || t->info->kind == P4_TABLE_LPM; }
+/* Closes the hole of an entry that is gone: moves back whatever probing would no longer reach. */
+static void close_hole(p4_table *t, const p4_table_control *c, uint32_t hole)
+{
+    const p4_table_info *info = c->info;
+    for (uint32_t at = hole;;) {
+        at = (at + 1) & t->slot_mask;
+        const p4_entry *e = p4_entry_at(t, at, info->stride);
+        if (e->action == P4_FREE)
+            break;
+        uint32_t home = p4_hash(e->key, info->key_words, e->prefix) >> t->slot_shift;
+        if (((at - home) & t->slot_mask) >= ((at - hole) & t->slot_mask)) {
+            put(t, c, hole, e);
+            hole = at;
+        }
+    }
+    p4_entry_at(t, hole, info->stride)->action = P4_FREE;
+}
+
+/* --- handles --------------------------------------------------------------------------------------------------------------- */
+
+static int handle_new(p4_switch *sw, p4_table_control *c, uint32_t *handle)
+{
+    const p4_table_info *info = c->info;
+    if (c->free_handle < 0 && c->n_handles == c->handle_room) {
+        uint32_t room = c->handle_room ? 2 * c->handle_room : 8;
+        p4_handle *handles = realloc(c->handles, room * sizeof *handles);
+        if (!handles)
+            return p4_fail(sw, P4_MEMORY, "table %s: out of memory", info->name);
+        c->handles = handles;
+        if (info->meter >= 0) {
+            p4_meter *meters = realloc(sw->meters[info->meter], room * sizeof *meters);
+            if (!meters)
+                return p4_fail(sw, P4_MEMORY, "table %s: out of memory", info->name);
+            sw->meters[info->meter] = meters;
+        }
+        c->handle_room = room;
+    }
+    if (c->free_handle >= 0) {
+        *handle = (uint32_t)c->free_handle;
+        c->free_handle = c->handles[*handle].priority;
+    } else {
+        *handle = c->n_handles++;
+    }
+    if (info->meter >= 0)
+        memset(&sw->meters[info->meter][*handle], 0, sizeof(p4_meter));
+    return P4_OK;
+}
+
+static void handle_free(p4_table_control *c, uint32_t handle)
+{
+    c->handles[handle] = (p4_handle){P4_NOWHERE, c->free_handle};
+    c->free_handle = (int32_t)handle;
+}
 
 /* --- prefix lengths ---------------------------------------------------------------------------------------------------- */
 
-static size_t prefix_stride(const p4_table *t)
+static size_t prefix_stride(const p4_table_control *c)
 {
-    return sizeof(p4_prefix) + t->info->key_words * sizeof(uint64_t);
+    return sizeof(p4_prefix) + c->info->key_words * sizeof(uint64_t);
 }
 
-static p4_prefix *prefix_at(const p4_table *t, uint32_t i)
+static p4_prefix *prefix_at(const p4_table_control *c, uint32_t i)
 {
-    return (p4_prefix *)(void *)(t->prefixes + i * prefix_stride(t));
+    return (p4_prefix *)(void *)(c->prefixes + i * prefix_stride(c));
 }
 
 static int prefix_use(p4_switch *sw, p4_table *t, uint32_t length, const uint64_t *mask)
 {
-    size_t stride = prefix_stride(t);
+    p4_table_control *c = control_of(sw, t);
+    size_t stride = prefix_stride(c);
     uint32_t i = 0;
-    while (i < t->n_prefixes && prefix_at(t, i)->length > length)
+    while (i < c->n_prefixes && prefix_at(c, i)->length > length)
         i++;
-    if (i == t->n_prefixes || prefix_at(t, i)->length != length) {
-        uint8_t *grown = realloc(t->prefixes, (t->n_prefixes + 1) * stride);
+    if (i == c->n_prefixes || prefix_at(c, i)->length != length) {
+        uint8_t *grown = realloc(c->prefixes, (c->n_prefixes + 1) * stride);
         if (!grown)
-            return p4_fail(sw, P4_MEMORY, "table %s: out of memory", t->info->name);
-        t->prefixes = grown;
-        memmove(grown + (i + 1) * stride, grown + i * stride, (t->n_prefixes - i) * stride);
-        t->n_prefixes++;
-        p4_prefix *p = prefix_at(t, i);
+            return p4_fail(sw, P4_MEMORY, "table %s: out of memory", c->info->name);
+        c->prefixes = grown;
+        memmove(grown + (i + 1) * stride, grown + i * stride, (c->n_prefixes - i) * stride);
+        c->n_prefixes++;
+        p4_prefix *p = prefix_at(c, i);
         p->length = length;
         p->count = 0;
-        memcpy(p->mask, mask, t->info->key_words * sizeof *mask);
+        memcpy(p->mask, mask, c->info->key_words * sizeof *mask);
+        if (length < 64)
+            t->lengths |= 1ull << length;
     }
-    prefix_at(t, i)->count++;
+    prefix_at(c, i)->count++;
     return P4_OK;
 }
 
-static void prefix_release(p4_table *t, uint32_t length)
+static void prefix_release(p4_table *t, p4_table_control *c, uint32_t length)
 {
-    size_t stride = prefix_stride(t);
+    size_t stride = prefix_stride(c);
     uint32_t i = 0;
-    while (prefix_at(t, i)->length != length)
+    while (prefix_at(c, i)->length != length)
         i++;
-    if (--prefix_at(t, i)->count == 0) {
-        memmove(t->prefixes + i * stride, t->prefixes + (i + 1) * stride, (t->n_prefixes - i - 1) * stride);
-        t->n_prefixes--;
+    if (--prefix_at(c, i)->count == 0) {
+        memmove(c->prefixes + i * stride, c->prefixes + (i + 1) * stride, (c->n_prefixes - i - 1) * stride);
+        c->n_prefixes--;
+        if (length < 64)
+            t->lengths &= ~(1ull << length);
     }
 }
 
@@ -252,9 +323,8 @@ static int group_valid(const p4_profile *profile, uint32_t handle)
     return handle < profile->n_groups && profile->groups[handle].used;
 }
 
-static int check_aim(p4_switch *sw, const p4_table *t, const p4_aim *aim, uint32_t *action)
+static int check_aim(p4_switch *sw, const p4_table_info *info, const p4_aim *aim, uint32_t *action)
 {
-    const p4_table_info *info = t->info;
     if (info->profile < 0) {
         if (aim->kind != P4_TO_ACTION)
             return p4_fail(sw, P4_INVALID, "table %s: has no action profile; expected an action", info->name);
@@ -272,11 +342,11 @@ static int check_aim(p4_switch *sw, const p4_table *t, const p4_aim *aim, uint32
     return P4_OK;
 }
 
-static uint8_t *entry_data(const p4_table *t, p4_entry *e) { return (uint8_t *)e + t->info->data_offset; }
+static uint8_t *entry_data(const p4_table_info *info, p4_entry *e) { return (uint8_t *)e + info->data_offset; }
 
-static void target_count(p4_switch *sw, const p4_table *t, const p4_target *target, int by)
+static void target_count(p4_switch *sw, const p4_table_info *info, const p4_target *target, int by)
 {
-    p4_profile *profile = &sw->profiles[t->info->profile];
+    p4_profile *profile = &sw->profiles[info->profile];
     if (target->group)
         profile->groups[target->index].references += (uint32_t)by;
     else
@@ -284,60 +354,37 @@ static void target_count(p4_switch *sw, const p4_table *t, const p4_target *targ
 }
 
 /* Writes a checked aim into an entry whose previous target, if any, has been released. */
-static void apply_aim(p4_switch *sw, const p4_table *t, p4_entry *e, const p4_aim *aim, uint32_t action)
+static void apply_aim(p4_switch *sw, const p4_table_info *info, p4_entry *e, const p4_aim *aim, uint32_t action)
 {
-    e->action = action;
-    if (t->info->profile < 0) {
-        store_args(sw, entry_data(t, e), action, aim->args);
+    e->action = (uint16_t)action;
+    if (info->profile < 0) {
+        store_args(sw, entry_data(info, e), action, aim->args);
     } else {
         p4_target target = {aim->kind == P4_TO_GROUP, aim->index};
-        memcpy(entry_data(t, e), &target, sizeof target);
-        target_count(sw, t, &target, 1);
+        memcpy(entry_data(info, e), &target, sizeof target);
+        target_count(sw, info, &target, 1);
     }
 }
 
-static void release_aim(p4_switch *sw, const p4_table *t, p4_entry *e)
+static void release_aim(p4_switch *sw, const p4_table_info *info, p4_entry *e)
 {
-    if (t->info->profile >= 0) {
+    if (info->profile >= 0) {
         p4_target target;
-        memcpy(&target, entry_data(t, e), sizeof target);
-        target_count(sw, t, &target, -1);
+        memcpy(&target, entry_data(info, e), sizeof target);
+        target_count(sw, info, &target, -1);
     }
 }
 
 /* --- entries ------------------------------------------------------------------------------------------------------------------ */
 
-static int grow(p4_switch *sw, p4_table *t)
-{
-    uint32_t capacity = t->capacity ? 2 * t->capacity : 8;
-    uint8_t *entries = realloc(t->entries, (size_t)capacity * t->info->stride);
-    if (!entries)
-        return p4_fail(sw, P4_MEMORY, "table %s: out of memory", t->info->name);
-    t->entries = entries;
-    if (t->info->kind == P4_TABLE_ORDERED) {
-        uint32_t *order = realloc(t->order, capacity * sizeof *order);
-        if (!order)
-            return p4_fail(sw, P4_MEMORY, "table %s: out of memory", t->info->name);
-        t->order = order;
-    }
-    if (t->info->meter >= 0) {
-        p4_meter *meters = realloc(sw->meters[t->info->meter], capacity * sizeof *meters);
-        if (!meters)
-            return p4_fail(sw, P4_MEMORY, "table %s: out of memory", t->info->name);
-        sw->meters[t->info->meter] = meters;
-    }
-    t->capacity = capacity;
-    return P4_OK;
-}
-
 /* The place of an entry in the order: by priority, then by handle. */
-static uint32_t order_place(const p4_table *t, int32_t priority, uint32_t handle)
+static uint32_t order_place(const p4_table *t, const p4_table_control *c, int32_t priority, uint32_t handle)
 {
     uint32_t low = 0, high = t->count;
     while (low < high) {
         uint32_t middle = (low + high) / 2;
-        const p4_entry *e = entry_at(t, t->order[middle]);
-        if (e->priority > priority || (e->priority == priority && t->order[middle] < handle))
+        uint32_t other = p4_entry_at(t, middle, c->info->stride)->handle;
+        if (c->handles[other].priority > priority || (c->handles[other].priority == priority && other < handle))
             low = middle + 1;
         else
             high = middle;
@@ -345,24 +392,39 @@ static uint32_t order_place(const p4_table *t, int32_t priority, uint32_t handle
     return low;
 }
 
-static int exists(const p4_table *t, const uint64_t *words, const uint64_t *masks, uint32_t prefix, int32_t priority)
+/* Makes room at a place of an ordered table (by 1), or closes it (by -1). */
+static void shift_order(p4_table *t, p4_table_control *c, uint32_t place, int by)
 {
-    int n = t->info->key_words;
-    if (is_hashed(t))
-        return p4_find_hashed(t, words, n, t->info->stride, prefix) != NULL;
+    uint32_t stride = c->info->stride, from = by > 0 ? place : place + 1;
+    memmove(t->entries + (size_t)(from + (uint32_t)by) * stride, t->entries + (size_t)from * stride,
+            (size_t)(t->count - from) * stride);
+    for (uint32_t i = from; i < t->count; i++)
+        c->handles[p4_entry_at(t, i + (uint32_t)by, stride)->handle].place = i + (uint32_t)by;
+}
+
+static int exists(const p4_table *t, const p4_table_control *c, const uint64_t *words, const uint64_t *masks,
+                  uint32_t prefix, int32_t priority)
+{
+    int n = c->info->key_words;
+    if (!t->count)
+        return 0;
+    if (is_hashed(c->info))
+        return p4_find_hashed(t, words, n, c->info->stride, prefix) != NULL;
     for (uint32_t i = 0; i < t->count; i++) {
-        const p4_entry *e = entry_at(t, t->order[i]);
-        if (e->priority == priority && p4_words_equal(e->key, words, n) && p4_words_equal(e->key + n, masks, n))
+        const p4_entry *e = p4_entry_at(t, i, c->info->stride);
+        if (c->handles[e->handle].priority == priority && p4_words_equal(e->key, words, n) &&
+            p4_words_equal(e->key + n, masks, n))
             return 1;
     }
     return 0;
 }
 
-static int add(p4_switch *sw, uint32_t table, const p4_match *key, size_t n_keys, int32_t priority, const p4_aim *aim,
-               uint32_t *handle)
+int p4_table_add(p4_switch *sw, uint32_t table, const p4_match *key, size_t n_keys, int32_t priority, const p4_aim *aim,
+                 uint32_t *handle)
 {
     p4_table *t = &sw->tables[table];
-    const p4_table_info *info = t->info;
+    p4_table_control *c = &sw->controls[table];
+    const p4_table_info *info = c->info;
     uint64_t words[info->key_words + 1], masks[info->key_words + 1];
     uint32_t prefix, action;
     int status;
@@ -376,134 +438,127 @@ static int add(p4_switch *sw, uint32_t table, const p4_match *key, size_t n_keys
         prefix = 0;
     if (info->kind != P4_TABLE_ORDERED)
         priority = 0;
-    if ((status = check_aim(sw, t, aim, &action)))
+    if ((status = check_aim(sw, info, aim, &action)))
         return status;
-    if (exists(t, words, masks, prefix, priority))
+    if (exists(t, c, words, masks, prefix, priority))
         return p4_fail(sw, P4_INVALID, "table %s: there is an entry with this key already", info->name);
     if (t->count >= info->max_size)
         return p4_fail(sw, P4_FULL, "table %s is full (%u entries)", info->name, info->max_size);
-    if (t->free == UINT32_MAX && t->top == t->capacity && (status = grow(sw, t)))
+    /* Half of a hash table stays empty: probes are short. */
+    if ((is_hashed(info) ? 2 * (uint64_t)(t->count + 1) : (uint64_t)t->count + 1) > c->capacity &&
+        (status = grow(sw, t)))
         return status;
-    if (is_hashed(t) && 2 * (uint64_t)(t->count + 1) > (uint64_t)t->slot_mask + 1) {
-        if (t->slot_shift < 2)
-            return p4_fail(sw, P4_FULL, "table %s is full", info->name);
-        if ((status = slots_resize(sw, t, 34 - t->slot_shift)))
-            return status;
+    if ((status = handle_new(sw, c, handle)))
+        return status;
+    if (info->kind == P4_TABLE_LPM && (status = prefix_use(sw, t, prefix, masks))) {
+        handle_free(c, *handle);
+        return status;
     }
-    if (info->kind == P4_TABLE_LPM && (status = prefix_use(sw, t, prefix, masks)))
-        return status;
 
-    uint32_t index = t->free != UINT32_MAX ? t->free : t->top++;
-    p4_entry *e = entry_at(t, index);
-    if (index == t->free)
-        t->free = e->action;
-    memset(e, 0, info->stride);
-    e->priority = priority;
-    e->prefix = prefix;
-    e->used = 1;
+    uint64_t room[info->stride / sizeof(uint64_t)];
+    p4_entry *e = (p4_entry *)room;
+    memset(room, 0, info->stride);
+    e->prefix = (uint16_t)prefix;
+    e->handle = *handle;
     memcpy(e->key, words, info->key_words * sizeof *words);
     if (info->kind == P4_TABLE_ORDERED)
         memcpy(e->key + info->key_words, masks, info->key_words * sizeof *masks);
-    apply_aim(sw, t, e, aim, action);
-    if (info->meter >= 0)
-        memset(&sw->meters[info->meter][index], 0, sizeof(p4_meter));
-    if (is_hashed(t)) {
-        slot_insert(t, index);
+    apply_aim(sw, info, e, aim, action);
+    uint32_t place;
+    if (is_hashed(info)) {
+        place = free_place(t, info, e);
     } else {
-        uint32_t place = order_place(t, priority, index);
-        memmove(t->order + place + 1, t->order + place, (t->count - place) * sizeof *t->order);
-        t->order[place] = index;
+        place = order_place(t, c, priority, *handle);
+        shift_order(t, c, place, 1);
     }
+    c->handles[*handle].priority = priority;
+    put(t, c, place, e);
     t->count++;
-    *handle = index;
     return P4_OK;
-}
-
-int p4_table_add(p4_switch *sw, uint32_t table, const p4_match *key, size_t n_keys, int32_t priority, const p4_aim *aim,
-                 uint32_t *handle)
-{
-    return add(sw, table, key, n_keys, priority, aim, handle);
 }
 
 p4_entry *p4_table_entry(p4_switch *sw, uint32_t table, uint32_t handle)
 {
-    p4_table *t = &sw->tables[table];
-    if (handle < t->top && entry_at(t, handle)->used)
-        return entry_at(t, handle);
-    p4_fail(sw, P4_INVALID, "table %s: no entry %u", t->info->name, handle);
+    const p4_table_control *c = &sw->controls[table];
+    if (handle < c->n_handles && c->handles[handle].place != P4_NOWHERE)
+        return p4_entry_at(&sw->tables[table], c->handles[handle].place, c->info->stride);
+    p4_fail(sw, P4_INVALID, "table %s: no entry %u", c->info->name, handle);
     return NULL;
 }
 
 int p4_table_modify(p4_switch *sw, uint32_t table, uint32_t handle, const p4_aim *aim)
 {
-    p4_table *t = &sw->tables[table];
+    const p4_table_info *info = sw->controls[table].info;
     uint32_t action;
     p4_entry *e = p4_table_entry(sw, table, handle);
     if (!e)
         return P4_INVALID;
-    int status = check_aim(sw, t, aim, &action);
+    int status = check_aim(sw, info, aim, &action);
     if (status)
         return status;
-    release_aim(sw, t, e);
-    apply_aim(sw, t, e, aim, action);
+    release_aim(sw, info, e);
+    apply_aim(sw, info, e, aim, action);
     return P4_OK;
-}
-
-static void delete_entry(p4_switch *sw, p4_table *t, uint32_t handle)
-{
-    p4_entry *e = entry_at(t, handle);
-    release_aim(sw, t, e);
-    if (is_hashed(t)) {
-        slot_remove(t, handle);
-        if (t->info->kind == P4_TABLE_LPM)
-            prefix_release(t, e->prefix);
-    } else {
-        uint32_t place = order_place(t, e->priority, handle);
-        memmove(t->order + place, t->order + place + 1, (t->count - place - 1) * sizeof *t->order);
-    }
-    e->used = 0;
-    e->action = t->free;
-    t->free = handle;
-    t->count--;
 }
 
 int p4_table_delete(p4_switch *sw, uint32_t table, uint32_t handle)
 {
-    if (!p4_table_entry(sw, table, handle))
+    p4_table *t = &sw->tables[table];
+    p4_table_control *c = &sw->controls[table];
+    p4_entry *e = p4_table_entry(sw, table, handle);
+    if (!e)
         return P4_INVALID;
-    delete_entry(sw, &sw->tables[table], handle);
+    uint32_t place = c->handles[handle].place, prefix = e->prefix;
+    release_aim(sw, c->info, e);
+    if (is_hashed(c->info)) {
+        close_hole(t, c, place);
+        if (c->info->kind == P4_TABLE_LPM)
+            prefix_release(t, c, prefix);
+    } else {
+        shift_order(t, c, place, -1);
+    }
+    handle_free(c, handle);
+    t->count--;
     return P4_OK;
-}
-
-static void clear(p4_switch *sw, p4_table *t)
-{
-    for (uint32_t i = 0; i < t->top; i++)
-        if (entry_at(t, i)->used)
-            delete_entry(sw, t, i);
-    t->top = 0;
-    t->free = UINT32_MAX;
 }
 
 int p4_table_clear(p4_switch *sw, uint32_t table)
 {
-    clear(sw, &sw->tables[table]);
+    p4_table *t = &sw->tables[table];
+    p4_table_control *c = &sw->controls[table];
+    for (uint32_t i = 0; i < c->n_handles; i++)
+        if (c->handles[i].place != P4_NOWHERE)
+            release_aim(sw, c->info, p4_entry_at(t, c->handles[i].place, c->info->stride));
+    if (is_hashed(c->info) && t->entries)
+        mark_free(t->entries, c->info->stride, 0, c->capacity);
+    t->count = 0;
+    t->lengths = 0;
+    c->n_prefixes = 0;
+    c->n_handles = 0;
+    c->free_handle = -1;
     return P4_OK;
 }
 
 /* --- default entries ------------------------------------------------------------------------------------------------------------- */
 
-static void program_default(p4_switch *sw, p4_table *t)
+static p4_fallback *fallback_of(p4_switch *sw, const p4_table_info *info)
 {
-    const p4_table_info *info = t->info;
-    if (t->default_target_set)
-        target_count(sw, t, &t->default_target, -1);
-    t->default_target_set = 0;
-    t->fallback->action = info->default_action;
+    return (p4_fallback *)(void *)(sw->fallbacks + info->fallback_offset);
+}
+
+static void program_default(p4_switch *sw, uint32_t table)
+{
+    const p4_table_info *info = sw->controls[table].info;
+    p4_fallback *fallback = fallback_of(sw, info);
+    if (sw->tables[table].default_target_set)
+        target_count(sw, info, &sw->controls[table].default_target, -1);
+    sw->tables[table].default_target_set = 0;
+    fallback->action = info->default_action;
     if (info->default_action != P4_NO_ACTION) {
         const p4_action_info *action = &sw->program->actions[info->default_action];
         const uint8_t *arg = info->default_args;
         for (uint32_t p = 0; p < action->n_params; p++) {
-            p4_store(entry_data(t, t->fallback) + action->params[p].offset, action->params[p].width, arg);
+            p4_store((uint8_t *)fallback->data + action->params[p].offset, action->params[p].width, arg);
             arg += byte_width(action->params[p].width);
         }
     }
@@ -512,27 +567,29 @@ static void program_default(p4_switch *sw, p4_table *t)
 int p4_table_set_default(p4_switch *sw, uint32_t table, const p4_aim *aim)
 {
     p4_table *t = &sw->tables[table];
-    const p4_table_info *info = t->info;
+    p4_table_control *c = &sw->controls[table];
+    const p4_table_info *info = c->info;
     uint32_t action;
     int status;
     if (!aim) {
-        program_default(sw, t);
+        program_default(sw, table);
         return P4_OK;
     }
-    if ((status = check_aim(sw, t, aim, &action)))
+    if ((status = check_aim(sw, info, aim, &action)))
         return status;
     if (info->default_constant == 2 || (info->default_constant == 1 && action != info->default_action))
         return p4_fail(sw, P4_INVALID, "table %s: its default action is a constant of the program", info->name);
     if (info->profile < 0) {
-        t->fallback->action = action;
-        store_args(sw, entry_data(t, t->fallback), action, aim->args);
+        p4_fallback *fallback = fallback_of(sw, info);
+        fallback->action = action;
+        store_args(sw, (uint8_t *)fallback->data, action, aim->args);
         return P4_OK;
     }
     p4_target target = {aim->kind == P4_TO_GROUP, aim->index};
-    target_count(sw, t, &target, 1);
+    target_count(sw, info, &target, 1);
     if (t->default_target_set)
-        target_count(sw, t, &t->default_target, -1);
-    t->default_target = target;
+        target_count(sw, info, &c->default_target, -1);
+    c->default_target = target;
     t->default_target_set = 1;
     return P4_OK;
 }
@@ -542,7 +599,7 @@ int p4_table_set_default(p4_switch *sw, uint32_t table, const p4_aim *aim)
 /* The entries the program itself has. */
 static int add_own(p4_switch *sw, uint32_t table)
 {
-    const p4_table_info *info = sw->tables[table].info;
+    const p4_table_info *info = sw->controls[table].info;
     for (uint32_t i = 0; i < info->n_entries; i++) {
         const p4_entry_info *own = &info->entries[i];
         const p4_action_info *action = &sw->program->actions[own->action];
@@ -564,7 +621,7 @@ static int add_own(p4_switch *sw, uint32_t table)
         }
         p4_aim aim = {P4_TO_ACTION, action->name, 0, args, action->n_params};
         uint32_t handle;
-        int status = add(sw, table, key, info->n_keys, own->priority, &aim, &handle);
+        int status = p4_table_add(sw, table, key, info->n_keys, own->priority, &aim, &handle);
         if (status)
             return status;
     }
@@ -573,31 +630,17 @@ static int add_own(p4_switch *sw, uint32_t table)
 
 int p4_table_init(p4_switch *sw, uint32_t table)
 {
-    p4_table *t = &sw->tables[table];
-    const p4_table_info *info = &sw->program->tables[table];
-    t->info = info;
-    t->free = UINT32_MAX;
-    if (!t->fallback)
-        t->fallback = calloc(1, info->data_offset + info->action_size + 8);
-    if (!t->fallback)
-        return p4_fail(sw, P4_MEMORY, "table %s: out of memory", info->name);
-    program_default(sw, t);
-    if (is_hashed(t) && !t->slots) {
-        int status = slots_resize(sw, t, 2);
-        if (status)
-            return status;
-    }
-    clear(sw, t);
+    sw->controls[table].info = &sw->program->tables[table];
+    program_default(sw, table);
+    p4_table_clear(sw, table);
     return add_own(sw, table);
 }
 
-void p4_table_destroy(p4_table *t)
+void p4_table_destroy(p4_switch *sw, uint32_t table)
 {
-    free(t->entries);
-    free(t->slots);
-    free(t->order);
-    free(t->prefixes);
-    free(t->fallback);
+    free(sw->tables[table].entries);
+    free(sw->controls[table].handles);
+    free(sw->controls[table].prefixes);
 }
 
 p4_counter *p4_entry_counter(const p4_table_info *info, p4_entry *e)
@@ -627,9 +670,12 @@ int p4_member_add(p4_switch *sw, uint32_t index, const p4_aim *aim, uint32_t *ha
         return p4_fail(sw, P4_FULL, "%s is full (%u members)", info->name, info->max_size);
     if (at == profile->n_members) {
         uint32_t n = at ? 2 * at : 8;
-        uint8_t *members = realloc(profile->members, (size_t)n * info->stride);
+        uint8_t *members = allocate_lines((size_t)n * info->stride);
         if (!members)
             return p4_fail(sw, P4_MEMORY, "%s: out of memory", info->name);
+        if (at)
+            memcpy(members, profile->members, (size_t)at * info->stride);
+        free(profile->members);
         profile->members = members;
         for (uint32_t i = at; i < n; i++)
             p4_member_at(profile, i, info->stride)->action = P4_NO_ACTION;
@@ -680,11 +726,14 @@ int p4_group_add(p4_switch *sw, uint32_t index, uint32_t *handle)
         at++;
     if (at == profile->n_groups) {
         uint32_t n = at ? 2 * at : 8;
-        p4_members *groups = realloc(profile->groups, n * sizeof *groups);
+        p4_members *groups = allocate_lines(n * sizeof *groups);
         if (!groups)
             return p4_fail(sw, P4_MEMORY, "%s: out of memory", profile->info->name);
-        profile->groups = groups;
+        if (at)
+            memcpy(groups, profile->groups, at * sizeof *groups);
         memset(groups + at, 0, (n - at) * sizeof *groups);
+        free(profile->groups);
+        profile->groups = groups;
         profile->n_groups = n;
     }
     profile->groups[at].used = 1;
@@ -698,10 +747,15 @@ static int by_handle(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static const uint32_t *members_of(const p4_members *group)
+{
+    return group->count <= P4_FEW ? group->few : group->many;
+}
+
 static void members_count(p4_profile *profile, const p4_members *group, int by)
 {
     for (uint32_t i = 0; i < group->count; i++)
-        p4_member_at(profile, group->list[i], profile->info->stride)->references += (uint32_t)by;
+        p4_member_at(profile, members_of(group)[i], profile->info->stride)->references += (uint32_t)by;
 }
 
 /* BMv2 numbers the members of a group by ascending handle: the hash picks the same one here. */
@@ -715,17 +769,18 @@ int p4_group_set(p4_switch *sw, uint32_t index, uint32_t handle, const uint32_t 
     for (size_t i = 0; i < count; i++)
         if (!member_valid(profile, members[i]))
             return p4_fail(sw, P4_INVALID, "%s: no member %u", profile->info->name, members[i]);
-    uint32_t *list = malloc((count + 1) * sizeof *list);
-    if (!list)
+    p4_members *group = &profile->groups[handle];
+    uint32_t *many = NULL;
+    if (count > P4_FEW && !(many = malloc(count * sizeof *many)))
         return p4_fail(sw, P4_MEMORY, "%s: out of memory", profile->info->name);
+    members_count(profile, group, -1);
+    free(group->many);
+    group->many = many;
+    group->count = (uint32_t)count;
+    uint32_t *list = many ? many : group->few;
     if (count)
         memcpy(list, members, count * sizeof *list);
     qsort(list, count, sizeof *list, by_handle);
-    p4_members *group = &profile->groups[handle];
-    members_count(profile, group, -1);
-    free(group->list);
-    group->list = list;
-    group->count = (uint32_t)count;
     members_count(profile, group, 1);
     return P4_OK;
 }
@@ -739,7 +794,7 @@ int p4_group_delete(p4_switch *sw, uint32_t index, uint32_t handle)
     if (group->references)
         return p4_fail(sw, P4_INVALID, "%s: group %u is in use", profile->info->name, handle);
     members_count(profile, group, -1);
-    free(group->list);
+    free(group->many);
     memset(group, 0, sizeof *group);
     return P4_OK;
 }
@@ -747,7 +802,7 @@ int p4_group_delete(p4_switch *sw, uint32_t index, uint32_t handle)
 void p4_profile_destroy(p4_profile *profile)
 {
     for (uint32_t i = 0; i < profile->n_groups; i++)
-        free(profile->groups[i].list);
+        free(profile->groups[i].many);
     free(profile->groups);
     free(profile->members);
     profile->groups = NULL;
