@@ -38,7 +38,8 @@ class Fabric:
         tick_ns: what a tick of the switches' clocks is.
         independent_hosts: a promise that endpoints affect each other through frames only, which is faster with many.
         Their calls then come in order of time for each endpoint, not among them; in such a call `stop`, `kick` of
-        another host and `at` take effect at the end of the window, and changes to the network raise RuntimeError."""
+        another host and `at` (but for the same host) take effect at the end of the window, and changes to the network
+        raise RuntimeError."""
     now_ns: int  # read only, as are the next three
     events: int  # processed so far
     nodes: int
@@ -121,11 +122,11 @@ class Fabric:
         KeyboardInterrupt likewise."""
     def stop(self) -> None:
         """From a callback: run returns "stopped" after this event."""
-    def at(self, time_ns: int, call: Callable[[int], object], *, hosts_only: bool = False) -> None:
+    def at(self, time_ns: int, call: Callable[[int], object], *, host: int | None = None) -> None:
         """call(now_ns) at time_ns, which is not in the past, before the frames of that instant (if it is the present
-        instant: after them). Same time: in order of insertion. hosts_only: it looks at and changes endpoints only (and
-        calls `at` and `kick`): then it does not end a window, which matters with very many of them; such calls come
-        after the others of the same instant."""
+        instant: after them). Same time: in order of insertion, those with `host` last. host: the call is about that
+        endpoint alone (posting a message, say): then it does not end a window, which matters with very many of them,
+        and an independent host gets it in its turn."""
     def kick(self, host: int) -> None:
         """The host has something new to say (a message was posted): asks it, if its link is idle."""
     def inject(self, node: int, port: int, frame: bytes) -> None:

@@ -371,13 +371,26 @@ static PyObject *fabric_stop(fabric *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+static node *host_node(fabric *self, PyObject *arg)
+{
+    long index = PyLong_AsLong(arg);
+    if (index == -1 && PyErr_Occurred())
+        return NULL;
+    node *at = fabric_node(self, index);
+    if (!at || !at->sw)
+        return at;
+    PyErr_Format(PyExc_ValueError, "node %ld is a switch; expected a host", index);
+    return NULL;
+}
+
 static PyObject *fabric_at(fabric *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"time_ns", "call", "hosts_only", NULL};
+    static char *names[] = {"time_ns", "call", "host", NULL};
     PyObject *call, *time_arg;
     uint64_t time = 0;
-    int hosts_only = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$p:at", names, &time_arg, &call, &hosts_only)
+    PyObject *host_arg = Py_None;
+    node *at = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$O:at", names, &time_arg, &call, &host_arg)
         || optional_u64(time_arg, "time_ns", &time) < 0)
         return NULL;
     if (time < self->net->now || time > NET_MAX_TIME)
@@ -385,6 +398,8 @@ static PyObject *fabric_at(fabric *self, PyObject *args, PyObject *kwargs)
                             (unsigned long long)self->net->now, (unsigned long long)NET_MAX_TIME);
     if (!PyCallable_Check(call))
         return PyErr_Format(PyExc_TypeError, "at: %R cannot be called", call);
+    if (host_arg != Py_None && !(at = host_node(self, host_arg)))
+        return NULL;
     void *number = (void *)(uintptr_t)++self->next_call;
     PyObject *key = PyLong_FromVoidPtr(number);
     if (!key || PyDict_SetItem(self->calls, key, call) < 0) {
@@ -392,20 +407,15 @@ static PyObject *fabric_at(fabric *self, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     Py_DECREF(key);
-    net_at(self->net, time, number, hosts_only);
+    net_at(self->net, time, number, at);
     Py_RETURN_NONE;
 }
 
 static PyObject *fabric_kick(fabric *self, PyObject *arg)
 {
-    long index = PyLong_AsLong(arg);
-    if (index == -1 && PyErr_Occurred())
-        return NULL;
-    node *at = fabric_node(self, index);
+    node *at = host_node(self, arg);
     if (!at)
         return NULL;
-    if (at->sw)
-        return PyErr_Format(PyExc_ValueError, "node %ld is a switch; expected a host", index);
     if (!((host *)at->host)->busy && net_kick(self->net, at) < 0) /* a busy one is asked again anyway */
         return NULL;
     Py_RETURN_NONE;

@@ -377,15 +377,23 @@ void net_sync(net *n)
 
 /* -- hosts ------------------------------------------------------------------------------------------------------- */
 
-void net_host_wake_at(net *n, node *host, uint64_t time)
+/* Something is due at the host at `time`. */
+static void look_at_host(net *n, node *host, uint64_t time)
 {
-    host->wake_ns = time;
     if (n->independent) {
         agenda *next = &n->hosts.next[host->place];
         next->time = min_time(next->time, time);
-    } else if (time < host->hint_ns && time <= NET_MAX_TIME) {
-        host->hint_ns = time;
+    } else {
         wheel_push(n->wheel, time, (void *)(uintptr_t)host->place);
+    }
+}
+
+void net_host_wake_at(net *n, node *host, uint64_t time)
+{
+    host->wake_ns = time;
+    if (time < host->hint_ns && time <= NET_MAX_TIME) {
+        host->hint_ns = n->independent ? TIME_NEVER : time;
+        look_at_host(n, host, time);
     }
 }
 
@@ -414,10 +422,7 @@ static void send_from_host(net *n, node *host, p4_frame *frame, bool contiguous)
     uint64_t ready = tm_link_free(&port->tm.link);
     port->tm.scheduled = true;
     host->wake_ns = TIME_NEVER;
-    if (n->independent)
-        n->hosts.next[host->place].time = min_time(n->hosts.next[host->place].time, ready);
-    else
-        wheel_push(n->wheel, ready, (void *)(uintptr_t)host->place);
+    look_at_host(n, host, ready);
 }
 
 /* The host's link is free: sends what it has, or finds out when to ask again. */
@@ -454,7 +459,7 @@ int net_kick(net *n, node *host)
 {
     if (!host->port)
         return 0;
-    if (n->independent && n->phase == PHASE_HOSTS) { /* it may be ahead in time, or behind */
+    if (n->independent && n->phase == PHASE_HOSTS && host != n->current) { /* it may be ahead in time, or behind */
         net_host_wake_at(n, host, min_time(host->wake_ns, n->window_end));
         return 0;
     }
@@ -485,15 +490,17 @@ static int arrive_host(net *n, node *host, p4_frame *frame)
     return ask_host(n, host);
 }
 
-/* Everything at a host before `end`, or until it says stop. */
+/* Everything at a host before `end`, or until it says stop. Of one instant: calls, arrivals, the rest. */
 static int run_host(net *n, node *host, uint64_t end)
 {
     net_port *port = host->port;
+    n->current = host;
     wire *in = &port->peer->out;
     for (;;) {
         uint64_t arrival = wire_empty(in) ? TIME_NEVER : wire_first(in)->time;
         uint64_t ready = port->tm.scheduled ? tm_link_free(&port->tm.link) : TIME_NEVER;
-        uint64_t time = min_time(arrival, min_time(ready, host->wake_ns));
+        uint64_t call = heap_time(&host->events);
+        uint64_t time = min_time(min_time(arrival, ready), min_time(host->wake_ns, call));
         int status;
         if (n->independent)
             n->hosts.next[host->place].time = time;
@@ -503,7 +510,9 @@ static int run_host(net *n, node *host, uint64_t end)
         if (n->last < time)
             n->last = time;
         n->events++;
-        if (time == arrival) {
+        if (time == call) {
+            status = n->ops->call(n, heap_pop(&host->events).what);
+        } else if (time == arrival) {
             p4_frame *frame = wire_first(in)->frame;
             in->head++;
             if (!wire_empty(in))
@@ -588,17 +597,10 @@ static int run_hosts(net *n)
         return 0;
     }
     while (!n->stop) {
-        uint64_t time = wheel_next_time(n->wheel), call = heap_time(&n->host_calls);
-        if (min_time(time, call) >= n->window_end)
+        uint64_t time = wheel_next_time(n->wheel);
+        if (time >= n->window_end)
             break;
-        if (call > time) {
-            if (run_hosts_at(n, time) < 0)
-                return -1;
-            continue;
-        }
-        n->now = n->last = call;
-        n->events++;
-        if (n->ops->call(n, heap_pop(&n->host_calls).what) < 0)
+        if (run_hosts_at(n, time) < 0)
             return -1;
     }
     return 0;
@@ -612,16 +614,16 @@ void net_end_window(net *n, uint64_t time)
         n->window_end = time > n->now ? time : n->now + 1;
 }
 
-void net_at(net *n, uint64_t time, void *arg, bool hosts_only)
+void net_at(net *n, uint64_t time, void *arg, node *host)
 {
-    if (n->independent) {
-        hosts_only = false;
-        if (n->phase == PHASE_HOSTS && time < n->window_end)
-            time = n->window_end;
-    }
-    if (!hosts_only)
+    if (n->independent && n->phase == PHASE_HOSTS && host != n->current && time < n->window_end)
+        time = n->window_end; /* others may be ahead */
+    heap *calls = host && host->port ? &host->events : &n->calls;
+    heap_push(calls, (entry){time, n->order++, arg});
+    if (calls == &n->calls)
         net_end_window(n, time);
-    heap_push(hosts_only ? &n->host_calls : &n->calls, (entry){time, n->order++, arg});
+    else
+        look_at_host(n, host, time);
 }
 
 void net_inject(net *n, node *at, uint32_t port, p4_frame *frame)
@@ -670,6 +672,7 @@ static void run_window(net *n, uint64_t time, uint64_t until)
         n->window_end = n->now + 1;
     run_switches(n, n->window_end);
     n->phase = PHASE_NONE;
+    n->current = NULL;
     n->now = n->last;
 }
 
@@ -679,7 +682,7 @@ net_status net_run(net *n, uint64_t until, uint64_t budget)
     n->stop = n->deadlock = false;
     for (;;) {
         uint64_t hosts = n->independent ? earliest(&n->hosts) : wheel_next_time(n->wheel);
-        uint64_t time = min_time(min_time(hosts, heap_time(&n->host_calls)), earliest(&n->switches));
+        uint64_t time = min_time(hosts, earliest(&n->switches));
         uint64_t call = heap_time(&n->calls), next = min_time(time, call);
         if (n->paused && watch_after(n, n->now) <= min_time(next, until)) {
             n->now = n->last = watch_after(n, n->now);

@@ -72,7 +72,7 @@ typedef struct node {
     net_port *port;     /* a host's only one */
     uint32_t index;     /* of the node, ... */
     uint32_t place;     /* ... and among the hosts or the switches */
-    heap events;        /* a switch's, without arrivals */
+    heap events;        /* a switch's, without arrivals; a host's calls */
     uint64_t wake_ns, hint_ns; /* a host's: when it wants to be asked; when the wheel will look at it */
     uint32_t latency_ns;
     tm_switch tm;
@@ -141,7 +141,8 @@ typedef struct net {
     uint64_t watch_interval_ns, storm_ns;
     arrivals arrivals;   /* of the switch that is being run */
     wheel *wheel;        /* places of hosts, if they are not independent */
-    heap calls, host_calls;
+    heap calls;          /* that end a window */
+    const node *current; /* the host that is being run */
     tm_rate *rates;
     nodes all, hosts, switches;
     net_port **ends;     /* two a link: of a, of b */
@@ -168,8 +169,8 @@ void net_sync(net *n); /* lets the switches catch up, when a host or callback is
 int net_kick(net *n, node *host);                 /* -1: error of the host */
 void net_inject(net *n, node *at, uint32_t port, p4_frame *frame);
 void net_end_window(net *n, uint64_t time);       /* at `time`, or after the present instant */
-/* hosts_only: the call touches endpoints only, which spares the end of a window */
-void net_at(net *n, uint64_t time, void *arg, bool hosts_only);
+/* host: the call is about that one alone, which spares the end of a window; NULL: it may touch anything */
+void net_at(net *n, uint64_t time, void *arg, node *host);
 
 /* net.c: shared between the parts */
 void net_env_init(node *at, p4_env *env);

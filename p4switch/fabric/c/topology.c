@@ -34,7 +34,7 @@ static void free_frames(net *n, net_port *port)
 
 static void free_node(net *n, node *at)
 {
-    for (uint32_t i = 0; i < at->events.count; i++) {
+    for (uint32_t i = 0; at->sw && i < at->events.count; i++) {
         event_kind kind = (event_kind)(at->events.list[i].rank >> 48);
         if (kind == EV_PFC_ARRIVE || kind == EV_PFC_APPLY)
             pool_put(&n->pool, at->events.list[i].what);
@@ -78,7 +78,6 @@ void net_free(net *n)
     }
     arrivals_free(&n->arrivals);
     free(n->calls.list);
-    free(n->host_calls.list);
     recorder_free(&n->recorder);
     flows_free(&n->flows);
     pool_free_all(&n->pool);

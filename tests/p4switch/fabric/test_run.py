@@ -274,11 +274,27 @@ def test_callbacks_of_an_instant_come_before_its_frames():
     a, b = Host([(0, frame(0, 1, 1000))]), Host()
     star = Star([a, b], delay_ns=0)
     seen = []
-    for hosts_only in (False, True):
-        star.fabric.at(160, lambda now: seen.append((now, len(b.got))), hosts_only=hosts_only)
-    star.fabric.at(161, lambda now: seen.append((now, len(b.got))))
+    for host in (1, None):
+        star.fabric.at(160, lambda now, host=host: seen.append((now, host, len(b.got))), host=host)
+    star.fabric.at(161, lambda now: seen.append((now, None, len(b.got))))
     star.run()
-    assert seen == [(160, 0), (160, 0), (161, 1)]
+    assert seen == [(160, None, 0), (160, 1, 0), (161, None, 1)]
+
+
+@pytest.mark.parametrize("independent", [False, True])
+def test_messages_posted_at_their_time_leave_at_their_time(independent: bool):
+    a, b = Host(), Host()
+    star = Star([a, b], delay_ns=1000, independent_hosts=independent)
+
+    def post(now: int) -> None:
+        a.frames.append((now, frame(0, 1, 1000, mark=now)))
+        star.fabric.kick(0)
+        if now < 10_000:
+            star.fabric.at(now + 300, post, host=0)
+
+    star.fabric.at(100, post, host=0)
+    star.run()
+    assert [time - mark_of(data) for time, data in b.got] == [2160] * 34
 
 
 def test_a_callback_sees_the_network_as_it_is_at_its_time():
