@@ -118,10 +118,10 @@ class Flow:
         shim = IntShim(hop_count=records, path_id=0x5A5, records=known)
         return self.frame(BTH(opcode=opcode, psn=psn, dest_qp=7) / shim, psn=psn, **options)  # type: ignore[arg-type]
 
-    def flow_rate(self, current_kbps: int, desired_kbps: int, kind: int = 0, psn: int = 0, **bits: int) -> bytes:
+    def flow_rate(self, current_kbps: int, desired_kbps: int, kind: int = 0, psn: int = 0, response: int = 0) -> bytes:
         """An FRP of ACCurate, on its way to the destination."""
         above = BTH(opcode=FRP_OPCODE, psn=psn, dest_qp=7) / FlowRate(
-            kind=kind, source_qp=9, current_rate=current_kbps, desired_rate=desired_kbps, **bits
+            kind=kind, response=response, source_qp=9, current_rate=current_kbps, desired_rate=desired_kbps
         )
         return self.frame(above, bytes(4), psn=psn, ecn=NOT_ECT, dscp=48)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,10 @@ class QueueRig:
     def inject(self, frames: Iterable[tuple[int, bytes]], port: int = 1) -> None:
         """(time in ns, frame)"""
         for time_ns, frame in frames:
-            self.fabric.at(time_ns, lambda _, frame=frame: self.fabric.inject(self.node, port, frame))
+            self.fabric.at(time_ns, partial(self._arrive, port, frame))
+
+    def _arrive(self, port: int, frame: bytes, _: int) -> None:
+        self.fabric.inject(self.node, port, frame)
 
     def run(self, until_ns: int | None = None) -> Sequence[tuple[int, bytes]]:
         """What has arrived by then: (time of the last bit, frame)."""

@@ -20,6 +20,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -27,11 +28,12 @@ from typing import Any
 from scapy.utils import RawPcapReader, RawPcapWriter
 
 from harness import controller, programs
-from harness.pipelines import pipeline
 from harness.programs import DefaultAction, Entry, Exact, Lpm, Match, MulticastGroup, TableEntry
 from p4switch.compiler import compile_program
+from p4switch.engine import Switch, build
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
+from p4switch.p4runtime.messages import Message, parse_p4info
 
 
 @dataclass(frozen=True)
@@ -70,13 +72,15 @@ class BuiltinRig(Rig):
     """Programmed with P4Runtime messages, as in a run."""
 
     sets_clock = True
+    compiler = "builtin"
 
     def __init__(self, program: str, entries: Sequence[Entry]) -> None:
-        built = pipeline(programs.program(program))
-        self.switch = built.switch(device_id=1, seed=1)
+        config, p4info = compiled(program, self.compiler)
+        self.switch = Switch(str(build(config)), device_id=1, seed=1, tick_ns=1)
         device = Device(lambda _: self.switch)
-        controller.program_switch(LocalClient(device), built.program, entries)
-        self._counters = {c.preamble.alias: c.preamble.name for c in built.program.p4info.counters}
+        known = controller.Program(p4info, json.dumps(config).encode())
+        controller.program_switch(LocalClient(device), known, entries)
+        self._counters = {c.preamble.alias: c.preamble.name for c in p4info.counters}
 
     def run(self, packets: Iterable[Sent]) -> Received:
         received: Received = defaultdict(list)
@@ -89,6 +93,12 @@ class BuiltinRig(Rig):
         return self.switch.counter_read(self._counters[name], index)[0]
 
 
+class P4cRig(BuiltinRig):
+    """The built-in switch with p4c's output."""
+
+    compiler = "p4c"
+
+
 class Bmv2Rig(Rig):
     """simple_switch, programmed through simple_switch_CLI. Everything is sent in one `run`.
 
@@ -97,11 +107,12 @@ class Bmv2Rig(Rig):
 
     sets_clock = False
     ports = range(1, 9)
+    compiler = "builtin"
 
     def __init__(self, program: str, entries: Sequence[Entry]) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="p4cc-bmv2-")
         self._json = Path(self._directory.name) / "program.json"
-        self._config = compile_program(programs.program(program).source).json
+        self._config, _ = compiled(program, self.compiler)
         self._json.write_text(json.dumps(self._config))
         self._commands = Bmv2Commands(self._config).of(entries)
         self._process: subprocess.Popen[bytes] | None = None
@@ -196,6 +207,12 @@ class Bmv2Rig(Rig):
         return done.stdout + done.stderr
 
 
+class P4cBmv2Rig(Bmv2Rig):
+    """What most people have: p4c and BMv2."""
+
+    compiler = "p4c"
+
+
 class Bmv2Commands:
     """Entries as commands of simple_switch_CLI."""
 
@@ -260,13 +277,38 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-RIGS = {"builtin": BuiltinRig, "bmv2": Bmv2Rig}
+P4C = "p4c-bm2-ss"
+
+
+@cache
+def compiled(program: str, compiler: str) -> tuple[dict[str, Any], Message]:
+    """BMv2 JSON and P4Info."""
+    source = programs.program(program).source
+    if compiler == "builtin":
+        own = compile_program(source)
+        return own.json, own.p4info
+    with tempfile.TemporaryDirectory(prefix="p4cc-p4c-") as directory:
+        config, p4info = Path(directory, "program.json"), Path(directory, "p4info.txtpb")
+        subprocess.run(
+            [P4C, str(source), "-o", str(config), "--p4runtime-files", str(p4info)],
+            check=True,
+            capture_output=True,
+            timeout=60,
+        )
+        return json.loads(config.read_text()), parse_p4info(p4info.read_text())
+
+
+RIGS: dict[str, type[BuiltinRig] | type[Bmv2Rig]] = {
+    "builtin": BuiltinRig,
+    "bmv2": Bmv2Rig,
+    "p4c": P4cRig,
+    "p4c-bmv2": P4cBmv2Rig,
+}
 
 
 def missing(rig: str) -> str | None:
     """Why a rig cannot be used here, or None."""
-    if rig == "bmv2":
-        for tool in ("simple_switch", "simple_switch_CLI"):
-            if shutil.which(tool) is None:
-                return f"{tool} is not installed"
-    return None
+    tools = [P4C] if "p4c" in rig else []
+    tools += ["simple_switch", "simple_switch_CLI"] if "bmv2" in rig else []
+    absent = [tool for tool in tools if shutil.which(tool) is None]
+    return f"{absent[0]} is not installed" if absent else None

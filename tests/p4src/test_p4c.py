@@ -1,0 +1,52 @@
+"""The programs are P4-16 as p4c understands it, and the control plane sees the same whoever compiled them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness import programs
+from tests.p4src.rigs import P4C, compiled
+
+needs_p4c = pytest.mark.skipif(shutil.which(P4C) is None, reason=f"{P4C} is not installed")
+
+# p4c gives every table a default action, and then says this of each that has an action selector.
+EXPECTED = "Target does not support default_action for "
+
+
+@needs_p4c
+@pytest.mark.parametrize("name", programs.names())
+def test_p4c_has_nothing_to_say(name: str, tmp_path: Path) -> None:
+    command = [P4C, str(programs.program(name).source), "-o", str(tmp_path / "program.json")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stderr.splitlines() if "warning:" in line or "error:" in line]
+    assert [line for line in said if EXPECTED not in line or "ecmp_group" not in line] == []
+
+
+@needs_p4c
+@pytest.mark.parametrize("name", programs.names())
+def test_the_control_plane_is_the_same(name: str) -> None:
+    """P4Info, ids included; the order of its parts says nothing."""
+    own, theirs = compiled(name, "builtin")[1], compiled(name, "p4c")[1]
+    for kind in ("tables", "actions", "action_profiles", "counters", "registers"):
+        by_id = [{part.preamble.id: part for part in getattr(p4info, kind)} for p4info in (own, theirs)]
+        assert by_id[0] == by_id[1], kind
+
+
+@pytest.mark.parametrize("name", programs.names())
+def test_no_program_divides(name: str) -> None:
+    """Hardware has no divider; `/` and `%` never reach the switch."""
+    text = str(compiled(name, "builtin")[0])
+    assert "'op': '/'" not in text
+    assert "'op': '%'" not in text
+
+
+def test_accurate_does_not_multiply_but_to_choose_a_path() -> None:
+    """Its header says so: the one product is that of the ECMP hash with a constant."""
+    assert str(compiled("accurate", "builtin")[0]).count("'op': '*'") == str(compiled("ecn", "builtin")[0]).count(
+        "'op': '*'"
+    )
