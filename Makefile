@@ -45,8 +45,13 @@ lint: setup
 bench: setup
 	@$(BIN)/p4cc bench
 
+# The figures of docs/reproduction.md.
 reproduce: setup
-	@$(BIN)/p4cc reproduce
+	@rm -rf reproduction
+	@$(BIN)/p4cc run accurate-fig3 --out reproduction/accurate-fig3
+	@$(BIN)/p4cc run accurate-fig4 --out reproduction/accurate-fig4
+	@$(BIN)/p4cc run incast-star incast-96 --cc hpcc --cc hpcc+vai+sf --cc swift --cc swift+vai+sf --out reproduction/convergence
+	@$(BIN)/p4cc run incast-star --cc hpcc --set protocols.hpcc.additive_increase_bps=1e9 --out reproduction/convergence-ai-1g
 
 clean:
-	rm -rf demo runs build
+	rm -rf demo runs reproduction build
