@@ -224,7 +224,7 @@ def test_the_same_over_grpc(ecn: Any) -> None:
 
 
 def test_a_large_network_is_programmed_through_aggregated_routes(ecn: Any) -> None:
-    topology = topologies.build("fat-tree", {"k": 16})
+    topology = topologies.build("fat-tree", {"k": 8})
     compiled = Program(ecn.p4info, json.dumps(ecn.json).encode())
     parameters = programs.parameters("ecn", {})
     updates = [
@@ -232,5 +232,5 @@ def test_a_large_network_is_programmed_through_aggregated_routes(ecn: Any) -> No
         for switch in topology.switches
         for entry in parameters.entries(controller.switch_view(topology, switch, Settings()))
     ]
-    assert len(topology.switches) == 320
-    assert len(updates) < 320 * 100  # of 1024 hosts
+    assert len(topology.switches) == 80
+    assert len(updates) < 80 * 40  # of 128 hosts
