@@ -57,7 +57,10 @@ class VirtualWorld:
         """`trace`: index of a flow whose packets are traced. `capture`: record the frames on all hosts' links."""
         started = time.process_time()
         self.run_plan = run
-        self.fabric = Fabric(framing_bytes=run.scenario.framing_bytes)
+        self._traffic: Traffic = run.traffic()
+        # With a fixed list of flows, hosts meet in frames only.
+        independent = type(self._traffic) is Traffic
+        self.fabric = Fabric(framing_bytes=run.scenario.framing_bytes, independent_hosts=independent)
         self.names: list[str] = []  # by fabric node
         self.links: list[tuple[str, str]] = []
         self._trace = trace
@@ -70,7 +73,6 @@ class VirtualWorld:
         if run.scenario.switch.pfc.enabled:
             self._set_pfc()
         self._ports = self._add_probes()
-        self._traffic: Traffic = run.traffic()
         self._records: list[FlowRecord] = []
         self._connections: list[_Connection] = []
         self._shared: dict[tuple[int, int, str], _Connection] = {}
