@@ -120,10 +120,18 @@ class Generator:
             self._run_deparser(),
             self._copy_field_list(),
             self._send_digest(),
+            self._hot_bytes(),
             '#include "pipeline.h"\n',
             self._program(name, parser),
         ]
         return "\n".join(parts)
+
+    def _hot_bytes(self) -> str:
+        """How much of a switch's block every packet needs: up to the tables with a key, at most eight cache lines."""
+        keyed = sum(bool(t.fields) for t in self.control.tables)
+        size = f"sizeof(p4_switch) + {len(self.control.profiles)} * sizeof(p4_profile) + {keyed} * sizeof(p4_table)"
+        most = "sizeof(p4_switch) + 8 * P4_CACHE_LINE"
+        return f"enum {{ HOT_BYTES = {size} < {most} ? {size} : {most} }};\n"
 
     # --- packet struct ---
 
@@ -351,7 +359,8 @@ class Generator:
             json.register_arrays, json.parse_vsets,
         ))
         out.append(
-            f"const p4_program p4_program_description = {{\n    P4_ABI, {c_string(name)}, sizeof(phv), sizeof(fallbacks), {counts},\n"
+            "const p4_program p4_program_description = {\n"
+            f"    P4_ABI, {c_string(name)}, sizeof(phv), sizeof(fallbacks), {counts},\n"
             "    actions, tables, profiles, counters, meters, registers, vsets, receive, transmit, free_packet};"
         )
         return "\n".join(out) + "\n"

@@ -59,9 +59,9 @@ static int allocate(p4_switch *sw)
 static p4_switch *block_new(const p4_program *p)
 {
     size_t size = (sizeof(p4_switch) + P4_CACHE_LINE - 1) / P4_CACHE_LINE * P4_CACHE_LINE;
-    size_t tables = size;
-    size_t profiles = tables + p->n_tables * sizeof(p4_table);
-    size_t pointers = profiles + p->n_profiles * sizeof(p4_profile);
+    size_t profiles = size;
+    size_t tables = profiles + p->n_profiles * sizeof(p4_profile);
+    size_t pointers = tables + p->n_tables * sizeof(p4_table);
     size_t fallbacks = pointers + ((size_t)p->n_counters + p->n_meters + p->n_registers) * sizeof(void *);
     size = (fallbacks + p->fallbacks_size + P4_CACHE_LINE - 1) / P4_CACHE_LINE * P4_CACHE_LINE;
     uint8_t *block = aligned_alloc(P4_CACHE_LINE, size);
