@@ -73,7 +73,8 @@ class NicSettings(_Table):
     reliability: Literal["go-back-n", "selective-repeat"] | None = None
     cc_scope: Literal["qp", "destination", "pair"] = "qp"
     ack_every_packets: Annotated[int, Field(ge=1)] = 1
-    rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 1_000_000
+    # Longer than what a lossless network may keep a packet: 32 MB take 2.6 ms at 100 Gb/s, in each switch.
+    rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 16_000_000
 
 
 class Record(_Table):

@@ -85,7 +85,8 @@ def _total(recording: Recording, column: str) -> int:
 
 def performance(recording: Recording) -> dict[str, Any]:
     """What the run cost on this machine."""
-    delivered = sum(r.packets_sent - r.retransmitted for r in recording.flows)
+    # Counts are cumulative for a queue pair: those of its last message are all.
+    delivered = sum({r.qp: r.packets_sent - r.retransmitted for r in recording.flows}.values())
     return {
         "set_up_cpu_s": recording.set_up_s,
         "run_cpu_s": recording.cpu_s,
@@ -97,7 +98,12 @@ def performance(recording: Recording) -> dict[str, Any]:
 
 
 def bottleneck(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str, Any] | None:
-    """The link to a host that was busiest while it had flows to carry: name, how busy, and its queue."""
+    """The link to a host that its flows kept busiest while there were any: name, how busy, and its queue.
+
+    Busy is the time that the flows' packets took on the wire, ACKs of other flows not counted, over the time from the
+    first start to the last delivery, times without any flow left out.
+    """
+    wire_bytes = {r.qp: r.delivered_wire_bytes for r in recording.flows}
     busiest: dict[str, Any] | None = None
     stats = recording.port_stats
     row_of = {
@@ -108,7 +114,8 @@ def bottleneck(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
         there = run.topology.uplink(run.topology.host_by_name[str(name)])
         row = row_of[there.node, there.port]
         work_ns = _union_ns(group, recording.end_ns)
-        busy = float(stats["busy_ns"][row]) / work_ns if work_ns else 0.0
+        carried = sum(wire_bytes[qp] for qp in group["qp"].unique())
+        busy = carried * 8e9 / there.rate_bps / work_ns if work_ns else 0.0
         if busiest is None or busy > busiest["busy"]:
             samples = _samples(recording, there.node, there.port, group)
             busiest = {

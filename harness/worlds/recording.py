@@ -28,6 +28,7 @@ class FlowRecord:
     naks: int = 0
     cnps: int = 0
     marked: int = 0
+    delivered_wire_bytes: int = 0  # on the receiver's link, framing and retransmissions included
 
 
 @dataclass(frozen=True)

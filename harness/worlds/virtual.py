@@ -280,11 +280,19 @@ class VirtualWorld:
             progress=None if progress is None else lambda now, _: progress(self._done, self._known, now),
         )
         ended = "done" if self._done == self._known else {"until": "limit"}.get(stop, stop)
+        self._count_all()
+        return self._recording(ended, time.process_time() - started)
+
+    def _count_all(self) -> None:
+        """What is known only now: the counts of unfinished flows, and what was on the receivers' links."""
+        stats = _columns(self.fabric.flow_stats())
+        framing = self.run_plan.scenario.framing_bytes
+        on_wire = stats["delivered_bytes"] + framing * stats["delivered_packets"]
         for connection in self._connections:
             for record in connection.flows:
+                record.delivered_wire_bytes = int(on_wire[connection.tag - 1])
                 if record.completed_ns < 0:
                     _count(record, connection)
-        return self._recording(ended, time.process_time() - started)
 
     def _sample_rates(self, now_ns: int) -> None:
         delivered = np.frombuffer(self.fabric.flow_stats()["delivered_bytes"], np.int64)
