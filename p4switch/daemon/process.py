@@ -11,7 +11,6 @@ from typing import Any
 
 from p4switch import daemon, engine
 from p4switch.daemon.config import TrafficSettings
-from p4switch.engine.schema import JsonError
 from p4switch.errors import UserError
 from p4switch.p4runtime.device import Device
 from p4switch.p4runtime.errors import P4RuntimeError
@@ -79,15 +78,12 @@ class SwitchProcess:
             raise UserError(f"{what}: {error.strerror}; expected an interface that exists") from error
 
     def _build(self, config: bytes) -> Any:
-        """Raises ValueError, which P4Runtime reports as INVALID_ARGUMENT."""
+        """Raises ValueError or UserError, which P4Runtime reports as INVALID_ARGUMENT."""
         try:
             document = json.loads(config)
         except ValueError as error:
             raise ValueError(f"expected BMv2 JSON: {error}") from error
-        try:
-            library = engine.build(document)
-        except JsonError as error:
-            raise ValueError(str(error)) from error
+        library = engine.build(document)
         switch = self._module.Switch(str(library), device_id=self._device_id, seed=self._seed,
                                      tick_ns=self._traffic.tick_ns)
         switch.drop_port = self._drop_port

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
+from p4switch.errors import UserError
 from p4switch.p4runtime import packet_io, pipeline
 from p4switch.p4runtime.cells import CellStore
 from p4switch.p4runtime.digests import DigestStore
@@ -176,7 +177,7 @@ class Device:
         pipe = pipeline.load(request.config.p4info, request.config.p4_device_config)
         try:
             switch = self._build(request.config.p4_device_config)
-        except (ValueError, OverflowError) as error:
+        except (ValueError, OverflowError, UserError) as error:
             raise P4RuntimeError(code_pb2.INVALID_ARGUMENT, f"p4_device_config: {error}") from error
         config = p4runtime_pb2.ForwardingPipelineConfig()
         if request.config.HasField("cookie"):

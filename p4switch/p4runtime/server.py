@@ -72,6 +72,9 @@ class P4RuntimeServer:
                     return method(message)
                 except P4RuntimeError as error:
                     _abort(context, error)
+                except Exception as error:
+                    _LOG.exception("an error of the server's own")
+                    _abort(context, P4RuntimeError(code_pb2.INTERNAL, f"{type(error).__name__}: {error}"))
 
             return grpc.unary_unary_rpc_method_handler(call, request.FromString, response.SerializeToString)
 
