@@ -1,6 +1,7 @@
 """HPCC step by step, with hand-made telemetry: the numbers are worked out from algorithm 1 of the paper."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 
@@ -231,3 +232,24 @@ def test_on_the_nic_the_window_limits_what_is_in_flight():
     # The simulator's rule: another packet may go while less than a window is in flight.
     assert sent == math.ceil(BDP / 1060)
     assert a.next_wakeup_ns() == 1_000_000  # the time-out; nothing before
+
+
+def test_random_feedback_ignores_decreases_of_small_windows():
+    rp = point(random_feedback=True)
+    rp.nic = SimpleNamespace(random=SimpleNamespace(random=lambda: 0.6))
+    link = Link(rp)
+    rp.sent_packets = 10
+    link.ack(0, 1.0)
+    rp.sent_packets = 20
+    link.ack(10, 1.9)  # W_c is the whole BDP: never ignored
+    assert rp.reference_bytes == pytest.approx(BDP / 2, rel=2e-3)
+    before = (rp.reference_bytes, rp.window_bytes, rp.update_order)
+    link.ack(20, 1.9)  # half a BDP is less than 0.6 of it
+    assert (rp.reference_bytes, rp.window_bytes, rp.update_order) == before
+    rp.nic.random.random = lambda: 0.4
+    link.ack(21, 1.9)  # the next ACK tries again
+    assert rp.reference_bytes == pytest.approx(BDP / 4, rel=4e-3)
+    rp.sent_packets = 30
+    rp.nic.random.random = lambda: 0.99
+    link.ack(20, 0.5)  # increases are never ignored
+    assert rp.reference_bytes == pytest.approx(before[0] / 2 + INCREASE, rel=4e-3)

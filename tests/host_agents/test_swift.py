@@ -1,6 +1,7 @@
 """Swift step by step: target delay, increase, decrease, losses."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 
@@ -152,3 +153,15 @@ def test_packets_sent_twice_say_nothing():
     rp = point()
     ack(rp, 100_000, -1)
     assert rp.window_bytes == BDP
+
+
+def test_random_feedback_ignores_decreases_of_small_windows():
+    rp = point(flow_scaling=False, random_feedback=True)
+    rp.nic = SimpleNamespace(random=SimpleNamespace(random=lambda: 0.6))
+    ack(rp, 100_000, 100_000)
+    assert rp.window_bytes == BDP / 2
+    ack(rp, 300_000, 100_000)
+    assert rp.window_bytes == BDP / 2
+    rp.nic.random.random = lambda: 0.4
+    ack(rp, 300_100, 100_000)
+    assert rp.window_bytes == BDP / 4
