@@ -9,7 +9,7 @@ from p4switch.compiler.diagnostics import CompileError, Diagnostic
 from p4switch.compiler.midend import fold, ir
 from p4switch.compiler.midend.elaborate import Block, ExternObject
 from p4switch.compiler.midend.parsers import Parsers
-from p4switch.compiler.midend.storage import scalar_type
+from p4switch.compiler.midend.storage import flat_fields, scalar_type
 from p4switch.compiler.midend.tables import ActionObject, TableObject
 from p4switch.compiler.midend.values import EXPRS, Packet, StructValue, Value
 
@@ -51,6 +51,7 @@ class Architecture(Parsers):
                 self._lower(where, block)
         self._objects()
         self._unique_names()
+        self._whole_bytes()
         value_sets = [(block, decl, vs) for (block, decl), vs in self.value_sets.items()]
         return Lowered(
             self.source,
@@ -260,6 +261,12 @@ class Architecture(Parsers):
             if other is not each and (isinstance(each, TableObject) or other.decl is not each.decl):
                 what = "table" if isinstance(each, TableObject) else "action"
                 raise self.error(each.decl, f"another {what} has the control-plane name '{each.ir.name}' already")
+
+    def _whole_bytes(self) -> None:
+        for header in {i.type: None for i in self.out.headers}:
+            bits = sum(types.width_of(t) or 0 for _, t in flat_fields(header))
+            if bits % 8:
+                raise self.error(header.decl, f"header '{header}' has {bits} bits: this target needs whole bytes")
 
     def _size(self, extern: ExternObject) -> int:
         size = extern.args["size"]

@@ -317,6 +317,7 @@ EXTERN = "extern thing { thing(); void poke(); }\nextern void shout(in bit<8> v)
             "control inner() { @name(\".t\") table t { actions = { NoAction; } } apply { t.apply(); } }",
             "another table has the control-plane name 't' already",
         ),
+        ("odd_t odd; apply { odd = { 1 }; }", "header odd_t { bit<12> v; }", "header 'odd_t' has 12 bits"),
         ("apply { clone(CloneType.E2E, 1); }", "", "'clone' can only be called in egress on this target"),
     ],
 )  # fmt: skip

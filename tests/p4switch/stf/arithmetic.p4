@@ -34,6 +34,9 @@ control ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         } else if (hdr.data.op == 8) { // compile-time integers
             hdr.data.r = LIMIT << 4;
             hdr.data.x = (a > 7 ? 16w0xabcd : 0)[11:0] ++ 4w0xe;
+        } else if (hdr.data.op == 10) { // shifts by amounts that are themselves wide
+            hdr.data.x = hdr.data.x << hdr.data.r;
+            hdr.data.y = (bit<16>)((int<16>)hdr.data.y >> hdr.data.r);
         } else { // wide
             bit<72> wide = (a ++ hdr.data.r ++ hdr.data.r);
             wide = wide + 1;
