@@ -1,0 +1,100 @@
+"""Commands that need no run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness import scenario
+from harness.cli import main
+from harness.commands import doctor
+from harness.tracing import explain
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    out, err = capsys.readouterr()
+    return int(ended.value.code or 0), out, err
+
+
+def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = call(capsys, "list", "--json")
+    assert status == 0
+    found = {kind: {entry["name"] for entry in entries} for kind, entries in json.loads(out).items()}
+    assert found["scenarios"] == set(scenario.built_in())
+    assert {"dcqcn", "hpcc"} <= found["cc"]
+    assert "ecmp" in found["lb"]
+    assert {"single-switch", "dumbbell", "parking-lot", "fat-tree", "clos"} <= found["topologies"]
+    assert {"incast", "permutation", "alltoall", "allreduce", "poisson", "htsim", "ns3"} <= found["workloads"]
+    assert {"ecn", "int"} <= found["programs"]
+
+
+def test_list_of_one_kind_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = call(capsys, "list", "scenarios")
+    assert status == 0
+    assert "incast-star" in out
+    assert "16 to 1" in out
+
+
+def test_help_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["--help"], ["run", "--help"], ["--version"]):
+        assert call(capsys, *arguments)[0] == 0
+
+
+def test_doctor_tells_what_to_install(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from p4switch import native
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    native.compiler.cache_clear()
+    try:
+        status, out, err = call(capsys, "doctor")
+    finally:
+        native.compiler.cache_clear()
+    assert status == 1
+    assert "C compiler" in err
+    assert "apt-get install gcc" in out
+
+
+def test_doctor_finds_this_machine_well(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = call(capsys, "doctor", "--json")
+    findings = {finding["name"]: finding for finding in json.loads(out)}
+    assert status == 0
+    assert findings["C compiler"]["ok"]
+    assert len(findings) == len(doctor.CHECKS)
+
+
+def test_compile_writes_json_and_p4info(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    from harness.programs.base import SOURCE_DIRECTORY
+
+    out, info = tmp_path / "ecn.json", tmp_path / "ecn.txtpb"
+    status, _, err = call(capsys, "compile", str(SOURCE_DIRECTORY / "ecn.p4"), "-o", str(out), "--p4info", str(info))
+    assert status == 0, err
+    assert json.loads(out.read_text())["pipelines"]
+    assert "ipv4_lpm" in info.read_text()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_trace_reads_as_a_story() -> None:
+    records = [
+        (10, 0, "send", 0, -1, 0, 1058, 1),
+        (1095, 1, "receive", 2, -1, 0, 1058, 1),
+        (1095, 1, "pipeline:table ipv4_lpm: entry 3, forward", -1, -1, 0, 0, 1),
+        (1095, 1, "enqueue", 4, 3, 2116, 1058, 1),
+        (1200, 1, "transmit", 4, 3, 1058, 1066, 1),
+        (1300, 1, "drop:buffer", 4, 3, 0, 1058, 1),
+    ]
+    lines = [" ".join(line.split()) for line in explain(records, ["h0", "s0"])]
+    assert lines == [
+        "10 ns h0 1058 B leaves the host",
+        "1095 ns s0 1058 B arrives at port 2",
+        "1095 ns s0 table ipv4_lpm: entry 3, forward",
+        "1095 ns s0 1058 B enqueued at port 4, priority 3, behind 2116 bytes",
+        "1200 ns s0 1066 B leaves by port 4, priority 3; 1058 bytes stay behind",
+        "1300 ns s0 1058 B dropped: buffer",
+    ]
