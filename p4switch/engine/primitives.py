@@ -97,7 +97,7 @@ class Primitives:
             "shift_left": (3, lambda f, a, b: self._arithmetic("<<", f, a, b)),
             "shift_right": (3, lambda f, a, b: self._arithmetic(">>", f, a, b)),
             "drop": (0, self._drop),
-            "mark_to_drop": (1, self._drop),
+            "mark_to_drop": (1, self._mark_to_drop),
             "no_op": (0, lambda: None),
             "generate_digest": (2, lambda _, ident: self._flag("digest", ident)),
             "clone_ingress_pkt_to_egress": (2, self._clone),
@@ -247,14 +247,19 @@ class Primitives:
 
     # --- what becomes of the packet ---
 
-    def _drop(self, header: Json) -> None:
-        name = str(unwrap(header).get("value"))
-        if name != "standard_metadata":  # a copy that p4c makes for a parameter, and copies back
-            self.x.field([name, "egress_spec"]).store(self.em, "sw->drop_port")
-            self.x.field([name, "mcast_grp"]).store(self.em, "0")
-            return
+    def _drop(self) -> None:
         self.em.line("SET_EGRESS_SPEC(p, sw->drop_port);")
         self.em.line("SET_MCAST_GRP(p, 0);")
+
+    def _mark_to_drop(self, json: Json) -> None:
+        """`json` is the standard metadata, or a copy that p4c makes for a parameter and copies back."""
+        header = self.x.header_ref(json)
+        if header.metadata is None or header.metadata.name == "standard_metadata":
+            self._drop()
+            return
+        header.place(header.type.field("egress_spec")).store(self.em, "(uint64_t)sw->drop_port")
+        if any(f.name == "mcast_grp" for f in header.type.fields):
+            header.place(header.type.field("mcast_grp")).store(self.em, "0ull")
 
     def _flag(self, name: str, ident: Json) -> None:
         self.em.line(f"p->{name} = (uint16_t)({self.x.low(ident, 16)});")
