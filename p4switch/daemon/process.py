@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import logging
 import signal
+import socket
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from p4switch import daemon, engine
 from p4switch.daemon.config import TrafficSettings
+from p4switch.daemon.links import LinkWatcher
 from p4switch.errors import UserError
 from p4switch.p4runtime.device import Device
 from p4switch.p4runtime.errors import P4RuntimeError
@@ -64,7 +66,10 @@ class SwitchProcess:
             self.device, address, None if cpu_port is None else lambda frame: self.live.inject(cpu_port, frame)
         )
         self._stop = threading.Event()
-        self._watcher = threading.Thread(target=self._watch, name="p4runtime events", daemon=True)
+        self._ports = {socket.if_nametoindex(interface): number for number, interface in interfaces.items()}
+        self._links = LinkWatcher()
+        self._threads = [threading.Thread(target=self._watch, name="p4runtime events", daemon=True),
+                         threading.Thread(target=self._watch_links, name="link events", daemon=True)]
 
     def _add_port(self, number: int, interface: str | None) -> None:
         what = f"-i {number}@{interface}" if interface else f"--cpu-port {number}"
@@ -110,15 +115,18 @@ class SwitchProcess:
         """Packets move, controllers may connect. Raises UserError if the address cannot be listened at."""
         self.server.start()
         self.live.start()
-        self._watcher.start()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
         """Ends everything; writes the statistics file, if there is to be one."""
         self._stop.set()
         self.server.stop()
         self.live.stop()
-        if self._watcher.is_alive():
-            self._watcher.join()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
+        self._links.close()
         if self._stats_file is not None:
             self._stats_file.write_text(json.dumps(self.live.stats()))
 
@@ -142,6 +150,13 @@ class SwitchProcess:
                     _LOG.warning("packet-in dropped: %s", error)
             for message in self.device.poll():
                 self.server.publish(message)
+
+    def _watch_links(self) -> None:
+        """Tells the device which ports are down: watched members and backup replicas follow."""
+        while not self._stop.is_set():
+            for index, up in self._links.changes(_IDLE_S):
+                if index in self._ports:
+                    self.device.set_port_up(self._ports[index], up)
 
 
 def _read_p4info(path: Path) -> Any:

@@ -218,6 +218,32 @@ def test_vlan_tags_survive(start: Any, namespace: Namespace, compiled: Any) -> N
     assert int.from_bytes(auxiliary[16:18], sys.byteorder) == 5
 
 
+def test_watched_ports_follow_the_interfaces(start: Any, namespace: Namespace, compiled: Any) -> None:
+    daemon = start("--no-p4")
+    c = Remote(daemon.client(), compiled)
+    action = c.action_set(("send", {"port": 2}, 1, 2), ("send", {"port": 3}, 1, 3))
+    c.insert(c.entry("selected", {"o": 1}, action))
+    h1, h3 = namespace.raw_socket("h1"), namespace.raw_socket("h3")
+
+    def all_by_port_3() -> bool:
+        before = c.read(p4runtime_pb2.CounterEntry())
+        for i in range(20):
+            h1.send(frame(i, o=1))
+        wait_until(
+            lambda: c.read(p4runtime_pb2.CounterEntry())[1].data.packet_count >= before[1].data.packet_count + 20
+        )
+        count = 0
+        while not quiet(h3, 0.1):
+            count += 1
+        return count == 20
+
+    assert not all_by_port_3()
+    namespace.run("ip", "link", "set", "s2", "down")
+    wait_until(all_by_port_3)
+    namespace.run("ip", "link", "set", "s2", "up")
+    wait_until(lambda: not all_by_port_3())
+
+
 def test_program_on_the_command_line(start: Any, namespace: Namespace, compiled: Any, tmp_path: Path) -> None:
     from google.protobuf import text_format
 
