@@ -139,13 +139,16 @@ void net_wake(tm_port *tm)
         net_push(n, port, ready, EV_READY, NULL);
         return;
     }
+    if (n->touched_count == n->touched_cap) {
+        n->touched_cap = n->touched_cap ? 2 * n->touched_cap : 16;
+        n->touched = realloc(n->touched, n->touched_cap * sizeof *n->touched);
+        if (!n->touched) {
+            fputs("p4cc: out of memory\n", stderr);
+            abort();
+        }
+    }
     port->touched = true;
-    port->next_touched = NULL;
-    if (n->touched)
-        n->touched_last->next_touched = port;
-    else
-        n->touched = port;
-    n->touched_last = port;
+    n->touched[n->touched_count++] = port;
 }
 
 /* Doubles the room; small rings lie together. */
@@ -236,14 +239,15 @@ static void serve_switch(net *n, net_port *port, bool contiguous)
 
 void net_serve_touched(net *n)
 {
-    for (net_port *port; (port = n->touched);) {
-        n->touched = port->next_touched;
+    for (uint32_t i = 0; i < n->touched_count; i++) { /* there may come more */
+        net_port *port = n->touched[i];
         port->touched = false;
         if (tm_link_free(&port->tm.link) > n->now)
             net_wake(&port->tm);
         else
             serve_switch(n, port, false);
     }
+    n->touched_count = 0;
 }
 
 /* -- switches ---------------------------------------------------------------------------------------------------- */
@@ -357,13 +361,24 @@ static void run_switch(net *n, node *at, uint64_t end)
     next->ports |= later.ports;
 }
 
+static void prefetch_switch(const node *at)
+{
+    __builtin_prefetch(at);
+    __builtin_prefetch(&at->tm);
+    __builtin_prefetch(at->tm.ports);
+    __builtin_prefetch(at->events.list);
+}
+
 static void run_switches(net *n, uint64_t end)
 {
     uint64_t now = n->now;
     n->phase = PHASE_SWITCHES;
-    for (uint32_t i = 0; i < n->switches.count; i++)
+    for (uint32_t i = 0; i < n->switches.count; i++) {
+        if (i + 1 < n->switches.count)
+            prefetch_switch(n->switches.list[i + 1]);
         if (n->switches.next[i].time < end)
             run_switch(n, n->switches.list[i], end);
+    }
     n->now = now;
 }
 
@@ -397,6 +412,16 @@ void net_host_wake_at(net *n, node *host, uint64_t time)
     }
 }
 
+/* Widens [first, last] to `now`: independent hosts do not come in order of time. */
+static void span(int64_t *first, int64_t *last, uint64_t now)
+{
+    int64_t time = (int64_t)now;
+    if (*first < 0 || time < *first)
+        *first = time;
+    if (time > *last)
+        *last = time;
+}
+
 static void send_from_host(net *n, node *host, p4_frame *frame, bool contiguous)
 {
     net_port *port = host->port;
@@ -410,11 +435,9 @@ static void send_from_host(net *n, node *host, p4_frame *frame, bool contiguous)
         flow *row = flow_of(n, frame->tag);
         row->sent_packets++;
         row->sent_bytes += frame->wire_len;
-        row->last_sent_ns = (int64_t)n->now;
-        if (row->first_sent_ns < 0) {
-            row->first_sent_ns = row->last_sent_ns;
+        span(&row->first_sent_ns, &row->last_sent_ns, n->now);
+        if (row->host < 0)
             row->host = (int32_t)host->index;
-        }
         if (UNLIKELY(n->recorder.tracing))
             record_hop(n, host, HOP_SEND, 0, -1, 0, frame->wire_len, frame->tag);
     }
@@ -475,9 +498,7 @@ static int arrive_host(net *n, node *host, p4_frame *frame)
         flow *row = flow_of(n, frame->tag);
         row->delivered_packets++;
         row->delivered_bytes += frame->wire_len;
-        row->last_delivered_ns = (int64_t)n->now;
-        if (row->first_delivered_ns < 0)
-            row->first_delivered_ns = row->last_delivered_ns;
+        span(&row->first_delivered_ns, &row->last_delivered_ns, n->now);
         if (UNLIKELY(n->recorder.tracing))
             record_hop(n, host, HOP_RECEIVE, 0, -1, 0, frame->wire_len, frame->tag);
     }

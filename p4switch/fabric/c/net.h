@@ -55,7 +55,6 @@ typedef struct net_port {
     bool up, touched;
     uint32_t snap_bytes; /* 0: no capture */
     tm_port tm;          /* its first fields are on the next cache line */
-    struct net_port *next_touched;
     bool refreshing;
     uint32_t link, direction;
     uint64_t lost_packets, lost_bytes; /* of those sent: not received, nor to be */
@@ -131,7 +130,8 @@ typedef struct net {
     const net_ops *ops;
     void *owner;
     uint32_t framing_bytes, tick_ns;
-    net_port *touched, *touched_last;
+    net_port **touched;  /* ports that may have something to send now */
+    uint32_t touched_count, touched_cap;
     uint64_t events, order;
     net_ledger ledger;
     flows flows;

@@ -77,6 +77,7 @@ void net_free(net *n)
         free(r);
     }
     arrivals_free(&n->arrivals);
+    free(n->touched);
     free(n->calls.list);
     recorder_free(&n->recorder);
     flows_free(&n->flows);
