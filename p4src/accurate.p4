@@ -8,8 +8,8 @@
 // (short-circuit notification). Responses pass untouched.
 //
 // Where the published rule and this program differ, and why:
-//   classify   a flow is local if min(FSR, FSR of the previous period) <= CR; with FSR alone (corrected = 0, the published rule) rates
-//              do not always settle
+//   classify   a flow is local if min(FSR, FSR of the previous period) <= CR, where the latter is the lesser of those it began and ended with;
+//              with FSR alone (corrected = 0, the published rule) rates do not always settle
 //   periods    there is no timer in v1model: a period ends with the first FRP after its time; if two or more have passed
 //              nothing is known of anyone, and M = B = 0
 //   FSR <= 0   C (1 - alpha) over the number of flows, so that number is counted too
@@ -22,14 +22,14 @@
 //     phase_ticks         added to the clock before periods are told apart; periods begin at its multiples of period_ticks
 //     corrected           1: the rule above; 0: the published one
 //     short_circuit_up, short_circuit_down   notify when CR > 2^up FSR + 2^-down FSR (down = 63: without the second term)
-//   reciprocal        M -> sum_of_shifts: at most eight powers of two whose sum is 1/M, for M = 1 .. 1023, and for 0 as for 1 (harness/programs/accurate.py)
 //   multicast groups  (ingress port << 8) | egress port -> the egress port with instance 0, the ingress port with instance 1:
 //                     an FRP and its short-circuit copy. A multicast copy keeps its priority; a clone would not. Ports are below 256.
 // Wire format: docs/wire-formats.md, "Flow rate packet". Rates are in kb/s.
 //
-// Operations assumed of the hardware, per FRP and never per data packet: additions, subtractions, comparisons, one look-up and shifts
-// by amounts that the look-up gives. No division, no multiplication. The registers are read and written once a packet; a chip
-// with one register access a stage spreads them over its stages, and gets the period's end as an event from its clock.
+// Operations assumed of the hardware, per FRP and never per data packet: additions, subtractions, comparisons, shifts by constants (and,
+// for the short-circuit threshold, by amounts that the control plane sets). No division, no multiplication. The quotient takes 25 steps one after
+// the other (15 would do), each a comparison and a subtraction; a chip with fewer stages would look 1/M up and add shifted dividends. Registers are read and
+// written once a packet; a chip with one register access a stage spreads them over its stages, and gets the period's end as an event from its clock.
 #include <core.p4>
 #include <v1model.p4>
 #include "include/headers.p4"
@@ -86,35 +86,35 @@ parser AccurateParser(packet_in packet, out headers_t hdr, inout metadata_t meta
     }
 }
 
-// dividend / divisor, within 0.5% for divisors up to 1023 (and 2% up to 16383).
+#define NORMALIZE(bits)                    \
+    if ((subtrahend << bits) <= rest) {    \
+        subtrahend = subtrahend << bits;   \
+        digit = digit << bits;             \
+    }
+
+#define NEXT_DIGIT                         \
+    if (rest >= subtrahend) {              \
+        rest = rest - subtrahend;          \
+        quotient = quotient + digit;       \
+    }                                      \
+    subtrahend = subtrahend >> 1;          \
+    digit = digit >> 1;
+
+// dividend / divisor, rounded down to twenty significant binary digits. Long division; ten digits would be within 0.2%.
 control Quotient(in bit<32> dividend, in bit<32> divisor, out bit<32> quotient) {
-    bit<48> scaled;  // eight fraction bits keep what the shifts cut off below one unit
-    bit<48> sum = 0;
-    bit<32> index;
-    bit<6>  scale;
-
-    action sum_of_shifts(bit<6> s0, bit<6> s1, bit<6> s2, bit<6> s3, bit<6> s4, bit<6> s5, bit<6> s6, bit<6> s7) {
-        sum = (scaled >> s0) + (scaled >> s1) + (scaled >> s2) + (scaled >> s3)
-            + (scaled >> s4) + (scaled >> s5) + (scaled >> s6) + (scaled >> s7);
-    }
-
-    table reciprocal {
-        key = { index: exact @name("divisor"); }
-        actions = { sum_of_shifts; @defaultonly NoAction; }
-        const default_action = NoAction();
-        size = 1024;
-    }
+    bit<48> rest;
+    bit<48> subtrahend;
+    bit<32> digit = 1;
 
     apply {
-        index = divisor;
-        scale = 8;
-        if (divisor > 1023) {
-            index = divisor >> 4;
-            scale = 12;
-        }
-        scaled = (bit<48>)dividend << 8;
-        reciprocal.apply();
-        quotient = (bit<32>)(sum >> scale);
+        rest = (bit<48>)dividend;
+        subtrahend = (bit<48>)divisor;
+        quotient = 0;
+        NORMALIZE(16) NORMALIZE(8) NORMALIZE(4) NORMALIZE(2) NORMALIZE(1)
+        NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT
+        NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT
+        NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT
+        NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT
     }
 }
 
@@ -332,6 +332,9 @@ control ContentionPoint(inout headers_t hdr, inout standard_metadata_t standard_
                     } else {
                         dividend = capacity;
                         divisor = n_old;
+                        if (n_old == 0) {
+                            divisor = 1;  // more flows have stopped than were known
+                        }
                     }
                     quotient.apply(dividend, divisor, fsr);
                 }

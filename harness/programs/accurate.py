@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from fractions import Fraction
 from typing import Literal
 
 from pydantic import Field, field_validator
@@ -14,9 +11,7 @@ from harness.programs.entries import Action, Entry, Exact, MulticastGroup, Table
 from harness.programs.forwarding import forwarding_entries
 from p4switch.errors import UserError
 
-SHIFTS = 8
-NO_SHIFT = 63  # shifts everything out: an unused term
-MAX_DIVISOR = 1023
+NO_SHIFT = 63  # shifts everything out
 MAX_PORT = 255  # a multicast group's number holds two ports
 
 SHORT_CIRCUIT_INSTANCE = 1
@@ -52,10 +47,6 @@ class AccurateParameters(ProgramParameters):
 
     def entries(self, switch: SwitchView) -> list[Entry]:
         entries = forwarding_entries(switch)
-        entries += [
-            TableEntry("reciprocal", {"divisor": Exact(divisor)}, _sum_of_shifts(reciprocal_shifts(max(1, divisor))))
-            for divisor in range(MAX_DIVISOR + 1)
-        ]
         ports = sorted(switch.port_rates_bps)
         if ports and ports[-1] > MAX_PORT:
             raise UserError(
@@ -93,30 +84,3 @@ class AccurateParameters(ProgramParameters):
 def capacity_kbps(rate_bps: int, alpha: float) -> int:
     """C (1 - alpha), what a contention point hands out."""
     return round(rate_bps * (1 - alpha) / 1000)
-
-
-def reciprocal_shifts(divisor: int) -> list[int]:
-    """Shifts whose powers of two add up to 1/divisor, at most eight: binary digits, the eighth rounded.
-
-    The relative error is at most 0.2%: after seven digits less than 2^-7 of the first is left, and the nearest power
-    of two leaves at most a third of that.
-    """
-    rest = Fraction(1, divisor)
-    shifts: list[int] = []
-    while rest > Fraction(1, divisor << 20) and len(shifts) < SHIFTS:
-        shift = math.ceil(-math.log2(rest))  # the largest power of two that fits
-        while Fraction(1, 1 << shift) > rest:
-            shift += 1
-        while shift and Fraction(1, 1 << (shift - 1)) <= rest:
-            shift -= 1
-        last = len(shifts) == SHIFTS - 1
-        if last and shift and Fraction(1, 1 << (shift - 1)) - rest < rest - Fraction(1, 1 << shift):
-            shift -= 1
-        shifts.append(shift)
-        rest -= Fraction(1, 1 << shift)
-    return shifts
-
-
-def _sum_of_shifts(shifts: Sequence[int]) -> Action:
-    padded = [*shifts, *[NO_SHIFT] * (SHIFTS - len(shifts))]
-    return Action("sum_of_shifts", {f"s{index}": shift for index, shift in enumerate(padded)})

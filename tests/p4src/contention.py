@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from harness.programs.accurate import reciprocal_shifts
-
 PERIODIC, INIT, STOP = range(3)
 
 SATURATED = (1 << 32) - 1
 
 
 def quotient(dividend: int, divisor: int) -> int:
-    """The program's division: eight shifts, eight fraction bits."""
-    extra = 4 if divisor > 1023 else 0
-    shifts = reciprocal_shifts(max(1, divisor >> extra))
-    return sum((dividend << 8) >> shift for shift in shifts) >> (8 + extra)
+    """To twenty significant binary digits, as the program has it."""
+    exact = dividend // max(1, divisor)
+    extra = max(0, exact.bit_length() - 20)
+    return exact >> extra << extra
 
 
 @dataclass

@@ -371,7 +371,7 @@ def test_the_share_is_within_half_a_percent_from_1_to_1000_flows(
         pytest.skip("one case is enough to compare BMv2")
     outcome = play(rig, [Step(0, gbps, gbps, INIT) for _ in range(1000)])
     errors = [abs(o.desired * (i + 1) / (gbps * (1 - alpha)) - 1) for i, o in enumerate(outcome)]
-    assert max(errors) <= 0.005
+    assert max(errors) <= 0.0002  # the protocol needs 0.005; a kb/s is 0.0001 of the smallest share
 
 
 _clocks: defaultdict[Rig, Iterator[int]] = defaultdict(lambda: itertools.count(10**9, 10**9))
