@@ -335,6 +335,9 @@ class CallChecker(ExpressionChecker):
         """Check a call of `decl`; `outer` has the type arguments of the object."""
         what = f"{decl.name!r}"
         e.decl = decl
+        deprecated = decl.annotation("deprecated")
+        if deprecated is not None:
+            self.warn(e, f"{what} is deprecated: {deprecated.string}")
         matched = self.match_arguments(e, what, decl.params, e.args)
         if matched is None:
             self.check_values(e.args)

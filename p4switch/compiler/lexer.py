@@ -33,6 +33,8 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.ASCII | re.DOTALL,
 )
+LOOKAHEAD = 2
+"""How many tokens the parser looks ahead; that many are added after the end."""
 _IDENTIFIER, _OPERATOR, _INTEGER, _STRING, _OTHER = range(1, 6)
 
 
@@ -70,7 +72,8 @@ def tokenize(text: str) -> Tokens:
             add_kind("unexpected character")
         add_text(token)
         add_position(match.start())
-    add_kind("end of file")
-    add_text("")
-    add_position(len(text.rstrip()))
+    for _ in range(LOOKAHEAD + 1):
+        add_kind("end of file")
+        add_text("")
+        add_position(len(text.rstrip()))
     return Tokens(kinds, texts, positions)

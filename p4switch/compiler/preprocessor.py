@@ -19,6 +19,7 @@ from p4switch.compiler.source import Piece, SourceFile, SourceMap
 from p4switch.errors import UserError
 
 MAX_INCLUDE_DEPTH = 64
+MAX_CONDITIONALS = 200
 MAX_EXPANSION = 100_000
 """Tokens that macros may expand to in one program; more is a macro bomb."""
 
@@ -168,6 +169,8 @@ class Preprocessor:
         if name in ("if", "ifdef", "ifndef"):
             holds = live and self._condition(name, rest, offset)
             conditionals.append(_Conditional(offset, holds, holds, live))
+            if len(conditionals) > MAX_CONDITIONALS:
+                self._fail(offset, f"conditionals nested more than {MAX_CONDITIONALS} deep")
         elif name in ("elif", "else", "endif"):
             if not conditionals:
                 self._fail(offset, f"#{name} without #if")

@@ -115,7 +115,8 @@ class Calls(Elaboration):
         """
         directions = [p.direction for p in params]
         expected = [self.resolve(t) for t in param_types]
-        values = self._evaluate_arguments(params, bound)
+        early: dict[int, Value] = {}
+        values = self._evaluate_arguments(params, bound, expected, early)
         leaves = [set(self.leaves(v)) for v in values]
         outs = [i for i, d in enumerate(directions) if d in _OUT]
         copies: list[tuple[Value, Value]] = []
@@ -126,17 +127,37 @@ class Calls(Elaboration):
             if fixed and param not in frame.values and not isinstance(value, (Packet, Text, Ignored)):
                 frame.values[param] = self.temp(t, param.name)
             previous = frame.values.get(param) if fixed else None
+            if i in early:
+                copies.append((value, previous or early[i]))
+                if previous is not None:
+                    self.assign(previous, early[i])
+                frame.values[param] = previous or early[i]
+                continue
             frame.values[param] = self._bind_one(param, value, t, alone and not fixed, previous, copies)
         return copies
 
-    def _evaluate_arguments(self, params: Sequence[ast.Parameter], bound: Sequence[ast.Expr | None]) -> list[Value]:
+    def _evaluate_arguments(
+        self,
+        params: Sequence[ast.Parameter],
+        bound: Sequence[ast.Expr | None],
+        expected: Sequence[types.Type] = (),
+        early: dict[int, Value] | None = None,
+    ) -> list[Value]:
+        """The arguments from left to right: values, or places for `out` and `inout`.
+
+        `early` gets the copies (of types `expected`) of the `inout` ones that a later argument might change.
+        """
         last = max((i for i, b in enumerate(bound) if b is not None and self.effects(b)), default=-1)
         values: list[Value] = []
         for i, (param, arg) in enumerate(zip(params, bound, strict=True)):
             if arg is None:
                 values.append(Ignored())
             elif param.direction in _OUT:
-                values.append(self.freeze(self.place(arg)))
+                place = self.freeze(self.place(arg))
+                values.append(place)
+                if early is not None and i < last and param.direction is ast.Direction.INOUT:
+                    early[i] = self.temp(expected[i], param.name)
+                    self.assign(early[i], self._read(place))
             else:
                 value = self.expr(arg)
                 values.append(self.snapshot(value) if i < last else value)

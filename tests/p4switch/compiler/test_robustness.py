@@ -58,6 +58,7 @@ DEEP = {
     + "".join(f"struct s{i + 1} {{ s{i} a; s{i} b; }}\n" for i in range(40))
     + "control c() { apply { s40 x = ...; } }",
     "tuples": "typedef bit<8> t0;" + "".join(f"typedef tuple<t{i}, t{i}> t{i + 1};" for i in range(40)),
+    "conditionals of the preprocessor": "#if 1\n" * 100_000,
     "condition": "#if " + "(" * 50_000 + "1\n#endif",
 }
 
@@ -106,6 +107,16 @@ def test_mutations_of_programs(tmp_path: Path, seed: int) -> None:
         path.write_text("".join(tokens))
         with contextlib.suppress(CompileError):
             parse_and_check(path, [include, Path(__file__).parent / "errors"])
+
+
+@pytest.mark.parametrize(
+    "text", [".", "control c() { apply { .", "parser p() { state start { transition select(", "@", "@pragma"]
+)
+def test_programs_that_stop_short(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.p4"
+    path.write_text(text)
+    with pytest.raises(CompileError):
+        parse_and_check(path)
 
 
 def test_a_call_with_errors_inside_a_select_key(tmp_path: Path) -> None:

@@ -17,6 +17,10 @@ void both(inout bit<8> p, inout bit<8> q) {
     q = q + 16;
 }
 
+void both_of(inout bit<8> p, in bit<8> q) {
+    p = p + q;
+}
+
 bit<8> find(in bit<8> v) {
     if (v < 10) { return 1; }
     if (v < 100) {
@@ -69,6 +73,8 @@ control ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             fill(hdr.data);
         } else if (hdr.data.op == 10) { // no evaluation where && or || decides
             if (hdr.data.a == 0 && next(hdr.data.b) != 0 || next(hdr.data.b) == 0) { hdr.data.x = 1; }
+        } else if (hdr.data.op == 11) { // inout arguments are copied in before later arguments are evaluated
+            both_of(hdr.data.a, next(hdr.data.a));
         }
     }
 }
