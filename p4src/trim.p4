@@ -78,6 +78,9 @@ control Admission(inout metadata_t meta, in bit<32> packet_bytes, in bit<32> lim
         }
         admitted = held_bytes + packet_bytes <= limit_bytes;
         if (admitted) {
+            if (held_bytes == 0) {  // draining begins here
+                last_departure.write(meta.queue, standard_metadata.ingress_global_timestamp);
+            }
             meta.counted_bytes = packet_bytes;
             queue_bytes.write(meta.queue, held_bytes + packet_bytes);
         }
