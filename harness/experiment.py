@@ -115,11 +115,16 @@ def _check_buffers(run: Run) -> None:
     if settings.buffer_bytes is None:
         raise UserError("switch.buffer_bytes: missing; PFC needs a shared buffer (or switch.pfc.enabled = false)")
     for switch in run.topology.switches:
-        headroom = sum(run.headroom_bytes(there) for there in run.topology.ports[switch.name].values())
-        if headroom >= settings.buffer_bytes:
+        headrooms = [run.headroom_bytes(there) for there in run.topology.ports[switch.name].values()]
+        if sum(headrooms) >= settings.buffer_bytes:
             raise UserError(
-                f"switch.buffer_bytes: should exceed the {headroom} bytes of headroom that PFC keeps in {switch.name}, "
-                f"got {settings.buffer_bytes}"
+                f"switch.buffer_bytes: should exceed the {sum(headrooms)} bytes of headroom that PFC keeps in "
+                f"{switch.name}, got {settings.buffer_bytes}"
+            )
+        if settings.ingress_bytes is not None and max(headrooms) >= settings.ingress_bytes:
+            raise UserError(
+                f"switch.ingress_bytes: should exceed the {max(headrooms)} bytes of headroom that PFC keeps for a port "
+                f"of {switch.name}, got {settings.ingress_bytes}"
             )
 
 

@@ -33,11 +33,13 @@ def _several(value: object) -> object:
     return value if isinstance(value, list) else [value]
 
 
-class _Table(BaseModel):
+class Table(BaseModel):
+    """A table of a TOML file; unknown keys are mistakes."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Pfc(_Table):
+class Pfc(Table):
     """Priority flow control of the data priority. Thresholds are per ingress port, as in HPCC's simulator."""
 
     enabled: bool = True
@@ -50,12 +52,15 @@ class Pfc(_Table):
     reaction_ns: Nanoseconds = 0
 
 
-class SwitchSettings(_Table):
+class SwitchSettings(Table):
     """Every switch of the network. Sizes count frames from the Ethernet header to the ICRC."""
 
     buffer_bytes: Bytes | None = 32_000_000
     queue_bytes: Bytes | None = None
     port_bytes: Bytes | None = None
+    # What an ingress port may hold of the data priority: with PFC its threshold and its headroom; without PFC what is
+    # beyond is dropped. None: what PFC's alpha gives, or no limit.
+    ingress_bytes: Bytes | None = None
     alpha: Annotated[float, Field(gt=0)] | None = None
     scheduler: Literal["fifo", "round_robin"] = "fifo"
     latency_ns: Nanoseconds = 0
@@ -63,7 +68,7 @@ class SwitchSettings(_Table):
     pfc: Pfc = Pfc()
 
 
-class NicSettings(_Table):
+class NicSettings(Table):
     """Every host's NIC; see host_agents.config.NicConfig."""
 
     mtu_bytes: Annotated[int, Field(ge=64, le=9000)] = 1000
@@ -77,7 +82,7 @@ class NicSettings(_Table):
     rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 16_000_000
 
 
-class Record(_Table):
+class Record(Table):
     """What is sampled. 0 ns: nothing."""
 
     queue_interval_ns: Nanoseconds = 1000
@@ -86,7 +91,7 @@ class Record(_Table):
     queues: Literal["all", "hosts"] = "all"
 
 
-class Scenario(_Table):
+class Scenario(Table):
     """A scenario with all of its defaults. `cc`, `lb` and `seeds` may name several: each combination is a run."""
 
     title: str = ""
@@ -123,14 +128,18 @@ def built_in() -> dict[str, Path]:
 
 def find(name: str) -> Path:
     """The file of a scenario: a path to a .toml file, or the name of a built-in one."""
+    return find_file("scenario", name, built_in())
+
+
+def find_file(kind: str, name: str, known: Mapping[str, Path]) -> Path:
+    """A path to a .toml file, or one of `known` by name. Raises UserError."""
     if name.endswith(".toml"):
         path = Path(name)
         if not path.is_file():
-            raise UserError(f"no scenario file {name!r}")
+            raise UserError(f"no {kind} file {name!r}")
         return path
-    known = built_in()
     if name not in known:
-        raise UserError(f"no scenario {name!r}; {suggest(name, known)}, or a .toml file")
+        raise UserError(f"no {kind} {name!r}; {suggest(name, known)}, or a .toml file")
     return known[name]
 
 
@@ -157,12 +166,32 @@ def override(tables: Mapping[str, Any], settings: Iterable[str]) -> dict[str, An
         parts = key.strip().split(".")
         if not equals or not all(parts):
             raise UserError(f"--set {setting}: expected KEY=VALUE, for example topology.k=8")
-        table = result
-        for part in parts[:-1]:
-            table = table.setdefault(part, {})
-            if not isinstance(table, dict):
-                raise UserError(f"--set {setting}: {part!r} is a value, not a table")
-        table[parts[-1]] = _value(text.strip())
+        try:
+            result = merge(result, nested(parts, _value(text.strip())))
+        except UserError as error:
+            raise UserError(f"--set {setting}: {error}") from None
+    return result
+
+
+def nested(keys: Sequence[str], value: object) -> dict[str, Any]:
+    """`value` below `keys`: one table in another."""
+    for key in reversed(keys):
+        value = {key: value}
+    assert isinstance(value, dict)
+    return value
+
+
+def merge(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of `tables` in which the values of `changes` replace those of the same keys, at any depth."""
+    result = _copied(tables)
+    for key, value in changes.items():
+        if isinstance(value, Mapping):
+            below = result.get(key, {})
+            if not isinstance(below, Mapping):
+                raise UserError(f"{key!r} is a value, not a table")
+            result[key] = merge(below, value)
+        else:
+            result[key] = value
     return result
 
 

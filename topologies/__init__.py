@@ -9,7 +9,7 @@ from topologies.model import Host, Link, Switch, Topology
 from topologies.registry import TopologyParameters, build, names, parameters
 from topologies.routing import Route, routes
 
-from topologies import clos, dumbbell, fat_tree, parking_lot, single_switch  # isort: skip  # each registers itself
+from topologies import blades, clos, dumbbell, fat_tree, parking_lot, single_switch  # isort: skip  # each registers itself
 
 __all__ = [
     "Host",
@@ -18,6 +18,7 @@ __all__ = [
     "Switch",
     "Topology",
     "TopologyParameters",
+    "blades",
     "build",
     "clos",
     "dumbbell",

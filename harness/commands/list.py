@@ -20,6 +20,13 @@ def _scenarios() -> list[dict[str, Any]]:
     return found
 
 
+def _sweeps() -> list[dict[str, Any]]:
+    from harness import sweep
+
+    found = [(name, sweep.load(name)[0]) for name in sweep.built_in()]
+    return [{"name": name, "summary": made.title, "claims": made.claims} for name, made in found]
+
+
 def _protocols() -> list[dict[str, Any]]:
     from host_agents import registry
 
@@ -86,6 +93,7 @@ def _defaults(model: Any) -> dict[str, Any]:
 
 KINDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "scenarios": _scenarios,
+    "sweeps": _sweeps,
     "cc": _protocols,
     "lb": _load_balancers,
     "topologies": _topologies,

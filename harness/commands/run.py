@@ -60,7 +60,7 @@ def command(
         runs += plan(path.stem, check(tables), path.parent)
     if len({run.label for run in runs}) < len(runs):
         raise UserError("scenarios of the same name cannot share an output folder")
-    target = out or _unused(Path("runs") / "-".join(dict.fromkeys(run.name for run in runs)))
+    target = out or unused(Path("runs") / "-".join(dict.fromkeys(run.name for run in runs)))
     with results.new_folder(target) as folder, RunProgress(len(runs)) as progress:
         failed = [check for run in runs for check in _carry_out(run, folder, progress, pcap, trace)]
         found = results.load_all(folder)
@@ -70,7 +70,7 @@ def command(
         raise CheckError("; ".join(failed))
 
 
-def _unused(path: Path) -> Path:
+def unused(path: Path) -> Path:
     """`path`, or the first of path-2, path-3, ... that does not exist."""
     candidate, number = path, 1
     while candidate.exists():

@@ -20,7 +20,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 _MAX_POINTS = 1500  # of a line: more are not seen, and an SVG keeps every one
 _SIZE_BINS = 12
 _UNLIKE = 20  # queues whose peaks differ by more share a logarithmic axis
-_STYLE = Path(__file__).with_name("report.mplstyle")
+STYLE = Path(__file__).with_name("report.mplstyle")
 
 _NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 
@@ -125,7 +125,7 @@ def figures(comparison: Comparison) -> dict[str, tuple[str, Figure]]:
     found: dict[str, tuple[str, Figure]] = {}
 
     def add(name: str, caption: str, draw: Callable[[Axes, Sequence[Variant]], None]) -> None:
-        with mpl.rc_context(fname=_STYLE):
+        with mpl.rc_context(fname=STYLE):
             figure = Figure(figsize=(5.4, 3.3), layout="constrained")
             draw(figure.subplots(), variants)
         found[name] = (caption, figure)
@@ -148,7 +148,7 @@ def figures(comparison: Comparison) -> dict[str, tuple[str, Figure]]:
 
 
 def _rates_figure(variants: Sequence[Variant]) -> Figure:
-    with mpl.rc_context(fname=_STYLE):
+    with mpl.rc_context(fname=STYLE):
         figure = Figure(figsize=(5.4 * min(2, len(variants)), 3.3 * -(-len(variants) // 2)), layout="constrained")
         grid = figure.subplots(-(-len(variants) // 2), min(2, len(variants)), sharey=True, sharex=True, squeeze=False)
         for axes, variant in zip(grid.flat, variants, strict=False):
@@ -161,7 +161,7 @@ def _rates_figure(variants: Sequence[Variant]) -> Figure:
 def svg(figure: Figure) -> str:
     """The figure as an SVG element that can stand in a page."""
     text = io.StringIO()
-    with mpl.rc_context(fname=_STYLE):
+    with mpl.rc_context(fname=STYLE):
         figure.savefig(text, format="svg", metadata=_NO_METADATA)
     return text.getvalue()[text.getvalue().index("<svg") :]
 
@@ -169,5 +169,5 @@ def svg(figure: Figure) -> str:
 def save(figure: Figure, path: Path) -> None:
     """The figure as a file, in the format that its name says."""
     metadata = _NO_METADATA if path.suffix == ".svg" else None
-    with mpl.rc_context(fname=_STYLE):
+    with mpl.rc_context(fname=STYLE):
         figure.savefig(path, dpi=150, metadata=metadata)

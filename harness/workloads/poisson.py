@@ -1,8 +1,10 @@
 """Poisson arrivals of flows whose sizes follow a published distribution; every host sends at the same average rate.
 
 A distribution file has lines of a size in bytes and a cumulative percentage, from 0 to 100; between two lines the
-distribution is uniform. Those that come with p4cc are the ones published with HPCC's simulator, used by the VAI/SF
-paper: `websearch` (DCTCP, SIGCOMM 2010), `hadoop` (Roy et al., SIGCOMM 2015, Facebook) and `storage` (Alibaba, 2019).
+distribution is uniform, and where two lines have the same percentage there is nothing between their sizes. Those that
+come with p4cc are the ones published with HPCC's simulator, used by the VAI/SF paper: `websearch` (DCTCP, SIGCOMM
+2010), `hadoop` (Roy et al., SIGCOMM 2015, Facebook) and `storage` (Alibaba, 2019); and `critical-bulk`, ACCurate's 80%
+of 20 KB and 20% of 1 MB.
 """
 
 from __future__ import annotations
@@ -99,7 +101,7 @@ def read_distribution(name: str, folder: Path) -> Distribution:
             size, percent = (float(word) for word in line.split())
         except ValueError:
             raise UserError(f"{path}:{number}: expected a size in bytes and a percentage, got {line!r}") from None
-        if points and (size < points[-1][0] or percent / 100 <= points[-1][1]):
+        if points and (size < points[-1][0] or percent / 100 < points[-1][1] or (size, percent / 100) == points[-1]):
             raise UserError(f"{path}:{number}: expected sizes and percentages that grow")
         points.append((size, percent / 100))
     if len(points) < 2 or points[0][1] != 0 or points[-1][1] != 1:

@@ -73,8 +73,7 @@ class VirtualWorld:
         self._add_hosts()
         self._add_switches()
         self._add_links(capture)
-        if run.scenario.switch.pfc.enabled:
-            self._set_pfc()
+        self._limit_ingress()
         self._ports = self._add_probes()
         self._records: list[FlowRecord] = []
         self._connections: list[_Connection] = []
@@ -138,18 +137,26 @@ class VirtualWorld:
             )
             self._name(switch.name, node)
 
-    def _set_pfc(self) -> None:
+    def _limit_ingress(self) -> None:
+        """PFC, and what an ingress port may hold. A limit without PFC is a threshold without headroom: nothing gets
+        beyond it, so nothing is ever paused.
+        """
         settings = self.run_plan.scenario.switch
+        pfc, limit_bytes = settings.pfc, settings.ingress_bytes
+        if not pfc.enabled and limit_bytes is None:
+            return
         for switch in self.run_plan.topology.switches:
             for port, there in self.run_plan.topology.ports[switch.name].items():
+                headroom_bytes = self.run_plan.headroom_bytes(there) if pfc.enabled else 0
                 self.fabric.set_pfc(
                     self._nodes[switch.name],
                     priorities=[self.run_plan.scenario.nic.data_priority],
                     port=port,
-                    alpha=settings.pfc.alpha,
-                    xon_gap_bytes=settings.pfc.xon_gap_bytes,
-                    headroom_bytes=self.run_plan.headroom_bytes(there),
-                    reaction_ns=settings.pfc.reaction_ns,
+                    xoff_bytes=None if limit_bytes is None else limit_bytes - headroom_bytes,
+                    alpha=pfc.alpha if limit_bytes is None else None,
+                    xon_gap_bytes=pfc.xon_gap_bytes,
+                    headroom_bytes=headroom_bytes,
+                    reaction_ns=pfc.reaction_ns,
                 )
 
     def _name(self, name: str, node: int) -> None:

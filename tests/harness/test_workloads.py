@@ -104,8 +104,15 @@ def test_a_sample_lies_between_two_lines(tmp_path: Path, u: float, size: int) ->
     assert read_distribution("d.txt", tmp_path).sample(u) == size
 
 
+def test_where_the_percentage_stays_there_is_no_size(tmp_path: Path) -> None:
+    (tmp_path / "d.txt").write_text("19 0\n20 80\n999 80\n1000 100\n")
+    distribution = read_distribution("d.txt", tmp_path)
+    assert {distribution.sample(u / 1000) for u in range(1, 1001)} == {20, 1000}
+    assert distribution.mean_bytes == pytest.approx(0.8 * 19.5 + 0.2 * 999.5)
+
+
 @pytest.mark.parametrize(
-    "text", ["", "0 0\n", "0 0\n1 50\n", "5 10\n9 100\n", "0 0\n9 80\n5 100\n", "0 0\n9 9\n10 9\n11 100\n", "a b\n"]
+    "text", ["", "0 0\n", "0 0\n1 50\n", "5 10\n9 100\n", "0 0\n9 80\n5 100\n", "0 0\n9 9\n9 9\n11 100\n", "a b\n"]
 )
 def test_files_that_are_no_distributions(tmp_path: Path, text: str) -> None:
     (tmp_path / "d.txt").write_text(text)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import networkx as nx
 import pytest
 
 import topologies
 from p4switch.errors import UserError
 from topologies import Topology
+from topologies.routing import path
 
 
 def graph(topology: Topology) -> nx.MultiGraph:
@@ -22,6 +25,8 @@ ALL = [
     ("fat-tree", {"k": 4}),
     ("fat-tree", {"k": 8, "oversubscription": 4}),
     ("clos", {}),
+    ("blades", {}),
+    ("blades", {"blades": 3, "groups_per_blade": 2, "nodes_per_group": 1}),
 ]
 
 
@@ -77,6 +82,31 @@ def test_clos_is_the_network_of_the_papers() -> None:
         if switch.tier == 0:
             assert sum(name in hosts for name in there) == 16
             assert len(there) == 20
+
+
+def test_blades_are_the_direct_network_of_accurate() -> None:
+    """Figure 5(a): 2 blades of 4 groups of 4 nodes, each level fully connected, two links between the blades."""
+    topology = topologies.build("blades", {"link_rate_bps": 10e9})
+    assert len(topology.hosts) == len(topology.switches) == 32
+    between = [link for link in topology.links if {link.a[:2], link.b[:2]} == {"n0", "n1"}]
+    assert len(between) == 2
+    assert len(topology.links) == 32 + 8 * 6 + 2 * 6 + 2
+    degrees = sorted(len(topology.ports[switch.name]) for switch in topology.switches)
+    assert degrees == [4] * 24 + [7] * 6 + [9] * 2
+    paths = [path(topology, a, b) for a in topology.hosts for b in topology.hosts if a is not b]
+    assert max(len(links) for links in paths) == 2 + 5
+
+
+def test_no_buffers_of_blades_can_wait_for_each_other_in_a_circle() -> None:
+    """Which PFC would deadlock on: a link waits for the next one of any path."""
+    for parameters in ({}, {"blades": 3, "groups_per_blade": 2, "nodes_per_group": 2}):
+        topology = topologies.build("blades", parameters)
+        waits: nx.DiGraph = nx.DiGraph()
+        for a in topology.hosts:
+            for b in topology.hosts:
+                if a is not b:
+                    waits.add_edges_from(pairwise((there.node, there.port) for there in path(topology, a, b)))
+        assert nx.is_directed_acyclic_graph(waits)
 
 
 def test_addresses_are_pod_rack_host() -> None:

@@ -1,0 +1,120 @@
+"""Sweeps: which runs a file stands for, and what is left of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from harness import sweep
+from harness.report.sweep import ALL
+from p4switch.errors import UserError
+from tests.e2e.runs import p4cc
+
+SCENARIO = """
+cc = "none"
+[topology]
+name = "single-switch"
+hosts = 4
+[workload]
+name = "incast"
+size_bytes = 20_000
+"""
+SWEEP = """
+scenario = "base.toml"
+[axes]
+workload.size_bytes = [10_000, 30_000]
+topology.link_rate_bps = [10e9, 25e9]
+[[variants]]
+name = "fast"
+[[variants]]
+name = "small packets"
+set = { nic.mtu_bytes = 256, seeds = [1, 2] }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "base.toml").write_text(SCENARIO)
+    (tmp_path / "sizes.toml").write_text(SWEEP)
+    return tmp_path
+
+
+def points(folder: Path, *settings: str) -> list[sweep.Point]:
+    return sweep.points(*sweep.load(str(folder / "sizes.toml")), settings)
+
+
+def test_each_variant_is_run_with_every_combination_of_values(folder: Path) -> None:
+    found = points(folder)
+    assert len(found) == 4 + 2 * 4
+    assert [p.variant for p in found] == ["fast"] * 4 + ["small packets"] * 8
+    values: list[dict[str, Any]] = [dict(p.values) for p in found[:4]]
+    assert values == [
+        {"workload.size_bytes": size, "topology.link_rate_bps": rate}
+        for size in (10_000, 30_000)
+        for rate in (10e9, 25e9)
+    ]
+    for point in found:
+        run = point.run()
+        assert run.scenario.workload["size_bytes"] == point.values["workload.size_bytes"]
+        assert run.topology.links[0].rate_bps == point.values["topology.link_rate_bps"]
+        assert run.scenario.nic.mtu_bytes == (1000 if point.variant == "fast" else 256)
+    assert [p.run().seed for p in found[4:6]] == [1, 2]
+
+
+def test_settings_go_below_what_the_sweep_says(folder: Path) -> None:
+    found = points(folder, "nic.mtu_bytes=500", "switch.cell_bytes=64")
+    assert [p.run().scenario.nic.mtu_bytes for p in found] == [500] * 4 + [256] * 8
+    assert {p.run().scenario.switch.cell_bytes for p in found} == {64}
+
+
+def test_without_variants_the_scenarios_own_protocols_are_compared(folder: Path) -> None:
+    (folder / "sizes.toml").write_text('scenario = "base.toml"\n[axes]\ncc = ["dcqcn", "none"]')
+    assert [p.variant for p in points(folder)] == ["dcqcn", "none"]
+
+
+def test_a_sweep_writes_every_run_and_tables_of_them_all(folder: Path) -> None:
+    done = p4cc("sweep", str(folder / "sizes.toml"), "--jobs", "1", "--out", str(folder / "out"))
+    assert done.returncode == 0, done.stderr
+    runs = pd.read_csv(folder / "out" / "runs.csv")
+    assert len(runs) == 12
+    assert (runs["flows_delivered"] == 3).all()
+    assert all((folder / "out" / name / "flows.parquet").is_file() for name in runs["folder"])
+    fct = pd.read_csv(folder / "out" / "fct.csv")
+    assert set(fct["class"]) == {ALL}
+    means = fct.groupby(["workload.size_bytes", "topology.link_rate_bps"])["fct_mean_ns"].mean()
+    assert means[10_000, 1e10] > means[10_000, 2.5e10]
+    assert means[30_000, 1e10] > means[10_000, 1e10]
+    assert (folder / "out" / "sweep.html").read_text().count("<svg") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('scenario = "base.toml"\n[axes]\ncc = "none"', "axes.cc: should be a list of values, got 'none'"),
+        ('scenario = "base.toml"\n[axes]\nseed = [1]', "seed: no such key; did you mean 'seeds'?"),
+        ('scenario = "base.toml"\n[axes]\nseeds.a = [1]', "seeds"),
+        ('scenario = "other.toml"\n[axes]\nseeds = [1]', "no scenario file"),
+        ('scenario = "base.toml"', "axes: missing"),
+        ("axes = {", "not a TOML file"),
+    ],
+)
+def test_mistakes_are_named(folder: Path, text: str, message: str) -> None:
+    (folder / "sizes.toml").write_text(text)
+    with pytest.raises(UserError) as raised:
+        points(folder)
+    assert message in str(raised.value)
+
+
+def test_the_sweeps_that_come_with_p4cc_can_be_run() -> None:
+    for name in sweep.built_in():
+        assert sweep.points(*sweep.load(name))
+
+
+def test_a_cluster_that_is_not_there_is_named(folder: Path) -> None:
+    done = p4cc("sweep", str(folder / "sizes.toml"), "--scheduler", "tcp://127.0.0.1:1", "--out", str(folder / "out"))
+    assert done.returncode == 2
+    assert "--scheduler tcp://127.0.0.1:1" in done.stderr
+    assert "Traceback" not in done.stderr
