@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -70,8 +71,30 @@ class Run:
 
     def base_rtt_ns(self) -> int:
         """The largest base RTT of the network: a full packet there, its ACK back, nothing queued."""
+        return max(self.base_rtts_ns)
+
+    @cached_property
+    def base_rtts_ns(self) -> tuple[int, ...]:
+        """The largest base RTT of the paths through so many switches, from 0; 0: there are none."""
         extra = self.scenario.framing_bytes
-        return topologies.routing.max_base_rtt_ns(self.topology, self.data_bytes + extra, ACK_BYTES + extra)
+        by_hops = topologies.routing.base_rtts_ns(
+            self.topology, self.data_bytes + extra, ACK_BYTES + extra, self.scenario.switch.latency_ns
+        )
+        return tuple(by_hops.get(hops, 0) for hops in range(max(by_hops) + 1))
+
+    @property
+    def rto_ns(self) -> int:
+        """The retransmission time-out."""
+        nic = self.scenario.nic
+        return nic.rto_ns if nic.rto_base_rtts is None else round(nic.rto_base_rtts * self.base_rtt_ns())
+
+    @property
+    def loss_packets(self) -> int:
+        """After how many later packets a missing one is lost; 0 where packets overtake each other on several paths."""
+        given = self.scenario.nic.loss_packets
+        if given is not None:
+            return given
+        return 0 if self.load_balancing.info.per_packet else 3
 
     def headroom_bytes(self, there: Neighbour) -> int:
         """What a switch keeps free for what a port may still receive after it has sent a pause."""
@@ -137,8 +160,12 @@ def _resolve(name: str, scenario: Scenario, folder: Path, topology: Topology) ->
     protocol = _host(lambda: registry.resolve(cc, scenario.protocols.get(cc)))
     load_balancing = _host(lambda: registry.resolve_load_balancer(lb, scenario.load_balancers.get(lb)))
     program = programs.program(scenario.program or protocol.info.program)
-    if program.name != protocol.info.program:
-        raise UserError(f"program {program.name!r} does not fit protocol {cc!r}; expected {protocol.info.program!r}")
+    needed = protocol.info.program
+    if needed not in (program.name, *program.contains):
+        fitting = [p for p in programs.names() if needed in (p, *programs.program(p).contains)]
+        raise UserError(
+            f"program {program.name!r} does not fit protocol {cc!r}; expected {' or '.join(map(repr, fitting))}"
+        )
     parameters = programs.parameters(program.name, scenario.programs.get(program.name, {}), f"programs.{program.name}")
     return Run(name, scenario, folder, topology, protocol, load_balancing, program, parameters)
 

@@ -65,7 +65,10 @@ def flows_table(run: Run, recording: Recording) -> pd.DataFrame:
         ends = (flow.source, flow.destination)
         if ends not in paths:
             paths[ends] = path(run.topology, hosts[flow.source], hosts[flow.destination])
-        ideal.append(empty_network_fct_ns(paths[ends], flow.size_bytes, run.scenario.nic.mtu_bytes, header, growth))
+        latency_ns = run.scenario.switch.latency_ns * (len(paths[ends]) - 1)
+        ideal.append(
+            latency_ns + empty_network_fct_ns(paths[ends], flow.size_bytes, run.scenario.nic.mtu_bytes, header, growth)
+        )
     records = recording.flows
     table = pd.DataFrame(
         {

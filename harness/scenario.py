@@ -80,6 +80,11 @@ class NicSettings(Table):
     ack_every_packets: Annotated[int, Field(ge=1)] = 1
     # Longer than what a lossless network may keep a packet: 32 MB take 2.6 ms at 100 Gb/s, in each switch.
     rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 16_000_000
+    # Instead of rto_ns: in base RTTs of the network.
+    rto_base_rtts: Annotated[float, Field(gt=0)] | None = None
+    # Selective repeat: a packet is lost when one sent so many later is acknowledged; 0: by time-out and trimming only.
+    # None: 3, or 0 where the load balancer sends one flow's packets over several paths.
+    loss_packets: Annotated[int, Field(ge=0)] | None = None
 
 
 class Record(Table):

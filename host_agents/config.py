@@ -26,8 +26,9 @@ MAX_MTU_BYTES: Final = 9000
 class NicConfig:
     """One NIC. Packet sizes are payload unless the name says wire.
 
-    `base_rtt_ns` is the largest base RTT of the network, the T of window-based protocols. A packet's DSCP is 8 times
-    its priority; the PFC class is the priority; control packets (ACK, CNP ...) go before data. Raises ParameterError.
+    `base_rtt_ns` is the largest base RTT of the network, the T of window-based protocols; `base_rtts_ns` the base RTT
+    by the number of routers on the path, from 0, where that is known (0: not). A packet's DSCP is 8 times its priority;
+    the PFC class is the priority; control packets (ACK, CNP ...) go before data. Raises ParameterError.
     """
 
     address: str
@@ -48,6 +49,7 @@ class NicConfig:
     pacing_slack_bytes: int = 1100
     cell_bytes: int = 80  # unit of the queue lengths in the switches' telemetry
     seed: int = 1
+    base_rtts_ns: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         try:

@@ -85,7 +85,14 @@ class Nic:
         telemetry = protocol.info.telemetry
         shim_bytes = wire.SHIM_BYTES if telemetry else 0
         full = wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + shim_bytes + config.mtu_bytes + (-config.mtu_bytes & 3)
-        path = Path(float(config.line_rate_bps), config.base_rtt_ns, config.mtu_bytes, full, config.cell_bytes)
+        path = Path(
+            float(config.line_rate_bps),
+            config.base_rtt_ns,
+            config.mtu_bytes,
+            full,
+            config.cell_bytes,
+            config.base_rtts_ns,
+        )
         point = self._points.get(destination) if config.cc_scope != SCOPE_QP else None
         new_point = point is None
         if point is None:
@@ -99,7 +106,7 @@ class Nic:
             point.limiters.append(limiter)
             if config.cc_scope not in (SCOPE_QP, SCOPE_DESTINATION):
                 self._limiters[destination] = limiter
-        balancer = load_balancing.create(self.random.getrandbits(32))
+        balancer = load_balancing.create(self.random.getrandbits(32), path)
         notifier = protocol.notification_point(path)
         qp = QueuePair(self, qpn, peer_qpn, destination, telemetry, point, notifier, balancer, limiter)
         qp.entropy = balancer.next_entropy(self.now_ns)

@@ -57,7 +57,7 @@ class LoadBalancerInfo:
     summary: str
     source: str
     parameters: type[Any]
-    create: Callable[[Any, int], LoadBalancer]  # parameters, seed of the QP
+    create: Callable[[Any, int, Path], LoadBalancer]  # parameters, seed of the QP, what is known of its network
     # True: packets of one QP take several paths, so arrival out of order is normal and go-back-N will not do.
     per_packet: bool = False
 
@@ -93,8 +93,8 @@ class LoadBalancing:
     info: LoadBalancerInfo
     parameters: Any
 
-    def create(self, seed: int) -> LoadBalancer:
-        return self.info.create(self.parameters, seed)
+    def create(self, seed: int, path: Path) -> LoadBalancer:
+        return self.info.create(self.parameters, seed, path)
 
 
 _protocols: dict[str, ProtocolInfo] = {}

@@ -82,11 +82,13 @@ class SelectiveRepeatSender(Sender):
         if self.unacked <= number < self.fresh:
             packet = self.packet(number)
             if packet.inflight:
+                packet.trims += 1
                 self._lose(now_ns, packet, True)
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         """The time-out of the oldest packet in flight, if there is one that old."""
         qp = self.qp
+        point = qp.reaction_point
         expired = False
         self.deadline_ns = NEVER
         while True:
@@ -97,10 +99,11 @@ class SelectiveRepeatSender(Sender):
                 self._arm(packet.sent_ns + self.rto_ns)
                 break
             self._requeue(packet)
+            point.on_expired(now_ns, packet.wire_bytes)
             expired = True
         if expired:
             qp.stats.timeouts += 1
-            qp.reaction_point.on_timeout(now_ns)
+            point.on_timeout(now_ns)
             qp.load_balancer.on_timeout(now_ns)
             qp.limiter.add(qp)
             qp.limiter.wake(now_ns)

@@ -24,6 +24,7 @@ class SentPacket:
     def __init__(self) -> None:
         self.number = -1
         self.sends = 0
+        self.trims = 0  # how many of the sends are known to have been trimmed
         self.sent_ns = 0
         self.order = 0  # among all packets of the reaction point
         self.wire_bytes = 0
@@ -118,7 +119,7 @@ class Sender(TimerOwner):
             if packet is not None:
                 feedback.order = packet.order
                 self.acked_order = packet.order
-                if packet.sends == 1:
+                if packet.sends == packet.trims + 1:
                     feedback.rtt_ns = now_ns - packet.sent_ns
 
     def on_ack(self, now_ns: int, number: int) -> int:
@@ -194,6 +195,7 @@ class Sender(TimerOwner):
         if _spare:
             packet = _spare.pop()
             packet.sends = 0
+            packet.trims = 0
             packet.acked = False
             packet.lost = False
         else:

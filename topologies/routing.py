@@ -109,19 +109,22 @@ def path(topology: Topology, source: Host, destination: Host) -> list[Neighbour]
     return links
 
 
-def transit_ns(links: list[Neighbour], wire_bytes: int) -> int:
+def transit_ns(links: list[Neighbour], wire_bytes: int, switch_latency_ns: int = 0) -> int:
     """Time for one packet over empty links, stored and forwarded at each hop (serialization rounded up)."""
-    return sum(link.delay_ns + -(-wire_bytes * 8 * 10**9 // link.rate_bps) for link in links)
+    wires = sum(link.delay_ns + -(-wire_bytes * 8 * 10**9 // link.rate_bps) for link in links)
+    return wires + (len(links) - 1) * switch_latency_ns
 
 
-def base_rtt_ns(topology: Topology, source: Host, destination: Host, data_bytes: int, ack_bytes: int) -> int:
+def base_rtt_ns(
+    topology: Topology, source: Host, destination: Host, data_bytes: int, ack_bytes: int, switch_latency_ns: int = 0
+) -> int:
     """Round trip of a data packet and its ACK (bytes on the wire) in an empty network, without host delays."""
-    there = path(topology, source, destination)
-    return transit_ns(there, data_bytes) + transit_ns(path(topology, destination, source), ack_bytes)
+    there, back = path(topology, source, destination), path(topology, destination, source)
+    return transit_ns(there, data_bytes, switch_latency_ns) + transit_ns(back, ack_bytes, switch_latency_ns)
 
 
-def max_base_rtt_ns(topology: Topology, data_bytes: int, ack_bytes: int) -> int:
-    """The largest base RTT between any two hosts."""
+def base_rtts_ns(topology: Topology, data_bytes: int, ack_bytes: int, switch_latency_ns: int = 0) -> dict[int, int]:
+    """The largest base RTT between any two hosts, by the number of switches between them."""
     # Hosts on one switch with equal links are alike: one of each kind will do, and a second for pairs within a kind.
     kinds: dict[tuple[str, int, int], list[Host]] = {}
     for host in topology.hosts:
@@ -129,4 +132,9 @@ def max_base_rtt_ns(topology: Topology, data_bytes: int, ack_bytes: int) -> int:
         kinds.setdefault((up.node, up.rate_bps, up.delay_ns), []).append(host)
     firsts = [hosts[0] for hosts in kinds.values()]
     pairs = [*permutations(firsts, 2), *((hosts[0], hosts[1]) for hosts in kinds.values() if len(hosts) > 1)]
-    return max(base_rtt_ns(topology, a, b, data_bytes, ack_bytes) for a, b in pairs)
+    largest: dict[int, int] = {}
+    for a, b in pairs:
+        hops = len(path(topology, a, b)) - 1
+        rtt_ns = base_rtt_ns(topology, a, b, data_bytes, ack_bytes, switch_latency_ns)
+        largest[hops] = max(rtt_ns, largest.get(hops, 0))
+    return largest

@@ -55,11 +55,12 @@ class ProgramParameters(BaseModel, ABC):
 
 @dataclass(frozen=True)
 class Program:
-    """A P4 program of `p4src/`."""
+    """A P4 program of `p4src/`. `contains` names the programs whose work it does, too: it can stand in for them."""
 
     name: str
     summary: str
     parameters: type[ProgramParameters]
+    contains: tuple[str, ...] = ()
 
     @property
     def source(self) -> Path:
@@ -70,11 +71,11 @@ _REGISTRY: dict[str, Program] = {}
 _Class = TypeVar("_Class", bound=type[ProgramParameters])
 
 
-def register(name: str, summary: str) -> Callable[[_Class], _Class]:
+def register(name: str, summary: str, *, contains: tuple[str, ...] = ()) -> Callable[[_Class], _Class]:
     """Class decorator: makes `p4src/<name>.p4` known, with the decorated class as its parameters."""
 
     def add(cls: _Class) -> _Class:
-        _REGISTRY[name] = Program(name, summary, cls)
+        _REGISTRY[name] = Program(name, summary, cls, contains)
         return cls
 
     return add

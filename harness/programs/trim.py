@@ -19,7 +19,7 @@ Fraction01 = Annotated[float, Field(ge=0, le=1)]
 MIN_TRIM_SIZE_BYTES = 54  # Ethernet, IPv4, UDP and BTH: what a receiver needs to know which packet it was
 
 
-@register("trim", "forwarding with ECMP, RED/ECN marking at dequeue, packet trimming")
+@register("trim", "forwarding with ECMP, RED/ECN marking at dequeue, packet trimming", contains=("ecn",))
 class TrimParameters(ProgramParameters):
     """Queue limits, RED thresholds as fractions of them, and what becomes of a packet that finds its queue full.
 

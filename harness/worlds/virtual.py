@@ -91,12 +91,12 @@ class VirtualWorld:
     def _add_hosts(self) -> None:
         run = self.run_plan
         settings = run.scenario.nic
-        base_rtt_ns = run.base_rtt_ns()
         for host in run.topology.hosts:
             config = NicConfig(
                 address=str(host.address),
                 line_rate_bps=run.topology.uplink(host).rate_bps,
-                base_rtt_ns=base_rtt_ns,
+                base_rtt_ns=run.base_rtt_ns(),
+                base_rtts_ns=run.base_rtts_ns,
                 mtu_bytes=settings.mtu_bytes,
                 data_priority=settings.data_priority,
                 control_priority=settings.control_priority,
@@ -104,7 +104,8 @@ class VirtualWorld:
                 reliability=run.reliability,
                 cc_scope=settings.cc_scope,
                 ack_every_packets=settings.ack_every_packets,
-                rto_ns=settings.rto_ns,
+                rto_ns=run.rto_ns,
+                loss_packets=run.loss_packets,
                 cell_bytes=run.scenario.switch.cell_bytes,
                 seed=run.seed,
             )

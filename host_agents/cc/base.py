@@ -24,13 +24,26 @@ class Path:
     """What a reaction point may know of the network before it has sent anything."""
 
     def __init__(
-        self, line_rate_bps: float, base_rtt_ns: int, mtu_bytes: int, wire_bytes: int, cell_bytes: int
+        self,
+        line_rate_bps: float,
+        base_rtt_ns: int,
+        mtu_bytes: int,
+        wire_bytes: int,
+        cell_bytes: int,
+        base_rtts_ns: tuple[int, ...] = (),
     ) -> None:
         self.line_rate_bps = line_rate_bps
         self.base_rtt_ns = base_rtt_ns  # the largest base RTT of the network
         self.mtu_bytes = mtu_bytes  # payload of a full packet
         self.wire_bytes = wire_bytes  # a full packet on the wire, as it leaves the host
         self.cell_bytes = cell_bytes  # unit of the queue lengths that switches report
+        self._base_rtts_ns = base_rtts_ns
+
+    def base_rtt_over(self, hops: int) -> int:
+        """The base RTT, ns, of paths through so many routers, where it is known; else the network's largest."""
+        if 0 <= hops < len(self._base_rtts_ns) and self._base_rtts_ns[hops] > 0:
+            return self._base_rtts_ns[hops]
+        return self.base_rtt_ns
 
     @property
     def bdp_bytes(self) -> float:
@@ -45,7 +58,7 @@ class Feedback:
         self.now_ns = 0
         self.order = 0  # place of the acknowledged packet among all that this reaction point has sent, from 0
         self.acked_bytes = 0  # wire bytes that left the network: newly acknowledged
-        self.rtt_ns = -1  # -1: not known (the packet was sent more than once)
+        self.rtt_ns = -1  # -1: not known (another copy of the packet may have caused the ACK)
         self.marked = False  # the packet arrived with ECN CE
         self.entropy = 0  # its UDP source port
         self.hops = 0  # routers that the ACK passed (from its TTL)
@@ -98,6 +111,9 @@ class ReactionPoint(TimerOwner):
 
     def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
         """A packet of this size did not arrive whole: trimmed on its way, or missing (a NAK)."""
+
+    def on_expired(self, now_ns: int, wire_bytes: int) -> None:
+        """Selective repeat: the time-out of one packet of this size expired. When all are told of, `on_timeout`."""
 
     def on_timeout(self, now_ns: int) -> None:
         """A retransmission time-out expired."""

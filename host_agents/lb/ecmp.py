@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from host_agents.cc.base import Path
 from host_agents.lb.base import ENTROPIES, FIRST_ENTROPY, LoadBalancer
 from host_agents.registry import LoadBalancerInfo, register
 
@@ -23,7 +24,7 @@ class Ecmp(LoadBalancer):
         return self.entropy
 
 
-def create(parameters: EcmpParameters, seed: int) -> LoadBalancer:
+def create(parameters: EcmpParameters, seed: int, path: Path) -> LoadBalancer:
     return Ecmp(seed)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from host_agents.cc.base import Path
 from host_agents.lb.base import ENTROPIES, FIRST_ENTROPY, LoadBalancer
 from host_agents.registry import LoadBalancerInfo, register
 
@@ -23,7 +24,7 @@ class Spray(LoadBalancer):
         return FIRST_ENTROPY + int(self.random.random() * float(self.entropies))
 
 
-def create(parameters: SprayParameters, seed: int) -> LoadBalancer:
+def create(parameters: SprayParameters, seed: int, path: Path) -> LoadBalancer:
     return Spray(min(parameters.entropies, ENTROPIES), seed)
 
 

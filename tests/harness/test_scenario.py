@@ -56,7 +56,7 @@ def test_the_resolved_scenario_reads_back_as_itself(name: str) -> None:
         (["protocols.hpcc.etta=1", "cc=hpcc"], "etta"),
         (["protocols.hpcc.eta=two", "cc=hpcc"], "eta"),
         (["programs.ecn.kmin=1", "cc=dcqcn"], "programs.ecn.kmin: no such key"),
-        (["program=int", "cc=dcqcn"], "program 'int' does not fit protocol 'dcqcn'; expected 'ecn'"),
+        (["program=int", "cc=dcqcn"], "program 'int' does not fit protocol 'dcqcn'; expected 'ecn' or 'trim'"),
         (["program=router"], "no program 'router'"),
         (["x"], "--set x: expected KEY=VALUE"),
         (["workload.name.x=1"], "'name' is a value, not a table"),

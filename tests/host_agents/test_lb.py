@@ -5,20 +5,24 @@ from collections import Counter
 import pytest
 
 from host_agents import wire
+from host_agents.cc.base import Path
+from host_agents.errors import ParameterError
 from host_agents.registry import load_balancers, resolve_load_balancer
 from host_agents.testing import Trouble, Wire, connect, pair
+
+PATH = Path(100e9, 8_000, 1000, 1058, 80)
 
 
 def test_ecmp_keeps_its_entropy_and_queue_pairs_differ():
     def entropies(seed):
-        return {resolve_load_balancer("ecmp").create(seed).next_entropy(t) for t in range(5)}
+        return {resolve_load_balancer("ecmp").create(seed, PATH).next_entropy(t) for t in range(5)}
 
     assert len(entropies(1)) == 1
     assert entropies(1) != entropies(2)
 
 
 def test_spray_uses_all_entropies_evenly():
-    balancer = resolve_load_balancer("spray", {"entropies": 16}).create(7)
+    balancer = resolve_load_balancer("spray", {"entropies": 16}).create(7, PATH)
     counts = Counter(balancer.next_entropy(0) for _ in range(16_000))
     assert set(counts) == set(range(0xC000, 0xC010))
     assert max(counts.values()) < 1_150
@@ -27,7 +31,7 @@ def test_spray_uses_all_entropies_evenly():
 
 @pytest.mark.parametrize("name", sorted(load_balancers()))
 def test_entropies_are_in_range_and_repeatable(name):
-    first, second = (resolve_load_balancer(name).create(3) for _ in range(2))
+    first, second = (resolve_load_balancer(name).create(3, PATH) for _ in range(2))
     drawn = [first.next_entropy(t) for t in range(100)]
     assert drawn == [second.next_entropy(t) for t in range(100)]
     assert all(0xC000 <= entropy <= 0xFFFF for entropy in drawn)
@@ -69,3 +73,119 @@ def test_nacks_and_timeouts_reach_the_load_balancer():
     assert a.next_frame(100) is not None
     assert a.next_frame(50_100) is not None
     assert told == [int.from_bytes(frame[wire.SOURCE_PORT : 36], "big"), 50_100]
+
+
+class TestReps:
+    """Ports are written as entropies: what they are beyond the first of this queue pair."""
+
+    def reps(self, entropies=4, bdp_packets=4, seed=3):
+        path = Path(100e9, 8_000, 1000, 100_000 // bdp_packets, 80)
+        balancer = resolve_load_balancer("reps", {"entropies": entropies}).create(seed, path)
+        self.first = 0xC000 + seed
+        return balancer
+
+    def sent(self, balancer):
+        return balancer.next_entropy(0) - self.first
+
+    def ack(self, balancer, entropy, marked=False):
+        balancer.on_ack(0, self.first + entropy, marked)
+
+    def test_figure_5a(self):
+        """All entropies are tried. An ACK without a mark has its entropy taken again, a marked one the next in turn."""
+        reps = self.reps()
+        assert [self.sent(reps) for _ in range(4)] == [0, 1, 2, 3]
+        self.ack(reps, 0)
+        assert self.sent(reps) == 0
+        self.ack(reps, 1, marked=True)
+        assert self.sent(reps) == 0  # the next in turn, after all four
+        self.ack(reps, 2)
+        assert [self.sent(reps), self.sent(reps)] == [2, 2]
+        self.ack(reps, 3, marked=True)
+        assert self.sent(reps) == 1
+        self.ack(reps, 0)
+        assert self.sent(reps) == 0
+
+    def test_explores_for_one_bdp_at_most(self):
+        reps = self.reps(entropies=256, bdp_packets=10)
+        assert self.sent(reps) == 0
+        self.ack(reps, 0)
+        assert [self.sent(reps) for _ in range(9)] == list(range(1, 10))  # the first BDP explores, ACK or not
+        assert self.sent(reps) == 0
+
+    def test_explores_each_entropy_once(self):
+        reps = self.reps(entropies=4, bdp_packets=10)
+        self.sent(reps)
+        self.ack(reps, 0)
+        assert [self.sent(reps) for _ in range(5)] == [1, 2, 3, 0, 0]
+
+    def test_goes_on_in_turn_until_the_first_ack(self):
+        reps = self.reps(entropies=3, bdp_packets=5)
+        assert [self.sent(reps) for _ in range(8)] == [0, 1, 2, 0, 1, 2, 0, 1]
+        self.ack(reps, 1)
+        assert [self.sent(reps) for _ in range(3)] == [1, 1, 1]
+
+    def test_trimmed_packets_and_timeouts_are_marks(self):
+        reps = self.reps()
+        for _ in range(4):
+            self.sent(reps)
+        self.ack(reps, 2)
+        reps.on_nack(0, self.first + 2)
+        assert self.sent(reps) == 0
+        reps.on_timeout(0)
+        assert self.sent(reps) == 1
+
+    def test_ports_wrap_within_their_range(self):
+        reps = self.reps(entropies=256, bdp_packets=400, seed=0x3FFF)
+        ports = [reps.next_entropy(0) for _ in range(256)]
+        assert (ports[0], ports[1]) == (0xFFFF, 0xC000)
+        assert len(set(ports)) == 256
+        reps.on_ack(0, 0xC000, False)
+        assert reps.next_entropy(0) == 0xC000
+
+    def test_a_wrong_number_of_entropies(self):
+        with pytest.raises(ParameterError, match="reps: entropies 0: expected 1 to 16384"):
+            resolve_load_balancer("reps", {"entropies": 0}).create(1, PATH)
+
+
+class TestPlb:
+    def rounds(self, plb, count, marked, start_ns=0):
+        """ACKs every 1 us for so many rounds of 8 us; returns the time after them."""
+        for i in range(8 * count):
+            plb.next_entropy(start_ns + 1_000 * i)
+            plb.on_ack(start_ns + 1_000 * i, 0, marked(i))
+        return start_ns + 8_000 * count
+
+    def test_stays_while_less_than_half_is_marked(self):
+        plb = resolve_load_balancer("plb").create(3, PATH)
+        first = plb.next_entropy(0)
+        self.rounds(plb, 50, lambda i: i % 3 == 0)
+        assert plb.next_entropy(400_000) == first
+
+    def test_moves_after_twelve_congested_rounds(self):
+        plb = resolve_load_balancer("plb").create(3, PATH)
+        first = plb.next_entropy(0)
+        end = self.rounds(plb, 11, lambda i: i % 2 == 0)
+        assert plb.next_entropy(end) == first
+        end = self.rounds(plb, 2, lambda i: True, end)
+        assert plb.next_entropy(end) != first
+        assert plb.congested_rounds <= 1
+
+    def test_moves_earlier_when_idle(self):
+        plb = resolve_load_balancer("plb").create(3, PATH)
+        first = plb.next_entropy(0)
+        end = self.rounds(plb, 4, lambda i: True)
+        assert plb.next_entropy(end) == first
+        assert plb.next_entropy(end + 8_000) != first
+
+    def test_moves_at_a_timeout(self):
+        plb = resolve_load_balancer("plb").create(3, PATH)
+        first = plb.next_entropy(0)
+        plb.on_timeout(1)
+        assert plb.next_entropy(1) != first
+
+    def test_trimmed_packets_are_marks(self):
+        plb = resolve_load_balancer("plb", {"rounds": 2}).create(3, PATH)
+        first = plb.next_entropy(0)
+        for t in range(0, 40_000, 4_000):
+            plb.on_nack(t, first)
+        assert plb.next_entropy(40_000) != first

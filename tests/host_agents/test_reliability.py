@@ -268,6 +268,35 @@ class TestSelectiveRepeat:
         assert drain(a, now) == [frames[1]]
         assert losses == [(now, 1058, True)]
 
+    def test_the_rtt_of_a_packet_whose_earlier_copies_were_trimmed_is_known(self):
+        a, b = pair(reliability="selective-repeat", loss_packets=0, rto_ns=50_000)
+        qa, _ = connect(a, b)
+        seen = []
+        qa.reaction_point.on_ack = lambda feedback: seen.append(feedback.rtt_ns)
+        qa.post(1000)
+        (frame,) = drain(a, 0)
+        b.receive(2_000, trimmed(frame))
+        a.receive(4_000, drain(b, 2_000)[0])
+        (again,) = drain(a, 5_000)
+        b.receive(7_000, again)
+        a.receive(9_500, drain(b, 7_000)[0])
+        assert seen == [4_500]
+
+    def test_the_rtt_of_a_packet_that_timed_out_is_not_known(self):
+        a, b = pair(reliability="selective-repeat", loss_packets=0, rto_ns=50_000)
+        qa, _ = connect(a, b)
+        seen, told = [], []
+        qa.reaction_point.on_ack = lambda feedback: seen.append(feedback.rtt_ns)
+        qa.reaction_point.on_expired = lambda now_ns, wire_bytes: told.append((now_ns, wire_bytes))
+        qa.reaction_point.on_timeout = told.append
+        qa.post(1500)
+        assert len(drain(a, 0) + drain(a, 1_000)) == 2
+        first, second = drain(a, 51_000), drain(a, 52_000)
+        assert told == [(50_000, 1058), 50_000, (51_000, 558), 51_000]
+        b.receive(53_000, (first + second)[0])
+        a.receive(54_000, drain(b, 53_000)[0])
+        assert seen == [-1]
+
     def test_the_notification_point_sees_trimmed_packets(self):
         a, b = pair(reliability="selective-repeat")
         qa, qb = connect(a, b)

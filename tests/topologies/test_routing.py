@@ -73,13 +73,14 @@ def test_base_rtt_of_one_switch_is_the_sum_of_its_parts() -> None:
     a, b = topology.hosts[:2]
     # 100 Gb/s is 12.5 bytes a nanosecond: 1000 bytes take 80 ns on each of two links, 100 bytes take 8.
     assert routing.base_rtt_ns(topology, a, b, 1000, 100) == 2 * (1000 + 80) + 2 * (1000 + 8)
-    assert routing.max_base_rtt_ns(topology, 1000, 100) == 4176
+    assert routing.base_rtts_ns(topology, 1000, 100) == {1: 4176}
+    assert routing.base_rtts_ns(topology, 1000, 100, 400) == {1: 4976}
 
 
 def test_largest_base_rtt_is_between_pods() -> None:
     topology = topologies.build("fat-tree", {"k": 4})
     pairs = [(a, b) for a in topology.hosts for b in topology.hosts if a is not b]
-    assert routing.max_base_rtt_ns(topology, 1058, 62) == max(
+    assert max(routing.base_rtts_ns(topology, 1058, 62).values()) == max(
         routing.base_rtt_ns(topology, a, b, 1058, 62) for a, b in pairs
     )
 

@@ -1,0 +1,242 @@
+"""SMaRTT (Bonato et al., "SMaRTT-REPS", algorithms 1 to 3): a window from ECN marks, delay and trimmed packets.
+
+Each ACK is one of four cases, by its mark and by whether its RTT exceeds the target (1.5 base RTTs). QuickAdapt answers
+a trimmed packet, or a time-out, by setting the window to what was acknowledged over one target RTT. FastIncrease takes
+what others have left. Wait-to-decrease leaves marks to the load balancer until a quarter of the packets have one.
+
+Where the listing and the text differ, the text is followed: `acked` counts ACKs only, trimmed packets neither cut the
+window nor arm QuickAdapt while feedback is ignored, and the bounds hold on every way out. When ignoring ends,
+QuickAdapt's measurement starts anew, or it would take a few packets for a target RTT's worth.
+
+State of a flow, with the widths that hardware would need (parameters and what follows from them are shared by all):
+
+    window 3, acknowledged 3, to ignore 3, uncongested 3 bytes; end of the measurement 4; average of marks 2; flags 1
+
+That is 19 bytes, the paper's sum. One counter downwards is enough for `bytes_ignored` and `bytes_to_ignore`. Windows
+are in wire bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.registry import ProtocolInfo, register
+
+REFERENCE_BDP_BYTES = 100e9 * 12e-6 / 8  # of gamma: 100 Gb/s, 12 us (section 3.5)
+
+
+@dataclass(frozen=True)
+class SmarttParameters:
+    """Defaults: section 3.5, but for those that the paper leaves open (docs/reproduction.md has the sweeps)."""
+
+    target_base_rtts: float = 1.5  # trtt
+    fair_increase: float = 0.25  # fi, times gamma
+    fair_decrease: float = 0.8  # fd
+    multiplicative_decrease: float = 2.0  # md; twice that without trimming
+    max_window_bdp: float = 1.25  # also the first window
+    scaling: bool = True  # gamma = BDP / reference BDP; off: 1
+    trimming: bool = True  # whether the switches trim; if not, losses show by time-out
+    quick_adapt: bool = True
+    quick_adapt_scaling: float = 0.8
+    fast_increase: bool = True
+    fast_increase_packets: float = 2.0  # k
+    near_base_rtt: float = 0.05  # open: an RTT up to so much over the base RTT counts as uncongested
+    wait_to_decrease: bool = True
+    wait_gain: float = 0.125  # open: alpha of the average of marks
+    wait_threshold: float = 0.25
+    react_every_packets: int = 1  # figure 3b: the four cases once in so many ACKs
+    # Figures 2 and 3a: a plain window of one signal alone instead of the four cases; at most half of what is
+    # acknowledged is taken off. It goes without QuickAdapt, FastIncrease and wait-to-decrease.
+    signals: Literal["both", "ecn", "delay"] = "both"
+
+
+class Smartt(ReactionPoint):
+    def __init__(self, parameters: SmarttParameters, path: Path) -> None:
+        super().__init__(path)
+        p = parameters
+        self.parameters = p
+        alone = p.signals != "both"
+        self.by_mark = p.signals != "delay"
+        self.by_delay = p.signals != "ecn"
+        self.quick_adapts = p.quick_adapt and not alone
+        self.increases_fast = p.fast_increase and not alone
+        self.waits = p.wait_to_decrease and not alone
+        self.packet_bytes = float(path.wire_bytes)  # the paper's mtu
+        self.bdp_bytes = path.bdp_bytes
+        self.max_window_bytes = max(p.max_window_bdp * path.bdp_bytes, self.packet_bytes)
+        gamma = path.bdp_bytes / REFERENCE_BDP_BYTES if p.scaling else 1.0
+        self.fair_increase_bytes = p.fair_increase * gamma * self.packet_bytes
+        # mi = brtt / (trtt - brtt): one packet in an RTT without queues (section 3.2.4)
+        self.increase_bytes = gamma * self.packet_bytes / (p.target_base_rtts - 1.0)
+        self.md = p.multiplicative_decrease if p.trimming else 2.0 * p.multiplicative_decrease
+        self.hops = -1  # of the path whose base RTT is in use
+        self._set_path(-1)
+        # The flow's own.
+        self.window_bytes = self.max_window_bytes
+        self.acked_bytes = 0  # since the measurement began
+        self.ignore_bytes = 0  # still to be acknowledged or trimmed before feedback counts again
+        self.end_ns = 0  # of the measurement; 0: none yet
+        self.adapt = False  # trigger_qa
+        self.marked_average = 0.0  # avg_wtd
+        self.uncongested_bytes = 0  # count
+        self.increasing = False  # increase
+        self.pending_bytes = 0  # acknowledged since the last reaction, and with how many ACKs (figure 3b)
+        self.pending_acks = 0
+
+    def on_ack(self, feedback: Feedback) -> None:
+        size = feedback.acked_bytes
+        if size == 0:
+            return
+        if self.ignore_bytes > 0:
+            self._ignore(feedback.now_ns, size)
+            return
+        self.acked_bytes += size
+        may_decrease = self._wait_to_decrease(feedback.marked)
+        if not self._quick_adapt(feedback.now_ns) and feedback.rtt_ns >= 0:
+            if feedback.hops != self.hops:
+                self._set_path(feedback.hops)
+            if not self._fast_increase(feedback):
+                self._react(feedback, may_decrease)
+        self._clamp()
+
+    def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
+        self._lose(now_ns, wire_bytes)
+
+    def on_expired(self, now_ns: int, wire_bytes: int) -> None:
+        self._lose(now_ns, wire_bytes)
+
+    def _lose(self, now_ns: int, size: int) -> None:
+        """Algorithm 1, lines 28 to 34; the transport sends the packet again."""
+        self.uncongested_bytes = 0
+        self.increasing = False
+        if self.ignore_bytes > 0:
+            self._ignore(now_ns, size)
+            return
+        self.adapt = self.quick_adapts
+        self.window_bytes -= float(size)
+        self._quick_adapt(now_ns)
+        self._clamp()
+
+    def _ignore(self, now_ns: int, size: int) -> None:
+        """Feedback of a packet that was on its way when QuickAdapt set the window."""
+        self.ignore_bytes -= size
+        if self.ignore_bytes <= 0:
+            self.ignore_bytes = 0
+            self._measure_from(now_ns)
+
+    def _measure_from(self, now_ns: int) -> None:
+        self.end_ns = now_ns + self.target_ns
+        self.acked_bytes = 0
+
+    def _quick_adapt(self, now_ns: int) -> bool:
+        """Algorithm 2: at most once in a target RTT."""
+        if now_ns < self.end_ns:
+            return False
+        adapts = self.adapt and self.end_ns != 0
+        if adapts:
+            self.adapt = False
+            scaling = self.parameters.quick_adapt_scaling
+            self.window_bytes = max(float(self.acked_bytes), self.packet_bytes) * scaling
+            for limiter in self.limiters:
+                self.ignore_bytes += limiter.inflight_bytes
+        self._measure_from(now_ns)
+        return adapts
+
+    def _fast_increase(self, feedback: Feedback) -> bool:
+        """Algorithm 3: after a window without any sign of congestion, k packets for each that is acknowledged."""
+        if not self.increases_fast:
+            return False
+        if feedback.marked or feedback.rtt_ns > self.near_ns:
+            self.uncongested_bytes = 0
+            self.increasing = False
+        else:
+            self.uncongested_bytes += feedback.acked_bytes
+            if self.increasing or float(self.uncongested_bytes) > self.window_bytes:
+                self.window_bytes += self.parameters.fast_increase_packets * self.packet_bytes
+                self.increasing = True
+        return self.increasing
+
+    def _wait_to_decrease(self, marked: bool) -> bool:
+        """Section 3.6.1: whether marks may cut the window."""
+        if not self.waits:
+            return True
+        p = self.parameters
+        average = (1.0 - p.wait_gain) * self.marked_average
+        self.marked_average = average + p.wait_gain if marked else average
+        return self.marked_average >= p.wait_threshold
+
+    def _react(self, feedback: Feedback, may_decrease: bool) -> None:
+        self.pending_bytes += feedback.acked_bytes
+        self.pending_acks += 1
+        if self.pending_acks < self.parameters.react_every_packets:
+            return
+        size = float(self.pending_bytes)
+        self.pending_bytes = 0
+        self.pending_acks = 0
+        rtt_ns = float(feedback.rtt_ns)
+        late = rtt_ns > float(self.target_ns)
+        if not self.by_mark:
+            if late:
+                self.window_bytes -= min(size / 2.0, self._multiplicative_decrease(size, rtt_ns))
+            else:
+                self._multiplicative_increase(size, rtt_ns)
+        elif feedback.marked:
+            if not self.by_delay:
+                self.window_bytes -= size / 2.0
+            elif may_decrease:
+                decrease = self.window_bytes / self.bdp_bytes * self.parameters.fair_decrease * size  # equation 1
+                if late:
+                    decrease += self._multiplicative_decrease(size, rtt_ns)
+                self.window_bytes -= min(size, decrease)
+        elif late or not self.by_delay:
+            self._fair_increase(size)
+        else:
+            self._multiplicative_increase(size, rtt_ns)
+
+    def _multiplicative_decrease(self, size: float, rtt_ns: float) -> float:
+        """Equation 2, without its bound."""
+        return (rtt_ns - float(self.target_ns)) / rtt_ns * self.md * size
+
+    def _fair_increase(self, size: float) -> None:
+        """Equation 3."""
+        self.window_bytes += size / self.window_bytes * self.fair_increase_bytes
+
+    def _multiplicative_increase(self, size: float, rtt_ns: float) -> None:
+        """Equation 4, and a fair increase."""
+        nearness = (float(self.target_ns) - rtt_ns) / rtt_ns
+        self.window_bytes += min(size, nearness * size / self.window_bytes * self.increase_bytes)
+        self._fair_increase(size)
+
+    def _clamp(self) -> None:
+        self.window_bytes = min(max(self.window_bytes, self.packet_bytes), self.max_window_bytes)
+
+    def _set_path(self, hops: int) -> None:
+        """The base RTT of paths through so many routers, and what follows from it (section 3, overview)."""
+        self.hops = hops
+        base_ns = self.path.base_rtt_over(hops)
+        self.target_ns = int(self.parameters.target_base_rtts * float(base_ns))
+        self.near_ns = int((1.0 + self.parameters.near_base_rtt) * float(base_ns))
+
+
+def reaction_point(parameters: SmarttParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
+    return Smartt(parameters, path)
+
+
+def notification_point(parameters: SmarttParameters, path: Path) -> NotificationPoint:
+    return NotificationPoint(path)
+
+
+register(
+    ProtocolInfo(
+        name="smartt",
+        summary="window from ECN, delay and trimming; QuickAdapt, FastIncrease",
+        source="Bonato et al., SMaRTT-REPS: Sender-based Marked Rapidly-adapting Trimmed & Timed Transport",
+        program="trim",
+        parameters=SmarttParameters,
+        reaction_point=reaction_point,
+        notification_point=notification_point,
+    )
+)
