@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import platform
+import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -87,11 +89,29 @@ def _cache() -> Finding:
 
 
 def _tool(name: str, needed_for: str, fix: str) -> Callable[[], Finding]:
+    """Whether a program is there, and which version it says that it is."""
+
     def find() -> Finding:
         path = shutil.which(name)
-        return Finding(name, path is not None, path or "not found", needed_for, required=False, fix=fix)
+        if path is None:
+            return Finding(name, False, "not found", needed_for, required=False, fix=fix)
+        version = _version(path)
+        detail = f"{path}, {version or 'which does not run'}"
+        return Finding(name, version is not None, detail, needed_for, required=False, fix=fix)
 
     return find
+
+
+def _version(path: str) -> str | None:
+    """What a program says of its version, in one line. None: it does not run."""
+    try:
+        told = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if told.returncode:
+        return None
+    lines = (line.strip() for line in (told.stdout + told.stderr).splitlines())
+    return next((line for line in lines if re.search(r"\d\.\d", line)), "unknown version")
 
 
 def _programs() -> Finding:
@@ -110,7 +130,11 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     _mypyc,
     _cache,
     _programs,
+    _tool("mn", "runs in Mininet (--world mininet)", "apt-get install mininet"),
     _tool("tshark", "reading captures (--pcap)", "apt-get install tshark"),
+    _tool("simple_switch_grpc", "runs on BMv2 (--switch bmv2)", "install p4lang-bmv2, as vagrant/provision.sh does"),
+    _tool("simple_switch", "packet tests on BMv2 (p4cc stf)", "install p4lang-bmv2, as vagrant/provision.sh does"),
+    _tool("p4c-bm2-ss", "tests that compare compilers", "install p4lang-p4c, as vagrant/provision.sh does"),
 )
 
 

@@ -18,7 +18,7 @@ from p4switch.errors import UserError
 from p4switch.stf.language import Command
 from p4switch.stf.runner import Runner
 
-_START_S = 10.0  # for simple_switch to start
+_START_S = 30.0  # for simple_switch to start, on a busy machine
 _QUIET_S = 0.5  # no packet left for so long: all have been handled
 
 

@@ -61,6 +61,28 @@ def test_doctor_tells_what_to_install(
     assert "apt-get install gcc" in out
 
 
+def test_doctor_tells_versions(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, script in {
+        "simple_switch_grpc": "echo 1.15.6-abc",
+        "tshark": "echo 'TShark (Wireshark) 4.2.2 (Git).'; echo; echo 'Copyright 1998'",
+        "mn": "echo 2.3.0 >&2",
+        "p4c-bm2-ss": "echo 'error while loading shared libraries' >&2; exit 127",
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    _, out, _ = call(capsys, "doctor", "--json")
+    findings = {finding["name"]: finding for finding in json.loads(out)}
+    assert findings["simple_switch_grpc"]["detail"].endswith(", 1.15.6-abc")
+    assert findings["tshark"]["detail"].endswith(", TShark (Wireshark) 4.2.2 (Git).")
+    assert findings["mn"]["detail"].endswith(", 2.3.0")
+    assert not findings["p4c-bm2-ss"]["ok"]
+    assert "does not run" in findings["p4c-bm2-ss"]["detail"]
+    assert not findings["simple_switch"]["ok"]
+
+
 def test_doctor_finds_this_machine_well(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = call(capsys, "doctor", "--json")
     findings = {finding["name"]: finding for finding in json.loads(out)}

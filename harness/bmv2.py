@@ -1,0 +1,109 @@
+"""BMv2's `simple_switch_grpc`: which one is installed, and what it takes over Thrift only.
+
+Its queues count packets: a depth in packets and a rate in packets per second, of each priority of each port for itself.
+So the priorities of a port do not share its link, and a small packet takes as long as a large one.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from p4switch.errors import UserError
+
+EXECUTABLE = "simple_switch_grpc"
+PRIORITY_QUEUES = 8
+"""To be given to every process: with fewer, BMv2 drops all packets of the priorities that have no queue."""
+
+MINIMUM_VERSION = (1, 15, 1)
+"""Before it, rates and depths set for one priority took effect on another, and the depths that programs read were
+those of the whole port (behavioral-model, changes 1270 and 1276)."""
+
+_TIMEOUT_MS = 20_000
+_IDL = """
+service SimpleSwitch {
+  i32 set_egress_queue_depth(1: i32 port_num, 2: i32 depth_pkts);
+  i32 set_egress_queue_rate(1: i32 port_num, 2: i64 rate_pps);
+}
+"""
+
+
+@dataclass(frozen=True)
+class Queue:
+    """What each of the priorities of a port gets. `rate_packets_per_s` 0: as fast as the machine."""
+
+    depth_packets: int
+    rate_packets_per_s: int
+
+    @classmethod
+    def of_link(cls, rate_bps: int, depth_bytes: int, packet_bytes: int) -> Queue:
+        """The queue that is right for full packets of `packet_bytes`, and for those of one priority only."""
+        return cls(max(1, depth_bytes // packet_bytes), max(1, round(rate_bps / (8 * packet_bytes))))
+
+
+def require() -> str:
+    """The path of the executable. Raises UserError if it is not there or too old."""
+    path = shutil.which(EXECUTABLE)
+    if path is None:
+        raise UserError(
+            f"{EXECUTABLE} is not in PATH: install BMv2 (package p4lang-bmv2), or use the built-in switch "
+            "(--switch builtin)"
+        )
+    found = version(path)
+    if found < MINIMUM_VERSION:
+        minimum, there = (".".join(map(str, numbers)) for numbers in (MINIMUM_VERSION, found))
+        raise UserError(
+            f"{path} is version {there}, which mixes up the queues of the priorities; expected {minimum} or later"
+        )
+    return path
+
+
+def version(path: str) -> tuple[int, int, int]:
+    """What the executable says that it is. Raises UserError if it says nothing."""
+    try:
+        told = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, timeout=_TIMEOUT_MS / 1000, check=False
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UserError(f"{path} does not run: {error}") from None
+    found = re.search(r"(\d+)\.(\d+)\.(\d+)", told)
+    if found is None:
+        raise UserError(f"{path} --version: expected a version, got {told.strip()[:80]!r}")
+    return int(found[1]), int(found[2]), int(found[3])
+
+
+def set_queues(thrift_port: int, queues: Mapping[int, Queue]) -> None:
+    """Sets the queues of the switch whose Thrift server listens on this port of the loopback interface, by port number.
+
+    Raises UserError if nobody answers.
+    """
+    from thriftpy2.parser import load_fp
+    from thriftpy2.protocol import TBinaryProtocolFactory, TMultiplexedProtocolFactory
+    from thriftpy2.rpc import client_context
+    from thriftpy2.thrift import TException
+
+    service: Any = load_fp(io.StringIO(_IDL), "simple_switch_thrift").SimpleSwitch
+    protocol = TMultiplexedProtocolFactory(
+        TBinaryProtocolFactory(),  # type: ignore[no-untyped-call]  # thriftpy2 is typed in part
+        "simple_switch",
+    )
+    try:
+        with client_context(
+            service, "127.0.0.1", thrift_port, proto_factory=protocol,
+            connect_timeout=_TIMEOUT_MS, socket_timeout=_TIMEOUT_MS,
+        ) as client:  # fmt: skip
+            for port, queue in queues.items():
+                _check(port, client.set_egress_queue_depth(port, queue.depth_packets))
+                _check(port, client.set_egress_queue_rate(port, queue.rate_packets_per_s))
+    except (OSError, TException) as error:
+        raise UserError(f"BMv2's Thrift server on port {thrift_port} does not answer: {error}") from None
+
+
+def _check(port: int, status: int) -> None:
+    if status:
+        raise UserError(f"BMv2 refused the queue of port {port} (status {status})")

@@ -1,0 +1,121 @@
+"""Which BMv2 is accepted, and its queues over Thrift: with a server of our own, and with BMv2 where it is installed."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import bmv2
+from harness.bmv2 import Queue
+from p4switch.errors import UserError
+
+
+def executable(folder: Path, script: str) -> None:
+    path = folder / bmv2.EXECUTABLE
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder that is all of PATH."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("told", ["1.15.1", "1.15.6-d1f2a3b4", "1.16.0", "2.0.0"])
+def test_new_enough(path: Path, told: str) -> None:
+    executable(path, f"echo {told}")
+    assert bmv2.require() == str(path / bmv2.EXECUTABLE)
+
+
+@pytest.mark.parametrize("told", ["1.15.0-68f4a978", "1.14.0"])
+def test_too_old(path: Path, told: str) -> None:
+    executable(path, f"echo {told}")
+    with pytest.raises(UserError, match=rf"version {told[:6]}.*expected 1\.15\.1 or later"):
+        bmv2.require()
+
+
+def test_absent_or_broken(path: Path) -> None:
+    with pytest.raises(UserError, match=r"not in PATH.*--switch builtin"):
+        bmv2.require()
+    executable(path, "exit 127")
+    with pytest.raises(UserError, match="expected a version"):
+        bmv2.require()
+
+
+def test_a_queue_counts_full_packets() -> None:
+    assert Queue.of_link(rate_bps=8_000_000, depth_bytes=100_000, packet_bytes=1000) == Queue(100, 1000)
+    assert Queue.of_link(rate_bps=1, depth_bytes=1, packet_bytes=1000) == Queue(1, 1)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_nobody_there() -> None:
+    with pytest.raises(UserError, match="does not answer"):
+        bmv2.set_queues(free_port(), {1: Queue(1, 1)})
+
+
+def test_what_is_sent_is_multiplexed_binary_thrift() -> None:
+    """Byte by byte, as Apache Thrift's specification of the binary protocol has it."""
+    request = (
+        b"\x80\x01\x00\x01" + (36).to_bytes(4, "big") + b"simple_switch:set_egress_queue_depth"
+        + bytes(4) + b"\x08\x00\x01" + (7).to_bytes(4, "big") + b"\x08\x00\x02" + (64).to_bytes(4, "big") + b"\x00"
+    )  # fmt: skip
+    reply = b"\x80\x01\x00\x02" + (22).to_bytes(4, "big") + b"set_egress_queue_depth" + bytes(4) + b"\x08\x00\x00"
+    got = bytearray()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                while len(got) < len(request):
+                    got.extend(connection.recv(len(request) - len(got)))
+                connection.sendall(reply + (1).to_bytes(4, "big") + b"\x00")  # status 1
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with pytest.raises(UserError, match=r"refused the queue of port 7 \(status 1\)"):
+            bmv2.set_queues(server.getsockname()[1], {7: Queue(64, 1000)})
+        thread.join()
+    assert bytes(got) == request
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[int]:
+    """The Thrift port of a real simple_switch_grpc without ports and program."""
+    if shutil.which(bmv2.EXECUTABLE) is None:
+        pytest.skip(f"{bmv2.EXECUTABLE} is not installed")
+    thrift = free_port()
+    command = [bmv2.require(), "--no-p4", "--thrift-port", str(thrift), "--device-id", str(thrift)]
+    command += ["--notifications-addr", f"ipc://{tmp_path}/notifications"]
+    command += ["--", "--grpc-server-addr", f"unix:{tmp_path}/p4rt", "--priority-queues", str(bmv2.PRIORITY_QUEUES)]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        end = time.monotonic() + 30
+        while time.monotonic() < end and process.poll() is None:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", thrift)) == 0:
+                    break
+            time.sleep(0.05)
+        assert process.poll() is None, (tmp_path / "log").read_text()
+        yield thrift
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_bmv2_takes_it(running: int) -> None:
+    bmv2.set_queues(running, {1: Queue(64, 1000), 2: Queue(32, 500)})

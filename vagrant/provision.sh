@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Makes an Ubuntu machine one that p4cc runs on, with Mininet and both switches; as root. Running it again is harmless.
+set -euo pipefail
+
+SOURCE=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+VENV=/opt/p4cc
+KEYRING=/etc/apt/keyrings/p4lang.gpg
+APT_SOURCE=/etc/apt/sources.list.d/p4lang.list
+
+# shellcheck source=vagrant/versions.env
+. "$SOURCE/vagrant/versions.env"
+export DEBIAN_FRONTEND=noninteractive
+
+fail() {
+    echo "provision.sh: $*" >&2
+    exit 1
+}
+
+# install_packages NAME=VERSION...: that version, whatever its packaging revision. Without =VERSION: the distribution's.
+install_packages() {
+    local wanted=() name version
+    for package in "$@"; do
+        name=${package%%=*}
+        version=${package#"$name"}
+        version=${version#=}
+        if [ -n "$version" ] && ! apt-cache madison "$name" | cut -d'|' -f2 | grep -q "^ *${version//./\\.}-"; then
+            fail "$name $version is not published any more or not yet for this release (there is:" \
+                "$(apt-cache madison "$name" | cut -d'|' -f2 | xargs)); set it in vagrant/versions.env"
+        fi
+        wanted+=("$name${version:+=$version-*}")
+    done
+    apt-get install -y --no-install-recommends --allow-downgrades "${wanted[@]}"
+}
+
+add_p4lang_repository() {
+    local address="$P4LANG_REPOSITORY/xUbuntu_$1"
+    install -d -m 755 "$(dirname "$KEYRING")"
+    curl -fsSL "$address/Release.key" | gpg --dearmor >"$KEYRING.new" ||
+        fail "no P4 packages are published for Ubuntu $1 ($address)"
+    mv "$KEYRING.new" "$KEYRING"
+    echo "deb [signed-by=$KEYRING] $address/ /" >"$APT_SOURCE"
+}
+
+small_incast() {
+    echo "--- incast in Mininet on the switch '$1'"
+    rm -rf "/tmp/p4cc-incast-$1"
+    "$VENV/bin/p4cc" run incast --world mininet --switch "$1" --cc dcqcn --out "/tmp/p4cc-incast-$1" \
+        --set topology.name=single-switch --set topology.hosts=3 --set workload.size_bytes=20000
+}
+
+[ "$(id -u)" = 0 ] || fail "expected to be run as root"
+release=$(. /etc/os-release && echo "$ID $VERSION_ID")
+case $release in
+"ubuntu "*) release=${release#ubuntu } ;;
+*) fail "expected Ubuntu 22.04 or later, found $release" ;;
+esac
+dpkg --compare-versions "$release" ge 22.04 || fail "expected Ubuntu 22.04 or later, found $release"
+
+apt-get update
+install_packages ca-certificates curl gpg
+add_p4lang_repository "$release"
+apt-get update
+echo "wireshark-common wireshark-common/install-setuid boolean false" | debconf-set-selections
+install_packages "p4lang-p4c=$P4C_VERSION" "p4lang-bmv2=$BMV2_VERSION" "mininet=$MININET_VERSION" "tshark=$TSHARK_VERSION" \
+    gcc libc6-dev python3-dev python3-venv iproute2 ethtool make
+
+# Mininet's Python package is the distribution's, so the environment sees those too.
+[ -x "$VENV/bin/python" ] || python3 -m venv --system-site-packages "$VENV"
+"$VENV/bin/python" -m pip install --quiet --upgrade "$SOURCE"
+ln -sf "$VENV/bin/p4cc" /usr/local/bin/p4cc
+
+p4cc doctor
+small_incast builtin
+small_incast bmv2
