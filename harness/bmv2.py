@@ -12,6 +12,8 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from p4switch.errors import UserError
@@ -46,6 +48,7 @@ class Queue:
         return cls(max(1, depth_bytes // packet_bytes), max(1, round(rate_bps / (8 * packet_bytes))))
 
 
+@lru_cache
 def require() -> str:
     """The path of the executable. Raises UserError if it is not there or too old."""
     path = shutil.which(EXECUTABLE)
@@ -65,16 +68,42 @@ def require() -> str:
 
 def version(path: str) -> tuple[int, int, int]:
     """What the executable says that it is. Raises UserError if it says nothing."""
-    try:
-        told = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, timeout=_TIMEOUT_MS / 1000, check=False
-        ).stdout
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise UserError(f"{path} does not run: {error}") from None
+    told = _ask(path, "--version")
     found = re.search(r"(\d+)\.(\d+)\.(\d+)", told)
     if found is None:
         raise UserError(f"{path} --version: expected a version, got {told.strip()[:80]!r}")
     return int(found[1]), int(found[2]), int(found[3])
+
+
+def _ask(path: str, option: str) -> str:
+    try:
+        done = subprocess.run([path, option], capture_output=True, text=True, timeout=_TIMEOUT_MS / 1000, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UserError(f"{path} does not run: {error}") from None
+    return done.stdout
+
+
+def command(
+    device_id: int, interfaces: Mapping[int, str], *, grpc_address: str, thrift_port: int, notifications: Path
+) -> list[str]:
+    """A process without a program. Raises UserError as `require` does.
+
+    `interfaces` by port number; `notifications` is a socket that it may make, in place of one in /tmp that would stay.
+    """
+    path = require()
+    arguments = ["--no-p4", "--device-id", str(device_id), "--thrift-port", str(thrift_port)]
+    arguments += ["--log-console", "--log-level", "warn"]
+    if _sends_notifications(path):
+        arguments += ["--notifications-addr", f"ipc://{notifications}"]
+    for number, interface in interfaces.items():
+        arguments += ["-i", f"{number}@{interface}"]
+    return [path, *arguments, "--", "--grpc-server-addr", grpc_address, "--priority-queues", str(PRIORITY_QUEUES)]
+
+
+@lru_cache
+def _sends_notifications(path: str) -> bool:
+    """It may be built without, and does not know the option then."""
+    return "--notifications-addr" in _ask(path, "--help")
 
 
 def set_queues(thrift_port: int, queues: Mapping[int, Queue]) -> None:

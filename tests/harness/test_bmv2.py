@@ -24,10 +24,12 @@ def executable(folder: Path, script: str) -> None:
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder that is all of PATH."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    return tmp_path
+    bmv2.require.cache_clear()
+    yield tmp_path
+    bmv2.require.cache_clear()
 
 
 @pytest.mark.parametrize("told", ["1.15.1", "1.15.6-d1f2a3b4", "1.16.0", "2.0.0"])
@@ -46,9 +48,20 @@ def test_too_old(path: Path, told: str) -> None:
 def test_absent_or_broken(path: Path) -> None:
     with pytest.raises(UserError, match=r"not in PATH.*--switch builtin"):
         bmv2.require()
-    executable(path, "exit 127")
+    executable(path, "echo oops >&2; exit 127")
     with pytest.raises(UserError, match="expected a version"):
         bmv2.require()
+
+
+@pytest.mark.parametrize("help_text", ["--no-p4", "--notifications-addr arg"])
+def test_command_line(path: Path, help_text: str) -> None:
+    executable(path, f'[ "$1" = --version ] && echo 1.16.0 || echo "{help_text}"')
+    made = bmv2.command(3, {1: "a", 2: "b"}, grpc_address="unix:/x", thrift_port=9, notifications=Path("/y"))
+    general, target = made[: made.index("--")], made[made.index("--") + 1 :]
+    assert general[0] == str(path / bmv2.EXECUTABLE)
+    assert general[-4:] == ["-i", "1@a", "-i", "2@b"]
+    assert ("ipc:///y" in general) == ("notifications" in help_text)
+    assert target == ["--grpc-server-addr", "unix:/x", "--priority-queues", "8"]
 
 
 def test_a_queue_counts_full_packets() -> None:
@@ -98,9 +111,9 @@ def running(tmp_path: Path) -> Iterator[int]:
     if shutil.which(bmv2.EXECUTABLE) is None:
         pytest.skip(f"{bmv2.EXECUTABLE} is not installed")
     thrift = free_port()
-    command = [bmv2.require(), "--no-p4", "--thrift-port", str(thrift), "--device-id", str(thrift)]
-    command += ["--notifications-addr", f"ipc://{tmp_path}/notifications"]
-    command += ["--", "--grpc-server-addr", f"unix:{tmp_path}/p4rt", "--priority-queues", str(bmv2.PRIORITY_QUEUES)]
+    command = bmv2.command(
+        1, {}, grpc_address=f"unix:{tmp_path}/p4rt", thrift_port=thrift, notifications=tmp_path / "notifications"
+    )
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness import controller, programs
+from harness import bmv2, controller, programs
 from harness.controller import Program
 from harness.programs import SwitchView
 from p4switch.compiler import compile_program
@@ -30,15 +30,15 @@ def client(request: pytest.FixtureRequest, namespace: Namespace, start: Any, tmp
     if request.param == "builtin":
         yield start("--no-p4").client()
         return
-    if not shutil.which("simple_switch_grpc"):
-        pytest.skip("simple_switch_grpc is not in PATH")
+    if shutil.which(bmv2.EXECUTABLE) is None:
+        pytest.skip(f"{bmv2.EXECUTABLE} is not in PATH")
     address = f"unix:{tmp_path}/p4rt"
-    ports = [text for i in (1, 2, 3) for text in ("-i", f"{i}@s{i}")]
-    command = ["simple_switch_grpc", "--no-p4", "--device-id", "1", *ports, "--", "--grpc-server-addr", address]
+    interfaces = {i: f"s{i}" for i in (1, 2, 3)}
+    command = bmv2.command(
+        1, interfaces, grpc_address=address, thrift_port=9090, notifications=tmp_path / "notifications"
+    )
     process = subprocess.Popen(
-        ["ip", "netns", "exec", namespace.name, *command, "--priority-queues", "8"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        ["ip", "netns", "exec", namespace.name, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     client = GrpcClient(address, 1, timeout_s=30)
     try:
