@@ -14,6 +14,7 @@ from harness import programs, workloads
 from harness.programs import Program, ProgramParameters
 from harness.scenario import Scenario
 from host_agents import registry
+from host_agents.config import NicConfig
 from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
 from p4switch.errors import UserError
@@ -95,6 +96,30 @@ class Run:
         if given is not None:
             return given
         return 0 if self.load_balancing.info.per_packet else 3
+
+    def nic_configs(self) -> list[NicConfig]:
+        """What each host's NIC is told, in order of the hosts."""
+        scenario, settings = self.scenario, self.scenario.nic
+        return [
+            NicConfig(
+                address=str(host.address),
+                line_rate_bps=self.topology.uplink(host).rate_bps,
+                base_rtt_ns=self.base_rtt_ns(),
+                base_rtts_ns=self.base_rtts_ns,
+                mtu_bytes=settings.mtu_bytes,
+                data_priority=settings.data_priority,
+                control_priority=settings.control_priority,
+                pfc=scenario.switch.pfc.enabled,
+                reliability=self.reliability,
+                cc_scope=settings.cc_scope,
+                ack_every_packets=settings.ack_every_packets,
+                rto_ns=self.rto_ns,
+                loss_packets=self.loss_packets,
+                cell_bytes=scenario.switch.cell_bytes,
+                seed=self.seed,
+            )
+            for host in self.topology.hosts
+        ]
 
     def headroom_bytes(self, there: Neighbour) -> int:
         """What a switch keeps free for what a port may still receive after it has sent a pause."""

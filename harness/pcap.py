@@ -1,6 +1,6 @@
 """Captures as pcap-ng with nanosecond timestamps: one interface a direction of a link, whole frames.
 
-A frame of the virtual world is its headers; payload (zeros) and ICRC are made here, because dissectors want them.
+Dissectors want payload and ICRC: `host_agents.wire.materialize` makes them for the virtual world's frames.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from scapy.utils import RawPcapNgWriter
-
-from host_agents import wire
 
 ETHERNET = 1  # link type
 _INTERFACE_NAME, _TIME_RESOLUTION, _END = 2, 9, 0  # options of an interface description block
@@ -43,9 +41,9 @@ class NanosecondWriter(RawPcapNgWriter):
 
 
 def write_pcap(path: Path, frames: Iterable[tuple[int, str, bytes]]) -> None:
-    """Writes (time_ns, interface, header bytes), in order."""
+    """Writes (time_ns, interface, frame), in order."""
     writer = NanosecondWriter(path)
     with contextlib.closing(writer):
         writer.write_header(None)
-        for time_ns, interface, headers in frames:
-            writer.frame(time_ns, interface, wire.materialize(headers))
+        for time_ns, interface, frame in frames:
+            writer.frame(time_ns, interface, frame)

@@ -37,7 +37,8 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, rates: pd.Dat
         "title": run.scenario.title,
         "protocol": run.protocol.name,
         "load_balancer": run.load_balancing.name,
-        "variant": run.variant,
+        "variant": run.variant if recording.world == "virtual" else f"{run.variant}, {recording.world}",
+        "world": recording.world,
         "program": run.program.name,
         "seed": run.seed,
         "framing_bytes": run.scenario.framing_bytes,
@@ -71,6 +72,7 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, rates: pd.Dat
         "workload": recording.workload,
         "conservation": recording.conservation,
         "checks": checks(recording, flows),
+        **({} if recording.fidelity is None else {"fidelity": recording.fidelity}),
     }
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from harness.worlds.virtual import TraceRecord
+TraceRecord = tuple[int, int, str, int, int, int, int, int]  # see Fabric.trace_records
 
 _WORDS = {
     "send": "leaves the host",

@@ -11,8 +11,13 @@ from harness.errors import CheckError
 from p4switch.errors import UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from harness.experiment import Run
     from harness.progress import RunProgress
+    from harness.worlds.recording import World
+
+    MakeWorld = Callable[[Run], World]
 
 
 @click.command()
@@ -22,7 +27,11 @@ if TYPE_CHECKING:
 @click.option("--seed", "seeds", multiple=True, type=click.IntRange(0), help="Seed; several give confidence intervals.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override, e.g. topology.k=8.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder to write; must not exist. Default: runs/SCENARIO.")
-@click.option("--world", type=click.Choice(["virtual"]), default="virtual", show_default=True)
+@click.option("--world", type=click.Choice(["virtual", "mininet"]), default="virtual", show_default=True)
+@click.option("--switch", metavar="NAME", help="With --world mininet: the switches' executable. Default: builtin.")
+@click.option("--dilation", type=click.IntRange(1), metavar="D",
+              help="With --world mininet: wall-clock time of a unit of model time. Default: what suits the machine.")
+@click.option("--strict", is_flag=True, help="With --world mininet: fail where the run's times cannot be trusted.")
 @click.option("--pcap", is_flag=True, help="Also write the frames on every host's link, as pcap-ng.")
 @click.option("--trace", type=click.IntRange(0), metavar="FLOW", help="Tell what each hop did with a flow's packets.")
 def command(
@@ -33,6 +42,9 @@ def command(
     settings: tuple[str, ...],
     out: Path | None,
     world: str,
+    switch: str | None,
+    dilation: int | None,
+    strict: bool,
     pcap: bool,
     trace: int | None,
 ) -> None:
@@ -40,6 +52,12 @@ def command(
 
     Every combination of protocol, load balancer and seed is a run; the report compares them.
     """
+    make = _virtual(pcap, trace)
+    if world == "mininet":
+        make = _mininet(pcap, trace, switch, dilation)
+    elif switch is not None or dilation is not None or strict:
+        raise UserError("--switch, --dilation and --strict: expected --world mininet with them")
+
     from harness.hosts import use_native_hosts
 
     use_native_hosts()
@@ -62,7 +80,7 @@ def command(
         raise UserError("scenarios of the same name cannot share an output folder")
     target = out or unused(Path("runs") / "-".join(dict.fromkeys(run.name for run in runs)))
     with results.new_folder(target) as folder, RunProgress(len(runs)) as progress:
-        failed = [check for run in runs for check in _carry_out(run, folder, progress, pcap, trace)]
+        failed = [check for run in runs for check in _carry_out(run, make, folder, progress, strict)]
         found = results.load_all(folder)
         write_report([results.load(folder / run.label) for run in runs], folder / "report.html", folder / "plots")
     click.echo(f"{len(found)} run{'s' if len(found) > 1 else ''}: {target / 'report.html'}")
@@ -79,28 +97,53 @@ def unused(path: Path) -> Path:
     return candidate
 
 
-def _carry_out(run: Run, folder: Path, progress: RunProgress, pcap: bool, trace: int | None) -> list[str]:
+def _virtual(pcap: bool, trace: int | None) -> MakeWorld:
+    def make(run: Run) -> World:
+        from harness.worlds.virtual import VirtualWorld
+
+        return VirtualWorld(run, trace=trace, capture=pcap)
+
+    return make
+
+
+def _mininet(pcap: bool, trace: int | None, switch: str | None, dilation: int | None) -> MakeWorld:
+    """Raises UserError where this machine or this world cannot."""
+    from harness.worlds.mininet import package
+
+    package.require()
+    if trace is not None:
+        raise UserError("--trace: the Mininet world has no traces; expected --world virtual, or --pcap instead")
+
+    def make(run: Run) -> World:
+        from harness.worlds.mininet.world import MininetWorld
+
+        return MininetWorld(run, capture=pcap, switch=switch or "builtin", dilation=dilation)
+
+    return make
+
+
+def _carry_out(run: Run, make: MakeWorld, folder: Path, progress: RunProgress, strict: bool) -> list[str]:
     """One run, written to a folder of its own; returns the checks that failed."""
     from harness import results
-    from harness.worlds.virtual import VirtualWorld
 
     progress.begin(run.label)
-    world = VirtualWorld(run, trace=trace, capture=pcap)
+    world = make(run)
     recording = world.run(progress.update)
     target = folder / run.label
     target.mkdir()
     summary = results.write(target, run, recording)
-    if pcap:
-        from harness.pcap import write_pcap
-
-        write_pcap(target / "hosts.pcapng", world.captured())
-    if trace is not None:
-        from harness.tracing import explain
-
-        with (target / "trace.txt").open("w", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in explain(world.trace_records(), world.names))
+    world.write_more(target)
+    fidelity = recording.fidelity
+    cost = f"{recording.set_up_s + recording.cpu_s:.1f} s of CPU"
+    if fidelity is not None:
+        cost = f"{fidelity['run_s']:.1f} s of wall clock after {fidelity['set_up_s']:.1f} s of set-up"
     progress.end(
         f"{summary['flows_delivered']}/{summary['flows']} flows in {recording.end_ns / 1e3:,.0f} µs of model time, "
-        f"{recording.set_up_s + recording.cpu_s:.1f} s of CPU"
+        f"{cost}"
     )
+    if fidelity is not None and not fidelity["trusted"]:
+        text = f"{run.label}: its times cannot be trusted: {'; '.join(fidelity['reasons'])}"
+        if strict:
+            return [text]
+        click.echo(f"warning: {text}; a larger --dilation may help", err=True)
     return [f"{run.label}: {check['name']}: {check['detail']}" for check in summary["checks"] if not check["holds"]]

@@ -8,14 +8,19 @@ import click
 
 
 @click.command()
-@click.argument("switch", metavar="HOST:PORT")
-@click.option("--device-id", type=click.IntRange(0), default=1, show_default=True)
+@click.argument("switch", metavar="SWITCH")
+@click.option("--device-id", type=click.IntRange(0), help="Default: the switch's, or 1 at an address.")
 @click.option("--election-id", type=click.IntRange(0), default=0, help="0: read only, beside the primary controller.")
-def command(switch: str, device_id: int, election_id: int) -> None:
-    """Start p4runtime-shell at the P4Runtime server of a switch, by its address.
+def command(switch: str, device_id: int | None, election_id: int) -> None:
+    """Start p4runtime-shell at a switch of a running Mininet network, by its name, or at any, by HOST:PORT.
 
     The shell is installed into an environment of its own when it is first asked for.
     """
     from p4switch.p4runtime import shell
 
-    sys.exit(shell.run(switch, device_id, election_id))
+    address, number = switch, 1
+    if ":" not in switch:
+        from harness.worlds.mininet.state import find_switch
+
+        address, number = find_switch(switch)
+    sys.exit(shell.run(address, number if device_id is None else device_id, election_id))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 from harness.workloads import Flow
 
 Integers = NDArray[np.int64]
+Progress = Callable[[int, int, int], object]  # flows done, flows known, now_ns
 
 
 @dataclass
@@ -51,6 +54,16 @@ class RateSamples:
     window_bytes: list[float] = field(default_factory=list)
 
 
+class World(Protocol):
+    """Where a run takes place: built for one run, which it carries out once."""
+
+    def run(self, progress: Progress | None = None) -> Recording:
+        """Until every flow is acknowledged, or the scenario's limit."""
+
+    def write_more(self, folder: Path) -> None:
+        """What was asked for beyond the recording: captures, traces."""
+
+
 @dataclass
 class Recording:
     """All of one run. `ended` says why it ended: "done", "limit", "idle" or "deadlock"."""
@@ -75,3 +88,5 @@ class Recording:
     cpu_s: float
     set_up_s: float
     peak_memory_bytes: int
+    world: str = "virtual"
+    fidelity: dict[str, Any] | None = None  # of a world that runs in real time: how far it can be trusted

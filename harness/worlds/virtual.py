@@ -6,21 +6,24 @@ import gc
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import heappop, heappush
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from harness import controller
 from harness.experiment import Run
+from harness.pcap import write_pcap
 from harness.pipelines import pipeline
+from harness.tracing import TraceRecord, explain
 from harness.workloads import Flow, Traffic
-from harness.worlds.recording import FlowRecord, Integers, PortName, RateSamples, Recording
-from host_agents.config import NicConfig
+from harness.worlds.recording import FlowRecord, Integers, PortName, Progress, RateSamples, Recording
+from host_agents import wire
 from host_agents.messages import Delivery, Message
 from host_agents.nic import Nic
 from host_agents.qp import QueuePair
@@ -31,8 +34,6 @@ from p4switch.p4runtime.device import Device
 if TYPE_CHECKING:
     from p4switch.engine import Switch as Pipe
 
-TraceRecord = tuple[int, int, str, int, int, int, int, int]
-Progress = Callable[[int, int, int], object]  # flows done, flows known, now_ns
 
 _FIRST_QPN = 2  # 0 and 1 are InfiniBand's own, for management
 _COLLECT_AFTER = 1_000_000  # objects made and not freed
@@ -67,6 +68,7 @@ class VirtualWorld:
         self.names: list[str] = []  # by fabric node
         self.links: list[tuple[str, str]] = []
         self._trace = trace
+        self._capture = capture
         self.trace_tag: int | None = None
         self._nodes: dict[str, int] = {}
         self.nics: list[Nic] = []
@@ -90,25 +92,7 @@ class VirtualWorld:
 
     def _add_hosts(self) -> None:
         run = self.run_plan
-        settings = run.scenario.nic
-        for host in run.topology.hosts:
-            config = NicConfig(
-                address=str(host.address),
-                line_rate_bps=run.topology.uplink(host).rate_bps,
-                base_rtt_ns=run.base_rtt_ns(),
-                base_rtts_ns=run.base_rtts_ns,
-                mtu_bytes=settings.mtu_bytes,
-                data_priority=settings.data_priority,
-                control_priority=settings.control_priority,
-                pfc=run.scenario.switch.pfc.enabled,
-                reliability=run.reliability,
-                cc_scope=settings.cc_scope,
-                ack_every_packets=settings.ack_every_packets,
-                rto_ns=run.rto_ns,
-                loss_packets=run.loss_packets,
-                cell_bytes=run.scenario.switch.cell_bytes,
-                seed=run.seed,
-            )
+        for host, config in zip(run.topology.hosts, run.nic_configs(), strict=True):
             nic = Nic(config, run.protocol, run.load_balancing)
             nic.on_delivered = self._on_delivered
             nic.on_complete = self._on_completed
@@ -326,10 +310,18 @@ class VirtualWorld:
         return self.fabric.trace_records()
 
     def captured(self) -> Iterator[tuple[int, str, bytes]]:
-        """(time_ns, "from to", header bytes) of the frames on hosts' links, in order of their first bits."""
+        """(time_ns, "from to", frame) of the frames on hosts' links, in order of their first bits."""
         for time_ns, link, direction, headers, _ in self.fabric.captured():
             a, b = self.links[link]
-            yield time_ns, f"{b} to {a}" if direction else f"{a} to {b}", headers
+            yield time_ns, f"{b} to {a}" if direction else f"{a} to {b}", wire.materialize(headers)
+
+    def write_more(self, folder: Path) -> None:
+        """hosts.pcapng and trace.txt, where they were asked for."""
+        if self._capture:
+            write_pcap(folder / "hosts.pcapng", self.captured())
+        if self._trace is not None:
+            with (folder / "trace.txt").open("w", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in explain(self.trace_records(), self.names))
 
     def _recording(self, ended: str, cpu_s: float) -> Recording:
         fabric = self.fabric

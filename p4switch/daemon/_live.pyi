@@ -8,11 +8,14 @@ class Live:
     """Ports on network interfaces, the traffic manager, one pipeline, and a thread that moves packets between them.
 
     As a context manager it is the lock: packets stand still inside `with live:`. It may be nested. Times are ns since
-    the object was made. A port that does not exist raises ValueError, what the system refuses OSError.
+    the origin of its clock. A port that does not exist raises ValueError, what the system refuses OSError.
     """
 
-    def __init__(self, tick_ns: int = 1000, cell_bytes: int = 80, framing_bytes: int = 0) -> None:
-        """tick_ns: what a tick of the pipeline's clock is. cell_bytes: unit of queue depths; 0: packets."""
+    def __init__(
+        self, tick_ns: int = 1000, cell_bytes: int = 80, framing_bytes: int = 0, origin_ns: int = 0
+    ) -> None:
+        """tick_ns: what a tick of the pipeline's clock is. cell_bytes: unit of queue depths; 0: packets.
+        origin_ns: CLOCK_MONOTONIC of time 0, which is not in the future; 0: now."""
     def add_port(self, number: int, interface: str | None, ring_slots: int = 512) -> None:
         """interface None: the CPU port."""
     def set_port(self, number: int, settings: dict[str, int | None]) -> None:
@@ -22,6 +25,8 @@ class Live:
     def set_pfc(self, number: int, mask: int, xoff_bytes: int, alpha: float, xon_gap_bytes: int, headroom_bytes: int,
                 quanta: int) -> None:
         """Lossless priorities of an ingress port. alpha < 0: static threshold. headroom 2**64 - 1: the buffer's."""
+    def log_depths(self, interval_ns: int) -> None:
+        """Keep the depths of all ports' queues at their changes, one in so many ns at most, for `stats`. 0: not."""
     def set_switch(self, switch: Switch | None) -> None:
         """The pipeline from now on; what is queued in the old one is lost. None: all frames are dropped."""
     def inject(self, number: int, frame: bytes) -> None:
@@ -32,7 +37,8 @@ class Live:
         """Frames that left by the CPU port. Returns early if there are some, or digests."""
     def now_ns(self) -> int: ...
     def stats(self) -> dict[str, Any]:
-        """Counters, and in "ports" those of each port. lag_log2_ns: how late due work was done, by powers of 2."""
+        """Counters, and in "ports" those of each port: with "pfc", rows by priority, and "depths", ([time], [bytes]).
+        lag_log2_ns: how late frames left by links that have a rate or a delay, by powers of 2."""
     def __enter__(self) -> Live: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None

@@ -21,10 +21,12 @@ class _Model(BaseModel):
 
 
 class PortSettings(_Model):
-    """One port's link. rate_bps 0: as fast as the machine."""
+    """One port's link. rate_bps 0: as fast as the machine. xoff_bytes, headroom_bytes: instead of those of `pfc`."""
 
     rate_bps: Annotated[int, Field(ge=0, le=10**14)] = 0
     delay_ns: Annotated[int, Field(ge=0, le=10**12)] = 0
+    xoff_bytes: Annotated[int | None, Field(ge=0)] = None
+    headroom_bytes: Annotated[int | None, Field(ge=0)] = None
 
 
 class PfcSettings(_Model):
@@ -39,11 +41,17 @@ class PfcSettings(_Model):
 
 
 class TrafficSettings(_Model):
-    """`all_ports` holds for ports that `ports` does not name. None: no limit."""
+    """`all_ports` holds for ports that `ports` does not name. None: no limit.
+
+    `origin_ns` is CLOCK_MONOTONIC at time 0 of the switch's clock (0: its start): switches can have a common one.
+    `log_depths_ns`: keep the queues' depths for the statistics, once in so many ns at most (0: not).
+    """
 
     tick_ns: Annotated[int, Field(ge=1, le=10**9)] = 1000
     cell_bytes: Annotated[int, Field(ge=0, le=65536)] = 80
     framing_bytes: Annotated[int, Field(ge=0, le=1000)] = 0
+    origin_ns: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    log_depths_ns: Annotated[int, Field(ge=0, lt=2**63)] = 0
     all_ports: PortSettings = PortSettings()
     ports: dict[int, PortSettings] = {}
     scheduler: Literal["fifo", "round_robin"] = "fifo"
@@ -66,18 +74,22 @@ class TrafficSettings(_Model):
 
     def apply(self, live: Any, ports: list[int]) -> None:
         """Sets everything at a `Live` with these ports. Raises UserError, ValueError for what does not fit them."""
+        live.log_depths(self.log_depths_ns)
         if self.buffer_bytes is not None:
             live.set_buffer(self.buffer_bytes, -1.0 if self.alpha is None else self.alpha)
         for number in ports:
             live.set_port(number, self.port(number))
             if self.pfc is not None:
                 pfc = self.pfc
-                if not self.ports.get(number, self.all_ports).rate_bps:
+                link = self.ports.get(number, self.all_ports)
+                xoff = pfc.xoff_bytes if link.xoff_bytes is None else link.xoff_bytes
+                headroom = pfc.headroom_bytes if link.headroom_bytes is None else link.headroom_bytes
+                if not link.rate_bps:
                     raise UserError(f"--traffic: pfc: port {number} has no rate_bps; expected one, it times pauses")
                 mask = sum(1 << priority for priority in set(pfc.priorities))
-                live.set_pfc(number, mask, _NO_LIMIT if pfc.xoff_bytes is None else pfc.xoff_bytes,
+                live.set_pfc(number, mask, _NO_LIMIT if xoff is None else xoff,
                              -1.0 if pfc.alpha is None else pfc.alpha, pfc.xon_gap_bytes,
-                             _NO_LIMIT if pfc.headroom_bytes is None else pfc.headroom_bytes, pfc.quanta)
+                             _NO_LIMIT if headroom is None else headroom, pfc.quanta)
 
 
 def read(path: Path) -> TrafficSettings:

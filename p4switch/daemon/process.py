@@ -6,6 +6,7 @@ import logging
 import signal
 import socket
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ class SwitchProcess:
         self._seed = seed
         self._drop_port = drop_port
         self._stats_file = stats_file
-        self.live = self._module.Live(traffic.tick_ns, traffic.cell_bytes, traffic.framing_bytes)
+        self.live = self._module.Live(traffic.tick_ns, traffic.cell_bytes, traffic.framing_bytes, traffic.origin_ns)
         for number, interface in interfaces.items():
             self._add_port(number, interface)
         if cpu_port is not None:
@@ -128,7 +129,7 @@ class SwitchProcess:
                 thread.join()
         self._links.close()
         if self._stats_file is not None:
-            self._stats_file.write_text(json.dumps(self.live.stats()))
+            self._stats_file.write_text(json.dumps({**self.live.stats(), "cpu_s": time.process_time()}))
 
     def run(self) -> None:
         """Until SIGTERM or SIGINT."""

@@ -14,7 +14,7 @@ from harness.pcap import write_pcap
 from host_agents import wire
 
 FRAME = wire.header(0x0A000002, 0x0A000003, 0xC123, wire.SEND_ONLY, 77, after_bth_bytes=1000, dscp=24, ecn=2)
-FRAME += (wire.ACK_REQUEST | 5).to_bytes(4, "big")
+FRAME = wire.materialize(FRAME + (wire.ACK_REQUEST | 5).to_bytes(4, "big"))
 FRAMES = [(0, "h0 to s0", FRAME), (1_234_567_891, "s0 to h1", FRAME), (2**53 + 1, "h0 to s0", FRAME)]
 
 

@@ -9,14 +9,19 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RECEIVE_BUDGET 32 /* frames of one port before the others have their turn */
-#define NEVER UINT64_MAX
+#define EVENTS_A_ROUND 256 /* before sockets are written, and others may have the lock */
+#define NEVER LIVE_NEVER
+
+static uint64_t read_clock(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
 
 uint64_t live_clock(const live *l)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec - l->origin;
+    return read_clock(CLOCK_MONOTONIC) - l->origin;
 }
 
 static p4_tick ticks(const live *l)
@@ -82,12 +87,35 @@ static void env_drop(void *ctx, uint32_t port, uint32_t tag, uint32_t len, p4_dr
     count_drop(ctx, port, reason);
 }
 
+/* The depth has changed. Of several changes in one interval the last one stays. */
+static void log_depth(const live *l, live_port *port)
+{
+    live_log *log = &port->log;
+    if (!l->log_interval || port->tm.bytes == (log->count ? log->entries[log->count - 1].bytes : 0))
+        return;
+    uint64_t interval = l->now / l->log_interval;
+    if (!log->count || log->entries[log->count - 1].time / l->log_interval != interval) {
+        if (log->count == log->room) {
+            size_t room = log->room ? 2 * log->room : 256;
+            struct live_depth *entries = realloc(log->entries, room * sizeof *entries);
+            if (!entries)
+                abort();
+            log->entries = entries;
+            log->room = room;
+        }
+        log->count++;
+    }
+    log->entries[log->count - 1] = (struct live_depth){l->now, port->tm.bytes};
+}
+
 static void env_enqueue(void *ctx, p4_packet *packet)
 {
     live *l = ctx;
     live_port *out = packet->egress_port < LIVE_MAX_PORTS ? l->ports[packet->egress_port] : NULL;
-    if (out && tm_enqueue(&l->tm, &out->tm, packet, l->now))
+    if (out && tm_enqueue(&l->tm, &out->tm, packet, l->now)) {
+        log_depth(l, out);
         return;
+    }
     count_drop(l, packet->egress_port, out ? P4_DROP_BUFFER : P4_DROP_NO_PORT);
     p4_packet_free(l->sw, packet);
 }
@@ -195,6 +223,7 @@ static void serve(live *l, live_port *port, bool contiguous)
             p4_packet *packet = tm_dequeue(tm, l->now);
             if (!packet)
                 break;
+            log_depth(l, port);
             frame = p4_switch_transmit(l->sw, packet, ticks(l));
         }
         if (frame) {
@@ -241,56 +270,67 @@ static void record_lag(live *l, uint64_t lag_ns)
         l->lag_max_ns = lag_ns;
 }
 
-/* Links that became free by `until`, each at its own time, in order. */
-static bool serve_due(live *l, uint64_t until)
+/* Everything up to `until`, each thing at its own time, in order; at one time arrivals by port, then links by port.
+ * False: there is more than one round should have. */
+static bool catch_up(live *l, uint64_t until)
 {
-    bool any = false;
-    for (;;) {
+    for (int events = 0; events < EVENTS_A_ROUND; events++) {
         live_port *first = NULL;
         uint64_t time = until;
+        bool arrival = false;
         for (uint32_t i = 0; i < l->count; i++) {
             live_port *port = l->ports[l->numbers[i]];
+            if (port->arrival <= time && (!arrival || port->arrival < time)) {
+                first = port;
+                time = port->arrival;
+                arrival = true;
+            }
             if (port->tm.scheduled && link_free(port) <= time && (!first || link_free(port) < time)) {
                 first = port;
                 time = link_free(port);
+                arrival = false;
             }
         }
         if (!first)
-            return any;
-        any = true;
+            return true;
+        l->events++;
         if (time > l->now)
             l->now = time;
-        record_lag(l, until - time);
+        if (arrival) {
+            live_receive(l, first);
+            continue;
+        }
         first->tm.scheduled = false;
         serve(l, first, true);
         live_serve_touched(l);
     }
+    return false;
 }
 
 /* Frames whose last bit has reached the other end of the link. */
-static bool deliver_due(live *l, uint64_t until)
+static void deliver_due(live *l, uint64_t until)
 {
-    bool any = false;
     for (uint32_t i = 0; i < l->count; i++) {
         live_port *port = l->ports[l->numbers[i]];
         live_wire *w = &port->wire;
         while (w->head != w->tail && w->slots[w->head & w->mask].time <= until) {
-            leave(l, port, w->slots[w->head++ & w->mask].frame);
-            any = true;
+            struct live_flight *flight = &w->slots[w->head++ & w->mask];
+            record_lag(l, until - flight->time);
+            leave(l, port, flight->frame);
         }
     }
-    return any;
 }
 
-/* When there is something to do without any frame coming in. */
+/* When there is something to do without any frame coming in. A frame that waits for its link may be taken late, as long
+ * as it leaves in time. */
 static uint64_t next_due(const live *l)
 {
     uint64_t time = NEVER;
     for (uint32_t i = 0; i < l->count; i++) {
         const live_port *port = l->ports[l->numbers[i]];
         const live_wire *w = &port->wire;
-        if (port->tm.scheduled && link_free(port) < time)
-            time = link_free(port);
+        if (port->tm.scheduled && link_free(port) + port->delay_ns / 2 < time)
+            time = link_free(port) + port->delay_ns / 2;
         if (w->head != w->tail && w->slots[w->head & w->mask].time < time)
             time = w->slots[w->head & w->mask].time;
         if (live_pfc_next(port) < time)
@@ -301,28 +341,34 @@ static uint64_t next_due(const live *l)
 
 /* -- the loop ---------------------------------------------------------------------------------------------------- */
 
+/* The present, with the kernel's clock for frames read at the same time: someone may set that one. */
+static uint64_t read_clocks(live *l)
+{
+    uint64_t now = live_clock(l);
+    l->kernel_origin = read_clock(CLOCK_REALTIME) - now;
+    return now;
+}
+
 /* One round; whether there was anything to do. */
 static bool work(live *l)
 {
-    bool any = false;
-    for (uint32_t i = 0; i < l->count; i++) {
-        live_port *port = l->ports[l->numbers[i]];
-        uint64_t now = live_clock(l);
-        any |= serve_due(l, now);
-        if (now > l->now)
-            l->now = now;
-        if (port->tm.pfc)
-            live_pfc_due(l, port, now);
-        if (port->socket.fd >= 0)
-            any |= live_receive(l, port, RECEIVE_BUDGET) > 0;
-    }
-    any |= deliver_due(l, live_clock(l));
+    uint64_t now = read_clocks(l), events = l->events;
+    for (uint32_t i = 0; i < l->count; i++)
+        if (l->ports[l->numbers[i]]->socket.fd >= 0)
+            live_peek(l, l->ports[l->numbers[i]]);
+    bool done = catch_up(l, now);
+    if (done && now > l->now)
+        l->now = now;
+    for (uint32_t i = 0; done && i < l->count; i++)
+        if (l->ports[l->numbers[i]]->tm.pfc)
+            live_pfc_due(l, l->ports[l->numbers[i]], now);
+    deliver_due(l, live_clock(l));
     for (uint32_t i = 0; i < l->count; i++)
         if (l->ports[l->numbers[i]]->batched)
             live_flush(l, l->ports[l->numbers[i]]);
     if (l->cpu_first || l->digests)
         pthread_cond_broadcast(&l->news);
-    return any;
+    return l->events != events;
 }
 
 static void wait_for_work(const live *l, struct pollfd *fds, uint32_t count, uint64_t due)
@@ -391,7 +437,7 @@ void live_unlock(live *l)
 
 /* -- building ---------------------------------------------------------------------------------------------------- */
 
-live *live_new(uint32_t tick_ns, uint32_t cell_bytes, uint32_t framing_bytes)
+live *live_new(uint32_t tick_ns, uint32_t cell_bytes, uint32_t framing_bytes, uint64_t origin)
 {
     live *l = calloc(1, sizeof *l);
     if (!l)
@@ -414,7 +460,7 @@ live *live_new(uint32_t tick_ns, uint32_t cell_bytes, uint32_t framing_bytes)
                         .wake = live_touch};
     l->framing_bytes = framing_bytes;
     l->cpu_last = &l->cpu_first;
-    l->origin = live_clock(l);
+    l->origin = origin ? origin : read_clock(CLOCK_MONOTONIC);
     return l;
 }
 
@@ -429,6 +475,7 @@ live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32
         return NULL;
     port->owner = l;
     port->socket.fd = -1;
+    port->arrival = NEVER;
     if (interface) {
         strncpy(port->name, interface, sizeof port->name - 1);
         if (live_open(&port->socket, interface, ring_slots) < 0) {
@@ -498,8 +545,7 @@ int live_inject(live *l, uint32_t number, const uint8_t *data, size_t len)
     frame->wire_len = frame->data_len = (uint32_t)len;
     memcpy(frame->data, data, len);
     uint64_t now = live_clock(l);
-    serve_due(l, now);
-    if (now > l->now)
+    if (catch_up(l, now) && now > l->now)
         l->now = now;
     live_arrive(l, port, frame);
     live_wake(l);
@@ -516,6 +562,7 @@ void live_free(live *l)
         for (uint32_t j = 0; j < port->batched; j++)
             live_frame_free(l, port->batch[j]);
         free(port->wire.slots);
+        free(port->log.entries);
         live_close(&port->socket);
         tm_port_destroy(&port->tm);
         free(port);

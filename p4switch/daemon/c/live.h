@@ -2,8 +2,9 @@
  *
  * One thread (live_loop) reads sockets, runs ingress, serves the queues when their links are free, and writes sockets. It
  * holds the lock while it works and not while it waits; whoever else touches anything takes the lock first. Times are ns
- * since the start. What is due is done at its own nominal time, however late the thread gets to it, so rates are exact
- * on average; how late it was is recorded.
+ * since the origin of its clock. Whatever happens is done in order of time and at its own nominal time (for a frame,
+ * when the kernel got it), however late the thread gets to it: all that is lost is what leaves after it was due, and how
+ * late that was is recorded. A link's delay is slack: lateness below it does not show.
  */
 #ifndef P4CC_LIVE_H
 #define P4CC_LIVE_H
@@ -20,6 +21,7 @@
 #define LIVE_MAX_PORTS 512
 #define LIVE_BATCH 64
 #define LIVE_CPU_FRAMES 1024 /* waiting for whoever takes packet-ins; more are dropped */
+#define LIVE_NEVER UINT64_MAX
 #define LIVE_LAG_BUCKETS 40  /* lag in [2^i, 2^(i+1)) ns; bucket 0 includes 0 */
 
 struct live;
@@ -39,10 +41,18 @@ typedef struct live_socket {
     uint64_t ring_drops; /* the kernel found the ring full */
 } live_socket;
 
+/* Depths of a port's queues at their changes, for whoever wants to see them afterwards. */
+typedef struct live_log {
+    struct live_depth { uint64_t time, bytes; } *entries; /* the depth from this time on */
+    size_t count, room;
+} live_log;
+
 typedef struct live_port {
     tm_port tm;
     struct live *owner;
     live_socket socket; /* fd -1: the CPU port */
+    uint64_t arrival;   /* of the next frame in the ring, NEVER if there was none when it was last looked at */
+    live_log log;
     char name[16];      /* of the interface */
     uint64_t delay_ns;
     live_wire wire;
@@ -72,20 +82,23 @@ typedef struct live {
     live_port *touched, *touched_last;
     tm_rate *rates;
     uint32_t framing_bytes;
-    uint64_t now, origin;    /* of what is being done; CLOCK_MONOTONIC at the start */
+    uint64_t now, origin;    /* of what is being done; CLOCK_MONOTONIC of time 0 */
+    uint64_t kernel_origin;  /* CLOCK_REALTIME of time 0, with which the kernel stamps frames */
+    uint64_t log_interval;   /* depths are logged once in so many ns at most; 0: not at all */
     p4_frame *spare[4];      /* by size class */
     p4_frame *cpu_first, **cpu_last;
     uint32_t cpu_count;
     bool digests;
     uint64_t lost_drops[P4_DROP_REASONS]; /* at ports that do not exist */
     uint64_t cpu_dropped, no_pipeline;
+    uint64_t events;         /* frames that arrived, links that became free */
     uint64_t lag[LIVE_LAG_BUCKETS], lag_max_ns;
 } live;
 
 uint64_t live_clock(const live *l);
 
 /* NULL: no memory, errno is set. */
-live *live_new(uint32_t tick_ns, uint32_t cell_bytes, uint32_t framing_bytes);
+live *live_new(uint32_t tick_ns, uint32_t cell_bytes, uint32_t framing_bytes, uint64_t origin); /* origin 0: now */
 void live_free(live *l); /* the loop has ended */
 void live_lock(live *l); /* may be nested */
 void live_unlock(live *l);
@@ -103,7 +116,8 @@ void live_loop(live *l);
 /* live_io.c */
 int live_open(live_socket *s, const char *interface, uint32_t ring_slots);
 void live_close(live_socket *s);
-uint32_t live_receive(live *l, live_port *port, uint32_t budget);
+void live_peek(live *l, live_port *port); /* sets arrival */
+void live_receive(live *l, live_port *port); /* the frame that arrival told of; sets it to the next one's */
 void live_flush(live *l, live_port *port);
 void live_ring_drops(live_socket *s);
 

@@ -113,19 +113,29 @@ static void take(live *l, live_port *port, const struct tpacket2_hdr *slot)
     live_arrive(l, port, frame);
 }
 
-uint32_t live_receive(live *l, live_port *port, uint32_t budget)
+static struct tpacket2_hdr *next_slot(const live_socket *s)
+{
+    return (struct tpacket2_hdr *)(s->ring + (size_t)s->next * s->slot_bytes);
+}
+
+void live_peek(live *l, live_port *port)
+{
+    const struct tpacket2_hdr *slot = next_slot(&port->socket);
+    port->arrival = LIVE_NEVER;
+    if (!(__atomic_load_n(&slot->tp_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER))
+        return;
+    uint64_t stamp = (uint64_t)slot->tp_sec * 1000000000u + slot->tp_nsec;
+    port->arrival = stamp > l->kernel_origin ? stamp - l->kernel_origin : 0;
+}
+
+void live_receive(live *l, live_port *port)
 {
     live_socket *s = &port->socket;
-    uint32_t count = 0;
-    for (; count < budget; count++) {
-        struct tpacket2_hdr *slot = (struct tpacket2_hdr *)(s->ring + (size_t)s->next * s->slot_bytes);
-        if (!(__atomic_load_n(&slot->tp_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER))
-            break;
-        take(l, port, slot);
-        __atomic_store_n(&slot->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
-        s->next = s->next + 1 == s->slots ? 0 : s->next + 1;
-    }
-    return count;
+    struct tpacket2_hdr *slot = next_slot(s);
+    take(l, port, slot);
+    __atomic_store_n(&slot->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
+    s->next = s->next + 1 == s->slots ? 0 : s->next + 1;
+    live_peek(l, port);
 }
 
 void live_flush(live *l, live_port *port)

@@ -5,7 +5,7 @@
 
 #define PFC_BYTES 60 /* without FCS */
 #define QUANTUM_BITS 512
-#define NEVER UINT64_MAX
+#define NEVER LIVE_NEVER
 
 static const uint8_t pfc_head[] = {0x01, 0x80, 0xc2, 0x00, 0x00, 0x01};
 static const uint8_t pfc_type[] = {0x88, 0x08, 0x01, 0x01}; /* MAC control, PFC */

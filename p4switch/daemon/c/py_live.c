@@ -29,15 +29,17 @@ static void take_lock(live_object *self)
 
 static int live_init(live_object *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"tick_ns", "cell_bytes", "framing_bytes", NULL};
+    static char *names[] = {"tick_ns", "cell_bytes", "framing_bytes", "origin_ns", NULL};
     unsigned int tick_ns = 1000, cell_bytes = 80, framing_bytes = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|III:Live", names, &tick_ns, &cell_bytes, &framing_bytes))
+    unsigned long long origin_ns = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|IIIK:Live", names, &tick_ns, &cell_bytes, &framing_bytes,
+                                     &origin_ns))
         return -1;
     if (self->l || !tick_ns) {
         PyErr_SetString(PyExc_ValueError, "tick_ns: expected 1 or more");
         return -1;
     }
-    self->l = live_new(tick_ns, cell_bytes, framing_bytes);
+    self->l = live_new(tick_ns, cell_bytes, framing_bytes, origin_ns);
     if (!self->l) {
         raise_errno("eventfd");
         return -1;
@@ -159,6 +161,17 @@ static PyObject *live_set_pfc(live_object *self, PyObject *args)
         return PyErr_NoMemory();
     if (!fits)
         return PyErr_Format(PyExc_ValueError, "the headroom of all ports is more than the buffer");
+    Py_RETURN_NONE;
+}
+
+static PyObject *live_log_depths(live_object *self, PyObject *args)
+{
+    unsigned long long interval_ns;
+    if (!PyArg_ParseTuple(args, "K:log_depths", &interval_ns))
+        return NULL;
+    take_lock(self);
+    self->l->log_interval = interval_ns;
+    live_unlock(self->l);
     Py_RETURN_NONE;
 }
 
@@ -323,6 +336,54 @@ static int put_drops(PyObject *dict, const uint64_t *drops)
     return 0;
 }
 
+static PyObject *pfc_stats(const tm_port *tm)
+{
+    PyObject *rows = PyList_New(0);
+    for (uint32_t i = 0; rows && tm->pfc && i < TM_PRIORITIES; i++) {
+        const tm_class *c = &tm->pfc->classes[i];
+        if (!c->pauses_sent && !c->pauses_received)
+            continue;
+        PyObject *d = PyDict_New();
+        if (!d || put(d, "priority", i) < 0 || put(d, "pauses_sent", c->pauses_sent) < 0
+            || put(d, "resumes_sent", c->resumes_sent) < 0 || put(d, "refreshes_sent", c->refreshes_sent) < 0
+            || put(d, "pauses_received", c->pauses_received) < 0 || put(d, "paused_ns", c->paused_ns) < 0
+            || put(d, "longest_ns", c->longest_ns) < 0 || put(d, "ingress_max_bytes", c->ingress_max_bytes) < 0
+            || put(d, "headroom_max_bytes", c->headroom_max_bytes) < 0 || PyList_Append(rows, d) < 0)
+            Py_CLEAR(rows);
+        Py_XDECREF(d);
+    }
+    return rows;
+}
+
+/* ([time, ...], [depth, ...]) */
+static PyObject *depth_log(const live_log *log)
+{
+    PyObject *times = PyList_New((Py_ssize_t)log->count), *depths = PyList_New((Py_ssize_t)log->count);
+    for (size_t i = 0; times && depths && i < log->count; i++) {
+        PyList_SET_ITEM(times, (Py_ssize_t)i, PyLong_FromUnsignedLongLong(log->entries[i].time));
+        PyList_SET_ITEM(depths, (Py_ssize_t)i, PyLong_FromUnsignedLongLong(log->entries[i].bytes));
+    }
+    return times && depths ? Py_BuildValue("(NN)", times, depths) : NULL;
+}
+
+/* Takes the object; NULL is a failure. */
+static int put_object(PyObject *dict, const char *name, PyObject *object)
+{
+    int failed = object ? PyDict_SetItemString(dict, name, object) : -1;
+    Py_XDECREF(object);
+    return failed;
+}
+
+static uint32_t pfc_on_wire(const live_wire *w)
+{
+    uint32_t count = 0;
+    for (uint32_t i = w->head; i != w->tail; i++) {
+        const p4_frame *frame = w->slots[i & w->mask].frame;
+        count += live_is_pfc(frame->data, frame->data_len);
+    }
+    return count;
+}
+
 static PyObject *port_stats(live_port *port)
 {
     PyObject *d = PyDict_New();
@@ -338,7 +399,8 @@ static PyObject *port_stats(live_port *port)
         || put(d, "busy_ns", tm->link.busy_ns) < 0 || put(d, "depth_bytes", tm->bytes) < 0
         || put(d, "depth_packets", tm->packets) < 0 || put(d, "max_bytes", tm->max_bytes) < 0
         || put(d, "max_packets", tm->max_packets) < 0
-        || put(d, "on_wire_packets", port->wire.tail - port->wire.head) < 0 || put_drops(d, port->drops) < 0)
+        || put(d, "on_wire_packets", port->wire.tail - port->wire.head) < 0 || put_drops(d, port->drops) < 0
+        || put(d, "on_wire_pfc", pfc_on_wire(&port->wire)) < 0 || put_object(d, "pfc", pfc_stats(tm)) < 0 || put_object(d, "depths", depth_log(&port->log)) < 0)
         Py_CLEAR(d);
     return d;
 }
@@ -361,6 +423,7 @@ static PyObject *live_stats(live_object *self, PyObject *unused)
         Py_XDECREF(count);
     }
     failed = failed || put(d, "now_ns", live_clock(l)) < 0 || put(d, "lag_max_ns", l->lag_max_ns) < 0
+        || put(d, "origin_ns", l->origin) < 0 || put(d, "copied", l->sw ? p4_switch_get_counts(l->sw)->copied : 0) < 0
         || put(d, "cpu_dropped", l->cpu_dropped) < 0 || put(d, "no_pipeline", l->no_pipeline) < 0
         || put(d, "buffer_bytes", l->tm.used_bytes) < 0 || put(d, "buffer_max_bytes", l->tm.max_bytes) < 0
         || put_drops(d, l->lost_drops) < 0 || PyDict_SetItemString(d, "ports", ports) < 0
@@ -389,6 +452,7 @@ static PyMethodDef methods[] = {
     {"set_port", (PyCFunction)live_set_port, METH_VARARGS, NULL},
     {"set_buffer", (PyCFunction)live_set_buffer, METH_VARARGS, NULL},
     {"set_pfc", (PyCFunction)live_set_pfc, METH_VARARGS, NULL},
+    {"log_depths", (PyCFunction)live_log_depths, METH_VARARGS, NULL},
     {"set_switch", (PyCFunction)live_set_switch_object, METH_O, NULL},
     {"inject", (PyCFunction)live_inject_frame, METH_VARARGS, NULL},
     {"start", (PyCFunction)live_start, METH_NOARGS, NULL},

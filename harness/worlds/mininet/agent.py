@@ -1,0 +1,218 @@
+"""The process of one host: its NIC at a raw socket, driven by the kernel's clock, as the run's coordinator says."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import time
+from multiprocessing.connection import Client, Connection
+from typing import Any
+
+import click
+
+from harness.worlds.mininet import isolation
+from harness.worlds.mininet.driver import Driver
+from harness.worlds.mininet.messages import (
+    Configure,
+    Connect,
+    Delivered,
+    Done,
+    Finished,
+    Freeze,
+    Post,
+    Report,
+    Sent,
+    Start,
+    Verified,
+    Verify,
+)
+from harness.worlds.mininet.port import RawPort
+from host_agents import registry, wire
+from host_agents.messages import Delivery, Message
+from host_agents.nic import Nic
+from host_agents.qp import QueuePair
+from host_agents.timers import NEVER
+
+NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received")
+_PROBED_QPN = 1  # InfiniBand's own, for management: no NIC here has it
+_PROBE_DSCP = 48  # priority 6, that of control packets
+_PRIORITY = -15  # above what else the machine does
+_FOREVER_S = 3600.0
+
+
+@click.command()
+@click.argument("name")
+@click.argument("address")
+def command(name: str, address: str) -> None:
+    """Host NAME, at the coordinator's Unix socket ADDRESS. Ends with the coordinator."""
+    isolation.exact_timers()
+    with contextlib.suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, _PRIORITY)
+    with Client(address, family="AF_UNIX") as connection:
+        connection.send(name)
+        configuration = connection.recv()
+        port = RawPort(configuration.interface)
+        connection.send(Done())
+        request = connection.recv()
+        if isinstance(request, Verify):
+            connection.send(Verified(_verify(port, configuration.nic.address, request)))
+            request = connection.recv()
+        assert isinstance(request, Start)
+        Agent(configuration, port, connection, request.epoch_wall_ns).run()
+
+
+def _verify(port: RawPort, address: str, request: Verify) -> list[str]:
+    """Sends a frame to each host; returns the addresses of those from which none came in time."""
+    own = wire.parse_address(address)
+    missing = {wire.parse_address(other): other for other in request.addresses}
+    for other in missing:
+        header = wire.header(own, other, 0xC000, wire.ACKNOWLEDGE, _PROBED_QPN, after_bth_bytes=4, dscp=_PROBE_DSCP)
+        port.send(wire.materialize(header))
+    end = time.monotonic() + request.timeout_s
+    while missing and (left := end - time.monotonic()) > 0:
+        select.select([port], [], [], left)
+        for _, frame in port.receive():
+            if wire.is_roce(frame) and int.from_bytes(frame[47:50], "big") == _PROBED_QPN:
+                missing.pop(int.from_bytes(frame[wire.SOURCE : wire.SOURCE + 4], "big"), None)
+    return sorted(missing.values())
+
+
+class Agent:
+    """From the start of model time to the end of the run."""
+
+    def __init__(self, configuration: Configure, port: RawPort, connection: Connection, epoch_wall_ns: int) -> None:
+        c = configuration
+        self.nic = Nic(
+            c.nic, registry.resolve(c.cc, c.cc_parameters), registry.resolve_load_balancer(c.lb, c.lb_parameters)
+        )
+        self.nic.on_delivered = self._on_delivered
+        self.nic.on_complete = self._on_complete
+        self.driver = Driver(
+            self.nic, port, rate_bps=c.rate_bps, delay_ns=c.delay_ns, framing_bytes=c.framing_bytes,
+            dilation=c.dilation, epoch_ns=epoch_wall_ns,
+        )  # fmt: skip
+        self.driver.captured = [] if c.capture else None
+        self._port = port
+        self._connection = connection
+        self._qps: dict[int, QueuePair] = {}
+        self._messages: dict[int, Message] = {}  # by flow, unfinished
+        self._active: dict[int, int] = {}  # unfinished messages by connection, for sampling
+        self._rates: list[tuple[int, int, float, float]] = []
+        self._arrivals: list[tuple[int, int, int]] = []
+        self._arrived: dict[int, int] = {}
+        self._interval_ns = c.rate_interval_ns
+        self._frozen = False
+        self._reported = False
+        if self._interval_ns:
+            self.driver.at(self._interval_ns, self._sample)
+
+    def run(self) -> None:
+        """Until the coordinator has the report."""
+        readable: list[Any] = [self._port, self._connection]
+        while not self._reported:
+            due = self.driver.next_due_ns()
+            wait_s = min(max(due - time.monotonic_ns(), 0) * 1e-9, _FOREVER_S) if due < NEVER else _FOREVER_S
+            ready, _, _ = select.select(readable, [], [], wait_s)
+            # First what the coordinator says: it announces connections before their frames can be there.
+            while self._connection in ready and not self._reported and self._connection.poll():
+                self._carry_out(self._connection.recv())
+            if self._frozen:
+                for _ in self._port.receive():
+                    pass
+            else:
+                self.driver.run(time.monotonic_ns())
+            self.driver.flush(time.monotonic_ns)
+
+    # What the coordinator asks for
+
+    def _carry_out(self, request: object) -> None:
+        if isinstance(request, Connect):
+            self.driver.at(request.time_ns, lambda _: self._connect(request))
+        elif isinstance(request, Post):
+            self.driver.at(request.start_ns, lambda now_ns: self._post(request, now_ns))
+        elif isinstance(request, Freeze):
+            self._frozen = True
+            self.driver.freeze()
+            self._connection.send(Done())
+        elif isinstance(request, Report):
+            for _ in self._port.receive():
+                pass
+            self._connection.send(self._finished())
+            self._reported = True
+            with contextlib.suppress(EOFError, OSError):
+                self._connection.recv()  # nothing: an end before the coordinator's would look like an accident
+
+    def _connect(self, request: Connect) -> None:
+        self._qps[request.number] = self.nic.open_qp(request.peer_address, request.number, request.number)
+
+    def _post(self, request: Post, now_ns: int) -> None:
+        message = self._qps[request.number].post(request.size_bytes, start_ns=now_ns, tag=request)
+        self._messages[request.flow] = message
+        self._active[request.number] = self._active.get(request.number, 0) + 1
+        if request.stop_ns is not None:
+            self.driver.at(request.stop_ns, lambda _: message.qp.truncate(message))
+
+    # What the NIC tells
+
+    def _on_delivered(self, delivery: Delivery) -> None:
+        qp = delivery.qp
+        self._connection.send(Delivered(qp.qpn, delivery.sequence, delivery.time_ns, qp.stats.marked_received))
+
+    def _on_complete(self, message: Message) -> None:
+        request = message.tag
+        assert isinstance(request, Post)
+        del self._messages[request.flow]
+        self._active[request.number] -= 1
+        self._connection.send(_sent(request.flow, message))
+
+    def _sample(self, now_ns: int) -> None:
+        for number, unfinished in list(self._active.items()):
+            qp = self._qps[number]
+            self._rates.append((now_ns, number, qp.rate_bps, qp.window_bytes))
+            if not unfinished:
+                del self._active[number]
+        for number, delivered in self.driver.delivered_bytes.items():
+            if delivered != self._arrived.get(number):
+                self._arrived[number] = delivered
+                self._arrivals.append((now_ns, number, delivered))
+        self.driver.at(now_ns + self._interval_ns, self._sample)
+
+    def _finished(self) -> Finished:
+        driver, port, stats = self.driver, self._port, self.nic.stats
+        counts = {name: int(getattr(stats, name)) for name in NIC_COUNTS}
+        counts["paused_ns"] = sum(stats.paused_ns)
+        return Finished(
+            unfinished=[_sent(flow, message) for flow, message in self._messages.items()],
+            marked={number: qp.stats.marked_received for number, qp in self._qps.items()},
+            delivered_bytes=driver.delivered_bytes,
+            rates=self._rates,
+            arrivals=self._arrivals,
+            nic=counts,
+            frames_sent=port.frames_sent + driver.unsent,
+            frames_unsent=driver.unsent,
+            frames_received=port.frames_received,
+            pauses_received=port.pauses_received,
+            send_failed=port.send_failed,
+            socket_full=port.dropped(),
+            bad_icrc=driver.bad_icrc,
+            lag_log2_ns=driver.lag_log2_ns,
+            lag_max_ns=driver.lag_max_ns,
+            cpu_s=time.process_time(),
+            captured=driver.captured or [],
+        )
+
+
+def _sent(flow: int, message: Message) -> Sent:
+    stats = message.qp.stats
+    return Sent(
+        flow=flow,
+        size_bytes=message.size_bytes,
+        first_sent_ns=message.first_sent_ns,
+        completed_ns=message.completed_ns,
+        packets_sent=stats.packets_sent,
+        retransmitted=stats.packets_retransmitted,
+        timeouts=stats.timeouts,
+        naks=stats.naks_received,
+        cnps=stats.cnps_received,
+    )

@@ -1,0 +1,165 @@
+"""Drives one sans-I/O NIC in real time: the host's link, its schedule, and the order of what happens.
+
+Everything happens at its own nominal time, in order, however late the process gets to it, as in the switches: a frame
+arrives when the kernel got it, the link becomes free when the last bit is out. So lateness does not change what the
+NIC sees and does; it shows only where a frame leaves after it was due, and that is recorded. The link's delay is slack.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from itertools import count
+from typing import Protocol
+
+from host_agents import wire
+from host_agents.nic import Nic
+from host_agents.timers import NEVER
+
+Action = Callable[[int], object]  # called with the model time that it was scheduled for
+LAG_BUCKETS = 40
+
+
+class Port(Protocol):
+    """A raw socket. Times are wall-clock ns (CLOCK_MONOTONIC)."""
+
+    def receive(self) -> Iterable[tuple[int, bytes]]:
+        """(arrival, frame) of all that has arrived."""
+
+    def send(self, frame: bytes) -> None: ...
+
+
+class Driver:
+    """A NIC at a port. Model time is (wall clock - epoch) / dilation; nothing happens before 0."""
+
+    def __init__(
+        self, nic: Nic, port: Port, *, rate_bps: int, delay_ns: int, framing_bytes: int, dilation: int, epoch_ns: int
+    ) -> None:
+        """Rate and delay of the host's link in model time. `epoch_ns`: CLOCK_MONOTONIC at model time 0."""
+        self.nic = nic
+        self.now_ns = 0
+        self.sent = 0
+        self.received = 0
+        self.bad_icrc = 0
+        self.delivered_bytes: dict[int, int] = {}  # on the wire, framing included, by local queue pair
+        self.lag_log2_ns = [0] * LAG_BUCKETS
+        self.lag_max_ns = 0
+        self.captured: list[tuple[int, bool, bytes]] | None = None  # (model time of the first bit, whether sent, frame)
+        self._port = port
+        self._rate_bps = rate_bps
+        self._delay_ns = delay_ns
+        self._framing_bytes = framing_bytes
+        self._dilation = dilation
+        self._epoch_ns = epoch_ns
+        self._free_ns = 0  # when the link's last bit is out: _free_ns + _free_part / _rate_bps
+        self._free_part = 0
+        self._idle = True  # the NIC had nothing to send when it was asked last
+        self._frozen = False
+        self._flight: deque[tuple[int, bytes]] = deque()  # (wall clock when it reaches the switch, frame)
+        self._schedule: list[tuple[int, int, Action]] = []
+        self._order = count()
+
+    def at(self, time_ns: int, action: Action) -> None:
+        """Has `action` called at a model time; what is due at once comes in the order in which it was scheduled."""
+        heappush(self._schedule, (max(time_ns, self.now_ns), next(self._order), action))
+
+    def model_ns(self, wall_ns: int) -> int:
+        return (wall_ns - self._epoch_ns) // self._dilation
+
+    def wall_ns(self, model_ns: int) -> int:
+        return self._epoch_ns + model_ns * self._dilation
+
+    def next_due_ns(self) -> int:
+        """When there is something to do even if nothing arrives, on the wall clock."""
+        if self._frozen:
+            return self._flight[0][0] if self._flight else NEVER
+        # What the NIC has to say may be taken late, as long as it reaches the switch in time.
+        asked = min(max(self._ask_ns() + self._delay_ns // 2, self.now_ns), NEVER)
+        due = self.wall_ns(min(asked, self._schedule[0][0] if self._schedule else NEVER))
+        return min(due, self._flight[0][0]) if self._flight else due
+
+    def run(self, wall_ns: int) -> None:
+        """Everything up to `wall_ns`."""
+        until = self.model_ns(wall_ns)
+        for stamp, frame in self._port.receive():
+            self._catch_up(min(self.model_ns(stamp), until))
+            self._arrive(frame)
+        self._catch_up(until)
+
+    def flush(self, clock: Callable[[], int]) -> None:
+        """Hands over what has reached the switch by now."""
+        flight = self._flight
+        while flight:
+            now = clock()
+            if flight[0][0] > now:
+                return
+            due, frame = flight.popleft()
+            lag = now - due
+            self.lag_log2_ns[min(lag.bit_length() - 1 if lag else 0, LAG_BUCKETS - 1)] += 1
+            self.lag_max_ns = max(self.lag_max_ns, lag)
+            self._port.send(frame)
+
+    def freeze(self) -> None:
+        """The NIC says nothing any more; what it has said goes on."""
+        self._frozen = True
+
+    @property
+    def unsent(self) -> int:
+        """Frames that left the NIC and have not reached the switch."""
+        return len(self._flight)
+
+    def _ask_ns(self) -> int:
+        """When to ask the NIC for a frame."""
+        free = self._free_ns + (self._free_part > 0)
+        return max(free, self.nic.next_wakeup_ns()) if self._idle else free
+
+    def _catch_up(self, until: int) -> None:
+        """What is due by `until`: the schedule before the link at one time."""
+        while True:
+            ask = self._ask_ns()
+            if self._schedule and self._schedule[0][0] <= min(ask, until):
+                self.now_ns, _, action = heappop(self._schedule)
+                action(self.now_ns)
+                self._idle = False
+            elif ask <= until:
+                self.now_ns = max(self.now_ns, ask)
+                self._send()
+            else:
+                self.now_ns = max(self.now_ns, until)
+                return
+
+    def _send(self) -> None:
+        """The link is free: the next frame, if there is one."""
+        headers = self.nic.next_frame(self.now_ns)
+        if headers is None:
+            self._idle = True
+            return
+        self._idle = False
+        frame = wire.materialize(headers)
+        begin = self.now_ns
+        if self._free_ns + (self._free_part > 0) < begin:
+            self._free_ns, self._free_part = begin, 0
+        work = (len(frame) + self._framing_bytes) * 8_000_000_000 + self._free_part
+        self._free_ns += work // self._rate_bps
+        self._free_part = work % self._rate_bps
+        arrival = self._free_ns + (self._free_part > 0) + self._delay_ns
+        self._flight.append((self.wall_ns(arrival), frame))
+        self.sent += 1
+        if self.captured is not None:
+            self.captured.append((begin, True, frame))
+
+    def _arrive(self, frame: bytes) -> None:
+        self.received += 1
+        length = len(frame)
+        if length > wire.AFTER_BTH and wire.is_roce(frame):
+            qpn = int.from_bytes(frame[47:50], "big")
+            self.delivered_bytes[qpn] = self.delivered_bytes.get(qpn, 0) + length + self._framing_bytes
+            # Switches insert telemetry into packets with a shim, and trim; all others keep their ICRC.
+            if frame[wire.BTH] < wire.WITH_INT and not wire.icrc_holds(frame):
+                self.bad_icrc += 1
+        if self.captured is not None:
+            first_bit = self.now_ns - self._delay_ns - (length + self._framing_bytes) * 8_000_000_000 // self._rate_bps
+            self.captured.append((max(first_bit, 0), False, frame))
+        self.nic.receive(self.now_ns, frame)
+        self._idle = False

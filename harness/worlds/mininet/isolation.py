@@ -1,0 +1,57 @@
+"""A network namespace for a run of its own: its interfaces collide with nobody's and are gone when it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from p4switch.errors import UserError
+
+_CLONE_NEWNET = 0x40000000
+_PR_SET_PDEATHSIG = 1
+_PR_SET_TIMERSLACK = 29
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+@contextlib.contextmanager
+def private_network() -> Iterator[None]:
+    """The calling thread, and what it starts, are in a new network namespace. Raises UserError if that is refused."""
+    with open("/proc/thread-self/ns/net") as before:
+        if _LIBC.unshare(_CLONE_NEWNET):
+            reason = os.strerror(ctypes.get_errno())
+            raise UserError(f"the Mininet world needs a network namespace (CAP_SYS_ADMIN), which is refused: {reason}")
+        try:
+            disable_ipv6()
+            subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+            yield
+        finally:
+            _LIBC.setns(before.fileno(), _CLONE_NEWNET)
+
+
+def enter_network(pid: int) -> None:
+    """Moves the calling thread into the network namespace of a process. Raises OSError."""
+    with open(f"/proc/{pid}/ns/net") as namespace:
+        if _LIBC.setns(namespace.fileno(), _CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), "setns")
+
+
+def disable_ipv6() -> None:
+    """The kernel's own frames (router solicitations, neighbour discovery) have no place in an experiment."""
+    for name in ("default", "all"):
+        setting = Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6")
+        if setting.exists():
+            setting.write_text("1")
+
+
+def end_with_parent(number: int) -> None:
+    """The calling process gets signal `number` when its parent ends, however that happens."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, number)
+
+
+def exact_timers() -> None:
+    """Time-outs of the calling thread end when they are due, not up to 50 us later."""
+    _LIBC.prctl(_PR_SET_TIMERSLACK, 1)

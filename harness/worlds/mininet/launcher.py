@@ -1,0 +1,174 @@
+"""Starts the processes of a run, watches them, and ends them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from typing import Literal
+
+from harness.errors import CheckError
+
+_START_S = 60.0
+_LOG_LINES = 6
+
+
+class ProcessDiedError(CheckError):
+    """A switch or a host of a run ended before its time."""
+
+
+@dataclass
+class Process:
+    """One process of a run. `status` is its exit status (negative: the signal that ended it), None while it lives."""
+
+    name: str
+    log: Path
+    pid: int = -1
+    status: int | None = None
+    popen: subprocess.Popen[bytes] | None = None  # of those that the zygote has not forked
+
+    def signal(self, number: int) -> None:
+        if self.status is None and self.pid > 0:
+            os.kill(self.pid, number)
+
+    def obituary(self) -> str:
+        """What the user is told when it has died."""
+        assert self.status is not None
+        how = f"killed by {signal.Signals(-self.status).name}" if self.status < 0 else f"exit status {self.status}"
+        try:
+            lines = self.log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+        except OSError:
+            lines = []
+        told = "".join(f"\n    {line}" for line in lines) or " (empty)"
+        return f"{self.name} (process {self.pid}) died: {how}; the end of its log:{told}"
+
+
+class Launcher:
+    """Runs processes of three kinds: built-in switches and hosts, forked from a zygote, and any other command.
+
+    A context manager: nothing that it started outlives it. `folder` gets the logs.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.processes: dict[str, Process] = {}
+        self._connection, theirs = Pipe()
+        command = [sys.executable, "-m", "harness.worlds.mininet.zygote", str(theirs.fileno())]
+        self._log = folder / "zygote.log"
+        with theirs, self._log.open("wb") as log:
+            self._zygote = subprocess.Popen(
+                command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        self._ready = False
+
+    def __enter__(self) -> Launcher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def wait_ready(self) -> None:
+        """Until the zygote has imported everything. Raises ProcessDiedError."""
+        while not self._ready:
+            self._receive(_START_S)
+
+    def fork(
+        self, name: str, kind: Literal["switch", "host"], arguments: Sequence[str], *, namespace_pid: int | None = None
+    ) -> Process:
+        """Starts a built-in switch or a host, in the network namespace of another process if one is given."""
+        process = self._new(name)
+        self._connection.send((name, kind, list(arguments), str(process.log), namespace_pid))
+        return process
+
+    def run(self, name: str, command: Sequence[str]) -> Process:
+        """Starts a command."""
+        process = self._new(name)
+        with process.log.open("ab") as log:
+            process.popen = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        process.pid = process.popen.pid
+        return process
+
+    def _new(self, name: str) -> Process:
+        assert name not in self.processes, name
+        process = self.processes[name] = Process(name, self._folder / f"{name}.log")
+        return process
+
+    def check(self) -> None:
+        """Raises ProcessDiedError if a process has ended."""
+        while self._connection.poll():
+            self._receive(0)
+        for process in self.processes.values():
+            self._poll(process)
+            if process.status is not None:
+                raise ProcessDiedError(process.obituary())
+
+    @property
+    def pid(self) -> int:
+        """The zygote's."""
+        return self._zygote.pid
+
+    @property
+    def connection(self) -> Connection:
+        """Readable when a process has ended: call `check` then."""
+        return self._connection
+
+    @staticmethod
+    def _poll(process: Process) -> None:
+        if process.popen is not None and process.status is None:
+            process.status = process.popen.poll()
+
+    def _receive(self, timeout_s: float) -> None:
+        """One message of the zygote's."""
+        try:
+            if not self._connection.poll(timeout_s):
+                return
+            kind, *rest = self._connection.recv()
+        except (EOFError, OSError):
+            zygote = Process("zygote", self._log, self._zygote.pid, self._zygote.wait())
+            raise ProcessDiedError(zygote.obituary()) from None
+        if kind == "ready":
+            self._ready = True
+        elif kind == "started":
+            self.processes[rest[0]].pid = rest[1]
+        else:
+            self.processes[rest[0]].status = rest[1]
+
+    def stop(self, names: Iterable[str], patience_s: float = 10.0) -> None:
+        """SIGTERM to each, and waits for their ends. Raises ProcessDiedError if one ends badly or not at all."""
+        stopping = [self.processes[name] for name in names]
+        for process in stopping:
+            self._poll(process)
+            process.signal(signal.SIGTERM)
+        end = time.monotonic() + patience_s
+        while any(process.status is None for process in stopping) and time.monotonic() < end:
+            self._receive(0.02)
+            for process in stopping:
+                self._poll(process)
+        for process in stopping:
+            if process.status is None:
+                raise ProcessDiedError(f"{process.name} (process {process.pid}) does not end within {patience_s:g} s")
+            if process.status not in (0, -signal.SIGTERM):
+                raise ProcessDiedError(process.obituary())
+            del self.processes[process.name]
+
+    def close(self) -> None:
+        """Ends everything, at once."""
+        self._connection.close()  # the zygote ends its children, then itself
+        others = [process.popen for process in self.processes.values() if process.popen is not None]
+        for popen in (*others, self._zygote):
+            popen.terminate()
+        for popen in (*others, self._zygote):
+            try:
+                popen.wait(8)
+            except subprocess.TimeoutExpired:
+                popen.kill()
+                popen.wait()
+        self.processes.clear()

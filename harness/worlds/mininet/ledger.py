@@ -1,0 +1,135 @@
+"""What became of every frame, and every switch's counters, as a `Recording` has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.experiment import Run
+from harness.worlds.mininet.messages import Finished
+from harness.worlds.recording import Integers, PortName
+
+_PORT_COLUMNS = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "depth_bytes", "max_bytes", "max_packets")
+_PFC_COLUMNS = (
+    "priority",
+    "pauses_sent",
+    "resumes_sent",
+    "refreshes_sent",
+    "pauses_received",
+    "paused_ns",
+    "longest_ns",
+    "ingress_max_bytes",
+    "headroom_max_bytes",
+)
+_DROPS = (
+    "drop_program_ingress", "drop_program_egress", "drop_buffer", "drop_no_port", "drop_link_down", "drop_hops",
+)  # fmt: skip
+Counters = Mapping[str, Mapping[str, Any]]  # `Live.stats` by switch
+
+
+def lost_by_kernel(counters: Counters, reports: Sequence[Finished]) -> dict[str, int]:
+    """Frames that a real network would not have lost, by what happened."""
+    ports = [port for switch in counters.values() for port in switch["ports"]]
+    return {
+        "a switch's receive ring was full": sum(port["rx_ring_full"] for port in ports),
+        "a switch's interface took no more": sum(port["tx_failed"] for port in ports),
+        "joined by segmentation offload": sum(port["rx_truncated"] for port in ports),
+        "a host's socket was full": sum(report.socket_full for report in reports),
+        "a host's interface took no more": sum(report.send_failed for report in reports),
+    }
+
+
+def conservation(counters: Counters, reports: Sequence[Finished]) -> dict[str, int]:
+    """As `Fabric.conservation`, with a further reason: drop_socket, lost between the programs and the kernel."""
+    ports = [port for switch in counters.values() for port in switch["ports"]]
+    entered = sum(report.frames_sent for report in reports)
+    copied = sum(switch["copied"] for switch in counters.values())
+    delivered = sum(report.frames_received for report in reports)
+    drops = {
+        name: sum(port[name] for port in ports) + sum(switch[name] for switch in counters.values()) for name in _DROPS
+    }
+    drops["drop_socket"] = sum(lost_by_kernel(counters, reports).values())
+    queued = sum(port["depth_packets"] for port in ports)
+    pfc_on_wire = sum(port["on_wire_pfc"] for port in ports)
+    on_wire = sum(port["on_wire_packets"] for port in ports) - pfc_on_wire
+    on_wire += sum(report.frames_unsent for report in reports)
+    pfc_sent = sum(port["pfc_sent"] for port in ports)
+    pfc_received = sum(port["pfc_received"] for port in ports) + sum(report.pauses_received for report in reports)
+    return {
+        "entered": entered,
+        "copied": copied,
+        "delivered": delivered,
+        **drops,
+        "queued": queued,
+        "on_wire": on_wire,
+        "balance": entered + copied - delivered - sum(drops.values()) - queued - on_wire,
+        "pfc_sent": pfc_sent,
+        "pfc_received": pfc_received,
+        "pfc_on_wire": pfc_on_wire,
+        "pfc_balance": pfc_sent - pfc_received - pfc_on_wire,
+    }
+
+
+def port_stats(counters: Counters, nodes: Sequence[str], dilation: int) -> dict[str, Integers]:
+    """One row a switch port. busy_ns is model time."""
+    rows = [(nodes.index(name), port) for name, switch in counters.items() for port in switch["ports"]]
+    columns = {"node": [node for node, _ in rows], "port": [port["port"] for _, port in rows]}
+    for name in (*_PORT_COLUMNS, *_DROPS):
+        columns[name] = [port[name] for _, port in rows]
+    columns["busy_ns"] = [port["busy_ns"] // dilation for _, port in rows]
+    return _arrays(columns)
+
+
+def pfc_stats(counters: Counters, nodes: Sequence[str], dilation: int) -> dict[str, Integers]:
+    """One row a (port, priority) that ever paused or was paused. Times are model time."""
+    columns: dict[str, list[int]] = {name: [] for name in ("node", "port", *_PFC_COLUMNS)}
+    for name, switch in counters.items():
+        for port in switch["ports"]:
+            for row in port["pfc"]:
+                columns["node"].append(nodes.index(name))
+                columns["port"].append(port["port"])
+                for column in _PFC_COLUMNS:
+                    columns[column].append(row[column] // dilation if column.endswith("_ns") else row[column])
+    return _arrays(columns)
+
+
+def _arrays(columns: Mapping[str, Sequence[int]]) -> dict[str, Integers]:
+    return {name: np.array(values, np.int64) for name, values in columns.items()}
+
+
+def probed_ports(run: Run) -> list[PortName]:
+    """The ports whose queues are sampled."""
+    record, topology = run.scenario.record, run.topology
+    if not record.queue_interval_ns:
+        return []
+    return [
+        PortName(switch.name, port, there.node)
+        for switch in topology.switches
+        for port, there in topology.ports[switch.name].items()
+        if record.queues == "all" or there.node in topology.host_by_name
+    ]
+
+
+def queue_samples(
+    ports: Sequence[PortName], counters: Counters, *, interval_ns: int, end_ns: int, epoch_ns: int, dilation: int
+) -> tuple[Integers, Integers]:
+    """(times, depths): read off the ports' logs, whose times count from `origin_ns`. `epoch_ns`: model time 0."""
+    if not ports:
+        return np.empty(0, np.int64), np.empty((0, 0), np.int64)
+    times = np.arange(0, end_ns + 1, interval_ns, dtype=np.int64)
+    depths = np.zeros((len(times), len(ports)), np.int64)
+    logs = {
+        (name, port["port"]): (switch["origin_ns"], port["depths"])
+        for name, switch in counters.items()
+        for port in switch["ports"]
+    }
+    for column, port in enumerate(ports):
+        origin_ns, (changed, bytes_) = logs[port.switch, port.port]
+        if not changed:
+            continue
+        at = (np.array(changed, np.int64) + (origin_ns - epoch_ns)) // dilation
+        last = np.searchsorted(at, times, side="left") - 1  # the state before anything of that instant
+        depths[:, column] = np.where(last >= 0, np.array(bytes_, np.int64)[last], 0)
+    return times, depths

@@ -1,0 +1,136 @@
+"""What the run's coordinator and the agents of its hosts tell each other. Times are of the model unless named wall."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from host_agents.config import NicConfig
+
+# To an agent, in this order: Configure, Verify, Start, any number of Connect and Post, Freeze, Report.
+
+
+@dataclass(frozen=True)
+class Configure:
+    """Makes the NIC and opens the socket. Answered by Done."""
+
+    nic: NicConfig
+    cc: str
+    cc_parameters: dict[str, Any]
+    lb: str
+    lb_parameters: dict[str, Any]
+    interface: str
+    rate_bps: int  # of the host's link, as are the next two
+    delay_ns: int
+    framing_bytes: int
+    dilation: int
+    rate_interval_ns: int
+    capture: bool
+
+
+@dataclass(frozen=True)
+class Verify:
+    """A frame to each of these hosts, and one from each. Answered by Verified."""
+
+    addresses: list[str]
+    timeout_s: float
+
+
+@dataclass(frozen=True)
+class Start:
+    """Model time 0 is `epoch_wall_ns` of CLOCK_MONOTONIC."""
+
+    epoch_wall_ns: int
+
+
+@dataclass(frozen=True)
+class Connect:
+    """Opens this host's end of a connection at `time_ns`; both ends have the connection's number."""
+
+    number: int
+    peer_address: str
+    time_ns: int
+
+
+@dataclass(frozen=True)
+class Post:
+    """A message on a connection, from `start_ns`, and no longer than until `stop_ns` if that is given."""
+
+    number: int
+    flow: int
+    size_bytes: int
+    start_ns: int
+    stop_ns: int | None
+
+
+@dataclass(frozen=True)
+class Freeze:
+    """The NIC is done. What it has sent may still arrive."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Asks for a Finished; switches have ended."""
+
+
+# From an agent.
+
+
+@dataclass(frozen=True)
+class Done:
+    """The last request has been carried out."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """`missing`: the addresses of the hosts from which nothing came."""
+
+    missing: list[str]
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """The message number `sequence` of a connection is here."""
+
+    number: int
+    sequence: int
+    time_ns: int
+    marked: int  # packets of the connection so far
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A message of this host: done, or how far it got (completed_ns -1). Counts are of its queue pair, so far."""
+
+    flow: int
+    size_bytes: int
+    first_sent_ns: int
+    completed_ns: int
+    packets_sent: int
+    retransmitted: int
+    timeouts: int
+    naks: int
+    cnps: int
+
+
+@dataclass
+class Finished:
+    """All that the agent knows, at the end."""
+
+    unfinished: list[Sent]
+    marked: dict[int, int]  # by connection that ends here
+    delivered_bytes: dict[int, int]  # on the wire, likewise
+    rates: list[tuple[int, int, float, float]]  # (time, connection, rate_bps, window_bytes) where this host sends
+    arrivals: list[tuple[int, int, int]]  # (time, connection, bytes on the wire so far)
+    nic: dict[str, int]
+    frames_sent: int  # into the link, PFC frames never
+    frames_unsent: int  # of those, the ones that have not reached its end
+    frames_received: int  # PFC frames apart
+    pauses_received: int
+    send_failed: int
+    socket_full: int
+    bad_icrc: int
+    lag_log2_ns: list[int]
+    lag_max_ns: int
+    cpu_s: float
+    captured: list[tuple[int, bool, bytes]] = field(default_factory=list)

@@ -1,0 +1,166 @@
+"""A topology as a Mininet network: hosts in namespaces of their own, switch processes between veth pairs."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from harness.experiment import Run
+from harness.worlds.mininet import package
+from harness.worlds.mininet.launcher import Launcher
+from harness.worlds.mininet.state import RunFolder
+from harness.worlds.mininet.switches import P4Switch, PortPlan, SwitchPlan
+from topologies.model import HOST_PORT
+
+package.require()
+from mininet.link import Intf, Link  # noqa: E402
+from mininet.net import Mininet  # noqa: E402
+from mininet.node import Node  # noqa: E402
+
+_ETHERNET_MTU = 1500
+_INTERFACE_NAME_BYTES = 15
+
+
+class RawHost(Node):  # type: ignore[misc]  # Mininet has no types
+    """A host whose interface has no address: the kernel answers nothing, and its agent has every frame to itself."""
+
+    def __init__(self, name: str, **params: Any) -> None:
+        super().__init__(name, **params)
+        # Before there is an interface: the kernel's own frames have no place in an experiment.
+        self.cmd("for i in default all; do echo 1 > /proc/sys/net/ipv6/conf/$i/disable_ipv6; done")
+
+
+class RawLink(Link):  # type: ignore[misc]  # Mininet has no types
+    """A veth pair without a queueing discipline, made with one command and set up with one at each end."""
+
+
+@dataclass(frozen=True)
+class Dilated:
+    """Model units in wall-clock time."""
+
+    factor: int
+
+    def rate_bps(self, model_bps: int) -> int:
+        return max(1, round(model_bps / self.factor))
+
+    def delay_ns(self, model_ns: int) -> int:
+        return model_ns * self.factor
+
+
+def interface_name(node: str, port: int) -> str:
+    """What Mininet would call it, cut to what the kernel takes."""
+    tail = f"-eth{port}"
+    return node[: _INTERFACE_NAME_BYTES - len(tail)] + tail
+
+
+def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, SwitchPlan]:
+    """What each switch of a run is told, by name."""
+    scenario, topology = run.scenario, run.topology
+    origin_ns = time.monotonic_ns()
+    dilated = Dilated(dilation)
+    latency_ns = {switch.name: scenario.switch.latency_ns for switch in topology.switches}
+    plans = {}
+    for switch in topology.switches:
+        ports = {
+            number: PortPlan(
+                interface_name(switch.name, number),
+                dilated.rate_bps(there.rate_bps),
+                # A switch's latency is as good as a longer link to it.
+                dilated.delay_ns(there.delay_ns + latency_ns.get(there.node, 0)),
+                run.headroom_bytes(there) if scenario.switch.pfc.enabled else 0,
+            )
+            for number, there in topology.ports[switch.name].items()
+        }
+        plans[switch.name] = SwitchPlan(
+            device_id=switch.device_id,
+            ports=ports,
+            settings=scenario.switch,
+            framing_bytes=scenario.framing_bytes,
+            data_priority=scenario.nic.data_priority,
+            full_packet_bytes=run.data_bytes,
+            seed=run.seed,
+            dilation=dilation,
+            origin_ns=origin_ns,
+            sample_interval_ns=scenario.record.queue_interval_ns,
+            folder=folder.path,
+        )
+    return plans
+
+
+class Network:
+    """The nodes and links of a run. Built in the calling thread's network namespace."""
+
+    def __init__(self, run: Run, plans: dict[str, SwitchPlan], cls: type[P4Switch], launcher: Launcher) -> None:
+        Mininet.inited = True  # or it would change limits of the whole system
+        self._net = Mininet(topo=None, switch=cls, host=RawHost, controller=None, link=RawLink, build=False)
+        self.hosts: dict[str, Any] = {}
+        self.switches: dict[str, P4Switch] = {}
+        topology = run.topology
+        mtu = max(_ETHERNET_MTU, max_frame_bytes(run) - 14)
+        try:
+            for host in topology.hosts:
+                self.hosts[host.name] = self._net.addHost(host.name)
+            for switch in topology.switches:
+                self.switches[switch.name] = self._net.addSwitch(
+                    switch.name, plan=plans[switch.name], launcher=launcher
+                )
+            for link in topology.links:
+                self._connect(link.a, link.a_port, link.b, link.b_port, mtu)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _connect(self, a: str, a_port: int, b: str, b_port: int, mtu: int) -> None:
+        nodes = {**self.hosts, **self.switches}
+        self._net.addLink(
+            nodes[a], nodes[b], port1=a_port, port2=b_port,
+            intfName1=interface_name(a, a_port), intfName2=interface_name(b, b_port),
+            intf=_interface(mtu),
+        )  # fmt: skip
+
+    def start_switches(self) -> None:
+        """Every switch process is started; none may answer yet."""
+        for switch in self.switches.values():
+            switch.start(())
+
+    def host_interface(self, name: str) -> str:
+        return interface_name(name, HOST_PORT)
+
+    def shells(self) -> list[int]:
+        """The processes that Mininet keeps for its nodes."""
+        return [node.pid for node in (*self._net.hosts, *self._net.switches)]
+
+    def stop(self) -> None:
+        """Ends the shells, and with them the namespaces of the hosts; interfaces go with those and with the run's."""
+        for node in (*self._net.hosts, *self._net.switches):
+            with contextlib.suppress(OSError):
+                node.terminate()
+
+
+def _interface(mtu: int) -> type[Any]:
+    """An interface that is up, and carries frames of `mtu` bytes behind the Ethernet header, as they are."""
+
+    class _Interface(Intf):  # type: ignore[misc]  # Mininet has no types
+        def config(self, **_params: Any) -> dict[str, Any]:
+            self.cmd(f"ip link set dev {self.name} mtu {mtu} txqueuelen 10000 up")
+            return {}
+
+    return _Interface
+
+
+def max_frame_bytes(run: Run) -> int:
+    """The longest frame that a link may carry: a full data packet with all telemetry."""
+    return run.data_bytes + (8 * 15 if run.protocol.info.telemetry else 0)
+
+
+@contextlib.contextmanager
+def network(run: Run, plans: dict[str, SwitchPlan], cls: type[P4Switch], launcher: Launcher) -> Iterator[Network]:
+    """A network for as long as the block lasts."""
+    net = Network(run, plans, cls, launcher)
+    try:
+        yield net
+    finally:
+        net.stop()

@@ -1,0 +1,139 @@
+"""What of running networks is on the disk, so that other commands find them: one folder a run, below /run/p4cc.
+
+    /run/p4cc/<id>/state.json      the processes of the run, and the switches' P4Runtime addresses
+    /run/p4cc/<id>/*               logs, sockets, settings of its processes
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import psutil
+
+from p4switch.errors import UserError
+
+_STATE = "state.json"
+
+
+def root() -> Path:
+    """Where the folders of runs are."""
+    return Path(os.environ.get("P4CC_RUN") or "/run/p4cc")
+
+
+@dataclass(frozen=True)
+class ProcessId:
+    """A process, told from a later one with the same number by when it was started."""
+
+    pid: int
+    started: float
+
+    @classmethod
+    def of(cls, pid: int) -> ProcessId:
+        """Raises psutil.NoSuchProcess."""
+        return cls(pid, psutil.Process(pid).create_time())
+
+    def find(self) -> psutil.Process | None:
+        try:
+            process = psutil.Process(self.pid)
+            return process if process.create_time() == self.started else None
+        except psutil.NoSuchProcess:
+            return None
+
+
+@dataclass
+class State:
+    """One run. `owner` is the process that carries it out; the others end with it, unless something goes wrong."""
+
+    scenario: str
+    owner: ProcessId
+    processes: list[ProcessId] = field(default_factory=list)
+    switches: dict[str, tuple[str, int]] = field(default_factory=dict)  # name: (address, device id)
+
+
+class RunFolder:
+    """The folder of a run of this process's. A context manager; the folder is gone afterwards."""
+
+    def __init__(self, scenario: str) -> None:
+        try:
+            root().mkdir(parents=True, exist_ok=True)
+            self.path = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=root()))
+        except OSError as error:
+            raise UserError(f"the Mininet world keeps its state in {root()}: {error.strerror}") from None
+        self.state = State(scenario, ProcessId.of(os.getpid()))
+        self._write()
+
+    def record(self, pids: Iterable[int], switches: dict[str, tuple[str, int]]) -> None:
+        """Adds processes and switches."""
+        for pid in pids:
+            try:
+                self.state.processes.append(ProcessId.of(pid))
+            except psutil.NoSuchProcess:
+                continue
+        self.state.switches.update(switches)
+        self._write()
+
+    def _write(self) -> None:
+        scratch = self.path / f".{_STATE}"
+        scratch.write_text(json.dumps(asdict(self.state)), encoding="utf-8")
+        scratch.rename(self.path / _STATE)
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def runs() -> Iterator[tuple[Path, State]]:
+    """All runs that left a trace, whether their owner lives or not."""
+    for path in sorted(root().glob(f"*/{_STATE}")):
+        try:
+            tables = json.loads(path.read_text(encoding="utf-8"))
+            state = State(
+                tables["scenario"],
+                ProcessId(**tables["owner"]),
+                [ProcessId(**process) for process in tables["processes"]],
+                {name: (address, number) for name, (address, number) in tables["switches"].items()},
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        yield path.parent, state
+
+
+def find_switch(name: str) -> tuple[str, int]:
+    """(address, device id) of a switch of a running network. Raises UserError if there is none, or several."""
+    living = [(path, state) for path, state in runs() if state.owner.find() is not None]
+    found = [(path, state.switches[name]) for path, state in living if name in state.switches]
+    if len(found) == 1:
+        return found[0][1]
+    if found:
+        addresses = ", ".join(address for _, (address, _) in found)
+        raise UserError(f"several running networks have a switch {name!r}; name its address: {addresses}")
+    known = sorted({switch for _, state in living for switch in state.switches})
+    there = f"the running networks have {', '.join(known)}" if known else "no network is running"
+    raise UserError(f"no switch {name!r}: {there}; expected a switch's name, or HOST:PORT")
+
+
+def clean() -> list[str]:
+    """Ends what is left of runs whose owner is gone, and removes their folders; says what was done."""
+    done = []
+    for path, state in runs():
+        if state.owner.find() is not None:
+            continue
+        left = [process for process in (identity.find() for identity in state.processes) if process is not None]
+        for process in left:
+            process.kill()
+        psutil.wait_procs(left, timeout=5)
+        shutil.rmtree(path, ignore_errors=True)
+        done.append(f"run {path.name} ({state.scenario}): ended {len(left)} processes, removed {path}")
+    for path in sorted(root().glob("*")):
+        if path.is_dir() and not (path / _STATE).exists():
+            shutil.rmtree(path, ignore_errors=True)
+            done.append(f"removed {path}")
+    return done

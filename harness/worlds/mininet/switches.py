@@ -1,0 +1,162 @@
+"""P4 switches as Mininet nodes. A subclass is one executable; `BuiltinSwitch` is `p4cc switch`."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from harness.scenario import SwitchSettings
+from harness.worlds.mininet import package
+from harness.worlds.mininet.launcher import Launcher, Process
+from p4switch.errors import lookup
+
+_LOGS_A_SAMPLE = 8  # depths of queues are logged so finely that samples can be read off them
+
+package.require()
+from mininet.node import Switch  # noqa: E402
+
+
+@dataclass(frozen=True)
+class PortPlan:
+    """A port's link, in wall-clock units: what is sent takes its time at `rate_bps`, then `delay_ns`."""
+
+    interface: str
+    rate_bps: int
+    delay_ns: int
+    headroom_bytes: int  # of the lossless priority; 0 without PFC
+
+
+@dataclass(frozen=True)
+class SwitchPlan:
+    """All that a switch process is told about itself. `settings` are the scenario's, in model time."""
+
+    device_id: int
+    ports: Mapping[int, PortPlan]
+    settings: SwitchSettings
+    framing_bytes: int
+    data_priority: int
+    full_packet_bytes: int
+    seed: int
+    dilation: int  # wall-clock ns that are one of model time
+    origin_ns: int  # CLOCK_MONOTONIC at which all clocks start
+    sample_interval_ns: int  # of the queues, in model time; 0: no samples
+    folder: Path  # for the process's files
+
+
+class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
+    """A switch process with a P4Runtime server at `address`. Its ports are interfaces of the run's own namespace."""
+
+    def __init__(self, name: str, *, plan: SwitchPlan, launcher: Launcher, **params: Any) -> None:
+        super().__init__(name, dpid=f"{plan.device_id:x}", **params)
+        self.plan = plan
+        self.launcher = launcher
+        self.process: Process | None = None
+
+    # What an executable has to say
+
+    @abstractmethod
+    def launch(self) -> Process:
+        """Starts the process, without a program; the interfaces are there."""
+
+    @classmethod
+    def tick_ns(cls, dilation: int) -> Fraction:
+        """Model time of a tick of the programs' clock."""
+        return Fraction(1)
+
+    @classmethod
+    def cell_bytes(cls, plan: SwitchPlan) -> int:
+        """What a unit of the programs' queue depths stands for."""
+        return plan.settings.cell_bytes
+
+    def configure(self) -> None:
+        """What is left to be set once the program is in place (and P4Runtime has no words for)."""
+
+    def counters(self) -> dict[str, Any] | None:
+        """What the process counted, once it has ended: `Live.stats`. None: it does not tell."""
+        return None
+
+    # Common
+
+    @property
+    def address(self) -> str:
+        """Of the P4Runtime server."""
+        return f"unix:{self.plan.folder / self.name}.p4rt"
+
+    @property
+    def log(self) -> Path:
+        return self.plan.folder / f"{self.name}.log"
+
+    def start(self, controllers: object) -> None:
+        """Mininet's hook."""
+        self.process = self.launch()
+
+
+class BuiltinSwitch(P4Switch):
+    """`p4cc switch`, forked from the run's zygote. Its clock ticks in nanoseconds of model time."""
+
+    def launch(self) -> Process:
+        plan = self.plan
+        traffic = plan.folder / f"{self.name}.traffic.json"
+        traffic.write_text(json.dumps(self._traffic()))
+        ports = [text for n, port in plan.ports.items() for text in ("--interface", f"{n}@{port.interface}")]
+        arguments = ["--no-p4", *ports, "--device-id", str(plan.device_id), "--traffic", str(traffic)]
+        arguments += ["--seed", str(plan.seed), "--stats", str(self._stats), "--log-console", "--log-level", "warn"]
+        arguments += ["--grpc-server-addr", self.address]
+        return self.launcher.fork(self.name, "switch", arguments)
+
+    def counters(self) -> dict[str, Any]:
+        counts: dict[str, Any] = json.loads(self._stats.read_text())
+        return counts
+
+    @property
+    def _stats(self) -> Path:
+        return self.plan.folder / f"{self.name}.stats.json"
+
+    def _traffic(self) -> dict[str, Any]:
+        """The file that p4switch.daemon.config reads."""
+        plan, settings = self.plan, self.plan.settings
+        pfc, limit_bytes = settings.pfc, settings.ingress_bytes
+        traffic: dict[str, Any] = {
+            "tick_ns": plan.dilation,
+            "cell_bytes": settings.cell_bytes,
+            "framing_bytes": plan.framing_bytes,
+            "ports": {
+                str(number): {
+                    "rate_bps": port.rate_bps,
+                    "delay_ns": port.delay_ns,
+                    "xoff_bytes": None if limit_bytes is None else limit_bytes - port.headroom_bytes,
+                    "headroom_bytes": port.headroom_bytes,
+                }
+                for number, port in plan.ports.items()
+            },
+            "scheduler": settings.scheduler,
+            "queue_bytes": settings.queue_bytes,
+            "queue_packets": None,
+            "port_bytes": settings.port_bytes,
+            "buffer_bytes": settings.buffer_bytes,
+            "alpha": settings.alpha,
+            "origin_ns": plan.origin_ns,
+            "log_depths_ns": plan.sample_interval_ns * plan.dilation // _LOGS_A_SAMPLE,
+        }
+        if pfc.enabled or limit_bytes is not None:
+            traffic["pfc"] = {
+                "priorities": [plan.data_priority],
+                "alpha": pfc.alpha if limit_bytes is None else None,
+                "xoff_bytes": limit_bytes,
+                "xon_gap_bytes": pfc.xon_gap_bytes,
+            }
+        return traffic
+
+
+SWITCHES: dict[str, type[P4Switch]] = {"builtin": BuiltinSwitch}
+
+
+def switch_class(name: str) -> type[P4Switch]:
+    """By the name that `--switch` takes. Raises UserError."""
+    cls: type[P4Switch] = lookup("switch", name, SWITCHES)
+    return cls

@@ -1,0 +1,323 @@
+"""The Mininet world: a run on real frames, from network to recording."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import psutil
+
+from harness import controller
+from harness.experiment import Run
+from harness.pcap import write_pcap
+from harness.pipelines import pipeline
+from harness.worlds.mininet import fidelity, ledger
+from harness.worlds.mininet.coordinator import Coordinator
+from harness.worlds.mininet.dilation import choose
+from harness.worlds.mininet.isolation import private_network
+from harness.worlds.mininet.launcher import Launcher
+from harness.worlds.mininet.messages import Configure, Finished
+from harness.worlds.mininet.network import Network, network, switch_plans
+from harness.worlds.mininet.state import RunFolder
+from harness.worlds.mininet.switches import P4Switch, switch_class
+from harness.worlds.recording import Progress, RateSamples, Recording
+from p4switch.errors import UserError
+from p4switch.p4runtime.client import GrpcClient
+from topologies import Switch
+
+_CONTROLLERS = 4  # switches that are programmed at a time
+_START_S = 60.0  # for all switch processes to listen
+_LEAD_S = 0.2  # between the word to start and model time 0
+_DRAIN_RTTS = 2  # how long frames may still arrive when all flows are done
+_VERIFY_S = 10.0
+
+
+class MininetWorld:
+    """One run. Build it, then `run` it once. Raises UserError for what this world does not have."""
+
+    def __init__(
+        self,
+        run: Run,
+        *,
+        capture: bool = False,
+        switch: str = "builtin",
+        dilation: int | None = None,
+        wall_limit_s: float = 600.0,
+    ) -> None:
+        """`dilation`: wall-clock time of a unit of model time; None: what suits the machine."""
+        if run.scenario.switch.pfc.enabled and run.scenario.switch.pfc.reaction_ns:
+            raise UserError("switch.pfc.reaction_ns: the Mininet world has no such delay; expected 0")
+        self.run_plan = run
+        self.dilation = choose(run) if dilation is None else dilation
+        self._capture = capture
+        self._class: type[P4Switch] = switch_class(switch)
+        self._wall_limit_s = wall_limit_s
+        self._reports: list[Finished] = []
+
+    def run(self, progress: Progress | None = None) -> Recording:
+        """Network up, run, network down. Raises CheckError (also ProcessDiedError) if that fails."""
+        with contextlib.ExitStack() as stack:
+            began = time.monotonic()
+            folder = stack.enter_context(RunFolder(self.run_plan.name))
+            stack.enter_context(_terminable())
+            stack.enter_context(private_network())
+            launcher = stack.enter_context(Launcher(folder.path))
+            stack.callback(_ignore_signals)  # the first thing to happen at the end, whatever the reason
+            return self._inside(folder, launcher, began, progress, stack)
+
+    def _inside(
+        self,
+        folder: RunFolder,
+        launcher: Launcher,
+        began: float,
+        progress: Progress | None,
+        stack: contextlib.ExitStack,
+    ) -> Recording:
+        run = self.run_plan
+        program = pipeline(run.program)  # what switches will load is in the cache
+        plans = switch_plans(run, self.dilation, folder)
+        net = stack.enter_context(network(run, plans, self._class, launcher))
+        launcher.wait_ready()
+        net.start_switches()
+        coordinator = Coordinator(run, launcher, folder.path)
+        stack.callback(coordinator.close)
+        for host in run.topology.hosts:
+            launcher.fork(
+                host.name, "host", [host.name, coordinator.address], namespace_pid=net.hosts[host.name].pid
+            )
+        self._program(net, launcher, program.program)
+        coordinator.accept(self._configurations(net))
+        folder.record(
+            [process.pid for process in launcher.processes.values()] + [launcher.pid, *net.shells()],
+            {name: (switch.address, switch.plan.device_id) for name, switch in net.switches.items()},
+        )
+        rtt_s = run.base_rtt_ns() * self.dilation * 1e-9
+        coordinator.verify(_VERIFY_S + 2 * rtt_s)
+        set_up_s = time.monotonic() - began
+
+        cpu = fidelity.CpuMeter()
+        epoch_ns = time.monotonic_ns() + int(_LEAD_S * 1e9)
+        ended = coordinator.run(epoch_ns, self.dilation, self._wall_limit_s, progress)
+        coordinator.freeze()
+        _sleep(_DRAIN_RTTS * rtt_s + 0.1, launcher)
+        memory_bytes = _memory_bytes()
+        launcher.stop(net.switches)
+        counters = {name: counts for name, switch in net.switches.items() if (counts := switch.counters()) is not None}
+        self._reports = coordinator.finish()
+        return self._recording(coordinator, counters, ended, epoch_ns, cpu, set_up_s, memory_bytes)
+
+    # Setting up
+
+    def _configurations(self, net: Network) -> dict[str, Configure]:
+        run, scenario = self.run_plan, self.run_plan.scenario
+        cc, lb = scenario.cc[0], scenario.lb[0]
+        made = {}
+        for host, nic in zip(run.topology.hosts, run.nic_configs(), strict=True):
+            link = run.topology.uplink(host)
+            made[host.name] = Configure(
+                nic=nic,
+                cc=cc,
+                cc_parameters=scenario.protocols.get(cc, {}),
+                lb=lb,
+                lb_parameters=scenario.load_balancers.get(lb, {}),
+                interface=net.host_interface(host.name),
+                rate_bps=link.rate_bps,
+                delay_ns=link.delay_ns + scenario.switch.latency_ns,
+                framing_bytes=scenario.framing_bytes,
+                dilation=self.dilation,
+                rate_interval_ns=scenario.record.rate_interval_ns,
+                capture=self._capture,
+            )
+        return made
+
+    def _program(self, net: Network, launcher: Launcher, program: controller.Program) -> None:
+        """Every switch gets its pipeline and its entries over P4Runtime."""
+        run, scenario = self.run_plan, self.run_plan.scenario
+
+        def one(switch: Switch) -> None:
+            node = net.switches[switch.name]
+            common = controller.Settings(
+                self._class.cell_bytes(node.plan),
+                Fraction(self._class.tick_ns(self.dilation)),
+                scenario.framing_bytes,
+                run.seed,
+            )
+            view = controller.switch_view(run.topology, switch, common)
+            with GrpcClient(node.address, switch.device_id, timeout_s=_START_S) as client:
+                controller.program_switch(client, program, run.program_parameters.entries(view))
+            node.configure()
+
+        with ThreadPoolExecutor(_CONTROLLERS, "controller") as pool:
+            end = time.monotonic() + _START_S
+            futures = []
+            for switch in run.topology.switches:
+                path = Path(net.switches[switch.name].address.removeprefix("unix:"))
+                while not path.exists():
+                    launcher.check()
+                    if time.monotonic() > end:
+                        raise UserError(f"switch {switch.name} does not listen within {_START_S:.0f} s")
+                    time.sleep(0.01)
+                futures.append(pool.submit(one, switch))
+            for future in futures:
+                while not future.done():
+                    launcher.check()
+                    time.sleep(0.01)
+                future.result()
+
+    # Afterwards
+
+    def captured(self) -> Iterator[tuple[int, str, bytes]]:
+        """(time_ns, "from to", frame) of the frames on hosts' links, in order of their first bits."""
+        topology = self.run_plan.topology
+        frames = []
+        for host, report in zip(topology.hosts, self._reports, strict=True):
+            there = topology.uplink(host).node
+            names = {True: f"{host.name} to {there}", False: f"{there} to {host.name}"}
+            frames += [(time_ns, names[sent], frame) for time_ns, sent, frame in report.captured]
+        frames.sort(key=lambda row: row[0])
+        yield from frames
+
+    def write_more(self, folder: Path) -> None:
+        """hosts.pcapng, where it was asked for."""
+        if self._capture:
+            write_pcap(folder / "hosts.pcapng", self.captured())
+
+    def _recording(
+        self,
+        coordinator: Coordinator,
+        counters: dict[str, dict[str, Any]],
+        ended: str,
+        epoch_ns: int,
+        cpu: fidelity.CpuMeter,
+        set_up_s: float,
+        memory_bytes: int,
+    ) -> Recording:
+        run, reports = self.run_plan, self._reports
+        record = run.scenario.record
+        nodes = [host.name for host in run.topology.hosts] + [switch.name for switch in run.topology.switches]
+        end_ns = max(
+            (r.completed_ns for r in coordinator.records)
+            if ended == "done"
+            else [(time.monotonic_ns() - epoch_ns) // self.dilation]
+        )
+        ports = ledger.probed_ports(run)
+        times, depths = ledger.queue_samples(
+            ports, counters, interval_ns=record.queue_interval_ns, end_ns=end_ns, epoch_ns=epoch_ns,
+            dilation=self.dilation,
+        )  # fmt: skip
+        totals = {name: sum(report.nic[name] for report in reports) for name in reports[0].nic}
+        totals["malformed"] += sum(report.bad_icrc for report in reports)
+        cpu_s = sum(report.cpu_s for report in reports) + sum(switch["cpu_s"] for switch in counters.values())
+        lateness = [
+            fidelity.Lateness(
+                "hosts", fidelity.total(r.lag_log2_ns for r in reports), max(r.lag_max_ns for r in reports)
+            ),
+            fidelity.Lateness(
+                "switches",
+                fidelity.total(switch["lag_log2_ns"] for switch in counters.values()),
+                max(switch["lag_max_ns"] for switch in counters.values()),
+            ),
+        ]
+        return Recording(
+            ended=ended,
+            end_ns=end_ns,
+            events=sum(port["rx_packets"] for switch in counters.values() for port in switch["ports"]),
+            flows=coordinator.records,
+            ports=ports,
+            queue_times_ns=times,
+            queue_depth_bytes=depths,
+            rates=_rates(coordinator, reports, end_ns),
+            rate_interval_ns=record.rate_interval_ns,
+            port_stats=ledger.port_stats(counters, nodes, self.dilation),
+            queue_stats={},
+            pfc_stats=ledger.pfc_stats(counters, nodes, self.dilation),
+            node_names=nodes,
+            conservation=ledger.conservation(counters, reports),
+            pfc_events=[],
+            nic_totals=totals,
+            workload=coordinator.workload(),
+            cpu_s=cpu_s,
+            set_up_s=set_up_s,
+            peak_memory_bytes=memory_bytes,
+            world="mininet",
+            fidelity=fidelity.judge(
+                dilation=self.dilation,
+                base_rtt_ns=run.base_rtt_ns(),
+                lateness=lateness,
+                lost=ledger.lost_by_kernel(counters, reports),
+                cpu=cpu,
+                run_cpu_s=cpu_s,
+                set_up_s=set_up_s,
+                memory_bytes=memory_bytes,
+            ),
+        )
+
+
+def _rates(coordinator: Coordinator, reports: list[Finished], end_ns: int) -> RateSamples:
+    """The senders' samples, with what arrived at the receivers in the same intervals; by time and connection."""
+    destination_of = {pair.number: pair.destination for pair in coordinator.pairs}
+    arrived = {
+        (time_ns, number): total
+        for index, report in enumerate(reports)
+        for time_ns, number, total in report.arrivals
+        if destination_of.get(number) == index
+    }
+    samples = RateSamples()
+    before: dict[int, int] = {}
+    rows = sorted(row for report in reports for row in report.rates if row[0] <= end_ns)
+    for time_ns, number, rate_bps, window_bytes in rows:
+        so_far = before.get(number, 0)
+        total = arrived.get((time_ns, number), so_far)
+        before[number] = total
+        samples.time_ns.append(time_ns)
+        samples.qp.append(number)
+        samples.delivered_bytes.append(total - so_far)
+        samples.rate_bps.append(rate_bps)
+        samples.window_bytes.append(window_bytes)
+    return samples
+
+
+def _sleep(seconds: float, launcher: Launcher) -> None:
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        launcher.check()
+        time.sleep(min(left, 0.1))
+
+
+def _memory_bytes() -> int:
+    """Proportional share of memory of this process and all that it started."""
+    own = psutil.Process()
+    total = 0
+    for process in (own, *own.children(recursive=True)):
+        with contextlib.suppress(psutil.Error, AttributeError):
+            total += process.memory_full_info().pss
+    return total
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM ends the block as Ctrl-C does; both are as they were afterwards."""
+    handler: Callable[[int, FrameType | None], Any] = signal.default_int_handler
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    for number in before:
+        signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
+
+
+def _ignore_signals() -> None:
+    """Nothing may interrupt the end of a run: it takes seconds, and leaves nothing behind."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+
+
