@@ -20,20 +20,18 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from scapy.utils import RawPcapReader, RawPcapWriter
 
-from harness import controller, programs
+from harness import controller, pipelines, programs
 from harness.programs import DefaultAction, Entry, Exact, Lpm, Match, MulticastGroup, TableEntry
-from p4switch.compiler import compile_program
 from p4switch.engine import Switch, build
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
-from p4switch.p4runtime.messages import Message, parse_p4info
+from p4switch.p4runtime.messages import Message
 
 
 @dataclass(frozen=True)
@@ -277,25 +275,9 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-P4C = "p4c-bm2-ss"
-
-
-@cache
 def compiled(program: str, compiler: str) -> tuple[dict[str, Any], Message]:
     """BMv2 JSON and P4Info."""
-    source = programs.program(program).source
-    if compiler == "builtin":
-        own = compile_program(source)
-        return own.json, own.p4info
-    with tempfile.TemporaryDirectory(prefix="p4cc-p4c-") as directory:
-        config, p4info = Path(directory, "program.json"), Path(directory, "p4info.txtpb")
-        subprocess.run(
-            [P4C, str(source), "-o", str(config), "--p4runtime-files", str(p4info)],
-            check=True,
-            capture_output=True,
-            timeout=60,
-        )
-        return json.loads(config.read_text()), parse_p4info(p4info.read_text())
+    return pipelines.compiled(programs.program(program).source, compiler)
 
 
 RIGS: dict[str, type[BuiltinRig] | type[Bmv2Rig]] = {
@@ -308,7 +290,7 @@ RIGS: dict[str, type[BuiltinRig] | type[Bmv2Rig]] = {
 
 def missing(rig: str) -> str | None:
     """Why a rig cannot be used here, or None."""
-    tools = [P4C] if "p4c" in rig else []
+    tools = [pipelines.P4C] if "p4c" in rig else []
     tools += ["simple_switch", "simple_switch_CLI"] if "bmv2" in rig else []
     absent = [tool for tool in tools if shutil.which(tool) is None]
     return f"{absent[0]} is not installed" if absent else None

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness import programs
-from tests.p4src.rigs import P4C, compiled
+from harness.pipelines import P4C
+from tests.p4src.rigs import compiled
 
 needs_p4c = pytest.mark.skipif(shutil.which(P4C) is None, reason=f"{P4C} is not installed")
 
