@@ -2,6 +2,7 @@
 
 A whole run is a permutation of 2 MB flows at 100 Gb/s on a k-ary fat-tree, ACKs and all switch hops included. Each has
 a process of its own, so that memory is its own; its time is that of the run, without set-up, which is told apart.
+Of several runs the fastest counts: what else the machine does can only add to it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 SIZES = (4, 8, 16)
 PROTOCOLS = ("dcqcn", "hpcc")
 FLOW_BYTES = 2_000_000
+REPEATS = 3
 _TIME_LIMIT_S = 900
 
 
@@ -43,11 +45,14 @@ class EndToEnd:
         return self.run_cpu_s * 1e9 / self.packet_hops
 
 
-def measure(protocol: str, k: int, flow_bytes: int = FLOW_BYTES) -> EndToEnd:
-    """Runs in a process of its own. Raises CalledProcessError if it fails."""
+def measure(protocol: str, k: int, flow_bytes: int = FLOW_BYTES, repeats: int = REPEATS) -> EndToEnd:
+    """The fastest of `repeats` runs, each in a process of its own. Raises CalledProcessError if one fails."""
     command = [sys.executable, "-m", "harness.bench", protocol, str(k), str(flow_bytes)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=_TIME_LIMIT_S)
-    return EndToEnd(**json.loads(done.stdout))
+    costs = []
+    for _ in range(repeats):
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=_TIME_LIMIT_S)
+        costs.append(EndToEnd(**json.loads(done.stdout)))
+    return min(costs, key=lambda cost: cost.run_cpu_s)
 
 
 def run(protocol: str, k: int, flow_bytes: int) -> EndToEnd:
@@ -98,7 +103,7 @@ def measure_all(quick: bool, say: Callable[[str], object]) -> dict[str, Any]:
     for protocol in PROTOCOLS:
         first: EndToEnd | None = None
         for k in sizes:
-            cost = measure(protocol, k, flow_bytes)
+            cost = measure(protocol, k, flow_bytes, 1 if quick else REPEATS)
             first = first or cost
             say(
                 f"permutation, {protocol}, k = {k}: {cost.us_per_data_packet:.2f} us a data packet, "

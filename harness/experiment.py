@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -144,6 +144,7 @@ def named(key: str, table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
     """The runs of one scenario. Raises UserError for whatever could not be run."""
+    _check_tables(scenario)
     topology_name, values = named("topology", scenario.topology)
     topology = topologies.build(topology_name, values)
     runs = [
@@ -153,6 +154,16 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
     runs[0].traffic()
     _check_buffers(runs[0])
     return runs
+
+
+def _check_tables(scenario: Scenario) -> None:
+    """Also the tables of what does not run: a mistake there must not pass unseen. Raises UserError."""
+    for name, values in scenario.protocols.items():
+        _host(partial(registry.resolve, name, values))
+    for name, values in scenario.load_balancers.items():
+        _host(partial(registry.resolve_load_balancer, name, values))
+    for name, values in scenario.programs.items():
+        programs.parameters(name, values, f"programs.{name}")
 
 
 def _check_buffers(run: Run) -> None:

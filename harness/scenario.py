@@ -64,7 +64,7 @@ class SwitchSettings(Table):
     alpha: Annotated[float, Field(gt=0)] | None = None
     scheduler: Literal["fifo", "round_robin"] = "fifo"
     latency_ns: Nanoseconds = 0
-    cell_bytes: Bytes = 80
+    cell_bytes: Annotated[Bytes, Field(ge=1, le=1 << 16)] = 80
     pfc: Pfc = Pfc()
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import pydantic
 
 from host_agents.errors import ParameterError, UnknownNameError
+from host_agents.ranges import NOT_NEGATIVE
 
 if TYPE_CHECKING:
     from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
@@ -137,10 +138,20 @@ def _expected(names: Mapping[str, object]) -> str:
     return "expected one of: " + ", ".join(names)
 
 
+def _limits(hint: Any, declared: Mapping[Any, Any]) -> dict[str, Any]:
+    """What pydantic checks besides the type: the range declared with the parameter; never infinity, never NaN."""
+    if hint not in (int, float):
+        return dict(declared)
+    return {**(declared or NOT_NEGATIVE), **({"allow_inf_nan": False} if hint is float else {})}
+
+
 def _build(owner: str, cls: type[Any], values: Mapping[str, Any]) -> Any:
     """An instance of the parameter class `cls`, its values checked by pydantic."""
     hints = get_type_hints(cls, include_extras=True)
-    fields: dict[str, Any] = {f.name: (hints[f.name], f.default) for f in dataclasses.fields(cls)}
+    fields: dict[str, Any] = {
+        f.name: (hints[f.name], pydantic.Field(default=f.default, **_limits(hints[f.name], f.metadata)))
+        for f in dataclasses.fields(cls)
+    }
     for key in values:
         if key not in fields:
             raise ParameterError(f"{owner} has no parameter {key!r}; {_expected(fields) if fields else 'it has none'}")

@@ -22,6 +22,8 @@ class UserError(Exception):
 def suggest(name: str, known: Iterable[str]) -> str:
     """What to say after "no such name": the nearest known one, or all of them."""
     names = sorted(known)
+    if not names:
+        return "there is none to choose from"
     near = difflib.get_close_matches(name, names, 1)
     return f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"
 

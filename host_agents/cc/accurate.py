@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from host_agents import wire
 from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
+from host_agents.ranges import POSITIVE, SHARE_OR_NONE
 from host_agents.registry import ProtocolInfo, register
 from host_agents.timers import Timer
 
@@ -41,15 +42,15 @@ wire.register_control(FRP, "FRP", wire.TO_REACTION_POINT)
 class AccurateParameters:
     """The paper's constants (sections III and V); the switches' are the program's (harness/programs/accurate.py)."""
 
-    period_ns: int = 20_000  # RRP, the rate re-evaluation period
+    period_ns: int = field(default=20_000, metadata=POSITIVE)  # RRP, the rate re-evaluation period
     # Where in a period the FRP leaves: at a quarter, nodes whose clocks are 2 us apart agree on the period.
-    send_at: float = 0.25
+    send_at: float = field(default=0.25, metadata=SHARE_OR_NONE)
     # A node's clock is off by up to this, either way; by how much is drawn for each node.
     clock_error_ns: int = 0
     # A burst of fewer bytes sends no FRPs (section V, inactive or small/slow flows).
     exempt_bytes: int = 4_096
     desired_rate_bps: float = 0.0  # the wished rate; 0: line rate
-    min_rate_bps: float = 1e6
+    min_rate_bps: float = field(default=1e6, metadata=POSITIVE)
     # Without it the CPs learn of a flow's end only when its FRP stays away.
     flow_stop: bool = True
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
+from host_agents.ranges import POSITIVE, SHARE
 from host_agents.registry import ProtocolInfo, register
 from host_agents.timers import NEVER, Timer
 
@@ -22,16 +23,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DcqcnParameters:
-    cnp_interval_ns: int = 4_000  # a notification point sends at most one CNP per flow in this time
+    cnp_interval_ns: int = field(default=4_000, metadata=POSITIVE)  # of a notification point, per flow, at least
     rate_decrease_interval_ns: int = 4_000  # at most one cut in this time; 0: a cut at every CNP, at once
-    alpha_interval_ns: int = 1_000  # alpha decays once in this time without a CNP
-    gain: float = 1 / 256  # g
-    rate_increase_interval_ns: int = 300_000  # the timer
+    alpha_interval_ns: int = field(default=1_000, metadata=POSITIVE)  # alpha decays once in this time without a CNP
+    gain: float = field(default=1 / 256, metadata=SHARE)  # g
+    rate_increase_interval_ns: int = field(default=300_000, metadata=POSITIVE)  # the timer
     byte_counter_bytes: int = 0  # B; 0: no byte counter
-    fast_recovery_steps: int = 1  # F
+    fast_recovery_steps: int = field(default=1, metadata=POSITIVE)  # F
     additive_increase_bps: float = 20e6  # R_AI
     hyper_increase_bps: float = 200e6  # R_HAI
-    min_rate_bps: float = 100e6
+    min_rate_bps: float = field(default=100e6, metadata=POSITIVE)
     clamp_target_rate: bool = False  # cut the target rate, too, in a cut that follows another without an increase
     window_bytes: int = 0  # a fixed window; 0: unlimited
 
@@ -40,12 +41,12 @@ class DcqcnParameters:
 class DcqcnPaperParameters(DcqcnParameters):
     """SIGCOMM 2015, section 5 and table: N = K = 55 us timers as deployed, B = 10 MB, F = 5, R_AI = 40 Mb/s."""
 
-    cnp_interval_ns: int = 50_000
+    cnp_interval_ns: int = field(default=50_000, metadata=POSITIVE)
     rate_decrease_interval_ns: int = 0
-    alpha_interval_ns: int = 55_000
-    rate_increase_interval_ns: int = 55_000
+    alpha_interval_ns: int = field(default=55_000, metadata=POSITIVE)
+    rate_increase_interval_ns: int = field(default=55_000, metadata=POSITIVE)
     byte_counter_bytes: int = 10_000_000
-    fast_recovery_steps: int = 5
+    fast_recovery_steps: int = field(default=5, metadata=POSITIVE)
     additive_increase_bps: float = 40e6
     hyper_increase_bps: float = 400e6
     clamp_target_rate: bool = True

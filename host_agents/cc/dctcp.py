@@ -6,20 +6,21 @@ ACKs echo the mark of every packet, so the receiver needs no state machine (RFC 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE
 from host_agents.registry import ProtocolInfo, register
 
 
 @dataclass(frozen=True)
 class DctcpParameters:
-    gain: float = 1 / 16  # g
-    initial_alpha: float = 1.0
+    gain: float = field(default=1 / 16, metadata=SHARE)  # g
+    initial_alpha: float = field(default=1.0, metadata=SHARE_OR_NONE)
     initial_window_packets: float = 0.0  # 0: one BDP, at line rate, as RDMA comparisons have it
     slow_start: bool = False
-    max_window_bdp: float = 4.0
-    min_window_packets: float = 1.0
+    max_window_bdp: float = field(default=4.0, metadata=POSITIVE)
+    min_window_packets: float = field(default=1.0, metadata=POSITIVE)
 
 
 class Dctcp(ReactionPoint):

@@ -8,7 +8,7 @@ transmitted bytes; the most loaded one decides. Variable AI (`hpcc+vai`) and sam
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from librt.strings import read_i64_be
@@ -17,6 +17,7 @@ from mypy_extensions import i64
 from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
 from host_agents.cc.sf import SamplingFrequency, SfParameters
 from host_agents.cc.vai import VaiParameters, VariableAi
+from host_agents.ranges import POSITIVE, SHARE
 from host_agents.registry import ProtocolInfo, register
 from host_agents.wire import INT_RECORD_BYTES
 
@@ -34,10 +35,10 @@ HALF_TIME_WRAP_NS: Final = 1 << 23
 
 @dataclass(frozen=True)
 class HpccParameters:
-    eta: float = 0.95  # target utilization
+    eta: float = field(default=0.95, metadata=SHARE)  # target utilization
     max_stage: int = 5  # additive increases before a multiplicative one
     additive_increase_bps: float = 50e6  # W_AI = this rate times T
-    min_rate_bps: float = 100e6
+    min_rate_bps: float = field(default=100e6, metadata=POSITIVE)
     # The paper's baseline "random feedback": a decrease of W_c is ignored with a probability of 1 - W_c / BDP.
     random_feedback: bool = False
 

@@ -7,17 +7,18 @@ flight at a cut belong to it (fast recovery), so there is one cut a window.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.ranges import POSITIVE
 from host_agents.registry import ProtocolInfo, register
 
 
 @dataclass(frozen=True)
 class RenoParameters:
-    initial_window_packets: float = 10.0  # RFC 6928
-    max_window_bytes: int = 65_535  # the receiver's window, without scaling
-    min_ssthresh_packets: float = 2.0
+    initial_window_packets: float = field(default=10.0, metadata=POSITIVE)  # RFC 6928
+    max_window_bytes: int = field(default=65_535, metadata=POSITIVE)  # the receiver's window, without scaling
+    min_ssthresh_packets: float = field(default=2.0, metadata=POSITIVE)
 
 
 class Reno(ReactionPoint):

@@ -6,14 +6,15 @@ often. It still rises once in an RTT.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from host_agents.ranges import POSITIVE
 from host_agents.registry import MechanismInfo, register
 
 
 @dataclass(frozen=True)
 class SfParameters:
-    acks_per_decrease: int = 30
+    acks_per_decrease: int = field(default=30, metadata=POSITIVE)
 
 
 class SamplingFrequency:

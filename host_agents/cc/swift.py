@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
 from host_agents.cc.sf import SamplingFrequency, SfParameters
 from host_agents.cc.vai import VaiParameters, VariableAi
+from host_agents.ranges import POSITIVE, SHARE
 from host_agents.registry import ProtocolInfo, register
 
 
@@ -24,17 +25,17 @@ class SwiftParameters:
     """Defaults: thesis, table 3.1."""
 
     additive_increase_bps: float = 50e6  # ai per RTT: this rate times T
-    beta: float = 0.8
-    max_mdf: float = 0.5  # the largest part of the window that one decrease takes
-    base_target_ns: int = 5_000
+    beta: float = field(default=0.8, metadata=SHARE)
+    max_mdf: float = field(default=0.5, metadata=SHARE)  # the largest part of the window that one decrease takes
+    base_target_ns: int = field(default=5_000, metadata=POSITIVE)
     per_hop_ns: int = 2_000  # h-bar, for each router on the path
     flow_scaling: bool = True
     fs_range_ns: int = 25_000
-    fs_min_window_packets: float = 0.1
-    fs_max_window_packets: float = 100.0
-    max_window_bdp: float = 1.0
-    min_rate_bps: float = 100e6  # the smallest window is this rate times T
-    timeouts_to_reset: int = 5  # in a row, before the window falls to its smallest
+    fs_min_window_packets: float = field(default=0.1, metadata=POSITIVE)
+    fs_max_window_packets: float = field(default=100.0, metadata=POSITIVE)
+    max_window_bdp: float = field(default=1.0, metadata=POSITIVE)
+    min_rate_bps: float = field(default=100e6, metadata=POSITIVE)  # the smallest window is this rate times T
+    timeouts_to_reset: int = field(default=5, metadata=POSITIVE)  # in a row, before the window falls to its smallest
     random_feedback: bool = False  # the paper's baseline: a decrease is ignored with a probability of 1 - W / W_max
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.ranges import POSITIVE, SHARE
 from host_agents.registry import ProtocolInfo, register
 
 
@@ -13,15 +14,17 @@ from host_agents.registry import ProtocolInfo, register
 class TimelyParameters:
     """Defaults: the paper, section 6, except for the gain, which it does not give (the published HPCC simulator's)."""
 
-    gain: float = 0.875  # alpha, of the newest RTT difference
-    beta: float = 0.8
-    t_low_ns: int = 50_000
-    t_high_ns: int = 500_000
-    min_rtt_ns: int = 20_000  # what gradients are normalized by
+    gain: float = field(default=0.875, metadata=SHARE)  # alpha, of the newest RTT difference
+    beta: float = field(default=0.8, metadata=SHARE)
+    t_low_ns: int = field(default=50_000, metadata=POSITIVE)
+    t_high_ns: int = field(default=500_000, metadata=POSITIVE)
+    min_rtt_ns: int = field(default=20_000, metadata=POSITIVE)  # what gradients are normalized by
     additive_increase_bps: float = 10e6  # delta
-    hyper_increase_steps: int = 5  # increases in a row after which the step is this many times delta
-    segment_bytes: int = 16_000  # an RTT is taken once in so many wire bytes acknowledged: a completion event
-    min_rate_bps: float = 100e6
+    # increases in a row after which the step is this many times delta
+    hyper_increase_steps: int = field(default=5, metadata=POSITIVE)
+    # an RTT is taken once in so many wire bytes acknowledged: a completion event
+    segment_bytes: int = field(default=16_000, metadata=POSITIVE)
+    min_rate_bps: float = field(default=100e6, metadata=POSITIVE)
 
 
 class Timely(ReactionPoint):

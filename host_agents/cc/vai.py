@@ -7,20 +7,21 @@ protocol's own: bytes of queue for HPCC, ns of delay beyond the target for Swift
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from host_agents.ranges import POSITIVE
 from host_agents.registry import MechanismInfo, register
 
 
 @dataclass(frozen=True)
 class VaiParameters:
     token_threshold_bytes: float = 50_000.0  # HPCC: the smallest BDP of the network
-    bytes_per_token: float = 1_000.0
+    bytes_per_token: float = field(default=1_000.0, metadata=POSITIVE)
     token_threshold_ns: float = 4_000.0  # Swift: what that queue costs, beyond the target delay
-    ns_per_token: float = 30.0
+    ns_per_token: float = field(default=30.0, metadata=POSITIVE)
     ai_cap_tokens: float = 100.0  # spent at most in one update
     bank_cap_tokens: float = 1_000.0
-    dampener_constant: float = 8.0
+    dampener_constant: float = field(default=8.0, metadata=POSITIVE)
 
 
 class VariableAi:

@@ -12,6 +12,7 @@ from mypy_extensions import mypyc_attr
 
 FIRST_ENTROPY: Final = 0xC000  # RoCEv2 source ports lie in 0xC000-0xFFFF
 ENTROPIES: Final = 0x4000
+ENTROPY_COUNT: Final = {"ge": 1, "le": ENTROPIES}  # the range of a parameter that says how many are used
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from host_agents.cc.base import Path
-from host_agents.lb.base import ENTROPIES, FIRST_ENTROPY, LoadBalancer
+from host_agents.lb.base import ENTROPIES, ENTROPY_COUNT, FIRST_ENTROPY, LoadBalancer
 from host_agents.registry import LoadBalancerInfo, register
 
 
 @dataclass(frozen=True)
 class SprayParameters:
-    entropies: int = ENTROPIES  # how many different ones a queue pair uses
+    entropies: int = field(default=ENTROPIES, metadata=ENTROPY_COUNT)  # how many different ones a queue pair uses
 
 
 class Spray(LoadBalancer):
@@ -25,7 +25,7 @@ class Spray(LoadBalancer):
 
 
 def create(parameters: SprayParameters, seed: int, path: Path) -> LoadBalancer:
-    return Spray(min(parameters.entropies, ENTROPIES), seed)
+    return Spray(parameters.entropies, seed)
 
 
 register(

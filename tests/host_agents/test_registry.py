@@ -1,5 +1,7 @@
 """Names and parameters: what is found, and the one line a mistake gets."""
 
+import math
+
 import pytest
 
 from host_agents.config import NicConfig
@@ -37,6 +39,12 @@ def test_parameters_have_defaults_and_are_converted():
         ("hpcc", {"etta": 1}, "hpcc has no parameter 'etta'; expected one of: eta, max_stage"),
         ("hpcc", {"eta": "much"}, "hpcc: parameter eta: input should be a valid number"),
         ("hpcc", {"max_stage": 1.5}, "hpcc: parameter max_stage: input should be a valid integer"),
+        ("hpcc", {"eta": 0}, "hpcc: parameter eta: input should be greater than 0 (got 0)"),
+        ("hpcc", {"eta": 1.01}, "hpcc: parameter eta: input should be less than or equal to 1"),
+        ("hpcc", {"additive_increase_bps": -1}, "hpcc: parameter additive_increase_bps: input should be greater"),
+        ("hpcc", {"additive_increase_bps": math.inf}, "hpcc: parameter additive_increase_bps: input should be a fin"),
+        ("hpcc", {"eta": math.nan}, "hpcc: parameter eta: input should be a finite number"),
+        ("hpcc+vai", {"vai": {"ns_per_token": 0}}, "vai: parameter ns_per_token: input should be greater than 0"),
         ("dcqcn", {"clamp_target_rate": "perhaps"}, "dcqcn: parameter clamp_target_rate: input should be a valid bool"),
     ],
 )
