@@ -50,6 +50,8 @@ reproduce: setup
 	@rm -rf reproduction
 	@$(BIN)/p4cc run accurate-fig3 --out reproduction/accurate-fig3
 	@$(BIN)/p4cc run accurate-fig4 --out reproduction/accurate-fig4
+	@$(BIN)/p4cc sweep accurate-fig5 --out reproduction/accurate-fig5
+	@$(BIN)/python tools/accurate_scenarios.py --csv reproduction/accurate-scenarios.csv
 	@$(BIN)/p4cc run incast-star incast-96 --cc hpcc --cc hpcc+vai+sf --cc swift --cc swift+vai+sf --out reproduction/convergence
 	@$(BIN)/p4cc run incast-star --cc hpcc --set protocols.hpcc.additive_increase_bps=1e9 --out reproduction/convergence-ai-1g
 

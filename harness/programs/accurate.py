@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Literal
 
 from pydantic import Field, field_validator
@@ -33,8 +34,10 @@ class AccurateParameters(ProgramParameters):
 
     alpha: float = Field(0.05, ge=0, lt=1)
     period_ns: int = Field(20_000, gt=0)
-    # This switch's clock ahead of the common one.
+    # Each switch's clock is ahead of the common one by `clock_offset_ns`, and off by up to `clock_error_ns` either way;
+    # by how much is drawn for each switch.
     clock_offset_ns: int = 0
+    clock_error_ns: int = Field(0, ge=0)
     rule: Literal["corrected", "published"] = "corrected"
     short_circuit_threshold: float = 2.0
 
@@ -52,8 +55,13 @@ class AccurateParameters(ProgramParameters):
             raise UserError(
                 f"switch {switch.device_id} uses port {ports[-1]}; expected at most {MAX_PORT} with accurate"
             )
+        ahead_ns = self.clock_offset_ns
+        if self.clock_error_ns:
+            rng = random.Random(f"clock {switch.seed} {switch.device_id}")
+            ahead_ns += rng.randint(-self.clock_error_ns, self.clock_error_ns)
         for port in ports:
-            entries.append(TableEntry("contention_point", {"port": Exact(port)}, self._contend(switch, port)))
+            action = self._contend(switch, port, ahead_ns)
+            entries.append(TableEntry("contention_point", {"port": Exact(port)}, action))
             entries += [
                 MulticastGroup(ingress << 8 | port, ((port, 0), (ingress, SHORT_CIRCUIT_INSTANCE)))
                 for ingress in ports
@@ -61,7 +69,7 @@ class AccurateParameters(ProgramParameters):
             ]
         return entries
 
-    def _contend(self, switch: SwitchView, port: int) -> Action:
+    def _contend(self, switch: SwitchView, port: int, ahead_ns: int) -> Action:
         period_ticks = round(self.period_ns / switch.tick_ns)
         if period_ticks < 1:
             raise UserError(
@@ -73,7 +81,7 @@ class AccurateParameters(ProgramParameters):
             {
                 "capacity_kbps": capacity_kbps(switch.port_rates_bps[port], self.alpha),
                 "period_ticks": period_ticks,
-                "phase_ticks": round(self.clock_offset_ns / switch.tick_ns) % period_ticks,
+                "phase_ticks": round(ahead_ns / switch.tick_ns) % period_ticks,
                 "corrected": int(self.rule == "corrected"),
                 "short_circuit_up": up,
                 "short_circuit_down": down,

@@ -1,8 +1,7 @@
-"""What accurate.p4 is judged by: its rules, as the paper and the program's header state them, and max-min fairness."""
+"""What accurate.p4 is judged by: its rules, as the paper and the program's header state them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 PERIODIC, INIT, STOP = range(3)
@@ -101,19 +100,3 @@ class ContentionPoint:
             local = (min(self.fsr, self.fsr_before) if self.corrected else self.fsr) <= rate
         self.now.add(rate, local)
         return min(rate, self.fsr), min(desired, self.fsr)
-
-
-def max_min(capacity: Sequence[float], paths: Sequence[Sequence[int]]) -> list[float]:
-    """Rates of flows over links, by water-filling: the link with the smallest share decides its flows, and so on."""
-    left = list(capacity)
-    rates: dict[int, float] = {}
-    while len(rates) < len(paths):
-        unfixed = {
-            link: [f for f, path in enumerate(paths) if link in path and f not in rates] for link in range(len(left))
-        }
-        share, link = min((left[link] / len(flows), link) for link, flows in unfixed.items() if flows)
-        for flow in unfixed[link]:
-            rates[flow] = share
-            for other in paths[flow]:
-                left[other] -= share
-    return [rates[f] for f in range(len(paths))]

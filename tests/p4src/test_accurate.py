@@ -18,10 +18,11 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
 from harness import programs
+from harness.max_min import max_min
 from harness.programs.base import SwitchView
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
-from tests.p4src.contention import INIT, PERIODIC, STOP, ContentionPoint, max_min
+from tests.p4src.contention import INIT, PERIODIC, STOP, ContentionPoint
 from tests.p4src.packets import BTH, Flow, FlowRate, dissect, ip_checksum_ok, mac
 from tests.p4src.rigs import BuiltinRig, Rig, Sent
 from topologies import Route
@@ -486,7 +487,7 @@ def settles(rule: str, seed: int, periods: int = 15) -> bool:
     network = Network(rule, gbps, paths)
     for number in range(periods):
         network.period(number)
-    ideal = max_min([0.95 * rate * GBPS for rate in gbps], paths)
+    ideal = max_min({link: 0.95 * rate * GBPS for link, rate in enumerate(gbps)}, paths)
     return all(abs(rate / best - 1) <= 0.03 for rate, best in zip(network.rates, ideal, strict=True))
 
 
@@ -537,3 +538,19 @@ def test_what_cannot_be_expressed_is_named() -> None:
         programs.parameters("accurate", {}).entries(replace(VIEW, port_rates_bps={256: 10**10}))
     with pytest.raises(UserError, match="period_ns 20 is less than a tick"):
         programs.parameters("accurate", {"period_ns": 20}).entries(replace(VIEW, tick_ns=Fraction(1000)))
+
+
+def test_each_switchs_clock_is_off_by_its_own_error() -> None:
+    """Up to 2 us either way, the same on all of its ports."""
+    parameters = programs.parameters("accurate", {"clock_error_ns": 2_000})
+    ahead = []
+    for device_id in range(1, 40):
+        entries = parameters.entries(replace(VIEW, device_id=device_id))
+        phases = {e.action.params["phase_ticks"] for e in entries if getattr(e, "table", "") == "contention_point"}
+        assert len(phases) == 1
+        phase = phases.pop()
+        ahead.append(phase if phase < PERIOD / 2 else phase - PERIOD)
+    assert max(map(abs, ahead)) <= 2_000
+    assert min(ahead) < -500
+    assert max(ahead) > 500
+    assert parameters.entries(VIEW) == parameters.entries(VIEW)

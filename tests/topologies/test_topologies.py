@@ -26,6 +26,8 @@ ALL = [
     ("fat-tree", {"k": 8, "oversubscription": 4}),
     ("clos", {}),
     ("blades", {}),
+    ("random", {}),
+    ("random", {"switches": 1, "hosts": 2}),
     ("blades", {"blades": 3, "groups_per_blade": 2, "nodes_per_group": 1}),
 ]
 
@@ -157,3 +159,14 @@ def test_nic_switches_stand_in_the_hosts_links() -> None:
         network = topology.ports[nic.node][2]
         assert (network.node, network.port) == (plain.uplink(host).node, plain.uplink(host).port)
         assert (network.rate_bps, network.delay_ns) == (plain.uplink(host).rate_bps, plain.uplink(host).delay_ns)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_networks_are_connected_and_made_of_what_was_asked_for(seed: int) -> None:
+    wanted = {"switches": 6, "extra_links": 3, "hosts": 9, "rates_bps": [10e9, 25e9], "seed": seed}
+    topology = topologies.build("random", wanted)
+    assert (len(topology.switches), len(topology.hosts), len(topology.links)) == (6, 9, 5 + 3 + 9)
+    assert nx.is_connected(graph(topology))
+    assert {link.rate_bps for link in topology.links} <= {10_000_000_000, 25_000_000_000}
+    assert topology.links == topologies.build("random", wanted).links
+    assert topology.links != topologies.build("random", {**wanted, "seed": seed + 1}).links

@@ -1,0 +1,40 @@
+"""The max-min fair allocation: known cases, and what defines it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from harness.max_min import max_min
+
+
+@pytest.mark.parametrize(
+    ("capacity", "paths", "rates"),
+    [
+        ({0: 9}, [[0], [0], [0]], [3, 3, 3]),
+        ({0: 10, 1: 10}, [[0, 1], [0], [1]], [5, 5, 5]),
+        ({0: 10, 1: 4}, [[0, 1], [0], [1]], [2, 8, 2]),
+        # ACCurate's figure 4: f1 shares a link with f4, which shares another with f2 and f3.
+        ({"h1": 10, "up": 10}, [["h1"], ["up"], ["up"], ["h1", "up"]], [20 / 3, 10 / 3, 10 / 3, 10 / 3]),
+        ({0: 1}, [], []),
+    ],
+)
+def test_known_cases(capacity: dict[object, float], paths: list[list[object]], rates: list[float]) -> None:
+    assert max_min(capacity, paths) == pytest.approx(rates)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_flow_has_a_full_link_on_which_none_is_faster(seed: int) -> None:
+    """Bertsekas and Gallager's criterion; and no link is overloaded."""
+    rng = random.Random(seed)
+    capacity = {link: rng.choice((1.0, 4.0, 10.0)) for link in range(8)}
+    paths = [rng.sample(range(8), rng.randint(1, 4)) for _ in range(rng.randint(1, 40))]
+    rates = max_min(capacity, paths)
+    on = {link: [rates[f] for f, path in enumerate(paths) if link in path] for link in capacity}
+    for link, sharing in on.items():
+        assert sum(sharing) <= capacity[link] * (1 + 1e-9)
+    for rate, path in zip(rates, paths, strict=True):
+        assert any(
+            sum(on[link]) >= capacity[link] * (1 - 1e-9) and max(on[link]) <= rate * (1 + 1e-9) for link in path
+        )
