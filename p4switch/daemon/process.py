@@ -6,7 +6,6 @@ import logging
 import signal
 import socket
 import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -129,7 +128,7 @@ class SwitchProcess:
                 thread.join()
         self._links.close()
         if self._stats_file is not None:
-            self._stats_file.write_text(json.dumps({**self.live.stats(), "cpu_s": time.process_time()}))
+            self._stats_file.write_text(json.dumps(self.live.stats()))
 
     def run(self) -> None:
         """Until SIGTERM or SIGINT."""

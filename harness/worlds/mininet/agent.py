@@ -53,13 +53,14 @@ def command(name: str, address: str) -> None:
         connection.send(name)
         configuration = connection.recv()
         port = RawPort(configuration.interface)
+        agent = Agent(configuration, port, connection)
         connection.send(Done())
         request = connection.recv()
         if isinstance(request, Verify):
             connection.send(Verified(_verify(port, configuration.nic.address, request)))
             request = connection.recv()
         assert isinstance(request, Start)
-        Agent(configuration, port, connection, request.epoch_wall_ns).run()
+        agent.run(request.epoch_wall_ns)
 
 
 def _verify(port: RawPort, address: str, request: Verify) -> list[str]:
@@ -79,9 +80,9 @@ def _verify(port: RawPort, address: str, request: Verify) -> list[str]:
 
 
 class Agent:
-    """From the start of model time to the end of the run."""
+    """The NIC and all that is asked of it."""
 
-    def __init__(self, configuration: Configure, port: RawPort, connection: Connection, epoch_wall_ns: int) -> None:
+    def __init__(self, configuration: Configure, port: RawPort, connection: Connection) -> None:
         c = configuration
         self.nic = Nic(
             c.nic, registry.resolve(c.cc, c.cc_parameters), registry.resolve_load_balancer(c.lb, c.lb_parameters)
@@ -90,7 +91,7 @@ class Agent:
         self.nic.on_complete = self._on_complete
         self.driver = Driver(
             self.nic, port, rate_bps=c.rate_bps, delay_ns=c.delay_ns, framing_bytes=c.framing_bytes,
-            dilation=c.dilation, epoch_ns=epoch_wall_ns,
+            dilation=c.dilation,
         )  # fmt: skip
         self.driver.captured = [] if c.capture else None
         self._port = port
@@ -107,8 +108,9 @@ class Agent:
         if self._interval_ns:
             self.driver.at(self._interval_ns, self._sample)
 
-    def run(self) -> None:
-        """Until the coordinator has the report."""
+    def run(self, epoch_wall_ns: int) -> None:
+        """From model time 0 until the coordinator has the report."""
+        self.driver.epoch_ns = epoch_wall_ns
         readable: list[Any] = [self._port, self._connection]
         while not self._reported:
             due = self.driver.next_due_ns()
@@ -198,7 +200,6 @@ class Agent:
             bad_icrc=driver.bad_icrc,
             lag_log2_ns=driver.lag_log2_ns,
             lag_max_ns=driver.lag_max_ns,
-            cpu_s=time.process_time(),
             captured=driver.captured or [],
         )
 

@@ -34,11 +34,12 @@ class Driver:
     """A NIC at a port. Model time is (wall clock - epoch) / dilation; nothing happens before 0."""
 
     def __init__(
-        self, nic: Nic, port: Port, *, rate_bps: int, delay_ns: int, framing_bytes: int, dilation: int, epoch_ns: int
+        self, nic: Nic, port: Port, *, rate_bps: int, delay_ns: int, framing_bytes: int, dilation: int
     ) -> None:
-        """Rate and delay of the host's link in model time. `epoch_ns`: CLOCK_MONOTONIC at model time 0."""
+        """Rate and delay of the host's link in model time. Set `epoch_ns` before anything else."""
         self.nic = nic
         self.now_ns = 0
+        self.epoch_ns = 0  # CLOCK_MONOTONIC at model time 0
         self.sent = 0
         self.received = 0
         self.bad_icrc = 0
@@ -51,7 +52,6 @@ class Driver:
         self._delay_ns = delay_ns
         self._framing_bytes = framing_bytes
         self._dilation = dilation
-        self._epoch_ns = epoch_ns
         self._free_ns = 0  # when the link's last bit is out: _free_ns + _free_part / _rate_bps
         self._free_part = 0
         self._idle = True  # the NIC had nothing to send when it was asked last
@@ -65,10 +65,10 @@ class Driver:
         heappush(self._schedule, (max(time_ns, self.now_ns), next(self._order), action))
 
     def model_ns(self, wall_ns: int) -> int:
-        return (wall_ns - self._epoch_ns) // self._dilation
+        return (wall_ns - self.epoch_ns) // self._dilation
 
     def wall_ns(self, model_ns: int) -> int:
-        return self._epoch_ns + model_ns * self._dilation
+        return self.epoch_ns + model_ns * self._dilation
 
     def next_due_ns(self) -> int:
         """When there is something to do even if nothing arrives, on the wall clock."""

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 LAG_LIMIT = 0.1  # of the base RTT, for 99% of all frames at every link
 
 
@@ -46,28 +48,35 @@ class Lateness:
         return min(percentile_ns(self.lag_log2_ns, 0.99), float(self.max_ns))
 
 
-class CpuMeter:
-    """What the whole machine's processors did since it was made."""
+class Meter:
+    """What the run's processes and the whole machine do, from when it is made until `stop`."""
 
-    def __init__(self) -> None:
+    def __init__(self, pids: Iterable[int]) -> None:
+        self._processes = [psutil.Process(pid) for pid in pids]
         self._began = time.monotonic()
-        self._before = self._read()
+        self._own = self._own_s()
+        self._machine = self._machine_ticks()
 
-    @staticmethod
-    def _read() -> list[int]:
-        """Clock ticks since boot: user, nice, system, idle, iowait, irq, softirq, steal."""
-        first = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0]
-        return [int(text) for text in first.split()[1:9]]
-
-    def shares(self) -> tuple[float, float]:
-        """(busy, stolen by the hypervisor), of all processors' time."""
-        spent = [after - before for after, before in zip(self._read(), self._before, strict=True)]
+    def stop(self) -> None:
+        """The processes are still there."""
+        self.wall_s = time.monotonic() - self._began
+        self.cpu_s = self._own_s() - self._own
+        spent = [after - before for after, before in zip(self._machine_ticks(), self._machine, strict=True)]
         everything = max(sum(spent), 1)
         idle, steal = spent[3] + spent[4], spent[7]
-        return 1 - (idle + steal) / everything, steal / everything
+        self.busy = 1 - idle / everything
+        self.stolen = steal / everything
+        self.memory_bytes = sum(process.memory_full_info().pss for process in self._processes)
 
-    def wall_s(self) -> float:
-        return time.monotonic() - self._began
+    def _own_s(self) -> float:
+        times = [process.cpu_times() for process in self._processes]
+        return sum(time.user + time.system for time in times)
+
+    @staticmethod
+    def _machine_ticks() -> list[int]:
+        """Since boot: user, nice, system, idle, iowait, irq, softirq, steal."""
+        first = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0]
+        return [int(text) for text in first.split()[1:9]]
 
 
 def judge(
@@ -76,23 +85,21 @@ def judge(
     base_rtt_ns: int,
     lateness: Sequence[Lateness],
     lost: dict[str, int],
-    cpu: CpuMeter,
-    run_cpu_s: float,
+    meter: Meter,
     set_up_s: float,
-    memory_bytes: int,
 ) -> dict[str, Any]:
     """The fidelity figures of a run for its summary. "reasons": why it cannot be trusted; empty: it can."""
     base_rtt_wall_ns = base_rtt_ns * dilation
-    busy, stolen = cpu.shares()
     figures: dict[str, Any] = {
         "dilation": dilation,
         "base_rtt_wall_ns": base_rtt_wall_ns,
         "set_up_s": set_up_s,
-        "run_s": cpu.wall_s(),
-        "cpu_busy": busy,
-        "cpu_stolen": stolen,
-        "cpu_own": run_cpu_s / (cpu.wall_s() * (os.cpu_count() or 1)),
-        "memory_bytes": memory_bytes,
+        "run_s": meter.wall_s,
+        # Of all processors' time: everything that ran; what the hypervisor gave to others; this run's processes.
+        "cpu_busy": meter.busy,
+        "cpu_stolen": meter.stolen,
+        "cpu_own": meter.cpu_s / (meter.wall_s * (os.cpu_count() or 1)),
+        "memory_bytes": meter.memory_bytes,
         "lost_by_the_kernel": sum(lost.values()),
         "lag": {},
     }

@@ -132,5 +132,4 @@ class Finished:
     bad_icrc: int
     lag_log2_ns: list[int]
     lag_max_ns: int
-    cpu_s: float
     captured: list[tuple[int, bool, bytes]] = field(default_factory=list)

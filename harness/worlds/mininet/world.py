@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -11,8 +12,6 @@ from fractions import Fraction
 from pathlib import Path
 from types import FrameType
 from typing import Any
-
-import psutil
 
 from harness import controller
 from harness.experiment import Run
@@ -34,7 +33,7 @@ from topologies import Switch
 
 _CONTROLLERS = 4  # switches that are programmed at a time
 _START_S = 60.0  # for all switch processes to listen
-_LEAD_S = 0.2  # between the word to start and model time 0
+_LEAD_S = 0.5  # between the word to start and model time 0
 _DRAIN_RTTS = 2  # how long frames may still arrive when all flows are done
 _VERIFY_S = 10.0
 
@@ -94,24 +93,25 @@ class MininetWorld:
             )
         self._program(net, launcher, program.program)
         coordinator.accept(self._configurations(net))
+        pids = [process.pid for process in launcher.processes.values()]
         folder.record(
-            [process.pid for process in launcher.processes.values()] + [launcher.pid, *net.shells()],
+            [launcher.pid, *net.shells(), *pids],
             {name: (switch.address, switch.plan.device_id) for name, switch in net.switches.items()},
         )
         rtt_s = run.base_rtt_ns() * self.dilation * 1e-9
         coordinator.verify(_VERIFY_S + 2 * rtt_s)
         set_up_s = time.monotonic() - began
 
-        cpu = fidelity.CpuMeter()
+        meter = fidelity.Meter([os.getpid(), launcher.pid, *net.shells(), *pids])
         epoch_ns = time.monotonic_ns() + int(_LEAD_S * 1e9)
         ended = coordinator.run(epoch_ns, self.dilation, self._wall_limit_s, progress)
         coordinator.freeze()
         _sleep(_DRAIN_RTTS * rtt_s + 0.1, launcher)
-        memory_bytes = _memory_bytes()
+        meter.stop()
         launcher.stop(net.switches)
         counters = {name: counts for name, switch in net.switches.items() if (counts := switch.counters()) is not None}
         self._reports = coordinator.finish()
-        return self._recording(coordinator, counters, ended, epoch_ns, cpu, set_up_s, memory_bytes)
+        return self._recording(coordinator, counters, ended, epoch_ns, meter, set_up_s)
 
     # Setting up
 
@@ -195,9 +195,8 @@ class MininetWorld:
         counters: dict[str, dict[str, Any]],
         ended: str,
         epoch_ns: int,
-        cpu: fidelity.CpuMeter,
+        meter: fidelity.Meter,
         set_up_s: float,
-        memory_bytes: int,
     ) -> Recording:
         run, reports = self.run_plan, self._reports
         record = run.scenario.record
@@ -214,7 +213,6 @@ class MininetWorld:
         )  # fmt: skip
         totals = {name: sum(report.nic[name] for report in reports) for name in reports[0].nic}
         totals["malformed"] += sum(report.bad_icrc for report in reports)
-        cpu_s = sum(report.cpu_s for report in reports) + sum(switch["cpu_s"] for switch in counters.values())
         lateness = [
             fidelity.Lateness(
                 "hosts", fidelity.total(r.lag_log2_ns for r in reports), max(r.lag_max_ns for r in reports)
@@ -243,19 +241,17 @@ class MininetWorld:
             pfc_events=[],
             nic_totals=totals,
             workload=coordinator.workload(),
-            cpu_s=cpu_s,
+            cpu_s=meter.cpu_s,
             set_up_s=set_up_s,
-            peak_memory_bytes=memory_bytes,
+            peak_memory_bytes=meter.memory_bytes,
             world="mininet",
             fidelity=fidelity.judge(
                 dilation=self.dilation,
                 base_rtt_ns=run.base_rtt_ns(),
                 lateness=lateness,
                 lost=ledger.lost_by_kernel(counters, reports),
-                cpu=cpu,
-                run_cpu_s=cpu_s,
+                meter=meter,
                 set_up_s=set_up_s,
-                memory_bytes=memory_bytes,
             ),
         )
 
@@ -289,16 +285,6 @@ def _sleep(seconds: float, launcher: Launcher) -> None:
     while (left := end - time.monotonic()) > 0:
         launcher.check()
         time.sleep(min(left, 0.1))
-
-
-def _memory_bytes() -> int:
-    """Proportional share of memory of this process and all that it started."""
-    own = psutil.Process()
-    total = 0
-    for process in (own, *own.children(recursive=True)):
-        with contextlib.suppress(psutil.Error, AttributeError):
-            total += process.memory_full_info().pss
-    return total
 
 
 @contextlib.contextmanager
