@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import os
+import pkgutil
 import select
 import signal
 import sys
@@ -19,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 _KINDS = {"switch": "harness.commands.switch", "host": "harness.worlds.mininet.agent"}
+_MODULES = ("grpc._server", "harness.commands.switch", "harness.worlds.mininet.agent", "p4switch.daemon.process")
+_PACKAGES = ("p4switch.engine", "p4switch.p4runtime")
 _PATIENCE_S = 3.0
 
 
@@ -27,6 +31,11 @@ def _preload() -> None:
     from harness.hosts import use_native_hosts
 
     use_native_hosts()
+    for name in _MODULES:
+        importlib.import_module(name)
+    for name in _PACKAGES:
+        for module in pkgutil.iter_modules(importlib.import_module(name).__path__, f"{name}."):
+            importlib.import_module(module.name)
 
     from host_agents import registry
     from p4switch import daemon
@@ -60,7 +69,6 @@ def _child(kind: str, arguments: list[str], log: str, namespace_pid: int | None)
 
 
 def _run(kind: str, arguments: list[str]) -> int:
-    import importlib
     import traceback
 
     import click
