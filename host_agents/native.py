@@ -30,6 +30,7 @@ COMPILED = (
     "messages.py",
     "template.py",
     "limiter.py",
+    "pull_pacer.py",
     "sender.py",
     "receiver.py",
     "go_back_n.py",

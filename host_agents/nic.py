@@ -16,6 +16,7 @@ from host_agents.fifo import Fifo
 from host_agents.go_back_n import GoBackNReceiver, GoBackNSender
 from host_agents.limiter import RateLimiter
 from host_agents.messages import CompletionCallback, DeliveryCallback, NicStats
+from host_agents.pull_pacer import PullPacer
 from host_agents.qp import QueuePair
 from host_agents.registry import LoadBalancing, Protocol
 from host_agents.selective_repeat import SelectiveRepeatReceiver, SelectiveRepeatSender
@@ -49,6 +50,7 @@ class Nic:
         self.on_delivered: DeliveryCallback | None = None
         self.queue_pairs: dict[int, QueuePair] = {}
         self.stats = NicStats()
+        self.pull_pacer = PullPacer(self.timers, config.line_rate_bps)
         self.config = config
         self.protocol = protocol
         self.load_balancing = load_balancing

@@ -12,7 +12,7 @@ from host_agents.limiter import RateLimiter
 from host_agents.messages import Message, QpStats
 from host_agents.receiver import Receiver
 from host_agents.sender import Sender
-from host_agents.template import ack_frame
+from host_agents.template import ack_frame, counter_frame
 from host_agents.timers import Timer, TimerOwner
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class QueuePair(TimerOwner):
         self._shim_bytes = wire.SHIM_BYTES if telemetry else 0
         self._data_templates: dict[int, bytes] = {}  # by opcode and payload
         self._cnp = b""
+        self._counter_templates: dict[int, bytes] = {}  # by opcode
         self._posted = 0
         self._scheduled: Fifo[Message] = Fifo()  # to start later
         self._start_timer = Timer(nic.timers, self)
@@ -123,6 +124,7 @@ class QueuePair(TimerOwner):
         if not self._busy:
             self._busy = True
             self.reaction_point.on_start(now_ns)
+        self.reaction_point.on_post(now_ns)
         self.limiter.add(self)
         self.limiter.wake(now_ns)
 
@@ -192,6 +194,14 @@ class QueuePair(TimerOwner):
             becn=becn,
         )
         return prefix + psn.to_bytes(4, "big") + body
+
+    def send_counter(self, opcode: int, value: int, entropy: int) -> None:
+        """A control packet whose body is one number of 8 bytes: what receiver-driven protocols tell each other."""
+        template = self._counter_templates.get(opcode)
+        if template is None:
+            template = self.control_frame(opcode, bytes(wire.COUNTER_BYTES))
+            self._counter_templates[opcode] = template
+        self.nic.send_control(counter_frame(template, entropy, value))
 
     def _reply(self, psn: int, syndrome: int, sack: bytes, marked: bool, frame: bytes) -> None:
         hops = frame[wire.AFTER_BTH] >> 4 if self._telemetry else -1

@@ -1,7 +1,8 @@
 """Protocols, mechanisms and load balancers by name, with their typed parameters.
 
-A protocol's name is `base` or `base+mechanism+...` (`hpcc+vai+sf`). Parameters of the base are given by name, those of
-a mechanism in a table of the mechanism's name: `{"eta": 0.95, "vai": {"ai_cap_tokens": 100}}`.
+A protocol's name is `base` or `base+mechanism+...` (`hpcc+vai+sf`); a mechanism may be a protocol of its own
+(`eqds+mprdma`). Parameters of the base are given by name, those of a mechanism in a table of the mechanism's name:
+`{"eta": 0.95, "vai": {"ai_cap_tokens": 100}}`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class ProtocolInfo:
     """What a protocol's file says about it.
 
     `program` is the P4 program (without .p4) that the switches must run; `telemetry` makes data packets carry an INT
-    shim. `parameters` is a dataclass with defaults; `mechanisms` are the names that may follow the protocol's.
+    shim. `parameters` is a dataclass with defaults; `mechanisms` are the names that may follow the protocol's: of
+    mechanisms, whose parameters `reaction_point` gets, or of other protocols, which it gets whole, as a `Protocol`.
     """
 
     name: str
@@ -81,8 +83,8 @@ class Protocol:
     def resolved(self) -> dict[str, Any]:
         """Every parameter with its value, for the record of a run."""
         values: dict[str, Any] = dict(dataclasses.asdict(self.parameters))
-        for name, parameters in self.mechanisms.items():
-            values[name] = dataclasses.asdict(parameters)
+        for name, added in self.mechanisms.items():
+            values[name] = added.resolved() if isinstance(added, Protocol) else dataclasses.asdict(added)
         return values
 
 
@@ -179,13 +181,16 @@ def resolve(name: str, parameters: Mapping[str, Any] | None = None) -> Protocol:
     own = dict(parameters or {})
     extra: dict[str, Any] = {}
     for mechanism in added:
-        if mechanism not in info.mechanisms or mechanism not in _mechanisms:
+        if mechanism not in info.mechanisms:
             allowed = ", ".join(info.mechanisms) or "none"
             raise UnknownNameError(f"protocol {base!r} has no mechanism {mechanism!r}; expected one of: {allowed}")
         given = own.pop(mechanism, {})
         if not isinstance(given, Mapping):
             raise ParameterError(f"{name}: parameter {mechanism}: expected a table of {mechanism}'s own parameters")
-        extra[mechanism] = _build(mechanism, _mechanisms[mechanism].parameters, given)
+        if mechanism in known:
+            extra[mechanism] = resolve(mechanism, given)
+        else:
+            extra[mechanism] = _build(mechanism, _mechanisms[mechanism].parameters, given)
     return Protocol(name, info, _build(base, info.parameters, own), extra)
 
 

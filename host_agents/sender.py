@@ -72,12 +72,16 @@ class Sender(TimerOwner):
             self.message_end = self.end
         self.messages.push(message)
         self._unsent.push(message)
+        self.qp.reaction_point.waiting_bytes += self._message_wire_bytes(message.size_bytes, packets)
 
     def truncate(self, message: Message) -> None:
         """End `message`, the last one posted, with the next packet to be sent. Nothing to do if it is sent already."""
         end = max(self.fresh, message.first_packet) + 1
         if end >= message.end_packet:
             return
+        unsent_bytes = self._message_wire_bytes(message.size_bytes, message.end_packet - message.first_packet)
+        unsent_bytes -= (end - message.first_packet) * self._full_wire_bytes
+        self.qp.reaction_point.waiting_bytes -= unsent_bytes
         message.size_bytes = (end - message.first_packet) * self._mtu_bytes
         if self.message_end == message.end_packet:
             self.message_end = end
@@ -176,16 +180,24 @@ class Sender(TimerOwner):
         if packet.inflight:
             packet.inflight = False
             qp.limiter.inflight_bytes -= packet.wire_bytes
+        else:
+            qp.reaction_point.waiting_bytes -= packet.wire_bytes  # it need not be sent again
         return packet.wire_bytes
 
     def _release(self, packet: SentPacket) -> None:
         """Nobody needs the entry of `packet` any more."""
 
     def _give_up(self, packet: SentPacket) -> None:
-        """`packet` is no longer in flight, and not acknowledged."""
+        """`packet` is no longer in flight, and not acknowledged: it waits to be sent again."""
         if packet.inflight:
             packet.inflight = False
             self.qp.limiter.inflight_bytes -= packet.wire_bytes
+            self.qp.reaction_point.waiting_bytes += packet.wire_bytes
+
+    def _message_wire_bytes(self, size_bytes: int, packets: int) -> int:
+        """All of a message's packets, on the wire."""
+        full = packets - 1
+        return full * self._full_wire_bytes + self.qp.data_wire_bytes(size_bytes - full * self._mtu_bytes)
 
     def _new_packet(self, now_ns: int) -> SentPacket:
         """The entry of packet `fresh`, which was never sent."""
@@ -243,6 +255,7 @@ class Sender(TimerOwner):
         packet.order = point.sent_packets
         packet.inflight = True
         point.sent_packets += 1
+        point.waiting_bytes -= packet.wire_bytes
         stats.packets_sent += 1
         stats.wire_bytes_sent += packet.wire_bytes
         qp.limiter.charge(now_ns, packet.wire_bytes)

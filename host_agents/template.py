@@ -52,3 +52,16 @@ def ack_frame(template: bytes, psn: int, aeth: int, marked: bool, data: bytes, h
     if sack:
         w.write(sack)
     return w.getvalue()
+
+
+def counter_frame(template: bytes, entropy: int, value: int) -> bytes:
+    """The control frame of a template whose body is a number of 8 bytes."""
+    w = _writer
+    w.truncate(0)
+    w.write(template)
+    w[wire.SOURCE_PORT] = entropy >> 8
+    w[wire.SOURCE_PORT + 1] = entropy & 0xFF
+    w.truncate(wire.AFTER_BTH)
+    number: i64 = value
+    write_i64_be(w, number)
+    return w.getvalue()

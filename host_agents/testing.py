@@ -130,3 +130,14 @@ def connect(a: Nic, b: Nic, qpn: int = 1, **options: Any) -> tuple[QueuePair, Qu
         a.open_qp(b.config.address, qpn, qpn, **options),
         b.open_qp(a.config.address, qpn, qpn, **options),
     )
+
+
+def trimmed(frame: bytes) -> bytes:
+    """What a switch makes of a data frame whose payload it cuts off: headers, up to and with the BTH."""
+    out = bytearray(frame[: wire.AFTER_BTH])
+    out[wire.TOTAL_LENGTH : wire.TOTAL_LENGTH + 2] = wire.OVERHEAD_BYTES.to_bytes(2, "big")
+    out[wire.UDP_LENGTH : wire.UDP_LENGTH + 2] = (wire.OVERHEAD_BYTES - wire.IPV4_BYTES).to_bytes(2, "big")
+    out[wire.BTH] = wire.TRIMMED
+    out[24:26] = b"\0\0"
+    out[24:26] = wire.ip_checksum(bytes(out[wire.IP : wire.IP + wire.IPV4_BYTES])).to_bytes(2, "big")
+    return bytes(out)

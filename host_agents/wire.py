@@ -21,6 +21,7 @@ ICRC_BYTES: Final = 4
 SHIM_BYTES: Final = 2
 INT_RECORD_BYTES: Final = 8
 SACK_BYTES: Final = 8
+COUNTER_BYTES: Final = 8  # the body of a control packet that carries one number
 # From the IPv4 header to the ICRC, without payload: what a data packet without shim costs beyond Ethernet.
 OVERHEAD_BYTES: Final = IPV4_BYTES + UDP_BYTES + BTH_BYTES + ICRC_BYTES
 

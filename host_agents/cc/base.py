@@ -77,7 +77,10 @@ class ReactionPoint(TimerOwner):
         self.path = path
         self.rate_bps = path.line_rate_bps
         self.window_bytes = UNLIMITED
-        self.sent_packets = 0  # data packets sent so far, retransmissions included; the NIC counts
+        # The NIC counts: data packets sent so far, retransmissions included; and wire bytes that wait to be sent, for
+        # the first time or again.
+        self.sent_packets = 0
+        self.waiting_bytes = 0
         self.limiters: list[RateLimiter] = []  # those that obey this reaction point
         self._timers: list[Timer] = []
 
@@ -99,6 +102,9 @@ class ReactionPoint(TimerOwner):
 
     def on_start(self, now_ns: int) -> None:
         """A queue pair has something to send, after it had nothing."""
+
+    def on_post(self, now_ns: int) -> None:
+        """A message starts: `waiting_bytes` has grown. Follows `on_start`, if that is called, too."""
 
     def on_idle(self, now_ns: int) -> None:
         """All that a queue pair had to send is acknowledged."""
@@ -150,6 +156,7 @@ class NotificationPoint(TimerOwner):
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.pulling = False  # in the pull pacer's ring
         self._timers: list[Timer] = []
 
     def bind(self, nic: Nic, qp: QueuePair) -> None:
@@ -176,3 +183,7 @@ class NotificationPoint(TimerOwner):
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """A control packet for the receiver arrived; what follows the BTH starts at `frame[offset]`."""
+
+    def on_turn(self, now_ns: int) -> int:
+        """Its turn at the NIC's pull pacer: send one credit. Returns the wire bytes that it draws, 0 if none is due."""
+        return 0

@@ -13,13 +13,17 @@ if "--native" in sys.argv:
 
 from host_agents import native, nic, wire
 from host_agents.cc.base import ReactionPoint
-from host_agents.testing import Trouble, Wire, connect, pair
+from host_agents.testing import Trouble, Wire, connect, pair, trimmed
 
 
 class Switch:
-    """Marks every seventh data frame and stamps an INT record of a loaded 100 Gb/s link on those with a shim."""
+    """Marks every seventh data frame and stamps an INT record of a loaded 100 Gb/s link on those with a shim.
 
-    def __init__(self):
+    With `trims`, it cuts the payload off every eleventh.
+    """
+
+    def __init__(self, trims):
+        self.trims = trims
         self.sent_bytes = 0
         self.frames = 0
 
@@ -29,6 +33,8 @@ class Switch:
         if not data:
             return frame
         self.frames += 1
+        if self.trims and self.frames % 11 == 0:
+            return trimmed(frame)
         if self.frames % 7 == 0:
             out[wire.TOS] |= 3
         if frame[wire.BTH] >= 0xC0:
@@ -51,7 +57,7 @@ class Halving(ReactionPoint):
         self.set_rate(self.rate_bps / 2 if feedback.marked else min(self.rate_bps * 1.1, self.path.line_rate_bps))
 
 
-def run(protocol, reliability, scope, parameters=None, point=None):
+def run(protocol, reliability, scope, parameters=None, point=None, trims=False):
     a, b = pair(protocol, parameters, reliability=reliability, cc_scope=scope, rto_ns=60_000)
     qps = [connect(a, b, n) for n in (1, 2, 3)]
     if point is not None:
@@ -63,7 +69,7 @@ def run(protocol, reliability, scope, parameters=None, point=None):
     for i, (qa, qb) in enumerate(qps):
         qa.post(150_000 + i, start_ns=7_001 * i)
         qb.post(5_000)
-    link = Wire(a, b, trouble=Trouble(loss=0.01, reorder=0.02, duplicate=0.01), hook=Switch())
+    link = Wire(a, b, trouble=Trouble(loss=0.01, reorder=0.02, duplicate=0.01), hook=Switch(trims))
     digest = hashlib.sha256()
     for t in range(20_000, 400_000, 20_000):
         link.run(t)
@@ -84,5 +90,8 @@ for reliability in ("go-back-n", "selective-repeat"):
     for scope in ("qp", "destination", "pair"):
         for protocol in ("none", "hpcc", "dcqcn", "dcqcn-paper"):
             run(protocol, reliability, scope)
+        run("eqds+mprdma", reliability, scope, trims=True)
+    for protocol in ("eqds", "mprdma", "bbr"):
+        run(protocol, reliability, "qp", trims=True)
     run("none", reliability, "qp", point=Halving)
 run("dcqcn", "go-back-n", "qp", {"gain": 0.5, "rate_increase_interval_ns": 20_000, "byte_counter_bytes": 20_000})

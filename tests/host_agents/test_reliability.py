@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from host_agents import wire
-from host_agents.testing import Trouble, Wire, connect, pair
+from host_agents.testing import Trouble, Wire, connect, pair, trimmed
 
 RELIABILITIES = ("go-back-n", "selective-repeat")
 
@@ -166,17 +166,6 @@ class TestGoBackN:
         (nak,) = drain(b, now)
         assert (psn_of(nak), nak[54]) == (0, 0x60)
         assert qb.stats.trimmed_received == 2
-
-
-def trimmed(frame):
-    """What a switch makes of a data frame whose payload it cuts off."""
-    out = bytearray(frame[:54])
-    out[16:18] = (20 + 8 + 12 + 4).to_bytes(2, "big")
-    out[38:40] = (8 + 12 + 4).to_bytes(2, "big")
-    out[wire.BTH] = wire.TRIMMED
-    out[24:26] = b"\0\0"
-    out[24:26] = wire.ip_checksum(bytes(out[14:34])).to_bytes(2, "big")
-    return bytes(out)
 
 
 class TestSelectiveRepeat:

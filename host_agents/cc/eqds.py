@@ -1,0 +1,272 @@
+"""EQDS (Olteanu et al., NSDI 2022): the receiver draws data from all its senders at the rate of its link.
+
+A sender may send while it has credit. It starts with speculative credit, one window, which it loses with the first
+ACK, NACK or pull; from then on every packet is drawn by a pull, of one full packet. Pulls leave at line rate, round
+robin over the senders, by the NIC's pull pacer. A trimmed packet is drawn again without being asked for (as in NDP,
+Handley et al., SIGCOMM 2017, 3.2): its NACK only says what to send. Frames: docs/wire-formats.md, "RTS and pull".
+
+Where the paper's data packets carry the sender's demand, an RTS does here: one when a burst outgrows the speculative
+credit, one when speculation ends early, one after each loss that was not a trim. All counts are cumulative, of wire
+bytes, so that a lost RTS or pull is made good by the next; a sender that waits for a time-out sends its RTS again.
+
+With a window protocol (`eqds+smartt`, `eqds+mprdma`; SMaRTT, section 5.1) a packet needs credit and room in the window.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from librt.strings import read_i64_be
+from mypy_extensions import i64
+
+from host_agents import wire
+from host_agents.cc.base import UNLIMITED, Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.lb.base import FIRST_ENTROPY
+from host_agents.registry import Protocol, ProtocolInfo, register
+from host_agents.timers import Timer
+
+if TYPE_CHECKING:
+    from host_agents.nic import Nic
+    from host_agents.qp import QueuePair
+
+RTS: Final = 0xE9
+PULL: Final = 0xEA
+
+wire.register_control(RTS, "RTS", wire.TO_NOTIFICATION_POINT)
+wire.register_control(PULL, "pull", wire.TO_REACTION_POINT)
+
+
+@dataclass(frozen=True)
+class EqdsParameters:
+    speculative_bdp: float = 1.0  # the speculative credit of a burst, rounded up to whole packets
+    pull_rate: float = 1.0  # what pulls draw, as a part of the line rate
+
+
+class Eqds(ReactionPoint):
+    """The sender. It holds `credit_bytes` and has told the receiver of `demand_bytes` to pull.
+
+    What is on its way to it is its demand, and what the receiver knows to have been trimmed, less what was pulled; that
+    and the credit have to cover what waits to be sent.
+    """
+
+    def __init__(self, parameters: EqdsParameters, path: Path, inner: list[ReactionPoint]) -> None:
+        super().__init__(path)
+        self.inner = inner  # window protocols, which limit the sender too
+        self.credit_bytes = 0  # the last packet may overdraw it
+        self.demand_bytes = 0  # all that the RTSs asked for
+        self.speculating = False
+        self._active = False
+        packets = math.ceil(parameters.speculative_bdp * path.bdp_bytes / float(path.wire_bytes))
+        self._speculative_bytes = packets * path.wire_bytes
+        self._pulled_bytes = 0
+        self._pulled_of: dict[int, int] = {}  # the same by queue pair
+        self._trimmed_bytes = 0  # what NACKs told of, in full packets: the receiver pulls it again by itself
+        self._heard_ns = 0  # when the last pull came, or the last RTS left
+        for other in inner:
+            other.limiters = self.limiters
+        self._follow()
+
+    def bind(self, nic: Nic, qp: QueuePair) -> None:
+        super().bind(nic, qp)
+        self._retry = self.timer()
+        for other in self.inner:
+            other.bind(nic, qp)
+
+    def close(self) -> None:
+        super().close()
+        for other in self.inner:
+            other.close()
+
+    def may_send(self, inflight_bytes: int) -> bool:
+        if self.credit_bytes <= 0:
+            return False
+        return all(other.may_send(inflight_bytes) for other in self.inner)
+
+    def on_start(self, now_ns: int) -> None:
+        if not self._active:
+            self._active = True
+            self.speculating = True
+            self.credit_bytes = self._speculative_bytes
+            self._heard_ns = now_ns
+            self._retry.arm(now_ns + self.nic.config.rto_ns)
+        for other in self.inner:
+            other.on_start(now_ns)
+
+    def on_post(self, now_ns: int) -> None:
+        self._request(now_ns)
+        for other in self.inner:
+            other.on_post(now_ns)
+
+    def on_idle(self, now_ns: int) -> None:
+        for other in self.inner:
+            other.on_idle(now_ns)
+        inflight_bytes = 0
+        for limiter in self.limiters:
+            inflight_bytes += limiter.inflight_bytes
+        if self.waiting_bytes == 0 and inflight_bytes == 0:
+            self._active = False
+            self.credit_bytes = 0
+            self._retry.cancel()
+
+    def on_sent(self, now_ns: int, wire_bytes: int) -> None:
+        self.credit_bytes -= wire_bytes
+        for other in self.inner:
+            other.sent_packets = self.sent_packets
+            other.waiting_bytes = self.waiting_bytes
+            other.on_sent(now_ns, wire_bytes)
+
+    def on_ack(self, feedback: Feedback) -> None:
+        self._stop_speculating(feedback.now_ns)
+        for other in self.inner:
+            other.on_ack(feedback)
+        self._follow()
+
+    def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
+        if trimmed:
+            self._trimmed_bytes += self.path.wire_bytes
+        self._stop_speculating(now_ns)
+        self._request(now_ns)
+        for other in self.inner:
+            other.on_nack(now_ns, wire_bytes, trimmed)
+        self._follow()
+
+    def on_timeout(self, now_ns: int) -> None:
+        self._stop_speculating(now_ns)
+        self._request(now_ns)
+        for other in self.inner:
+            other.on_timeout(now_ns)
+        self._follow()
+
+    def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
+        """A pull: what it says beyond the last one is credit."""
+        if opcode != PULL or len(frame) < offset + wire.COUNTER_BYTES:
+            return
+        bth: i64 = read_i64_be(frame, wire.BECN)
+        qpn: int = (bth >> 32) & wire.QPN_MASK
+        counter: i64 = read_i64_be(frame, offset)
+        pulled: int = counter
+        more = pulled - self._pulled_of.get(qpn, 0)
+        if more <= 0:
+            return  # an older one, overtaken
+        self._stop_speculating(now_ns)
+        self._heard_ns = now_ns
+        self._pulled_of[qpn] = pulled
+        self._pulled_bytes += more
+        if self._active:
+            self.credit_bytes += more
+            for limiter in self.limiters:
+                limiter.wake(now_ns)
+
+    def on_timer(self, now_ns: int, timer: Timer) -> None:
+        """Without credit, and nothing heard for a time-out: the RTS or the last pulls are lost."""
+        due_ns = self._heard_ns + self.nic.config.rto_ns
+        if due_ns <= now_ns:
+            due_ns = now_ns + self.nic.config.rto_ns
+            if self.waiting_bytes > 0 and self.credit_bytes <= 0:
+                self._send_rts(now_ns)
+        timer.arm(due_ns)
+
+    def _stop_speculating(self, now_ns: int) -> None:
+        if self.speculating:
+            self.speculating = False
+            if self.credit_bytes > 0:
+                self.credit_bytes = 0
+            self._request(now_ns)
+
+    def _request(self, now_ns: int) -> None:
+        """Ask for what waits and neither credit nor pulls to come cover."""
+        wanted = self.waiting_bytes - self.credit_bytes + self._pulled_bytes - self._trimmed_bytes
+        if wanted > self.demand_bytes:
+            self.demand_bytes = wanted
+            self._send_rts(now_ns)
+
+    def _send_rts(self, now_ns: int) -> None:
+        self._heard_ns = now_ns
+        self.qp.send_counter(RTS, self.demand_bytes, self.qp.load_balancer.next_entropy(now_ns))
+
+    def _follow(self) -> None:
+        """Rate and window are the smallest of the window protocols'."""
+        if not self.inner:
+            return
+        rate_bps = self.path.line_rate_bps
+        self.window_bytes = UNLIMITED
+        for other in self.inner:
+            rate_bps = min(rate_bps, other.rate_bps)
+            self.window_bytes = min(self.window_bytes, other.window_bytes)
+        self.set_rate(rate_bps)
+
+
+class EqdsReceiver(NotificationPoint):
+    """Owes its sender pulls: its demand, and a packet for each that was trimmed, less what was granted."""
+
+    def __init__(self, parameters: EqdsParameters, path: Path) -> None:
+        super().__init__(path)
+        self.demand_bytes = 0
+        self.granted_bytes = 0
+        self._entropy = FIRST_ENTROPY  # of the packet that came last; a pull goes back on its path, as an ACK does
+        self._open = True
+        self._turn_bytes = int(float(path.wire_bytes) / parameters.pull_rate)
+
+    def close(self) -> None:
+        super().close()
+        self._open = False
+
+    def owed_bytes(self) -> int:
+        trimmed_bytes = self.qp.stats.nacks_sent * self.path.wire_bytes
+        return self.demand_bytes + trimmed_bytes - self.granted_bytes if self._open else 0
+
+    def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
+        self._entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
+
+    def on_trimmed(self, now_ns: int, frame: bytes) -> None:
+        self._entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
+        self._pull(now_ns)
+
+    def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
+        """An RTS. One that says nothing new comes from a sender that waits: tell it again what it has."""
+        if opcode != RTS or len(frame) < offset + wire.COUNTER_BYTES:
+            return
+        counter: i64 = read_i64_be(frame, offset)
+        demand: int = counter
+        if demand > self.demand_bytes:
+            self.demand_bytes = demand
+            self._pull(now_ns)
+        else:
+            self.qp.send_counter(PULL, self.granted_bytes, self._entropy)
+
+    def on_turn(self, now_ns: int) -> int:
+        if self.owed_bytes() <= 0:
+            return 0
+        self.granted_bytes += self.path.wire_bytes
+        self.qp.send_counter(PULL, self.granted_bytes, self._entropy)
+        return self._turn_bytes
+
+    def _pull(self, now_ns: int) -> None:
+        if self.owed_bytes() > 0:
+            self.nic.pull_pacer.add(now_ns, self)
+
+
+def reaction_point(parameters: EqdsParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
+    inner = [added.reaction_point(path) for added in mechanisms.values() if isinstance(added, Protocol)]
+    return Eqds(parameters, path, inner)
+
+
+def notification_point(parameters: EqdsParameters, path: Path) -> NotificationPoint:
+    return EqdsReceiver(parameters, path)
+
+
+register(
+    ProtocolInfo(
+        name="eqds",
+        summary="receivers draw data with paced pulls; speculative first window",
+        source="Olteanu et al., An Edge-Queued Datagram Service for All Datacenter Traffic, NSDI 2022",
+        program="trim",
+        parameters=EqdsParameters,
+        reaction_point=reaction_point,
+        notification_point=notification_point,
+        mechanisms=("mprdma",),
+    )
+)

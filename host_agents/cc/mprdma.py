@@ -1,0 +1,75 @@
+"""MP-RDMA's window (Lu et al., NSDI 2018, 3.2): it follows the ECN mark of every ACK.
+
+An ACK without a mark adds 1/cwnd packets, one with a mark takes half a packet, over all paths together. Its choice of
+paths is not here: SMaRTT's evaluation (section 4) runs it over REPS, with trimming, and so do scenarios. Packets out
+of order and lost ones are the transport's (selective repeat). Windows are in wire bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.registry import ProtocolInfo, register
+
+
+@dataclass(frozen=True)
+class MpRdmaParameters:
+    increase_packets: float = 1.0  # for a window of ACKs without a mark
+    decrease_packets: float = 0.5  # for each ACK with a mark
+    trim_decrease_packets: float = 0.5  # for each packet trimmed or lost; not given: as for a mark
+    initial_window_bdp: float = 1.25  # as SMaRTT's evaluation starts all windows (figure 2)
+    max_window_bdp: float = 1.25
+    min_window_packets: float = 1.0
+
+
+class MpRdma(ReactionPoint):
+    def __init__(self, parameters: MpRdmaParameters, path: Path) -> None:
+        super().__init__(path)
+        p = parameters
+        self.parameters = p
+        self.packet_bytes = float(path.wire_bytes)
+        self.min_window_bytes = p.min_window_packets * self.packet_bytes
+        self.max_window_bytes = max(p.max_window_bdp * path.bdp_bytes, self.min_window_bytes)
+        self.window_bytes = 0.0
+        self._set(p.initial_window_bdp * path.bdp_bytes)
+
+    def on_ack(self, feedback: Feedback) -> None:
+        p = self.parameters
+        if feedback.marked:
+            self._set(self.window_bytes - p.decrease_packets * self.packet_bytes)
+        else:
+            increase = p.increase_packets * self.packet_bytes * float(feedback.acked_bytes)
+            self._set(self.window_bytes + increase / self.window_bytes)
+
+    def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
+        self._set(self.window_bytes - self.parameters.trim_decrease_packets * self.packet_bytes)
+
+    def on_timeout(self, now_ns: int) -> None:
+        """Nothing came back: start over from the smallest window."""
+        self._set(self.min_window_bytes)
+
+    def _set(self, window_bytes: float) -> None:
+        self.window_bytes = min(max(window_bytes, self.min_window_bytes), self.max_window_bytes)
+
+
+def reaction_point(parameters: MpRdmaParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
+    return MpRdma(parameters, path)
+
+
+def notification_point(parameters: MpRdmaParameters, path: Path) -> NotificationPoint:
+    return NotificationPoint(path)
+
+
+register(
+    ProtocolInfo(
+        name="mprdma",
+        summary="window from the ECN mark of every ACK",
+        source="Lu et al., Multi-Path Transport for RDMA in Datacenters, NSDI 2018",
+        program="ecn",
+        parameters=MpRdmaParameters,
+        reaction_point=reaction_point,
+        notification_point=notification_point,
+    )
+)

@@ -1,0 +1,48 @@
+"""The pull pacer of one NIC: receivers that draw data by credit take turns, at what its link can carry.
+
+A notification point that has credit to send calls `add`; on its turn (`on_turn`) it sends one, and says how many bytes
+that draws. The next turn, of the next notification point, comes when these bytes have had their time on the link.
+NDP (Handley et al., SIGCOMM 2017, 3.2) and EQDS (Olteanu et al., NSDI 2022) have one; so would others of their kind.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from host_agents.fifo import Fifo
+from host_agents.timers import Timer, TimerOwner, TimerQueue
+
+if TYPE_CHECKING:
+    from host_agents.cc.base import NotificationPoint
+
+
+class PullPacer(TimerOwner):
+    def __init__(self, timers: TimerQueue, line_rate_bps: int) -> None:
+        self._ns_per_byte = 8e9 / line_rate_bps
+        self._next_ns = 0.0  # when the link has carried what was drawn so far
+        self._ring: Fifo[NotificationPoint] = Fifo()
+        self._timer = Timer(timers, self)
+
+    def add(self, now_ns: int, point: NotificationPoint) -> None:
+        """`point` has credit to send; it stays in the ring until it has none."""
+        if point.pulling:
+            return
+        point.pulling = True
+        self._ring.push(point)
+        if not self._timer.is_armed():
+            self._timer.arm(max(now_ns, math.ceil(self._next_ns)))
+
+    def on_timer(self, now_ns: int, timer: Timer) -> None:
+        """A turn."""
+        while self._ring.size > 0:
+            point = self._ring.pop()
+            drawn_bytes = point.on_turn(now_ns)
+            if drawn_bytes > 0:
+                self._ring.push(point)
+                # Time without anyone to serve earns nothing; rounding up to a whole ns costs nothing.
+                started_ns = max(self._next_ns, float(now_ns - 1))
+                self._next_ns = started_ns + drawn_bytes * self._ns_per_byte
+                timer.arm(math.ceil(self._next_ns))
+                return
+            point.pulling = False

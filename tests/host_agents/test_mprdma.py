@@ -1,0 +1,88 @@
+"""MP-RDMA's window step by step. 100 Gb/s, 8 us: a BDP of 100,000 bytes."""
+
+import pytest
+
+from host_agents.cc.base import Feedback, Path
+from host_agents.cc.mprdma import MpRdma, MpRdmaParameters
+
+PACKET = 1058
+
+
+def window(packets=50.0, **parameters):
+    rp = MpRdma(MpRdmaParameters(**parameters), Path(100e9, 8_000, 1000, PACKET, 80))
+    rp.window_bytes = packets * PACKET
+    return rp
+
+
+def ack(rp, marked=False, acked_bytes=PACKET):
+    feedback = Feedback()
+    feedback.marked, feedback.acked_bytes = marked, acked_bytes
+    rp.on_ack(feedback)
+    return rp.window_bytes / PACKET
+
+
+def test_it_starts_with_a_quarter_more_than_a_bdp():
+    assert MpRdma(MpRdmaParameters(), Path(100e9, 8_000, 1000, PACKET, 80)).window_bytes == 125_000
+
+
+def test_an_ack_without_a_mark_adds_one_over_the_window():
+    assert ack(window(50)) == pytest.approx(50 + 1 / 50)
+    assert ack(window(2)) == pytest.approx(2.5)
+
+
+def test_an_ack_for_several_packets_counts_for_each():
+    assert ack(window(50), acked_bytes=3 * PACKET) == pytest.approx(50 + 3 / 50)
+
+
+def test_a_marked_ack_takes_half_a_packet():
+    assert ack(window(50), marked=True) == pytest.approx(49.5)
+
+
+def test_a_mark_counts_though_another_ack_has_covered_the_packet():
+    assert ack(window(50), marked=True, acked_bytes=0) == pytest.approx(49.5)
+    assert ack(window(50), acked_bytes=0) == 50
+
+
+def test_a_window_of_marks_halves_the_window_and_one_without_adds_a_packet():
+    rp = window(40)
+    for _ in range(40):
+        ack(rp, marked=True)
+    assert rp.window_bytes == pytest.approx(20 * PACKET)
+    for _ in range(20):
+        ack(rp)
+    assert rp.window_bytes / PACKET == pytest.approx(21, rel=0.002)
+
+
+def test_one_mark_in_half_a_window_of_acks_keeps_it():
+    """+1/w for each of n - 1 ACKs, -1/2 for one: balance at n = w / 2 + 1."""
+    rp = window(20)
+    for i in range(11 * 50):
+        ack(rp, marked=i % 11 == 10)
+    assert rp.window_bytes / PACKET == pytest.approx(20, rel=0.03)
+
+
+def test_a_trimmed_packet_counts_as_a_mark_unless_told_otherwise():
+    rp = window(50)
+    rp.on_nack(0, PACKET, True)
+    assert rp.window_bytes == 49.5 * PACKET
+    rp = window(50, trim_decrease_packets=1.0)
+    rp.on_nack(0, PACKET, True)
+    assert rp.window_bytes == 49 * PACKET
+
+
+def test_bounds():
+    rp = window(1.2)
+    assert ack(rp, marked=True) == 1
+    rp.on_timeout(0)
+    assert rp.window_bytes == PACKET
+    rp = window()
+    rp.window_bytes = 124_995.0
+    ack(rp)
+    assert rp.window_bytes == 125_000
+
+
+def test_a_time_out_starts_over():
+    rp = window(50)
+    rp.on_timeout(0)
+    assert rp.window_bytes == PACKET
+    assert ack(rp) == 2
