@@ -133,6 +133,10 @@ class Eqds(ReactionPoint):
             other.on_nack(now_ns, wire_bytes, trimmed)
         self._follow()
 
+    def on_expired(self, now_ns: int, wire_bytes: int) -> None:
+        for other in self.inner:
+            other.on_expired(now_ns, wire_bytes)
+
     def on_timeout(self, now_ns: int) -> None:
         self._stop_speculating(now_ns)
         self._request(now_ns)
@@ -267,6 +271,6 @@ register(
         parameters=EqdsParameters,
         reaction_point=reaction_point,
         notification_point=notification_point,
-        mechanisms=("mprdma",),
+        mechanisms=("mprdma", "smartt"),
     )
 )

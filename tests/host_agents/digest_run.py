@@ -91,7 +91,7 @@ for reliability in ("go-back-n", "selective-repeat"):
         for protocol in ("none", "hpcc", "dcqcn", "dcqcn-paper"):
             run(protocol, reliability, scope)
         run("eqds+mprdma", reliability, scope, trims=True)
-    for protocol in ("eqds", "mprdma", "bbr"):
+    for protocol in ("eqds", "eqds+smartt", "smartt", "mprdma", "bbr"):
         run(protocol, reliability, "qp", trims=True)
     run("none", reliability, "qp", point=Halving)
 run("dcqcn", "go-back-n", "qp", {"gain": 0.5, "rate_increase_interval_ns": 20_000, "byte_counter_bytes": 20_000})
