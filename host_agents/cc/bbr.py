@@ -11,10 +11,11 @@ datacenter's RTTs are. Windows are in wire bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.ranges import POSITIVE
 from host_agents.registry import ProtocolInfo, register
 
 STARTUP: Final = 0
@@ -29,14 +30,14 @@ FULL_ROUNDS: Final = 3
 
 @dataclass(frozen=True)
 class BbrParameters:
-    startup_gain: float = 2.885  # 2 / ln 2
-    window_gain: float = 2.0  # in ProbeBW
-    bandwidth_rounds: int = 10
+    startup_gain: float = field(default=2.885, metadata=POSITIVE)  # 2 / ln 2
+    window_gain: float = field(default=2.0, metadata=POSITIVE)  # in ProbeBW
+    bandwidth_rounds: int = field(default=10, metadata=POSITIVE)
     min_rtt_window_ns: int = 10_000_000  # draft: 10 s
     probe_rtt_ns: int = 200_000  # draft: 200 ms
-    min_window_packets: float = 4.0
+    min_window_packets: float = field(default=4.0, metadata=POSITIVE)
     quantum_packets: float = 3.0  # on top of the gain's BDPs, for ACKs that come in batches
-    initial_window_bdp: float = 1.0
+    initial_window_bdp: float = field(default=1.0, metadata=POSITIVE)
 
 
 class _Sent:

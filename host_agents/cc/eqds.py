@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from librt.strings import read_i64_be
@@ -25,6 +25,7 @@ from mypy_extensions import i64
 from host_agents import wire
 from host_agents.cc.base import UNLIMITED, Feedback, NotificationPoint, Path, ReactionPoint
 from host_agents.lb.base import FIRST_ENTROPY
+from host_agents.ranges import POSITIVE, SHARE
 from host_agents.registry import Protocol, ProtocolInfo, register
 from host_agents.timers import Timer
 
@@ -41,8 +42,9 @@ wire.register_control(PULL, "pull", wire.TO_REACTION_POINT)
 
 @dataclass(frozen=True)
 class EqdsParameters:
-    speculative_bdp: float = 1.0  # the speculative credit of a burst, rounded up to whole packets
-    pull_rate: float = 1.0  # what pulls draw, as a part of the line rate
+    # The speculative credit of a burst; rounded up to whole packets.
+    speculative_bdp: float = field(default=1.0, metadata=POSITIVE)
+    pull_rate: float = field(default=1.0, metadata=SHARE)  # what pulls draw, as a part of the line rate
 
 
 class Eqds(ReactionPoint):

@@ -8,9 +8,10 @@ of order and lost ones are the transport's (selective repeat). Windows are in wi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.ranges import POSITIVE
 from host_agents.registry import ProtocolInfo, register
 
 
@@ -19,9 +20,10 @@ class MpRdmaParameters:
     increase_packets: float = 1.0  # for a window of ACKs without a mark
     decrease_packets: float = 0.5  # for each ACK with a mark
     trim_decrease_packets: float = 0.5  # for each packet trimmed or lost; not given: as for a mark
-    initial_window_bdp: float = 1.25  # as SMaRTT's evaluation starts all windows (figure 2)
-    max_window_bdp: float = 1.25
-    min_window_packets: float = 1.0
+    # SMaRTT's evaluation starts all windows with 1.25 BDP (figure 2).
+    initial_window_bdp: float = field(default=1.25, metadata=POSITIVE)
+    max_window_bdp: float = field(default=1.25, metadata=POSITIVE)
+    min_window_packets: float = field(default=1.0, metadata=POSITIVE)
 
 
 class MpRdma(ReactionPoint):
