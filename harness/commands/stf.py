@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -11,7 +12,14 @@ import click
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
 @click.option("--switch", type=click.Choice(["builtin", "bmv2"]), default="builtin", show_default=True)
-@click.option("-j", "jobs", type=click.IntRange(1), default=1, show_default=True, help="Tests at a time.")
+@click.option(
+    "-j",
+    "jobs",
+    type=click.IntRange(1),
+    default=lambda: os.cpu_count() or 1,
+    show_default="one a core",
+    help="Tests at a time.",
+)
 def command(paths: tuple[Path, ...], switch: str, jobs: int) -> None:
     """Run .stf files (each with its .p4 beside it) or folders of them. Last line: N passed, M failed."""
     from p4switch.stf import run_folder
