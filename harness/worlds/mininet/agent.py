@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import select
 import time
 from multiprocessing.connection import Client, Connection
@@ -37,7 +36,6 @@ from host_agents.timers import NEVER
 NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received")
 _PROBED_QPN = 1  # InfiniBand's own, for management: no NIC here has it
 _PROBE_DSCP = 48  # priority 6, that of control packets
-_PRIORITY = -15  # above what else the machine does
 _FOREVER_S = 3600.0
 
 
@@ -47,8 +45,6 @@ _FOREVER_S = 3600.0
 def command(name: str, address: str) -> None:
     """Host NAME, at the coordinator's Unix socket ADDRESS. Ends with the coordinator."""
     isolation.exact_timers()
-    with contextlib.suppress(PermissionError):
-        os.setpriority(os.PRIO_PROCESS, 0, _PRIORITY)
     with Client(address, family="AF_UNIX") as connection:
         connection.send(name)
         configuration = connection.recv()

@@ -1,16 +1,109 @@
-"""How much slower than the model a run has to be for the machine to keep up."""
+"""How much slower than the model a run has to be for the machine to keep up.
+
+Two things limit it. The work: all packets that the workload can have under way take their time on the processors. And
+lateness: a process that has something to do is woken too late now and then. Both are measured when a run is planned;
+whether it was enough, the run itself tells (`fidelity`).
+"""
 
 from __future__ import annotations
 
+import math
 import os
+import socket
+import time
+from dataclasses import dataclass
 
 from harness.experiment import Run
+from harness.worlds.mininet import fidelity, isolation
+from topologies.routing import path
 
-_LAG_NS = 500_000
-_LAG_SHARE = 0.1
+# In round trips between two processes: what a frame costs at each link (a process wakes up, reads, writes), and what a
+# host does for a frame that it sends or receives. Each data packet has an ACK.
+_LINK_COST = 2
+_HOST_COST = 5
+_BUSY = 0.6  # of all processors; the rest is for bursts, and for what else the machine does
+_LAG_MARGIN = 3
+_ROUND_TRIPS = 1000
+_SLEEPS = 200
+_SLEEP_S = 0.001
+_FRAME = bytes(1000)
 
 
-def choose(run: Run) -> int:
-    """Wall-clock nanoseconds for one of model time."""
-    lag = _LAG_NS / (_LAG_SHARE * run.base_rtt_ns())
-    return int(max(lag, 5000)) * max(1, 2 // (os.cpu_count() or 1))
+@dataclass(frozen=True)
+class Machine:
+    """What this machine can do now: a message to another process and back, and how late 1% of all sleepers wake up."""
+
+    round_trip_ns: float
+    lag_p99_ns: float
+    processors: int
+
+
+def measure() -> Machine:
+    """Takes about a quarter of a second."""
+    return Machine(_round_trip_ns(), _lag_p99_ns(), os.cpu_count() or 1)
+
+
+def _round_trip_ns() -> float:
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = os.fork()
+    if not pid:
+        here.close()
+        while there.recv(len(_FRAME)):
+            there.send(_FRAME)
+        os._exit(0)
+    there.close()
+    with here:
+        began = time.perf_counter_ns()
+        for _ in range(_ROUND_TRIPS):
+            here.send(_FRAME)
+            here.recv(len(_FRAME))
+        taken = time.perf_counter_ns() - began
+    os.waitpid(pid, 0)
+    return taken / _ROUND_TRIPS
+
+
+def _lag_p99_ns() -> float:
+    isolation.exact_timers()
+    lags = []
+    for _ in range(_SLEEPS):
+        began = time.monotonic_ns()
+        time.sleep(_SLEEP_S)
+        lags.append(time.monotonic_ns() - began - _SLEEP_S * 1e9)
+    return sorted(lags)[int(0.99 * _SLEEPS)]
+
+
+def choose(run: Run, machine: Machine) -> int:
+    """Wall-clock nanoseconds for one of model time, to two digits."""
+    packet_bits = 8 * (run.data_bytes + run.scenario.framing_bytes)
+    work_ns = machine.round_trip_ns * (2 * _LINK_COST * _mean_links(run) + 4 * _HOST_COST)
+    load = _demand_bps(run) / packet_bits * work_ns * 1e-9 / (machine.processors * _BUSY)
+    lag = _LAG_MARGIN * machine.lag_p99_ns / (fidelity.LAG_LIMIT * run.base_rtt_ns())
+    return _rounded_up(max(load, lag, 1.0))
+
+
+def larger(dilation: int, figures: dict[str, object]) -> int:
+    """What to try after a run that cannot be trusted, by its `fidelity` figures."""
+    lags = figures["lag"]
+    assert isinstance(lags, dict)
+    worst = max(lag["p99_of_base_rtt"] for lag in lags.values())
+    return _rounded_up(dilation * min(max(2 * worst / fidelity.LAG_LIMIT, 2.0), 8.0))
+
+
+def _rounded_up(value: float) -> int:
+    unit = 10 ** max(0, math.floor(math.log10(value)) - 1)
+    return int(math.ceil(value / unit) * unit)
+
+
+def _demand_bps(run: Run) -> float:
+    """What the workload's hosts can send, or its receivers take, whichever is less."""
+    flows, hosts = run.traffic().flows, run.topology.hosts
+    return min(
+        sum(run.topology.uplink(hosts[index]).rate_bps for index in ends)
+        for ends in ({flow.source for flow in flows}, {flow.destination for flow in flows})
+    )
+
+
+def _mean_links(run: Run) -> float:
+    hosts = run.topology.hosts
+    pairs = {(flow.source, flow.destination) for flow in run.traffic().flows}
+    return sum(len(path(run.topology, hosts[a], hosts[b])) for a, b in pairs) / len(pairs)
