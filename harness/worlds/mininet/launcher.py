@@ -25,8 +25,9 @@ class ProcessDiedError(CheckError):
 
 @dataclass
 class Process:
-    """One process of a run. `status` is its exit status (negative: the signal that ended it), None while it lives."""
+    """One process of a run. `kind` says what it is: "switch", "host". `status` is its exit status (negative: the signal that ended it), None while it lives."""
 
+    kind: str
     name: str
     log: Path
     pid: int = -1
@@ -46,11 +47,11 @@ class Process:
         except OSError:
             lines = []
         told = "".join(f"\n    {line}" for line in lines) or " (empty)"
-        return f"{self.name} (process {self.pid}) died: {how}; the end of its log:{told}"
+        return f"{self.kind} {self.name} (process {self.pid}) died: {how}; the end of its log:{told}"
 
 
 class Launcher:
-    """Runs processes of three kinds: built-in switches and hosts, forked from a zygote, and any other command.
+    """Runs processes of three kinds: built-in switches and hosts, forked from a zygote, and other switches.
 
     A context manager: nothing that it started outlives it. `folder` gets the logs.
     """
@@ -82,13 +83,13 @@ class Launcher:
         self, name: str, kind: Literal["switch", "host"], arguments: Sequence[str], *, namespace_pid: int | None = None
     ) -> Process:
         """Starts a built-in switch or a host, in the network namespace of another process if one is given."""
-        process = self._new(name)
+        process = self._new(kind, name)
         self._connection.send((name, kind, list(arguments), str(process.log), namespace_pid))
         return process
 
     def run(self, name: str, command: Sequence[str]) -> Process:
-        """Starts a command."""
-        process = self._new(name)
+        """Starts a switch that is a program of its own."""
+        process = self._new("switch", name)
         with process.log.open("ab") as log:
             process.popen = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -96,9 +97,9 @@ class Launcher:
         process.pid = process.popen.pid
         return process
 
-    def _new(self, name: str) -> Process:
+    def _new(self, kind: str, name: str) -> Process:
         assert name not in self.processes, name
-        process = self.processes[name] = Process(name, self._folder / f"{name}.log")
+        process = self.processes[name] = Process(kind, name, self._folder / f"{name}.log")
         return process
 
     def check(self) -> None:
@@ -132,7 +133,7 @@ class Launcher:
                 return
             kind, *rest = self._connection.recv()
         except (EOFError, OSError):
-            zygote = Process("zygote", self._log, self._zygote.pid, self._zygote.wait())
+            zygote = Process("process", "zygote", self._log, self._zygote.pid, self._zygote.wait())
             raise ProcessDiedError(zygote.obituary()) from None
         if kind == "ready":
             self._ready = True
@@ -154,7 +155,9 @@ class Launcher:
                 self._poll(process)
         for process in stopping:
             if process.status is None:
-                raise ProcessDiedError(f"{process.name} (process {process.pid}) does not end within {patience_s:g} s")
+                raise ProcessDiedError(
+                    f"{process.kind} {process.name} (process {process.pid}) does not end within {patience_s:g} s"
+                )
             if process.status not in (0, -signal.SIGTERM):
                 raise ProcessDiedError(process.obituary())
             del self.processes[process.name]

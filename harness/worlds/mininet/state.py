@@ -39,9 +39,11 @@ class ProcessId:
         return cls(pid, psutil.Process(pid).create_time())
 
     def find(self) -> psutil.Process | None:
+        """None: it has ended, though its parent may not have taken notice."""
         try:
             process = psutil.Process(self.pid)
-            return process if process.create_time() == self.started else None
+            living = process.create_time() == self.started and process.status() != psutil.STATUS_ZOMBIE
+            return process if living else None
         except psutil.NoSuchProcess:
             return None
 
