@@ -25,7 +25,10 @@ class ProcessDiedError(CheckError):
 
 @dataclass
 class Process:
-    """One process of a run. `kind` says what it is: "switch", "host". `status` is its exit status (negative: the signal that ended it), None while it lives."""
+    """One process of a run. `kind` says what it is: "switch" or "host".
+
+    `status` is its exit status (negative: the signal that ended it), None while it lives.
+    """
 
     kind: str
     name: str
@@ -51,7 +54,7 @@ class Process:
 
 
 class Launcher:
-    """Runs processes of three kinds: built-in switches and hosts, forked from a zygote, and other switches.
+    """Runs processes: built-in switches and hosts, forked from a zygote, and other switches.
 
     A context manager: nothing that it started outlives it. `folder` gets the logs.
     """
