@@ -26,6 +26,7 @@ Attributes written `field(init=False)` are unset until the checker has run. Posi
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -72,6 +73,12 @@ class Annotation(Node):
     tokens: list[str] = field(default_factory=list)
     args: list[Expr] | None = None
     pairs: dict[str, Expr] | None = None
+
+    def key_values(self) -> Iterator[tuple[str, str]]:
+        """The pairs in `@name(key = value, ...)`, which has no square brackets though it is structured; as written."""
+        for i, token in enumerate(self.tokens):
+            if token == "=" and 0 < i < len(self.tokens) - 1:
+                yield self.tokens[i - 1], self.tokens[i + 1]
 
     @property
     def string(self) -> str | None:

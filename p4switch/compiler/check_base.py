@@ -27,6 +27,10 @@ class Place(enum.Enum):
     TABLE = "a table"
 
 
+MAX_INT32 = (1 << 31) - 1
+MAX_INT64 = (1 << 63) - 1
+"""What a number that goes into P4Info may be at most."""
+
 _OVERLOADABLE = (ast.FunctionDecl, ast.ExternFunctionDecl)
 _MAY_SHADOW = (ast.Parameter, ast.TypeParam, ast.EnumMember)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from p4switch.compiler import ast, types
-from p4switch.compiler.check_base import Place
+from p4switch.compiler.check_base import MAX_INT32, Place
 from p4switch.compiler.check_tables import TableChecker, call_kind, flattened, subexpressions
 from p4switch.compiler.types import Type
 
@@ -132,6 +132,8 @@ class ParserChecker(TableChecker):
         v.size, size = self.constant_int(v.size, "the size of a value set")
         if size is not None and size <= 0:
             self.error(v.size, f"the size of a value set must be positive, not {size}")
+        elif size is not None and size > MAX_INT32:
+            self.error(v.size, f"the size of a value set must be at most {MAX_INT32}")
         base = types.strip_newtype(v.element)
         allowed = (types.Bits, types.Bool, types.Enum, types.Error, types.Struct, types.Tuple, types.Unknown)
         if not isinstance(base, allowed):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.ast import Direction
-from p4switch.compiler.check_base import Place
+from p4switch.compiler.check_base import MAX_INT64, Place
 from p4switch.compiler.check_convert import describe
 from p4switch.compiler.check_statements import StatementChecker
 from p4switch.compiler.types import Type
@@ -214,6 +214,8 @@ class TableChecker(StatementChecker):
         if isinstance(value, ast.IntLiteral):
             if value.value < 0:
                 self.error(value, f"the size of a table must not be negative, but is {value.value}")
+            elif value.value > MAX_INT64:
+                self.error(value, "the size of a table must fit into 64 bits")
         elif not isinstance(value.type, (types.Bits, types.InfInt, types.Unknown)) or not self.is_constant(value):
             self.error(value, "the size of a table must be an integer known at compile time")
 

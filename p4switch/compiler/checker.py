@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 
 from p4switch.compiler import ast, constants, types
 from p4switch.compiler.ast import Direction
-from p4switch.compiler.check_base import Place
+from p4switch.compiler.check_base import MAX_INT32, MAX_INT64, Place
 from p4switch.compiler.check_parsers import ParserChecker
 from p4switch.compiler.check_statements import always_returns
 from p4switch.compiler.check_types import is_object
 from p4switch.compiler.diagnostics import CompileError, Reporter
 from p4switch.compiler.types import Type
+
+NUMBERS = {"id": (1 << 32) - 1, "max_group_size": MAX_INT32, "max_member_weight": MAX_INT32}
+"""Annotations that are a number, and what it may be at most."""
 
 
 class Checker(ParserChecker):
@@ -73,6 +76,12 @@ class Checker(ParserChecker):
                     self.error(a, "annotation @match needs the name of a match kind")
             elif a.name == "p4runtime_translation" and not a.structured:
                 self._translation(a)
+            elif a.name == "platform_property":
+                self._platform_property(a)
+            elif a.name in NUMBERS and a.args:
+                number = a.args[0].value if isinstance(a.args[0], ast.IntLiteral) else -1
+                if not 0 <= number <= NUMBERS[a.name]:
+                    self.error(a, f"annotation @{a.name} needs a number from 0 to {NUMBERS[a.name]}")
         structured = [a.name for a in annotations if a.structured]
         for a in annotations:
             if a.name in structured and not (a.structured and structured.count(a.name) == 1 and a is annotations[0]):
@@ -83,9 +92,20 @@ class Checker(ParserChecker):
     def _translation(self, a: ast.Annotation) -> None:
         """`(uri, string)`, `(uri, bit<W>)` or `(uri, W)`."""
         kind = a.tokens[2:]
-        sized = len(kind) == 4 and kind[:2] == ["bit", "<"] and kind[2].isdigit()
-        if a.tokens[1:2] != [","] or not (kind == ["string"] or sized or (len(kind) == 1 and kind[0].isdigit())):
+        if len(kind) == 4 and kind[:2] == ["bit", "<"]:
+            kind = kind[2:3]
+        sized = len(kind) == 1 and kind[0].isdigit() and len(kind[0]) < 10
+        if a.tokens[1:2] != [","] or not (sized or kind == ["string"]):
             self.error(a, "annotation @p4runtime_translation needs a string and then 'string' or 'bit<W>'")
+
+    def _platform_property(self, a: ast.Annotation) -> None:
+        for key, text in a.key_values():
+            try:
+                fits = 0 <= int(text, 0) <= MAX_INT32
+            except ValueError:
+                fits = False
+            if not fits:
+                self.error(a, f"{key} is {text!r}: a whole number below 2147483648 is expected")
 
     def _structured(self, a: ast.Annotation) -> None:
         if a.args is not None:
@@ -98,6 +118,8 @@ class Checker(ParserChecker):
         literal = (ast.IntLiteral, ast.BoolLiteral, ast.StringLiteral)
         if not isinstance(e, literal) and not isinstance(e.type, types.Unknown):
             self.error(e, "the value in an annotation must be an integer, string or bool known at compile time")
+        if isinstance(e, ast.IntLiteral) and not -MAX_INT64 - 1 <= e.value <= MAX_INT64:
+            self.error(e, "the value in an annotation must fit into 64 bits")
         return e
 
     def _unstructured(self, a: ast.Annotation) -> None:

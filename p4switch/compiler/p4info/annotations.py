@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from p4switch.compiler import ast
@@ -50,11 +49,3 @@ def add_documentation(message: Any, annotations: list[ast.Annotation]) -> None:
     for annotation in annotations:
         if annotation.name in ("brief", "description") and annotation.string is not None:
             setattr(message.doc, annotation.name, annotation.string)
-
-
-def key_values(annotation: ast.Annotation) -> Iterator[tuple[str, str]]:
-    """The pairs in `@name(key = value, ...)`, which has no brackets though it is structured; values as written."""
-    tokens = annotation.tokens
-    for i, token in enumerate(tokens):
-        if token == "=" and 0 < i < len(tokens) - 1:
-            yield tokens[i - 1], tokens[i + 1]

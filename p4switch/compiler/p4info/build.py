@@ -9,7 +9,7 @@ from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.elaborate import ExternObject, local_name
 from p4switch.compiler.midend.tables import ActionObject, TableObject
 from p4switch.compiler.midend.v1model import Lowered
-from p4switch.compiler.p4info.annotations import add_annotations, add_documentation, key_values
+from p4switch.compiler.p4info.annotations import add_annotations, add_documentation
 from p4switch.compiler.p4info.symbols import Symbols, field_ids
 from p4switch.compiler.p4info.typespecs import TypeSpecs, bitwidth, encode, type_name
 from p4switch.p4runtime.messages import p4info_pb2, p4types_pb2
@@ -337,16 +337,22 @@ class _Builder:
         assert main is not None
         for annotation in main.annotations:
             if annotation.name == "pkginfo":
-                for key, text in key_values(annotation):
+                for key, text in annotation.key_values():
                     if key in ("name", "version", "organization", "contact", "url", "arch"):
                         setattr(package, key, text.strip('"'))
             elif annotation.name == "platform_property":
-                for key, text in key_values(annotation):
-                    if key.startswith("multicast_group_table_"):
-                        setattr(package.platform_properties, key, int(text, 0))
+                self._platform_properties(package.platform_properties, annotation)
         others = [a for a in main.annotations if a.name not in ("pkginfo", "platform_property")]
         add_annotations(package, others)
         add_documentation(package, others)
+
+
+    @staticmethod
+    def _platform_properties(message: Any, annotation: ast.Annotation) -> None:
+        known = {f.name for f in message.DESCRIPTOR.fields}
+        for key, text in annotation.key_values():
+            if key in known:
+                setattr(message, key, int(text, 0))
 
 
 def _flat_fields(

@@ -261,6 +261,8 @@ static p4_frame *deparse(p4_switch *sw, phv *p)
 static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
 {
     phv *p = (phv *)(void *)packet;
+    __builtin_prefetch(p->frame, 1); /* a packet that waited is not in the cache, nor is its frame */
+    __builtin_prefetch((const uint8_t *)p->frame + P4_CACHE_LINE, 1);
     prefetch(sw);
     p->now = now;
     SET_EGRESS_TIMESTAMP(p, now);

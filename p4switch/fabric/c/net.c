@@ -79,7 +79,7 @@ static void env_enqueue(void *ctx, p4_packet *packet)
     net_port *port = out ? net_port_of(out) : NULL;
     p4_drop_reason reason = P4_DROP_NO_PORT;
     if (port && port->up) {
-        uint64_t depth = out->queues[tm_priority(packet)].bytes;
+        uint64_t depth = UNLIKELY(n->recorder.tracing) ? out->queues[tm_priority(packet)].bytes : 0;
         uint32_t number = packet->egress_port, priority = tm_priority(packet), len = packet->len, tag = packet->tag;
         if (tm_enqueue(&at->tm, out, packet, n->now)) {
             if (UNLIKELY(n->recorder.tracing))
@@ -279,6 +279,9 @@ static void gather(net *n, node *at, uint64_t ports, uint64_t end, agenda *later
             __builtin_prefetch(&port->tm);
             __builtin_prefetch(&port->tm.bytes);
         }
+        for (uint32_t i = 0; i < at->tm.port_count; i++) /* where the packets go */
+            for (uint32_t p = at->tm.ports[i] ? at->tm.priorities : 0; p; p &= p - 1)
+                __builtin_prefetch(&at->tm.ports[i]->queues[__builtin_ctz(p)], 1);
         EACH_BIT_PORT(at, ports, port)
             __builtin_prefetch(&port->peer->out);
         EACH_BIT_PORT(at, ports, port)

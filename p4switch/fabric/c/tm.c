@@ -192,6 +192,7 @@ bool tm_enqueue(tm_switch *t, tm_port *out, p4_packet *p, uint64_t now)
 {
     uint32_t priority = tm_priority(p);
     tm_queue *q = &out->queues[priority];
+    t->priorities |= 1u << priority;
     p->enq_time = tm_ticks(t, now);
     p->enq_depth = tm_depth(t, q);
     if (port_idle(out, priority, now)) {

@@ -98,6 +98,7 @@ typedef struct tm_port {
 typedef struct tm_switch {
     tm_port **ports; /* by number; NULL: there is none */
     uint32_t port_count, tick_ns, cell_bytes;
+    uint8_t priorities; /* in use */
     bool managed;    /* there is a buffer limit, a dynamic threshold or PFC */
     bool dynamic_pfc;
     double alpha;    /* < 0: none */
