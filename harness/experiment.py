@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 import topologies
 from harness import programs, workloads
 from harness.programs import Program, ProgramParameters
-from harness.scenario import Scenario
+from harness.scenario import LinkEvent, Scenario, Variant, check, merge
 from host_agents import registry
 from host_agents.config import NicConfig
 from host_agents.errors import HostError
@@ -29,6 +30,16 @@ ACK_BYTES = 62
 
 
 @dataclass(frozen=True)
+class LinkChange:
+    """At `time_ns` link number `link` of the topology goes up or down, or gets another rate in both directions."""
+
+    time_ns: int
+    link: int
+    up: bool | None
+    rate_bps: int | None
+
+
+@dataclass(frozen=True)
 class Run:
     """One run, resolved: everything a world needs. `scenario` has one protocol, one load balancer and one seed."""
 
@@ -40,6 +51,8 @@ class Run:
     load_balancing: LoadBalancing
     program: Program
     program_parameters: ProgramParameters
+    names: tuple[str, ...]  # what distinguishes this run from others of the same scenario, but for the seed
+    settings: Mapping[str, Any]  # of its variant
 
     @property
     def seed(self) -> int:
@@ -48,14 +61,12 @@ class Run:
     @property
     def variant(self) -> str:
         """What distinguishes this run from others of the same scenario, but for the seed."""
-        lb = self.scenario.lb[0]
-        return self.protocol.name if lb == "ecmp" else f"{self.protocol.name}, {lb}"
+        return ", ".join(self.names)
 
     @property
     def label(self) -> str:
         """A name for the run's folder."""
-        lb = self.scenario.lb[0]
-        parts = [self.name, self.protocol.name, *([] if lb == "ecmp" else [lb]), f"seed{self.seed}"]
+        parts = [self.name, *(re.sub(r"[^\w+.-]+", "-", name) for name in self.names), f"seed{self.seed}"]
         return "-".join(parts)
 
     @property
@@ -127,6 +138,23 @@ class Run:
         flight_ns = pfc.headroom_delays * there.delay_ns + pfc.reaction_ns
         return int(flight_ns * there.rate_bps / 8e9) + pfc.headroom_frames * self.data_bytes
 
+    def link_changes(self) -> list[LinkChange]:
+        """What happens to links during the run, in the scenario's order. Raises UserError for a link there is not."""
+        return [self._link_change(i, event) for i, event in enumerate(self.scenario.events)]
+
+    def _link_change(self, index: int, event: LinkEvent) -> LinkChange:
+        a, b = event.link
+        found = [i for i, link in enumerate(self.topology.links) if {link.a, link.b} == {a, b}]
+        if event.parallel >= len(found):
+            raise UserError(
+                f"events.{index}: there is no link {a} - {b} with number {event.parallel} in topology "
+                f"{self.topology.name!r}, which has {len(found)} between them"
+            )
+        number = found[event.parallel]
+        rate_bps = self.topology.links[number].rate_bps
+        rate = None if event.rate_fraction is None else max(1, round(event.rate_fraction * rate_bps))
+        return LinkChange(event.time_ns, number, event.up, rate)
+
     def traffic(self) -> workloads.Traffic:
         """The run's flows, made anew."""
         name, values = named("workload", self.scenario.workload)
@@ -144,15 +172,26 @@ def named(key: str, table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
     """The runs of one scenario. Raises UserError for whatever could not be run."""
-    _check_tables(scenario)
-    topology_name, values = named("topology", scenario.topology)
-    topology = topologies.build(topology_name, values)
-    runs = [
-        _resolve(name, scenario.model_copy(update={"cc": [cc], "lb": [lb], "seeds": [seed]}), folder, topology)
-        for cc, lb, seed in itertools.product(_distinct(scenario.cc), _distinct(scenario.lb), _distinct(scenario.seeds))
-    ]
-    runs[0].traffic()
-    _check_buffers(runs[0])
+    if len({variant.name for variant in scenario.variants}) < len(scenario.variants):
+        raise UserError("variants: should have different names")
+    built: dict[str, Topology] = {}
+    runs = []
+    for variant in scenario.variants or [Variant(name="")]:
+        tables = {key: value for key, value in scenario.model_dump(exclude_unset=True).items() if key != "variants"}
+        varied = check(merge(tables, variant.set))
+        _check_tables(varied)
+        topology_name, values = named("topology", varied.topology)
+        topology = built.setdefault(repr(varied.topology), topologies.build(topology_name, values))
+        combined = list(itertools.product(_distinct(varied.cc), _distinct(varied.lb), _distinct(varied.seeds)))
+        several = len(varied.cc) > 1 or len(varied.lb) > 1
+        for cc, lb, seed in combined:
+            names = [cc, *([] if lb == "ecmp" else [lb])] if several or not variant.name else []
+            one = varied.model_copy(update={"cc": [cc], "lb": [lb], "seeds": [seed]})
+            runs.append(_resolve(name, one, folder, topology, (*names, *filter(None, [variant.name])), variant.set))
+        first = runs[-len(combined)]
+        first.traffic()
+        first.link_changes()
+        _check_buffers(first)
     return runs
 
 
@@ -191,7 +230,14 @@ def _distinct(values: Sequence[_T]) -> list[_T]:
     return list(dict.fromkeys(values))
 
 
-def _resolve(name: str, scenario: Scenario, folder: Path, topology: Topology) -> Run:
+def _resolve(
+    name: str,
+    scenario: Scenario,
+    folder: Path,
+    topology: Topology,
+    names: tuple[str, ...],
+    settings: Mapping[str, Any],
+) -> Run:
     cc, lb = scenario.cc[0], scenario.lb[0]
     protocol = _host(lambda: registry.resolve(cc, scenario.protocols.get(cc)))
     load_balancing = _host(lambda: registry.resolve_load_balancer(lb, scenario.load_balancers.get(lb)))
@@ -203,7 +249,7 @@ def _resolve(name: str, scenario: Scenario, folder: Path, topology: Topology) ->
             f"program {program.name!r} does not fit protocol {cc!r}; expected {' or '.join(map(repr, fitting))}"
         )
     parameters = programs.parameters(program.name, scenario.programs.get(program.name, {}), f"programs.{program.name}")
-    return Run(name, scenario, folder, topology, protocol, load_balancing, program, parameters)
+    return Run(name, scenario, folder, topology, protocol, load_balancing, program, parameters, names, settings)
 
 
 def _host(resolve: Callable[[], _T]) -> _T:

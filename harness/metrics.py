@@ -99,7 +99,8 @@ def flows_table(run: Run, recording: Recording) -> pd.DataFrame:
 
 
 def rates_table(recording: Recording) -> pd.DataFrame:
-    """One row a queue pair and interval: `throughput_bps` on the wire, and what the reaction point allows."""
+    """One row a queue pair and interval: `throughput_bps` on the wire, what the reaction point allows, and the latest
+    RTT (-1: none in this interval)."""
     rates = recording.rates
     delivered = np.array(rates.delivered_bytes, np.int64)
     return pd.DataFrame(
@@ -109,6 +110,7 @@ def rates_table(recording: Recording) -> pd.DataFrame:
             "throughput_bps": delivered * (8e9 / max(recording.rate_interval_ns, 1)),
             "rate_limit_bps": np.array(rates.rate_bps, np.float64),
             "window_bytes": np.array(rates.window_bytes, np.float64),
+            "rtt_ns": np.array(rates.rtt_ns, np.int64),
         }
     )
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tomli_w
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from typing_extensions import Self
 
 from p4switch.errors import UserError, suggest, validate
 from topologies.registry import integral
@@ -96,8 +97,34 @@ class Record(Table):
     queues: Literal["all", "hosts"] = "all"
 
 
+class LinkEvent(Table):
+    """A link goes down or up, or gets another rate. The switches' tables stay: ECMP keeps hashing onto a dead link."""
+
+    time_ns: Nanoseconds = 0
+    link: Annotated[list[str], Field(min_length=2, max_length=2)]  # the nodes at its ends
+    parallel: Annotated[int, Field(ge=0)] = 0  # which one of several links between the two
+    up: bool | None = None
+    rate_fraction: Annotated[float, Field(gt=0)] | None = None  # of the rate that the topology gives it
+
+    @model_validator(mode="after")
+    def _one_change(self) -> Self:
+        if (self.up is None) == (self.rate_fraction is None):
+            raise ValueError("should have either up or rate_fraction")
+        return self
+
+
+class Variant(Table):
+    """A scenario run in a way of its own: `set` has keys of the scenario."""
+
+    name: str
+    set: dict[str, Any] = {}
+
+
 class Scenario(Table):
-    """A scenario with all of its defaults. `cc`, `lb` and `seeds` may name several: each combination is a run."""
+    """A scenario with all of its defaults. `cc`, `lb` and `seeds` may name several: each combination is a run.
+
+    With `variants`, each of them is run in all these combinations.
+    """
 
     title: str = ""
     claims: list[str] = []
@@ -119,6 +146,8 @@ class Scenario(Table):
     protocols: dict[str, dict[str, Any]] = {}
     load_balancers: dict[str, dict[str, Any]] = {}
     programs: dict[str, dict[str, Any]] = {}
+    events: list[LinkEvent] = []
+    variants: list[Variant] = []
 
     @property
     def framing_bytes(self) -> int:
@@ -228,9 +257,7 @@ def dump(scenario: Scenario) -> str:
     return tomli_w.dumps(_without_none(scenario.model_dump()))
 
 
-def _without_none(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: _without_none(value) if isinstance(value, Mapping) else value
-        for key, value in table.items()
-        if value is not None
-    }
+def _without_none(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_none(below) for key, below in value.items() if below is not None}
+    return [_without_none(below) for below in value] if isinstance(value, list) else value

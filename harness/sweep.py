@@ -24,20 +24,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from harness.scenario import Table, check, find, find_file, merge, nested, override, read
+from harness.scenario import Table, Variant, check, find, find_file, merge, nested, override, read
 from p4switch.errors import UserError, validate
 
 if TYPE_CHECKING:
     from harness.experiment import Run
 
 BUILT_IN = Path(__file__).parent / "sweeps"
-
-
-class Variant(Table):
-    """What all points are run as; `set` has keys of the scenario."""
-
-    name: str
-    set: dict[str, Any] = {}
 
 
 class Sweep(Table):
@@ -113,9 +106,10 @@ def points(sweep: Sweep, folder: Path, settings: Sequence[str] = ()) -> list[Poi
                 changed = merge(changed, nested(key, value))
             named = {".".join(key): value for (key, _), value in zip(axes, values, strict=True)}
             for run in plan(path.stem, check(changed), path.parent):
-                one = {"cc": run.scenario.cc, "lb": run.scenario.lb, "seeds": run.scenario.seeds}
+                one = {"cc": run.scenario.cc, "lb": run.scenario.lb, "seeds": run.scenario.seeds, "variants": []}
+                only = merge(merge(changed, run.settings), one)
                 title = variant.name or run.variant
-                found.append(Point(named, title, path.stem, merge(changed, one), path.parent, run.label))
+                found.append(Point(named, title, path.stem, only, path.parent, run.label))
     return found
 
 

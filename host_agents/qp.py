@@ -88,6 +88,12 @@ class QueuePair(TimerOwner):
         """Wire bytes in flight; with the scope `pair`, of all queue pairs that share the limiter."""
         return self.limiter.inflight_bytes
 
+    def take_rtt_ns(self) -> int:
+        """The latest RTT measured since the last call; -1: none."""
+        rtt_ns = self.sender.rtt_ns
+        self.sender.rtt_ns = -1
+        return rtt_ns
+
     # Messages
 
     def post(self, size_bytes: int, start_ns: int = 0, tag: object = None) -> Message:

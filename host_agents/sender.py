@@ -51,6 +51,7 @@ class Sender(TimerOwner):
         self.ack_every_packets = ack_every_packets
         self.psn_base = first_psn  # PSN of packet 0
         self.acked_order = -1  # order of the last packet acknowledged
+        self.rtt_ns = -1  # the latest RTT; -1: none since it was taken (QueuePair.take_rtt_ns)
         # The message that is being sent: its packets are sending_from <= n < sending_end.
         self._sending_from = 0
         self._sending_end = 0
@@ -125,6 +126,7 @@ class Sender(TimerOwner):
                 self.acked_order = packet.order
                 if packet.sends == packet.trims + 1:
                     feedback.rtt_ns = now_ns - packet.sent_ns
+                    self.rtt_ns = feedback.rtt_ns
 
     def on_ack(self, now_ns: int, number: int) -> int:
         """All packets up to `number` arrived. Returns the wire bytes newly acknowledged."""

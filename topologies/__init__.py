@@ -9,7 +9,7 @@ from topologies.model import Host, Link, Switch, Topology
 from topologies.registry import TopologyParameters, build, names, parameters
 from topologies.routing import Route, routes
 
-from topologies import blades, clos, dumbbell, fat_tree, parking_lot, random_graph, single_switch  # isort: skip  # each registers itself
+from topologies import blades, clos, dumbbell, fat_tree, leaf_spine, parking_lot, random_graph, single_switch  # isort: skip  # each registers itself
 
 __all__ = [
     "Host",
@@ -23,6 +23,7 @@ __all__ = [
     "clos",
     "dumbbell",
     "fat_tree",
+    "leaf_spine",
     "names",
     "parameters",
     "parking_lot",

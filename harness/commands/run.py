@@ -29,8 +29,12 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(path_type=Path), help="Folder to write; must not exist. Default: runs/SCENARIO.")
 @click.option("--world", type=click.Choice(["virtual", "mininet"]), default="virtual", show_default=True)
 @click.option("--switch", metavar="NAME", help="With --world mininet: the switches' executable. Default: builtin.")
-@click.option("--dilation", type=click.IntRange(1), metavar="D",
-              help="With --world mininet: wall-clock time of a unit of model time. Default: what suits the machine.")
+@click.option(
+    "--dilation",
+    type=click.IntRange(1),
+    metavar="D",
+    help="With --world mininet: wall-clock time of a unit of model time. Default: what suits the machine.",
+)
 @click.option("--strict", is_flag=True, help="With --world mininet: fail where the run's times cannot be trusted.")
 @click.option("--pcap", is_flag=True, help="Also write the frames on every host's link, as pcap-ng.")
 @click.option("--trace", type=click.IntRange(0), metavar="FLOW", help="Tell what each hop did with a flow's packets.")

@@ -83,6 +83,18 @@ def jain_over_time(axes: Axes, variants: Sequence[Variant]) -> None:
     axes.legend()
 
 
+def rtt_cdf(axes: Axes, variants: Sequence[Variant]) -> None:
+    """The latest RTT of each queue pair at every sample, in base RTTs."""
+    for i, variant in enumerate(variants):
+        sampled = [r.rates["rtt_ns"][r.rates["rtt_ns"] >= 0] / r.summary["base_rtt_ns"] for r in variant.results]
+        rtts = np.sort(np.concatenate(sampled))
+        if len(rtts):
+            levels = np.linspace(0, 1, min(len(rtts), _MAX_POINTS))
+            axes.plot(np.quantile(rtts, levels), levels, color=colour(i), label=variant.name)
+    axes.set(xlabel="RTT (base RTTs)", ylabel="fraction of samples", ylim=(0, 1.02))
+    axes.legend()
+
+
 def bottleneck_queue(axes: Axes, variants: Sequence[Variant]) -> None:
     """The first seed's; the port is the one that its summary names."""
     peaks: list[float] = []
@@ -140,6 +152,8 @@ def figures(comparison: Comparison) -> dict[str, tuple[str, Figure]]:
         seeds = len(variants[0].results)
         band = f", mean of {seeds} seeds and {CONFIDENCE:.0%} confidence interval" if seeds > 1 else ""
         add("jain", f"Fairness of throughput over time{band}", jain_over_time)
+    if any((r.rates["rtt_ns"] >= 0).any() for r in comparison.results):
+        add("rtt", "Round-trip times", rtt_cdf)
     if all(r.summary["bottleneck"] and len(r.queues) for r in comparison.results):
         add("queue", "Queue at the busiest link to a host", bottleneck_queue)
     if all(0 < r.rates["qp"].nunique() <= _MAX_RATE_LINES for r in comparison.results):

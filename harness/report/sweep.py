@@ -126,5 +126,3 @@ def write_sweep(folder: Path, title: str, axes_names: Sequence[str], entries: Se
         rows=_written(fct),
     )
     (folder / "sweep.html").write_text(page, encoding="utf-8")
-
-

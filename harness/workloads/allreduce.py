@@ -5,29 +5,45 @@ A host's step s + 1 starts when it has received its predecessor's step s (it nee
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, Any
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from harness.workloads.base import Flow, Setting, Size, Traffic, WorkloadParameters, expect_hosts, register
+from topologies import Host
 
 
 @register("allreduce")
 class RingAllReduce(WorkloadParameters):
-    """`size_bytes` is the vector that every host contributes. `shuffle`: the ring's order is drawn at random."""
+    """`size_bytes` is the vector that every host contributes. The ring's order is that of the addresses, random, or a
+    host of each rack in turn.
+    """
 
     hosts: Annotated[int, Field(ge=2)] | None = None
     size_bytes: Size = 4_000_000
-    shuffle: bool = False
+    order: Literal["addresses", "random", "racks in turn"] = "addresses"
 
     def generate(self, setting: Setting) -> Traffic:
         hosts = setting.hosts if self.hosts is None else self.hosts
         expect_hosts("hosts", hosts, setting)
         ring = list(range(hosts))
-        if self.shuffle:
+        if self.order == "random":
             setting.rng.shuffle(ring)
+        elif self.order == "racks in turn":
+            ring = _racks_in_turn(setting.topology.hosts[:hosts])
         return _Ring(ring, -(-self.size_bytes // hosts))
+
+
+def _racks_in_turn(hosts: Sequence[Host]) -> list[int]:
+    seen: Counter[int] = Counter()
+    turns = []
+    for host in hosts:
+        rack = int(host.address) >> 8
+        turns.append((seen[rack], rack, host.index))
+        seen[rack] += 1
+    return [index for _, _, index in sorted(turns)]
 
 
 class _Ring(Traffic):

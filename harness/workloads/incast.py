@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -11,9 +11,10 @@ from harness.workloads.base import Flow, Setting, Size, Time, Traffic, WorkloadP
 
 @register("incast")
 class Incast(WorkloadParameters):
-    """Host 0 receives; `senders` others send, in order of their addresses. None: all others."""
+    """Host 0 receives; `senders` others send, in order of their addresses or drawn at random. None: all others."""
 
     senders: Annotated[int, Field(ge=1)] | None = None
+    order: Literal["addresses", "random"] = "addresses"
     size_bytes: Size = 1_000_000
     starts_together: Annotated[int, Field(ge=1)] = 2
     interval_ns: Time = 20_000
@@ -21,9 +22,12 @@ class Incast(WorkloadParameters):
     def generate(self, setting: Setting) -> Traffic:
         senders = setting.hosts - 1 if self.senders is None else self.senders
         expect_hosts("senders", senders + 1, setting)
+        sources = list(range(1, setting.hosts))
+        if self.order == "random":
+            setting.rng.shuffle(sources)
         return Traffic(
             [
-                Flow(1 + i, 0, self.size_bytes, i // self.starts_together * self.interval_ns, group="incast")
-                for i in range(senders)
+                Flow(source, 0, self.size_bytes, i // self.starts_together * self.interval_ns, group="incast")
+                for i, source in enumerate(sources[:senders])
             ]
         )

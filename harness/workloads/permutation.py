@@ -2,34 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections import Counter
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from harness.workloads.base import Flow, Setting, Size, Traffic, WorkloadParameters, register
+from p4switch.errors import UserError
+
+_PREFIX_BITS: Final = {"hosts": 32, "racks": 24, "pods": 16}
 
 
 @register("permutation")
 class Permutation(WorkloadParameters):
-    """`parallel` permutations at once, each drawn anew. All flows start at 0."""
+    """`parallel` permutations at once, each drawn anew. All flows start at 0.
+
+    `across`: how far every flow has to go, at least; addresses are 10.pod.rack.host. The first flow has
+    `first_size_bytes` where that is given.
+    """
 
     size_bytes: Size = 2_000_000
+    first_size_bytes: Size | None = None
     parallel: Annotated[int, Field(ge=1)] = 1
+    across: Literal["hosts", "racks", "pods"] = "hosts"
 
     def generate(self, setting: Setting) -> Traffic:
-        return Traffic(
-            [
-                Flow(source, destination, self.size_bytes, 0, group=f"permutation{i}" if self.parallel > 1 else "")
-                for i in range(self.parallel)
-                for source, destination in enumerate(_derangement(setting))
-            ]
-        )
+        flows = [
+            Flow(source, destination, self.size_bytes, 0, group=f"permutation{i}" if self.parallel > 1 else "")
+            for i in range(self.parallel)
+            for source, destination in enumerate(self._draw(setting))
+        ]
+        if self.first_size_bytes is not None:
+            flows[0].size_bytes = self.first_size_bytes
+        return Traffic(flows)
 
+    def _draw(self, setting: Setting) -> list[int]:
+        """A random permutation in which everyone goes far enough.
 
-def _derangement(setting: Setting) -> list[int]:
-    """A random permutation without fixed points: drawn until it has none (1 in e is)."""
-    order = list(range(setting.hosts))
-    while True:
+        Those who do not, exchange their destinations with random others until all do.
+        """
+        bits = _PREFIX_BITS[self.across]
+        places = [int(host.address) >> (32 - bits) for host in setting.topology.hosts]
+        most = max(Counter(places).values())
+        if 2 * most > len(places):
+            raise UserError(
+                f"workload.across: {most} of {len(places)} hosts share one of the {self.across}: not all can leave"
+            )
+        order = list(range(len(places)))
         setting.rng.shuffle(order)
-        if all(i != there for i, there in enumerate(order)):
-            return order
+        while near := [i for i, there in enumerate(order) if places[i] == places[there]]:
+            for i in near:
+                other = setting.rng.randrange(len(order))
+                order[i], order[other] = order[other], order[i]
+        return order

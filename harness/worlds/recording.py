@@ -52,6 +52,7 @@ class RateSamples:
     delivered_bytes: list[int] = field(default_factory=list)  # on the wire, in the interval
     rate_bps: list[float] = field(default_factory=list)  # the reaction point's, at its end
     window_bytes: list[float] = field(default_factory=list)
+    rtt_ns: list[int] = field(default_factory=list)  # the latest of the interval; -1: none
 
 
 class World(Protocol):

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from harness import controller
-from harness.experiment import Run
+from harness.experiment import LinkChange, Run
 from harness.pcap import write_pcap
 from harness.pipelines import pipeline
 from harness.tracing import TraceRecord, explain
@@ -76,6 +77,8 @@ class VirtualWorld:
         self._add_switches()
         self._add_links(capture)
         self._limit_ingress()
+        for change in run.link_changes():
+            self.fabric.at(change.time_ns, partial(self._change_link, change))
         self._ports = self._add_probes()
         self._records: list[FlowRecord] = []
         self._connections: list[_Connection] = []
@@ -164,6 +167,12 @@ class VirtualWorld:
             self.links.append((link.a, link.b))
             if capture and (link.a in hosts or link.b in hosts):
                 self.fabric.capture(number)
+
+    def _change_link(self, change: LinkChange, now_ns: int) -> None:
+        if change.up is not None:
+            self.fabric.set_link_up(change.link, change.up)
+        if change.rate_bps is not None:
+            self.fabric.set_link_rate(change.link, change.rate_bps)
 
     def _add_probes(self) -> list[PortName]:
         record = self.run_plan.scenario.record
@@ -300,6 +309,7 @@ class VirtualWorld:
             rates.delivered_bytes.append(total - connection.delivered_bytes)
             rates.rate_bps.append(connection.sender.rate_bps)
             rates.window_bytes.append(connection.sender.window_bytes)
+            rates.rtt_ns.append(connection.sender.take_rtt_ns())
             connection.delivered_bytes = total
             if not connection.unfinished:
                 del self._active[number]

@@ -19,38 +19,41 @@ are in wire bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Final
 
 from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.errors import ParameterError
+from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE
 from host_agents.registry import ProtocolInfo, register
 
-REFERENCE_BDP_BYTES = 100e9 * 12e-6 / 8  # of gamma: 100 Gb/s, 12 us (section 3.5)
+REFERENCE_BDP_BYTES: Final = 150e3  # of gamma: 100 Gb/s, 12 us (section 3.5)
+SIGNALS: Final = ("both", "ecn", "delay")
 
 
 @dataclass(frozen=True)
 class SmarttParameters:
     """Defaults: section 3.5, but for those that the paper leaves open (docs/reproduction.md has the sweeps)."""
 
-    target_base_rtts: float = 1.5  # trtt
+    target_base_rtts: float = field(default=1.5, metadata={"gt": 1})  # trtt
     fair_increase: float = 0.25  # fi, times gamma
     fair_decrease: float = 0.8  # fd
     multiplicative_decrease: float = 2.0  # md; twice that without trimming
-    max_window_bdp: float = 1.25  # also the first window
+    max_window_bdp: float = field(default=1.25, metadata=POSITIVE)  # also the first window
     scaling: bool = True  # gamma = BDP / reference BDP; off: 1
     trimming: bool = True  # whether the switches trim; if not, losses show by time-out
     quick_adapt: bool = True
-    quick_adapt_scaling: float = 0.8
+    quick_adapt_scaling: float = field(default=0.8, metadata=POSITIVE)
     fast_increase: bool = True
     fast_increase_packets: float = 2.0  # k
     near_base_rtt: float = 0.05  # open: an RTT up to so much over the base RTT counts as uncongested
     wait_to_decrease: bool = True
-    wait_gain: float = 0.125  # open: alpha of the average of marks
-    wait_threshold: float = 0.25
-    react_every_packets: int = 1  # figure 3b: the four cases once in so many ACKs
+    wait_gain: float = field(default=0.0625, metadata=SHARE)  # open: alpha of the average of marks
+    wait_threshold: float = field(default=0.25, metadata=SHARE_OR_NONE)
+    react_every_packets: int = field(default=1, metadata=POSITIVE)  # figure 3b: the four cases once in so many ACKs
     # Figures 2 and 3a: a plain window of one signal alone instead of the four cases; at most half of what is
     # acknowledged is taken off. It goes without QuickAdapt, FastIncrease and wait-to-decrease.
-    signals: Literal["both", "ecn", "delay"] = "both"
+    signals: str = "both"  # or "ecn", "delay"
 
 
 class Smartt(ReactionPoint):
@@ -222,6 +225,8 @@ class Smartt(ReactionPoint):
 
 
 def reaction_point(parameters: SmarttParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
+    if parameters.signals not in SIGNALS:
+        raise ParameterError(f"smartt: signals {parameters.signals!r}: expected one of: {', '.join(SIGNALS)}")
     return Smartt(parameters, path)
 
 

@@ -9,10 +9,11 @@ timed out.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from host_agents.cc.base import Path
 from host_agents.lb.base import ENTROPIES, FIRST_ENTROPY, LoadBalancer
+from host_agents.ranges import POSITIVE, SHARE
 from host_agents.registry import LoadBalancerInfo, register
 
 
@@ -20,9 +21,9 @@ from host_agents.registry import LoadBalancerInfo, register
 class PlbParameters:
     """Defaults: those of the Linux kernel's PLB (congestion threshold 50%, 3 and 12 rounds)."""
 
-    marked_share: float = 0.5
-    idle_rounds: int = 3
-    rounds: int = 12
+    marked_share: float = field(default=0.5, metadata=SHARE)
+    idle_rounds: int = field(default=3, metadata=POSITIVE)
+    rounds: int = field(default=12, metadata=POSITIVE)
 
 
 class Plb(LoadBalancer):

@@ -9,17 +9,16 @@ Beyond the listing: while no ACK is back, packets go on trying in turn (the list
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from host_agents.cc.base import Path
-from host_agents.errors import ParameterError
-from host_agents.lb.base import ENTROPIES, FIRST_ENTROPY, LoadBalancer
+from host_agents.lb.base import ENTROPIES, ENTROPY_COUNT, FIRST_ENTROPY, LoadBalancer
 from host_agents.registry import LoadBalancerInfo, register
 
 
 @dataclass(frozen=True)
 class RepsParameters:
-    entropies: int = 256
+    entropies: int = field(default=256, metadata=ENTROPY_COUNT)
     explore_bdp: float = 1.0  # as long as less than this was sent, entropies are tried in turn
 
 
@@ -61,8 +60,6 @@ class Reps(LoadBalancer):
 
 
 def create(parameters: RepsParameters, seed: int, path: Path) -> LoadBalancer:
-    if not 1 <= parameters.entropies <= ENTROPIES:
-        raise ParameterError(f"reps: entropies {parameters.entropies}: expected 1 to {ENTROPIES}")
     return Reps(parameters, seed, path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,6 +85,49 @@ def test_every_combination_is_a_run() -> None:
     runs = plan("test", check({**MINIMAL, "cc": ["hpcc", "dcqcn", "hpcc"], "seeds": [1, 2]}), Path())
     assert [(run.protocol.name, run.seed) for run in runs] == [("hpcc", 1), ("hpcc", 2), ("dcqcn", 1), ("dcqcn", 2)]
     assert len({run.label for run in runs}) == 4
+
+
+def test_every_variant_is_run_in_every_combination() -> None:
+    variants = [{"name": "as it is"}, {"name": "5 hosts: hpcc", "set": {"cc": "hpcc", "topology": {"hosts": 5}}}]
+    runs = plan("test", check({**MINIMAL, "cc": ["hpcc", "dcqcn"], "seeds": [1, 2], "variants": variants}), Path())
+    assert [run.variant for run in runs] == 2 * ["hpcc, as it is"] + 2 * ["dcqcn, as it is"] + 2 * ["5 hosts: hpcc"]
+    assert [len(run.topology.hosts) for run in runs] == [3, 3, 3, 3, 5, 5]
+    assert runs[-1].label == "test-5-hosts-hpcc-seed2"
+    again = plan("test", check(scenario.parse(scenario.dump(resolved(runs[-1])))), Path())
+    assert [(run.scenario.topology["hosts"], run.protocol.name, run.seed) for run in again] == [(5, "hpcc", 2)]
+
+
+def test_link_events_find_their_links() -> None:
+    topology = {"name": "leaf-spine", "spines": 1, "links_per_spine": 2}
+    events: list[dict[str, Any]] = [
+        {"time_ns": 5, "link": ["spine0", "leaf1"], "parallel": 1, "rate_fraction": 0.5},
+        {"link": ["leaf0", "spine0"], "up": False},
+    ]
+    (run, *_) = plan("test", check({**MINIMAL, "topology": topology, "events": events}), Path())
+    half, down = run.link_changes()
+    assert (half.time_ns, half.up, half.rate_bps) == (5, None, 200_000_000_000)
+    link = run.topology.links[half.link]
+    assert ({link.a, link.b}, run.topology.links.index(link)) == ({"leaf1", "spine0"}, half.link)
+    assert half.link == 1 + next(
+        i for i, other in enumerate(run.topology.links) if {other.a, other.b} == {link.a, link.b}
+    )
+    assert (down.time_ns, down.up, down.rate_bps) == (0, False, None)
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        ({"link": ["s0", "leaf1"], "up": False}, "events.0: there is no link s0 - leaf1 with number 0"),
+        ({"link": ["s0"], "up": False}, "events.0.link"),
+        ({"link": ["s0", "h0-0-2"]}, "events.0: should have either up or rate_fraction"),
+        ({"link": ["s0", "h0-0-2"], "up": True, "rate_fraction": 2.0}, "should have either up or rate_fraction"),
+        ({"link": ["s0", "h0-0-2"], "parallel": 1, "up": True}, "which has 1 between them"),
+    ],
+)
+def test_mistaken_link_events(event: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as error:
+        plan("test", check({**MINIMAL, "events": [event]}), Path())
+    assert message in str(error.value)
 
 
 def test_files_that_are_no_scenarios(tmp_path: Path) -> None:

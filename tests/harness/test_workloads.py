@@ -54,6 +54,39 @@ def test_a_permutation_sends_and_receives_once_and_never_to_itself(seed: int) ->
     assert all(flow.source != flow.destination for flow in flows)
 
 
+@given(st.integers(0, 1000), st.sampled_from([("racks", 8), ("pods", 16)]))
+def test_a_permutation_may_have_to_leave_racks_or_pods(seed: int, across: tuple[str, int]) -> None:
+    where, bits = across
+    traffic = build("permutation", seed=seed, across=where, size_bytes=10, first_size_bytes=20)
+    place = [int(host.address) >> bits for host in TREE.hosts]
+    assert sorted(flow.destination for flow in traffic.flows) == list(range(16))
+    assert all(place[flow.source] != place[flow.destination] for flow in traffic.flows)
+    assert [flow.size_bytes for flow in traffic.flows] == [20] + 15 * [10]
+
+
+def test_a_permutation_cannot_leave_the_only_rack() -> None:
+    star = topologies.build("single-switch", {"hosts": 5})
+    with pytest.raises(UserError, match=r"workload\.across: 5 of 5 hosts share one of the racks"):
+        build("permutation", topology=star, across="racks")
+
+
+def test_incast_from_senders_at_random() -> None:
+    flows = build("incast", senders=6, order="random").flows
+    sources = [flow.source for flow in flows]
+    assert len(set(sources)) == 6
+    assert sources != sorted(sources)
+    assert 0 not in sources
+    assert sources != [flow.source for flow in build("incast", senders=6, order="random", seed=2).flows]
+
+
+def test_a_ring_of_racks_in_turn_leaves_the_rack_at_every_step() -> None:
+    leaves = topologies.build("leaf-spine", {"leaves": 2, "hosts_per_leaf": 3})
+    flows = play(build("allreduce", topology=leaves, size_bytes=60, order="racks in turn"))
+    rack = [int(host.address) >> 8 for host in leaves.hosts]
+    assert all(rack[flow.source] != rack[flow.destination] for flow in flows)
+    assert {flow.source for flow in flows} == set(range(6))
+
+
 def test_random_workloads_depend_on_the_seed_and_on_nothing_else() -> None:
     for name in ("permutation", "poisson"):
         assert build(name, seed=3).flows == build(name, seed=3).flows

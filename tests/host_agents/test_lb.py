@@ -6,7 +6,6 @@ import pytest
 
 from host_agents import wire
 from host_agents.cc.base import Path
-from host_agents.errors import ParameterError
 from host_agents.registry import load_balancers, resolve_load_balancer
 from host_agents.testing import Trouble, Wire, connect, pair
 
@@ -141,10 +140,6 @@ class TestReps:
         assert len(set(ports)) == 256
         reps.on_ack(0, 0xC000, False)
         assert reps.next_entropy(0) == 0xC000
-
-    def test_a_wrong_number_of_entropies(self):
-        with pytest.raises(ParameterError, match="reps: entropies 0: expected 1 to 16384"):
-            resolve_load_balancer("reps", {"entropies": 0}).create(1, PATH)
 
 
 class TestPlb:

@@ -9,6 +9,8 @@ import pytest
 
 from host_agents.cc.base import Feedback, Path
 from host_agents.cc.smartt import Smartt, SmarttParameters
+from host_agents.errors import ParameterError
+from host_agents.registry import resolve
 
 PACKET = 1500
 BDP = 150_000.0
@@ -311,6 +313,10 @@ class TestOneSignal:
         window = rp.window_bytes
         ack(rp, 13_000, marked=True)
         assert rp.window_bytes > window
+
+    def test_there_are_no_others(self):
+        with pytest.raises(ParameterError, match="signals 'loss': expected one of: both, ecn, delay"):
+            resolve("smartt", {"signals": "loss"}).reaction_point(Path(100e9, BASE_NS, 1442, PACKET, 80))
 
     def test_goes_without_quick_adapt(self):
         rp = reacting(signals="ecn")

@@ -25,6 +25,8 @@ ALL = [
     ("fat-tree", {"k": 4}),
     ("fat-tree", {"k": 8, "oversubscription": 4}),
     ("clos", {}),
+    ("leaf-spine", {}),
+    ("leaf-spine", {"leaves": 3, "spines": 4, "links_per_spine": 2}),
     ("blades", {}),
     ("random", {}),
     ("random", {"switches": 1, "hosts": 2}),
