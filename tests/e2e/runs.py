@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from harness.results import Result, load_all
 
+MAIN = (sys.executable, "-c", "from harness.cli import main; main()")
 _folders: list[TemporaryDirectory[str]] = []  # removed when the tests are over
 
 
@@ -17,7 +18,7 @@ def p4cc(
     *arguments: str, cwd: Path | None = None, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """`p4cc ARGUMENTS` in a process of its own."""
-    command = [sys.executable, "-c", "from harness.cli import main; main()", *arguments]
+    command = [*MAIN, *arguments]
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=550, check=False)
 
 

@@ -1,0 +1,118 @@
+"""Runs on Mininet networks, one at a time on this machine: each needs its processors."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.results import Result, load_all
+from harness.worlds.mininet import package
+from harness.worlds.mininet.state import State, runs
+from tests.e2e.runs import MAIN
+
+REASON = package.missing()
+needs_mininet = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+_LOCK = Path(tempfile.gettempdir()) / "p4cc-mininet-tests.lock"
+_PATIENCE_S = 120.0
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """No other test of this machine has a network meanwhile."""
+    with _LOCK.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@cache
+def virtual_and_mininet(*arguments: str) -> tuple[tuple[Result, ...], tuple[Result, ...]]:
+    """The results of `p4cc run ARGUMENTS` in both worlds, made once a process."""
+    found = []
+    for world in ("virtual", "mininet"):
+        folder = tempfile.mkdtemp()
+        with alone():
+            p4cc("run", *arguments, "--world", world, "--out", f"{folder}/out")
+        found.append(tuple(load_all(Path(folder) / "out")))
+    return found[0], found[1]
+
+
+def p4cc(*arguments: str) -> str:
+    """`p4cc ARGUMENTS`, which must end well; what it said on stderr."""
+    done = subprocess.run([*MAIN, *arguments], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+class Running:
+    """`p4cc run` in the background: a run that takes long, unless it is stopped."""
+
+    def __init__(self, folder: Path) -> None:
+        command = ["run", "incast", "--world", "mininet", "--cc", "hpcc", "--dilation", "100000"]
+        command += ["--out", str(folder / "out")]
+        self.process = subprocess.Popen([*MAIN, *command], stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        end = time.monotonic() + _PATIENCE_S
+        while not condition():
+            assert self.process.poll() is None, self.process.communicate()
+            assert time.monotonic() < end, "it did not happen"
+            time.sleep(0.05)
+
+    def state(self) -> tuple[Path, State]:
+        """Once all processes are there."""
+        found: list[tuple[Path, State]] = []
+
+        def there() -> bool:
+            found[:] = [(p, s) for p, s in runs() if s.owner.pid == self.process.pid and s.processes]
+            return bool(found)
+
+        self.wait_for(there)
+        return found[0]
+
+    def end(self, number: int | None = None) -> tuple[int, str]:
+        """(exit status, stderr), after a signal if one is given."""
+        if number is not None:
+            self.process.send_signal(number)
+        _, errors = self.process.communicate(timeout=_PATIENCE_S)
+        return self.process.returncode, errors
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Running]:
+    """A run that is killed at the end of the block, if it is still there."""
+    with alone():
+        run = Running(folder)
+        try:
+            yield run
+        finally:
+            if run.process.poll() is None:
+                run.process.send_signal(signal.SIGTERM)
+                run.process.communicate(timeout=_PATIENCE_S)
+
+
+def namespaces(state: State) -> set[str]:
+    """The network namespaces that a run's processes are in."""
+    return {os.readlink(f"/proc/{process.pid}/ns/net") for process in state.processes}
+
+
+def nothing_left(path: Path, state: State, spaces: set[str]) -> list[str]:
+    """What there still is of a run that is over: processes, folder, namespaces (interfaces are nowhere else)."""
+    left = [f"process {process.pid}" for process in state.processes if process.find() is not None]
+    left += [str(path)] if path.exists() else []
+    for pid in psutil.pids():
+        with contextlib.suppress(OSError):
+            if (space := os.readlink(f"/proc/{pid}/ns/net")) in spaces:
+                left.append(f"{space} of process {pid}")
+    return left

@@ -1,0 +1,147 @@
+"""The driver: everything at its nominal time and in order, however late it is asked."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from harness.worlds.mininet.driver import Driver
+from host_agents import wire
+from host_agents.config import NicConfig
+from host_agents.messages import Delivery, Message
+from host_agents.nic import Nic
+from host_agents.registry import resolve, resolve_load_balancer
+from host_agents.timers import NEVER
+
+DILATION = 1000
+EPOCH_NS = 5_000_000
+RATE_BPS = 10_000_000_000
+DELAY_NS = 500
+
+
+class Wire:
+    """A port whose frames somebody else puts there."""
+
+    def __init__(self) -> None:
+        self.arrived: deque[tuple[int, bytes]] = deque()
+        self.sent: list[bytes] = []
+
+    def receive(self) -> list[tuple[int, bytes]]:
+        taken = list(self.arrived)
+        self.arrived.clear()
+        return taken
+
+    def send(self, frame: bytes) -> None:
+        self.sent.append(frame)
+
+
+class Host:
+    def __init__(self, address: str) -> None:
+        config = NicConfig(address=address, line_rate_bps=RATE_BPS, base_rtt_ns=4000)
+        self.nic = Nic(config, resolve("none"), resolve_load_balancer("ecmp"))
+        self.wire = Wire()
+        self.driver = Driver(
+            self.nic, self.wire, rate_bps=RATE_BPS, delay_ns=DELAY_NS, framing_bytes=0, dilation=DILATION
+        )
+        self.driver.epoch_ns = EPOCH_NS
+        self.delivered: list[Delivery] = []
+        self.completed: list[Message] = []
+        self.nic.on_delivered = self.delivered.append
+        self.nic.on_complete = self.completed.append
+
+
+def pair() -> tuple[Host, Host]:
+    a, b = Host("10.0.0.2"), Host("10.0.0.3")
+    b.nic.open_qp("10.0.0.2", 7, 7)
+    return a, b
+
+
+def wall(model_ns: float) -> int:
+    return EPOCH_NS + round(model_ns * DILATION)
+
+
+def send(a: Host, size_bytes: int, start_ns: int) -> None:
+    qp = a.nic.open_qp("10.0.0.3", 7, 7)
+    a.driver.at(start_ns, lambda now_ns: qp.post(size_bytes, start_ns=now_ns))
+
+
+def test_frames_reach_the_switch_after_their_time_on_the_link_and_its_delay() -> None:
+    a, _ = pair()
+    send(a, 3000, 2000)
+    frame_ns = 1058 * 8e9 / RATE_BPS  # 846.4
+    a.driver.run(wall(10_000))
+    assert a.driver.sent == 3
+    for number in (1, 2, 3):
+        due = 2000 + number * frame_ns + DELAY_NS
+        a.driver.flush(lambda due=due: wall(due) - DILATION)  # type: ignore[misc]
+        assert len(a.wire.sent) == number - 1
+        a.driver.flush(lambda due=due: wall(due) + DILATION)  # type: ignore[misc]
+        assert len(a.wire.sent) == number
+
+
+def test_frames_are_whole_and_have_an_icrc() -> None:
+    a, _ = pair()
+    send(a, 1000, 0)
+    a.driver.run(wall(2000))
+    a.driver.flush(lambda: wall(10_000))
+    (frame,) = a.wire.sent
+    assert len(frame) == 1058
+    assert wire.icrc_holds(frame)
+
+
+def exchange(step_ns: int) -> tuple[Host, Host]:
+    """A message and its acknowledgements, looked at every so many ns of model time only."""
+    a, b = pair()
+    send(a, 20_000, 1000)
+    for now_ns in range(0, 200_000, 100):
+        now = wall(now_ns)
+        for host, other in ((a, b), (b, a)):
+            # The wire is exact: what is due arrives, whoever looks when.
+            while host.driver._flight and host.driver._flight[0][0] <= now:
+                other.wire.arrived.append(host.driver._flight.popleft())
+        if not now_ns % step_ns:
+            a.driver.run(now)
+            b.driver.run(now)
+    return a, b
+
+
+def test_lateness_below_the_delay_changes_nothing() -> None:
+    a, b = exchange(100)
+    late_a, late_b = exchange(400)
+    (delivery,), (late_delivery,) = b.delivered, late_b.delivered
+    assert late_delivery.time_ns == delivery.time_ns
+    assert late_a.completed[0].completed_ns == a.completed[0].completed_ns
+    # The last of 20 packets that leave back to back.
+    assert delivery.time_ns == 1000 + 20 * 1058 * 8e9 / RATE_BPS + DELAY_NS
+
+
+def test_what_leaves_late_is_recorded() -> None:
+    a, _ = pair()
+    send(a, 1000, 0)
+    a.driver.run(wall(2000))
+    due = a.driver.next_due_ns()
+    a.driver.flush(lambda: due + 5000)
+    assert a.driver.lag_max_ns == 5000
+    assert a.driver.lag_log2_ns[12] == 1  # 4096 to 8191 ns
+
+
+def test_a_frozen_nic_says_nothing_more() -> None:
+    a, _ = pair()
+    send(a, 3000, 0)
+    a.driver.run(wall(1000))
+    assert a.driver.unsent == 2  # one is out, one is in transmission
+    a.driver.freeze()
+    a.driver.flush(lambda: wall(100_000))
+    assert a.driver.unsent == 0
+    assert a.driver.next_due_ns() == NEVER
+
+
+def test_a_wrong_icrc_is_counted() -> None:
+    a, b = pair()
+    send(a, 1000, 0)
+    a.driver.run(wall(2000))
+    a.driver.flush(lambda: wall(2000))
+    frame = bytearray(a.wire.sent[0])
+    frame[60] ^= 1
+    b.wire.arrived.append((wall(2000), bytes(frame)))
+    b.driver.run(wall(3000))
+    assert b.driver.bad_icrc == 1

@@ -1,0 +1,143 @@
+"""Fidelity, dilation, samples, state: what needs no network."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from harness.experiment import Run, plan
+from harness.scenario import check
+from harness.worlds.mininet import dilation, fidelity, ledger, package, state
+from harness.worlds.recording import PortName
+from p4switch.errors import UserError
+from tests.e2e.runs import p4cc
+
+
+def histogram(**frames: int) -> list[int]:
+    """b3=5: five in [8, 16)."""
+    buckets = [0] * 40
+    for name, count in frames.items():
+        buckets[int(name[1:])] = count
+    return buckets
+
+
+def test_percentiles_of_a_histogram() -> None:
+    assert fidelity.percentile_ns(histogram(), 0.99) == 0
+    assert fidelity.percentile_ns(histogram(b10=100), 0.5) == 1024 + 512
+    assert fidelity.percentile_ns(histogram(b4=99, b20=1), 0.99) == 32
+    assert fidelity.percentile_ns(histogram(b4=98, b20=2), 0.99) == 2**20 + 2**19
+
+
+def judged(late: fidelity.Lateness, lost: dict[str, int]) -> dict[str, object]:
+    meter = fidelity.Meter([os.getpid()])
+    meter.stop()
+    return fidelity.judge(
+        dilation=1000, base_rtt_ns=10_000, lateness=[late], lost=lost, meter=meter, set_up_s=1.0
+    )
+
+
+def test_a_run_is_trusted_below_a_tenth_of_the_base_rtt_and_without_losses() -> None:
+    in_time = fidelity.Lateness("hosts", histogram(b10=1000), 2000)
+    late = fidelity.Lateness("hosts", histogram(b10=980, b21=20), 4_000_000)
+    assert judged(in_time, {"a ring was full": 0})["trusted"]
+    assert judged(in_time, {"a ring was full": 3})["reasons"] == ["3 frames lost: a ring was full"]
+    figures = judged(late, {})
+    assert not figures["trusted"]
+    assert figures["reasons"] == [
+        "1% of the frames that hosts sent were over 3.1 ms late, 31% of the base RTT (limit 10%)"
+    ]
+    assert dilation.larger(1000, figures) == 6300
+
+
+def planned(workload: str) -> Run:
+    tables = {"cc": "dcqcn", "topology": {"name": "fat-tree", "k": 4}, "workload": {"name": workload}}
+    return plan("x", check(tables), Path())[0]
+
+
+def test_the_dilation_follows_the_work_and_the_lag() -> None:
+    machine = dilation.Machine(round_trip_ns=10_000, lag_p99_ns=100_000, processors=2)
+    incast = dilation.choose(planned("incast"), machine)
+    assert 2000 < incast < 10_000
+    assert 10 * incast < dilation.choose(planned("permutation"), machine) < 20 * incast
+    slow = dilation.Machine(20_000, 100_000, 2)
+    assert dilation.choose(planned("incast"), slow) == pytest.approx(2 * incast, rel=0.05)
+    # A tenth of the base RTT is about 1.2 us of model time.
+    assert dilation.choose(planned("incast"), dilation.Machine(1, 10_000_000, 2)) == pytest.approx(24_000, rel=0.1)
+
+
+def test_samples_are_the_depths_before_their_instants() -> None:
+    port = {"port": 1, "depths": ([1000, 2500, 4000], [100, 300, 0])}  # wall clock, since 500
+    times, depths = ledger.queue_samples(
+        [PortName("s", 1, "h")], {"s": {"origin_ns": 500, "ports": [port]}},
+        interval_ns=100, end_ns=500, epoch_ns=500, dilation=10,
+    )  # fmt: skip
+    assert times.tolist() == [0, 100, 200, 300, 400, 500]
+    assert np.array_equal(depths[:, 0], [0, 0, 100, 300, 300, 0])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("P4CC_RUN", str(tmp_path))
+    return tmp_path
+
+
+def test_switches_are_found_by_name_while_their_run_lives(folder: Path) -> None:
+    with pytest.raises(UserError, match="no switch 's1': no network is running"):
+        state.find_switch("s1")
+    with state.RunFolder("one") as run:
+        run.record([], {"s1": ("unix:/a", 1), "s2": ("unix:/b", 2)})
+        assert state.find_switch("s2") == ("unix:/b", 2)
+        with pytest.raises(UserError, match="no switch 's9': the running networks have s1, s2"):
+            state.find_switch("s9")
+        with state.RunFolder("two") as other:
+            other.record([], {"s1": ("unix:/c", 1)})
+            with pytest.raises(UserError, match="several running networks have a switch 's1'"):
+                state.find_switch("s1")
+    assert list(folder.iterdir()) == []
+
+
+def test_clean_ends_processes_of_runs_without_owner(folder: Path) -> None:
+    code = "import sys, subprocess; print(subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL).pid)"
+    victim = int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    run = state.RunFolder("gone")
+    run.state.owner = state.ProcessId(1, 0.0)  # that number, but another process
+    run.record([victim], {})
+    alive = state.RunFolder("alive")
+    assert [line.split(":")[1].strip() for line in state.clean()] == [f"ended 1 processes, removed {run.path}"]
+    assert not psutil.pid_exists(victim) or psutil.Process(victim).status() == psutil.STATUS_ZOMBIE
+    assert list(folder.iterdir()) == [alive.path]
+    with alive:
+        assert state.clean() == []
+
+
+def test_without_root_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(UserError, match="needs root: run p4cc with sudo, or use --world virtual"):
+        package.require()
+
+
+def test_without_mininet_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(package, "_importable", lambda: False)
+    monkeypatch.setattr(package, "_TOOLS", {"no-such-tool": "some-package"})
+    with pytest.raises(UserError, match=r"apt-get install mininet some-package$"):
+        package.require()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--strict",), "--switch, --dilation and --strict: expected --world mininet with them"),
+        (("--dilation", "9"), "--switch, --dilation and --strict: expected --world mininet with them"),
+    ],
+)
+def test_options_of_the_other_world_are_refused(arguments: tuple[str, ...], message: str) -> None:
+    done = p4cc("run", "incast", *arguments)
+    assert done.returncode == 2
+    assert done.stderr == f"p4cc: error: {message}\n"

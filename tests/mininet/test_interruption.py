@@ -1,0 +1,101 @@
+"""However a run ends, it says why, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.worlds.mininet.state import State
+from p4switch.p4runtime.client import GrpcClient
+from p4switch.p4runtime.messages import p4runtime_pb2
+from tests.e2e.runs import MAIN
+from tests.mininet.networks import Running, namespaces, needs_mininet, nothing_left, p4cc, running
+
+pytestmark = needs_mininet
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_in_one_line(tmp_path: Path, number: signal.Signals) -> None:
+    with running(tmp_path) as run:
+        path, state = run.state()
+        spaces = namespaces(state)
+        status, errors = run.end(number)
+        assert (status, errors.strip()) == (1, "p4cc: error: interrupted")
+        assert nothing_left(path, state, spaces) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_signal_while_the_network_is_being_built(tmp_path: Path) -> None:
+    with running(tmp_path) as run:
+        own = psutil.Process(run.process.pid)
+        run.wait_for(lambda: any("mininet:" in " ".join(child.cmdline()) for child in own.children()))
+        children = own.children(recursive=True)
+        status, errors = run.end(signal.SIGINT)
+        assert (status, errors.strip()) == (1, "p4cc: error: interrupted")
+        assert [child for child in children if child.is_running()] == []
+
+
+@pytest.mark.parametrize("kind", ["switch", "host"])
+def test_it_names_the_process_that_died(tmp_path: Path, kind: str) -> None:
+    with running(tmp_path) as run:
+        path, state = run.state()
+        spaces = namespaces(state)
+        name, log = ("tor1-0", "tor1-0.log") if kind == "switch" else ("h2-1-3", "h2-1-3.log")
+        (path / log).write_text("what it said last\n")
+        victim = _process(run, state, name)
+        victim.kill()
+        status, errors = run.end()
+        assert status == 1
+        assert errors.splitlines()[-2:] == [
+            f"p4cc: error: {kind} {name} (process {victim.pid}) died: killed by SIGKILL; the end of its log:",
+            "    what it said last",
+        ]
+        assert nothing_left(path, state, spaces) == []
+
+
+def test_clean_removes_what_kill_leaves_and_nothing_else(tmp_path: Path) -> None:
+    with running(tmp_path) as run:
+        path, state = run.state()
+        spaces = namespaces(state)
+        p4cc("clean")
+        assert run.process.poll() is None  # a run that is going on is left alone
+        assert path.exists()
+        run.process.kill()
+        run.process.wait()
+        done = subprocess.run([*MAIN, "clean"], capture_output=True, text=True, timeout=60, check=True)
+        assert f"run {path.name} (incast)" in done.stdout
+        end = time.monotonic() + 20
+        while (left := nothing_left(path, state, spaces)) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert left == []
+
+
+def test_a_switch_of_a_running_network_is_found_by_its_name(tmp_path: Path) -> None:
+    from harness.worlds.mininet.state import find_switch
+
+    with running(tmp_path) as run:
+        _, state = run.state()
+        address, device_id = find_switch("agg1-1")
+        assert (address, device_id) == state.switches["agg1-1"]
+        request = p4runtime_pb2.GetForwardingPipelineConfigRequest(device_id=device_id)
+        with GrpcClient(address, device_id, election_id=1, timeout_s=30) as client:
+            answer = client.call(
+                "GetForwardingPipelineConfig", request, p4runtime_pb2.GetForwardingPipelineConfigResponse
+            )
+        assert {table.preamble.alias for table in answer.config.p4info.tables} >= {"ipv4_lpm", "port_telemetry"}
+
+
+def _process(run: Running, state: State, name: str) -> psutil.Process:
+    """Switches and hosts come last, switches first, each in the topology's order."""
+    from topologies import build
+
+    topology = build("fat-tree", {"k": 4})
+    names = [switch.name for switch in topology.switches] + [host.name for host in topology.hosts]
+    process = state.processes[names.index(name) - len(names)].find()
+    assert process is not None
+    return process
