@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from p4switch.errors import lookup, validate
+from p4switch.errors import validate
+from p4switch.registry import Registry
 from topologies.model import Topology
 from topologies.nic_switches import with_nic_switches
 
@@ -36,28 +37,10 @@ class TopologyParameters(BaseModel):
     def build(self) -> Topology: ...
 
 
-_REGISTRY: dict[str, type[TopologyParameters]] = {}
-_Class = TypeVar("_Class", bound=type[TopologyParameters])
-
-
-def register(name: str) -> Callable[[_Class], _Class]:
-    """Class decorator: makes a topology known by name."""
-
-    def add(cls: _Class) -> _Class:
-        _REGISTRY[name] = cls
-        return cls
-
-    return add
-
-
-def names() -> list[str]:
-    return sorted(_REGISTRY)
-
-
-def parameters(name: str) -> type[TopologyParameters]:
-    """The parameter model of a topology. Raises UserError for an unknown name."""
-    cls: type[TopologyParameters] = lookup("topology", name, _REGISTRY)
-    return cls
+_REGISTRY: Registry[TopologyParameters] = Registry("topology")
+register = _REGISTRY.register
+names = _REGISTRY.names
+parameters = _REGISTRY.find
 
 
 def build(name: str, values: Mapping[str, Any], where: str = "topology") -> Topology:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import random
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from p4switch.errors import UserError, lookup, validate
+from p4switch.errors import UserError, validate
+from p4switch.registry import Registry
 from topologies import Topology
 from topologies.registry import integral
 
@@ -77,28 +78,10 @@ class WorkloadParameters(BaseModel):
     def generate(self, setting: Setting) -> Traffic: ...
 
 
-_REGISTRY: dict[str, type[WorkloadParameters]] = {}
-_Class = TypeVar("_Class", bound=type[WorkloadParameters])
-
-
-def register(name: str) -> Callable[[_Class], _Class]:
-    """Class decorator: makes a workload known by name."""
-
-    def add(cls: _Class) -> _Class:
-        _REGISTRY[name] = cls
-        return cls
-
-    return add
-
-
-def names() -> list[str]:
-    return sorted(_REGISTRY)
-
-
-def parameters(name: str) -> type[WorkloadParameters]:
-    """The parameter model of a workload. Raises UserError for an unknown name."""
-    cls: type[WorkloadParameters] = lookup("workload", name, _REGISTRY)
-    return cls
+_REGISTRY: Registry[WorkloadParameters] = Registry("workload")
+register = _REGISTRY.register
+names = _REGISTRY.names
+parameters = _REGISTRY.find
 
 
 def build(name: str, values: Mapping[str, Any], topology: Topology, seed: int, folder: Path) -> Traffic:

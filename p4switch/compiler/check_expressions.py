@@ -252,7 +252,7 @@ class ExpressionChecker(ValueChecker):
         base = e.base
         if isinstance(base, ast.Name) and isinstance(base.decl, ast.ConstDecl):
             base = base.decl.init
-        if isinstance(base, ast.ListExpr):
+        if isinstance(base, ast.ListExpr) and e.index.value < len(base.items):  # else it has a '...' there
             return self._copy_literal(base.items[e.index.value], e)
         return e
 
