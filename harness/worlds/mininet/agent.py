@@ -20,6 +20,7 @@ from harness.worlds.mininet.messages import (
     Finished,
     Freeze,
     Post,
+    RateSample,
     Report,
     Sent,
     Start,
@@ -95,7 +96,7 @@ class Agent:
         self._qps: dict[int, QueuePair] = {}
         self._messages: dict[int, Message] = {}  # by flow, unfinished
         self._active: dict[int, int] = {}  # unfinished messages by connection, for sampling
-        self._rates: list[tuple[int, int, float, float]] = []
+        self._rates: list[RateSample] = []
         self._arrivals: list[tuple[int, int, int]] = []
         self._arrived: dict[int, int] = {}
         self._interval_ns = c.rate_interval_ns
@@ -167,7 +168,7 @@ class Agent:
     def _sample(self, now_ns: int) -> None:
         for number, unfinished in list(self._active.items()):
             qp = self._qps[number]
-            self._rates.append((now_ns, number, qp.rate_bps, qp.window_bytes))
+            self._rates.append(RateSample(now_ns, number, qp.rate_bps, qp.window_bytes, qp.take_rtt_ns()))
             if not unfinished:
                 del self._active[number]
         for number, delivered in self.driver.delivered_bytes.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from host_agents.config import NicConfig
 
@@ -113,6 +113,16 @@ class Sent:
     cnps: int
 
 
+class RateSample(NamedTuple):
+    """What a connection's reaction point allows; `rtt_ns`: the latest since the sample before, -1: none."""
+
+    time_ns: int
+    number: int
+    rate_bps: float
+    window_bytes: float
+    rtt_ns: int
+
+
 @dataclass
 class Finished:
     """All that the agent knows, at the end."""
@@ -120,7 +130,7 @@ class Finished:
     unfinished: list[Sent]
     marked: dict[int, int]  # by connection that ends here
     delivered_bytes: dict[int, int]  # on the wire, likewise
-    rates: list[tuple[int, int, float, float]]  # (time, connection, rate_bps, window_bytes) where this host sends
+    rates: list[RateSample]  # of connections on which this host sends
     arrivals: list[tuple[int, int, int]]  # (time, connection, bytes on the wire so far)
     nic: dict[str, int]
     frames_sent: int  # into the link, PFC frames never

@@ -54,6 +54,8 @@ class MininetWorld:
         """`dilation`: wall-clock time of a unit of model time; None: what suits the machine, and more if it did not."""
         if run.scenario.switch.pfc.enabled and run.scenario.switch.pfc.reaction_ns:
             raise UserError("switch.pfc.reaction_ns: the Mininet world has no such delay; expected 0")
+        if run.scenario.events:
+            raise UserError("events: links of the Mininet world stay as they are; expected --world virtual")
         self.run_plan = run
         self._attempts = _ATTEMPTS if dilation is None else 1
         self.dilation = choose(run, measure()) if dilation is None else dilation
@@ -281,16 +283,16 @@ def _rates(coordinator: Coordinator, reports: list[Finished], end_ns: int) -> Ra
     }
     samples = RateSamples()
     before: dict[int, int] = {}
-    rows = sorted(row for report in reports for row in report.rates if row[0] <= end_ns)
-    for time_ns, number, rate_bps, window_bytes in rows:
-        so_far = before.get(number, 0)
-        total = arrived.get((time_ns, number), so_far)
-        before[number] = total
-        samples.time_ns.append(time_ns)
-        samples.qp.append(number)
+    for sample in sorted(s for report in reports for s in report.rates if s.time_ns <= end_ns):
+        so_far = before.get(sample.number, 0)
+        total = arrived.get((sample.time_ns, sample.number), so_far)
+        before[sample.number] = total
+        samples.time_ns.append(sample.time_ns)
+        samples.qp.append(sample.number)
         samples.delivered_bytes.append(total - so_far)
-        samples.rate_bps.append(rate_bps)
-        samples.window_bytes.append(window_bytes)
+        samples.rate_bps.append(sample.rate_bps)
+        samples.window_bytes.append(sample.window_bytes)
+        samples.rtt_ns.append(sample.rtt_ns)
     return samples
 
 
