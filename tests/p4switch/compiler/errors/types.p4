@@ -39,5 +39,5 @@ control c(inout bit<8> x) {
     packet_out o;                          // error: variable 'o' cannot have type packet_out
     apply { }
 }
-const tuple<bit<8>, bit<8>> pair = { };    // error: tuple<bit<8>, bit<8>> needs 2 values, not 0
-const bit<8> second = pair[1];
+const tuple<bit<8>, bit<8>> short = { };   // error: tuple<bit<8>, bit<8>> needs 2 values, not 0
+const bit<8> second = short[1];
