@@ -70,22 +70,15 @@ class Feedback:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class ReactionPoint(TimerOwner):
-    """Base class of the sender's side. It starts at line rate with an unlimited window."""
+class Point(TimerOwner):
+    """What both sides have: a place in a NIC, and timers."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.rate_bps = path.line_rate_bps
-        self.window_bytes = UNLIMITED
-        # The NIC counts: data packets sent so far, retransmissions included; and wire bytes that wait to be sent, for
-        # the first time or again.
-        self.sent_packets = 0
-        self.waiting_bytes = 0
-        self.limiters: list[RateLimiter] = []  # those that obey this reaction point
         self._timers: list[Timer] = []
 
     def bind(self, nic: Nic, qp: QueuePair) -> None:
-        """Called once, before anything else, with the first QP that uses this reaction point."""
+        """Called once, before anything else, with the (first) queue pair that this is for."""
         self.nic = nic
         self.qp = qp
 
@@ -96,9 +89,24 @@ class ReactionPoint(TimerOwner):
         return timer
 
     def close(self) -> None:
-        """The last queue pair is closed: no timer shall fire any more."""
+        """The (last) queue pair is closed: no timer shall fire any more."""
         for timer in self._timers:
             timer.cancel()
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ReactionPoint(Point):
+    """Base class of the sender's side. It starts at line rate with an unlimited window."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.rate_bps = path.line_rate_bps
+        self.window_bytes = UNLIMITED
+        # The NIC counts: data packets sent so far, retransmissions included; and wire bytes that wait to be sent, for
+        # the first time or again.
+        self.sent_packets = 0
+        self.waiting_bytes = 0
+        self.limiters: list[RateLimiter] = []  # those that obey this reaction point
 
     def on_start(self, now_ns: int) -> None:
         """A queue pair has something to send, after it had nothing."""
@@ -151,29 +159,12 @@ class ReactionPoint(TimerOwner):
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class NotificationPoint(TimerOwner):
+class NotificationPoint(Point):
     """Base class of the receiver's side. By itself it does nothing: ACKs and NAKs are the transport's."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path)
         self.pulling = False  # in the pull pacer's ring
-        self._timers: list[Timer] = []
-
-    def bind(self, nic: Nic, qp: QueuePair) -> None:
-        """Called once, before anything else, with its queue pair."""
-        self.nic = nic
-        self.qp = qp
-
-    def timer(self, kind: int = 0) -> Timer:
-        """A new timer that calls this object's `on_timer`. Only after `bind`."""
-        timer = Timer(self.nic.timers, self, kind)
-        self._timers.append(timer)
-        return timer
-
-    def close(self) -> None:
-        """The queue pair is closed: no timer shall fire any more."""
-        for timer in self._timers:
-            timer.cancel()
 
     def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
         """A data packet of this QP arrived, in order or not, ECN-marked or not."""
