@@ -15,7 +15,9 @@ Runs are independent, so they go to Dask: local processes, or a cluster.
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
+import logging
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -126,7 +128,10 @@ def carry_out(point: Point) -> dict[str, bytes]:
     recording = VirtualWorld(run).run()
     with tempfile.TemporaryDirectory(prefix="p4cc-sweep-") as name:
         results.write(Path(name), run, recording)
-        return {path.name: path.read_bytes() for path in Path(name).iterdir()}
+        files = {path.name: path.read_bytes() for path in Path(name).iterdir()}
+    del run, recording
+    gc.collect()  # a network is one large cycle, and the process has others to come
+    return files
 
 
 def carry_out_all(
@@ -146,7 +151,13 @@ def carry_out_all(
         where: Any = scheduler
         if scheduler is None:
             where = stack.enter_context(
-                cluster_of(n_workers=jobs, threads_per_worker=1, memory_limit=None, dashboard_address=None)
+                cluster_of(
+                    n_workers=jobs,
+                    threads_per_worker=1,
+                    memory_limit=None,
+                    dashboard_address=None,
+                    silence_logs=logging.ERROR,
+                )
             )
         try:
             client = stack.enter_context(client_of(where, timeout="10s"))

@@ -116,13 +116,20 @@ def bottleneck_queue(axes: Axes, variants: Sequence[Variant]) -> None:
 
 
 def flow_rates(axes: Axes, variant: Variant) -> None:
-    """Throughput of each queue pair on the wire, early starters dark, late ones light; the first seed's."""
+    """Throughput of each queue pair on the wire; the first seed's. A few named flows have colours and a legend, others
+    are dark if they start early and light if they start late.
+    """
     result = variant.results[0]
-    order = {qp: i for i, qp in enumerate(result.flows.groupby("qp")["start_ns"].min().sort_values().index)}
-    shades = mpl.colormaps["viridis"](np.linspace(0, 0.92, max(len(order), 2)))
+    starts = result.flows.groupby("qp").agg(start=("start_ns", "min"), name=("group", "first")).sort_values("start")
+    named = len(starts) <= len(COLOURS) and starts["name"].nunique() == len(starts)
+    shades = mpl.colormaps["viridis"](np.linspace(0, 0.92, max(len(starts), 2)))
+    colours = dict(zip(starts.index, COLOURS if named else shades, strict=False))
     for qp, rows in result.rates.groupby("qp"):
         times, rates = _thinned(rows["time_ns"].reset_index(drop=True), rows["throughput_bps"].reset_index(drop=True))
-        axes.plot(times / 1e3, rates / 1e9, color=shades[order[qp]], lw=0.9)
+        label = str(starts["name"][qp]) if named else None
+        axes.plot(times / 1e3, rates / 1e9, color=colours[qp], lw=0.9, label=label)
+    if named:
+        axes.legend(ncols=len(starts))
     axes.set(xlabel="time (µs)", ylabel="throughput (Gb/s)", title=variant.name)
     axes.set_ylim(bottom=0)
 
@@ -157,7 +164,8 @@ def figures(comparison: Comparison) -> dict[str, tuple[str, Figure]]:
     if all(r.summary["bottleneck"] and len(r.queues) for r in comparison.results):
         add("queue", "Queue at the busiest link to a host", bottleneck_queue)
     if all(0 < r.rates["qp"].nunique() <= _MAX_RATE_LINES for r in comparison.results):
-        found["rates"] = ("Throughput of each flow, early starters dark, late ones light", _rates_figure(variants))
+        caption = "Throughput of each flow (without a legend: early starters dark, late ones light)"
+        found["rates"] = (caption, _rates_figure(variants))
     return found
 
 

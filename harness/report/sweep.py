@@ -60,7 +60,7 @@ def fct_table(entries: Sequence[Entry]) -> pd.DataFrame:
         sizes = sorted(flows["size_bytes"].unique())
         classes = {ALL: flows}
         if 1 < len(sizes) <= _MAX_CLASSES:
-            classes.update({f"{size / 1e3:,g} KB": flows[flows["size_bytes"] == size] for size in sizes})
+            classes.update({f"{size / 1e3:g} KB": flows[flows["size_bytes"] == size] for size in sizes})
         for name, members in classes.items():
             row = {"variant": entry.variant, **entry.values, "seed": entry.result.summary["seed"], "class": name}
             row["flows"] = int(members["fct_ns"].notna().sum())
@@ -91,7 +91,7 @@ def figures(fct: pd.DataFrame, axes_names: Sequence[str]) -> dict[str, tuple[str
             for place, (column, label) in zip(figure.subplots(1, len(columns)), columns.items(), strict=True):
                 _lines(place, fct[fct["class"] == name], axis, others, f"fct_{column}_ns")
                 place.set(title=label, ylabel="flow completion time (µs)" if column == "mean" else "")
-            figure.axes[0].legend(fontsize=7)
+            figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=5, fontsize=7)
         found[f"fct-{name.replace(' ', '-').lower()}"] = (f"Flow completion times, {name}", figure)
     return found
 

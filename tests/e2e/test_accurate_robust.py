@@ -120,6 +120,19 @@ def first_in(period: int, *, sent: bool, response: bool) -> Loses:
     return loses
 
 
+def test_frps_and_their_copies_pass_the_backlog() -> None:
+    """They have a queue of higher priority (section III), the copies of short-circuit notifications, too."""
+    values = victim_flow()
+    recording = run(values)
+    assert recording.conservation["copied"] > 0
+    stats = recording.queue_stats
+    most = {int(p): int(stats["max_bytes"][stats["priority"] == p].max()) for p in set(stats["priority"])}
+    data, control = 3, 6
+    assert set(most) == {data, control}
+    assert most[data] > 5_000
+    assert most[control] < 1_000
+
+
 @pytest.mark.parametrize("sent", [True, False])
 def test_a_lost_frp(lose: Callable[[Loses], None], sent: bool) -> None:
     """Lost at its source no link knows of it, and their shares are too large for a period; lost before its

@@ -125,7 +125,12 @@ def test_dr_is_how_a_rate_recovers():
 
 def short_circuit(qa, current_kbps, sequence=None):
     """A notification from a switch, made of the newest FRP."""
-    body = bytes((accurate.RESPONSE | accurate.SHORT_CIRCUIT,)) + (7).to_bytes(3, "big")
+    response(qa, current_kbps, sequence, accurate.SHORT_CIRCUIT)
+
+
+def response(qa, current_kbps, sequence=None, flags=0):
+    """An answer to the newest FRP."""
+    body = bytes((accurate.RESPONSE | flags,)) + (7).to_bytes(3, "big")
     body += current_kbps.to_bytes(4, "big") * 2
     if sequence is None:
         sequence = qa.reaction_point.sequence
@@ -141,6 +146,21 @@ def test_a_short_circuit_may_only_lower():
     assert qa.rate_bps == 4e9
     short_circuit(qa, 9 * GBPS)
     assert qa.rate_bps == 4e9
+
+
+def test_every_switch_on_the_way_may_answer_an_frp_and_the_destination_has_the_last_word():
+    """Whatever the order in which the answers to one FRP come, the rate is what it said when it had seen all links."""
+    for order in ([4, 3, 2], [2, 3, 4], [3, 2, 4]):
+        link, qa, _ = setup()
+        qa.post(1_000_000)
+        link.run(10_000)
+        for gbps in order:
+            short_circuit(qa, gbps * GBPS)
+        assert qa.rate_bps == 2e9
+        response(qa, 2 * GBPS)
+        assert qa.rate_bps == 2e9
+        short_circuit(qa, 4 * GBPS)
+        assert qa.rate_bps == 2e9
 
 
 def test_an_older_response_cannot_undo_a_newer_one():

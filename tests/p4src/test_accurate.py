@@ -286,6 +286,18 @@ def test_when_those_elsewhere_exceed_the_link_everyone_gets_an_equal_part(at_tim
     assert play(at_times(), [*steps, Step(PERIOD + 5_000, 10)])[4].rate == 2.5
 
 
+def test_when_those_elsewhere_fill_the_link_it_is_the_same(at_times: MakeRig) -> None:
+    """B = 10 = C, M = 1: the share would be 0."""
+    steps = [Step(5_000, rate) for rate in (4, 4, 2, 10)]
+    assert play(at_times(), [*steps, Step(PERIOD + 5_000, 10)])[4].rate == 2.5
+
+
+def test_the_fastest_is_that_of_one_period_only(at_times: MakeRig) -> None:
+    """In the second period the flow at 4 Gb/s has gone: then (10 - 1) / 1."""
+    steps = [Step(5_000, rate) for rate in (1, 4, 2)] + [Step(PERIOD + 5_000, rate) for rate in (1, 2)]
+    assert play(at_times(), [*steps, Step(2 * PERIOD + 5_000, 10)])[5].rate == pytest.approx(9, rel=0.005)
+
+
 def test_without_local_flows_the_fastest_counts_as_local(at_times: MakeRig) -> None:
     """M = 0, B = 1 + 2 + 4: (10 - 3) / 1."""
     steps = [Step(5_000, rate) for rate in (1, 4, 2)]
