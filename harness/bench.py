@@ -97,6 +97,7 @@ def measure_all(quick: bool, say: Callable[[str], object]) -> dict[str, Any]:
     flow_bytes = FLOW_BYTES // 10 if quick else FLOW_BYTES
     figures: dict[str, Any] = {"machine": machine()}
     say(f"on {figures['machine']['cpu']}, {figures['machine']['load']:.1f} processes running on average")
+    figures["memory_latency_ns"] = memory(say)
     figures["pipelines"] = pipelines(say)
     figures["hosts"] = hosts(say)
     runs = figures["end_to_end"] = []
@@ -130,6 +131,15 @@ def machine() -> dict[str, Any]:
         names = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
         model = names[0] if names else model
     return {"cpu": model or platform.machine(), "python": platform.python_version(), "load": psutil.getloadavg()[0]}
+
+
+def memory(say: Callable[[str], object]) -> dict[str, float]:
+    """What large networks pay for: loads of what is no longer in the cache. By MiB of memory in use."""
+    from p4switch.fabric.bench import memory_latency_ns
+
+    found = {str(size): memory_latency_ns(size) for size in (1, 16, 128)}
+    say("memory: " + ", ".join(f"{ns:.0f} ns a load in {size} MiB" for size, ns in found.items()))
+    return found
 
 
 def pipelines(say: Callable[[str], object]) -> list[dict[str, Any]]:

@@ -56,6 +56,19 @@ def measure(k: int, independent_hosts: bool = True, model_us: int = MODEL_US) ->
     return Cost(k, independent_hosts, *(result[name] for name in ("hosts", "hops", "events", "cpu_s", "max_rss_bytes")))
 
 
+def memory_latency_ns(mebibytes: int) -> float:
+    """What a load costs that must wait for the one before it, in so much memory: the least of three.
+
+    Raises native.BuildError, CalledProcessError, TimeoutExpired.
+    """
+    program = native.build("measurement of memory latency", [HERE / "bench_c" / "latency.c"], suffix="")
+    command = [str(program), str(mebibytes)]
+    done = [
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=_TIMEOUT_S) for _ in range(3)
+    ]
+    return min(float(d.stdout) for d in done)
+
+
 def main() -> None:
     for k in [int(word) for word in sys.argv[1:]] or [4, 8, 16]:
         for independent in (False, True):
