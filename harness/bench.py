@@ -100,6 +100,7 @@ def measure_all(quick: bool, say: Callable[[str], object]) -> dict[str, Any]:
     figures["memory_latency_ns"] = memory(say)
     figures["pipelines"] = pipelines(say)
     figures["hosts"] = hosts(say)
+    figures["switch_process"] = switch_process(say)
     runs = figures["end_to_end"] = []
     for protocol in PROTOCOLS:
         first: EndToEnd | None = None
@@ -154,6 +155,25 @@ def pipelines(say: Callable[[str], object]) -> list[dict[str, Any]]:
         say(f"pipeline {name}: {speed.packets_per_second / 1e6:.2f} M packets/s, {speed.ratio:.2f} x hand-written C")
         found.append({**asdict(speed), "packets_per_second": speed.packets_per_second, "ratio": speed.ratio})
     return found
+
+
+def switch_process(say: Callable[[str], object]) -> list[dict[str, Any]]:
+    """`p4cc switch` on veth pairs, beside a plain forwarder in C, which is the limit. Empty where that needs more."""
+    from harness import programs
+    from p4switch.daemon import bench
+    from p4switch.errors import UserError
+
+    try:
+        rows = bench.measure(programs.program("ecn").source)
+    except UserError as error:
+        say(f"switch process: not measured: {error}")
+        return []
+    for row in rows:
+        say(
+            f"switch process, {row.what}: {row.forwarded_pps / 1e3:.0f} of {row.offered_pps / 1e3:.0f} thousand "
+            f"packets/s, {row.cpu_us_per_packet:.2f} us of CPU a packet"
+        )
+    return [asdict(row) for row in rows]
 
 
 def hosts(say: Callable[[str], object]) -> list[dict[str, Any]]:

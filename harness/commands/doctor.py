@@ -114,6 +114,14 @@ def _version(path: str) -> str | None:
     return next((line for line in lines if re.search(r"\d\.\d", line)), "unknown version")
 
 
+def _mininet() -> Finding:
+    from harness.worlds.mininet import package
+
+    reason = package.missing()
+    detail = "can be used" if reason is None else "cannot be used"
+    return Finding("Mininet world", reason is None, detail, "--world mininet", required=False, fix=reason or "")
+
+
 def _programs() -> Finding:
     from harness.programs.base import SOURCE_DIRECTORY
 
@@ -131,6 +139,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     _cache,
     _programs,
     _tool("mn", "runs in Mininet (--world mininet)", "apt-get install mininet"),
+    _mininet,
     _tool("tshark", "reading captures (--pcap)", "apt-get install tshark"),
     _tool("simple_switch_grpc", "runs on BMv2 (--switch bmv2)", "install p4lang-bmv2, as vagrant/provision.sh does"),
     _tool("simple_switch", "packet tests on BMv2 (p4cc stf)", "install p4lang-bmv2, as vagrant/provision.sh does"),

@@ -11,13 +11,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 
 import psutil
 import pytest
 
-from harness.results import Result, load_all
 from harness.worlds.mininet import package
 from harness.worlds.mininet.state import State, runs
 from tests.e2e.runs import MAIN
@@ -34,18 +32,6 @@ def alone() -> Iterator[None]:
     with _LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-@cache
-def virtual_and_mininet(*arguments: str) -> tuple[tuple[Result, ...], tuple[Result, ...]]:
-    """The results of `p4cc run ARGUMENTS` in both worlds, made once a process."""
-    found = []
-    for world in ("virtual", "mininet"):
-        folder = tempfile.mkdtemp()
-        with alone():
-            p4cc("run", *arguments, "--world", world, "--out", f"{folder}/out")
-        found.append(tuple(load_all(Path(folder) / "out")))
-    return found[0], found[1]
 
 
 def p4cc(*arguments: str) -> str:

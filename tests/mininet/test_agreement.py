@@ -11,7 +11,8 @@ import pytest
 
 from harness.results import Result
 from host_agents import wire
-from tests.mininet.networks import needs_mininet, virtual_and_mininet
+from tests.mininet.conftest import Both
+from tests.mininet.networks import needs_mininet
 
 BOTH = ("--cc", "dcqcn", "--cc", "hpcc", "--set", "topology.k=4")
 INCAST_8 = ("incast", *BOTH, "--set", "workload.senders=8", "--set", "workload.size_bytes=200000", "--pcap")
@@ -25,8 +26,8 @@ pytestmark = needs_mininet
 
 
 @RUNS
-def test_every_flow_is_done_and_every_frame_is_accounted_for(arguments: tuple[str, ...]) -> None:
-    for result in virtual_and_mininet(*arguments)[1]:
+def test_every_flow_is_done_and_every_frame_is_accounted_for(both: Both, arguments: tuple[str, ...]) -> None:
+    for result in both(*arguments)[1]:
         summary = result.summary
         assert summary["world"] == "mininet"
         assert summary["ended"] == "done"
@@ -40,38 +41,38 @@ def test_every_flow_is_done_and_every_frame_is_accounted_for(arguments: tuple[st
 
 
 @RUNS
-def test_flows_take_as_long(arguments: tuple[str, ...]) -> None:
-    virtual, mininet = virtual_and_mininet(*arguments)
+def test_flows_take_as_long(both: Both, arguments: tuple[str, ...]) -> None:
+    virtual, mininet = both(*arguments)
     for model, real in zip(virtual, mininet, strict=True):
         assert real.summary["protocol"] == model.summary["protocol"]
         assert real.summary["fct_ns"]["mean"] == pytest.approx(model.summary["fct_ns"]["mean"], rel=0.15)
 
 
 @pytest.mark.parametrize("arguments", [INCAST_8, INCAST_15], ids=["8 to 1", "15 to 1"])  # where they differ clearly
-def test_protocols_are_in_the_same_order(arguments: tuple[str, ...]) -> None:
+def test_protocols_are_in_the_same_order(both: Both, arguments: tuple[str, ...]) -> None:
     def order(results: tuple[Result, ...]) -> list[str]:
         return [r.summary["protocol"] for r in sorted(results, key=lambda r: float(r.summary["fct_ns"]["mean"]))]
 
-    virtual, mininet = virtual_and_mininet(*arguments)
+    virtual, mininet = both(*arguments)
     assert order(mininet) == order(virtual)
 
 
 @RUNS
-def test_the_same_ports_are_congested(arguments: tuple[str, ...]) -> None:
+def test_the_same_ports_are_congested(both: Both, arguments: tuple[str, ...]) -> None:
     def congested(result: Result) -> set[tuple[str, int]]:
         deepest = result.queues.groupby(["switch", "port"])["depth_bytes"].max()
         return set(deepest[deepest > max(0.1 * deepest.max(), CONGESTED_BYTES)].index)
 
-    virtual, mininet = virtual_and_mininet(*arguments)
+    virtual, mininet = both(*arguments)
     for model, real in zip(virtual, mininet, strict=True):
         assert congested(model)
         assert congested(real) == congested(model)
 
 
 @RUNS
-def test_rates_add_up_to_what_was_delivered(arguments: tuple[str, ...]) -> None:
+def test_rates_add_up_to_what_was_delivered(both: Both, arguments: tuple[str, ...]) -> None:
     """The samples of senders and receivers, taken in processes of their own, fit together."""
-    for result in virtual_and_mininet(*arguments)[1]:
+    for result in both(*arguments)[1]:
         totals = result.rates.groupby("time_ns")["throughput_bps"].sum()
         receivers = result.flows["destination"].nunique()
         assert totals.max() < receivers * 110e9  # packets may be counted on either side of an interval's end
@@ -80,8 +81,8 @@ def test_rates_add_up_to_what_was_delivered(arguments: tuple[str, ...]) -> None:
 
 
 @RUNS
-def test_fidelity_is_told(arguments: tuple[str, ...]) -> None:
-    for result in virtual_and_mininet(*arguments)[1]:
+def test_fidelity_is_told(both: Both, arguments: tuple[str, ...]) -> None:
+    for result in both(*arguments)[1]:
         fidelity = result.summary["fidelity"]
         assert fidelity["trusted"] == (not fidelity["reasons"])
         assert fidelity["dilation"] >= 1
@@ -91,8 +92,8 @@ def test_fidelity_is_told(arguments: tuple[str, ...]) -> None:
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 @pytest.mark.parametrize("world", [0, 1], ids=["virtual", "mininet"])
-def test_tshark_reads_rocev2(world: int) -> None:
-    for result in virtual_and_mininet(*INCAST_8)[world]:
+def test_tshark_reads_rocev2(both: Both, world: int) -> None:
+    for result in both(*INCAST_8)[world]:
         capture = result.folder / "hosts.pcapng"
         assert _tshark(capture, "-Y", "_ws.malformed", "-T", "fields", "-e", "frame.number") == []
         fields = (

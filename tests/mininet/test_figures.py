@@ -103,8 +103,9 @@ def test_switches_are_found_by_name_while_their_run_lives(folder: Path) -> None:
 
 
 def test_clean_ends_processes_of_runs_without_owner(folder: Path) -> None:
-    code = "import sys, subprocess; print(subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL).pid)"
+    code = "from subprocess import *; print(Popen(['sleep', '600'], stdout=DEVNULL, stderr=DEVNULL).pid)"
     victim = int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    assert psutil.Process(victim).is_running()
     run = state.RunFolder("gone")
     run.state.owner = state.ProcessId(1, 0.0)  # that number, but another process
     run.record([victim], {})

@@ -37,7 +37,8 @@ def test_a_signal_while_the_network_is_being_built(tmp_path: Path) -> None:
         children = own.children(recursive=True)
         status, errors = run.end(signal.SIGINT)
         assert (status, errors.strip()) == (1, "p4cc: error: interrupted")
-        assert [child for child in children if child.is_running()] == []
+        left = [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+        assert left == []
 
 
 @pytest.mark.parametrize("kind", ["switch", "host"])
