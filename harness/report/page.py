@@ -37,6 +37,10 @@ def _at(*keys: str) -> Figure:
     return find
 
 
+def _late(who: str) -> Figure:
+    return _at("fidelity", "lag", who, "p99_of_base_rtt")
+
+
 _ROWS = (
     _Row("flows delivered", _at("flows_delivered"), digits=0),
     _Row("all done after (µs)", _at("last_delivery_ns"), 1e-3, best=min),
@@ -56,6 +60,9 @@ _ROWS = (
     _Row("packets ECN-marked", _at("ecn_marked"), digits=0),
     _Row("drops", lambda summary: sum(summary["drops"].values()), digits=0),
     _Row("PFC pauses", _at("pfc", "pauses_sent"), digits=0),
+    _Row("wall-clock time of a unit of model time", _at("fidelity", "dilation"), digits=0),
+    _Row("1% of frames left hosts late by more than (% of base RTT)", _late("hosts"), 100, 2),
+    _Row("1% of frames left switches late by more than (% of base RTT)", _late("switches"), 100, 2),
 )
 
 
@@ -90,6 +97,7 @@ def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
         "table": table(comparison.variants),
         "plots": drawn,
         "failed": [(r, check) for r in comparison.results for check in r.summary["checks"] if not check["holds"]],
+        "untrusted": [r for r in comparison.results if not r.summary.get("fidelity", {}).get("trusted", True)],
         "unfinished": [r for r in comparison.results if r.summary["flows_delivered"] < r.summary["flows"]],
     }
 
@@ -104,6 +112,7 @@ def write_report(results: Sequence[Result], target: Path, plots: Path | None = N
     comparisons = compare(results)
     page = environment.get_template("report.html.j2").render(
         sections=[_section(comparison, plots) for comparison in comparisons],
+        worlds=sorted({result.summary["world"] for result in results}),
         framing=sorted({result.summary["framing_bytes"] for result in results}),
     )
     target.write_text(page, encoding="utf-8")

@@ -12,7 +12,7 @@ import pytest
 from harness.results import Result
 from host_agents import wire
 from tests.mininet.conftest import Both
-from tests.mininet.networks import needs_mininet
+from tests.mininet.networks import needs_mininet, p4cc
 
 BOTH = ("--cc", "dcqcn", "--cc", "hpcc", "--set", "topology.k=4")
 INCAST_8 = ("incast", *BOTH, "--set", "workload.senders=8", "--set", "workload.size_bytes=200000", "--pcap")
@@ -127,3 +127,11 @@ def _frames(capture: Path) -> list[bytes]:
 
     with RawPcapNgReader(str(capture)) as reader:
         return [frame for frame, _ in reader]
+
+
+def test_a_report_compares_the_worlds(both: Both, tmp_path: Path) -> None:
+    virtual, mininet = both(*INCAST_8)
+    p4cc("report", str(virtual[0].folder), str(mininet[0].folder), "--out", str(tmp_path / "report.html"))
+    page = (tmp_path / "report.html").read_text()
+    assert "<th>dcqcn</th><th>dcqcn, mininet</th>" in page
+    assert "wall-clock time of a unit of model time" in page
