@@ -140,7 +140,10 @@ def _carry_out(run: Run, make: MakeWorld, folder: Path, progress: RunProgress, s
     fidelity = recording.fidelity
     cost = f"{recording.set_up_s + recording.cpu_s:.1f} s of CPU"
     if fidelity is not None:
-        cost = f"{fidelity['run_s']:.1f} s of wall clock after {fidelity['set_up_s']:.1f} s of set-up"
+        cost = f"{fidelity['run_s']:.1f} s of wall clock at 1:{fidelity['dilation']}"
+        if fidelity["given_up"]:
+            cost += f" (too fast for this machine: {', '.join(f'1:{factor}' for factor in fidelity['given_up'])})"
+        cost += f", {fidelity['set_up_s']:.1f} s of set-up"
     progress.end(
         f"{summary['flows_delivered']}/{summary['flows']} flows in {recording.end_ns / 1e3:,.0f} µs of model time, "
         f"{cost}"
