@@ -26,6 +26,7 @@ MINIMUM_VERSION = (1, 15, 1)
 """Before it, rates and depths set for one priority took effect on another, and the depths that programs read were
 those of the whole port (behavioral-model, changes 1270 and 1276)."""
 
+_NO_LIMIT_PACKETS = (1 << 31) - 1
 _TIMEOUT_MS = 20_000
 _IDL = """
 service SimpleSwitch {
@@ -43,9 +44,10 @@ class Queue:
     rate_packets_per_s: int
 
     @classmethod
-    def of_link(cls, rate_bps: int, depth_bytes: int, packet_bytes: int) -> Queue:
+    def of_link(cls, rate_bps: int, depth_bytes: int | None, packet_bytes: int) -> Queue:
         """The queue that is right for full packets of `packet_bytes`, and for those of one priority only."""
-        return cls(max(1, depth_bytes // packet_bytes), max(1, round(rate_bps / (8 * packet_bytes))))
+        depth_packets = _NO_LIMIT_PACKETS if depth_bytes is None else max(1, depth_bytes // packet_bytes)
+        return cls(depth_packets, max(1, round(rate_bps / (8 * packet_bytes))))
 
 
 @lru_cache

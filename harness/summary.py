@@ -37,8 +37,9 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, rates: pd.Dat
         "title": run.scenario.title,
         "protocol": run.protocol.name,
         "load_balancer": run.load_balancing.name,
-        "variant": run.variant if recording.world == "virtual" else f"{run.variant}, {recording.world}",
+        "variant": _variant(run, recording),
         "world": recording.world,
+        "switch": recording.switch,
         "program": run.program.name,
         "seed": run.seed,
         "framing_bytes": run.scenario.framing_bytes,
@@ -74,6 +75,13 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, rates: pd.Dat
         "checks": checks(recording, flows),
         **({} if recording.fidelity is None else {"fidelity": recording.fidelity}),
     }
+
+
+def _variant(run: Run, recording: Recording) -> str:
+    """Nothing is said of what is usual."""
+    usual = {"world": "virtual", "switch": "builtin"}
+    unusual = [str(getattr(recording, key)) for key in usual if getattr(recording, key) != usual[key]]
+    return ", ".join([run.variant, *unusual])
 
 
 def _per_qp(flows: pd.DataFrame, column: str) -> int:
@@ -125,7 +133,7 @@ def bottleneck(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
                 "port": there.port,
                 "leads_to": str(name),
                 "busy": busy,
-                "queue_max_bytes": int(stats["max_bytes"][row]),
+                "queue_max_bytes": most if (most := int(stats["max_bytes"][row])) >= 0 else None,  # -1: not told
                 "queue_mean_bytes": float(samples.mean()) if len(samples) else None,
                 "queue_p99_bytes": float(np.percentile(samples, 99)) if len(samples) else None,
             }

@@ -149,8 +149,8 @@ def _carry_out(run: Run, make: MakeWorld, folder: Path, progress: RunProgress, s
         f"{cost}"
     )
     if fidelity is not None and not fidelity["trusted"]:
-        text = f"{run.label}: its times cannot be trusted: {'; '.join(fidelity['reasons'])}"
+        text = f"{run.label}: its times cannot be trusted: {'; '.join(fidelity['caveats'] + fidelity['reasons'])}"
         if strict:
             return [text]
-        click.echo(f"warning: {text}; a larger --dilation may help", err=True)
+        click.echo(f"warning: {text}{'; a larger --dilation may help' if fidelity['reasons'] else ''}", err=True)
     return [f"{run.label}: {check['name']}: {check['detail']}" for check in summary["checks"] if not check["holds"]]

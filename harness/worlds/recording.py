@@ -90,4 +90,5 @@ class Recording:
     set_up_s: float
     peak_memory_bytes: int
     world: str = "virtual"
+    switch: str = "builtin"
     fidelity: dict[str, Any] | None = None  # of a world that runs in real time: how far it can be trusted

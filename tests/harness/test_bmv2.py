@@ -67,6 +67,7 @@ def test_command_line(path: Path, help_text: str) -> None:
 def test_a_queue_counts_full_packets() -> None:
     assert Queue.of_link(rate_bps=8_000_000, depth_bytes=100_000, packet_bytes=1000) == Queue(100, 1000)
     assert Queue.of_link(rate_bps=1, depth_bytes=1, packet_bytes=1000) == Queue(1, 1)
+    assert Queue.of_link(rate_bps=8000, depth_bytes=None, packet_bytes=1000).depth_packets > 10**9
 
 
 def free_port() -> int:

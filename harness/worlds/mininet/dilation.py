@@ -72,13 +72,16 @@ def _lag_p99_ns() -> float:
     return sorted(lags)[int(0.99 * _SLEEPS)]
 
 
-def choose(run: Run, machine: Machine) -> int:
-    """Wall-clock nanoseconds for one of model time, to two digits."""
+def choose(run: Run, machine: Machine, packets_per_s_of_link: int | None = None) -> int:
+    """Wall-clock nanoseconds for one of model time, to two digits. Switches may have a limit of what a link brings."""
     packet_bits = 8 * (run.data_bytes + run.scenario.framing_bytes)
     work_ns = machine.round_trip_ns * (2 * _LINK_COST * _mean_links(run) + 4 * _HOST_COST)
     load = _demand_bps(run) / packet_bits * work_ns * 1e-9 / (machine.processors * _BUSY)
     lag = _LAG_MARGIN * machine.lag_p99_ns / (fidelity.LAG_LIMIT * run.base_rtt_ns())
-    return _rounded_up(max(load, lag, 1.0))
+    limit = 0.0
+    if packets_per_s_of_link is not None:
+        limit = max(link.rate_bps for link in run.topology.links) / packet_bits / packets_per_s_of_link
+    return _rounded_up(max(load, lag, limit, 1.0))
 
 
 def larger(dilation: int, figures: dict[str, object]) -> int:

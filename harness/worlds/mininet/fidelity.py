@@ -87,8 +87,12 @@ def judge(
     lost: dict[str, int],
     meter: Meter,
     set_up_s: float,
+    caveats: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The fidelity figures of a run for its summary. "reasons": why it cannot be trusted; empty: it can."""
+    """The fidelity figures of a run for its summary.
+
+    "reasons": what went wrong in this run; "caveats": what no run with these switches can show. "trusted": neither.
+    """
     base_rtt_wall_ns = base_rtt_ns * dilation
     figures: dict[str, Any] = {
         "dilation": dilation,
@@ -119,5 +123,6 @@ def judge(
             )
     reasons += [f"{count} frames lost: {reason}" for reason, count in lost.items() if count]
     figures["reasons"] = reasons
-    figures["trusted"] = not reasons
+    figures["caveats"] = list(caveats)
+    figures["trusted"] = not reasons and not caveats
     return figures

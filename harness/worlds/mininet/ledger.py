@@ -42,7 +42,8 @@ def lost_by_kernel(counters: Counters, reports: Sequence[Finished]) -> dict[str,
 
 
 def conservation(counters: Counters, reports: Sequence[Finished]) -> dict[str, int]:
-    """As `Fabric.conservation`, with a further reason: drop_socket, lost between the programs and the kernel."""
+    """As `Fabric.conservation`, with further reasons: drop_in_switch, by a switch that does not tell; drop_socket, lost
+    between the programs and the kernel."""
     ports = [port for switch in counters.values() for port in switch["ports"]]
     entered = sum(report.frames_sent for report in reports)
     copied = sum(switch["copied"] for switch in counters.values())
@@ -50,6 +51,7 @@ def conservation(counters: Counters, reports: Sequence[Finished]) -> dict[str, i
     drops = {
         name: sum(port[name] for port in ports) + sum(switch[name] for switch in counters.values()) for name in _DROPS
     }
+    drops["drop_in_switch"] = sum(switch.get("drop_in_switch", 0) for switch in counters.values())  # no more is told
     drops["drop_socket"] = sum(lost_by_kernel(counters, reports).values())
     queued = sum(port["depth_packets"] for port in ports)
     pfc_on_wire = sum(port["on_wire_pfc"] for port in ports)
@@ -99,14 +101,15 @@ def _arrays(columns: Mapping[str, Sequence[int]]) -> dict[str, Integers]:
     return {name: np.array(values, np.int64) for name, values in columns.items()}
 
 
-def probed_ports(run: Run) -> list[PortName]:
-    """The ports whose queues are sampled."""
+def probed_ports(run: Run, counters: Counters) -> list[PortName]:
+    """The ports whose queues are sampled: of switches that tell."""
     record, topology = run.scenario.record, run.topology
     if not record.queue_interval_ns:
         return []
     return [
         PortName(switch.name, port, there.node)
         for switch in topology.switches
+        if "origin_ns" in counters[switch.name]
         for port, there in topology.ports[switch.name].items()
         if record.queues == "all" or there.node in topology.host_by_name
     ]

@@ -59,6 +59,13 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
 
     # What an executable has to say
 
+    packets_per_s_of_link: int | None = None
+    """What keeps a run from being faster; None: nothing but how late things get."""
+
+    @classmethod
+    def require(cls) -> None:
+        """Raises UserError where it cannot be used."""
+
     @abstractmethod
     def launch(self) -> Process:
         """Starts the process, without a program; the interfaces are there."""
@@ -76,9 +83,13 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
     def configure(self) -> None:
         """What is left to be set once the program is in place (and P4Runtime has no words for)."""
 
-    def counters(self) -> dict[str, Any] | None:
-        """What the process counted, once it has ended: `Live.stats`. None: it does not tell."""
-        return None
+    @abstractmethod
+    def counters(self) -> Mapping[str, Any]:
+        """What the process counted, once it has ended: `Live.stats`, or as much of it as it tells."""
+
+    def caveats(self) -> list[str]:
+        """What the user has to know about the run, because of this switch."""
+        return []
 
     # Common
 
@@ -153,10 +164,10 @@ class BuiltinSwitch(P4Switch):
         return traffic
 
 
-SWITCHES: dict[str, type[P4Switch]] = {"builtin": BuiltinSwitch}
-
-
 def switch_class(name: str) -> type[P4Switch]:
-    """By the name that `--switch` takes. Raises UserError."""
-    cls: type[P4Switch] = lookup("switch", name, SWITCHES)
+    """By the name that `--switch` takes. Raises UserError for an unknown one, and for one that cannot be used."""
+    from harness.worlds.mininet.bmv2 import Bmv2Switch
+
+    cls: type[P4Switch] = lookup("switch", name, {"builtin": BuiltinSwitch, "bmv2": Bmv2Switch})
+    cls.require()
     return cls

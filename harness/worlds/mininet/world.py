@@ -58,9 +58,10 @@ class MininetWorld:
             raise UserError("events: links of the Mininet world stay as they are; expected --world virtual")
         self.run_plan = run
         self._attempts = _ATTEMPTS if dilation is None else 1
-        self.dilation = choose(run, measure()) if dilation is None else dilation
-        self._capture = capture
+        self._switch = switch
         self._class: type[P4Switch] = switch_class(switch)
+        self.dilation = choose(run, measure(), self._class.packets_per_s_of_link) if dilation is None else dilation
+        self._capture = capture
         self._wall_limit_s = wall_limit_s
         self._reports: list[Finished] = []
 
@@ -75,7 +76,7 @@ class MininetWorld:
             figures = recording.fidelity
             assert figures is not None
             figures["given_up"] = given_up
-            if figures["trusted"] or len(given_up) + 1 == self._attempts or recording.ended == "wall limit":
+            if not figures["reasons"] or len(given_up) + 1 == self._attempts or recording.ended == "wall limit":
                 return recording
             given_up.append(self.dilation)
             self.dilation = larger(self.dilation, figures)
@@ -128,9 +129,10 @@ class MininetWorld:
         _sleep(_DRAIN_RTTS * rtt_s + 0.1, launcher)
         meter.stop()
         launcher.stop(net.switches)
-        counters = {name: counts for name, switch in net.switches.items() if (counts := switch.counters()) is not None}
+        counters = {name: switch.counters() for name, switch in net.switches.items()}
+        caveats = dict.fromkeys(caveat for switch in net.switches.values() for caveat in switch.caveats())
         self._reports = coordinator.finish()
-        return self._recording(coordinator, counters, ended, epoch_ns, meter, set_up_s)
+        return self._recording(coordinator, counters, list(caveats), ended, epoch_ns, meter, set_up_s)
 
     # Setting up
 
@@ -211,7 +213,8 @@ class MininetWorld:
     def _recording(
         self,
         coordinator: Coordinator,
-        counters: dict[str, dict[str, Any]],
+        counters: ledger.Counters,
+        caveats: list[str],
         ended: str,
         epoch_ns: int,
         meter: fidelity.Meter,
@@ -225,23 +228,13 @@ class MininetWorld:
             if ended == "done"
             else [(time.monotonic_ns() - epoch_ns) // self.dilation]
         )
-        ports = ledger.probed_ports(run)
+        ports = ledger.probed_ports(run, counters)
         times, depths = ledger.queue_samples(
             ports, counters, interval_ns=record.queue_interval_ns, end_ns=end_ns, epoch_ns=epoch_ns,
             dilation=self.dilation,
         )  # fmt: skip
         totals = {name: sum(report.nic[name] for report in reports) for name in reports[0].nic}
         totals["malformed"] += sum(report.bad_icrc for report in reports)
-        lateness = [
-            fidelity.Lateness(
-                "hosts", fidelity.total(r.lag_log2_ns for r in reports), max(r.lag_max_ns for r in reports)
-            ),
-            fidelity.Lateness(
-                "switches",
-                fidelity.total(switch["lag_log2_ns"] for switch in counters.values()),
-                max(switch["lag_max_ns"] for switch in counters.values()),
-            ),
-        ]
         return Recording(
             ended=ended,
             end_ns=end_ns,
@@ -264,15 +257,30 @@ class MininetWorld:
             set_up_s=set_up_s,
             peak_memory_bytes=meter.memory_bytes,
             world="mininet",
+            switch=self._switch,
             fidelity=fidelity.judge(
                 dilation=self.dilation,
                 base_rtt_ns=run.base_rtt_ns(),
-                lateness=lateness,
+                lateness=_lateness(counters, reports),
                 lost=ledger.lost_by_kernel(counters, reports),
                 meter=meter,
                 set_up_s=set_up_s,
+                caveats=caveats,
             ),
         )
+
+
+def _lateness(counters: ledger.Counters, reports: list[Finished]) -> list[fidelity.Lateness]:
+    """Of all hosts, and of all switches that tell."""
+    told = {
+        "hosts": [(report.lag_log2_ns, report.lag_max_ns) for report in reports],
+        "switches": [(s["lag_log2_ns"], s["lag_max_ns"]) for s in counters.values() if "lag_log2_ns" in s],
+    }
+    return [
+        fidelity.Lateness(who, fidelity.total(lags for lags, _ in rows), max(most for _, most in rows))
+        for who, rows in told.items()
+        if rows
+    ]
 
 
 def _rates(coordinator: Coordinator, reports: list[Finished], end_ns: int) -> RateSamples:

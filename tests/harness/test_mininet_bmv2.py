@@ -1,0 +1,111 @@
+"""BMv2 as a Mininet node: what can be told without it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import bmv2
+from harness.experiment import plan
+from harness.scenario import check
+from harness.worlds.mininet import package
+from harness.worlds.mininet.dilation import Machine, choose
+
+reason = package.missing()
+if reason is not None:
+    pytest.skip(reason, allow_module_level=True)
+
+from harness.worlds.mininet import bmv2 as node  # noqa: E402
+from harness.worlds.mininet.switches import PortPlan, SwitchPlan  # noqa: E402
+
+NET_DEV = """Inter-|   Receive                            |  Transmit
+ face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo colls carrier compressed
+    lo:     0  0 0 0 0 0 0 0     0 0 0 0 0 0 0 0
+ s0-eth1: 10000 10 0 0 0 0 0 0 3000 3 0 0 0 0 0 0
+ s0-eth2:  3000  3 0 0 0 0 0 0 8000 8 0 0 0 0 0 0
+"""
+
+
+class StandIn(node.Bmv2Switch):
+    """Without a Mininet node behind it."""
+
+    def __init__(self, plan: SwitchPlan) -> None:
+        self.name = "s0"
+        self.plan = plan
+        self._without_delay = ""
+
+
+@pytest.fixture
+def switch(tmp_path: Path) -> StandIn:
+    ports = {n: PortPlan(f"s0-eth{n}", 20_000_000, 5_000_000, 0) for n in (1, 2)}
+    settings = check({"topology": {"name": "single-switch"}, "workload": {"name": "incast"}}).switch
+    return StandIn(
+        SwitchPlan(
+            device_id=7, ports=ports, settings=settings.model_copy(update={"queue_bytes": 100_000}), framing_bytes=0,
+            data_priority=3, full_packet_bytes=1000, seed=1, dilation=5000, origin_ns=0, sample_interval_ns=0,
+            folder=tmp_path,
+        )
+    )  # fmt: skip
+
+
+def stub(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    (folder / "tc").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "tc").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+
+
+@pytest.fixture
+def queues(monkeypatch: pytest.MonkeyPatch) -> dict[int, Mapping[int, bmv2.Queue]]:
+    """What was set, by Thrift port."""
+    told: dict[int, Mapping[int, bmv2.Queue]] = {}
+    monkeypatch.setattr(bmv2, "set_queues", told.__setitem__)
+    return told
+
+
+def test_queues_and_delays(
+    switch: StandIn, queues: dict[int, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stub(tmp_path, monkeypatch, f'echo "$@" >> {tmp_path}/told')
+    switch.configure()
+    assert queues == {9097: dict.fromkeys((1, 2), bmv2.Queue(depth_packets=100, rate_packets_per_s=2500))}
+    told = (tmp_path / "told").read_text().splitlines()
+    assert told[1] == "qdisc replace dev s0-eth2 root netem delay 5000.0us limit 1000000"
+    assert len(told) == 2
+    (only,) = switch.caveats()
+    assert "nothing about performance" in only
+
+
+def test_a_kernel_without_netem_is_told_of(
+    switch: StandIn, queues: dict[int, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stub(tmp_path, monkeypatch, "echo 'Error: Specified qdisc kind is unknown.' >&2; exit 2")
+    switch.configure()
+    assert queues
+    assert switch.caveats()[1].endswith("Specified qdisc kind is unknown.")
+
+
+def test_units_of_the_programs() -> None:
+    assert node.Bmv2Switch.tick_ns(5000) == Fraction(1, 5)
+
+
+def test_what_the_kernel_counted(switch: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda *_args, **_options: NET_DEV)
+    counters = switch.counters()
+    counted = [(port["rx_packets"], port["tx_packets"], port["tx_bytes"]) for port in counters["ports"]]
+    assert counted == [(10, 3, 3000), (3, 8, 8000)]
+    assert (counters["drop_in_switch"], counters["copied"]) == (2, 0)
+    assert "lag_log2_ns" not in counters
+
+
+def test_dilation_is_what_bmv2_can_take() -> None:
+    tables = {"topology": {"name": "single-switch", "hosts": 3}, "workload": {"name": "incast"}, "cc": "dcqcn"}
+    (run,) = plan("x", check(tables), Path())
+    fast = Machine(round_trip_ns=1.0, lag_p99_ns=1.0, processors=64)
+    packets_per_s = 100e9 / 8 / run.data_bytes
+    limit = node.Bmv2Switch.packets_per_s_of_link
+    assert packets_per_s / choose(run, fast, limit) == pytest.approx(limit, rel=0.1)
+    assert choose(run, fast) < 10
