@@ -12,15 +12,14 @@ import pytest
 from harness import bmv2
 from harness.experiment import plan
 from harness.scenario import check
-from harness.worlds.mininet import package
 from harness.worlds.mininet.dilation import Machine, choose
+from tests.mininet.networks import REASON
 
-reason = package.missing()
-if reason is not None:
-    pytest.skip(reason, allow_module_level=True)
+if REASON is not None:
+    pytest.skip(REASON, allow_module_level=True)
 
-from harness.worlds.mininet import bmv2 as node  # noqa: E402
-from harness.worlds.mininet.switches import PortPlan, SwitchPlan  # noqa: E402
+from harness.worlds.mininet import bmv2 as node
+from harness.worlds.mininet.switches import PortPlan, SwitchPlan
 
 NET_DEV = """Inter-|   Receive                            |  Transmit
  face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo colls carrier compressed
