@@ -40,6 +40,7 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, rates: pd.Dat
         "variant": _variant(run, recording),
         "world": recording.world,
         "switch": recording.switch,
+        "compiler": recording.compiler,
         "program": run.program.name,
         "seed": run.seed,
         "framing_bytes": run.scenario.framing_bytes,
@@ -79,7 +80,7 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, rates: pd.Dat
 
 def _variant(run: Run, recording: Recording) -> str:
     """Nothing is said of what is usual."""
-    usual = {"world": "virtual", "switch": "builtin"}
+    usual = {"world": "virtual", "switch": "builtin", "compiler": "builtin"}
     unusual = [str(getattr(recording, key)) for key in usual if getattr(recording, key) != usual[key]]
     return ", ".join([run.variant, *unusual])
 

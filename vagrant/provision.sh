@@ -41,11 +41,12 @@ add_p4lang_repository() {
     echo "deb [signed-by=$KEYRING] $address/ /" >"$APT_SOURCE"
 }
 
+# small_incast SWITCH COMPILER
 small_incast() {
-    echo "--- incast in Mininet on the switch '$1'"
-    rm -rf "/tmp/p4cc-incast-$1"
-    "$VENV/bin/p4cc" run incast --world mininet --switch "$1" --cc dcqcn --out "/tmp/p4cc-incast-$1" \
-        --set topology.name=single-switch --set topology.hosts=3 --set workload.size_bytes=20000
+    echo "--- incast in Mininet: switch $1, compiler $2"
+    rm -rf /tmp/p4cc-incast
+    "$VENV/bin/p4cc" run incast-star --world mininet --switch "$1" --compiler "$2" --cc dcqcn --out /tmp/p4cc-incast \
+        --set topology.hosts=3 --set workload.senders=2 --set workload.size_bytes=20000 --set nic.rto_ns=500000
 }
 
 [ "$(id -u)" = 0 ] || fail "expected to be run as root"
@@ -62,13 +63,13 @@ add_p4lang_repository "$release"
 apt-get update
 echo "wireshark-common wireshark-common/install-setuid boolean false" | debconf-set-selections
 install_packages "p4lang-p4c=$P4C_VERSION" "p4lang-bmv2=$BMV2_VERSION" "mininet=$MININET_VERSION" "tshark=$TSHARK_VERSION" \
-    gcc libc6-dev python3-dev python3-venv iproute2 ethtool make
+    gcc libc6-dev python3-dev python3-venv iproute2 net-tools make
 
-# Mininet's Python package is the distribution's, so the environment sees those too.
-[ -x "$VENV/bin/python" ] || python3 -m venv --system-site-packages "$VENV"
+[ -x "$VENV/bin/python" ] || python3 -m venv "$VENV"
 "$VENV/bin/python" -m pip install --quiet --upgrade "$SOURCE"
 ln -sf "$VENV/bin/p4cc" /usr/local/bin/p4cc
 
 p4cc doctor
-small_incast builtin
-small_incast bmv2
+small_incast builtin builtin
+small_incast bmv2 builtin
+small_incast bmv2 p4c

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     metavar="D",
     help="With --world mininet: wall-clock time of a unit of model time. Default: what suits the machine.",
 )
+@click.option("--compiler", type=click.Choice(["builtin", "p4c"]), default="builtin", show_default=True)
 @click.option("--strict", is_flag=True, help="With --world mininet: fail where the run's times cannot be trusted.")
 @click.option("--pcap", is_flag=True, help="Also write the frames on every host's link, as pcap-ng.")
 @click.option("--trace", type=click.IntRange(0), metavar="FLOW", help="Tell what each hop did with a flow's packets.")
@@ -48,6 +49,7 @@ def command(
     world: str,
     switch: str | None,
     dilation: int | None,
+    compiler: str,
     strict: bool,
     pcap: bool,
     trace: int | None,
@@ -56,9 +58,9 @@ def command(
 
     Every combination of protocol, load balancer and seed is a run; the report compares them.
     """
-    make = _virtual(pcap, trace)
+    make = _virtual(pcap, trace, compiler)
     if world == "mininet":
-        make = _mininet(pcap, trace, switch, dilation)
+        make = _mininet(pcap, trace, switch, dilation, compiler)
     elif switch is not None or dilation is not None or strict:
         raise UserError("--switch, --dilation and --strict: expected --world mininet with them")
 
@@ -101,16 +103,18 @@ def unused(path: Path) -> Path:
     return candidate
 
 
-def _virtual(pcap: bool, trace: int | None) -> MakeWorld:
+def _virtual(pcap: bool, trace: int | None, compiler: str) -> MakeWorld:
     def make(run: Run) -> World:
         from harness.worlds.virtual import VirtualWorld
 
-        return VirtualWorld(run, trace=trace, capture=pcap)
+        return VirtualWorld(run, trace=trace, capture=pcap, compiler=compiler)
 
     return make
 
 
-def _mininet(pcap: bool, trace: int | None, switch: str | None, dilation: int | None) -> MakeWorld:
+def _mininet(
+    pcap: bool, trace: int | None, switch: str | None, dilation: int | None, compiler: str
+) -> MakeWorld:
     """Raises UserError where this machine or this world cannot."""
     from harness.worlds.mininet import package
 
@@ -121,7 +125,7 @@ def _mininet(pcap: bool, trace: int | None, switch: str | None, dilation: int | 
     def make(run: Run) -> World:
         from harness.worlds.mininet.world import MininetWorld
 
-        return MininetWorld(run, capture=pcap, switch=switch or "builtin", dilation=dilation)
+        return MininetWorld(run, capture=pcap, switch=switch or "builtin", dilation=dilation, compiler=compiler)
 
     return make
 

@@ -91,4 +91,5 @@ class Recording:
     peak_memory_bytes: int
     world: str = "virtual"
     switch: str = "builtin"
+    compiler: str = "builtin"  # of the programs
     fidelity: dict[str, Any] | None = None  # of a world that runs in real time: how far it can be trusted

@@ -58,7 +58,9 @@ class _Connection:
 class VirtualWorld:
     """One run. Build it, then `run` it once."""
 
-    def __init__(self, run: Run, *, trace: int | None = None, capture: bool = False) -> None:
+    def __init__(
+        self, run: Run, *, trace: int | None = None, capture: bool = False, compiler: str = "builtin"
+    ) -> None:
         """`trace`: index of a flow whose packets are traced. `capture`: record the frames on all hosts' links."""
         started = time.process_time()
         self.run_plan = run
@@ -70,6 +72,7 @@ class VirtualWorld:
         self.links: list[tuple[str, str]] = []
         self._trace = trace
         self._capture = capture
+        self._compiler = compiler
         self.trace_tag: int | None = None
         self._nodes: dict[str, int] = {}
         self.nics: list[Nic] = []
@@ -104,7 +107,7 @@ class VirtualWorld:
 
     def _add_switches(self) -> None:
         run = self.run_plan
-        built = pipeline(run.program, self._trace is not None)
+        built = pipeline(run.program, self._trace is not None, self._compiler)
         settings = run.scenario.switch
         common = controller.Settings(settings.cell_bytes, Fraction(1), run.scenario.framing_bytes, run.seed)
         for switch in run.topology.switches:
@@ -341,6 +344,7 @@ class VirtualWorld:
         totals["paused_ns"] = sum(sum(nic.stats.paused_ns) for nic in self.nics)
         return Recording(
             ended=ended,
+            compiler=self._compiler,
             end_ns=fabric.now_ns,
             events=fabric.events,
             flows=sorted(self._records, key=lambda record: record.flow.index),

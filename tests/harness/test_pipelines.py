@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from harness import pipelines, programs
+from harness.cli import main
+from harness.results import load_all
 from p4switch.errors import UserError
 
 STAND_IN = """#!{python}
@@ -26,8 +29,8 @@ Path(p4info).write_text(text_format.MessageToString(made.p4info))
 
 @pytest.fixture
 def p4c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where p4c would be; nothing else is in PATH."""
-    monkeypatch.setenv("PATH", str(tmp_path))
+    """Where p4c would be found first."""
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     pipelines.compiled.cache_clear()
     return tmp_path / pipelines.P4C
@@ -46,7 +49,23 @@ def test_what_p4c_writes_is_what_runs(p4c: Path) -> None:
     assert (config, p4info) == pipelines.compiled(source, "builtin")
 
 
-def test_p4c_is_not_there(p4c: Path) -> None:
+def test_a_run_with_p4c(p4c: Path, tmp_path: Path) -> None:
+    write(p4c, STAND_IN.format(python=sys.executable))
+    scenario = tmp_path / "two.toml"
+    scenario.write_text(
+        '[topology]\nname = "single-switch"\nhosts = 3\n[workload]\nname = "incast"\nsize_bytes = 2000\n'
+    )
+    out = tmp_path / "out"
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(scenario), "--cc", "dcqcn", "--compiler", "p4c", "--out", str(out)])
+    assert not ended.value.code
+    (result,) = load_all(out)
+    assert result.summary["compiler"] == "p4c"
+    assert result.summary["variant"] == "dcqcn, p4c"
+
+
+def test_p4c_is_not_there(p4c: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(p4c.parent))
     with pytest.raises(UserError, match=r"p4c-bm2-ss is not in PATH: install p4c"):
         pipelines.compiled(programs.program("ecn").source, "p4c")
 

@@ -14,9 +14,16 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import CheckError
+from harness.worlds.mininet import isolation
 
 _START_S = 60.0
 _LOG_LINES = 6
+
+
+def _as_child() -> None:
+    """In a process that is about to become a command of the run's."""
+    isolation.end_with_parent(signal.SIGKILL)
+    isolation.above_others()
 
 
 class ProcessDiedError(CheckError):
@@ -95,7 +102,7 @@ class Launcher:
         process = self._new("switch", name)
         with process.log.open("ab") as log:
             process.popen = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=_as_child
             )
         process.pid = process.popen.pid
         return process

@@ -49,6 +49,7 @@ class MininetWorld:
         capture: bool = False,
         switch: str = "builtin",
         dilation: int | None = None,
+        compiler: str = "builtin",
         wall_limit_s: float = 600.0,
     ) -> None:
         """`dilation`: wall-clock time of a unit of model time; None: what suits the machine, and more if it did not."""
@@ -58,7 +59,7 @@ class MininetWorld:
             raise UserError("events: links of the Mininet world stay as they are; expected --world virtual")
         self.run_plan = run
         self._attempts = _ATTEMPTS if dilation is None else 1
-        self._switch = switch
+        self._switch, self._compiler = switch, compiler
         self._class: type[P4Switch] = switch_class(switch)
         self.dilation = choose(run, measure(), self._class.packets_per_s_of_link) if dilation is None else dilation
         self._capture = capture
@@ -100,7 +101,7 @@ class MininetWorld:
         stack: contextlib.ExitStack,
     ) -> Recording:
         run = self.run_plan
-        program = pipeline(run.program)  # what switches will load is in the cache
+        program = pipeline(run.program, compiler=self._compiler)  # what switches will load is in the cache
         plans = switch_plans(run, self.dilation, folder)
         net = stack.enter_context(network(run, plans, self._class, launcher))
         launcher.wait_ready()
@@ -258,6 +259,7 @@ class MininetWorld:
             peak_memory_bytes=meter.memory_bytes,
             world="mininet",
             switch=self._switch,
+            compiler=self._compiler,
             fidelity=fidelity.judge(
                 dilation=self.dilation,
                 base_rtt_ns=run.base_rtt_ns(),

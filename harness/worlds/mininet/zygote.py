@@ -24,7 +24,6 @@ _KINDS = {"switch": "harness.commands.switch", "host": "harness.worlds.mininet.a
 _MODULES = ("grpc._server", "harness.commands.switch", "harness.worlds.mininet.agent", "p4switch.daemon.process")
 _PACKAGES = ("p4switch.engine", "p4switch.p4runtime")
 _PATIENCE_S = 3.0
-_PRIORITY = -15  # above what else the machine does
 
 
 def _preload() -> None:
@@ -60,8 +59,7 @@ def _child(kind: str, arguments: list[str], log: str, namespace_pid: int | None)
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         for stream in (1, 2):
             os.dup2(output, stream)
-        with contextlib.suppress(PermissionError):
-            os.setpriority(os.PRIO_PROCESS, 0, _PRIORITY)
+        isolation.above_others()
         if namespace_pid is not None:
             isolation.enter_network(namespace_pid)
         status = _run(kind, arguments)
