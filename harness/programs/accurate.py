@@ -48,6 +48,10 @@ class AccurateParameters(ProgramParameters):
             raise ValueError(f"should be one of {', '.join(f'{t:g}' for t in SHORT_CIRCUIT_SHIFTS)}")
         return value
 
+    @property
+    def common_period_ns(self) -> int:
+        return self.period_ns
+
     def entries(self, switch: SwitchView) -> list[Entry]:
         entries = forwarding_entries(switch)
         ports = sorted(switch.port_rates_bps)

@@ -48,6 +48,11 @@ class ProgramParameters(BaseModel, ABC):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
+    @property
+    def common_period_ns(self) -> int:
+        """Hosts and switches have to agree on the time modulo this; 0: they need not."""
+        return 0
+
     @abstractmethod
     def entries(self, switch: SwitchView) -> list[Entry]:
         """Everything that the control plane writes into this switch. Raises UserError for what cannot be expressed."""

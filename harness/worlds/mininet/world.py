@@ -25,7 +25,7 @@ from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import Configure, Finished
 from harness.worlds.mininet.network import Network, network, switch_plans
 from harness.worlds.mininet.state import RunFolder
-from harness.worlds.mininet.switches import P4Switch, switch_class
+from harness.worlds.mininet.switches import P4Switch, SwitchPlan, switch_class
 from harness.worlds.recording import Progress, RateSamples, Recording
 from p4switch.errors import UserError
 from p4switch.p4runtime.client import GrpcClient
@@ -126,7 +126,7 @@ class MininetWorld:
         set_up_s = time.monotonic() - began
 
         meter = fidelity.Meter([os.getpid(), launcher.pid, *net.shells(), *pids])
-        epoch_ns = time.monotonic_ns() + int(_LEAD_S * 1e9)
+        epoch_ns = self._epoch_ns(plans)
         ended = coordinator.run(epoch_ns, self.dilation, self._wall_limit_s, progress)
         coordinator.freeze()
         _sleep(_DRAIN_RTTS * rtt_s + 0.1, launcher)
@@ -138,6 +138,16 @@ class MininetWorld:
         return self._recording(coordinator, counters, list(caveats), ended, epoch_ns, meter, set_up_s)
 
     # Setting up
+
+    def _epoch_ns(self, plans: dict[str, SwitchPlan]) -> int:
+        """Model time 0: soon, and at a multiple of the program's common period on the clock of the switches.
+
+        BMv2 has no such clock: it counts from when its process started.
+        """
+        soon_ns = time.monotonic_ns() + int(_LEAD_S * 1e9)
+        step_ns = self.run_plan.program_parameters.common_period_ns * self.dilation
+        origin_ns = next(iter(plans.values())).origin_ns
+        return soon_ns + (origin_ns - soon_ns) % step_ns if step_ns else soon_ns
 
     def _configurations(self, net: Network) -> dict[str, Configure]:
         run, scenario = self.run_plan, self.run_plan.scenario

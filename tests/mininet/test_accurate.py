@@ -1,0 +1,36 @@
+"""ACCurate on real frames: the parking lot of figure 3, its periods dilated like everything else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.scenario import built_in
+from tests.mininet.conftest import Both
+from tests.mininet.networks import needs_mininet
+
+PERIOD_NS = 20_000
+END_NS = 12 * PERIOD_NS
+SHARE_BPS = 10e9 / 3
+ALPHA = 0.05
+
+pytestmark = needs_mininet
+
+
+def test_all_three_flows_get_a_third_in_both_worlds(both: Both, tmp_path: Path) -> None:
+    """FRPs and their answers are frames on wires; hosts and switches have a common clock."""
+    path = tmp_path / "fig3.toml"
+    text = built_in()["accurate-fig3"].read_text()
+    assert text.count("stop_ns = 2_000_000") == 3
+    path.write_text(text.replace("stop_ns = 2_000_000", f"stop_ns = {END_NS}"))
+    for (result,) in both(str(path), "--cc", "accurate", "--set", f"record.rate_interval_ns={PERIOD_NS}"):
+        assert set(result.flows["group"]) == {"f1", "f2", "f3"}
+        assert (result.flows["retransmitted"] == 0).all()
+        settled = result.rates.query(f"{END_NS // 2} <= time_ns <= {END_NS}")
+        assert settled["rate_limit_bps"].to_numpy() == pytest.approx((1 - ALPHA) * SHARE_BPS, rel=0.01)
+        throughput = settled.groupby("qp")["throughput_bps"].mean()
+        assert len(throughput) == 3
+        # The backlog of the first microseconds drains through the headroom.
+        assert throughput.min() > (1 - ALPHA) * SHARE_BPS * 0.99
+        assert throughput.max() < SHARE_BPS * 1.01
