@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from harness import pipelines, programs
-from harness.cli import main
 from harness.results import load_all
 from p4switch.errors import UserError
+from tests.e2e.runs import p4cc
 
 STAND_IN = """#!{python}
 import sys
@@ -56,9 +56,8 @@ def test_a_run_with_p4c(p4c: Path, tmp_path: Path) -> None:
         '[topology]\nname = "single-switch"\nhosts = 3\n[workload]\nname = "incast"\nsize_bytes = 2000\n'
     )
     out = tmp_path / "out"
-    with pytest.raises(SystemExit) as ended:
-        main(["run", str(scenario), "--cc", "dcqcn", "--compiler", "p4c", "--out", str(out)])
-    assert not ended.value.code
+    done = p4cc("run", str(scenario), "--cc", "dcqcn", "--compiler", "p4c", "--out", str(out))
+    assert done.returncode == 0, done.stderr
     (result,) = load_all(out)
     assert result.summary["compiler"] == "p4c"
     assert result.summary["variant"] == "dcqcn, p4c"
