@@ -11,6 +11,7 @@ import numpy as np
 import psutil
 import pytest
 
+from harness.cli import main
 from harness.experiment import Run, plan
 from harness.scenario import check
 from harness.worlds.mininet import dilation, fidelity, ledger, package, state
@@ -129,6 +130,27 @@ def test_without_mininet_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(package, "_TOOLS", {"no-such-tool": "some-package"})
     with pytest.raises(UserError, match=r"apt-get install mininet some-package$"):
         package.require()
+
+
+def test_where_the_kernel_refuses_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(package, "_importable", lambda: True)
+    monkeypatch.setattr(package, "_TOOLS", {})
+    monkeypatch.setattr(package, "_refusal", lambda: "Operation not permitted")
+    with pytest.raises(UserError, match=r"refused here \(Operation not permitted\): in a container"):
+        package.require()
+
+
+def test_the_command_line_says_it_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "incast", "--world", "mininet"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        "p4cc: error: the Mininet world needs root: run p4cc with sudo, or use --world virtual\n"
+    )
 
 
 @pytest.mark.parametrize(

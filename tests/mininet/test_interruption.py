@@ -76,6 +76,14 @@ def test_clean_removes_what_kill_leaves_and_nothing_else(tmp_path: Path) -> None
         assert left == []
 
 
+def test_two_runs_at_a_time_do_not_meet(tmp_path: Path) -> None:
+    with running(tmp_path) as run:
+        run.state()
+        small = ("--set", "workload.senders=1", "--set", "topology.k=2", "--set", "workload.size_bytes=20000")
+        p4cc("run", "incast", "--world", "mininet", "--cc", "hpcc", *small, "--out", str(tmp_path / "other"))
+        assert run.process.poll() is None
+
+
 def test_a_switch_of_a_running_network_is_found_by_its_name(tmp_path: Path) -> None:
     from harness.worlds.mininet.state import find_switch
 

@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -13,7 +14,8 @@ from types import ModuleType
 from p4switch.errors import UserError
 
 _FOLDER = "/usr/lib/python3/dist-packages"  # Debian's and Ubuntu's packages are there
-_TOOLS = {"mnexec": "mininet", "ip": "iproute2", "ifconfig": "net-tools"}
+_TOOLS = {"mnexec": "mininet", "ip": "iproute2", "unshare": "util-linux"}
+_PATIENCE_S = 10
 
 
 class _Finder:
@@ -37,7 +39,23 @@ def missing() -> str | None:
         absent.append("mininet")
     if absent:
         return f"the Mininet world needs packages that are missing: apt-get install {' '.join(sorted(set(absent)))}"
+    refusal = _refusal()
+    if refusal:
+        return (
+            f"the Mininet world needs network namespaces and veth pairs, which are refused here ({refusal}): "
+            "in a container, it has to be privileged"
+        )
     return None
+
+
+def _refusal() -> str:
+    """What is said to one who wants a veth pair in a network namespace of his own; empty: he gets it."""
+    command = ["unshare", "--net", "ip", "link", "add", "name", "veth0", "type", "veth", "peer", "name", "veth1"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return "" if not done.returncode else (done.stderr.strip().splitlines() or ["no reason given"])[-1]
 
 
 def require() -> None:

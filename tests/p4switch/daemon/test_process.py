@@ -132,7 +132,7 @@ def test_digests_and_idle_timeouts(start: Any, namespace: Namespace, compiled: A
 
 def test_rate_delay_and_queue_limit(start: Any, namespace: Namespace, compiled: Any) -> None:
     # 1000-byte frames at 400 kb/s: 20 ms each; 20 ms on the way.
-    traffic = {"queue_packets": 10, "ports": {"2": {"rate_bps": 400_000, "delay_ns": 20_000_000}}}
+    traffic = {"queue_packets": 10, "log_depths_ns": 1, "ports": {"2": {"rate_bps": 400_000, "delay_ns": 20_000_000}}}
     daemon = start("--no-p4", traffic=traffic)
     c = Remote(daemon.client(), compiled)
     c.forward(2, 2)
@@ -153,6 +153,9 @@ def test_rate_delay_and_queue_limit(start: Any, namespace: Namespace, compiled: 
     port = next(row for row in stats["ports"] if row["port"] == 2)
     assert (port["tx_packets"], port["drop_buffer"], port["max_packets"]) == (11, 9, 10)
     assert port["busy_ns"] == 11 * 20_000_000
+    # One goes at once; ten wait, and then leave one by one.
+    _, depths = port["depths"]
+    assert depths == [1000 * depth for depth in (*range(1, 11), *range(9, -1, -1))]
     assert sum(stats["lag_log2_ns"]) == 11  # each frame left the link
 
 
