@@ -9,7 +9,9 @@ from __future__ import annotations
 import io
 import re
 import shutil
+import socket
 import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -108,10 +110,10 @@ def _sends_notifications(path: str) -> bool:
     return "--notifications-addr" in _ask(path, "--help")
 
 
-def set_queues(thrift_port: int, queues: Mapping[int, Queue]) -> None:
+def set_queues(thrift_port: int, queues: Mapping[int, Queue], patience_s: float = 10.0) -> None:
     """Sets the queues of the switch whose Thrift server listens on this port of the loopback interface, by port number.
 
-    Raises UserError if nobody answers.
+    Its P4Runtime server starts first, so this one may take a while. Raises UserError if nobody answers.
     """
     from thriftpy2.parser import load_fp
     from thriftpy2.protocol import TBinaryProtocolFactory, TMultiplexedProtocolFactory
@@ -123,6 +125,7 @@ def set_queues(thrift_port: int, queues: Mapping[int, Queue]) -> None:
         TBinaryProtocolFactory(),  # type: ignore[no-untyped-call]  # thriftpy2 is typed in part
         "simple_switch",
     )
+    _await(thrift_port, patience_s)
     try:
         with client_context(
             service, "127.0.0.1", thrift_port, proto_factory=protocol,
@@ -133,6 +136,16 @@ def set_queues(thrift_port: int, queues: Mapping[int, Queue]) -> None:
                 _check(port, client.set_egress_queue_rate(port, queue.rate_packets_per_s))
     except (OSError, TException) as error:
         raise UserError(f"BMv2's Thrift server on port {thrift_port} does not answer: {error}") from None
+
+
+def _await(port: int, patience_s: float) -> None:
+    """Until somebody listens, or for so long."""
+    end = time.monotonic() + patience_s
+    while time.monotonic() < end:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.02)
 
 
 def _check(port: int, status: int) -> None:
