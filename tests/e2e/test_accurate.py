@@ -86,3 +86,32 @@ def test_pauses_alone_drag_the_victim_down() -> None:
     found = rates_gbps(of("pause-only", run(*FIG4)), 400, 560)
     assert found["f4"] == pytest.approx(10 / 3, rel=0.03)
     assert found["f1"] == pytest.approx(10 / 3, rel=0.05)
+
+
+FIG5 = ("accurate-fig5", "--set", "workload.duration_ns=20e6")
+
+
+def small_flows_us(result: Result, quantile: float) -> float:
+    flows = result.flows
+    return float(flows[flows["size_bytes"] == 20_000]["fct_ns"].quantile(quantile)) / 1e3
+
+
+def test_small_flows_of_the_direct_network_wait_less() -> None:
+    """A4, A5 in small: figure 5's network and flows at load 0.15, 20 ms. docs/reproduction.md has the load sweep."""
+    results = run(*FIG5)
+    for result in results:
+        assert result.summary["ended"] == "done"
+        assert sum(result.summary["drops"].values()) == 0
+        assert result.summary["pfc"]["events"] == []  # no deadlock, no storm
+    accurate = of("accurate", results)
+    for other in ("pause-only", "reno"):
+        assert small_flows_us(of(other, results), 0.99) > 2 * small_flows_us(accurate, 0.99)
+        assert small_flows_us(of(other, results), 0.5) > 1.1 * small_flows_us(accurate, 0.5)
+        assert of(other, results).summary["pfc"]["pauses_sent"] > 3 * accurate.summary["pfc"]["pauses_sent"]
+
+
+def test_reno_without_pfc_loses_packets_and_time() -> None:
+    lossy = ("--cc", "reno", "--set", "switch.pfc.enabled=false", "--set", "nic.reliability=selective-repeat")
+    (result,) = run(*FIG5, *lossy)
+    assert result.summary["drops"]["buffer"] > 100
+    assert small_flows_us(result, 0.99) > 10 * small_flows_us(of("accurate", run(*FIG5)), 0.99)

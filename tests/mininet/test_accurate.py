@@ -34,3 +34,20 @@ def test_all_three_flows_get_a_third_in_both_worlds(both: Both, tmp_path: Path) 
         # The backlog of the first microseconds drains through the headroom.
         assert throughput.min() > (1 - ALPHA) * SHARE_BPS * 0.99
         assert throughput.max() < SHARE_BPS * 1.01
+
+
+def test_the_victim_flow_keeps_what_the_others_leave(both: Both, tmp_path: Path) -> None:
+    """Figure 4 in 260 us: f3 starts at 40 us, f4 at 100 us, and stops at 180 us."""
+    text = built_in()["accurate-fig4"].read_text()
+    times = {"170_000": "40_000", "370_000": "100_000", "570_000": "180_000", "1_000_000": "260_000"}
+    for before, after in times.items():
+        assert before in text
+        text = text.replace(before, after)
+    path = tmp_path / "fig4.toml"
+    path.write_text(text)
+    for (result,) in both(str(path), "--cc", "accurate", "--set", f"record.rate_interval_ns={PERIOD_NS}"):
+        names = result.flows.set_index("qp")["group"]
+        limits = result.rates.pivot(index="time_ns", columns="qp", values="rate_limit_bps").rename(columns=names)
+        for time_ns, shares in [(100_000, (10, 5, 5)), (180_000, (20 / 3, 10 / 3, 10 / 3)), (240_000, (10, 5, 5))]:
+            found = limits.loc[time_ns, ["f1", "f2", "f3"]].to_numpy(float) / 1e9
+            assert found == pytest.approx([(1 - ALPHA) * share for share in shares], rel=0.01), time_ns
