@@ -41,7 +41,10 @@ class LinkChange:
 
 @dataclass(frozen=True)
 class Run:
-    """One run, resolved: everything a world needs. `scenario` has one protocol, one load balancer and one seed."""
+    """One run, resolved: everything a world needs.
+
+    `scenario` has one protocol, one load balancer and one seed, and of its variant, whose keys are set, the name.
+    """
 
     name: str  # of the scenario
     scenario: Scenario
@@ -186,8 +189,14 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
         several = len(varied.cc) > 1 or len(varied.lb) > 1
         for cc, lb, seed in combined:
             names = [cc, *([] if lb == "ecmp" else [lb])] if several or not variant.name else []
-            one = varied.model_copy(update={"cc": [cc], "lb": [lb], "seeds": [seed]})
-            runs.append(_resolve(name, one, folder, topology, (*names, *filter(None, [variant.name])), variant.set))
+            own = (*names, variant.name) if variant.name else tuple(names)
+            only = {
+                "cc": [cc],
+                "lb": [lb],
+                "seeds": [seed],
+                "variants": [Variant(name=", ".join(own))] if variant.name else [],
+            }
+            runs.append(_resolve(name, varied.model_copy(update=only), folder, topology, own, variant.set))
         first = runs[-len(combined)]
         first.traffic()
         first.link_changes()

@@ -108,9 +108,9 @@ def points(sweep: Sweep, folder: Path, settings: Sequence[str] = ()) -> list[Poi
                 changed = merge(changed, nested(key, value))
             named = {".".join(key): value for (key, _), value in zip(axes, values, strict=True)}
             for run in plan(path.stem, check(changed), path.parent):
-                one = {"cc": run.scenario.cc, "lb": run.scenario.lb, "seeds": run.scenario.seeds, "variants": []}
+                one = run.scenario.model_dump(include={"cc", "lb", "seeds", "variants"})
                 only = merge(merge(changed, run.settings), one)
-                title = variant.name or run.variant
+                title = ", ".join(filter(None, [variant.name, run.variant if run.settings or not variant.name else ""]))
                 found.append(Point(named, title, path.stem, only, path.parent, run.label))
     return found
 

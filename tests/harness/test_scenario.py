@@ -95,6 +95,9 @@ def test_every_variant_is_run_in_every_combination() -> None:
     assert runs[-1].label == "test-5-hosts-hpcc-seed2"
     again = plan("test", check(scenario.parse(scenario.dump(resolved(runs[-1])))), Path())
     assert [(run.scenario.topology["hosts"], run.protocol.name, run.seed) for run in again] == [(5, "hpcc", 2)]
+    for run in runs:
+        (same,) = plan("test", check(scenario.parse(scenario.dump(resolved(run)))), Path())
+        assert (same.variant, same.label) == (run.variant, run.label)
 
 
 def test_link_events_find_their_links() -> None:

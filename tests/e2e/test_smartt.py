@@ -1,0 +1,145 @@
+"""Small twins of the scenarios of SMaRTT-REPS: the same networks with fewer hosts or bytes, in seconds.
+
+An ideal time is that of the busiest link at full rate, and one way through the empty network.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.experiment import plan
+from harness.results import Result
+from harness.scenario import load
+from harness.worlds.virtual import VirtualWorld
+from tests.e2e.runs import run
+
+PACKET_NS = 4154 * 8 / 800  # at 800 Gb/s
+ONE_WAY_NS = 5_850  # over five switches
+QUEUE_BYTES = 1_145_800
+
+# 32 hosts: two pods of a rack of 16.
+TREE = ("--set", "topology.pods=2", "--set", "topology.tors_per_pod=1", "--set", "topology.spines_per_agg=1")
+K4 = ("--set", "topology.k=4")
+
+
+def twin(figure: str, *arguments: str) -> dict[str, Result]:
+    """By variant; every run is complete, lost nothing unaccounted for, and every byte has arrived."""
+    results = run(f"smartt-{figure}", *arguments)
+    for result in results:
+        summary = result.summary
+        assert summary["ended"] == "done"
+        assert summary["bytes_delivered"] == result.flows["size_bytes"].sum()
+        assert all(check["holds"] for check in summary["checks"])
+    return {result.summary["variant"]: result for result in results}
+
+
+def drops(result: Result) -> dict[str, int]:
+    return {reason: count for reason, count in result.summary["drops"].items() if count}
+
+
+def deepest_bytes(result: Result) -> int:
+    """Of all queues, data and headers, as sampled."""
+    return int(result.queues["depth_bytes"].max())
+
+
+def over_ideal(result: Result, packets: float) -> float:
+    """Completion over the time in which a link carries so many packets."""
+    return float(result.summary["last_delivery_ns"] / (packets * PACKET_NS + ONE_WAY_NS))
+
+
+@pytest.mark.parametrize(("figure", "oversubscription"), [("fig11", 2), ("fig6", 4), ("fig1", 8)])
+def test_permutations(figure: str, oversubscription: int) -> None:
+    """Figures 1, 6 and 11: close to the ideal, the queues within their limits, nothing dropped."""
+    arguments = ("--cc", "smartt", "--lb", "reps", "--set", "workload.size_bytes=2097152", "--set", "variants=[]")
+    (result,) = twin(figure, *TREE, *arguments).values()
+    assert drops(result) == {}
+    assert 1 < over_ideal(result, 512 * oversubscription) < 1.3
+    assert deepest_bytes(result) <= 2 * QUEUE_BYTES
+    assert result.summary["timeouts"] == 0
+
+
+def test_one_longer_flow_reclaims_the_bandwidth() -> None:
+    """Figure 11d: FastIncrease, after all others have finished."""
+    size = ("--set", "workload.first_size_bytes=4194304", "--set", "topology.aggs_per_pod=4", "--set", "variants=[]")
+    (fast,) = twin("fig11", *TREE, "--cc", "smartt", *size).values()
+    (slow,) = twin("fig11", *TREE, "--cc", "smartt", *size, "--set", "protocols.smartt.fast_increase=false").values()
+    assert fast.summary["last_delivery_ns"] < 0.9 * slow.summary["last_delivery_ns"]
+
+
+def test_signals() -> None:
+    """Figure 3: both signals finish before either alone, and with less spread; reacting rarely costs under 5%."""
+    results = twin("fig3", *K4, "--set", "workload.size_bytes=2097152")
+    last = {name: result.summary["last_delivery_ns"] for name, result in results.items()}
+    assert last["SMaRTT"] < min(last["ECN alone"], last["delay alone"])
+    assert last["every 50 packets"] < 1.05 * last["SMaRTT"]
+    for result in results.values():
+        assert drops(result) == {}
+
+
+def test_waiting_to_decrease() -> None:
+    """Figure 5b: a network that is not over-subscribed."""
+    results = twin("fig5b", *K4, "--set", "workload.size_bytes=2097152")
+    for result in results.values():
+        assert over_ideal(result, 512) < 1.4
+        assert drops(result) == {}
+    assert results["WTD"].summary["last_delivery_ns"] <= 1.05 * results["without WTD"].summary["last_delivery_ns"]
+
+
+def test_a_link_at_half_rate() -> None:
+    """Figure 7a: goodput of REPS is above that of spraying."""
+    results = twin("fig7", "--set", "topology.hosts_per_leaf=4", "--set", "workload.size_bytes=2000000")
+    goodput = {name: (r.flows["size_bytes"] * 8 / r.flows["fct_ns"]).mean() for name, r in results.items()}
+    assert goodput["smartt, reps"] > goodput["smartt, spray"]
+
+
+def test_a_link_that_fails() -> None:
+    """Figure 7c: what is on the link or sent to it is lost with a reason; REPS loses an order of magnitude less."""
+    size = ("--set", "topology.hosts_per_leaf=8", "--set", "workload.size_bytes=8000000")
+    results = twin("fig7c", *size, "--set", "topology.spines=4")
+    lost = {name: sum(drops(result).values()) for name, result in results.items()}
+    assert all(drops(result).keys() <= {"link_down", "program_ingress"} for result in results.values())
+    assert 0 < 10 * lost["smartt, reps"] < lost["smartt, spray"]
+
+
+def test_without_trimming() -> None:
+    """Figures 8 and 9: packets that find the queue full are dropped; it costs at most two base RTTs."""
+    results = twin("fig8", *K4, "--set", "workload.senders=12")
+    trimming, without = results["trimming"], results["without trimming"]
+    assert drops(trimming) == {}
+    assert set(drops(without)) == {"program_ingress"}
+    late = without.summary["last_delivery_ns"] - trimming.summary["last_delivery_ns"]
+    assert late < 2 * trimming.summary["base_rtt_ns"]
+
+
+@pytest.mark.parametrize("senders", [4, 15])
+def test_incast(senders: int) -> None:
+    """Figure 10."""
+    (result,) = twin("fig10", *K4, "--cc", "smartt", "--set", f"workload.senders={senders}").values()
+    assert drops(result) == {}
+    assert over_ideal(result, 256 * senders) < 1.25
+
+
+def test_all_to_all() -> None:
+    """Figure 12: the ToRs' uplinks carry what goes to the other rack."""
+    (result,) = twin(
+        "fig12", *TREE, "--cc", "smartt", "--set", "variants=[]", "--set", "workload.size_bytes=65536"
+    ).values()
+    assert drops(result) == {}
+    assert over_ideal(result, 16 * 16 * 16 / 4) < 1.5
+
+
+def test_incast_of_100_without_a_drop_of_any_kind() -> None:
+    """Trimming never loses the header: queue and header queue of one BDP, trim size 64. Every byte comes once."""
+    settings = ["cc='smartt'", "workload.senders=100", "workload.size_bytes=1000000", "record.rate_interval_ns=0"]
+    scenario, folder = load("smartt-fig10", settings)
+    (planned,) = plan("incast", scenario, folder)
+    world = VirtualWorld(planned)
+    recording = world.run()
+    assert recording.ended == "done"
+    assert {k: v for k, v in recording.conservation.items() if k.startswith("drop_") and v} == {}
+    assert recording.conservation["balance"] == 0
+    received = [qp.stats for nic in world.nics for qp in nic.queue_pairs.values() if qp.stats.packets_received]
+    assert [stats.bytes_delivered for stats in received] == [1_000_000] * 100
+    assert sum(stats.duplicates for stats in received) == 0
+    assert sum(stats.trimmed_received for stats in received) > 10_000
+    assert sum(record.timeouts for record in recording.flows) == 0
