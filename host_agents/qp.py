@@ -54,6 +54,7 @@ class QueuePair(TimerOwner):
         self.listed = False  # in that ring
         self.balanced = load_balancer.balances
         self._busy = False
+        self._rtt_ns = -1  # the latest; -1: none since it was taken
         self._telemetry = telemetry
         self._notifies = type(notification_point) is not NotificationPoint
         self._ack_hops = -1  # INT records of the template; -1: no shim
@@ -90,8 +91,8 @@ class QueuePair(TimerOwner):
 
     def take_rtt_ns(self) -> int:
         """The latest RTT measured since the last call; -1: none."""
-        rtt_ns = self.sender.rtt_ns
-        self.sender.rtt_ns = -1
+        rtt_ns = self._rtt_ns
+        self._rtt_ns = -1
         return rtt_ns
 
     # Messages
@@ -294,6 +295,10 @@ class QueuePair(TimerOwner):
         feedback.marked = frame[wire.BECN] & 0x40 != 0
         feedback.entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
         feedback.hops = wire.INITIAL_TTL - frame[wire.TTL]
+        if feedback.resent and feedback.rtt_ns < self.reaction_point.path.base_rtt_over(feedback.hops):
+            feedback.rtt_ns = -1
+        if feedback.rtt_ns >= 0:
+            self._rtt_ns = feedback.rtt_ns
         if self._telemetry:
             feedback.frame = frame
             shim = frame[wire.AFTER_BTH] << 8 | frame[wire.AFTER_BTH + 1]

@@ -82,7 +82,6 @@ class SelectiveRepeatSender(Sender):
         if self.unacked <= number < self.fresh:
             packet = self.packet(number)
             if packet.inflight:
-                packet.trims += 1
                 self._lose(now_ns, packet, True)
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:

@@ -24,7 +24,6 @@ class SentPacket:
     def __init__(self) -> None:
         self.number = -1
         self.sends = 0
-        self.trims = 0  # how many of the sends are known to have been trimmed
         self.sent_ns = 0
         self.order = 0  # among all packets of the reaction point
         self.wire_bytes = 0
@@ -51,7 +50,6 @@ class Sender(TimerOwner):
         self.ack_every_packets = ack_every_packets
         self.psn_base = first_psn  # PSN of packet 0
         self.acked_order = -1  # order of the last packet acknowledged
-        self.rtt_ns = -1  # the latest RTT; -1: none since it was taken (QueuePair.take_rtt_ns)
         # The message that is being sent: its packets are sending_from <= n < sending_end.
         self._sending_from = 0
         self._sending_end = 0
@@ -116,17 +114,17 @@ class Sender(TimerOwner):
         return self.unacked + delta
 
     def identify(self, now_ns: int, number: int, feedback: Feedback) -> None:
-        """What is known of packet `number`, before its acknowledgement settles it: its order and its RTT."""
+        """What is known of packet `number`, before its acknowledgement settles it: order, RTT, whether sent again."""
         feedback.order = self.acked_order
         feedback.rtt_ns = -1
+        feedback.resent = False
         if self.unacked <= number < self.fresh:
             packet = self._ring[number & self._mask]
             if packet is not None:
                 feedback.order = packet.order
                 self.acked_order = packet.order
-                if packet.sends == packet.trims + 1:
-                    feedback.rtt_ns = now_ns - packet.sent_ns
-                    self.rtt_ns = feedback.rtt_ns
+                feedback.rtt_ns = now_ns - packet.sent_ns
+                feedback.resent = packet.sends > 1
 
     def on_ack(self, now_ns: int, number: int) -> int:
         """All packets up to `number` arrived. Returns the wire bytes newly acknowledged."""
@@ -209,7 +207,6 @@ class Sender(TimerOwner):
         if _spare:
             packet = _spare.pop()
             packet.sends = 0
-            packet.trims = 0
             packet.acked = False
             packet.lost = False
         else:

@@ -58,7 +58,10 @@ class Feedback:
         self.now_ns = 0
         self.order = 0  # place of the acknowledged packet among all that this reaction point has sent, from 0
         self.acked_bytes = 0  # wire bytes that left the network: newly acknowledged
-        self.rtt_ns = -1  # -1: not known (another copy of the packet may have caused the ACK)
+        # Since the packet was sent last; -1: not known. If it was sent before, a time under the base RTT shows that an
+        # earlier copy has caused the ACK.
+        self.rtt_ns = -1
+        self.resent = False  # the packet was sent more than once
         self.marked = False  # the packet arrived with ECN CE
         self.entropy = 0  # its UDP source port
         self.hops = 0  # routers that the ACK passed (from its TTL)

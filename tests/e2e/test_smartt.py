@@ -63,7 +63,8 @@ def test_one_longer_flow_reclaims_the_bandwidth() -> None:
     size = ("--set", "workload.first_size_bytes=4194304", "--set", "topology.aggs_per_pod=4", "--set", "variants=[]")
     (fast,) = twin("fig11", *TREE, "--cc", "smartt", *size).values()
     (slow,) = twin("fig11", *TREE, "--cc", "smartt", *size, "--set", "protocols.smartt.fast_increase=false").values()
-    assert fast.summary["last_delivery_ns"] < 0.9 * slow.summary["last_delivery_ns"]
+    assert fast.summary["last_delivery_ns"] < 0.97 * slow.summary["last_delivery_ns"]
+    assert over_ideal(fast, 512 * 4 + 512) < 1.2  # the second half at full rate
 
 
 def test_signals() -> None:
@@ -86,10 +87,11 @@ def test_waiting_to_decrease() -> None:
 
 
 def test_a_link_at_half_rate() -> None:
-    """Figure 7a: goodput of REPS is above that of spraying."""
-    results = twin("fig7", "--set", "topology.hosts_per_leaf=4", "--set", "workload.size_bytes=2000000")
+    """Figure 7a: REPS gives the flows about 75 Gb/s each, three quarters of what they have otherwise; spraying less."""
+    results = twin("fig7", "--set", "workload.size_bytes=16000000")
     goodput = {name: (r.flows["size_bytes"] * 8 / r.flows["fct_ns"]).mean() for name, r in results.items()}
-    assert goodput["smartt, reps"] > goodput["smartt, spray"]
+    assert goodput["smartt, reps"] > 70
+    assert goodput["smartt, spray"] < 0.9 * goodput["smartt, reps"]
 
 
 def test_a_link_that_fails() -> None:

@@ -257,8 +257,8 @@ class TestSelectiveRepeat:
         assert drain(a, now) == [frames[1]]
         assert losses == [(now, 1058, True)]
 
-    def test_the_rtt_of_a_packet_whose_earlier_copies_were_trimmed_is_known(self):
-        a, b = pair(reliability="selective-repeat", loss_packets=0, rto_ns=50_000)
+    def test_the_rtt_of_a_packet_sent_again_counts_from_its_last_copy(self):
+        a, b = pair(reliability="selective-repeat", loss_packets=0, base_rtt_ns=4_000)
         qa, _ = connect(a, b)
         seen = []
         qa.reaction_point.on_ack = lambda feedback: seen.append(feedback.rtt_ns)
@@ -271,7 +271,7 @@ class TestSelectiveRepeat:
         a.receive(9_500, drain(b, 7_000)[0])
         assert seen == [4_500]
 
-    def test_the_rtt_of_a_packet_that_timed_out_is_not_known(self):
+    def test_an_ack_that_comes_too_soon_is_of_an_earlier_copy(self):
         a, b = pair(reliability="selective-repeat", loss_packets=0, rto_ns=50_000)
         qa, _ = connect(a, b)
         seen, told = [], []
@@ -279,12 +279,15 @@ class TestSelectiveRepeat:
         qa.reaction_point.on_expired = lambda now_ns, wire_bytes: told.append((now_ns, wire_bytes))
         qa.reaction_point.on_timeout = told.append
         qa.post(1500)
-        assert len(drain(a, 0) + drain(a, 1_000)) == 2
-        first, second = drain(a, 51_000), drain(a, 52_000)
+        first, last = drain(a, 0) + drain(a, 1_000)
+        assert len(drain(a, 51_000) + drain(a, 52_000)) == 2
         assert told == [(50_000, 1058), 50_000, (51_000, 558), 51_000]
-        b.receive(53_000, (first + second)[0])
-        a.receive(54_000, drain(b, 53_000)[0])
-        assert seen == [-1]
+        b.receive(53_000, first)
+        b.receive(53_000, last)
+        acks = drain(b, 53_000)
+        a.receive(58_999, acks[0])  # 7,999 ns after its second copy; the base RTT is 8 us
+        a.receive(59_000, acks[1])
+        assert seen == [-1, 8_000]
 
     def test_the_notification_point_sees_trimmed_packets(self):
         a, b = pair(reliability="selective-repeat")
