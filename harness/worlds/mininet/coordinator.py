@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, Listener, wait
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TypeVar
 
@@ -52,7 +53,9 @@ class Coordinator:
         self._run = run
         self._launcher = launcher
         self.address = str(folder / "hosts")
-        self._listener = Listener(self.address, family="AF_UNIX", backlog=len(run.topology.hosts))
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(self.address)
+        self._listener.listen(len(run.topology.hosts))
         self._agents: list[Connection] = []
         self._index_of: dict[object, int] = {}
         self._traffic: Traffic = run.traffic()
@@ -72,10 +75,9 @@ class Coordinator:
     def accept(self, configurations: dict[str, Configure]) -> None:
         """Until the agents of all hosts are there and have their configuration, which is given by host."""
         arrived: dict[str, Connection] = {}
-        listening = self._listener._listener._socket  # type: ignore[attr-defined]
         while len(arrived) < len(configurations):
-            if listening in wait([listening, self._launcher.connection], _POLL_S):
-                connection = self._listener.accept()
+            if self._listener in wait([self._listener, self._launcher.connection], _POLL_S):
+                connection = Connection(self._listener.accept()[0].detach())
                 name = connection.recv()
                 connection.send(configurations[name])
                 arrived[name] = connection

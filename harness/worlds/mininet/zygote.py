@@ -17,7 +17,6 @@ import select
 import signal
 import sys
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 _KINDS = {"switch": "harness.commands.switch", "host": "harness.worlds.mininet.agent"}
@@ -159,7 +158,6 @@ def main() -> None:
 
     os.setsid()  # Ctrl-C is for the launcher, which knows what to do first
     isolation.end_with_parent(signal.SIGTERM)
-    sys.path[:] = [path for path in sys.path if Path(path).name != "mininet"]
     zygote = _Zygote(Connection(int(sys.argv[1])))
     _preload()
     try:
