@@ -258,6 +258,11 @@ def _resolve(
             f"program {program.name!r} does not fit protocol {cc!r}; expected {' or '.join(map(repr, fitting))}"
         )
     parameters = programs.parameters(program.name, scenario.programs.get(program.name, {}), f"programs.{program.name}")
+    common_ns = parameters.common_period_ns
+    if common_ns and (own_ns := getattr(protocol.parameters, "period_ns", common_ns)) != common_ns:
+        raise UserError(
+            f"protocols.{cc}.period_ns: should be programs.{program.name}.period_ns, {common_ns}, got {own_ns}"
+        )
     return Run(name, scenario, folder, topology, protocol, load_balancing, program, parameters, names, settings)
 
 

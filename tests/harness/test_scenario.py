@@ -59,6 +59,10 @@ def test_the_resolved_scenario_reads_back_as_itself(name: str) -> None:
         (["programs.ecn.kmin=1", "cc=dcqcn"], "programs.ecn.kmin: no such key"),
         (["program=int", "cc=dcqcn"], "program 'int' does not fit protocol 'dcqcn'; expected 'ecn' or 'trim'"),
         (["program=router"], "no program 'router'"),
+        (
+            ["cc=accurate", "protocols.accurate.period_ns=40000"],
+            "protocols.accurate.period_ns: should be programs.accurate.period_ns, 20000, got 40000",
+        ),
         (["x"], "--set x: expected KEY=VALUE"),
         (["workload.name.x=1"], "'name' is a value, not a table"),
     ],
