@@ -19,12 +19,13 @@ from topologies.routing import path
 
 # In round trips between two processes: what a frame costs at each link (a process wakes up, reads, writes), and what a
 # host does for a frame that it sends or receives. Each data packet has an ACK.
-_LINK_COST = 2.5
-_HOST_COST = 6
+_LINK_COST = 4
+_HOST_COST = 9
 _BUSY = 0.6  # of all processors; the rest is for bursts, and for what else the machine does
 _LAG_MARGIN = 3
 _MOST_AT_ONCE = 3.0  # one stall of the machine is no reason to go a hundred times slower
-_ROUND_TRIPS = 1000
+_BATCHES = 5
+_ROUND_TRIPS = 200
 _SLEEPS = 200
 _SLEEP_S = 0.001
 _FRAME = bytes(1000)
@@ -49,21 +50,27 @@ def _round_trip_ns() -> float:
         assert other.stdin is not None
         assert other.stdout is not None
         there, back = other.stdin.fileno(), other.stdout.fileno()
-        for number in range(_ROUND_TRIPS + 1):
-            if number == 1:
-                began = time.perf_counter_ns()  # the process is there
-            os.write(there, _FRAME)
-            os.read(back, len(_FRAME))
-        return (time.perf_counter_ns() - began) / _ROUND_TRIPS
+        best = math.inf  # of several: other work on the machine will not take as much from real-time processes
+        for _ in range(_BATCHES):
+            began = time.perf_counter_ns()
+            for _ in range(_ROUND_TRIPS):
+                os.write(there, _FRAME)
+                os.read(back, len(_FRAME))
+            best = min(best, (time.perf_counter_ns() - began) / _ROUND_TRIPS)
+        return best
 
 
 def _lag_p99_ns() -> float:
+    """At the priority that hosts and switches have."""
+    policy, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
+    isolation.above_others()
     isolation.exact_timers()
     lags = []
     for _ in range(_SLEEPS):
         began = time.monotonic_ns()
         time.sleep(_SLEEP_S)
         lags.append(time.monotonic_ns() - began - _SLEEP_S * 1e9)
+    os.sched_setscheduler(0, policy, parameters)
     return sorted(lags)[int(0.99 * _SLEEPS)]
 
 

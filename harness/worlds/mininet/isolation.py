@@ -54,9 +54,15 @@ def end_with_parent(number: int) -> None:
 
 
 def above_others() -> None:
-    """The calling process goes before what else the machine does, if that is allowed."""
-    with contextlib.suppress(PermissionError):
-        os.setpriority(os.PRIO_PROCESS, 0, _PRIORITY)
+    """The calling process goes before what else the machine does, as far as that is allowed.
+
+    With a real-time policy it runs as soon as it has something to do; the kernel leaves 5% of the time to all others.
+    """
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
+    except PermissionError:
+        with contextlib.suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, 0, _PRIORITY)
 
 
 def exact_timers() -> None:
