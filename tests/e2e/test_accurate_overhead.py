@@ -9,6 +9,7 @@ import pytest
 
 from harness.worlds.virtual import VirtualWorld
 from host_agents import wire
+from host_agents.cc.accurate import FRP
 from host_agents.testing import Wire, connect, pair
 from tools.accurate_scenarios import ALPHA, PERIOD_NS, planned
 
@@ -25,7 +26,7 @@ def test_a_flow_costs_28_mbps_in_each_direction() -> None:
     periods = 50
     link.run(periods * PERIOD_NS)
     for side in (0, 1):
-        frps = [wire.wire_bytes(frame) for _, sender, frame in link.sent if sender == side and frame[wire.BTH] == 0xE8]
+        frps = [wire.wire_bytes(frame) for _, sender, frame in link.sent if sender == side and frame[wire.BTH] == FRP]
         assert sum(frps) * 8e9 / (periods * PERIOD_NS) == pytest.approx(FRP_BPS, rel=0.001)
 
 
