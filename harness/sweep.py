@@ -110,7 +110,9 @@ def points(sweep: Sweep, folder: Path, settings: Sequence[str] = ()) -> list[Poi
             for run in plan(path.stem, check(changed), path.parent):
                 one = run.scenario.model_dump(include={"cc", "lb", "seeds", "variants"})
                 only = merge(merge(changed, run.settings), one)
-                title = ", ".join(filter(None, [variant.name, run.variant if run.scenario.variants or not variant.name else ""]))
+                title = ", ".join(
+                    filter(None, [variant.name, run.variant if run.scenario.variants or not variant.name else ""])
+                )
                 found.append(Point(named, title, path.stem, only, path.parent, run.label))
     return found
 
