@@ -36,7 +36,7 @@ _START_S = 60.0  # for all switch processes to listen
 _LEAD_S = 0.5  # between the word to start and model time 0
 _DRAIN_RTTS = 2  # how long frames may still arrive when all flows are done
 _VERIFY_S = 10.0
-_ATTEMPTS = 3
+_ATTEMPTS = 2
 
 
 class MininetWorld:
