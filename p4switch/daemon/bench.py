@@ -3,9 +3,9 @@
     python -m p4switch.daemon.bench [PROGRAM.p4]
 
 A flood of frames comes in at one veth pair and leaves by another, through `ecn.p4` or another program with its
-`ipv4_lpm`. Then the same at given rates. All of it in a network namespace of its own; needs root. The machine should be
-idle: generator and forwarder share its cores, so the result depends on them. Cost is CPU time of the forwarder, with
-what the kernel does on its behalf.
+`ipv4_lpm`. Then the same at given rates. Of several tries the best one counts. All of it in a network namespace of its
+own; needs root. The machine should be idle: generator and forwarder share its cores, so the result depends on them.
+Cost is CPU time of the forwarder, with what the kernel does on its behalf.
 """
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ from p4switch.errors import UserError
 _HERE = Path(__file__).parent
 _MODULE = "p4switch.daemon.bench"
 _DESTINATION = "10.0.0.2"
-_SECONDS = 3.0
-_MARGIN_S = 1.5  # that the forwarder runs longer than the generator
+_SECONDS = 1.0
+_TRIES = 3  # of each run; the one that forwards most counts: what else the machine does takes from the others
+_MARGIN_S = 0.7  # that the forwarder runs longer than the generator
 _TIME_LIMIT_S = 120
 
 
@@ -71,13 +72,19 @@ def _inside(program: Path, frame_bytes: int) -> list[Forwarding]:
         for end in (near, far):
             _run("ip", "link", "set", end, "up")
     tool = _tool()
-    limit = _flood(tool, "plain AF_PACKET forwarder", _plain(tool), 0, frame_bytes)
     pipeline = _pipeline(program)
-    rows = [limit, _flood(tool, program.stem, _switch(pipeline), 0, frame_bytes)]
+
+    def both(rate_pps: float, suffix: str) -> list[Forwarding]:
+        """Forwarder and switch by turns, so that both have the same machine."""
+        plain, switch = [], []
+        for _ in range(_TRIES):
+            plain.append(_flood(tool, f"plain AF_PACKET forwarder{suffix}", _plain(tool), rate_pps, frame_bytes))
+            switch.append(_flood(tool, f"{program.stem}{suffix}", _switch(pipeline), rate_pps, frame_bytes))
+        return [max(tries, key=lambda row: row.forwarded_pps) for tries in (plain, switch)]
+
+    rows = both(0, "")
     for share in (0.5, 1.2):
-        rate = share * limit.forwarded_pps
-        rows.append(_flood(tool, f"plain AF_PACKET forwarder, {share:g} x limit", _plain(tool), rate, frame_bytes))
-        rows.append(_flood(tool, f"{program.stem}, {share:g} x limit", _switch(pipeline), rate, frame_bytes))
+        rows += both(share * rows[0].forwarded_pps, f", {share:g} x limit")
     return rows
 
 
