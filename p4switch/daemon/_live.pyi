@@ -20,6 +20,8 @@ class Live:
         """interface None: the CPU port."""
     def set_port(self, number: int, settings: dict[str, int | None]) -> None:
         """rate_bps (0: no limit), delay_ns, queue_bytes, queue_packets, port_bytes, port_packets, round_robin."""
+    def change_link(self, number: int, time_ns: int, up: bool, rate_bps: int) -> None:
+        """From time_ns on, or now if that is past, the link is up or not and has this rate (0: no limit)."""
     def set_buffer(self, nbytes: int, alpha: float) -> None:
         """A shared buffer; alpha < 0: without dynamic threshold."""
     def set_pfc(self, number: int, mask: int, xoff_bytes: int, alpha: float, xon_gap_bytes: int, headroom_bytes: int,

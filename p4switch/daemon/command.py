@@ -34,6 +34,8 @@ class _PortInterface(click.ParamType):  # type: ignore[type-arg]  # generic only
 @click.option("--device-id", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--traffic", type=click.Path(path_type=Path), metavar="FILE.json",
               help="Link rates, delays, queue limits, PFC.")
+@click.option("--changes", type=click.Path(path_type=Path), metavar="FILE.json",
+              help="Links that fail or change their rate; read at SIGHUP.")
 @click.option("--seed", type=click.IntRange(0), default=0, help="Of the program's random numbers.")
 @click.option("--stats", type=click.Path(path_type=Path), help="Written at the end: counters of every port, as JSON.")
 @click.option("--grpc-server-addr", default="127.0.0.1:9559", show_default=True, metavar="HOST:PORT")
@@ -56,6 +58,7 @@ def command(
     p4info: Path | None,
     device_id: int,
     traffic: Path | None,
+    changes: Path | None,
     seed: int,
     stats: Path | None,
     grpc_server_addr: str,
@@ -84,6 +87,7 @@ def command(
     process = SwitchProcess(
         dict(interfaces), device_id=device_id, cpu_port=cpu_port, address=grpc_server_addr,
         traffic=read(traffic) if traffic else TrafficSettings(), seed=seed, drop_port=drop_port, stats_file=stats,
+        changes_file=changes,
     )
     if program is not None:
         process.load_program(program, p4info)

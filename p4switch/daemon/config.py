@@ -7,13 +7,14 @@ Names and meanings are those of `Fabric.add_switch`, `set_pfc` and `connect`; ti
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from p4switch.errors import UserError
 
 _NO_LIMIT = (1 << 64) - 1
+_Settings = TypeVar("_Settings", bound=BaseModel)
 
 
 class _Model(BaseModel):
@@ -38,6 +39,21 @@ class PfcSettings(_Model):
     xon_gap_bytes: Annotated[int, Field(ge=0)] = 0
     headroom_bytes: Annotated[int | None, Field(ge=0)] = None
     quanta: Annotated[int, Field(ge=1, le=65535)] = 65535
+
+
+class LinkChange(_Model):
+    """From `time_ns` of the switch's clock on, a port's link is up or not, and has this rate (0: no limit)."""
+
+    time_ns: Annotated[int, Field(ge=0, lt=2**63)]
+    port: int
+    up: bool = True
+    rate_bps: Annotated[int, Field(ge=0, le=10**14)] = 0
+
+
+class LinkChanges(_Model):
+    """A file of changes (`--changes`), read whenever the process gets SIGHUP."""
+
+    changes: list[LinkChange]
 
 
 class TrafficSettings(_Model):
@@ -92,20 +108,29 @@ class TrafficSettings(_Model):
                              _NO_LIMIT if headroom is None else headroom, pfc.quanta)
 
 
+def read_changes(path: Path) -> list[LinkChange]:
+    """Raises UserError, which names the key that is wrong."""
+    return _read("--changes", path, LinkChanges).changes
+
+
 def read(path: Path) -> TrafficSettings:
     """Raises UserError, which names the key that is wrong."""
-    try:
-        settings = TrafficSettings.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise UserError(f"--traffic {path}: {error.strerror}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise UserError(f"--traffic {path}: {where}: {first['msg']}") from error
+    settings = _read("--traffic", path, TrafficSettings)
     problem = _problem(settings)
     if problem:
         raise UserError(f"--traffic {path}: {problem}")
     return settings
+
+
+def _read(option: str, path: Path, model: type[_Settings]) -> _Settings:
+    try:
+        return model.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"{option} {path}: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise UserError(f"{option} {path}: {where}: {first['msg']}") from error
 
 
 def _problem(settings: TrafficSettings) -> str:

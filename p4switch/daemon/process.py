@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from p4switch import daemon, engine
-from p4switch.daemon.config import TrafficSettings
+from p4switch.daemon.config import TrafficSettings, read_changes
 from p4switch.daemon.links import LinkWatcher
 from p4switch.errors import UserError
 from p4switch.p4runtime.device import Device
@@ -41,6 +41,7 @@ class SwitchProcess:
         seed: int = 0,
         drop_port: int = 511,
         stats_file: Path | None = None,
+        changes_file: Path | None = None,
     ) -> None:
         traffic = traffic or TrafficSettings()
         self._module = daemon.load()
@@ -49,6 +50,7 @@ class SwitchProcess:
         self._seed = seed
         self._drop_port = drop_port
         self._stats_file = stats_file
+        self._changes_file = changes_file
         self.live = self._module.Live(traffic.tick_ns, traffic.cell_bytes, traffic.framing_bytes, traffic.origin_ns)
         for number, interface in interfaces.items():
             self._add_port(number, interface)
@@ -131,14 +133,24 @@ class SwitchProcess:
             self._stats_file.write_text(json.dumps(self.live.stats()))
 
     def run(self) -> None:
-        """Until SIGTERM or SIGINT."""
+        """Until SIGTERM or SIGINT. At SIGHUP the file of link changes is read."""
         asked = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: asked.set())
+        if self._changes_file is not None:
+            signal.signal(signal.SIGHUP, lambda _number, _frame: self._change_links())
         self.start()
         _LOG.info("P4Runtime server at port %d, device %d", self.server.port, self._device_id)
         asked.wait()
         self.stop()
+
+    def _change_links(self) -> None:
+        assert self._changes_file is not None
+        try:
+            for change in read_changes(self._changes_file):
+                self.live.change_link(change.port, change.time_ns, change.up, change.rate_bps)
+        except (UserError, ValueError) as error:
+            _LOG.error("%s", error)
 
     def _watch(self) -> None:
         """Hands packet-ins, digests and idle time-outs to the server."""

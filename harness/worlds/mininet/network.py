@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,8 @@ from harness.experiment import Run
 from harness.worlds.mininet import package
 from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.state import RunFolder
-from harness.worlds.mininet.switches import P4Switch, PortPlan, SwitchPlan
+from harness.worlds.mininet.switches import P4Switch, PortChange, PortPlan, SwitchPlan
+from p4switch.errors import UserError
 from topologies.model import HOST_PORT
 
 package.require()
@@ -88,6 +90,27 @@ def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, Switch
             folder=folder.path,
         )
     return plans
+
+
+def port_changes(run: Run) -> dict[str, list[PortChange]]:
+    """What a scenario's events mean for each switch, by name, in order of time. Raises UserError for links to hosts."""
+    links, hosts = run.topology.links, run.topology.host_by_name
+    changes: dict[str, list[PortChange]] = defaultdict(list)
+    state: dict[int, tuple[bool, int]] = {}
+    for change in sorted(run.link_changes(), key=lambda change: change.time_ns):
+        link = links[change.link]
+        if link.a in hosts or link.b in hosts:
+            raise UserError(
+                f"events: the link {link.a} - {link.b} belongs to a host; in the Mininet world only links between "
+                f"switches change"
+            )
+        up, rate_bps = state.get(change.link, (True, link.rate_bps))
+        up = up if change.up is None else change.up
+        rate_bps = rate_bps if change.rate_bps is None else change.rate_bps
+        state[change.link] = (up, rate_bps)
+        for node, port in ((link.a, link.a_port), (link.b, link.b_port)):
+            changes[node].append(PortChange(change.time_ns, port, up, rate_bps))
+    return dict(changes)
 
 
 class Network:

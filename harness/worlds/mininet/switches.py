@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -29,6 +31,16 @@ class PortPlan:
     rate_bps: int
     delay_ns: int
     headroom_bytes: int  # of the lossless priority; 0 without PFC
+
+
+@dataclass(frozen=True)
+class PortChange:
+    """From `time_ns` on a port's link is up or not, and has this rate. In model units."""
+
+    time_ns: int
+    port: int
+    up: bool
+    rate_bps: int
 
 
 @dataclass(frozen=True)
@@ -83,6 +95,13 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
     def configure(self) -> None:
         """What is left to be set once the program is in place (and P4Runtime has no words for)."""
 
+    changes_links = False
+    """Whether `schedule` is there."""
+
+    def schedule(self, changes: Sequence[PortChange], epoch_ns: int) -> None:
+        """What happens to the links at its ports, at model times that count from `epoch_ns` (CLOCK_MONOTONIC)."""
+        raise NotImplementedError
+
     @abstractmethod
     def counters(self) -> Mapping[str, Any]:
         """What the process counted, once it has ended: `Live.stats`, or as much of it as it tells."""
@@ -117,12 +136,33 @@ class BuiltinSwitch(P4Switch):
         ports = [text for n, port in plan.ports.items() for text in ("--interface", f"{n}@{port.interface}")]
         arguments = ["--no-p4", *ports, "--device-id", str(plan.device_id), "--traffic", str(traffic)]
         arguments += ["--seed", str(plan.seed), "--stats", str(self._stats), "--log-console", "--log-level", "warn"]
-        arguments += ["--grpc-server-addr", self.address]
+        arguments += ["--grpc-server-addr", self.address, "--changes", str(self._changes)]
         return self.launcher.fork(self.name, "switch", arguments)
+
+    changes_links = True
+
+    def schedule(self, changes: Sequence[PortChange], epoch_ns: int) -> None:
+        after_ns, dilation = epoch_ns - self.plan.origin_ns, self.plan.dilation
+        rows = [
+            {
+                "time_ns": after_ns + change.time_ns * dilation,
+                "port": change.port,
+                "up": change.up,
+                "rate_bps": max(1, round(change.rate_bps / dilation)),
+            }
+            for change in changes
+        ]
+        self._changes.write_text(json.dumps({"changes": rows}))
+        assert self.process is not None
+        os.kill(self.process.pid, signal.SIGHUP)
 
     def counters(self) -> dict[str, Any]:
         counts: dict[str, Any] = json.loads(self._stats.read_text())
         return counts
+
+    @property
+    def _changes(self) -> Path:
+        return self.plan.folder / f"{self.name}.changes.json"
 
     @property
     def _stats(self) -> Path:

@@ -23,7 +23,7 @@ from harness.worlds.mininet.dilation import choose, larger, measure
 from harness.worlds.mininet.isolation import private_network
 from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import Configure, Finished
-from harness.worlds.mininet.network import Network, network, switch_plans
+from harness.worlds.mininet.network import Network, network, port_changes, switch_plans
 from harness.worlds.mininet.state import RunFolder
 from harness.worlds.mininet.switches import P4Switch, SwitchPlan, switch_class
 from harness.worlds.recording import Progress, RateSamples, Recording
@@ -55,12 +55,13 @@ class MininetWorld:
         """`dilation`: wall-clock time of a unit of model time; None: what suits the machine, and more if it did not."""
         if run.scenario.switch.pfc.enabled and run.scenario.switch.pfc.reaction_ns:
             raise UserError("switch.pfc.reaction_ns: the Mininet world has no such delay; expected 0")
-        if run.scenario.events:
-            raise UserError("events: links of the Mininet world stay as they are; expected --world virtual")
         self.run_plan = run
         self._attempts = _ATTEMPTS if dilation is None else 1
         self._switch, self._compiler = switch, compiler
         self._class: type[P4Switch] = switch_class(switch)
+        self._changes = port_changes(run)
+        if self._changes and not self._class.changes_links:
+            raise UserError(f"events: links of switch {switch!r} stay as they are; expected --switch builtin")
         self.dilation = choose(run, measure(), self._class.packets_per_s_of_link) if dilation is None else dilation
         self._capture = capture
         self._wall_limit_s = wall_limit_s
@@ -127,6 +128,8 @@ class MininetWorld:
 
         meter = fidelity.Meter([os.getpid(), launcher.pid, *net.shells(), *pids])
         epoch_ns = self._epoch_ns(plans)
+        for name, changes in self._changes.items():
+            net.switches[name].schedule(changes, epoch_ns)
         ended = coordinator.run(epoch_ns, self.dilation, self._wall_limit_s, progress)
         coordinator.freeze()
         _sleep(_DRAIN_RTTS * rtt_s + 0.1, launcher)

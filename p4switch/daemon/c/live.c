@@ -112,11 +112,12 @@ static void env_enqueue(void *ctx, p4_packet *packet)
 {
     live *l = ctx;
     live_port *out = packet->egress_port < LIVE_MAX_PORTS ? l->ports[packet->egress_port] : NULL;
-    if (out && tm_enqueue(&l->tm, &out->tm, packet, l->now)) {
+    p4_drop_reason reason = !out ? P4_DROP_NO_PORT : out->down ? P4_DROP_LINK_DOWN : P4_DROP_BUFFER;
+    if (out && !out->down && tm_enqueue(&l->tm, &out->tm, packet, l->now)) {
         log_depth(l, out);
         return;
     }
-    count_drop(l, packet->egress_port, out ? P4_DROP_BUFFER : P4_DROP_NO_PORT);
+    count_drop(l, packet->egress_port, reason);
     p4_packet_free(l->sw, packet);
 }
 
@@ -133,6 +134,11 @@ static void env_digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t 
 static uint64_t link_free(const live_port *port)
 {
     return port->tm.link.rate ? tm_link_free(&port->tm.link) : 0;
+}
+
+static bool pfc_due(const live_port *port)
+{
+    return !port->down && tm_pfc_due(&port->tm);
 }
 
 static void touch(live *l, live_port *port)
@@ -217,7 +223,7 @@ static void serve(live *l, live_port *port, bool contiguous)
     tm->serving = true;
     for (;;) {
         p4_frame *frame = NULL;
-        if (tm_pfc_due(tm)) {
+        if (pfc_due(port)) {
             frame = live_pfc_frame(l, port);
         } else {
             p4_packet *packet = tm_dequeue(tm, l->now);
@@ -233,7 +239,7 @@ static void serve(live *l, live_port *port, bool contiguous)
         }
     }
     tm->serving = false;
-    if (tm_ready(tm) || tm_pfc_due(tm))
+    if (tm_ready(tm) || pfc_due(port))
         live_touch(tm);
 }
 
@@ -258,6 +264,55 @@ void live_arrive(live *l, live_port *port, p4_frame *frame)
     }
     p4_switch_receive(l->sw, frame, port->tm.number, ticks(l));
     live_serve_touched(l);
+}
+
+/* -- links that change --------------------------------------------------------------------------------------------- */
+
+/* What waits for the link and what is on it counts as dropped at its sending end, and as never sent. */
+static void lose_all(live *l, live_port *port)
+{
+    for (p4_packet *p; (p = tm_flush(&port->tm, l->now));) {
+        port->drops[P4_DROP_LINK_DOWN]++;
+        p4_packet_free(l->sw, p);
+    }
+    log_depth(l, port);
+    for (live_wire *w = &port->wire; w->head != w->tail; w->head++) {
+        p4_frame *frame = w->slots[w->head & w->mask].frame;
+        port->tx_packets--;
+        port->tx_bytes -= frame->wire_len;
+        if (live_is_pfc(frame->data, frame->data_len))
+            port->pfc_sent--;
+        else
+            port->drops[P4_DROP_LINK_DOWN]++;
+        live_frame_free(l, frame);
+    }
+}
+
+static void change_link(live *l, const live_change *c)
+{
+    if (c->time > l->now)
+        l->now = c->time;
+    live_set_link(l, c->port, c->rate_bps, c->port->delay_ns);
+    if (c->down && !c->port->down) {
+        lose_all(l, c->port);
+        live_pfc_forget(c->port, l->now);
+    }
+    c->port->down = c->down;
+    live_touch(&c->port->tm);
+    live_serve_touched(l);
+}
+
+int live_change_link(live *l, live_port *port, uint64_t time, bool down, uint64_t rate_bps)
+{
+    live_change *list = realloc(l->changes, (l->change_count + 1) * sizeof *list);
+    if (!list)
+        return -1;
+    l->changes = list;
+    uint32_t i = l->change_count++;
+    for (; i > l->next_change && list[i - 1].time > time; i--)
+        list[i] = list[i - 1];
+    list[i] = (live_change){time, port, down, rate_bps};
+    return 0;
 }
 
 /* -- time -------------------------------------------------------------------------------------------------------- */
@@ -290,6 +345,11 @@ static bool catch_up(live *l, uint64_t until)
                 time = link_free(port);
                 arrival = false;
             }
+        }
+        if (l->next_change < l->change_count && l->changes[l->next_change].time <= time) {
+            change_link(l, &l->changes[l->next_change++]);
+            l->events++;
+            continue;
         }
         if (!first)
             return true;
@@ -336,6 +396,8 @@ static uint64_t next_due(const live *l)
         if (live_pfc_next(port) < time)
             time = live_pfc_next(port);
     }
+    if (l->next_change < l->change_count && l->changes[l->next_change].time < time)
+        time = l->changes[l->next_change].time;
     return time;
 }
 
@@ -580,6 +642,7 @@ void live_free(live *l)
         l->rates = r->next;
         free(r);
     }
+    free(l->changes);
     free(l->tm.ports);
     close(l->wakeup);
     pthread_cond_destroy(&l->turn);

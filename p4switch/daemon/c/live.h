@@ -58,6 +58,7 @@ typedef struct live_port {
     live_wire wire;
     p4_frame *batch[LIVE_BATCH];
     uint32_t batched;
+    bool down;          /* the link has failed: what is sent or on its way is lost */
     bool touched, refreshing;
     struct live_port *next_touched;
     uint64_t refresh_ns;
@@ -65,6 +66,14 @@ typedef struct live_port {
     uint64_t drops[P4_DROP_REASONS];
     uint64_t pfc_received, pfc_sent;
 } live_port;
+
+/* What is to happen to a port's link, and when. */
+typedef struct live_change {
+    uint64_t time;
+    live_port *port;
+    bool down;
+    uint64_t rate_bps;
+} live_change;
 
 typedef struct live {
     pthread_mutex_t lock;
@@ -81,6 +90,8 @@ typedef struct live {
     uint32_t numbers[LIVE_MAX_PORTS], count; /* of the ports there are */
     live_port *touched, *touched_last;
     tm_rate *rates;
+    live_change *changes;    /* by time; those before next_change are done */
+    uint32_t change_count, next_change;
     uint32_t framing_bytes;
     uint64_t now, origin;    /* of what is being done; CLOCK_MONOTONIC of time 0 */
     uint64_t kernel_origin;  /* CLOCK_REALTIME of time 0, with which the kernel stamps frames */
@@ -106,6 +117,8 @@ void live_unlock(live *l);
 /* All of these with the lock held. -1: errno is set. */
 live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32_t ring_slots); /* interface NULL: CPU */
 int live_set_link(live *l, live_port *port, uint64_t rate_bps, uint64_t delay_ns); /* rate 0: no limit */
+/* At `time` or, if that is past, at once. Of one time, in the order of the calls. */
+int live_change_link(live *l, live_port *port, uint64_t time, bool down, uint64_t rate_bps);
 void live_set_switch(live *l, p4_switch *sw);
 int live_inject(live *l, uint32_t port, const uint8_t *data, size_t len);
 void live_wake(live *l); /* the loop should look at what was done */
@@ -127,6 +140,7 @@ void live_pfc_arrive(live *l, live_port *port, const uint8_t *data);
 p4_frame *live_pfc_frame(live *l, live_port *port);
 void live_pfc_due(live *l, live_port *port, uint64_t now); /* pauses that end, pauses to be renewed */
 uint64_t live_pfc_next(const live_port *port);
+void live_pfc_forget(live_port *port, uint64_t now); /* the link is down: neither end knows of the other's pauses */
 
 /* live.c, shared */
 p4_frame *live_frame_new(live *l, uint32_t cap);

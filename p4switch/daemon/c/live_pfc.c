@@ -97,3 +97,12 @@ uint64_t live_pfc_next(const live_port *port)
             time = tm->pfc->classes[i].paused_until_ns;
     return time;
 }
+
+void live_pfc_forget(live_port *port, uint64_t now)
+{
+    for (uint32_t i = 0; i < TM_PRIORITIES; i++)
+        if (port->tm.paused >> i & 1)
+            tm_resume(&port->tm, i, now);
+    port->tm.announced = port->tm.refresh = 0;
+    port->refreshing = false;
+}

@@ -114,6 +114,25 @@ static PyObject *live_set_port(live_object *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *live_change_at(live_object *self, PyObject *args)
+{
+    unsigned int number;
+    unsigned long long time, rate;
+    int up;
+    if (!PyArg_ParseTuple(args, "IKpK:change_link", &number, &time, &up, &rate))
+        return NULL;
+    live_port *port = find(self, number);
+    if (!port)
+        return NULL;
+    take_lock(self);
+    int failed = live_change_link(self->l, port, time, !up, rate);
+    live_unlock(self->l);
+    live_wake(self->l);
+    if (failed)
+        return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
 static PyObject *live_set_buffer(live_object *self, PyObject *args)
 {
     unsigned long long nbytes;
@@ -450,6 +469,7 @@ static void live_dealloc(live_object *self)
 static PyMethodDef methods[] = {
     {"add_port", (PyCFunction)live_add, METH_VARARGS, NULL},
     {"set_port", (PyCFunction)live_set_port, METH_VARARGS, NULL},
+    {"change_link", (PyCFunction)live_change_at, METH_VARARGS, NULL},
     {"set_buffer", (PyCFunction)live_set_buffer, METH_VARARGS, NULL},
     {"set_pfc", (PyCFunction)live_set_pfc, METH_VARARGS, NULL},
     {"log_depths", (PyCFunction)live_log_depths, METH_VARARGS, NULL},

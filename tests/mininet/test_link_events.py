@@ -1,0 +1,100 @@
+"""Links that fail and links that slow down, on real frames as in virtual time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.experiment import Run, plan
+from harness.scenario import check
+from harness.worlds.mininet import package
+from p4switch.errors import UserError
+from tests.mininet.conftest import Both
+from tests.mininet.networks import needs_mininet
+
+SCENARIO = """
+title = "two hosts; the link between runs at half rate, fails and comes back"
+cc = ["dcqcn"]
+[topology]
+name = "dumbbell"
+pairs = 1
+[workload]
+name = "permutation"
+size_bytes = 300_000
+[nic]
+rto_ns = 100_000
+[[events]]
+time_ns = 10_000
+link = ["s0", "s1"]
+rate_fraction = 0.5
+[[events]]
+time_ns = 30_000
+link = ["s0", "s1"]
+up = false
+[[events]]
+time_ns = 60_000
+link = ["s0", "s1"]
+up = true
+"""
+
+
+@needs_mininet
+def test_what_a_failed_link_loses_is_the_same_in_both_worlds(both: Both, tmp_path: Path) -> None:
+    scenario = tmp_path / "link.toml"
+    scenario.write_text(SCENARIO)
+    (virtual,), (mininet,) = both(str(scenario))
+    for result in (virtual, mininet):
+        assert result.summary["flows_delivered"] == result.summary["flows"] == 2
+        assert result.summary["conservation"]["balance"] == 0
+    lost = virtual.summary["drops"]["link_down"]
+    assert lost > 100
+    assert mininet.summary["drops"]["link_down"] == pytest.approx(lost, rel=0.1)
+    assert sum(mininet.summary["drops"].values()) == mininet.summary["drops"]["link_down"]
+    fct_ns = virtual.summary["fct_ns"]["mean"]
+    assert fct_ns > 100_000  # the time-out after 30 us of model time, twice as long for the rest
+    assert mininet.summary["fct_ns"]["mean"] == pytest.approx(fct_ns, rel=0.15)
+
+
+def planned(*events: dict[str, Any]) -> Run:
+    return plan(
+        "x",
+        check(
+            {
+                "cc": "dcqcn",
+                "topology": {"name": "dumbbell", "pairs": 1},
+                "workload": {"name": "permutation"},
+                "events": list(events),
+            }
+        ),
+        Path(),
+    )[0]
+
+
+@pytest.mark.skipif(package.missing() is not None, reason=package.missing() or "")
+class TestPortChanges:
+    def test_both_ends_have_the_state_after_each_event(self) -> None:
+        from harness.worlds.mininet.network import port_changes
+
+        link = ["s0", "s1"]
+        run = planned(
+            {"time_ns": 20, "link": link, "up": False},
+            {"time_ns": 10, "link": link, "rate_fraction": 0.25},
+            {"time_ns": 30, "link": link, "up": True},
+        )
+        changes = port_changes(run)
+        assert set(changes) == {"s0", "s1"}
+        for rows in changes.values():
+            assert [(row.time_ns, row.up, row.rate_bps) for row in rows] == [
+                (10, True, 25 * 10**9),
+                (20, False, 25 * 10**9),
+                (30, True, 25 * 10**9),
+            ]
+
+    def test_a_hosts_link_stays(self) -> None:
+        from harness.worlds.mininet.network import port_changes
+
+        run = planned({"time_ns": 20, "link": ["h0-0-2", "s0"], "up": False})
+        with pytest.raises(UserError, match=r"h0-0-2.*only links between switches"):
+            port_changes(run)
