@@ -60,10 +60,10 @@ reproduce: setup
 	@$(BIN)/python tools/accurate_scenarios.py --csv reproduction/accurate-scenarios.csv
 	@$(BIN)/p4cc run incast-star incast-96 --cc hpcc --cc hpcc+vai+sf --cc swift --cc swift+vai+sf --out reproduction/convergence
 	@$(BIN)/p4cc run incast-star --cc hpcc --set protocols.hpcc.additive_increase_bps=1e9 --out reproduction/convergence-ai-1g
-	@for figure in 1 3 5b 7 8 9 9b 11 13; do $(BIN)/p4cc run smartt-fig$$figure --out reproduction/smartt-fig$$figure || exit 1; done
+	@for figure in 1 1b 3 5b 7 8 9 9b 11 13; do $(BIN)/p4cc run smartt-fig$$figure --out reproduction/smartt-fig$$figure || exit 1; done
 	@$(BIN)/p4cc run smartt-fig6 --out reproduction/smartt-fig6
 	@$(BIN)/p4cc run smartt-fig7c --out reproduction/smartt-fig7c
-	@$(BIN)/p4cc run smartt-fig12 --set topology.pods=2 --set topology.tors_per_pod=1 --set topology.spines_per_agg=1 --out reproduction/smartt-fig12
+	@$(BIN)/p4cc run smartt-fig12 --out reproduction/smartt-fig12
 	@$(BIN)/p4cc sweep smartt-fig10 --out reproduction/smartt-fig10
 	@$(BIN)/p4cc sweep smartt-wait-gain --out reproduction/smartt-wait-gain
 	@$(BIN)/p4cc sweep smartt-near --out reproduction/smartt-near
