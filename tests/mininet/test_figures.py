@@ -70,6 +70,8 @@ def test_the_dilation_follows_the_work_and_the_lag() -> None:
     assert dilation.choose(planned("incast"), slow) == pytest.approx(2 * incast, rel=0.1)
     # A tenth of the base RTT is about 1.2 us of model time.
     assert dilation.choose(planned("incast"), dilation.Machine(1, 10_000_000, 2)) == pytest.approx(24_000, rel=0.1)
+    stalled = dilation.Machine(1, 60e9, 2)
+    assert dilation.choose(planned("incast"), stalled) == pytest.approx(120_000, rel=0.1)
 
 
 def test_samples_are_the_depths_before_their_instants() -> None:

@@ -23,6 +23,7 @@ _LINK_COST = 4
 _HOST_COST = 9
 _BUSY = 0.6  # of all processors; the rest is for bursts, and for what else the machine does
 _LAG_MARGIN = 3
+_MOST_LAG_NS = 50e6  # who is woken later stood still with the whole machine; no dilation is meant for that
 _MOST_AT_ONCE = 3.0  # one stall of the machine is no reason to go a hundred times slower
 _BATCHES = 5
 _ROUND_TRIPS = 200
@@ -79,7 +80,7 @@ def choose(run: Run, machine: Machine, packets_per_s_of_link: int | None = None)
     packet_bits = 8 * (run.data_bytes + run.scenario.framing_bytes)
     work_ns = machine.round_trip_ns * (2 * _LINK_COST * _mean_links(run) + 4 * _HOST_COST)
     load = _demand_bps(run) / packet_bits * work_ns * 1e-9 / (machine.processors * _BUSY)
-    lag = _LAG_MARGIN * machine.lag_p99_ns / (fidelity.LAG_LIMIT * run.base_rtt_ns())
+    lag = _LAG_MARGIN * min(machine.lag_p99_ns, _MOST_LAG_NS) / (fidelity.LAG_LIMIT * run.base_rtt_ns())
     limit = 0.0
     if packets_per_s_of_link is not None:
         limit = max(link.rate_bps for link in run.topology.links) / packet_bits / packets_per_s_of_link
