@@ -184,7 +184,10 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
         varied = check(merge(tables, variant.set))
         _check_tables(varied)
         topology_name, values = named("topology", varied.topology)
-        topology = built.setdefault(repr(varied.topology), topologies.build(topology_name, values))
+        key = repr(varied.topology)
+        if key not in built:
+            built[key] = topologies.build(topology_name, values)
+        topology = built[key]
         combined = list(itertools.product(_distinct(varied.cc), _distinct(varied.lb), _distinct(varied.seeds)))
         several = len(varied.cc) > 1 or len(varied.lb) > 1
         for cc, lb, seed in combined:
