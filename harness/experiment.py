@@ -255,8 +255,8 @@ def _resolve(
     load_balancing = _host(lambda: registry.resolve_load_balancer(lb, scenario.load_balancers.get(lb)))
     program = programs.program(scenario.program or protocol.info.program)
     needed = protocol.info.program
-    if needed not in (program.name, *program.contains):
-        fitting = [p for p in programs.names() if needed in (p, *programs.program(p).contains)]
+    if not program.does_the_work_of(needed):
+        fitting = [p for p in programs.names() if programs.program(p).does_the_work_of(needed)]
         raise UserError(
             f"program {program.name!r} does not fit protocol {cc!r}; expected {' or '.join(map(repr, fitting))}"
         )

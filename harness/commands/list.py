@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -54,37 +55,33 @@ def _load_balancers() -> list[dict[str, Any]]:
 def _topologies() -> list[dict[str, Any]]:
     import topologies
 
-    return [
-        {"name": name, "summary": _first_line(module_doc), "parameters": _defaults(model)}
-        for name in topologies.names()
-        for model in [topologies.parameters(name)]
-        for module_doc in [inspect.getmodule(model).__doc__]
-    ]
+    return [_described(name, topologies.parameters(name)) for name in topologies.names()]
 
 
 def _workloads() -> list[dict[str, Any]]:
     from harness import workloads
 
-    return [
-        {"name": name, "summary": _first_line(module_doc), "parameters": _defaults(model)}
-        for name in workloads.names()
-        for model in [workloads.parameters(name)]
-        for module_doc in [inspect.getmodule(model).__doc__]
-    ]
+    return [_described(name, workloads.parameters(name)) for name in workloads.names()]
 
 
 def _programs() -> list[dict[str, Any]]:
     from harness import programs
 
-    return [
-        {"name": name, "summary": found.summary, "parameters": _defaults(found.parameters)}
-        for name in programs.names()
-        for found in [programs.program(name)]
-    ]
+    return [_described(name, programs.program(name).parameters) for name in programs.names()]
+
+
+def _described(name: str, model: type[Any]) -> dict[str, Any]:
+    """What has a file of its own: its first line, and its parameters with their defaults."""
+    return {"name": name, "summary": _first_line(inspect.getmodule(model).__doc__), "parameters": _defaults(model)}
 
 
 def _first_line(text: str | None) -> str:
-    return (text or "").strip().splitlines()[0]
+    return (text or "").strip().splitlines()[0].removesuffix(".")
+
+
+def _by_number(entry: Mapping[str, Any]) -> list[str | int]:
+    """fig3 before fig10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", entry["name"])]
 
 
 def _defaults(model: Any) -> dict[str, Any]:
@@ -107,7 +104,7 @@ KINDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def command(kind: str | None, as_json: bool) -> None:
     """Show the scenarios, protocols, load balancers, topologies, workloads and P4 programs that there are."""
-    found = {name: KINDS[name]() for name in ([kind] if kind else KINDS)}
+    found = {name: sorted(KINDS[name](), key=_by_number) for name in ([kind] if kind else KINDS)}
     if as_json:
         click.echo(json.dumps(found[kind] if kind else found, indent=2))
         return

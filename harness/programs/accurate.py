@@ -1,4 +1,4 @@
-"""`p4src/accurate.p4`: forwarding, and ACCurate's contention points."""
+"""Forwarding with ECMP, ACCurate's contention points (max-min fair rates): `p4src/accurate.p4`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHORT_CIRCUIT_SHIFTS = {
 }
 
 
-@register("accurate", "forwarding with ECMP, ACCurate's contention points (max-min fair rates)")
+@register("accurate")
 class AccurateParameters(ProgramParameters):
     """ACCurate's constants; the defaults are the paper's, but for the rule (docs/reproduction.md says why)."""
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
 import p4src
 from harness.programs.entries import Entry
-from p4switch.errors import lookup, validate
+from p4switch.errors import validate
+from p4switch.registry import Registry
 from topologies.routing import Route
 
 SOURCE_DIRECTORY = Path(next(iter(p4src.__path__)))
@@ -48,6 +49,8 @@ class ProgramParameters(BaseModel, ABC):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
+    contains: ClassVar[tuple[str, ...]] = ()  # programs whose work this one does, too: it can stand in for them
+
     @property
     def common_period_ns(self) -> int:
         """Hosts and switches have to agree on the time modulo this; 0: they need not."""
@@ -58,44 +61,31 @@ class ProgramParameters(BaseModel, ABC):
         """Everything that the control plane writes into this switch. Raises UserError for what cannot be expressed."""
 
 
+_REGISTRY: Registry[ProgramParameters] = Registry("program")
+register = _REGISTRY.register  # with the name of a file in p4src/, without .p4
+names = _REGISTRY.names
+
+
 @dataclass(frozen=True)
 class Program:
-    """A P4 program of `p4src/`. `contains` names the programs whose work it does, too: it can stand in for them."""
+    """A P4 program of `p4src/`, and what it is told."""
 
     name: str
-    summary: str
     parameters: type[ProgramParameters]
-    contains: tuple[str, ...] = ()
 
     @property
     def source(self) -> Path:
         return SOURCE_DIRECTORY / f"{self.name}.p4"
 
-
-_REGISTRY: dict[str, Program] = {}
-_Class = TypeVar("_Class", bound=type[ProgramParameters])
-
-
-def register(name: str, summary: str, *, contains: tuple[str, ...] = ()) -> Callable[[_Class], _Class]:
-    """Class decorator: makes `p4src/<name>.p4` known, with the decorated class as its parameters."""
-
-    def add(cls: _Class) -> _Class:
-        _REGISTRY[name] = Program(name, summary, cls, contains)
-        return cls
-
-    return add
-
-
-def names() -> list[str]:
-    return sorted(_REGISTRY)
+    def does_the_work_of(self, other: str) -> bool:
+        return other in (self.name, *self.parameters.contains)
 
 
 def program(name: str) -> Program:
     """The program of that name. Raises UserError for an unknown one."""
-    found: Program = lookup("program", name, _REGISTRY)
-    return found
+    return Program(name, _REGISTRY.find(name))
 
 
 def parameters(name: str, values: Mapping[str, Any], where: str = "program") -> ProgramParameters:
     """A program's parameters. Raises UserError that names the wrong key as `where.key`."""
-    return validate(program(name).parameters, values, where)
+    return validate(_REGISTRY.find(name), values, where)

@@ -1,4 +1,4 @@
-"""`p4src/ecn.p4`: forwarding, and RED/ECN marking."""
+"""Forwarding with ECMP, RED/ECN marking at dequeue: `p4src/ecn.p4`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.programs.forwarding import forwarding_entries
 from harness.programs.marking import Probability, marking_entries, red
 
 
-@register("ecn", "forwarding with ECMP, RED/ECN marking at dequeue")
+@register("ecn")
 class EcnParameters(ProgramParameters):
     """Thresholds of the queue that a packet leaves behind, and the probability of a mark at Kmax.
 

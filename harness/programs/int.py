@@ -1,4 +1,4 @@
-"""`p4src/int.p4`: forwarding, and the telemetry that HPCC needs."""
+"""Forwarding with ECMP, per-hop telemetry (INT) for HPCC: `p4src/int.p4`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LINK_RATE_CODES = {
 }
 
 
-@register("int", "forwarding with ECMP, per-hop telemetry (INT) for HPCC")
+@register("int")
 class IntParameters(ProgramParameters):
     """It has none: what a record says is a fact of the switch."""
 

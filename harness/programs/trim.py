@@ -1,8 +1,8 @@
-"""`p4src/trim.p4`: forwarding, RED/ECN marking, packet trimming."""
+"""Forwarding with ECMP, RED/ECN marking at dequeue, packet trimming: `p4src/trim.p4`."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 from typing_extensions import Self
@@ -19,13 +19,15 @@ Fraction01 = Annotated[float, Field(ge=0, le=1)]
 MIN_TRIM_SIZE_BYTES = 54  # Ethernet, IPv4, UDP and BTH: what a receiver needs to know which packet it was
 
 
-@register("trim", "forwarding with ECMP, RED/ECN marking at dequeue, packet trimming", contains=("ecn",))
+@register("trim")
 class TrimParameters(ProgramParameters):
     """Queue limits, RED thresholds as fractions of them, and what becomes of a packet that finds its queue full.
 
     SONiC's packet-trimming knobs are the model: `trim_size_bytes`, `trim_dscp`, `trim_priority` (its queue). With
     `trimming` off such a packet is dropped. The defaults of Kmin and Kmax are SMaRTT's (20% and 80% of the queue).
     """
+
+    contains: ClassVar[tuple[str, ...]] = ("ecn",)
 
     queue_bytes: int = Field(1_000_000, gt=0)
     header_queue_bytes: int = Field(1_000_000, gt=0)
