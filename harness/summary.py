@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import pandas as pd
 from harness.experiment import Run
 from harness.metrics import jain_table
 from harness.worlds.recording import Recording
+from topologies.model import Neighbour
+from topologies.routing import path, transit_ns
 
 PERCENTILES = {"p50": 50, "p99": 99, "p99_9": 99.9}
 _REASONS = "drop_"
@@ -112,7 +115,7 @@ def bottleneck(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
     """The link to a host that its flows kept busiest while there were any: name, how busy, and its queue.
 
     Busy is the time that the flows' packets took on the wire, ACKs of other flows not counted, over the time from the
-    first start to the last delivery, times without any flow left out.
+    first byte on the link to the last, times without any flow left out.
     """
     wire_bytes = {r.qp: r.delivered_wire_bytes for r in recording.flows}
     busiest: dict[str, Any] | None = None
@@ -124,7 +127,7 @@ def bottleneck(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
     for name, group in flows.groupby("destination"):
         there = run.topology.uplink(run.topology.host_by_name[str(name)])
         row = row_of[there.node, there.port]
-        work_ns = _union_ns(group, recording.end_ns)
+        work_ns = _union_ns(_spans(run, group, recording.end_ns, there))
         carried = sum(wire_bytes[qp] for qp in group["qp"].unique())
         busy = carried * 8e9 / there.rate_bps / work_ns if work_ns else 0.0
         if busiest is None or busy > busiest["busy"]:
@@ -141,14 +144,31 @@ def bottleneck(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
     return busiest
 
 
-def _union_ns(flows: pd.DataFrame, end_ns: int) -> int:
-    """Time during which at least one of the flows was under way."""
+def _spans(run: Run, flows: pd.DataFrame, end_ns: int, last_link: Neighbour) -> list[tuple[int, int]]:
+    """For each flow to one host: when its first byte could be on the host's link, and when its last one had left it."""
+    host = run.topology.host_by_name
+    mtu_bytes, latency_ns = run.scenario.nic.mtu_bytes, run.scenario.switch.latency_ns
+    on_the_way: dict[tuple[str, int], int] = {}
+    ends = flows["delivered_ns"].where(flows["delivered_ns"] >= 0, end_ns) - last_link.delay_ns
+    spans = []
+    for source, destination, size_bytes, start_ns, end in zip(
+        flows["source"], flows["destination"], flows["size_bytes"], flows["start_ns"], ends, strict=True
+    ):
+        first = (source, min(size_bytes, mtu_bytes))
+        if first not in on_the_way:
+            before = path(run.topology, host[source], host[destination])[:-1]
+            on_the_way[first] = transit_ns(before, run.data_bytes - mtu_bytes + first[1], latency_ns) + latency_ns
+        spans.append((start_ns + on_the_way[first], end))
+    return spans
+
+
+def _union_ns(spans: Iterable[tuple[int, int]]) -> int:
+    """Time during which at least one of the spans was under way."""
     total = until = 0
-    ends = flows["delivered_ns"].where(flows["delivered_ns"] >= 0, end_ns)
-    for start, end in sorted(zip(flows["start_ns"], ends, strict=True)):
+    for start, end in sorted(spans):
         total += max(0, end - max(start, until))
         until = max(until, end)
-    return int(total)
+    return total
 
 
 def _samples(recording: Recording, switch: str, port: int, flows: pd.DataFrame) -> Any:

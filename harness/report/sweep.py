@@ -45,6 +45,7 @@ def runs_table(entries: Sequence[Entry]) -> pd.DataFrame:
                 "folder": entry.result.folder.name,
                 "ended": summary["ended"],
                 **{name: summary[name] for name in _FIGURES},
+                "busy": (summary["bottleneck"] or {}).get("busy"),
                 "drops": sum(summary["drops"].values()),
                 "pfc_pauses": summary["pfc"]["pauses_sent"],
             }
