@@ -10,28 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.workloads import Flow
+from harness.worlds.flow_record import FlowRecord
 
 Integers = NDArray[np.int64]
 Progress = Callable[[int, int, int], object]  # flows done, flows known, now_ns
-
-
-@dataclass
-class FlowRecord:
-    """One message and what became of it. Times are ns, -1: never. Counts are of its queue pair when it was done."""
-
-    flow: Flow
-    qp: int
-    first_sent_ns: int = -1
-    delivered_ns: int = -1  # the receiver has the last byte
-    completed_ns: int = -1  # the sender has the last acknowledgement
-    packets_sent: int = 0
-    retransmitted: int = 0
-    timeouts: int = 0
-    naks: int = 0
-    cnps: int = 0
-    marked: int = 0
-    delivered_wire_bytes: int = 0  # on the receiver's link, framing and retransmissions included
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ from harness.pcap import write_pcap
 from harness.pipelines import pipeline
 from harness.tracing import TraceRecord, explain
 from harness.workloads import Flow, Traffic
-from harness.worlds.recording import FlowRecord, Integers, PortName, Progress, RateSamples, Recording
+from harness.worlds.flow_record import FlowRecord, Sent
+from harness.worlds.recording import Integers, PortName, Progress, RateSamples, Recording
 from host_agents import wire
 from host_agents.messages import Delivery, Message
 from host_agents.nic import Nic
@@ -43,13 +44,13 @@ _NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received")
 
 @dataclass
 class _Connection:
-    """A pair of queue pairs and the flows that were posted on it, in order."""
+    """A pair of queue pairs and the messages that were posted on it, in order, each with its flow's record."""
 
     number: int
     sender: QueuePair
     receiver: QueuePair
     tag: int
-    flows: list[FlowRecord] = field(default_factory=list)
+    flows: list[tuple[FlowRecord, Message]] = field(default_factory=list)
     delivered_bytes: int = 0
     shared: bool = False
     unfinished: int = 0
@@ -219,17 +220,16 @@ class VirtualWorld:
         connection = self._connection(flow)
         record = FlowRecord(flow, connection.number)
         self._records.append(record)
-        connection.flows.append(record)
         connection.unfinished += 1
         self._active[connection.number] = connection
         message = connection.sender.post(flow.size_bytes, start_ns=now_ns, tag=record)
+        connection.flows.append((record, message))
         self.fabric.kick(flow.source)
         if flow.stop_ns is not None:
             self.fabric.at(flow.stop_ns, lambda _: self._stop(flow, message))
 
     def _stop(self, flow: Flow, message: Message) -> None:
         message.qp.truncate(message)
-        flow.size_bytes = message.size_bytes
         self.fabric.kick(flow.source)
 
     def _connection(self, flow: Flow) -> _Connection:
@@ -253,25 +253,19 @@ class VirtualWorld:
         return connection
 
     def _on_delivered(self, delivery: Delivery) -> None:
-        record = self._connections[delivery.qp.qpn - _FIRST_QPN].flows[delivery.sequence]
-        record.delivered_ns = delivery.time_ns
+        record, _ = self._connections[delivery.qp.qpn - _FIRST_QPN].flows[delivery.sequence]
+        record.note_delivered(delivery.time_ns, delivery.qp.stats.marked_received)
         self._add(self._traffic.on_delivered(record.flow, delivery.time_ns))
 
     def _on_completed(self, message: Message) -> None:
         connection = self._connections[message.qp.qpn - _FIRST_QPN]
-        record = connection.flows[message.sequence]
-        self._finish(record, message, connection)
+        record, _ = connection.flows[message.sequence]
+        record.note_sent(Sent.of(message))
         self._done += 1
         connection.unfinished -= 1
         self._add(self._traffic.on_completed(record.flow, message.completed_ns))
         if self._done == self._known:
             self.fabric.stop()
-
-    @staticmethod
-    def _finish(record: FlowRecord, message: Message, connection: _Connection) -> None:
-        record.first_sent_ns = message.first_sent_ns
-        record.completed_ns = message.completed_ns
-        _count(record, connection)
 
     # Running
 
@@ -297,10 +291,10 @@ class VirtualWorld:
         framing = self.run_plan.scenario.framing_bytes
         on_wire = stats["delivered_bytes"] + framing * stats["delivered_packets"]
         for connection in self._connections:
-            for record in connection.flows:
-                record.delivered_wire_bytes = int(on_wire[connection.tag - 1])
+            for record, message in connection.flows:
+                record.note_end(connection.receiver.stats.marked_received, int(on_wire[connection.tag - 1]))
                 if record.completed_ns < 0:
-                    _count(record, connection)
+                    record.note_sent(Sent.of(message))
 
     def _sample_rates(self, now_ns: int) -> None:
         delivered = np.frombuffer(self.fabric.flow_stats()["delivered_bytes"], np.int64)
@@ -387,16 +381,6 @@ def _rare_collection() -> Iterator[None]:
 def _device(pipe: Pipe, device_id: int) -> Device:
     """The P4Runtime target in front of a switch, whose clock nothing here asks for."""
     return Device(lambda _: pipe, device_id, clock_ns=lambda: 0)
-
-
-def _count(record: FlowRecord, connection: _Connection) -> None:
-    sent, received = connection.sender.stats, connection.receiver.stats
-    record.packets_sent = sent.packets_sent
-    record.retransmitted = sent.packets_retransmitted
-    record.timeouts = sent.timeouts
-    record.naks = sent.naks_received
-    record.cnps = sent.cnps_received
-    record.marked = received.marked_received
 
 
 def _columns(table: dict[str, bytes]) -> dict[str, Integers]:

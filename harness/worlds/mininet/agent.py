@@ -10,9 +10,11 @@ from typing import Any
 
 import click
 
+from harness.worlds.flow_record import Sent
 from harness.worlds.mininet import isolation
 from harness.worlds.mininet.driver import Driver
 from harness.worlds.mininet.messages import (
+    Completed,
     Configure,
     Connect,
     Delivered,
@@ -22,7 +24,6 @@ from harness.worlds.mininet.messages import (
     Post,
     RateSample,
     Report,
-    Sent,
     Start,
     Verified,
     Verify,
@@ -163,7 +164,7 @@ class Agent:
         assert isinstance(request, Post)
         del self._messages[request.flow]
         self._active[request.number] -= 1
-        self._connection.send(_sent(request.flow, message))
+        self._connection.send(Completed(request.flow, Sent.of(message)))
 
     def _sample(self, now_ns: int) -> None:
         for number, unfinished in list(self._active.items()):
@@ -182,7 +183,7 @@ class Agent:
         counts = {name: int(getattr(stats, name)) for name in NIC_COUNTS}
         counts["paused_ns"] = sum(stats.paused_ns)
         return Finished(
-            unfinished=[_sent(flow, message) for flow, message in self._messages.items()],
+            unfinished={flow: Sent.of(message) for flow, message in self._messages.items()},
             marked={number: qp.stats.marked_received for number, qp in self._qps.items()},
             delivered_bytes=driver.delivered_bytes,
             rates=self._rates,
@@ -199,18 +200,3 @@ class Agent:
             lag_max_ns=driver.lag_max_ns,
             captured=driver.captured or [],
         )
-
-
-def _sent(flow: int, message: Message) -> Sent:
-    stats = message.qp.stats
-    return Sent(
-        flow=flow,
-        size_bytes=message.size_bytes,
-        first_sent_ns=message.first_sent_ns,
-        completed_ns=message.completed_ns,
-        packets_sent=stats.packets_sent,
-        retransmitted=stats.packets_retransmitted,
-        timeouts=stats.timeouts,
-        naks=stats.naks_received,
-        cnps=stats.cnps_received,
-    )

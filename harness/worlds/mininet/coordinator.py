@@ -13,8 +13,10 @@ from typing import TypeVar
 from harness.errors import CheckError
 from harness.experiment import Run
 from harness.workloads import Flow, Traffic
+from harness.worlds.flow_record import FlowRecord
 from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import (
+    Completed,
     Configure,
     Connect,
     Delivered,
@@ -23,12 +25,11 @@ from harness.worlds.mininet.messages import (
     Freeze,
     Post,
     Report,
-    Sent,
     Start,
     Verified,
     Verify,
 )
-from harness.worlds.recording import FlowRecord, Progress
+from harness.worlds.recording import Progress
 
 FIRST_NUMBER = 2  # queue pairs 0 and 1 are InfiniBand's own, for management
 _POLL_S = 0.5
@@ -192,25 +193,13 @@ class Coordinator:
     def _note(self, message: object) -> None:
         if isinstance(message, Delivered):
             record = self.pairs[message.number - FIRST_NUMBER].flows[message.sequence]
-            record.delivered_ns = message.time_ns
-            record.marked = message.marked
+            record.note_delivered(message.time_ns, message.marked)
             self._add(self._traffic.on_delivered(record.flow, message.time_ns))
-        elif isinstance(message, Sent):
-            record = self._note_sent(message)
+        elif isinstance(message, Completed):
+            record = self.records[message.flow]
+            record.note_sent(message.sent)
             self._done += 1
-            self._add(self._traffic.on_completed(record.flow, message.completed_ns))
-
-    def _note_sent(self, message: Sent) -> FlowRecord:
-        record = self.records[message.flow]
-        record.flow.size_bytes = message.size_bytes
-        record.first_sent_ns = message.first_sent_ns
-        record.completed_ns = message.completed_ns
-        record.packets_sent = message.packets_sent
-        record.retransmitted = message.retransmitted
-        record.timeouts = message.timeouts
-        record.naks = message.naks
-        record.cnps = message.cnps
-        return record
+            self._add(self._traffic.on_completed(record.flow, record.completed_ns))
 
     # Ending
 
@@ -224,14 +213,12 @@ class Coordinator:
         self._tell_all(Report())
         reports = self._answers(Finished)
         for report in reports:
-            for sent in report.unfinished:
-                self._note_sent(sent)
+            for flow, sent in report.unfinished.items():
+                self.records[flow].note_sent(sent)
         for pair in self.pairs:
             report = reports[pair.destination]
             for record in pair.flows:
-                record.delivered_wire_bytes = report.delivered_bytes.get(pair.number, 0)
-                if record.completed_ns < 0:
-                    record.marked = report.marked.get(pair.number, 0)
+                record.note_end(report.marked.get(pair.number, 0), report.delivered_bytes.get(pair.number, 0))
         return reports
 
     def _tell_all(self, message: object) -> None:

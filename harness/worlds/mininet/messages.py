@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from harness.worlds.flow_record import Sent
 from host_agents.config import NicConfig
 
 # To an agent, in this order: Configure, Verify, Start, any number of Connect and Post, Freeze, Report.
@@ -99,18 +100,11 @@ class Delivered:
 
 
 @dataclass(frozen=True)
-class Sent:
-    """A message of this host: done, or how far it got (completed_ns -1). Counts are of its queue pair, so far."""
+class Completed:
+    """A flow of this host is done."""
 
     flow: int
-    size_bytes: int
-    first_sent_ns: int
-    completed_ns: int
-    packets_sent: int
-    retransmitted: int
-    timeouts: int
-    naks: int
-    cnps: int
+    sent: Sent
 
 
 class RateSample(NamedTuple):
@@ -127,7 +121,7 @@ class RateSample(NamedTuple):
 class Finished:
     """All that the agent knows, at the end."""
 
-    unfinished: list[Sent]
+    unfinished: dict[int, Sent]  # by flow
     marked: dict[int, int]  # by connection that ends here
     delivered_bytes: dict[int, int]  # on the wire, likewise
     rates: list[RateSample]  # of connections on which this host sends
