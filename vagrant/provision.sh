@@ -41,6 +41,17 @@ add_p4lang_repository() {
     echo "deb [signed-by=$KEYRING] $address/ /" >"$APT_SOURCE"
 }
 
+# Built outside the working copy: what an earlier build left in it would be installed again.
+install_p4cc() {
+    local build
+    build=$(mktemp -d)
+    printf '[build]\nbuild_base = %s\n[egg_info]\negg_base = %s\n' "$build" "$build" >"$build/setup.cfg"
+    [ -x "$VENV/bin/python" ] || python3 -m venv "$VENV"
+    DIST_EXTRA_CONFIG=$build/setup.cfg "$VENV/bin/python" -m pip install --quiet --upgrade "$SOURCE"
+    rm -rf "$build"
+    ln -sf "$VENV/bin/p4cc" /usr/local/bin/p4cc
+}
+
 # small_incast SWITCH COMPILER
 small_incast() {
     echo "--- incast in Mininet: switch $1, compiler $2"
@@ -65,9 +76,7 @@ echo "wireshark-common wireshark-common/install-setuid boolean false" | debconf-
 install_packages "p4lang-p4c=$P4C_VERSION" "p4lang-bmv2=$BMV2_VERSION" "mininet=$MININET_VERSION" "tshark=$TSHARK_VERSION" \
     gcc libc6-dev python3-dev python3-venv iproute2 net-tools make
 
-[ -x "$VENV/bin/python" ] || python3 -m venv "$VENV"
-"$VENV/bin/python" -m pip install --quiet --upgrade "$SOURCE"
-ln -sf "$VENV/bin/p4cc" /usr/local/bin/p4cc
+install_p4cc
 
 p4cc doctor
 small_incast builtin builtin
