@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -47,6 +48,9 @@ def cli() -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit. A mistake of the user's is one line on stderr."""
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: a command cleans up after itself
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup has SIGHUP ignored
+            signal.signal(number, signal.default_int_handler)
     try:
         # Without click's own error handling: it prints usage as well as the error.
         sys.exit(cli.main(args, standalone_mode=False) or 0)

@@ -1,4 +1,4 @@
-"""A run's folder: written whole or not at all, and read back for reports.
+"""What is in a run's folder: written, and read back for reports.
 
 scenario.toml      the resolved scenario: running it gives the same tables
 flows.parquet      one row a flow
@@ -9,12 +9,7 @@ summary.json       figures and checks; performance.json: what the run cost on th
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,31 +27,6 @@ from harness.worlds.recording import Recording
 from p4switch.errors import UserError
 
 _TABLES = ("flows", "queues", "rates")
-
-
-@contextlib.contextmanager
-def new_folder(target: Path) -> Iterator[Path]:
-    """A folder to fill, which becomes `target` when the block ends well and vanishes otherwise. Raises UserError."""
-    if target.exists() or target.is_symlink():
-        raise UserError(f"output folder {str(target)!r} exists; expected a name that does not")
-    made = [folder for folder in target.parents if not folder.exists()]
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    except OSError as error:
-        raise UserError(f"output folder {str(target)!r}: {error.strerror}") from None
-    try:
-        yield scratch
-        scratch.chmod(0o755)
-        try:
-            os.rename(scratch, target)
-        except OSError:
-            raise UserError(f"output folder {str(target)!r} exists; expected a name that does not") from None
-    except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
-        for folder in made:
-            folder.rmdir()
-        raise
 
 
 def write(folder: Path, run: Run, recording: Recording) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`p4cc clean`: removes what a crashed Mininet run left behind."""
+"""`p4cc clean`: removes what commands that were killed left behind."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import click
 
 @click.command()
 def command() -> None:
-    """Remove what a Mininet run that was killed left behind: processes, and with them networks; its folder.
+    """Remove what commands that were killed left behind.
 
-    Runs that are still going on are left alone.
+    Of Mininet runs processes, and with them networks, and logs; of any run or sweep the results that it had written so
+    far, in a hidden folder. What is still going on is left alone.
     """
-    from harness.worlds.mininet.state import clean
+    from harness import output_folder
+    from harness.worlds.mininet import state
 
-    done = clean()
+    done = [*state.clean(), *output_folder.clean()]
     for line in done:
         click.echo(line)
     if not done:

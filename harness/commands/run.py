@@ -70,6 +70,7 @@ def command(
 
     from harness import results
     from harness.experiment import plan
+    from harness.output_folder import new_folder
     from harness.progress import RunProgress
     from harness.report import write_report
     from harness.scenario import check, find, override, read
@@ -85,7 +86,7 @@ def command(
     if len({run.label for run in runs}) < len(runs):
         raise UserError("scenarios of the same name cannot share an output folder")
     target = out or unused(Path("runs") / "-".join(dict.fromkeys(run.name for run in runs)))
-    with results.new_folder(target) as folder, RunProgress(len(runs)) as progress:
+    with new_folder(target) as folder, RunProgress(len(runs)) as progress:
         failed = [check for run in runs for check in _carry_out(run, make, folder, progress, strict)]
         found = results.load_all(folder)
         write_report([results.load(folder / run.label) for run in runs], folder / "report.html", folder / "plots")

@@ -32,13 +32,14 @@ def command(
 
     from harness import results, sweep
     from harness.commands.run import unused
+    from harness.output_folder import new_folder
     from harness.report.sweep import Entry, write_sweep
 
     found, folder = sweep.load(sweep_file)
     points = sweep.points(found, folder, settings)
     target = out or unused(Path("runs") / Path(sweep_file).stem)
     entries: dict[int, Entry] = {}
-    with results.new_folder(target) as made:
+    with new_folder(target) as made:
         for i, files in sweep.carry_out_all(points, jobs=jobs, scheduler=scheduler):
             point = points[i]
             place = made / f"{i:03d}-{point.label}"

@@ -77,16 +77,3 @@ def test_a_program_with_errors_is_shown_with_place_and_caret(tmp_path: Path) -> 
     assert "error:" in done.stderr
     assert "^" in done.stderr
     assert not (tmp_path / "out.json").exists()
-
-
-def test_an_interrupted_run_leaves_nothing_half_written(tmp_path: Path) -> None:
-    from harness.results import new_folder
-
-    def interrupted() -> None:
-        with new_folder(tmp_path / "new" / "out") as folder:
-            (folder / "flows.parquet").write_bytes(b"half")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert list(tmp_path.iterdir()) == []

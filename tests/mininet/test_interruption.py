@@ -66,10 +66,13 @@ def test_clean_removes_what_kill_leaves_and_nothing_else(tmp_path: Path) -> None
         p4cc("clean")
         assert run.process.poll() is None  # a run that is going on is left alone
         assert path.exists()
+        (half_written,) = tmp_path.iterdir()
         run.process.kill()
         run.process.wait()
         done = subprocess.run([*MAIN, "clean"], capture_output=True, text=True, timeout=60, check=True)
         assert f"run {path.name} (incast)" in done.stdout
+        assert f"removed {half_written}" in done.stdout
+        assert list(tmp_path.iterdir()) == []
         end = time.monotonic() + 20
         while (left := nothing_left(path, state, spaces)) and time.monotonic() < end:
             time.sleep(0.1)

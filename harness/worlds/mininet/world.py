@@ -6,12 +6,10 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 from harness import controller
 from harness.experiment import Run
@@ -37,6 +35,7 @@ _LEAD_S = 0.5  # between the word to start and model time 0
 _DRAIN_RTTS = 2  # how long frames may still arrive when all flows are done
 _VERIFY_S = 10.0
 _ATTEMPTS = 2
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # what ends a command
 
 
 class MininetWorld:
@@ -89,7 +88,7 @@ class MininetWorld:
         with contextlib.ExitStack() as stack:
             began = time.monotonic()
             folder = stack.enter_context(RunFolder(self.run_plan.name))
-            stack.enter_context(_terminable())
+            stack.enter_context(_signals_restored())
             stack.enter_context(private_network())
             launcher = stack.enter_context(Launcher(folder.path))
             stack.callback(_ignore_signals)  # the first thing to happen at the end, whatever the reason
@@ -332,22 +331,16 @@ def _sleep(seconds: float, launcher: Launcher) -> None:
 
 
 @contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM ends the block as Ctrl-C does; both are as they were afterwards."""
-    handler: Callable[[int, FrameType | None], Any] = signal.default_int_handler
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    for number in before:
-        signal.signal(number, handler)
+def _signals_restored() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in _ENDING}
     try:
         yield
     finally:
-        for number, previous in before.items():
-            signal.signal(number, previous)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _ignore_signals() -> None:
     """Nothing may interrupt the end of a run: it takes seconds, and leaves nothing behind."""
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _ENDING:
         signal.signal(number, signal.SIG_IGN)
-
-

@@ -1,0 +1,119 @@
+"""Output folders: whole or not at all, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from harness.output_folder import clean, new_folder
+from p4switch.errors import UserError
+from tests.e2e.runs import p4cc
+
+FILL = """
+import sys, time
+from pathlib import Path
+from harness.output_folder import new_folder
+with new_folder(Path(sys.argv[1])) as folder:
+    (folder / "flows.parquet").write_bytes(b"half")
+    print(folder, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_notes(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("P4CC_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@contextmanager
+def filling(target: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A process that fills `target`, and where it does so."""
+    with subprocess.Popen([sys.executable, "-c", FILL, str(target)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process, Path(process.stdout.readline().strip())
+        finally:
+            process.kill()
+
+
+def test_it_gets_its_name_when_all_is_there(tmp_path: Path) -> None:
+    with new_folder(tmp_path / "new" / "out") as folder:
+        (folder / "a").touch()
+        assert not (tmp_path / "new" / "out").exists()
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["out"]
+    assert (tmp_path / "new" / "out" / "a").exists()
+    assert clean() == []
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt(), ValueError()])
+def test_an_interrupted_run_leaves_nothing_half_written(tmp_path: Path, end: BaseException) -> None:
+    def interrupted() -> None:
+        with new_folder(tmp_path / "new" / "out") as folder:
+            (folder / "flows.parquet").write_bytes(b"half")
+            raise end
+
+    with pytest.raises(type(end)):
+        interrupted()
+    assert list(tmp_path.iterdir()) == []
+    assert clean() == []
+
+
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"output folder .*out': No space left"), new_folder(tmp_path / "out"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_that_is_taken_meanwhile(tmp_path: Path) -> None:
+    def outpaced() -> None:
+        with new_folder(tmp_path / "out"):
+            (tmp_path / "out").mkdir()
+            (tmp_path / "out" / "of somebody else").touch()
+
+    with pytest.raises(UserError, match="exists"):
+        outpaced()
+    assert [path.name for path in tmp_path.rglob("*")] == ["out", "of somebody else"]
+
+
+def test_clean_removes_what_kill_leaves_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / ".out-of-mine").mkdir()
+    with filling(tmp_path / "out") as (process, scratch), filling(tmp_path / "other") as (_, other):
+        assert scratch.parent == tmp_path
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert (scratch / "flows.parquet").exists()
+        done = p4cc("clean")
+        assert done.stdout == f"removed {scratch}, which a killed command had begun to write\n"
+        assert sorted(tmp_path.iterdir()) == sorted([tmp_path / ".out-of-mine", other])
+        assert p4cc("clean").stdout == "nothing to clean\n"
+
+
+def test_clean_does_not_follow_a_link_in_its_place(tmp_path: Path) -> None:
+    (tmp_path / "valuable").mkdir()
+    with filling(tmp_path / "out") as (process, scratch):
+        process.kill()
+        process.wait()
+    scratch.rename(tmp_path / "moved")
+    scratch.symlink_to(tmp_path / "valuable")
+    assert clean() == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([scratch.name, "moved", "valuable"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_run_in_one_line(tmp_path: Path, number: signal.Signals) -> None:
+    code = "import os; from harness.cli import main; import harness.experiment as e; "
+    code += f"e.plan = lambda *_: os.kill(os.getpid(), {int(number)}); main()"
+    command = [sys.executable, "-c", code, "run", "incast", "--out", "out"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "P4CC_NATIVE": "0"}, capture_output=True, text=True, timeout=100
+    )
+    assert (done.returncode, done.stderr.strip()) == (1, "p4cc: error: interrupted")
+    assert list(tmp_path.iterdir()) == []
