@@ -9,7 +9,9 @@ summary.json       figures and checks; performance.json: what the run cost on th
 
 from __future__ import annotations
 
+import io
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -29,22 +31,36 @@ from p4switch.errors import UserError
 _TABLES = ("flows", "queues", "rates")
 
 
-def write(folder: Path, run: Run, recording: Recording) -> dict[str, Any]:
-    """Writes everything about a run into an existing folder; returns the summary."""
+def files(run: Run, recording: Recording) -> dict[str, bytes]:
+    """All that is kept of a run, by file name."""
     flows, rates = flows_table(run, recording), rates_table(recording)
-    summary = summarize(run, recording, flows, rates)
-    for name, table in (("flows", flows), ("queues", queues_table(recording)), ("rates", rates)):
-        # Without pandas' metadata, which names versions.
-        arrow = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(None)
-        pq.write_table(arrow, folder / f"{name}.parquet", compression="zstd")
-    (folder / "scenario.toml").write_text(scenario.dump(resolved(run)), encoding="utf-8")
-    _write_json(folder / "summary.json", summary)
-    _write_json(folder / "performance.json", performance(recording))
-    return summary
+    tables = {"flows": flows, "queues": queues_table(recording), "rates": rates}
+    return {
+        **{f"{name}.parquet": _parquet(table) for name, table in tables.items()},
+        "scenario.toml": scenario.dump(resolved(run)).encode(),
+        "summary.json": _json(summarize(run, recording, flows, rates)),
+        "performance.json": _json(performance(recording)),
+    }
 
 
-def _write_json(path: Path, value: object) -> None:
-    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+def _parquet(table: pd.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    # Without pandas' metadata, which names versions.
+    arrow = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(None)
+    pq.write_table(arrow, buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def _json(value: object) -> bytes:
+    return (json.dumps(value, indent=2) + "\n").encode()
+
+
+def write(folder: Path, contents: Mapping[str, bytes]) -> Result:
+    """Makes a run's folder of its files."""
+    folder.mkdir()
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    return load(folder)
 
 
 @dataclass(frozen=True)

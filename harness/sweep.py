@@ -18,7 +18,6 @@ import contextlib
 import gc
 import itertools
 import logging
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,9 +127,7 @@ def carry_out(point: Point) -> dict[str, bytes]:
 
     run = point.run()
     recording = VirtualWorld(run).run()
-    with tempfile.TemporaryDirectory(prefix="p4cc-sweep-") as name:
-        results.write(Path(name), run, recording)
-        files = {path.name: path.read_bytes() for path in Path(name).iterdir()}
+    files = results.files(run, recording)
     del run, recording
     gc.collect()  # a network is one large cycle, and the process has others to come
     return files

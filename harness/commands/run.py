@@ -139,8 +139,7 @@ def _carry_out(run: Run, make: MakeWorld, folder: Path, progress: RunProgress, s
     world = make(run)
     recording = world.run(progress.update)
     target = folder / run.label
-    target.mkdir()
-    summary = results.write(target, run, recording)
+    summary = results.write(target, results.files(run, recording)).summary
     world.write_more(target)
     fidelity = recording.fidelity
     cost = f"{recording.set_up_s + recording.cpu_s:.1f} s of CPU"

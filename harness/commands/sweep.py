@@ -42,12 +42,9 @@ def command(
     with new_folder(target) as made:
         for i, files in sweep.carry_out_all(points, jobs=jobs, scheduler=scheduler):
             point = points[i]
-            place = made / f"{i:03d}-{point.label}"
-            place.mkdir()
-            for name, content in files.items():
-                (place / name).write_bytes(content)
-            entries[i] = Entry(point.values, point.variant, results.load(place))
-            click.echo(f"[{len(entries)}/{len(points)}] {point.title}: {_ending(entries[i].result)}", err=True)
+            result = results.write(made / f"{i:03d}-{point.label}", files)
+            entries[i] = Entry(point.values, point.variant, result)
+            click.echo(f"[{len(entries)}/{len(points)}] {point.title}: {_ending(result)}", err=True)
         in_order = [entries[i] for i in sorted(entries)]
         write_sweep(made, found.title or found.scenario, list(points[0].values), in_order)
     click.echo(f"{len(points)} runs: {target / 'sweep.html'}")
