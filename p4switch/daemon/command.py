@@ -38,6 +38,8 @@ class _PortInterface(click.ParamType):  # type: ignore[type-arg]  # generic only
               help="Links that fail or change their rate; read at SIGHUP.")
 @click.option("--seed", type=click.IntRange(0), default=0, help="Of the program's random numbers.")
 @click.option("--stats", type=click.Path(path_type=Path), help="Written at the end: counters of every port, as JSON.")
+@click.option("--send", type=click.Choice(["auto", "packet", "xdp"]), default="auto", show_default=True,
+              help="How frames are sent: by AF_PACKET, by AF_XDP, or by AF_XDP where the system has it.")
 @click.option("--grpc-server-addr", default="127.0.0.1:9559", show_default=True, metavar="HOST:PORT")
 @click.option("--cpu-port", type=click.IntRange(1, 510), help="Port of packet-in and packet-out.")
 @click.option("--drop-port", type=click.IntRange(0, 511), default=511, show_default=True)
@@ -61,6 +63,7 @@ def command(
     changes: Path | None,
     seed: int,
     stats: Path | None,
+    send: str,
     grpc_server_addr: str,
     cpu_port: int | None,
     drop_port: int,
@@ -87,7 +90,7 @@ def command(
     process = SwitchProcess(
         dict(interfaces), device_id=device_id, cpu_port=cpu_port, address=grpc_server_addr,
         traffic=read(traffic) if traffic else TrafficSettings(), seed=seed, drop_port=drop_port, stats_file=stats,
-        changes_file=changes,
+        changes_file=changes, send=send,
     )
     if program is not None:
         process.load_program(program, p4info)

@@ -22,6 +22,7 @@ from p4switch.p4runtime.server import P4RuntimeServer
 _LOG = logging.getLogger(__name__)
 _POLL_S = 0.01  # how often digests and idle time-outs are looked at, where there may be some
 _IDLE_S = 1.0
+_RING_SLOTS = 512  # frames that have arrived and wait for the switch, a port
 
 
 class SwitchProcess:
@@ -42,6 +43,7 @@ class SwitchProcess:
         drop_port: int = 511,
         stats_file: Path | None = None,
         changes_file: Path | None = None,
+        send: str = "auto",
     ) -> None:
         traffic = traffic or TrafficSettings()
         self._module = daemon.load()
@@ -51,6 +53,7 @@ class SwitchProcess:
         self._drop_port = drop_port
         self._stats_file = stats_file
         self._changes_file = changes_file
+        self._send = send
         self.live = self._module.Live(traffic.tick_ns, traffic.cell_bytes, traffic.framing_bytes, traffic.origin_ns)
         for number, interface in interfaces.items():
             self._add_port(number, interface)
@@ -76,13 +79,16 @@ class SwitchProcess:
     def _add_port(self, number: int, interface: str | None) -> None:
         what = f"-i {number}@{interface}" if interface else f"--cpu-port {number}"
         try:
-            self.live.add_port(number, interface)
+            sender = self.live.add_port(number, interface, _RING_SLOTS, self._send)
         except PermissionError:
             raise UserError(f"{what}: raw sockets need root (or CAP_NET_RAW)") from None
         except FileExistsError:
             raise UserError(f"{what}: expected port numbers below 512, each of them once") from None
         except OSError as error:
-            raise UserError(f"{what}: {error.strerror}; expected an interface that exists") from error
+            expected = "an interface that exists" + (" and has AF_XDP" if self._send == "xdp" else "")
+            raise UserError(f"{what}: {error.strerror}; expected {expected}") from error
+        if interface:
+            _LOG.info("port %d: %s, frames are sent by %s", number, interface, sender)
 
     def _build(self, config: bytes) -> Any:
         """Raises ValueError or UserError, which P4Runtime reports as INVALID_ARGUMENT."""

@@ -3,7 +3,7 @@
  *   veth generate INTERFACE SECONDS PACKETS_PER_SECOND BYTES DESTINATION     0 packets per second: as many as possible
  *   veth forward INTERFACE INTERFACE SECONDS                                 both ways, without looking at the frames
  *
- * Prints one line of JSON. Sockets are the switch's own (live_io.c).
+ * Prints one line of JSON. Sockets are the switch's own (live_io.c); frames are sent by AF_PACKET.
  */
 #include "live.h"
 
@@ -37,6 +37,8 @@ void live_frame_free(live *l, p4_frame *frame) { (void)l, (void)frame; }
 void live_arrive(live *l, live_port *port, p4_frame *frame) { (void)l, (void)port, (void)frame; }
 bool live_is_pfc(const uint8_t *data, size_t len) { (void)data; (void)len; return false; }
 void live_pfc_arrive(live *l, live_port *port, const uint8_t *data) { (void)l, (void)port, (void)data; }
+bool live_xdp_takes(const live_xdp *x, const p4_frame *frame) { (void)x, (void)frame; return false; }
+uint32_t live_xdp_send(live_port *port, p4_frame *const *frames, uint32_t count) { (void)port, (void)frames, (void)count; return 0; }
 
 static int generate(const char *interface, double seconds, double rate, uint32_t bytes, const char *destination)
 {

@@ -1,18 +1,16 @@
 #include "live.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
-#define EVENTS_A_ROUND 256 /* before sockets are written, and others may have the lock */
 #define NEVER LIVE_NEVER
+#define REST_NS 256000     /* as network cards do (interrupt moderation): to sleep costs as much as several frames */
 
-static uint64_t read_clock(clockid_t clock)
+uint64_t live_read_clock(clockid_t clock)
 {
     struct timespec t;
     clock_gettime(clock, &t);
@@ -21,7 +19,7 @@ static uint64_t read_clock(clockid_t clock)
 
 uint64_t live_clock(const live *l)
 {
-    return read_clock(CLOCK_MONOTONIC) - l->origin;
+    return live_read_clock(CLOCK_MONOTONIC) - l->origin;
 }
 
 static p4_tick ticks(const live *l)
@@ -131,11 +129,6 @@ static void env_digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t 
 
 /* -- sending ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t link_free(const live_port *port)
-{
-    return port->tm.link.rate ? tm_link_free(&port->tm.link) : 0;
-}
-
 static bool pfc_due(const live_port *port)
 {
     return !port->down && tm_pfc_due(&port->tm);
@@ -157,7 +150,7 @@ void live_touch(tm_port *tm)
     live_port *port = live_port_of(tm);
     if (tm->scheduled || tm->serving || port->touched)
         return;
-    if (link_free(port) > port->owner->now)
+    if (live_link_free(port) > port->owner->now)
         tm->scheduled = true; /* the loop looks at it when the link is free */
     else
         touch(port->owner, port);
@@ -192,7 +185,7 @@ static void to_cpu(live *l, p4_frame *frame)
     l->cpu_count++;
 }
 
-static void leave(live *l, live_port *port, p4_frame *frame)
+void live_leave(live *l, live_port *port, p4_frame *frame)
 {
     if (port->socket.fd < 0) {
         to_cpu(l, frame);
@@ -213,11 +206,10 @@ static void send_frame(live *l, live_port *port, p4_frame *frame, bool contiguou
     if (end + port->delay_ns > l->now)
         wire_put(&port->wire, end + port->delay_ns, frame);
     else
-        leave(l, port, frame);
+        live_leave(l, port, frame);
 }
 
-/* The link is free: PFC frames first, then the packet whose turn it is; all that waits, if the link has no rate. */
-static void serve(live *l, live_port *port, bool contiguous)
+void live_serve(live *l, live_port *port, bool contiguous)
 {
     tm_port *tm = &port->tm;
     tm->serving = true;
@@ -248,10 +240,10 @@ void live_serve_touched(live *l)
     for (live_port *port; (port = l->touched);) {
         l->touched = port->next_touched;
         port->touched = false;
-        if (link_free(port) > l->now)
+        if (live_link_free(port) > l->now)
             live_touch(&port->tm);
         else
-            serve(l, port, false);
+            live_serve(l, port, false);
     }
 }
 
@@ -288,7 +280,7 @@ static void lose_all(live *l, live_port *port)
     }
 }
 
-static void change_link(live *l, const live_change *c)
+void live_apply_change(live *l, const live_change *c)
 {
     if (c->time > l->now)
         l->now = c->time;
@@ -315,167 +307,7 @@ int live_change_link(live *l, live_port *port, uint64_t time, bool down, uint64_
     return 0;
 }
 
-/* -- time -------------------------------------------------------------------------------------------------------- */
-
-static void record_lag(live *l, uint64_t lag_ns)
-{
-    int bucket = lag_ns ? 63 - __builtin_clzll(lag_ns) : 0;
-    l->lag[bucket < LIVE_LAG_BUCKETS ? bucket : LIVE_LAG_BUCKETS - 1]++;
-    if (lag_ns > l->lag_max_ns)
-        l->lag_max_ns = lag_ns;
-}
-
-/* Everything up to `until`, each thing at its own time, in order; at one time arrivals by port, then links by port.
- * False: there is more than one round should have. */
-static bool catch_up(live *l, uint64_t until)
-{
-    for (int events = 0; events < EVENTS_A_ROUND; events++) {
-        live_port *first = NULL;
-        uint64_t time = until;
-        bool arrival = false;
-        for (uint32_t i = 0; i < l->count; i++) {
-            live_port *port = l->ports[l->numbers[i]];
-            if (port->arrival <= time && (!arrival || port->arrival < time)) {
-                first = port;
-                time = port->arrival;
-                arrival = true;
-            }
-            if (port->tm.scheduled && link_free(port) <= time && (!first || link_free(port) < time)) {
-                first = port;
-                time = link_free(port);
-                arrival = false;
-            }
-        }
-        if (l->next_change < l->change_count && l->changes[l->next_change].time <= time) {
-            change_link(l, &l->changes[l->next_change++]);
-            l->events++;
-            continue;
-        }
-        if (!first)
-            return true;
-        l->events++;
-        if (time > l->now)
-            l->now = time;
-        if (arrival) {
-            live_receive(l, first);
-            continue;
-        }
-        first->tm.scheduled = false;
-        serve(l, first, true);
-        live_serve_touched(l);
-    }
-    return false;
-}
-
-/* Frames whose last bit has reached the other end of the link. */
-static void deliver_due(live *l, uint64_t until)
-{
-    for (uint32_t i = 0; i < l->count; i++) {
-        live_port *port = l->ports[l->numbers[i]];
-        live_wire *w = &port->wire;
-        while (w->head != w->tail && w->slots[w->head & w->mask].time <= until) {
-            struct live_flight *flight = &w->slots[w->head++ & w->mask];
-            record_lag(l, until - flight->time);
-            leave(l, port, flight->frame);
-        }
-    }
-}
-
-/* When there is something to do without any frame coming in. A frame that waits for its link may be taken late, as long
- * as it leaves in time. */
-static uint64_t next_due(const live *l)
-{
-    uint64_t time = NEVER;
-    for (uint32_t i = 0; i < l->count; i++) {
-        const live_port *port = l->ports[l->numbers[i]];
-        const live_wire *w = &port->wire;
-        if (port->tm.scheduled && link_free(port) + port->delay_ns / 2 < time)
-            time = link_free(port) + port->delay_ns / 2;
-        if (w->head != w->tail && w->slots[w->head & w->mask].time < time)
-            time = w->slots[w->head & w->mask].time;
-        if (live_pfc_next(port) < time)
-            time = live_pfc_next(port);
-    }
-    if (l->next_change < l->change_count && l->changes[l->next_change].time < time)
-        time = l->changes[l->next_change].time;
-    return time;
-}
-
-/* -- the loop ---------------------------------------------------------------------------------------------------- */
-
-/* The present, with the kernel's clock for frames read at the same time: someone may set that one. */
-static uint64_t read_clocks(live *l)
-{
-    uint64_t now = live_clock(l);
-    l->kernel_origin = read_clock(CLOCK_REALTIME) - now;
-    return now;
-}
-
-/* One round; whether there was anything to do. */
-static bool work(live *l)
-{
-    uint64_t now = read_clocks(l), events = l->events;
-    for (uint32_t i = 0; i < l->count; i++)
-        if (l->ports[l->numbers[i]]->socket.fd >= 0)
-            live_peek(l, l->ports[l->numbers[i]]);
-    bool done = catch_up(l, now);
-    if (done && now > l->now)
-        l->now = now;
-    for (uint32_t i = 0; done && i < l->count; i++)
-        if (l->ports[l->numbers[i]]->tm.pfc)
-            live_pfc_due(l, l->ports[l->numbers[i]], now);
-    deliver_due(l, live_clock(l));
-    for (uint32_t i = 0; i < l->count; i++)
-        if (l->ports[l->numbers[i]]->batched)
-            live_flush(l, l->ports[l->numbers[i]]);
-    if (l->cpu_first || l->digests)
-        pthread_cond_broadcast(&l->news);
-    return l->events != events;
-}
-
-static void wait_for_work(const live *l, struct pollfd *fds, uint32_t count, uint64_t due)
-{
-    struct timespec timeout = {0, 0};
-    uint64_t now = live_clock(l);
-    if (due != NEVER && due > now) {
-        timeout.tv_sec = (time_t)((due - now) / 1000000000u);
-        timeout.tv_nsec = (long)((due - now) % 1000000000u);
-    }
-    if (ppoll(fds, count, due == NEVER ? NULL : &timeout, NULL) <= 0)
-        return;
-    uint64_t value;
-    if (fds[0].revents && read(l->wakeup, &value, sizeof value) < 0)
-        return;
-    for (uint32_t i = 1; i < count; i++) {
-        int error;
-        socklen_t len = sizeof error;
-        if (fds[i].revents & POLLERR) /* the interface went down: read the error, or poll would never wait again */
-            getsockopt(fds[i].fd, SOL_SOCKET, SO_ERROR, &error, &len);
-    }
-}
-
-void live_loop(live *l)
-{
-    struct pollfd fds[LIVE_MAX_PORTS + 1];
-    prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-    pthread_mutex_lock(&l->lock);
-    while (!l->stop) {
-        while (__atomic_load_n(&l->wanted, __ATOMIC_SEQ_CST) && !l->stop)
-            pthread_cond_wait(&l->turn, &l->lock);
-        if (work(l))
-            continue;
-        uint64_t due = next_due(l);
-        uint32_t count = 1;
-        fds[0] = (struct pollfd){l->wakeup, POLLIN, 0};
-        for (uint32_t i = 0; i < l->count; i++)
-            if (l->ports[l->numbers[i]]->socket.fd >= 0)
-                fds[count++] = (struct pollfd){l->ports[l->numbers[i]]->socket.fd, POLLIN, 0};
-        pthread_mutex_unlock(&l->lock);
-        wait_for_work(l, fds, count, due);
-        pthread_mutex_lock(&l->lock);
-    }
-    pthread_mutex_unlock(&l->lock);
-}
+/* -- whoever is not the loop ------------------------------------------------------------------------------------------ */
 
 void live_wake(live *l)
 {
@@ -522,11 +354,22 @@ live *live_new(uint32_t tick_ns, uint32_t cell_bytes, uint32_t framing_bytes, ui
                         .wake = live_touch};
     l->framing_bytes = framing_bytes;
     l->cpu_last = &l->cpu_first;
-    l->origin = origin ? origin : read_clock(CLOCK_MONOTONIC);
+    l->origin = origin ? origin : live_read_clock(CLOCK_MONOTONIC);
     return l;
 }
 
-live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32_t ring_slots)
+/* Links that are modelled have a quarter of their delay to spare; others only have to be quick enough. */
+static void set_rest(live *l)
+{
+    l->rest_ns = REST_NS;
+    for (uint32_t i = 0; i < l->count; i++) {
+        const live_port *port = l->ports[l->numbers[i]];
+        if ((port->tm.link.rate || port->delay_ns) && port->delay_ns / 4 < l->rest_ns)
+            l->rest_ns = port->delay_ns / 4;
+    }
+}
+
+live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32_t ring_slots, live_sender sender)
 {
     if (number >= LIVE_MAX_PORTS || l->ports[number]) {
         errno = EEXIST;
@@ -538,15 +381,26 @@ live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32
     port->owner = l;
     port->socket.fd = -1;
     port->arrival = NEVER;
+    int xdp_error = 0;
     if (interface) {
         strncpy(port->name, interface, sizeof port->name - 1);
         if (live_open(&port->socket, interface, ring_slots) < 0) {
             free(port);
             return NULL;
         }
+        if (sender != LIVE_SEND_PACKET)
+            port->xdp = live_xdp_open(interface, port->socket.mtu);
+        xdp_error = port->xdp ? 0 : errno;
+        if (sender == LIVE_SEND_XDP && !port->xdp) {
+            live_close(&port->socket);
+            free(port);
+            errno = xdp_error;
+            return NULL;
+        }
     }
     tm_port_init(&port->tm, &l->tm, number);
     if (tm_add_port(&l->tm, &port->tm) < 0) {
+        live_xdp_close(port->xdp);
         live_close(&port->socket);
         free(port);
         errno = ENOMEM;
@@ -554,6 +408,8 @@ live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32
     }
     l->ports[number] = port;
     l->numbers[l->count++] = number;
+    set_rest(l);
+    errno = xdp_error;
     return port;
 }
 
@@ -576,6 +432,7 @@ int live_set_link(live *l, live_port *port, uint64_t rate_bps, uint64_t delay_ns
     port->tm.link.rate = rate;
     port->tm.link.end_part = 0;
     port->delay_ns = delay_ns;
+    set_rest(l);
     return 0;
 }
 
@@ -607,7 +464,7 @@ int live_inject(live *l, uint32_t number, const uint8_t *data, size_t len)
     frame->wire_len = frame->data_len = (uint32_t)len;
     memcpy(frame->data, data, len);
     uint64_t now = live_clock(l);
-    if (catch_up(l, now) && now > l->now)
+    if (live_catch_up(l, now) && now > l->now)
         l->now = now;
     live_arrive(l, port, frame);
     live_wake(l);
@@ -625,6 +482,7 @@ void live_free(live *l)
             live_frame_free(l, port->batch[j]);
         free(port->wire.slots);
         free(port->log.entries);
+        live_xdp_close(port->xdp);
         live_close(&port->socket);
         tm_port_destroy(&port->tm);
         free(port);

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "switch.h"
 #include "tm.h"
@@ -38,8 +39,19 @@ typedef struct live_socket {
     uint8_t *ring;
     size_t ring_bytes;
     uint32_t slots, slot_bytes, next;
+    uint32_t mtu;        /* of the interface when it was opened */
     uint64_t ring_drops; /* the kernel found the ring full */
 } live_socket;
+
+/* What a port's frames are sent by, if not by its socket (live_xdp.c). */
+typedef struct live_xdp live_xdp;
+
+/* Which it is to be. */
+typedef enum live_sender {
+    LIVE_SEND_AUTO,   /* AF_XDP where the kernel and the interface have it */
+    LIVE_SEND_PACKET,
+    LIVE_SEND_XDP,    /* or the port is not opened */
+} live_sender;
 
 /* Depths of a port's queues at their changes, for whoever wants to see them afterwards. */
 typedef struct live_log {
@@ -51,6 +63,7 @@ typedef struct live_port {
     tm_port tm;
     struct live *owner;
     live_socket socket; /* fd -1: the CPU port */
+    live_xdp *xdp;      /* NULL: the socket sends */
     uint64_t arrival;   /* of the next frame in the ring, NEVER if there was none when it was last looked at */
     live_log log;
     char name[16];      /* of the interface */
@@ -95,6 +108,8 @@ typedef struct live {
     uint32_t framing_bytes;
     uint64_t now, origin;    /* of what is being done; CLOCK_MONOTONIC of time 0 */
     uint64_t kernel_origin;  /* CLOCK_REALTIME of time 0, with which the kernel stamps frames */
+    uint64_t rest_ns;        /* how long frames may wait in their rings, so that many are handled at a time */
+    uint64_t waited_at, waited_events; /* when the loop last began to wait, and the events until then */
     uint64_t log_interval;   /* depths are logged once in so many ns at most; 0: not at all */
     p4_frame *spare[4];      /* by size class */
     p4_frame *cpu_first, **cpu_last;
@@ -115,7 +130,8 @@ void live_lock(live *l); /* may be nested */
 void live_unlock(live *l);
 
 /* All of these with the lock held. -1: errno is set. */
-live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32_t ring_slots); /* interface NULL: CPU */
+/* interface NULL: the CPU port. With LIVE_SEND_AUTO, errno afterwards says why it is not AF_XDP, if it is not. */
+live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32_t ring_slots, live_sender sender);
 int live_set_link(live *l, live_port *port, uint64_t rate_bps, uint64_t delay_ns); /* rate 0: no limit */
 /* At `time` or, if that is past, at once. Of one time, in the order of the calls. */
 int live_change_link(live *l, live_port *port, uint64_t time, bool down, uint64_t rate_bps);
@@ -134,6 +150,14 @@ void live_receive(live *l, live_port *port); /* the frame that arrival told of; 
 void live_flush(live *l, live_port *port);
 void live_ring_drops(live_socket *s);
 
+/* live_xdp.c */
+live_xdp *live_xdp_open(const char *interface, uint32_t mtu);
+void live_xdp_close(live_xdp *x); /* may be NULL */
+bool live_xdp_takes(const live_xdp *x, const p4_frame *frame); /* the socket has to send others */
+/* How many it sent or lost, from the first on; the socket has to send the rest. Where the interface has failed, the
+ * port has no live_xdp afterwards. */
+uint32_t live_xdp_send(live_port *port, p4_frame *const *frames, uint32_t count);
+
 /* live_pfc.c */
 bool live_is_pfc(const uint8_t *data, size_t len);
 void live_pfc_arrive(live *l, live_port *port, const uint8_t *data);
@@ -142,7 +166,16 @@ void live_pfc_due(live *l, live_port *port, uint64_t now); /* pauses that end, p
 uint64_t live_pfc_next(const live_port *port);
 void live_pfc_forget(live_port *port, uint64_t now); /* the link is down: neither end knows of the other's pauses */
 
+/* live_loop.c: everything up to `until`, each thing at its own time, in order; at one time arrivals by port, then links by
+ * port. False: there is more than one round should have. */
+bool live_catch_up(live *l, uint64_t until);
+
 /* live.c, shared */
+uint64_t live_read_clock(clockid_t clock);
+void live_apply_change(live *l, const live_change *c);
+void live_leave(live *l, live_port *port, p4_frame *frame); /* it has reached the other end of the link */
+/* The link is free: PFC frames first, then the packet whose turn it is; all that waits, if the link has no rate. */
+void live_serve(live *l, live_port *port, bool contiguous);
 p4_frame *live_frame_new(live *l, uint32_t cap);
 void live_frame_free(live *l, p4_frame *frame);
 void live_arrive(live *l, live_port *port, p4_frame *frame);
@@ -152,6 +185,12 @@ void live_serve_touched(live *l);
 static inline live_port *live_port_of(tm_port *tm)
 {
     return (live_port *)((char *)tm - offsetof(live_port, tm));
+}
+
+/* When a port's link is free; links without a rate always are. */
+static inline uint64_t live_link_free(const live_port *port)
+{
+    return port->tm.link.rate ? tm_link_free(&port->tm.link) : 0;
 }
 
 #endif

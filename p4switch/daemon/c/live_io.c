@@ -1,4 +1,4 @@
-/* AF_PACKET: a receive ring shared with the kernel (TPACKET_V2), frames sent in batches. */
+/* AF_PACKET: a receive ring shared with the kernel (TPACKET_V2), frames sent in batches, for ports that have no AF_XDP. */
 #include "live.h"
 
 #include <arpa/inet.h>
@@ -29,8 +29,9 @@ static int make_ring(live_socket *s, const char *interface, uint32_t slots)
     strncpy(request.ifr_name, interface, IFNAMSIZ - 1);
     if (ioctl(s->fd, SIOCGIFMTU, &request) < 0)
         return -1;
+    s->mtu = (uint32_t)request.ifr_mtu;
     uint32_t slot_bytes = 2048, block_bytes = 1 << 16;
-    while (slot_bytes < (uint32_t)request.ifr_mtu + ETH_HLEN + SLOT_HEAD)
+    while (slot_bytes < s->mtu + ETH_HLEN + SLOT_HEAD)
         slot_bytes *= 2;
     if (block_bytes < slot_bytes)
         block_bytes = slot_bytes;
@@ -128,24 +129,33 @@ void live_peek(live *l, live_port *port)
     port->arrival = stamp > l->kernel_origin ? stamp - l->kernel_origin : 0;
 }
 
+/* Another core has written the slots: the one after the next is on its way to this one while the next is handled. */
+static void fetch(const live_socket *s, uint32_t bytes)
+{
+    const uint8_t *slot = s->ring + (size_t)((s->next + 2) % s->slots) * s->slot_bytes;
+    for (uint32_t at = 0; at < SLOT_HEAD + bytes; at += 64)
+        __builtin_prefetch(slot + at);
+}
+
 void live_receive(live *l, live_port *port)
 {
     live_socket *s = &port->socket;
     struct tpacket2_hdr *slot = next_slot(s);
+    fetch(s, slot->tp_snaplen);
     take(l, port, slot);
     __atomic_store_n(&slot->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
     s->next = s->next + 1 == s->slots ? 0 : s->next + 1;
     live_peek(l, port);
 }
 
-void live_flush(live *l, live_port *port)
+static void send_by_socket(live_port *port, p4_frame *const *frames, uint32_t count)
 {
     struct mmsghdr messages[LIVE_BATCH];
     struct iovec parts[LIVE_BATCH];
-    uint32_t count = port->batched, sent = 0;
+    uint32_t sent = 0;
     memset(messages, 0, count * sizeof *messages);
     for (uint32_t i = 0; i < count; i++) {
-        parts[i] = (struct iovec){port->batch[i]->data, port->batch[i]->data_len};
+        parts[i] = (struct iovec){frames[i]->data, frames[i]->data_len};
         messages[i].msg_hdr.msg_iov = &parts[i];
         messages[i].msg_hdr.msg_iovlen = 1;
     }
@@ -157,6 +167,21 @@ void live_flush(live *l, live_port *port)
             port->tx_failed++;
             sent++;
         }
+    }
+}
+
+void live_flush(live *l, live_port *port)
+{
+    p4_frame *const *frames = port->batch;
+    uint32_t count = port->batched;
+    for (uint32_t from = 0, to; from < count; from = to) {
+        bool by_xdp = port->xdp && live_xdp_takes(port->xdp, frames[from]);
+        for (to = from + 1; to < count && port->xdp && live_xdp_takes(port->xdp, frames[to]) == by_xdp;)
+            to++;
+        if (!port->xdp)
+            to = count;
+        uint32_t done = by_xdp ? live_xdp_send(port, frames + from, to - from) : 0;
+        send_by_socket(port, frames + from + done, to - from - done);
     }
     for (uint32_t i = 0; i < count; i++)
         live_frame_free(l, port->batch[i]);

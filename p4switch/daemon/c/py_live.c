@@ -66,21 +66,32 @@ static int limit(PyObject *dict, const char *name, uint64_t none, uint64_t *out)
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/* Returns what its frames are sent by, and why if it is not what it might have been; None for the CPU port. */
 static PyObject *live_add(live_object *self, PyObject *args)
 {
-    unsigned int number, ring_slots = 512;
-    const char *interface;
-    if (!PyArg_ParseTuple(args, "Iz|I:add_port", &number, &interface, &ring_slots))
+    static const char *const senders[] = {[LIVE_SEND_AUTO] = "auto", [LIVE_SEND_PACKET] = "packet", [LIVE_SEND_XDP] = "xdp"};
+    unsigned int number, ring_slots = 512, sender = LIVE_SEND_AUTO;
+    const char *interface, *name = senders[sender];
+    if (!PyArg_ParseTuple(args, "Iz|Is:add_port", &number, &interface, &ring_slots, &name))
         return NULL;
+    while (sender <= LIVE_SEND_XDP && strcmp(name, senders[sender]))
+        sender++;
+    if (sender > LIVE_SEND_XDP)
+        return PyErr_Format(PyExc_ValueError, "add_port: %s; expected auto, packet or xdp", name);
     take_lock(self);
-    live_port *port = live_add_port(self->l, number, interface, ring_slots);
+    live_port *port = live_add_port(self->l, number, interface, ring_slots, sender);
+    bool xdp = port && port->xdp;
     int error = errno;
     live_unlock(self->l);
     errno = error;
     if (!port)
         return raise_errno(interface ? interface : "CPU port");
     live_wake(self->l);
-    Py_RETURN_NONE;
+    if (!interface)
+        Py_RETURN_NONE;
+    if (xdp || sender == LIVE_SEND_PACKET)
+        return PyUnicode_FromString(xdp ? "AF_XDP" : "AF_PACKET");
+    return PyUnicode_FromFormat("AF_PACKET (AF_XDP: %s)", strerror(error));
 }
 
 static PyObject *live_set_port(live_object *self, PyObject *args)
@@ -419,7 +430,7 @@ static PyObject *port_stats(live_port *port)
         || put(d, "depth_packets", tm->packets) < 0 || put(d, "max_bytes", tm->max_bytes) < 0
         || put(d, "max_packets", tm->max_packets) < 0
         || put(d, "on_wire_packets", port->wire.tail - port->wire.head) < 0 || put_drops(d, port->drops) < 0
-        || put(d, "on_wire_pfc", pfc_on_wire(&port->wire)) < 0 || put_object(d, "pfc", pfc_stats(tm)) < 0 || put_object(d, "depths", depth_log(&port->log)) < 0)
+        || put(d, "sends_by_xdp", port->xdp != NULL) < 0 || put(d, "on_wire_pfc", pfc_on_wire(&port->wire)) < 0 || put_object(d, "pfc", pfc_stats(tm)) < 0 || put_object(d, "depths", depth_log(&port->log)) < 0)
         Py_CLEAR(d);
     return d;
 }

@@ -23,7 +23,22 @@ from p4switch.p4runtime.client import GrpcClient
 
 _COUNT = itertools.count()
 _CLONE_NEWNET = 0x40000000
+_AF_XDP = 44
 _MAIN = "from harness.cli import main; main()"
+
+
+def _has_xdp() -> bool:
+    try:
+        socket.socket(_AF_XDP, socket.SOCK_RAW, 0).close()
+    except PermissionError:
+        return True  # the tests that need it are left out for want of root
+    except OSError:
+        return False
+    return True
+
+
+needs_xdp = pytest.mark.skipif(not _has_xdp(), reason="the kernel has no AF_XDP (CONFIG_XDP_SOCKETS)")
+senders = pytest.mark.parametrize("send", ["packet", pytest.param("xdp", marks=needs_xdp)])
 
 
 class Namespace:

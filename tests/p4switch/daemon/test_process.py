@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from p4switch.compiler import compile_program
 from p4switch.p4runtime.client import GrpcClient
 from p4switch.p4runtime.messages import p4runtime_pb2
-from tests.p4switch.daemon.conftest import Namespace, quiet, wait_until
+from tests.p4switch.daemon.conftest import Namespace, quiet, senders, wait_until
 from tests.p4switch.p4runtime.controller import INSERT, MODIFY, Controller, wrap
 from tests.p4switch.p4runtime.test_replication import group as multicast
 from tests.p4switch.p4runtime.test_streams import digest
@@ -130,10 +129,11 @@ def test_digests_and_idle_timeouts(start: Any, namespace: Namespace, compiled: A
     assert news.idle_timeout_notification.table_entry[0].match == entry.match
 
 
-def test_rate_delay_and_queue_limit(start: Any, namespace: Namespace, compiled: Any) -> None:
+@senders
+def test_rate_delay_and_queue_limit(start: Any, namespace: Namespace, compiled: Any, send: str) -> None:
     # 1000-byte frames at 400 kb/s: 20 ms each; 20 ms on the way.
     traffic = {"queue_packets": 10, "log_depths_ns": 1, "ports": {"2": {"rate_bps": 400_000, "delay_ns": 20_000_000}}}
-    daemon = start("--no-p4", traffic=traffic)
+    daemon = start("--no-p4", "--send", send, traffic=traffic)
     c = Remote(daemon.client(), compiled)
     c.forward(2, 2)
     h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
@@ -159,8 +159,9 @@ def test_rate_delay_and_queue_limit(start: Any, namespace: Namespace, compiled: 
     assert sum(stats["lag_log2_ns"]) == 11  # each frame left the link
 
 
-def test_strict_priorities_and_pause(start: Any, namespace: Namespace, compiled: Any) -> None:
-    daemon = start("--no-p4", traffic={"all_ports": {"rate_bps": 1_000_000_000}})
+@senders
+def test_strict_priorities_and_pause(start: Any, namespace: Namespace, compiled: Any, send: str) -> None:
+    daemon = start("--no-p4", "--send", send, traffic={"all_ports": {"rate_bps": 1_000_000_000}})
     c = Remote(daemon.client(), compiled)
     c.forward(2, 2)
     h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
@@ -180,14 +181,15 @@ def test_strict_priorities_and_pause(start: Any, namespace: Namespace, compiled:
     assert port["pfc_received"] == 4
 
 
-def test_switch_pauses_its_senders(start: Any, namespace: Namespace, compiled: Any) -> None:
+@senders
+def test_switch_pauses_its_senders(start: Any, namespace: Namespace, compiled: Any, send: str) -> None:
     traffic = {
         "all_ports": {"rate_bps": 10_000_000},
         "queue_packets": None,
         "pfc": {"priorities": [0], "xoff_bytes": 3000, "xon_gap_bytes": 1000, "headroom_bytes": 1_000_000},
         "buffer_bytes": 10_000_000,
     }
-    daemon = start("--no-p4", traffic=traffic)
+    daemon = start("--no-p4", "--send", send, traffic=traffic)
     c = Remote(daemon.client(), compiled)
     c.forward(2, 2)
     h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
@@ -205,20 +207,6 @@ def test_switch_pauses_its_senders(start: Any, namespace: Namespace, compiled: A
     assert pauses[-1] == (60, 0)
     stats = daemon.stop()
     assert next(row for row in stats["ports"] if row["port"] == 1)["pfc_sent"] == len(pauses)
-
-
-def test_vlan_tags_survive(start: Any, namespace: Namespace, compiled: Any) -> None:
-    daemon = start("--no-p4")
-    c = Remote(daemon.client(), compiled)
-    c.modify(c.entry("lpm_one", None, ("send", {"port": 3}), is_default_action=True))
-    h1, h3 = namespace.raw_socket("h1"), namespace.raw_socket("h3")
-    # The kernel takes the tag out at the receiving end; it is in the auxiliary data there.
-    h3.setsockopt(263, 8, 1)  # PACKET_AUXDATA
-    addresses, rest = bytes.fromhex("000000000002ffff00001234"), b"\x08\x00" + bytes(60)
-    h1.send(addresses + b"\x81\x00\x00\x05" + rest)
-    data, ((_, _, auxiliary),), _, _ = h3.recvmsg(10000, 1000)
-    assert data == addresses + rest
-    assert int.from_bytes(auxiliary[16:18], sys.byteorder) == 5
 
 
 def test_watched_ports_follow_the_interfaces(start: Any, namespace: Namespace, compiled: Any) -> None:
@@ -266,8 +254,9 @@ def test_program_on_the_command_line(start: Any, namespace: Namespace, compiled:
     assert h1.recv(10000) == frame(2)
 
 
-def test_a_new_pipeline_under_traffic(start: Any, namespace: Namespace, compiled: Any) -> None:
-    daemon = start("--no-p4", traffic={"ports": {"2": {"rate_bps": 10_000_000}}})
+@senders
+def test_a_new_pipeline_under_traffic(start: Any, namespace: Namespace, compiled: Any, send: str) -> None:
+    daemon = start("--no-p4", "--send", send, traffic={"ports": {"2": {"rate_bps": 10_000_000}}})
     client = daemon.client()
     c = Remote(client, compiled)
     c.forward(2, 2)

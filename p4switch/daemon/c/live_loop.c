@@ -1,0 +1,182 @@
+/* The loop of a switch in real time: what happens when, and how long to wait for it. */
+#include "live.h"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EVENTS_A_ROUND 256 /* before sockets are written, and others may have the lock */
+#define REST_EVENTS 8      /* expected while frames wait in their rings; for fewer it is not worth while */
+#define NEVER LIVE_NEVER
+
+static void record_lag(live *l, uint64_t lag_ns)
+{
+    int bucket = lag_ns ? 63 - __builtin_clzll(lag_ns) : 0;
+    l->lag[bucket < LIVE_LAG_BUCKETS ? bucket : LIVE_LAG_BUCKETS - 1]++;
+    if (lag_ns > l->lag_max_ns)
+        l->lag_max_ns = lag_ns;
+}
+
+bool live_catch_up(live *l, uint64_t until)
+{
+    for (int events = 0; events < EVENTS_A_ROUND; events++) {
+        live_port *first = NULL;
+        uint64_t time = until;
+        bool arrival = false;
+        for (uint32_t i = 0; i < l->count; i++) {
+            live_port *port = l->ports[l->numbers[i]];
+            if (port->arrival <= time && (!arrival || port->arrival < time)) {
+                first = port;
+                time = port->arrival;
+                arrival = true;
+            }
+            if (port->tm.scheduled && live_link_free(port) <= time && (!first || live_link_free(port) < time)) {
+                first = port;
+                time = live_link_free(port);
+                arrival = false;
+            }
+        }
+        if (l->next_change < l->change_count && l->changes[l->next_change].time <= time) {
+            live_apply_change(l, &l->changes[l->next_change++]);
+            l->events++;
+            continue;
+        }
+        if (!first)
+            return true;
+        l->events++;
+        if (time > l->now)
+            l->now = time;
+        if (arrival) {
+            live_receive(l, first);
+            continue;
+        }
+        first->tm.scheduled = false;
+        live_serve(l, first, true);
+        live_serve_touched(l);
+    }
+    return false;
+}
+
+/* Frames whose last bit has reached the other end of the link. */
+static void deliver_due(live *l, uint64_t until)
+{
+    for (uint32_t i = 0; i < l->count; i++) {
+        live_port *port = l->ports[l->numbers[i]];
+        live_wire *w = &port->wire;
+        while (w->head != w->tail && w->slots[w->head & w->mask].time <= until) {
+            struct live_flight *flight = &w->slots[w->head++ & w->mask];
+            record_lag(l, until - flight->time);
+            live_leave(l, port, flight->frame);
+        }
+    }
+}
+
+/* When there is something to do without any frame coming in. A frame that waits for its link may be taken late, as long
+ * as it leaves in time. */
+static uint64_t next_due(const live *l)
+{
+    uint64_t time = NEVER;
+    for (uint32_t i = 0; i < l->count; i++) {
+        const live_port *port = l->ports[l->numbers[i]];
+        const live_wire *w = &port->wire;
+        if (port->tm.scheduled && live_link_free(port) + port->delay_ns / 2 < time)
+            time = live_link_free(port) + port->delay_ns / 2;
+        if (w->head != w->tail && w->slots[w->head & w->mask].time < time)
+            time = w->slots[w->head & w->mask].time;
+        if (live_pfc_next(port) < time)
+            time = live_pfc_next(port);
+    }
+    if (l->next_change < l->change_count && l->changes[l->next_change].time < time)
+        time = l->changes[l->next_change].time;
+    return time;
+}
+
+/* The present, with the kernel's clock for frames read at the same time: someone may set that one. */
+static uint64_t read_clocks(live *l)
+{
+    uint64_t now = live_clock(l);
+    l->kernel_origin = live_read_clock(CLOCK_REALTIME) - now;
+    return now;
+}
+
+/* One round. False: there is more to do at once. */
+static bool work(live *l)
+{
+    uint64_t now = read_clocks(l);
+    for (uint32_t i = 0; i < l->count; i++)
+        if (l->ports[l->numbers[i]]->socket.fd >= 0)
+            live_peek(l, l->ports[l->numbers[i]]);
+    bool done = live_catch_up(l, now);
+    if (done && now > l->now)
+        l->now = now;
+    for (uint32_t i = 0; done && i < l->count; i++)
+        if (l->ports[l->numbers[i]]->tm.pfc)
+            live_pfc_due(l, l->ports[l->numbers[i]], now);
+    deliver_due(l, live_clock(l));
+    for (uint32_t i = 0; i < l->count; i++)
+        if (l->ports[l->numbers[i]]->batched)
+            live_flush(l, l->ports[l->numbers[i]]);
+    if (l->cpu_first || l->digests)
+        pthread_cond_broadcast(&l->news);
+    return done;
+}
+
+/* Whether so much happens that the next frames should wait for more to come. */
+static bool busy(live *l, uint64_t now)
+{
+    uint64_t events = l->events - l->waited_events, elapsed = now - l->waited_at;
+    return l->rest_ns && events * l->rest_ns >= REST_EVENTS * elapsed;
+}
+
+static void wait_for_work(const live *l, struct pollfd *fds, uint32_t count, uint64_t due)
+{
+    struct timespec timeout = {0, 0};
+    uint64_t now = live_clock(l);
+    if (due != NEVER && due > now) {
+        timeout.tv_sec = (time_t)((due - now) / 1000000000u);
+        timeout.tv_nsec = (long)((due - now) % 1000000000u);
+    }
+    if (ppoll(fds, count, due == NEVER ? NULL : &timeout, NULL) <= 0)
+        return;
+    uint64_t value;
+    if (fds[0].revents && read(l->wakeup, &value, sizeof value) < 0)
+        return;
+    for (uint32_t i = 1; i < count; i++) {
+        int error;
+        socklen_t len = sizeof error;
+        if (fds[i].revents & POLLERR) /* the interface went down: read the error, or poll would never wait again */
+            getsockopt(fds[i].fd, SOL_SOCKET, SO_ERROR, &error, &len);
+    }
+}
+
+void live_loop(live *l)
+{
+    struct pollfd fds[LIVE_MAX_PORTS + 1];
+    prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+    pthread_mutex_lock(&l->lock);
+    while (!l->stop) {
+        while (__atomic_load_n(&l->wanted, __ATOMIC_SEQ_CST) && !l->stop)
+            pthread_cond_wait(&l->turn, &l->lock);
+        uint64_t events = l->events;
+        if (!work(l))
+            continue;
+        uint64_t due = next_due(l), now = live_clock(l);
+        uint32_t count = 1;
+        fds[0] = (struct pollfd){l->wakeup, POLLIN, 0};
+        bool rest = busy(l, now);
+        if (rest)
+            due = now + l->rest_ns < due ? now + l->rest_ns : due;
+        else if (l->events != events) /* more may have come since */
+            continue;
+        l->waited_at = now;
+        l->waited_events = l->events;
+        for (uint32_t i = 0; !rest && i < l->count; i++)
+            if (l->ports[l->numbers[i]]->socket.fd >= 0)
+                fds[count++] = (struct pollfd){l->ports[l->numbers[i]]->socket.fd, POLLIN, 0};
+        pthread_mutex_unlock(&l->lock);
+        wait_for_work(l, fds, count, due);
+        pthread_mutex_lock(&l->lock);
+    }
+    pthread_mutex_unlock(&l->lock);
+}
