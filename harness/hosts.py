@@ -15,7 +15,11 @@ def use_native_hosts() -> bool:
     """As `host_agents.use_native`, before anything imports its compiled modules. Raises UserError."""
     import host_agents
     from host_agents.errors import NativeBuildError
+    from p4switch import native
 
+    # Pipelines need both, too, so there is no use in what the hosts would say: that Python will do.
+    native.compiler()
+    native.python_include()
     notice = threading.Timer(_PATIENCE_S, click.echo, ["compiling the hosts (once, about a minute)"], {"err": True})
     notice.daemon = True
     notice.start()

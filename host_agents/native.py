@@ -86,8 +86,13 @@ def build() -> Path:
         raise NativeBuildError(
             f"the hosts need Python's C headers ({include}/Python.h): install python3-dev (or set P4CC_NATIVE=0)"
         )
-    root.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix="build-", dir=root))
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix="build-", dir=root))
+    except OSError as error:
+        raise NativeBuildError(
+            f"folder {root}: {error.strerror}; P4CC_CACHE names a folder that can be written to"
+        ) from None
     try:
         _compile(work, compiler if shutil.which(compiler) else "cc")
         try:

@@ -100,10 +100,13 @@ KINDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
 
 
 @click.command(name="list")
-@click.argument("kind", type=click.Choice(list(KINDS)), required=False)
+@click.argument("kind", type=click.Choice(list(KINDS)), required=False, metavar="[KIND]")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def command(kind: str | None, as_json: bool) -> None:
-    """Show the scenarios, protocols, load balancers, topologies, workloads and P4 programs that there are."""
+    """Show what there is: all of it, or one KIND (scenarios, sweeps, cc, lb, topologies, workloads, programs).
+
+    --json also tells parameters with their defaults, sources, and which of the papers' claims a scenario is about.
+    """
     found = {name: sorted(KINDS[name](), key=_by_number) for name in ([kind] if kind else KINDS)}
     if as_json:
         click.echo(json.dumps(found[kind] if kind else found, indent=2))

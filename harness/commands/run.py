@@ -61,8 +61,10 @@ def command(
     make = _virtual(pcap, trace, compiler)
     if world == "mininet":
         make = _mininet(pcap, trace, switch, dilation, compiler)
-    elif switch is not None or dilation is not None or strict:
-        raise UserError("--switch, --dilation and --strict: expected --world mininet with them")
+    else:
+        given = {"--switch": switch is not None, "--dilation": dilation is not None, "--strict": strict}
+        for option in (option for option, is_given in given.items() if is_given):
+            raise UserError(f"{option}: the virtual world has no such thing; expected --world mininet with it")
 
     from harness.hosts import use_native_hosts
 

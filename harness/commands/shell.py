@@ -6,6 +6,8 @@ import sys
 
 import click
 
+_PATIENCE_S = 3.0
+
 
 @click.command()
 @click.argument("switch", metavar="SWITCH")
@@ -23,4 +25,19 @@ def command(switch: str, device_id: int | None, election_id: int) -> None:
         from harness.worlds.mininet.state import find_switch
 
         address, number = find_switch(switch)
+    _reach(address)
     sys.exit(shell.run(address, number if device_id is None else device_id, election_id))
+
+
+def _reach(address: str) -> None:
+    """Raises UserError where nothing answers: the shell would say so in several lines."""
+    import grpc
+
+    from p4switch.errors import UserError
+
+    with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=_PATIENCE_S)
+        except grpc.FutureTimeoutError:
+            text = f"no P4Runtime server answers at {address}; expected a switch's name, or HOST:PORT"
+            raise UserError(text) from None

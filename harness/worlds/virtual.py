@@ -29,6 +29,7 @@ from host_agents import wire
 from host_agents.messages import Delivery, Message
 from host_agents.nic import Nic
 from host_agents.qp import QueuePair
+from p4switch.errors import UserError
 from p4switch.fabric import Fabric
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
@@ -68,6 +69,8 @@ class VirtualWorld:
         self._traffic: Traffic = run.traffic()
         # With a fixed list of flows, hosts meet in frames only.
         independent = type(self._traffic) is Traffic
+        if independent and trace is not None and trace >= (known := len(self._traffic.flows)):
+            raise UserError(f"--trace {trace}: the run has {known} flows; expected a number from 0 to {known - 1}")
         self.fabric = Fabric(framing_bytes=run.scenario.framing_bytes, independent_hosts=independent)
         self.names: list[str] = []  # by fabric node
         self.links: list[tuple[str, str]] = []

@@ -32,6 +32,9 @@ from tests.e2e.runs import p4cc
         (["run", "incast", "--cc", "hpcc", "--set", "programs.ecn.kmin_bytes=-5"], ["programs.ecn.kmin_bytes", "-5"]),
         (["run", "incast", "--set", "load_balancers.spray.entropies=0"], ["spray", "entropies", "1"]),
         (["run", "incast", "--world", "moon"], ["moon", "virtual"]),
+        (["run", "incast", "--strict"], ["--strict", "--world mininet"]),
+        (["run", "incast", "--switch", "bmv2"], ["--switch", "--world mininet"]),
+        (["run", "incast", "--trace", "15"], ["--trace 15", "15 flows", "0 to 14"]),
         (["run"], ["SCENARIO"]),
         (["run", "incast", "--seed", "x"], ["seed", "x"]),
         (["rnu", "incast"], ["rnu", "run"]),
@@ -57,6 +60,27 @@ def test_wrong_requests(
     assert len(lines) == 1, lines
     for word in words:
         assert word in lines[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["run", "incast"], ["sweep", "smartt-near"]])
+def test_without_a_c_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    from p4switch import native
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.chdir(tmp_path)
+    native.compiler.cache_clear()
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+    finally:
+        native.compiler.cache_clear()
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("no C compiler found (cc, gcc or clang); on Debian and Ubuntu: apt-get install gcc libc6-dev")
     assert list(tmp_path.iterdir()) == []
 
 
