@@ -1,6 +1,9 @@
 /* A switch: its life, stateful objects, replication groups, and the seam's functions. */
 #include "runtime.h"
 
+#define PREFETCH_BYTES 2048      /* of a table: the small ones fit */
+#define PREFETCH_BLOCK_BYTES 256 /* of the tables' heads, which follow the switch */
+
 #include "process.h"
 
 #include <stdarg.h>
@@ -166,6 +169,32 @@ void p4_switch_receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick no
 p4_frame *p4_switch_transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
 {
     return sw->program->transmit(sw, packet, now);
+}
+
+/* Its first bytes, if the whole is large. */
+static void fetch(const void *at, size_t size)
+{
+    for (size_t line = 0; at && line < size && line < PREFETCH_BYTES; line += P4_CACHE_LINE)
+        __builtin_prefetch((const uint8_t *)at + line, 1);
+}
+
+void p4_switch_prefetch(const p4_switch *sw)
+{
+    fetch(sw, sizeof *sw + PREFETCH_BLOCK_BYTES);
+}
+
+void p4_switch_prefetch_tables(const p4_switch *sw)
+{
+    const p4_program *p = sw->program;
+    for (uint32_t i = 0; i < p->n_tables; i++) {
+        const p4_table *t = &sw->tables[i];
+        int hashed = p->tables[i].kind == P4_TABLE_EXACT || p->tables[i].kind == P4_TABLE_LPM;
+        fetch(t->entries, (size_t)(hashed ? t->slot_mask + 1 : t->count) * p->tables[i].stride);
+    }
+    for (uint32_t i = 0; i < p->n_profiles; i++)
+        fetch(sw->profiles[i].members, (size_t)sw->profiles[i].n_members * p->profiles[i].stride);
+    for (uint32_t i = 0; i < p->n_registers; i++)
+        fetch(sw->registers[i], (size_t)p->registers[i].size * p4_storage(p->registers[i].width));
 }
 
 void p4_packet_free(p4_switch *sw, p4_packet *packet) { sw->program->free_packet(sw, packet); }

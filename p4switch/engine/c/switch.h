@@ -98,6 +98,11 @@ void p4_switch_receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick no
  * May call env->enqueue, for clones and recirculated packets. */
 p4_frame *p4_switch_transmit(p4_switch *sw, p4_packet *packet, p4_tick now);
 
+/* The switch will be needed soon: fetches it into the cache, and a little later what its pipeline looks things up in.
+ * Where there are hundreds of switches this is quicker than one wait after the other. */
+void p4_switch_prefetch(const p4_switch *sw);
+void p4_switch_prefetch_tables(const p4_switch *sw);
+
 /* For a packet that is not to be transmitted, a drop-tail loss for instance. */
 void p4_packet_free(p4_switch *sw, p4_packet *packet);
 

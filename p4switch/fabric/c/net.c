@@ -1,6 +1,7 @@
 #include "net.h"
 
-#define PREFETCH_AHEAD 6
+#define PREFETCH_AHEAD 6  /* frames */
+#define PREFETCH_SLOTS 64 /* of a wire's ring */
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 static flow *flow_of(net *n, uint32_t tag)
@@ -270,24 +271,46 @@ static void prefetch_frame(const p4_frame *frame)
         for (uint32_t i_ = (uint32_t)__builtin_ctzll(b_); i_ < (at)->tm.port_count; i_ += 64) \
             for (net_port *port = (at)->tm.ports[i_] ? net_port_of((at)->tm.ports[i_]) : NULL; port; port = NULL)
 
+static void prefetch_lines(const void *at, size_t size)
+{
+    for (size_t line = 0; line < size; line += 64)
+        __builtin_prefetch((const char *)at + line, 1);
+}
+
+/* What a wire's next user needs of its ring: the slots in use, or those that come next. */
+static void prefetch_slots(const wire *w, uint32_t from, uint32_t count)
+{
+    for (uint32_t i = 0; w->slots && i <= count && i <= PREFETCH_SLOTS; i += 64 / sizeof *w->slots)
+        __builtin_prefetch(&w->slots[(from + i) & w->mask], 1);
+}
+
+#define EACH_PORT(at, port) \
+    for (uint32_t i_ = 0; i_ < (at)->tm.port_count; i_++) \
+        for (net_port *port = (at)->tm.ports[i_] ? net_port_of((at)->tm.ports[i_]) : NULL; port; port = NULL)
+
+/* All that a switch is about to use, fetched at the same time, not one after the other. */
+static void prefetch_ports(const node *at)
+{
+    EACH_PORT(at, port) {
+        prefetch_lines(port, offsetof(net_port, tm.queues));
+        for (uint32_t p = at->tm.priorities; p; p &= p - 1)
+            prefetch_lines(&port->tm.queues[__builtin_ctz(p)], sizeof(tm_queue));
+    }
+    p4_switch_prefetch_tables(at->sw);
+    EACH_PORT(at, port)
+        __builtin_prefetch(&port->peer->out, 1);
+    EACH_PORT(at, port) {
+        const wire *in = &port->peer->out, *out = &port->out;
+        prefetch_slots(in, in->head, in->tail - in->head);
+        prefetch_slots(out, out->tail, in->tail - in->head);
+    }
+}
+
 /* Takes the frames that arrive before `end` off the wires, in order of port; notes in `later` what stays there. */
 static void gather(net *n, node *at, uint64_t ports, uint64_t end, agenda *later)
 {
-    if (ports & (ports - 1)) { /* several: fetch them all at the same time, not one after the other */
-        EACH_BIT_PORT(at, ports, port) {
-            __builtin_prefetch(port);
-            __builtin_prefetch(&port->tm);
-            __builtin_prefetch(&port->tm.bytes);
-        }
-        for (uint32_t i = 0; i < at->tm.port_count; i++) /* where the packets go */
-            for (uint32_t p = at->tm.ports[i] ? at->tm.priorities : 0; p; p &= p - 1)
-                __builtin_prefetch(&at->tm.ports[i]->queues[__builtin_ctz(p)], 1);
-        EACH_BIT_PORT(at, ports, port)
-            __builtin_prefetch(&port->peer->out);
-        EACH_BIT_PORT(at, ports, port)
-            if (!wire_empty(&port->peer->out))
-                __builtin_prefetch(wire_first(&port->peer->out));
-    }
+    if (ports & (ports - 1))
+        prefetch_ports(at);
     n->arrivals.count = 0;
     EACH_BIT_PORT(at, ports, port) {
         wire *in = &port->peer->out;
@@ -331,7 +354,7 @@ static void other_event(net *n, net_port *port, event_kind kind, void *arg)
 /* Everything at a switch before `end`. */
 static void run_switch(net *n, node *at, uint64_t end)
 {
-    agenda *next = &n->switches.next[at->place], later = {TIME_NEVER, 0};
+    agenda *next = &n->switches.next[at->place], later = {TIME_NEVER, 0, next->side};
     uint64_t ports = next->ports;
     *next = later;
     gather(n, at, ports, end, &later);
@@ -366,21 +389,29 @@ static void run_switch(net *n, node *at, uint64_t end)
 
 static void prefetch_switch(const node *at)
 {
-    __builtin_prefetch(at);
-    __builtin_prefetch(&at->tm);
-    __builtin_prefetch(at->tm.ports);
+    prefetch_lines(at, sizeof *at);
+    prefetch_lines(at->tm.ports, at->tm.port_count * sizeof(tm_port *));
     __builtin_prefetch(at->events.list);
+    p4_switch_prefetch(at->sw);
 }
 
-static void run_switches(net *n, uint64_t end)
+/* The next node from place `i` on that has something to do before `end` and is on this side; of->count: none. */
+static uint32_t next_place(const nodes *of, uint32_t i, uint32_t side, uint64_t end)
+{
+    while (i < of->count && (of->next[i].time >= end || of->next[i].side != side))
+        i++;
+    return i;
+}
+
+static void run_switches(net *n, uint32_t side, uint64_t end)
 {
     uint64_t now = n->now;
     n->phase = PHASE_SWITCHES;
-    for (uint32_t i = 0; i < n->switches.count; i++) {
-        if (i + 1 < n->switches.count)
-            prefetch_switch(n->switches.list[i + 1]);
-        if (n->switches.next[i].time < end)
-            run_switch(n, n->switches.list[i], end);
+    for (uint32_t i = next_place(&n->switches, 0, side, end), after; i < n->switches.count; i = after) {
+        after = next_place(&n->switches, i + 1, side, end);
+        if (after < n->switches.count)
+            prefetch_switch(n->switches.list[after]);
+        run_switch(n, n->switches.list[i], end);
     }
     n->now = now;
 }
@@ -389,7 +420,7 @@ void net_sync(net *n)
 {
     if (n->phase != PHASE_HOSTS || n->independent)
         return;
-    run_switches(n, n->now + 1);
+    run_switches(n, 0, n->now + 1);
     n->phase = PHASE_HOSTS;
 }
 
@@ -607,15 +638,17 @@ static void prefetch_host(const node *host)
     __builtin_prefetch(&port->peer->out);
 }
 
-/* All hosts up to the end of the window, which a callback may draw nearer. */
-static int run_hosts(net *n)
+/* All hosts of a side up to the end of the window, which a callback may draw nearer. */
+static int run_hosts(net *n, uint32_t side)
 {
     n->phase = PHASE_HOSTS;
     if (n->independent) {
-        for (uint32_t i = 0; i < n->hosts.count; i++) {
-            if (i + 1 < n->hosts.count)
-                prefetch_host(n->hosts.list[i + 1]);
-            if (n->hosts.next[i].time < n->window_end && run_host(n, n->hosts.list[i], n->window_end) < 0)
+        uint64_t end = n->window_end;
+        for (uint32_t i = next_place(&n->hosts, 0, side, end), after; i < n->hosts.count; i = after) {
+            after = next_place(&n->hosts, i + 1, side, end);
+            if (after < n->hosts.count)
+                prefetch_host(n->hosts.list[after]);
+            if (run_host(n, n->hosts.list[i], end) < 0)
                 return -1;
         }
         return 0;
@@ -659,12 +692,19 @@ void net_inject(net *n, node *at, uint32_t port, p4_frame *frame)
     net_serve_touched(n);
 }
 
-static uint64_t earliest(const nodes *of)
+static uint64_t earliest(const nodes *of, uint32_t side)
 {
     uint64_t time = TIME_NEVER;
     for (uint32_t i = 0; i < of->count; i++)
-        time = min_time(time, of->next[i].time);
+        if (of->next[i].side == side)
+            time = min_time(time, of->next[i].time);
     return time;
+}
+
+/* When something happens next on a side. */
+static uint64_t next_time(const net *n, uint32_t side)
+{
+    return min_time(n->independent ? earliest(&n->hosts, side) : wheel_next_time(n->wheel), earliest(&n->switches, side));
 }
 
 static void sample_until(net *n, uint64_t time)
@@ -682,22 +722,77 @@ static uint64_t watch_after(const net *n, uint64_t time)
     return (time / n->watch_interval_ns + 1) * n->watch_interval_ns;
 }
 
-/* One window from `time` on, at which something happens. */
-static void run_window(net *n, uint64_t time, uint64_t until)
+/* A side that is not ahead goes through everything before `end`. After an error it stays where it was. */
+static void advance(net *n, uint32_t side, uint64_t end)
 {
-    uint64_t length = n->lookahead_ns ? n->lookahead_ns : 1;
-    uint64_t end = time + (length < NET_MAX_WINDOW_NS ? length : NET_MAX_WINDOW_NS);
-    if (until < end)
-        end = until + 1;
-    end = min_time(end, min_time(heap_time(&n->calls), n->recorder.next_sample_ns));
-    n->window_end = n->pfc_used ? min_time(end, watch_after(n, time)) : end;
-    n->failed = run_hosts(n) < 0;
+    n->window_end = end;
+    n->failed = run_hosts(n, side) < 0;
     if (!n->independent && (n->failed || n->stop)) /* it was the last one at this instant */
         n->window_end = n->now + 1;
-    run_switches(n, n->window_end);
+    if (!n->independent || !n->failed) {
+        run_switches(n, side, n->window_end);
+        n->done[side] = n->window_end;
+    }
     n->phase = PHASE_NONE;
     n->current = NULL;
     n->now = n->last;
+}
+
+static bool level(const net *n)
+{
+    return n->sides == 1 || n->done[0] == n->done[1];
+}
+
+/* Lets the side that is behind go as far as it may: nothing from the other one gets to it before `end`. */
+static void run_window(net *n, uint64_t until)
+{
+    uint64_t link = n->lookahead_ns < NET_MAX_WINDOW_NS ? n->lookahead_ns : NET_MAX_WINDOW_NS;
+    uint32_t side = n->sides == 2 && n->done[1] < n->done[0];
+    uint64_t end = n->done[side] + (link ? link : 1);
+    if (n->sides == 2) {
+        uint64_t other = min_time(next_time(n, !side), next_time(n, side) + link);
+        end = (other > n->done[!side] ? other : n->done[!side]) + (link ? link : 1);
+    }
+    if (until < end)
+        end = until + 1;
+    end = min_time(end, min_time(heap_time(&n->calls), n->recorder.next_sample_ns));
+    advance(n, side, n->pfc_used ? min_time(end, watch_after(n, n->done[side])) : end);
+}
+
+/* Lets the side that is behind catch up. */
+static void make_level(net *n)
+{
+    uint32_t side = n->done[1] < n->done[0];
+    if (!level(n))
+        advance(n, side, n->done[!side]);
+}
+
+/* Runs what happens next when both sides are at the same time; NET_BUDGET: there is more to do. */
+static net_status run_next(net *n, uint64_t until)
+{
+    uint64_t time = next_time(n, 0);
+    if (n->sides == 2)
+        time = min_time(time, next_time(n, 1));
+    uint64_t call = heap_time(&n->calls), next = min_time(time, call);
+    if (n->paused && watch_after(n, n->now) <= min_time(next, until)) {
+        n->now = n->last = watch_after(n, n->now);
+        sample_until(n, n->now);
+        pfc_watch(n);
+    } else if (next > until || next == TIME_NEVER) {
+        if (until <= NET_MAX_TIME) {
+            sample_until(n, until);
+            n->now = n->last = until;
+        }
+        return next == TIME_NEVER ? NET_IDLE : NET_UNTIL;
+    } else if (sample_until(n, next), call <= time) {
+        n->now = n->last = call;
+        n->events++;
+        n->failed = n->ops->call(n, heap_pop(&n->calls).what) < 0;
+    } else {
+        n->done[0] = n->done[1] = time;
+        run_window(n, until);
+    }
+    return NET_BUDGET;
 }
 
 net_status net_run(net *n, uint64_t until, uint64_t budget)
@@ -705,33 +800,25 @@ net_status net_run(net *n, uint64_t until, uint64_t budget)
     uint64_t first = n->events;
     n->stop = n->deadlock = false;
     for (;;) {
-        uint64_t hosts = n->independent ? earliest(&n->hosts) : wheel_next_time(n->wheel);
-        uint64_t time = min_time(hosts, earliest(&n->switches));
-        uint64_t call = heap_time(&n->calls), next = min_time(time, call);
-        if (n->paused && watch_after(n, n->now) <= min_time(next, until)) {
-            n->now = n->last = watch_after(n, n->now);
-            sample_until(n, n->now);
-            pfc_watch(n);
-        } else if (next > until || next == TIME_NEVER) {
-            if (until <= NET_MAX_TIME) {
-                sample_until(n, until);
-                n->now = n->last = until;
-            }
-            return next == TIME_NEVER ? NET_IDLE : NET_UNTIL;
-        } else if (sample_until(n, next), call <= time) {
-            n->now = n->last = call;
-            n->events++;
-            n->failed = n->ops->call(n, heap_pop(&n->calls).what) < 0;
+        if (level(n)) {
+            if (!n->sides)
+                net_find_sides(n);
+            net_status status = run_next(n, until);
+            if (status != NET_BUDGET)
+                return status;
         } else {
-            run_window(n, time, until);
+            run_window(n, until);
         }
+        bool over = n->stop || n->events - first >= budget;
+        if (over && !n->failed)
+            make_level(n);
         if (n->failed) {
             n->failed = false;
             return NET_ERROR;
         }
         if (n->stop)
             return n->deadlock ? NET_DEADLOCK : NET_STOPPED;
-        if (n->events - first >= budget)
+        if (over)
             return NET_BUDGET;
     }
 }

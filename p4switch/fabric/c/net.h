@@ -1,12 +1,17 @@
 /* The virtual network: nodes, links, the order of events, and what is counted. No Python in here.
  *
- * Time advances in windows no longer than the shortest link: what a node does within a window cannot reach another
- * one in it. So the nodes go through a window one after the other, each with its own state in the cache. What happens
- * is the same as if all events had been taken in order of time; events of one node at one instant have an order of
- * their own (event_kind, then port), so the windows leave no trace in the results.
+ * Time advances in windows: what a node does within one cannot reach another one in it. So the nodes go through a window
+ * one after the other, each with its own state in the cache. What happens is the same as if all events had been taken in
+ * order of time; events of one node at one instant have an order of their own (event_kind, then port), so the windows
+ * leave no trace in the results.
  *
- * First the hosts go, and unless they are declared independent, in order of time among each other, because what they
- * call may connect them. Then each switch. Callbacks at a given time, samples and the like end a window.
+ * Where every link joins two sides (fat-trees and leaf-spines are like that: hosts and every second layer against the
+ * rest), the sides take turns, each going as far as the other's last time and the shortest link allow: windows of two
+ * links' delay. Else all nodes go through windows of one.
+ *
+ * In a window first the hosts go, and unless they are declared independent, in order of time among each other, because
+ * what they call may connect them; then there is one side only. Then each switch. Callbacks at a given time, samples and
+ * the like end a window, and both sides come up to them.
  */
 #ifndef P4CC_NET_H
 #define P4CC_NET_H
@@ -89,6 +94,7 @@ typedef struct node {
 /* What is next at a node: no event before `time`; frames may be on the wires to the ports whose number is i mod 64. */
 typedef struct agenda {
     uint64_t time, ports;
+    uint32_t side;
 } agenda;
 
 typedef struct nodes {
@@ -123,6 +129,8 @@ typedef struct net {
     uint64_t window_end; /* exclusive */
     uint64_t last;       /* time of the latest event there was */
     uint64_t lookahead_ns;
+    uint32_t sides;      /* 1 or 2; 0: to be found out */
+    uint64_t done[2];    /* by side: everything before it is done; equal unless a side is ahead */
     net_phase phase;
     bool independent;    /* hosts meet only in frames */
     pool pool;
@@ -162,6 +170,9 @@ int net_link_rate(net *n, uint32_t link, int direction, uint64_t rate_bps); /* -
 void net_received(const net_port *port, uint64_t *packets, uint64_t *bytes);
 /* Counted by walking what is there; `copied` as the pipelines say. */
 void net_count(net *n, uint64_t *queued, uint64_t *on_wire, uint64_t *pfc_on_wire, uint64_t *copied);
+
+/* sides.c: sets n->sides and every node's side. Aborts without memory. */
+void net_find_sides(net *n);
 
 /* net.c: from outside */
 net_status net_run(net *n, uint64_t until, uint64_t budget); /* budget: events; looked at between windows */

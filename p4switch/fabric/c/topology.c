@@ -107,7 +107,7 @@ static bool list_reserve(nodes *of)
 static uint32_t list_add(nodes *of, node *at)
 {
     of->list[of->count] = at;
-    of->next[of->count] = (agenda){TIME_NEVER, 0};
+    of->next[of->count] = (agenda){TIME_NEVER, 0, 0};
     return of->count++;
 }
 
@@ -121,6 +121,7 @@ node *net_add_node(net *n, p4_switch *sw)
     }
     at->net = n;
     at->sw = sw;
+    n->sides = 0;
     at->index = list_add(&n->all, at);
     at->place = list_add(of, at);
     at->wake_ns = at->hint_ns = TIME_NEVER;
@@ -204,6 +205,7 @@ net_port *net_connect(net *n, node *a, uint32_t a_port, node *b, uint32_t b_port
             port->node->port = port;
     }
     n->link_count++;
+    n->sides = 0;
     if (delay_ns < n->lookahead_ns)
         n->lookahead_ns = delay_ns;
     for (int i = 0; i < 2; i++)

@@ -1,0 +1,73 @@
+/* Whether the network has two sides that every link joins. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "net.h"
+
+#define NO_SIDE 2
+
+static agenda *agenda_of(net *n, const node *at)
+{
+    return at->sw ? &n->switches.next[at->place] : &n->hosts.next[at->place];
+}
+
+/* The far end of `at`'s i-th port; NULL: there is none. */
+static node *neighbour(const node *at, uint32_t i)
+{
+    net_port *port = at->port;
+    if (at->sw)
+        port = at->tm.ports[i] ? net_port_of(at->tm.ports[i]) : NULL;
+    return port ? port->peer->node : NULL;
+}
+
+/* Puts all that `first` is connected with on the two sides; false: there is a cycle of odd length. */
+static bool spread(net *n, node *first, node **queue)
+{
+    uint32_t head = 0, tail = 0;
+    agenda_of(n, first)->side = 0;
+    queue[tail++] = first;
+    while (head < tail) {
+        const node *at = queue[head++];
+        uint32_t side = agenda_of(n, at)->side, ports = at->sw ? at->tm.port_count : 1;
+        for (uint32_t i = 0; i < ports; i++) {
+            node *there = neighbour(at, i);
+            if (!there)
+                continue;
+            agenda *next = agenda_of(n, there);
+            if (next->side == side)
+                return false;
+            if (next->side == NO_SIDE) {
+                next->side = !side;
+                queue[tail++] = there;
+            }
+        }
+    }
+    return true;
+}
+
+static void set_all(net *n, uint32_t side)
+{
+    for (uint32_t i = 0; i < n->all.count; i++)
+        agenda_of(n, n->all.list[i])->side = side;
+}
+
+void net_find_sides(net *n)
+{
+    n->sides = 1;
+    set_all(n, 0);
+    if (!n->independent || !n->all.count)
+        return;
+    node **queue = malloc(n->all.count * sizeof *queue);
+    if (!queue) {
+        fputs("p4cc: out of memory\n", stderr);
+        abort();
+    }
+    set_all(n, NO_SIDE);
+    n->sides = 2;
+    for (uint32_t i = 0; i < n->all.count && n->sides == 2; i++)
+        if (agenda_of(n, n->all.list[i])->side == NO_SIDE && !spread(n, n->all.list[i], queue)) {
+            n->sides = 1;
+            set_all(n, 0);
+        }
+    free(queue);
+}
