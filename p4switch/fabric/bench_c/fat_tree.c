@@ -85,6 +85,8 @@ void p4_packet_free(p4_switch *sw, p4_packet *packet)
 }
 
 void p4_switch_set_env(p4_switch *sw, const p4_env *env) { sw->env = *env; }
+void p4_switch_prefetch(const p4_switch *sw) { (void)sw; }
+void p4_switch_prefetch_tables(const p4_switch *sw) { (void)sw; }
 const p4_env *p4_switch_get_env(const p4_switch *sw) { return &sw->env; }
 const p4_switch_counts *p4_switch_get_counts(const p4_switch *sw) { return &sw->counts; }
 

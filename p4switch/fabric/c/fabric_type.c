@@ -70,6 +70,10 @@ int fabric_sync(fabric *self, const char *what)
                      what);
         return -1;
     }
+    if (!net_level(self->net)) { /* a host's error has ended a run midway */
+        PyErr_Format(PyExc_RuntimeError, "%s after an error in an endpoint; expected run() to go on first", what);
+        return -1;
+    }
     net_sync(self->net);
     return 0;
 }

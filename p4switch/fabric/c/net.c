@@ -738,20 +738,25 @@ static void advance(net *n, uint32_t side, uint64_t end)
     n->now = n->last;
 }
 
-static bool level(const net *n)
+static uint64_t after(uint64_t time, uint64_t ns)
 {
-    return n->sides == 1 || n->done[0] == n->done[1];
+    return time < TIME_NEVER - ns ? time + ns : TIME_NEVER;
 }
 
 /* Lets the side that is behind go as far as it may: nothing from the other one gets to it before `end`. */
 static void run_window(net *n, uint64_t until)
 {
     uint64_t link = n->lookahead_ns < NET_MAX_WINDOW_NS ? n->lookahead_ns : NET_MAX_WINDOW_NS;
-    uint32_t side = n->sides == 2 && n->done[1] < n->done[0];
-    uint64_t end = n->done[side] + (link ? link : 1);
+    uint32_t side = !net_level(n) && n->done[1] < n->done[0];
+    uint64_t end = after(n->done[side], link ? link : 1);
     if (n->sides == 2) {
-        uint64_t other = min_time(next_time(n, !side), next_time(n, side) + link);
-        end = (other > n->done[!side] ? other : n->done[!side]) + (link ? link : 1);
+        uint64_t own = next_time(n, side), other = next_time(n, !side), ahead = n->done[!side];
+        if (!net_level(n) && min_time(own, other) >= ahead) { /* nothing happens before both are at the same time */
+            n->done[side] = ahead;
+            return;
+        }
+        other = min_time(other, after(own, link));
+        end = after(other > ahead ? other : ahead, link);
     }
     if (until < end)
         end = until + 1;
@@ -763,7 +768,7 @@ static void run_window(net *n, uint64_t until)
 static void make_level(net *n)
 {
     uint32_t side = n->done[1] < n->done[0];
-    if (!level(n))
+    if (!net_level(n))
         advance(n, side, n->done[!side]);
 }
 
@@ -800,7 +805,7 @@ net_status net_run(net *n, uint64_t until, uint64_t budget)
     uint64_t first = n->events;
     n->stop = n->deadlock = false;
     for (;;) {
-        if (level(n)) {
+        if (net_level(n)) {
             if (!n->sides)
                 net_find_sides(n);
             net_status status = run_next(n, until);

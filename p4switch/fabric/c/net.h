@@ -216,6 +216,12 @@ static inline bool net_pfc_due(const net_port *port)
     return port->up && tm_pfc_due(&port->tm);
 }
 
+/* Whether both sides have come to the same time. */
+static inline bool net_level(const net *n)
+{
+    return n->sides == 1 || n->done[0] == n->done[1];
+}
+
 static inline bool wire_empty(const wire *w)
 {
     return w->head == w->tail;

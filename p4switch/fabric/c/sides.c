@@ -55,7 +55,7 @@ void net_find_sides(net *n)
 {
     n->sides = 1;
     set_all(n, 0);
-    if (!n->independent || !n->all.count)
+    if (!n->independent || !n->lookahead_ns || !n->all.count)
         return;
     node **queue = malloc(n->all.count * sizeof *queue);
     if (!queue) {
