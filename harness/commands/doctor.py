@@ -7,6 +7,7 @@ import json
 import platform
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
+
+_AF_XDP = 44
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,16 @@ def _mininet() -> Finding:
     return Finding("Mininet world", reason is None, detail, "--world mininet", required=False, fix=reason or "")
 
 
+def _xdp() -> Finding:
+    needed_for = "sending at less cost (p4cc switch; without it, by AF_PACKET)"
+    try:
+        socket.socket(_AF_XDP, socket.SOCK_RAW, 0).close()
+    except OSError as error:
+        fix = "be root" if isinstance(error, PermissionError) else "use a kernel with CONFIG_XDP_SOCKETS"
+        return Finding("AF_XDP", False, str(error.strerror), needed_for, required=False, fix=fix)
+    return Finding("AF_XDP", True, "can be used", needed_for, required=False)
+
+
 def _programs() -> Finding:
     from harness.programs.base import SOURCE_DIRECTORY
 
@@ -140,6 +153,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     _programs,
     _tool("mn", "runs in Mininet (--world mininet)", "apt-get install mininet"),
     _mininet,
+    _xdp,
     _tool("tshark", "reading captures (--pcap)", "apt-get install tshark"),
     _tool("simple_switch_grpc", "runs on BMv2 (--switch bmv2)", "install p4lang-bmv2, as vagrant/provision.sh does"),
     _tool("simple_switch", "packet tests on BMv2 (p4cc stf)", "install p4lang-bmv2, as vagrant/provision.sh does"),

@@ -12,7 +12,7 @@ from tests.p4switch.daemon.conftest import Namespace
 from tests.p4switch.fabric.test_sanitized import OPTIONS, runtime
 
 HERE = Path(__file__).parent
-# Built without the sanitizer at work in Python: a compiler that inherits it takes minutes. The module does not load then.
+# Built before the sanitizer is at work, or the compiler would inherit it. The module does not load then.
 BUILD = """
 from pathlib import Path
 from p4switch import daemon, engine
