@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 
 _FIRST_QPN = 2  # 0 and 1 are InfiniBand's own, for management
+# Every moment for which the whole network has to stop shortens the windows in which it runs quickly. So where hosts are
+# independent, flows are not started one by one but handed to their hosts so much ahead.
+_HAND_OVER_NS = 20_000
 _COLLECT_AFTER = 1_000_000  # objects made and not freed
 _NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received")
 
@@ -69,6 +72,7 @@ class VirtualWorld:
         self._traffic: Traffic = run.traffic()
         # With a fixed list of flows, hosts meet in frames only.
         independent = type(self._traffic) is Traffic
+        self._ahead_ns = _HAND_OVER_NS if independent else 0
         if independent and trace is not None and trace >= (known := len(self._traffic.flows)):
             raise UserError(f"--trace {trace}: the run has {known} flows; expected a number from 0 to {known - 1}")
         self.fabric = Fabric(framing_bytes=run.scenario.framing_bytes, independent_hosts=independent)
@@ -213,14 +217,17 @@ class VirtualWorld:
             self.fabric.at(max(self._next_start_ns, self.fabric.now_ns), self._start_due)
 
     def _start_due(self, now_ns: int) -> None:
-        while self._pending and self._pending[0][0] <= now_ns:
+        while self._pending and self._pending[0][0] <= now_ns + self._ahead_ns:
             _, _, flow = heappop(self._pending)
-            self._start(flow, now_ns)
+            connection = self._connection(flow)
+            if flow.start_ns <= now_ns:
+                self._start(flow, connection, now_ns)
+            else:
+                self.fabric.at(flow.start_ns, partial(self._start, flow, connection), host=flow.source)
         self._next_start_ns = -1
         self._schedule_start()
 
-    def _start(self, flow: Flow, now_ns: int) -> None:
-        connection = self._connection(flow)
+    def _start(self, flow: Flow, connection: _Connection, now_ns: int) -> None:
         record = FlowRecord(flow, connection.number)
         self._records.append(record)
         connection.unfinished += 1
@@ -229,7 +236,7 @@ class VirtualWorld:
         connection.flows.append((record, message))
         self.fabric.kick(flow.source)
         if flow.stop_ns is not None:
-            self.fabric.at(flow.stop_ns, lambda _: self._stop(flow, message))
+            self.fabric.at(flow.stop_ns, lambda _: self._stop(flow, message), host=flow.source)
 
     def _stop(self, flow: Flow, message: Message) -> None:
         message.qp.truncate(message)
@@ -302,7 +309,7 @@ class VirtualWorld:
     def _sample_rates(self, now_ns: int) -> None:
         delivered = np.frombuffer(self.fabric.flow_stats()["delivered_bytes"], np.int64)
         rates = self._rates
-        for number, connection in list(self._active.items()):
+        for number, connection in sorted(self._active.items()):
             total = int(delivered[connection.tag - 1])
             rates.time_ns.append(now_ns)
             rates.qp.append(number)
