@@ -58,8 +58,7 @@ reproduce: setup
 	@$(BIN)/p4cc run accurate-fig4 --out reproduction/accurate-fig4
 	@$(BIN)/p4cc sweep accurate-fig5 --out reproduction/accurate-fig5
 	@$(BIN)/python tools/accurate_scenarios.py --csv reproduction/accurate-scenarios.csv
-	@$(BIN)/p4cc run incast-star incast-96 --cc hpcc --cc hpcc+vai+sf --cc swift --cc swift+vai+sf --out reproduction/convergence
-	@$(BIN)/p4cc run incast-star --cc hpcc --set protocols.hpcc.additive_increase_bps=1e9 --out reproduction/convergence-ai-1g
+	@for figure in 1 5 5c 10 11; do $(BIN)/p4cc run fairness-fig$$figure --out reproduction/fairness-fig$$figure || exit 1; done
 	@for figure in 1 1b 3 5b 7 8 9 9b 11 13; do $(BIN)/p4cc run smartt-fig$$figure --out reproduction/smartt-fig$$figure || exit 1; done
 	@$(BIN)/p4cc run smartt-fig6 --out reproduction/smartt-fig6
 	@$(BIN)/p4cc run smartt-fig7c --out reproduction/smartt-fig7c

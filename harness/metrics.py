@@ -52,6 +52,16 @@ def jain_index(rates: NDArray[np.float64]) -> float:
     return square / squares if squares else 1.0
 
 
+def fair_from_ns(jain: pd.DataFrame, last_start_ns: int, index: float = 0.9, samples: int = 3) -> int | None:
+    """From when on so many samples in a row lie above `index`, once all flows have started; None: they never do.
+
+    A sample counts from its end; near 0.9 no flow is far from its share.
+    """
+    later = jain[jain["time_ns"] >= last_start_ns]
+    above = (later["jain"] > index).rolling(samples).min().shift(1 - samples) == 1
+    return int(later.loc[above, "time_ns"].iloc[0]) if above.any() else None
+
+
 def flows_table(run: Run, recording: Recording) -> pd.DataFrame:
     """One row a flow, in order of start. Times are ns; fct from the start to the receiver's last byte; 0s: not yet."""
     hosts = run.topology.hosts

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from harness.experiment import Run
-from harness.metrics import jain_table
+from harness.metrics import fair_from_ns, jain_table
 from harness.worlds.recording import Recording
 from topologies.model import Neighbour
 from topologies.routing import path, transit_ns
@@ -60,6 +60,7 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, rates: pd.Dat
         "jain": {
             "mean": float(jain["jain"].mean()) if len(jain) else None,
             "min": float(jain["jain"].min()) if len(jain) else None,
+            "over_0_9_from_ns": fair_from_ns(jain, int(flows["start_ns"].max())) if len(flows) else None,
         },
         "bottleneck": bottleneck(run, recording, flows),
         "packets_sent": int(flows.groupby("qp")["packets_sent"].max().sum()),

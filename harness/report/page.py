@@ -50,6 +50,7 @@ _ROWS = (
     _Row("slowdown median", _at("slowdown", "p50"), 1, 2, best=min),
     _Row("slowdown 99.9%", _at("slowdown", "p99_9"), 1, 2, best=min),
     _Row("Jain index, mean over time", _at("jain", "mean"), 1, 3, best=max),
+    _Row("Jain index over 0.9 from (µs)", _at("jain", "over_0_9_from_ns"), 1e-3, best=min),
     _Row("goodput, payload (Gb/s)", _at("goodput_bps"), 1e-9, best=max),
     _Row("busiest link to a host, busy (%)", _at("bottleneck", "busy"), 100, best=max),
     _Row("its queue, mean (KB)", _at("bottleneck", "queue_mean_bytes"), 1e-3, best=min),

@@ -39,7 +39,7 @@ class HpccParameters:
     max_stage: int = 5  # additive increases before a multiplicative one
     additive_increase_bps: float = 50e6  # W_AI = this rate times T
     min_rate_bps: float = field(default=100e6, metadata=POSITIVE)
-    # The paper's baseline "random feedback": a decrease of W_c is ignored with a probability of 1 - W_c / BDP.
+    # The VAI paper's baseline "random feedback": a decrease of W_c is left out with a probability of 1 - W_c / BDP.
     random_feedback: bool = False
 
 
@@ -93,8 +93,7 @@ class Hpcc(ReactionPoint):
                 vai.observe(self.queue_bytes, self.utilization >= self.eta)
                 if rtt_over:
                     vai.end_rtt()
-            if not self._compute_window(rtt_over):
-                return
+            self._compute_window(rtt_over)
         if rtt_over:
             self.update_order = self.sent_packets
 
@@ -163,15 +162,15 @@ class Hpcc(ReactionPoint):
         self._path_record = record
         return record
 
-    def _compute_window(self, rtt_over: bool) -> bool:
-        """The window from W_c and U; when the RTT is over it becomes W_c (lines 11-20). False: feedback ignored."""
+    def _compute_window(self, rtt_over: bool) -> None:
+        """The window from W_c and U; when the RTT is over it becomes W_c (lines 11-20)."""
         normalized = self.utilization / self.eta
         decreasing = normalized >= 1.0
         update = rtt_over
         if self.sampling is not None:
             update = self.sampling.may_update(decreasing, rtt_over)
         if update and decreasing and self.parameters.random_feedback and self._ignores():
-            return False
+            update = False
         increase = self.increase_bytes
         if self.variable_ai is not None:
             increase *= self.variable_ai.multiplier(update)
@@ -187,7 +186,6 @@ class Hpcc(ReactionPoint):
             self.reference_bytes = window
         self.window_bytes = window
         self.set_rate(window * 8e9 / self._base_rtt_ns)
-        return True
 
     def _ignores(self) -> bool:
         return self.reference_bytes < self.nic.random.random() * self.max_window_bytes

@@ -1,7 +1,8 @@
 """Sampling frequency (Snyder and Lebeck, "Fast Convergence to Fairness", IV-B and V-B).
 
 The reference window falls once in a number of ACKs, not once in an RTT, so that a flow with more bandwidth falls more
-often. It still rises once in an RTT.
+often. It still rises once in an RTT. With so many flows that 30 ACKs take dozens of RTTs, windows then rise often and
+fall rarely; `at_least_once_an_rtt` lets them also fall at the end of an RTT (docs/reproduction.md, C9).
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from host_agents.registry import MechanismInfo, register
 @dataclass(frozen=True)
 class SfParameters:
     acks_per_decrease: int = field(default=30, metadata=POSITIVE)
+    at_least_once_an_rtt: bool = False  # not in the paper's text, but what its figures at 96 to 1 look like
 
 
 class SamplingFrequency:
     def __init__(self, parameters: SfParameters) -> None:
         self.acks_per_decrease = parameters.acks_per_decrease
+        self.at_least_once_an_rtt = parameters.at_least_once_an_rtt
         self.acks = 0  # since the reference window fell
 
     def may_update(self, decreasing: bool, rtt_over: bool) -> bool:
@@ -27,7 +30,7 @@ class SamplingFrequency:
         self.acks += 1
         if not decreasing:
             return rtt_over
-        if self.acks < self.acks_per_decrease:
+        if self.acks < self.acks_per_decrease and not (rtt_over and self.at_least_once_an_rtt):
             return False
         self.acks = 0
         return True

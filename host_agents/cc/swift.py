@@ -36,7 +36,7 @@ class SwiftParameters:
     max_window_bdp: float = field(default=1.0, metadata=POSITIVE)
     min_rate_bps: float = field(default=100e6, metadata=POSITIVE)  # the smallest window is this rate times T
     timeouts_to_reset: int = field(default=5, metadata=POSITIVE)  # in a row, before the window falls to its smallest
-    random_feedback: bool = False  # the paper's baseline: a decrease is ignored with a probability of 1 - W / W_max
+    random_feedback: bool = False  # the VAI paper's: a decrease is left out with a probability of 1 - W / W_max
 
 
 class Swift(ReactionPoint):
@@ -111,10 +111,9 @@ class Swift(ReactionPoint):
                 packets *= self._packet_bytes / window
             self._set(window + self.increase_bytes * packets)
         elif feedback.now_ns - self.last_decrease_ns >= self.rtt_ns:
-            if self.parameters.random_feedback and self._ignores():
-                return
-            self._set(window * self._decrease(delay_ns, target_ns))
-            self.last_decrease_ns = feedback.now_ns
+            self.last_decrease_ns = feedback.now_ns  # one that is left out is the RTT's, too
+            if not (self.parameters.random_feedback and self._ignores()):
+                self._set(window * self._decrease(delay_ns, target_ns))
 
     def _from_reference(self, feedback: Feedback, target_ns: float) -> None:
         """As in HPCC: every ACK sets the window from the reference window, which moves more rarely."""

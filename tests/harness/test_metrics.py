@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topologies
-from harness.metrics import empty_network_fct_ns, jain_index, jain_table
+from harness.metrics import empty_network_fct_ns, fair_from_ns, jain_index, jain_table
 from topologies.model import Neighbour
 from topologies.routing import path, transit_ns
 
@@ -72,3 +72,12 @@ def test_fairness_counts_flows_that_were_active_throughout_an_interval() -> None
     assert table["time_ns"].tolist() == [10, 20, 30]  # at 40 flow 2 was done, and one alone is not compared
     assert table["qps"].tolist() == [2, 3, 3]
     assert table["jain"].tolist() == pytest.approx([0.8, 1.0, 1 / 3])
+
+
+def test_fair_from_the_first_of_three_samples_over_the_limit_after_the_last_start() -> None:
+    times = range(10, 100, 10)
+    jain = pd.DataFrame({"time_ns": times, "jain": [0.95, 0.95, 0.95, 0.5, 0.92, 0.89, 0.91, 0.95, 0.99]})
+    assert fair_from_ns(jain, 0) == 10
+    assert fair_from_ns(jain, 20) == 70
+    assert fair_from_ns(jain, 71) is None
+    assert fair_from_ns(jain[:0], 0) is None

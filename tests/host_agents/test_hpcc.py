@@ -234,22 +234,25 @@ def test_on_the_nic_the_window_limits_what_is_in_flight():
     assert a.next_wakeup_ns() == 1_000_000  # the time-out; nothing before
 
 
-def test_random_feedback_ignores_decreases_of_small_windows():
+def test_random_feedback_leaves_out_decreases_of_small_reference_windows():
     rp = point(random_feedback=True)
     rp.nic = SimpleNamespace(random=SimpleNamespace(random=lambda: 0.6))
     link = Link(rp)
     rp.sent_packets = 10
     link.ack(0, 1.0)
     rp.sent_packets = 20
-    link.ack(10, 1.9)  # W_c is the whole BDP: never ignored
-    assert rp.reference_bytes == pytest.approx(BDP / 2, rel=2e-3)
-    before = (rp.reference_bytes, rp.window_bytes, rp.update_order)
-    link.ack(20, 1.9)  # half a BDP is less than 0.6 of it
-    assert (rp.reference_bytes, rp.window_bytes, rp.update_order) == before
-    rp.nic.random.random = lambda: 0.4
-    link.ack(21, 1.9)  # the next ACK tries again
-    assert rp.reference_bytes == pytest.approx(BDP / 4, rel=4e-3)
+    link.ack(10, 1.9)  # W_c is the whole BDP: never left out
+    half = rp.reference_bytes
+    assert half == pytest.approx(BDP / 2, rel=2e-3)
     rp.sent_packets = 30
+    link.ack(20, 1.9)  # half a BDP is less than 0.6 of it
+    assert rp.reference_bytes == half
+    assert rp.window_bytes == pytest.approx(BDP / 4, rel=4e-3)  # what follows from every ACK still does
+    assert rp.update_order == 30  # and the RTT is over
+    rp.nic.random.random = lambda: 0.4
+    link.ack(30, 1.9)
+    assert rp.reference_bytes == pytest.approx(BDP / 4, rel=4e-3)
+    rp.sent_packets = 40
     rp.nic.random.random = lambda: 0.99
-    link.ack(20, 0.5)  # increases are never ignored
-    assert rp.reference_bytes == pytest.approx(before[0] / 2 + INCREASE, rel=4e-3)
+    link.ack(30, 0.5)  # increases are never left out
+    assert rp.reference_bytes == pytest.approx(half / 2 + INCREASE, rel=4e-3)

@@ -155,7 +155,7 @@ def test_packets_sent_twice_say_nothing():
     assert rp.window_bytes == BDP
 
 
-def test_random_feedback_ignores_decreases_of_small_windows():
+def test_random_feedback_leaves_out_decreases_of_small_windows():
     rp = point(flow_scaling=False, random_feedback=True)
     rp.nic = SimpleNamespace(random=SimpleNamespace(random=lambda: 0.6))
     ack(rp, 100_000, 100_000)
@@ -163,5 +163,7 @@ def test_random_feedback_ignores_decreases_of_small_windows():
     ack(rp, 300_000, 100_000)
     assert rp.window_bytes == BDP / 2
     rp.nic.random.random = lambda: 0.4
-    ack(rp, 300_100, 100_000)
+    ack(rp, 300_100, 100_000)  # not twice in an RTT
+    assert rp.window_bytes == BDP / 2
+    ack(rp, 400_000, 100_000)
     assert rp.window_bytes == BDP / 4

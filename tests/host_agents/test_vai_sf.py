@@ -87,6 +87,12 @@ def test_sampling_frequency_counts_acks_between_decreases():
     assert sampling.may_update(True, True)
 
 
+def test_sampling_frequency_may_also_decrease_when_an_rtt_is_over():
+    sampling = SamplingFrequency(SfParameters(acks_per_decrease=3, at_least_once_an_rtt=True))
+    ended = [False, True, False, False, False, False, False]
+    assert [sampling.may_update(True, over) for over in ended] == [False, True, False, False, True, False, False]
+
+
 class Link:
     """A link whose every ACK shows, over exactly T, the load and the queue asked for."""
 
