@@ -4,7 +4,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTHON ?= python3
 
-.PHONY: setup demo test lint bench reproduce clean
+.PHONY: setup demo test lint bench clean
+.PHONY: reproduce reproduce-reference reproduce-fairness reproduce-accurate reproduce-smartt
 
 setup: $(READY)
 
@@ -51,22 +52,34 @@ lint: setup
 bench: setup
 	@$(BIN)/p4cc bench
 
-# The figures of docs/reproduction.md.
-reproduce: setup
-	@rm -rf reproduction
-	@$(BIN)/p4cc run accurate-fig3 --out reproduction/accurate-fig3
-	@$(BIN)/p4cc run accurate-fig4 --out reproduction/accurate-fig4
-	@$(BIN)/p4cc sweep accurate-fig5 --out reproduction/accurate-fig5
-	@$(BIN)/python tools/accurate_scenarios.py --csv reproduction/accurate-scenarios.csv
-	@for figure in 1 5 5c 10 11; do $(BIN)/p4cc run fairness-fig$$figure --out reproduction/fairness-fig$$figure || exit 1; done
-	@for figure in 1 1b 3 5b 7 8 9 9b 11 13; do $(BIN)/p4cc run smartt-fig$$figure --out reproduction/smartt-fig$$figure || exit 1; done
-	@$(BIN)/p4cc run smartt-fig6 --out reproduction/smartt-fig6
-	@$(BIN)/p4cc run smartt-fig7c --out reproduction/smartt-fig7c
-	@$(BIN)/p4cc run smartt-fig12 --out reproduction/smartt-fig12
-	@$(BIN)/p4cc sweep smartt-fig10 --out reproduction/smartt-fig10
-	@$(BIN)/p4cc sweep smartt-wait-gain --out reproduction/smartt-wait-gain
-	@$(BIN)/p4cc sweep smartt-near --out reproduction/smartt-near
-	@$(BIN)/p4cc sweep smartt-time-out --out reproduction/smartt-time-out
+# The figures of docs/reproduction.md and docs/reference-runs.md: a folder each, of which the name exists when all of it is
+# there. So an interrupted `make reproduce` goes on where it was, and `rm -r reproduction` has everything made anew. One
+# part of it: `make reproduce-accurate`, for example, or `make reproduction/smartt-fig6`.
+REFERENCE := $(addprefix reproduction/,incast-delay)
+FAIRNESS := $(addprefix reproduction/fairness-,fig1 fig5 fig5c fig10 fig11)
+ACCURATE := $(addprefix reproduction/,accurate-fig3 accurate-fig4 accurate-fig5 accurate-scenarios.csv)
+SMARTT := $(addprefix reproduction/smartt-,fig1 fig1b fig3 fig5b fig6 fig7 fig7c fig8 fig9 fig9b fig10 fig11 fig12 fig13 \
+	fig13b wait-gain near time-out baselines)
+SWEEPS := $(addprefix reproduction/,incast-delay accurate-fig5 smartt-fig10 smartt-wait-gain smartt-near smartt-time-out \
+	smartt-baselines)
+
+reproduce: $(REFERENCE) $(FAIRNESS) $(ACCURATE) $(SMARTT)
+reproduce-reference: $(REFERENCE)
+reproduce-fairness: $(FAIRNESS)
+reproduce-accurate: $(ACCURATE)
+reproduce-smartt: $(SMARTT)
+reproduce reproduce-reference reproduce-fairness reproduce-accurate reproduce-smartt:
+	@printf '%s\n' 'Results:' $^
+
+reproduction/%: | setup
+	$(BIN)/p4cc run $* --out $@
+
+$(SWEEPS): reproduction/%: | setup
+	$(BIN)/p4cc sweep $* --out $@
+
+reproduction/accurate-scenarios.csv: | setup
+	@mkdir -p $(@D)
+	$(BIN)/python tools/accurate_scenarios.py --csv $@
 
 clean:
 	rm -rf demo runs reproduction build

@@ -11,7 +11,7 @@ from harness.errors import CheckError
 from p4switch.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from harness.experiment import Run
     from harness.progress import RunProgress
@@ -71,22 +71,11 @@ def command(
     use_native_hosts()
 
     from harness import results
-    from harness.experiment import plan
     from harness.output_folder import new_folder
     from harness.progress import RunProgress
     from harness.report import write_report
-    from harness.scenario import check, find, override, read
 
-    runs: list[Run] = []
-    for name in scenarios:
-        path = find(name)
-        tables = override(read(path), settings)
-        for key, values in (("cc", cc), ("lb", lb), ("seeds", seeds)):
-            if values:
-                tables[key] = list(values)
-        runs += plan(path.stem, check(tables), path.parent)
-    if len({run.label for run in runs}) < len(runs):
-        raise UserError("scenarios of the same name cannot share an output folder")
+    runs = planned(scenarios, settings, {"cc": cc, "lb": lb, "seeds": seeds})
     target = out or unused(Path("runs") / "-".join(dict.fromkeys(run.name for run in runs)))
     with new_folder(target) as folder, RunProgress(len(runs)) as progress:
         failed = [check for run in runs for check in _carry_out(run, make, folder, progress, strict)]
@@ -95,6 +84,24 @@ def command(
     click.echo(f"{len(found)} run{'s' if len(found) > 1 else ''}: {target / 'report.html'}")
     if failed:
         raise CheckError("; ".join(failed))
+
+
+def planned(
+    scenarios: Sequence[str], settings: Sequence[str], several: Mapping[str, Sequence[str | int]]
+) -> list[Run]:
+    """Every run of what a command line asks for, `several` by the scenario's key. Raises UserError."""
+    from harness.experiment import plan
+    from harness.scenario import check, find, override, read
+
+    runs: list[Run] = []
+    for name in scenarios:
+        path = find(name)
+        tables = override(read(path), settings)
+        tables.update({key: list(values) for key, values in several.items() if values})
+        runs += plan(path.stem, check(tables), path.parent)
+    if len({run.label for run in runs}) < len(runs):
+        raise UserError("scenarios of the same name cannot share an output folder")
+    return runs
 
 
 def unused(path: Path) -> Path:

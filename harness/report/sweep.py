@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from harness.report.groups import estimate
+from harness.report.groups import Estimate, estimate
 from harness.report.plots import STYLE, colour, save, svg
 from harness.results import Result
 from harness.summary import distribution
@@ -65,7 +66,9 @@ def fct_table(entries: Sequence[Entry]) -> pd.DataFrame:
         for name, members in classes.items():
             row = {"variant": entry.variant, **entry.values, "seed": entry.result.summary["seed"], "class": name}
             row["flows"] = int(members["fct_ns"].notna().sum())
-            rows.append({**row, **{f"fct_{k}_ns": v for k, v in distribution(members["fct_ns"]).items()}})
+            # NaN where no flow was done, which pandas and matplotlib leave out.
+            found = {f"fct_{k}_ns": math.nan if v is None else v for k, v in distribution(members["fct_ns"]).items()}
+            rows.append({**row, **found})
     return pd.DataFrame(rows)
 
 
@@ -74,11 +77,15 @@ def _lines(axes: Axes, fct: pd.DataFrame, axis: str, others: Sequence[str], colu
     for i, (key, rows) in enumerate(fct.groupby(["variant", *others], sort=False)):
         label = ", ".join([str(key[0]), *(f"{name} {value}" for name, value in zip(others, key[1:], strict=True))])
         x: list[Any] = list(rows[axis].unique())
-        means = [estimate(rows[rows[axis] == value][column].tolist()) for value in x]
+        means = [_estimate(rows[rows[axis] == value][column].dropna().tolist()) for value in x]
         half = [(e.half_width or 0) / 1e3 for e in means]
         axes.errorbar(x, [e.mean / 1e3 for e in means], half, fmt="o-", ms=3, color=colour(i), label=label)
     axes.set(xlabel=axis, yscale="log")
     axes.grid(True, which="minor", alpha=0.12)
+
+
+def _estimate(values: list[float]) -> Estimate:
+    return estimate(values) if values else Estimate(math.nan, None)
 
 
 def figures(fct: pd.DataFrame, axes_names: Sequence[str]) -> dict[str, tuple[str, Figure]]:
@@ -100,7 +107,7 @@ def figures(fct: pd.DataFrame, axes_names: Sequence[str]) -> dict[str, tuple[str
 def _written(table: pd.DataFrame) -> list[list[str]]:
     """The rows of the page's table: times in µs."""
     return [
-        [f"{v / 1e3:,.1f}" if str(name).endswith("_ns") else str(v) for name, v in row.items()]
+        ["" if v != v else f"{v / 1e3:,.1f}" if str(name).endswith("_ns") else str(v) for name, v in row.items()]
         for row in table.to_dict("records")
     ]
 

@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from harness import sweep
-from harness.report.sweep import ALL
+from harness import results, sweep
+from harness.report.sweep import ALL, Entry, write_sweep
+from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 from tests.e2e.runs import p4cc
 
@@ -111,6 +112,21 @@ def test_mistakes_are_named(folder: Path, text: str, message: str) -> None:
 def test_the_sweeps_that_come_with_p4cc_can_be_run() -> None:
     for name in sweep.built_in():
         assert sweep.points(*sweep.load(name))
+
+
+def test_runs_in_which_no_flow_is_done_are_told_of(folder: Path) -> None:
+    entries = []
+    for i, point in enumerate(points(folder, "limit_ns=14_000")[:2]):  # enough for two flows at 25 Gb/s, not at 10
+        run = point.run()
+        result = results.write(folder / str(i), results.files(run, VirtualWorld(run).run()))
+        entries.append(Entry(point.values, point.variant, result))
+    write_sweep(folder, "sizes", list(entries[0].values), entries)
+    table = pd.read_csv(folder / "fct.csv")
+    assert table["flows"].tolist() == [0, 2]
+    assert table["fct_mean_ns"].isna().tolist() == [True, False]
+    page = (folder / "sweep.html").read_text()
+    assert "0: 2 of 2 flows were not done" in page
+    assert "nan" not in page[page.index("<table") :]
 
 
 def test_a_cluster_that_is_not_there_is_named(folder: Path) -> None:

@@ -1,0 +1,95 @@
+"""What the README, the documentation and the Makefile show works: commands, the scenario, links."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import click
+import pytest
+
+from harness import sweep
+from harness.cli import cli
+from harness.commands.run import planned
+from harness.experiment import plan
+from harness.scenario import check, parse
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+OWN_FILES = ("my.toml",)  # of the reader's
+STANDS_FOR_A_NUMBER = re.compile(r"=[A-Z]\b")
+
+
+def commands_of(page: str) -> list[str]:
+    """`p4cc ...` in indented lines and in backquotes, without comments and brackets around what is optional."""
+    shown = re.findall(r"^ {4}(?:sudo )?(?:\S*/)?p4cc (.*)$", page, re.MULTILINE)
+    shown += re.findall(r"`(?:sudo )?p4cc ([a-z][^`]*)`", page)
+    return [re.sub(r"[][]", "", re.sub(r"\s+#.*", "", text)).strip() for text in shown]
+
+
+def commands_of_make() -> list[str]:
+    """What `make reproduce` runs."""
+    made = subprocess.run(["make", "-n", "reproduce"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return re.findall(r"^\S*/p4cc (.*)$", made, re.MULTILINE)
+
+
+SHOWN = sorted({command for page in PAGES for command in commands_of(page.read_text(encoding="utf-8"))})
+
+
+def parsed(command: str) -> tuple[str, click.Context]:
+    name, *arguments = shlex.split(STANDS_FOR_A_NUMBER.sub("=8", command))
+    with click.Context(cli) as root:
+        found = cli.get_command(root, name)
+        assert found is not None, f"there is no command {name!r}"
+        # A command that is only named (`p4cc switch`) is not one to type.
+        return name, found.make_context(name, arguments, parent=root, resilient_parsing=not arguments)
+
+
+def starts(command: str) -> None:
+    """Everything but the runs themselves."""
+    name, context = parsed(command)
+    given = context.params
+    if name == "run" and not set(given["scenarios"] or OWN_FILES) & set(OWN_FILES):
+        several = {"cc": given["cc"], "lb": given["lb"], "seeds": given["seeds"]}
+        assert planned(given["scenarios"], given["settings"], several)
+    if name == "sweep" and given["sweep_file"]:
+        assert sweep.load(given["sweep_file"])[0].axes
+
+
+@pytest.mark.parametrize("command", SHOWN)
+def test_every_command_in_the_documentation_is_one(command: str) -> None:
+    starts(command)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_reproduce_runs_what_there_is() -> None:
+    commands = commands_of_make()
+    assert len(commands) > 20
+    assert len({parsed(command)[1].params["out"] for command in commands}) == len(commands)
+    for command in commands:
+        starts(command)
+
+
+def test_a_command_that_is_wrong_would_be_noticed() -> None:
+    page = "    sudo .venv/bin/p4cc run incats --strict   # real frames\n and `p4cc sweep x --jbos 3`, `p4cc rnu`"
+    assert commands_of(page) == ["run incats --strict", "sweep x --jbos 3", "rnu"]
+    for command in commands_of(page):
+        with pytest.raises(Exception, match=r"incats|jbos|rnu"):
+            starts(command)
+
+
+def test_the_scenario_in_the_readme_can_be_run() -> None:
+    (text,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
+    runs = plan("readme", check(parse(text)), Path())
+    assert [run.protocol.name for run in runs] == ["dcqcn", "hpcc"]
+    assert len(runs[0].traffic().flows) == 8
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        assert "://" in target or (page.parent / target).exists(), target
