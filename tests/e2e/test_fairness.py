@@ -1,6 +1,6 @@
-"""Claims C1 to C4 and C7 to C9: what HPCC and Swift do in staggered incasts, and what VAI and SF change.
+"""Claims C1 to C5 and C7 to C12: what HPCC and Swift do in staggered incasts and on a Clos, and what VAI and SF change.
 
-The scenarios are those of the figures, whole; bounds are around the figures of docs/reproduction.md.
+The incasts are those of the figures, whole; the Clos is a small twin. Bounds are around docs/reproduction.md's figures.
 """
 
 from __future__ import annotations
@@ -134,3 +134,25 @@ class TestNinetySixToOne:
         assert late["Swift VAI SF"].mean() < 0.9
         queue, swinging = (settled_queue(results[name]) for name in ("Swift VAI SF or RTT", "Swift VAI SF"))
         assert queue.std() < 0.3 * swinging.std()
+
+
+# 32 hosts instead of 320, at the same load.
+CLOS = ("topology.pods=2", "topology.tors_per_pod=2", "topology.aggs_per_pod=2", "topology.spines_per_agg=2")
+TWIN = (*CLOS, "topology.hosts_per_tor=8", "workload.duration_ns=5000000", "variants=[]")
+SETTINGS = [argument for setting in TWIN for argument in ("--set", setting)]
+
+
+@pytest.mark.parametrize("protocol", ["hpcc", "swift"])
+def test_on_a_clos_long_flows_have_a_shorter_tail_with_vai_and_sf(protocol: str) -> None:
+    """C10, C12: Hadoop's flow sizes; the medians stay."""
+    both = ("--cc", protocol, "--cc", f"{protocol}+vai+sf")
+    slowdown, long = {}, {}
+    for result in run("fairness-fig10", *both, *SETTINGS):
+        assert result.summary["ended"] == "done"
+        name, flows = result.summary["protocol"], result.flows
+        slowdown[name] = flows["slowdown"]
+        long[name] = flows[flows["size_bytes"] > 1_000_000]["slowdown"]
+    default, changed = protocol, f"{protocol}+vai+sf"
+    assert long[changed].quantile(0.999) < 0.7 * long[default].quantile(0.999)
+    assert long[changed].median() < 1.15 * long[default].median()
+    assert slowdown[changed].median() < 1.02 * slowdown[default].median()
