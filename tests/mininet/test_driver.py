@@ -145,3 +145,31 @@ def test_a_wrong_icrc_is_counted() -> None:
     b.wire.arrived.append((wall(2000), bytes(frame)))
     b.driver.run(wall(3000))
     assert b.driver.bad_icrc == 1
+
+
+def test_a_link_that_fails_loses_what_is_on_it_and_what_is_sent_into_it() -> None:
+    a, _ = pair()
+    send(a, 10_000, 2000)
+    driver, frame_ns = a.driver, 1058 * 8e9 / RATE_BPS  # 846.4
+    # The first two have reached the switch, the third is behind its link, the fourth is being sent.
+    driver.at(round(2000 + 3.5 * frame_ns), lambda _: driver.change_link(False, RATE_BPS))
+    driver.at(round(2000 + 6.5 * frame_ns), lambda _: driver.change_link(True, RATE_BPS))
+    driver.run(wall(20_000))
+    driver.flush(lambda: wall(20_000))
+    assert driver.sent == 10
+    assert driver.lost == 5
+    numbers = [int.from_bytes(frame[51:54], "big") for frame in a.wire.sent]
+    assert numbers == [0, 1, 7, 8, 9]
+
+
+def test_a_link_that_slows_down() -> None:
+    a, _ = pair()
+    send(a, 2000, 2000)
+    driver, frame_ns = a.driver, 1058 * 8e9 / RATE_BPS
+    driver.at(2100, lambda _: driver.change_link(True, RATE_BPS // 4))  # not for the packet that is being sent
+    driver.run(wall(20_000))
+    for number, sent_ns in ((1, frame_ns), (2, 5 * frame_ns)):
+        driver.flush(lambda at=sent_ns: wall(2000 + at + DELAY_NS) - 2 * DILATION)  # type: ignore[misc]
+        assert len(a.wire.sent) == number - 1
+        driver.flush(lambda at=sent_ns: wall(2000 + at + DELAY_NS) + 2 * DILATION)  # type: ignore[misc]
+        assert len(a.wire.sent) == number

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import select
 import time
+from functools import partial
 from multiprocessing.connection import Client, Connection
 from typing import Any
 
@@ -21,6 +22,7 @@ from harness.worlds.mininet.messages import (
     Done,
     Finished,
     Freeze,
+    LinkChange,
     Post,
     RateSample,
     Report,
@@ -92,6 +94,8 @@ class Agent:
             dilation=c.dilation,
         )  # fmt: skip
         self.driver.captured = [] if c.capture else None
+        for change in c.changes:
+            self.driver.at(change.time_ns, partial(self._change_link, change))
         self._port = port
         self._connection = connection
         self._qps: dict[int, QueuePair] = {}
@@ -123,6 +127,9 @@ class Agent:
             else:
                 self.driver.run(time.monotonic_ns())
             self.driver.flush(time.monotonic_ns)
+
+    def _change_link(self, change: LinkChange, _now_ns: int) -> None:
+        self.driver.change_link(change.up, change.rate_bps)
 
     # What the coordinator asks for
 
@@ -189,8 +196,9 @@ class Agent:
             rates=self._rates,
             arrivals=self._arrivals,
             nic=counts,
-            frames_sent=port.frames_sent + driver.unsent,
+            frames_sent=port.frames_sent + driver.unsent + driver.lost,
             frames_unsent=driver.unsent,
+            frames_lost=driver.lost,
             frames_received=port.frames_received,
             pauses_received=port.pauses_received,
             send_failed=port.send_failed,

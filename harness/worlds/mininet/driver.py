@@ -43,12 +43,14 @@ class Driver:
         self.sent = 0
         self.received = 0
         self.bad_icrc = 0
+        self.lost = 0  # because the link was down
         self.delivered_bytes: dict[int, int] = {}  # on the wire, framing included, by local queue pair
         self.lag_log2_ns = [0] * LAG_BUCKETS
         self.lag_max_ns = 0
         self.captured: list[tuple[int, bool, bytes]] | None = None  # (model time of the first bit, whether sent, frame)
         self._port = port
         self._rate_bps = rate_bps
+        self._up = True
         self._delay_ns = delay_ns
         self._framing_bytes = framing_bytes
         self._dilation = dilation
@@ -63,6 +65,17 @@ class Driver:
     def at(self, time_ns: int, action: Action) -> None:
         """Has `action` called at a model time; what is due at once comes in the order in which it was scheduled."""
         heappush(self._schedule, (max(time_ns, self.now_ns), next(self._order), action))
+
+    def change_link(self, up: bool, rate_bps: int) -> None:
+        """From now on. What is on a link when it goes down is lost, and so is what is sent into it."""
+        self._free_ns += self._free_part > 0  # the part was in units of the old rate
+        self._free_part = 0
+        self._rate_bps = rate_bps
+        self._up = up
+        down_ns = self.wall_ns(self.now_ns)
+        while not up and self._flight and self._flight[-1][0] > down_ns:
+            self._flight.pop()
+            self.lost += 1
 
     def model_ns(self, wall_ns: int) -> int:
         return (wall_ns - self.epoch_ns) // self._dilation
@@ -144,7 +157,10 @@ class Driver:
         self._free_ns += work // self._rate_bps
         self._free_part = work % self._rate_bps
         arrival = self._free_ns + (self._free_part > 0) + self._delay_ns
-        self._flight.append((self.wall_ns(arrival), frame))
+        if self._up:
+            self._flight.append((self.wall_ns(arrival), frame))
+        else:
+            self.lost += 1
         self.sent += 1
         if self.captured is not None:
             self.captured.append((begin, True, frame))

@@ -51,6 +51,7 @@ def conservation(counters: Counters, reports: Sequence[Finished]) -> dict[str, i
     drops = {
         name: sum(port[name] for port in ports) + sum(switch[name] for switch in counters.values()) for name in _DROPS
     }
+    drops["drop_link_down"] += sum(report.frames_lost for report in reports)
     drops["drop_in_switch"] = sum(switch.get("drop_in_switch", 0) for switch in counters.values())  # no more is told
     drops["drop_socket"] = sum(lost_by_kernel(counters, reports).values())
     queued = sum(port["depth_packets"] for port in ports)

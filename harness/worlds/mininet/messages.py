@@ -8,6 +8,15 @@ from typing import Any, NamedTuple
 from harness.worlds.flow_record import Sent
 from host_agents.config import NicConfig
 
+
+class LinkChange(NamedTuple):
+    """From `time_ns` on the host's link is up or not, and has this rate."""
+
+    time_ns: int
+    up: bool
+    rate_bps: int
+
+
 # To an agent, in this order: Configure, Verify, Start, any number of Connect and Post, Freeze, Report.
 
 
@@ -27,6 +36,7 @@ class Configure:
     dilation: int
     rate_interval_ns: int
     capture: bool
+    changes: list[LinkChange]
 
 
 @dataclass(frozen=True)
@@ -129,6 +139,7 @@ class Finished:
     nic: dict[str, int]
     frames_sent: int  # into the link, PFC frames never
     frames_unsent: int  # of those, the ones that have not reached its end
+    frames_lost: int  # of those, the ones that the link lost when it was down
     frames_received: int  # PFC frames apart
     pauses_received: int
     send_failed: int

@@ -14,7 +14,6 @@ from harness.worlds.mininet import package
 from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.state import RunFolder
 from harness.worlds.mininet.switches import P4Switch, PortChange, PortPlan, SwitchPlan
-from p4switch.errors import UserError
 from topologies.model import HOST_PORT
 
 package.require()
@@ -93,17 +92,12 @@ def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, Switch
 
 
 def port_changes(run: Run) -> dict[str, list[PortChange]]:
-    """What a scenario's events mean for each switch, by name, in order of time. Raises UserError for links to hosts."""
-    links, hosts = run.topology.links, run.topology.host_by_name
+    """What a scenario's events mean for each switch and host, by name, in order of time."""
+    links = run.topology.links
     changes: dict[str, list[PortChange]] = defaultdict(list)
     state: dict[int, tuple[bool, int]] = {}
     for change in sorted(run.link_changes(), key=lambda change: change.time_ns):
         link = links[change.link]
-        if link.a in hosts or link.b in hosts:
-            raise UserError(
-                f"events: the link {link.a} - {link.b} belongs to a host; in the Mininet world only links between "
-                f"switches change"
-            )
         up, rate_bps = state.get(change.link, (True, link.rate_bps))
         up = up if change.up is None else change.up
         rate_bps = rate_bps if change.rate_bps is None else change.rate_bps

@@ -35,7 +35,7 @@ class PortPlan:
 
 @dataclass(frozen=True)
 class PortChange:
-    """From `time_ns` on a port's link is up or not, and has this rate. In model units."""
+    """From `time_ns` on the link at a node's port is up or not, and has this rate. In model units."""
 
     time_ns: int
     port: int

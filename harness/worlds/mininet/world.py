@@ -20,7 +20,7 @@ from harness.worlds.mininet.coordinator import Coordinator
 from harness.worlds.mininet.dilation import choose, larger, measure
 from harness.worlds.mininet.isolation import private_network
 from harness.worlds.mininet.launcher import Launcher
-from harness.worlds.mininet.messages import Configure, Finished
+from harness.worlds.mininet.messages import Configure, Finished, LinkChange
 from harness.worlds.mininet.network import Network, network, port_changes, switch_plans
 from harness.worlds.mininet.state import RunFolder
 from harness.worlds.mininet.switches import P4Switch, SwitchPlan, switch_class
@@ -127,8 +127,9 @@ class MininetWorld:
 
         meter = fidelity.Meter([os.getpid(), launcher.pid, *net.shells(), *pids])
         epoch_ns = self._epoch_ns(plans)
-        for name, changes in self._changes.items():
-            net.switches[name].schedule(changes, epoch_ns)
+        for name, switch in net.switches.items():
+            if changes := self._changes.get(name):
+                switch.schedule(changes, epoch_ns)
         ended = coordinator.run(epoch_ns, self.dilation, self._wall_limit_s, progress)
         coordinator.freeze()
         _sleep(_DRAIN_RTTS * rtt_s + 0.1, launcher)
@@ -170,6 +171,7 @@ class MininetWorld:
                 dilation=self.dilation,
                 rate_interval_ns=scenario.record.rate_interval_ns,
                 capture=self._capture,
+                changes=[LinkChange(c.time_ns, c.up, c.rate_bps) for c in self._changes.get(host.name, ())],
             )
         return made
 
