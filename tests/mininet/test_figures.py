@@ -158,8 +158,8 @@ def test_the_command_line_says_it_in_one_line(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--strict",), "--switch, --dilation and --strict: expected --world mininet with them"),
-        (("--dilation", "9"), "--switch, --dilation and --strict: expected --world mininet with them"),
+        (("--strict",), "--strict: the virtual world has no such thing; expected --world mininet with it"),
+        (("--dilation", "9"), "--dilation: the virtual world has no such thing; expected --world mininet with it"),
     ],
 )
 def test_options_of_the_other_world_are_refused(arguments: tuple[str, ...], message: str) -> None:
