@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define NEVER LIVE_NEVER
-#define REST_NS 256000     /* as network cards do (interrupt moderation): to sleep costs as much as several frames */
+#define REST_NS 500000 /* to sleep costs as much as a dozen frames */
 
 uint64_t live_read_clock(clockid_t clock)
 {

@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #define EVENTS_A_ROUND 256 /* before sockets are written, and others may have the lock */
-#define REST_EVENTS 8      /* expected while frames wait in their rings; for fewer it is not worth while */
+#define MIN_REST_EVENTS 8  /* to be expected in a rest, for it to be worth while */
+#define MAX_REST_EVENTS 128 /* of one port's ring that is a quarter */
 #define NEVER LIVE_NEVER
 
 static void record_lag(live *l, uint64_t lag_ns)
@@ -122,11 +123,15 @@ static bool work(live *l)
     return done;
 }
 
-/* Whether so much happens that the next frames should wait for more to come. */
-static bool busy(live *l, uint64_t now)
+/* How long the frames to come should wait in their rings for more, as network cards have them wait (interrupt coalescing):
+ * 0 if so little happens that each is served at once. */
+static uint64_t rest(const live *l, uint64_t now)
 {
     uint64_t events = l->events - l->waited_events, elapsed = now - l->waited_at;
-    return l->rest_ns && events * l->rest_ns >= REST_EVENTS * elapsed;
+    if (events * l->rest_ns < MIN_REST_EVENTS * elapsed)
+        return 0;
+    uint64_t enough = events ? MAX_REST_EVENTS * elapsed / events : 0;
+    return enough < l->rest_ns ? enough : l->rest_ns;
 }
 
 static void wait_for_work(const live *l, struct pollfd *fds, uint32_t count, uint64_t due)
@@ -164,14 +169,14 @@ void live_loop(live *l)
         uint64_t due = next_due(l), now = live_clock(l);
         uint32_t count = 1;
         fds[0] = (struct pollfd){l->wakeup, POLLIN, 0};
-        bool rest = busy(l, now);
-        if (rest)
-            due = now + l->rest_ns < due ? now + l->rest_ns : due;
+        uint64_t resting = rest(l, now);
+        if (resting)
+            due = now + resting < due ? now + resting : due;
         else if (l->events != events) /* more may have come since */
             continue;
         l->waited_at = now;
         l->waited_events = l->events;
-        for (uint32_t i = 0; !rest && i < l->count; i++)
+        for (uint32_t i = 0; !resting && i < l->count; i++)
             if (l->ports[l->numbers[i]]->socket.fd >= 0)
                 fds[count++] = (struct pollfd){l->ports[l->numbers[i]]->socket.fd, POLLIN, 0};
         pthread_mutex_unlock(&l->lock);
