@@ -135,7 +135,8 @@ class Bmv2Rig(Rig):
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        answer = self._cli(self._commands)
+        # Its queues hold 64 packets, which a busy machine does not always empty in time.
+        answer = self._cli([f"set_queue_depth {len(packets)}", *self._commands])
         assert not re.search("Error|Invalid", answer), answer
         programmed.set()
         return self._collect()
