@@ -1,7 +1,7 @@
 #include "net.h"
+#include "prefetch.h"
 
 #define PREFETCH_AHEAD 6  /* frames */
-#define PREFETCH_SLOTS 64 /* of a wire's ring */
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 static flow *flow_of(net *n, uint32_t tag)
@@ -260,51 +260,10 @@ static void arrive_switch(net *n, node *at, uint32_t port, p4_frame *frame)
     p4_switch_receive(at->sw, frame, port, tm_ticks(&at->tm, n->now));
 }
 
-static void prefetch_frame(const p4_frame *frame)
-{
-    __builtin_prefetch(frame);
-    __builtin_prefetch((const char *)frame + 64);
-}
-
 #define EACH_BIT_PORT(at, bits, port) \
     for (uint64_t b_ = (bits); b_; b_ &= b_ - 1) \
         for (uint32_t i_ = (uint32_t)__builtin_ctzll(b_); i_ < (at)->tm.port_count; i_ += 64) \
             for (net_port *port = (at)->tm.ports[i_] ? net_port_of((at)->tm.ports[i_]) : NULL; port; port = NULL)
-
-static void prefetch_lines(const void *at, size_t size)
-{
-    for (size_t line = 0; line < size; line += 64)
-        __builtin_prefetch((const char *)at + line, 1);
-}
-
-/* What a wire's next user needs of its ring: the slots in use, or those that come next. */
-static void prefetch_slots(const wire *w, uint32_t from, uint32_t count)
-{
-    for (uint32_t i = 0; w->slots && i <= count && i <= PREFETCH_SLOTS; i += 64 / sizeof *w->slots)
-        __builtin_prefetch(&w->slots[(from + i) & w->mask], 1);
-}
-
-#define EACH_PORT(at, port) \
-    for (uint32_t i_ = 0; i_ < (at)->tm.port_count; i_++) \
-        for (net_port *port = (at)->tm.ports[i_] ? net_port_of((at)->tm.ports[i_]) : NULL; port; port = NULL)
-
-/* All that a switch is about to use, fetched at the same time, not one after the other. */
-static void prefetch_ports(const node *at)
-{
-    EACH_PORT(at, port) {
-        prefetch_lines(port, offsetof(net_port, tm.queues));
-        for (uint32_t p = at->tm.priorities; p; p &= p - 1)
-            prefetch_lines(&port->tm.queues[__builtin_ctz(p)], sizeof(tm_queue));
-    }
-    p4_switch_prefetch_tables(at->sw);
-    EACH_PORT(at, port)
-        __builtin_prefetch(&port->peer->out, 1);
-    EACH_PORT(at, port) {
-        const wire *in = &port->peer->out, *out = &port->out;
-        prefetch_slots(in, in->head, in->tail - in->head);
-        prefetch_slots(out, out->tail, in->tail - in->head);
-    }
-}
 
 /* Takes the frames that arrive before `end` off the wires, in order of port; notes in `later` what stays there. */
 static void gather(net *n, node *at, uint64_t ports, uint64_t end, agenda *later)
@@ -385,14 +344,6 @@ static void run_switch(net *n, node *at, uint64_t end)
         n->last = n->now;
     next->time = min_time(min_time(next->time, later.time), heap_time(&at->events));
     next->ports |= later.ports;
-}
-
-static void prefetch_switch(const node *at)
-{
-    prefetch_lines(at, sizeof *at);
-    prefetch_lines(at->tm.ports, at->tm.port_count * sizeof(tm_port *));
-    __builtin_prefetch(at->events.list);
-    p4_switch_prefetch(at->sw);
 }
 
 /* The next node from place `i` on that has something to do before `end` and is on this side; of->count: none. */
@@ -626,16 +577,6 @@ static int run_hosts_at(net *n, uint64_t time)
     for (uint32_t i = done ? done - 1 : 0; i < count && (status || n->stop); i++)
         wheel_push(n->wheel, time, due[i]);
     return status;
-}
-
-static void prefetch_host(const node *host)
-{
-    const net_port *port = host->port;
-    if (!port)
-        return;
-    __builtin_prefetch(&port->tm);
-    __builtin_prefetch(&port->tm.bytes);
-    __builtin_prefetch(&port->peer->out);
 }
 
 /* All hosts of a side up to the end of the window, which a callback may draw nearer. */

@@ -1,0 +1,71 @@
+/* Fetching what is needed next into the cache. With hundreds of switches nothing of a node is there when its turn comes; one
+ * wait after the other would cost more than the work itself.
+ */
+#ifndef P4CC_PREFETCH_H
+#define P4CC_PREFETCH_H
+
+#include "net.h"
+
+#define PREFETCH_SLOTS 64 /* of a wire's ring */
+
+static inline void prefetch_frame(const p4_frame *frame)
+{
+    __builtin_prefetch(frame);
+    __builtin_prefetch((const char *)frame + 64);
+}
+
+static inline void prefetch_lines(const void *at, size_t size)
+{
+    for (size_t line = 0; line < size; line += 64)
+        __builtin_prefetch((const char *)at + line, 1);
+}
+
+/* What a wire's next user needs of its ring: the slots in use, or those that come next. */
+static inline void prefetch_slots(const wire *w, uint32_t from, uint32_t count)
+{
+    for (uint32_t i = 0; w->slots && i <= count && i <= PREFETCH_SLOTS; i += 64 / sizeof *w->slots)
+        __builtin_prefetch(&w->slots[(from + i) & w->mask], 1);
+}
+
+#define EACH_PORT(at, port) \
+    for (uint32_t i_ = 0; i_ < (at)->tm.port_count; i_++) \
+        for (net_port *port = (at)->tm.ports[i_] ? net_port_of((at)->tm.ports[i_]) : NULL; port; port = NULL)
+
+/* All that a switch is about to use, fetched at the same time, not one after the other. */
+static inline void prefetch_ports(const node *at)
+{
+    EACH_PORT(at, port) {
+        prefetch_lines(port, offsetof(net_port, tm.queues));
+        for (uint32_t p = at->tm.priorities; p; p &= p - 1)
+            prefetch_lines(&port->tm.queues[__builtin_ctz(p)], sizeof(tm_queue));
+    }
+    p4_switch_prefetch_tables(at->sw);
+    EACH_PORT(at, port)
+        __builtin_prefetch(&port->peer->out, 1);
+    EACH_PORT(at, port) {
+        const wire *in = &port->peer->out, *out = &port->out;
+        prefetch_slots(in, in->head, in->tail - in->head);
+        prefetch_slots(out, out->tail, in->tail - in->head);
+    }
+}
+
+/* A switch whose turn is next. */
+static inline void prefetch_switch(const node *at)
+{
+    prefetch_lines(at, sizeof *at);
+    prefetch_lines(at->tm.ports, at->tm.port_count * sizeof(tm_port *));
+    __builtin_prefetch(at->events.list);
+    p4_switch_prefetch(at->sw);
+}
+
+static inline void prefetch_host(const node *host)
+{
+    const net_port *port = host->port;
+    if (!port)
+        return;
+    __builtin_prefetch(&port->tm);
+    __builtin_prefetch(&port->tm.bytes);
+    __builtin_prefetch(&port->peer->out);
+}
+
+#endif
