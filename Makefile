@@ -56,7 +56,7 @@ bench: setup
 # there. So an interrupted `make reproduce` goes on where it was, and `rm -r reproduction` has everything made anew. One
 # part of it: `make reproduce-accurate`, for example, or `make reproduction/smartt-fig6`.
 REFERENCE := $(addprefix reproduction/,incast-delay)
-FAIRNESS := $(addprefix reproduction/fairness-,fig1 fig5 fig5c fig10 fig11)
+FAIRNESS := $(addprefix reproduction/fairness-,fig1 fig4.csv fig5 fig5c fig10 fig11)
 ACCURATE := $(addprefix reproduction/,accurate-fig3 accurate-fig4 accurate-fig5 accurate-scenarios.csv)
 SMARTT := $(addprefix reproduction/smartt-,fig1 fig1b fig3 fig5b fig6 fig7 fig7c fig8 fig9 fig9b fig10 fig11 fig12 fig13 \
 	fig13b wait-gain near time-out baselines)
@@ -80,6 +80,10 @@ $(SWEEPS): reproduction/%: | setup
 reproduction/accurate-scenarios.csv: | setup
 	@mkdir -p $(@D)
 	$(BIN)/python tools/accurate_scenarios.py --csv $@
+
+reproduction/fairness-fig4.csv: | setup
+	@mkdir -p $(@D)
+	$(BIN)/python tools/sampling_fluid.py --csv $@
 
 clean:
 	rm -rf demo runs reproduction build
