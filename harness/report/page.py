@@ -82,8 +82,10 @@ def table(variants: Sequence[Variant]) -> list[tuple[str, list[tuple[str, bool]]
         means = [value.mean for value in values if value is not None]
         if not means:
             continue
-        best = row.best(means) if row.best and len(set(means)) > 1 else None
-        rows.append((row.name, [(_written(row, v), v is not None and v.mean == best) for v in values]))
+        written = [_written(row, value) for value in values]
+        best = row.best(means) if row.best and len(set(written)) > 1 else None
+        bold = {text for text, value in zip(written, values, strict=True) if value and value.mean == best}
+        rows.append((row.name, [(text, text in bold) for text in written]))
     return rows
 
 

@@ -15,8 +15,11 @@ from matplotlib.figure import Figure
 
 from harness.report.groups import CONFIDENCE, Comparison, Variant, estimate
 
-# Okabe and Ito's palette: told apart with any colour vision.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+# Okabe and Ito's palette, told apart with any colour vision, without its yellow, which is hard to see on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_DASHES = ("-", "--", ":", "-.")  # for the second seven, and so on
+_MARKERS = ("o", "^", "s", "D")
+_MAX_INSIDE = 4  # a longer legend stands below the plot
 _MAX_POINTS = 1500  # of a line: more are not seen, and an SVG keeps every one
 _SIZE_BINS = 12
 _UNLIKE = 20  # queues whose peaks differ by more share a logarithmic axis
@@ -27,6 +30,15 @@ _NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 
 def colour(index: int) -> str:
     return COLOURS[index % len(COLOURS)]
+
+
+def line(index: int) -> dict[str, Any]:
+    """How the lines of the variant of that number look, in every plot."""
+    return {"color": colour(index), "ls": _DASHES[index // len(COLOURS) % len(_DASHES)]}
+
+
+def marker(index: int) -> str:
+    return _MARKERS[index // len(COLOURS) % len(_MARKERS)]
 
 
 def _thinned(times: pd.Series[Any], values: pd.Series[Any]) -> tuple[Any, Any]:
@@ -41,9 +53,8 @@ def _thinned(times: pd.Series[Any], values: pd.Series[Any]) -> tuple[Any, Any]:
 def fct_cdf(axes: Axes, variants: Sequence[Variant]) -> None:
     for i, variant in enumerate(variants):
         fct = np.sort(np.concatenate([r.flows["fct_ns"].dropna().to_numpy() for r in variant.results])) / 1e3
-        axes.step(fct, np.arange(1, len(fct) + 1) / len(fct), where="post", color=colour(i), label=variant.name)
+        axes.step(fct, np.arange(1, len(fct) + 1) / len(fct), where="post", **line(i), label=variant.name)
     axes.set(xlabel="flow completion time (µs)", ylabel="fraction of flows", ylim=(0, 1.02))
-    axes.legend()
 
 
 def slowdown_by_size(axes: Axes, variants: Sequence[Variant]) -> None:
@@ -52,35 +63,34 @@ def slowdown_by_size(axes: Axes, variants: Sequence[Variant]) -> None:
         flows = pd.concat([r.flows for r in variant.results]).dropna(subset=["slowdown"])
         bins = flows.groupby(pd.qcut(flows["size_bytes"], _SIZE_BINS, duplicates="drop"), observed=True)
         sizes = bins["size_bytes"].median()
-        axes.plot(sizes, bins["slowdown"].median(), "o-", ms=3, color=colour(i), label=f"{variant.name}, median")
-        axes.plot(sizes, bins["slowdown"].quantile(0.99), "s--", ms=3, color=colour(i), label=f"{variant.name}, 99%")
+        look: dict[str, Any] = {"color": colour(i), "marker": marker(i), "ms": 3}
+        axes.plot(sizes, bins["slowdown"].median(), "-", **look, label=variant.name)
+        axes.plot(sizes, bins["slowdown"].quantile(0.99), "--", **look)
     axes.set(xscale="log", yscale="log", xlabel="flow size (bytes)", ylabel="FCT slowdown")
-    axes.legend()
 
 
 def start_and_finish(axes: Axes, variants: Sequence[Variant]) -> None:
     for i, variant in enumerate(variants):
         flows = pd.concat([r.flows for r in variant.results])
         flows = flows[flows["delivered_ns"] >= 0]
-        axes.plot(flows["start_ns"] / 1e3, flows["delivered_ns"] / 1e3, "o", ms=4, color=colour(i), label=variant.name)
+        times = flows["start_ns"] / 1e3, flows["delivered_ns"] / 1e3
+        axes.plot(*times, marker(i), ms=4, color=colour(i), label=variant.name)
     axes.set(xlabel="start of the flow (µs)", ylabel="finish (µs)")
     axes.set_ylim(bottom=0)
-    axes.legend()
 
 
 def jain_over_time(axes: Axes, variants: Sequence[Variant]) -> None:
-    """The mean over seeds, with its confidence interval where there are several."""
+    """The mean over seeds, with its confidence interval where there are several and they leave lines to be seen."""
     for i, variant in enumerate(variants):
         table = pd.concat([r.jain for r in variant.results])
         estimates = {time: estimate(values.tolist()) for time, values in table.groupby("time_ns")["jain"]}
         times = pd.Series(list(estimates), dtype=float) / 1e3
         mean = pd.Series([e.mean for e in estimates.values()], dtype=float)
-        axes.plot(times, mean, color=colour(i), label=variant.name)
-        if len(variant.results) > 1:
+        axes.plot(times, mean, **line(i), label=variant.name)
+        if len(variant.results) > 1 and len(variants) <= _MAX_INSIDE:
             half = pd.Series([e.half_width or 0.0 for e in estimates.values()])
             axes.fill_between(times, mean - half, mean + half, color=colour(i), alpha=0.2, lw=0)
     axes.set(xlabel="time (µs)", ylabel="Jain index of active flows", ylim=(0, 1.03))
-    axes.legend()
 
 
 def rtt_cdf(axes: Axes, variants: Sequence[Variant]) -> None:
@@ -90,9 +100,8 @@ def rtt_cdf(axes: Axes, variants: Sequence[Variant]) -> None:
         rtts = np.sort(np.concatenate(sampled))
         if len(rtts):
             levels = np.linspace(0, 1, min(len(rtts), _MAX_POINTS))
-            axes.plot(np.quantile(rtts, levels), levels, color=colour(i), label=variant.name)
+            axes.plot(np.quantile(rtts, levels), levels, **line(i), label=variant.name)
     axes.set(xlabel="RTT (base RTTs)", ylabel="fraction of samples", ylim=(0, 1.02))
-    axes.legend()
 
 
 def bottleneck_queue(axes: Axes, variants: Sequence[Variant]) -> None:
@@ -107,12 +116,11 @@ def bottleneck_queue(axes: Axes, variants: Sequence[Variant]) -> None:
             peaks.append(float(here["depth_bytes"].max()) / 1e3)
         times, depth = _thinned(here["time_ns"], here["depth_bytes"])
         label = f"{variant.name}: {place['switch']} to {place['leads_to']}"
-        axes.plot(times / 1e3, depth / 1e3, color=colour(i), label=label)
+        axes.plot(times / 1e3, depth / 1e3, **line(i), label=label)
     axes.set(xlabel="time (µs)", ylabel="queue depth (KB)")
     if peaks and max(peaks) > _UNLIKE * min(peaks):
         axes.set_yscale("symlog", linthresh=1)
     axes.set_ylim(bottom=0)
-    axes.legend()
 
 
 def flow_rates(axes: Axes, variant: Variant) -> None:
@@ -130,7 +138,7 @@ def flow_rates(axes: Axes, variant: Variant) -> None:
         axes.plot(times / 1e3, rates / 1e9, color=colours[qp], lw=0.9, label=label)
     if named:
         axes.legend(ncols=len(starts))
-    axes.set(xlabel="time (µs)", ylabel="throughput (Gb/s)", title=variant.name)
+    axes.set(xlabel="time (µs)", ylabel="throughput (Gb/s)")
     axes.set_ylim(bottom=0)
 
 
@@ -145,20 +153,28 @@ def figures(comparison: Comparison) -> dict[str, tuple[str, Figure]]:
 
     def add(name: str, caption: str, draw: Callable[[Axes, Sequence[Variant]], None]) -> None:
         with mpl.rc_context(fname=STYLE):
-            figure = Figure(figsize=(5.4, 3.3), layout="constrained")
-            draw(figure.subplots(), variants)
+            below = -(-len(variants) // 2) if len(variants) > _MAX_INSIDE else 0  # lines of the legend
+            figure = Figure(figsize=(5.4, 3.3 + 0.17 * below), layout="constrained")
+            axes = figure.subplots()
+            draw(axes, variants)
+            if below:
+                figure.legend(loc="outside lower center", ncols=2, fontsize=7)
+            else:
+                axes.legend()
         found[name] = (caption, figure)
 
     if flows["fct_ns"].notna().any():
         add("fct", "Flow completion times", fct_cdf)
         if flows["size_bytes"].nunique() > 2:
-            add("slowdown", "Slowdown by flow size, against the empty network", slowdown_by_size)
+            caption = "Slowdown by flow size, against the empty network: median, dashed 99th percentile"
+            add("slowdown", caption, slowdown_by_size)
         if 1 < flows["start_ns"].nunique() <= _MAX_RATE_LINES:
             add("finish", "When flows start and when they finish", start_and_finish)
     if all(len(r.jain) for r in comparison.results):
         seeds = len(variants[0].results)
-        band = f", mean of {seeds} seeds and {CONFIDENCE:.0%} confidence interval" if seeds > 1 else ""
-        add("jain", f"Fairness of throughput over time{band}", jain_over_time)
+        mean = f", mean of {seeds} seeds" if seeds > 1 else ""
+        band = f" and {CONFIDENCE:.0%} confidence interval" if mean and len(variants) <= _MAX_INSIDE else ""
+        add("jain", f"Fairness of throughput over time{mean}{band}", jain_over_time)
     if any((r.rates["rtt_ns"] >= 0).any() for r in comparison.results):
         add("rtt", "Round-trip times", rtt_cdf)
     if all(r.summary["bottleneck"] and len(r.queues) for r in comparison.results):
@@ -173,8 +189,9 @@ def _rates_figure(variants: Sequence[Variant]) -> Figure:
     with mpl.rc_context(fname=STYLE):
         figure = Figure(figsize=(5.4 * min(2, len(variants)), 3.3 * -(-len(variants) // 2)), layout="constrained")
         grid = figure.subplots(-(-len(variants) // 2), min(2, len(variants)), sharey=True, sharex=True, squeeze=False)
-        for axes, variant in zip(grid.flat, variants, strict=False):
+        for i, (axes, variant) in enumerate(zip(grid.flat, variants, strict=False)):
             flow_rates(axes, variant)
+            axes.set_title(variant.name, color=colour(i))
         for axes in grid.flat[len(variants) :]:
             axes.remove()
     return figure

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from harness.report.groups import Estimate, estimate
-from harness.report.plots import STYLE, colour, save, svg
+from harness.report.plots import STYLE, line, save, svg
 from harness.results import Result
 from harness.summary import distribution
 
@@ -79,7 +79,7 @@ def _lines(axes: Axes, fct: pd.DataFrame, axis: str, others: Sequence[str], colu
         x: list[Any] = list(rows[axis].unique())
         means = [_estimate(rows[rows[axis] == value][column].dropna().tolist()) for value in x]
         half = [(e.half_width or 0) / 1e3 for e in means]
-        axes.errorbar(x, [e.mean / 1e3 for e in means], half, fmt="o-", ms=3, color=colour(i), label=label)
+        axes.errorbar(x, [e.mean / 1e3 for e in means], half, marker="o", ms=3, **line(i), label=label)
     axes.set(xlabel=axis, yscale="log")
     axes.grid(True, which="minor", alpha=0.12)
 
@@ -128,6 +128,7 @@ def write_sweep(folder: Path, title: str, axes_names: Sequence[str], entries: Se
     )
     page = environment.get_template("sweep.html.j2").render(
         title=title,
+        runs=len(runs),
         plots=drawn,
         unfinished=runs[runs["ended"] != "done"].to_dict("records"),
         columns=[str(name).removesuffix("_ns") for name in fct.columns],
