@@ -40,7 +40,7 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="p4cc")
 def cli() -> None:
     """A testbed for datacenter RDMA congestion control: switches in P4-16, hosts in Python."""

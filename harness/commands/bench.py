@@ -12,7 +12,10 @@ import click
 @click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write the figures as JSON.")
 @click.option("--quick", is_flag=True, help="Smaller runs: to see that it works, not to compare figures.")
 def command(json_file: Path | None, quick: bool) -> None:
-    """Measure pipelines, hosts and end-to-end runs on this machine, in CPU time."""
+    """Measure what packets cost on this machine.
+
+    In CPU time: the pipelines of the P4 programs, end-to-end runs of both worlds, the switch as a process.
+    """
     from harness import bench
     from p4switch.errors import UserError
 

@@ -103,9 +103,10 @@ KINDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
 @click.argument("kind", type=click.Choice(list(KINDS)), required=False, metavar="[KIND]")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def command(kind: str | None, as_json: bool) -> None:
-    """Show what there is: all of it, or one KIND (scenarios, sweeps, cc, lb, topologies, workloads, programs).
+    """Show what there is to run.
 
-    --json also tells parameters with their defaults, sources, and which of the papers' claims a scenario is about.
+    All of it, or one KIND: scenarios, sweeps, cc (congestion control), lb (load balancers), topologies, workloads,
+    programs. --json also tells parameters with their defaults, sources, and what claims of the papers it is about.
     """
     found = {name: sorted(KINDS[name](), key=_by_number) for name in ([kind] if kind else KINDS)}
     if as_json:

@@ -11,7 +11,10 @@ import click
 @click.argument("run_dirs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN_DIR...")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True)
 def command(run_dirs: tuple[Path, ...], out: Path) -> None:
-    """Write one HTML page that compares runs: folders written by `p4cc run`, or single runs inside them."""
+    """Compare runs that were made before.
+
+    Writes one HTML page. A RUN_DIR is a folder written by `p4cc run`, or a single run inside one.
+    """
     from harness.report import write_report
     from harness.results import load_all
     from p4switch.errors import UserError

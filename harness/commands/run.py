@@ -22,23 +22,38 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("scenarios", nargs=-1, required=True, metavar="SCENARIO...")
-@click.option("--cc", multiple=True, help="Congestion control; several are compared. Default: the scenario's.")
-@click.option("--lb", multiple=True, help="Load balancer; several are compared.")
-@click.option("--seed", "seeds", multiple=True, type=click.IntRange(0), help="Seed; several give confidence intervals.")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override, e.g. topology.k=8.")
+@click.option("--cc", multiple=True, metavar="NAME", help="Congestion control, instead of the scenario's; or several.")
+@click.option("--lb", multiple=True, metavar="NAME", help="Load balancer, instead of the scenario's; or several.")
+@click.option(
+    "--seed", "seeds", multiple=True, type=click.IntRange(0), metavar="N", help="Several give confidence intervals."
+)
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a key, for example topology.k=8.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder to write; must not exist. Default: runs/SCENARIO.")
-@click.option("--world", type=click.Choice(["virtual", "mininet"]), default="virtual", show_default=True)
-@click.option("--switch", metavar="NAME", help="With --world mininet: the switches' executable. Default: builtin.")
+@click.option(
+    "--world",
+    type=click.Choice(["virtual", "mininet"]),
+    default="virtual",
+    show_default=True,
+    help="Virtual time in one process, or real frames in Mininet (as root).",
+)
+@click.option("--switch", metavar="NAME", help="With --world mininet: builtin or bmv2. Default: builtin.")
 @click.option(
     "--dilation",
     type=click.IntRange(1),
     metavar="D",
     help="With --world mininet: wall-clock time of a unit of model time. Default: what suits the machine.",
 )
-@click.option("--compiler", type=click.Choice(["builtin", "p4c"]), default="builtin", show_default=True)
+@click.option(
+    "--compiler", type=click.Choice(["builtin", "p4c"]), default="builtin", show_default=True, help="Of P4 programs."
+)
 @click.option("--strict", is_flag=True, help="With --world mininet: fail where the run's times cannot be trusted.")
 @click.option("--pcap", is_flag=True, help="Also write the frames on every host's link, as pcap-ng.")
-@click.option("--trace", type=click.IntRange(0), metavar="FLOW", help="Tell what each hop did with a flow's packets.")
+@click.option(
+    "--trace",
+    type=click.IntRange(0),
+    metavar="FLOW",
+    help="Tell what each hop did with a flow's packets (trace.txt); flows count from 0.",
+)
 def command(
     scenarios: tuple[str, ...],
     cc: tuple[str, ...],
@@ -54,9 +69,10 @@ def command(
     pcap: bool,
     trace: int | None,
 ) -> None:
-    """Run scenarios (names from `p4cc list scenarios`, or .toml files) and write results and a report.
+    """Run scenarios and write a report.
 
-    Every combination of protocol, load balancer and seed is a run; the report compares them.
+    A SCENARIO is a name from `p4cc list scenarios`, or a .toml file. Every combination of protocol, load balancer and
+    seed is a run, which gets a folder with its results; report.html compares them.
     """
     make = _virtual(pcap, trace, compiler)
     if world == "mininet":

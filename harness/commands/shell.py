@@ -14,9 +14,10 @@ _PATIENCE_S = 3.0
 @click.option("--device-id", type=click.IntRange(0), help="Default: the switch's, or 1 at an address.")
 @click.option("--election-id", type=click.IntRange(0), default=0, help="0: read only, beside the primary controller.")
 def command(switch: str, device_id: int | None, election_id: int) -> None:
-    """Start p4runtime-shell at a switch of a running Mininet network, by its name, or at any, by HOST:PORT.
+    """Start p4runtime-shell at a running switch.
 
-    The shell is installed into an environment of its own when it is first asked for.
+    SWITCH is a switch's name in a running Mininet network, or HOST:PORT of any P4Runtime server. The shell is
+    installed into an environment of its own when it is first asked for.
     """
     from p4switch.p4runtime import shell
 

@@ -21,7 +21,10 @@ import click
     help="Tests at a time.",
 )
 def command(paths: tuple[Path, ...], switch: str, jobs: int) -> None:
-    """Run .stf files (each with its .p4 beside it) or folders of them. Last line: N passed, M failed."""
+    """Run packet tests in p4c's STF format.
+
+    A PATH is a .stf file, with its .p4 beside it, or a folder of them. The last line says: N passed, M failed.
+    """
     from p4switch.stf import run_folder
 
     sys.exit(0 if run_folder(paths, jobs, switch=switch) else 1)

@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("sweep_file", metavar="SWEEP")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder to write; must not exist. Default: runs/SWEEP.")
-@click.option("--jobs", type=click.IntRange(1), help="Local processes. Default: one a core.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Local processes. Default: one a core.")
 @click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler of a cluster, instead of local processes.")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override in the scenario of every run.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a key, for example seeds=[1,2].")
 def command(
     sweep_file: str, out: Path | None, jobs: int | None, scheduler: str | None, settings: tuple[str, ...]
 ) -> None:
-    """Run a scenario with every combination of values that SWEEP (a name, or a .toml file) lists, and compare.
+    """Run a scenario over values of its keys.
 
-    Each run gets a folder as `p4cc run` writes it; runs.csv, fct.csv, sweep.html and plots are about all of them.
+    SWEEP is a name from `p4cc list sweeps`, or a .toml file; every combination of the values that it lists is run. Each
+    run gets a folder as `p4cc run` writes it; runs.csv, fct.csv, sweep.html and plots are about all of them.
     """
     from harness.hosts import use_native_hosts
 
