@@ -1,7 +1,8 @@
 #include "net.h"
 #include "prefetch.h"
 
-#define PREFETCH_AHEAD 6  /* frames */
+#define FRAMES_AHEAD 6      /* to be fetched, at a switch, ... */
+#define FRAMES_AHEAD_HOST 2 /* ... and at a host, which takes longer for each */
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 static flow *flow_of(net *n, uint32_t tag)
@@ -318,7 +319,7 @@ static void run_switch(net *n, node *at, uint64_t end)
     *next = later;
     gather(n, at, ports, end, &later);
     const arrival *in = n->arrivals.list, *last = in + n->arrivals.count;
-    for (uint32_t i = 0; i < PREFETCH_AHEAD && in + i < last; i++)
+    for (uint32_t i = 0; i < FRAMES_AHEAD && in + i < last; i++)
         prefetch_frame(in[i].frame);
     for (;;) {
         /* Of one instant, arrivals come before READY and after everything else. */
@@ -326,8 +327,8 @@ static void run_switch(net *n, node *at, uint64_t end)
         bool arrives = in < last && (in->time < time || (in->time == time && at->events.list[0].rank >> 48 > EV_ARRIVE));
         if (arrives) {
             n->now = in->time;
-            if (in + PREFETCH_AHEAD < last)
-                prefetch_frame(in[PREFETCH_AHEAD].frame);
+            if (in + FRAMES_AHEAD < last)
+                prefetch_frame(in[FRAMES_AHEAD].frame);
             arrive_switch(n, at, in->port, in->frame);
             in++;
         } else {
@@ -521,8 +522,8 @@ static int run_host(net *n, node *host, uint64_t end)
         } else if (time == arrival) {
             p4_frame *frame = wire_first(in)->frame;
             in->head++;
-            if (!wire_empty(in))
-                prefetch_frame(wire_first(in)->frame);
+            if (in->tail - in->head > FRAMES_AHEAD_HOST)
+                prefetch_frame(in->slots[(in->head + FRAMES_AHEAD_HOST) & in->mask].frame);
             status = arrive_host(n, host, frame);
         } else if (time == ready) {
             port->tm.scheduled = false;
@@ -585,10 +586,9 @@ static int run_hosts(net *n, uint32_t side)
     n->phase = PHASE_HOSTS;
     if (n->independent) {
         uint64_t end = n->window_end;
-        for (uint32_t i = next_place(&n->hosts, 0, side, end), after; i < n->hosts.count; i = after) {
-            after = next_place(&n->hosts, i + 1, side, end);
-            if (after < n->hosts.count)
-                prefetch_host(n->hosts.list[after]);
+        for (uint32_t i = next_place(&n->hosts, 0, side, end); i < n->hosts.count;
+             i = next_place(&n->hosts, i + 1, side, end)) {
+            prefetch_hosts(&n->hosts, i + 1);
             if (run_host(n, n->hosts.list[i], end) < 0)
                 return -1;
         }

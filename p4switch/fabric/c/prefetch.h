@@ -40,8 +40,14 @@ static inline void prefetch_ports(const node *at)
             prefetch_lines(&port->tm.queues[__builtin_ctz(p)], sizeof(tm_queue));
     }
     p4_switch_prefetch_tables(at->sw);
-    EACH_PORT(at, port)
+    EACH_PORT(at, port) {
         __builtin_prefetch(&port->peer->out, 1);
+        if (!port->tm.pfc)
+            continue;
+        __builtin_prefetch(port->tm.pfc);
+        for (uint32_t p = port->tm.lossless; p; p &= p - 1)
+            prefetch_lines(&port->tm.pfc->classes[__builtin_ctz(p)], sizeof(tm_class));
+    }
     EACH_PORT(at, port) {
         const wire *in = &port->peer->out, *out = &port->out;
         prefetch_slots(in, in->head, in->tail - in->head);
@@ -58,14 +64,21 @@ static inline void prefetch_switch(const node *at)
     p4_switch_prefetch(at->sw);
 }
 
-static inline void prefetch_host(const node *host)
+/* Hosts whose turns are next, for each further one a pointer less: node, port, the peer's wire, the rings. */
+static inline void prefetch_hosts(const nodes *of, uint32_t next)
 {
-    const net_port *port = host->port;
-    if (!port)
-        return;
-    __builtin_prefetch(&port->tm);
-    __builtin_prefetch(&port->tm.bytes);
-    __builtin_prefetch(&port->peer->out);
+    const net_port *port;
+    if (next + 3 < of->count)
+        prefetch_lines(of->list[next + 3], sizeof(node));
+    if (next + 2 < of->count && (port = of->list[next + 2]->port))
+        prefetch_lines(port, offsetof(net_port, tm.queues));
+    if (next + 1 < of->count && (port = of->list[next + 1]->port))
+        __builtin_prefetch(&port->peer->out, 1);
+    if (next < of->count && (port = of->list[next]->port)) {
+        const wire *in = &port->peer->out, *out = &port->out;
+        prefetch_slots(in, in->head, in->tail - in->head);
+        prefetch_slots(out, out->tail, in->tail - in->head);
+    }
 }
 
 #endif
