@@ -70,7 +70,7 @@ int fabric_sync(fabric *self, const char *what)
                      what);
         return -1;
     }
-    if (!net_level(self->net)) { /* a host's error has ended a run midway */
+    if (self->net->midway) {
         PyErr_Format(PyExc_RuntimeError, "%s after an error in an endpoint; expected run() to go on first", what);
         return -1;
     }

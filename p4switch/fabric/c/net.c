@@ -472,6 +472,10 @@ int net_kick(net *n, node *host)
         net_host_wake_at(n, host, min_time(host->wake_ns, n->window_end));
         return 0;
     }
+    if (n->midway) { /* it may be behind */
+        net_host_wake_at(n, host, min_time(host->wake_ns, n->now));
+        return 0;
+    }
     return ask_host(n, host);
 }
 
@@ -663,14 +667,21 @@ static uint64_t watch_after(const net *n, uint64_t time)
     return (time / n->watch_interval_ns + 1) * n->watch_interval_ns;
 }
 
+/* Whether both sides have come to the same time. */
+static bool level(const net *n)
+{
+    return n->sides != 2 || n->done[0] == n->done[1];
+}
+
 /* A side that is not ahead goes through everything before `end`. After an error it stays where it was. */
 static void advance(net *n, uint32_t side, uint64_t end)
 {
     n->window_end = end;
     n->failed = run_hosts(n, side) < 0;
+    n->midway = n->failed && n->independent;
     if (!n->independent && (n->failed || n->stop)) /* it was the last one at this instant */
         n->window_end = n->now + 1;
-    if (!n->independent || !n->failed) {
+    if (!n->midway) {
         run_switches(n, side, n->window_end);
         n->done[side] = n->window_end;
     }
@@ -688,28 +699,31 @@ static uint64_t after(uint64_t time, uint64_t ns)
 static void run_window(net *n, uint64_t until)
 {
     uint64_t link = n->lookahead_ns < NET_MAX_WINDOW_NS ? n->lookahead_ns : NET_MAX_WINDOW_NS;
-    uint32_t side = !net_level(n) && n->done[1] < n->done[0];
-    uint64_t end = after(n->done[side], link ? link : 1);
+    uint32_t side = !level(n) && n->done[1] < n->done[0];
+    uint64_t end = after(n->done[side], link ? link : 1), watch = watch_after(n, n->done[side]);
     if (n->sides == 2) {
         uint64_t own = next_time(n, side), other = next_time(n, !side), ahead = n->done[!side];
-        if (!net_level(n) && min_time(own, other) >= ahead) { /* nothing happens before both are at the same time */
+        if (!level(n) && min_time(own, other) >= ahead) { /* nothing happens before both are at the same time */
             n->done[side] = ahead;
             return;
         }
         other = min_time(other, after(own, link));
         end = after(other > ahead ? other : ahead, link);
+        watch = watch > ahead ? watch : ahead; /* the other one has gone on before there was PFC */
     }
     if (until < end)
         end = until + 1;
     end = min_time(end, min_time(heap_time(&n->calls), n->recorder.next_sample_ns));
-    advance(n, side, n->pfc_used ? min_time(end, watch_after(n, n->done[side])) : end);
+    if (n->sides == 2 && end < n->done[!side]) /* asked for after an error; from there on it has done nothing */
+        n->done[!side] = end;
+    advance(n, side, n->pfc_used ? min_time(end, watch) : end);
 }
 
 /* Lets the side that is behind catch up. */
 static void make_level(net *n)
 {
     uint32_t side = n->done[1] < n->done[0];
-    if (!net_level(n))
+    if (!level(n))
         advance(n, side, n->done[!side]);
 }
 
@@ -744,9 +758,9 @@ static net_status run_next(net *n, uint64_t until)
 net_status net_run(net *n, uint64_t until, uint64_t budget)
 {
     uint64_t first = n->events;
-    n->stop = n->deadlock = false;
+    n->stop = n->deadlock = n->midway = false;
     for (;;) {
-        if (net_level(n)) {
+        if (level(n)) {
             if (!n->sides)
                 net_find_sides(n);
             net_status status = run_next(n, until);

@@ -129,7 +129,7 @@ typedef struct net {
     uint64_t window_end; /* exclusive */
     uint64_t last;       /* time of the latest event there was */
     uint64_t lookahead_ns;
-    uint32_t sides;      /* 1 or 2; 0: to be found out */
+    uint32_t sides;      /* 1 or 2; 0: to be found out, which is said only when nothing is ahead */
     uint64_t done[2];    /* by side: everything before it is done; equal unless a side is ahead */
     net_phase phase;
     bool independent;    /* hosts meet only in frames */
@@ -145,6 +145,7 @@ typedef struct net {
     flows flows;
     recorder recorder;
     bool stop, deadlock, failed, pfc_used, stop_on_deadlock;
+    bool midway; /* a host's error has ended a run and left independent hosts at different times */
     uint32_t paused; /* (port, priority) pairs that stand still now */
     uint64_t watch_interval_ns, storm_ns;
     arrivals arrivals;   /* of the switch that is being run */
@@ -214,12 +215,6 @@ static inline net_port *net_port_of(tm_port *port)
 static inline bool net_pfc_due(const net_port *port)
 {
     return port->up && tm_pfc_due(&port->tm);
-}
-
-/* Whether both sides have come to the same time. */
-static inline bool net_level(const net *n)
-{
-    return n->sides == 1 || n->done[0] == n->done[1];
 }
 
 static inline bool wire_empty(const wire *w)

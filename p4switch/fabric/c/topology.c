@@ -121,7 +121,6 @@ node *net_add_node(net *n, p4_switch *sw)
     }
     at->net = n;
     at->sw = sw;
-    n->sides = 0;
     at->index = list_add(&n->all, at);
     at->place = list_add(of, at);
     at->wake_ns = at->hint_ns = TIME_NEVER;
@@ -208,6 +207,7 @@ net_port *net_connect(net *n, node *a, uint32_t a_port, node *b, uint32_t b_port
     n->sides = 0;
     if (delay_ns < n->lookahead_ns)
         n->lookahead_ns = delay_ns;
+    net_end_window(n, n->now); /* it was for the links there were */
     for (int i = 0; i < 2; i++)
         if (!end[i]->node->sw)
             net_host_wake_at(n, end[i]->node, n->now); /* to be asked for the first time */

@@ -5,11 +5,12 @@ import os
 import signal
 import weakref
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stub import GBPS, NEVER, Host, Star, balance, examples, frame, load, mark_of
+from stub import GBPS, NEVER, Host, Star, balance, examples, frame, ip, load, mark_of
 
 
 @settings(deadline=None, max_examples=examples(100))
@@ -348,3 +349,99 @@ def test_injected_frames_enter_at_a_switch():
     star.fabric.inject(star.switch, 300, frame(0, 1, 1000, mark=9))
     star.run()
     assert [(time, mark_of(data)) for time, data in sink.got] == [(80, 9)]
+
+
+def receivers(failing: bool) -> tuple[Any, list[Host]]:
+    """Two switches in a row, given first: so the failing host, number 1, is on the side that follows."""
+    engine = load()
+    network = engine.Fabric(independent_hosts=True)
+    for s in range(2):
+        network.add_switch(engine.Switch({h: [h if h % 2 == s else 9] for h in range(4)}))
+    ends = [(a, 1, 40 * i) for i in range(20) for a in (0, 2)] + [(1, 0, 500), (3, 2, 3), (0, 3, 7)]
+    hosts = [Host([(time, frame(a, b, 200 + time, mark=time)) for a, b, time in ends if a == h]) for h in range(4)]
+    if failing:
+        hosts[1] = Failing("receive", hosts[1].frames)
+    for h, host in enumerate(hosts):
+        network.connect(network.add_host(host), 0, h % 2, h, rate_bps=100 * GBPS, delay_ns=1000)
+    network.connect(0, 9, 1, 9, rate_bps=100 * GBPS, delay_ns=1700)
+    for a in range(4):
+        for b in range(4):
+            network.flow(ip(a), ip(b), 7)
+    network.trace(0)
+    return network, hosts
+
+
+@pytest.mark.parametrize("then", ["run", "slices", "calls", "kicks", "events"])
+def test_after_an_error_of_an_independent_host_all_goes_on_as_if_there_had_been_none(then: str):
+    network, hosts = receivers(failing=True)
+    seen: list[int] = []
+    with pytest.raises(LookupError):
+        network.run()
+    stood_ns = network.now_ns
+    if then == "slices":
+        for until in range(stood_ns, stood_ns + 3000):
+            assert network.run(until) in ("until", "idle")
+    elif then == "calls":
+        for time in range(stood_ns, stood_ns + 3000, 10):
+            network.at(time, seen.append)
+    elif then == "kicks":
+        for node in range(2, 6):
+            network.kick(node)
+    elif then == "events":
+        while network.run(max_events=1) == "events":
+            pass
+    network.run(1_000_000)
+    balance(network)
+    assert seen == sorted(seen)
+    assert len(seen) == (300 if then == "calls" else 0)
+    other, others = receivers(failing=False)
+    other.run(1_000_000)
+    assert [host.got for host in hosts] == [host.got for host in others]
+    assert network.trace_records() == other.trace_records()
+    assert network.port_stats() == other.port_stats()
+
+
+def test_nothing_is_changed_while_an_error_has_left_hosts_at_different_times():
+    network, _ = receivers(failing=True)
+    with pytest.raises(LookupError):
+        network.run()
+    with pytest.raises(RuntimeError, match="after an error"):
+        network.set_link_up(0, False)
+    network.run()
+    network.set_link_up(0, False)
+
+
+@pytest.mark.parametrize("independent", [False, True])
+@pytest.mark.parametrize("when", ["at first", "in a callback", "between runs"])
+def test_links_that_come_late_and_are_shorter(independent: bool, when: str):
+    hosts = [Host([(0, frame(0, 1, 1000)) for _ in range(5)]), Host(), Host([(3000, frame(2, 3, 1000))]), Host()]
+    star = Star(hosts[:2], independent_hosts=independent, routes={i: [i] for i in range(4)})
+    late = [star.fabric.add_host(host) for host in hosts[2:]]
+
+    def connect(now: int) -> None:
+        for port, node in enumerate(late, 2):
+            star.fabric.connect(node, 0, star.switch, port, rate_bps=100 * GBPS, delay_ns=7)
+
+    if when == "in a callback":
+        star.fabric.at(1500, connect)
+    else:
+        if when == "between runs":
+            star.fabric.run(max_events=3)
+        connect(0)
+    assert star.run() == "idle"
+    assert [time for time, _ in hosts[3].got] == [3000 + 2 * (80 + 7)]
+    assert len(hosts[1].got) == 5
+
+
+def test_a_link_that_a_host_connects_is_in_use_at_once():
+    class Connects(Host):
+        def receive(self, now_ns: int, data: bytes) -> None:
+            super().receive(now_ns, data)
+            for port, node in enumerate(late, 2):
+                star.fabric.connect(node, 0, star.switch, port, rate_bps=100 * GBPS, delay_ns=1)
+
+    hosts = [Host([(0, frame(0, 1, 1000))]), Connects(), Host([(0, frame(2, 3, 1000))]), Host()]
+    star = Star(hosts[:2], routes={i: [i] for i in range(4)})
+    late = [star.fabric.add_host(host) for host in hosts[2:]]
+    star.run()
+    assert [time for time, _ in hosts[3].got] == [hosts[1].got[0][0] + 2 * (80 + 1)]

@@ -29,7 +29,8 @@ def test_sanitized():
         "LD_PRELOAD": runtime("libasan.so"), "ASAN_OPTIONS": OPTIONS, "UBSAN_OPTIONS": "print_stacktrace=1",
         "PYTHONMALLOC": "malloc", "P4CC_FABRIC_FLAGS": " ".join(native.SANITIZE),
     }
-    modules = [str(HERE / f"test_{name}.py") for name in ("conservation", "links", "pfc", "queues", "records", "run")]
+    names = ("conservation", "links", "order", "pfc", "queues", "records", "run")
+    modules = [str(HERE / f"test_{name}.py") for name in names]
     command = [sys.executable, "-m", "pytest", "-n0", "-x", "-p", "no:cacheprovider", *modules]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=250, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

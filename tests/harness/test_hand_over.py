@@ -1,0 +1,52 @@
+"""Independent hosts get their flows ahead of their starts, and nothing follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.experiment import plan
+from harness.scenario import check
+from harness.worlds import virtual
+from harness.worlds.recording import Recording
+
+
+def run(topology: dict[str, Any], cc: str, rate_interval_ns: int) -> Recording:
+    tables = {
+        "cc": cc,
+        "topology": {"link_rate_bps": 40e9, "link_delay_ns": 700, **topology},
+        "workload": {"name": "poisson", "load": 0.6, "duration_ns": 500_000, "distribution": "hadoop"},
+        "record": {"queue_interval_ns": 7_000, "rate_interval_ns": rate_interval_ns},
+        "limit_ns": 20_000_000,
+    }
+    return virtual.VirtualWorld(plan("x", check(tables), Path())[0]).run()
+
+
+@pytest.mark.parametrize(
+    ("topology", "cc"),
+    [
+        ({"name": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 4}, "dcqcn"),
+        ({"name": "single-switch", "hosts": 6}, "hpcc"),
+    ],
+)
+def test_flows_are_the_same_however_far_ahead_hosts_get_them(
+    monkeypatch: pytest.MonkeyPatch, topology: dict[str, Any], cc: str
+) -> None:
+    ahead = run(topology, cc, 50_001)
+    assert virtual._HAND_OVER_NS > 0
+    monkeypatch.setattr(virtual, "_HAND_OVER_NS", 0)
+    at_once = run(topology, cc, 50_001)
+    assert len(ahead.flows) > 50
+    starts = [record.flow.start_ns for record in ahead.flows]
+    assert min(np.diff(sorted(starts))) < 20_000, "some were handed over"
+    assert [astuple(record) for record in ahead.flows] == [astuple(record) for record in at_once.flows]
+    for name in ("port_stats", "queue_stats", "pfc_stats"):
+        for column, values in getattr(ahead, name).items():
+            assert np.array_equal(values, getattr(at_once, name)[column]), (name, column)
+    assert np.array_equal(ahead.queue_depth_bytes, at_once.queue_depth_bytes)
+    assert ahead.rates == at_once.rates
+    assert ahead.conservation == at_once.conservation
