@@ -17,6 +17,8 @@ struct p4_switch {
     p4_switch_counts counts;
     uint32_t grow;  /* bytes that egress adds, as telemetry would */
     int stamp;      /* write the depths at offset 40 */
+    p4_tick last;   /* of the latest call */
+    long backwards; /* calls whose time was before that */
     uint16_t ports[65536][MAX_COPIES];
 };
 
@@ -32,9 +34,17 @@ static void enqueue(p4_switch *sw, p4_frame *frame, uint32_t in, uint32_t out)
     sw->env.enqueue(sw->env.ctx, &p->head);
 }
 
+static void watch_clock(p4_switch *sw, p4_tick now)
+{
+    if (now < sw->last)
+        sw->backwards++;
+    else
+        sw->last = now;
+}
+
 void p4_switch_receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
 {
-    (void)now;
+    watch_clock(sw, now);
     sw->counts.received++;
     uint32_t key = frame->data_len >= 34 ? frame->data[32] << 8 | frame->data[33] : 0;
     const uint16_t *ports = sw->ports[key];
@@ -64,7 +74,7 @@ static void stamp(p4_frame *frame, uint32_t at, uint32_t value)
 
 p4_frame *p4_switch_transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
 {
-    (void)now;
+    watch_clock(sw, now);
     p4_frame *frame = ((stub_packet *)packet)->frame;
     if (sw->stamp) {
         stamp(frame, 40, packet->enq_depth);
@@ -101,7 +111,7 @@ const p4_switch_counts *p4_switch_get_counts(const p4_switch *sw)
     return &sw->counts;
 }
 
-/* -- Python: Switch(routes, grow=0, stamp=False), routes: dict of low 16 bits to list of ports ---------------------- */
+/* -- Python: Switch(routes, grow=0, stamp=False), routes: dict of low 16 bits to list of ports; its `backwards` ------- */
 
 typedef struct switch_object {
     PyObject_HEAD
@@ -132,12 +142,21 @@ static void dealloc(switch_object *self)
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
+static PyObject *backwards(switch_object *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLong(self->sw->backwards);
+}
+
+static PyGetSetDef getters[] = {{"backwards", (getter)backwards, NULL, NULL, NULL}, {NULL, NULL, NULL, NULL, NULL}};
+
 static PyTypeObject switch_type = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "stub.Switch",
     .tp_basicsize = sizeof(switch_object),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = new,
+    .tp_getset = getters,
     .tp_dealloc = (destructor)dealloc,
 };
 
