@@ -263,6 +263,12 @@ P4_INLINE uint32_t p4_hash(const uint64_t *key, int words, uint32_t salt)
     return (uint32_t)(h >> 32); /* the highest bits are the best: they choose the slot */
 }
 
+/* Its entries are found by their hash, so places may be free; else they lie in order. */
+P4_INLINE int p4_is_hashed(const p4_table_info *info)
+{
+    return info->kind == P4_TABLE_EXACT || info->kind == P4_TABLE_LPM;
+}
+
 P4_INLINE p4_entry *p4_entry_at(const p4_table *t, uint32_t index, uint32_t stride)
 {
     return (p4_entry *)(void *)(t->entries + (size_t)index * stride);

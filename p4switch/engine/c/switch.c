@@ -1,14 +1,14 @@
 /* A switch: its life, stateful objects, replication groups, and the seam's functions. */
 #include "runtime.h"
 
-#define PREFETCH_BYTES 2048      /* of a table: the small ones fit */
-#define PREFETCH_BLOCK_BYTES 256 /* of the tables' heads, which follow the switch */
-
 #include "process.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#define PREFETCH_BYTES 2048      /* of a table: the small ones fit */
+#define PREFETCH_BLOCK_BYTES 256 /* of the tables' heads, which follow the switch */
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "stored values are limbs of little-endian words"
@@ -188,8 +188,8 @@ void p4_switch_prefetch_tables(const p4_switch *sw)
     const p4_program *p = sw->program;
     for (uint32_t i = 0; i < p->n_tables; i++) {
         const p4_table *t = &sw->tables[i];
-        int hashed = p->tables[i].kind == P4_TABLE_EXACT || p->tables[i].kind == P4_TABLE_LPM;
-        fetch(t->entries, (size_t)(hashed ? t->slot_mask + 1 : t->count) * p->tables[i].stride);
+        uint32_t places = p4_is_hashed(&p->tables[i]) ? t->slot_mask + 1 : t->count;
+        fetch(t->entries, (size_t)places * p->tables[i].stride);
     }
     for (uint32_t i = 0; i < p->n_profiles; i++)
         fetch(sw->profiles[i].members, (size_t)sw->profiles[i].n_members * p->profiles[i].stride);

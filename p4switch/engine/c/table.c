@@ -122,11 +122,6 @@ static void *allocate_lines(size_t size)
 
 static p4_table_control *control_of(p4_switch *sw, const p4_table *t) { return &sw->controls[t - sw->tables]; }
 
-static int is_hashed(const p4_table_info *info)
-{
-    return info->kind == P4_TABLE_EXACT || info->kind == P4_TABLE_LPM;
-}
-
 static void mark_free(uint8_t *entries, uint32_t stride, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++)
@@ -160,7 +155,7 @@ static int grow(p4_switch *sw, p4_table *t)
         return p4_fail(sw, P4_MEMORY, "table %s: out of memory", info->name);
     p4_table old = *t;
     t->entries = entries;
-    if (!is_hashed(info)) {
+    if (!p4_is_hashed(info)) {
         if (t->count)
             memcpy(entries, old.entries, (size_t)t->count * info->stride);
     } else {
@@ -408,7 +403,7 @@ static int exists(const p4_table *t, const p4_table_control *c, const uint64_t *
     int n = c->info->key_words;
     if (!t->count)
         return 0;
-    if (is_hashed(c->info))
+    if (p4_is_hashed(c->info))
         return p4_find_hashed(t, words, n, c->info->stride, prefix) != NULL;
     for (uint32_t i = 0; i < t->count; i++) {
         const p4_entry *e = p4_entry_at(t, i, c->info->stride);
@@ -445,7 +440,7 @@ int p4_table_add(p4_switch *sw, uint32_t table, const p4_match *key, size_t n_ke
     if (t->count >= info->max_size)
         return p4_fail(sw, P4_FULL, "table %s is full (%u entries)", info->name, info->max_size);
     /* Half of a hash table stays empty: probes are short. */
-    if ((is_hashed(info) ? 2 * (uint64_t)(t->count + 1) : (uint64_t)t->count + 1) > c->capacity &&
+    if ((p4_is_hashed(info) ? 2 * (uint64_t)(t->count + 1) : (uint64_t)t->count + 1) > c->capacity &&
         (status = grow(sw, t)))
         return status;
     if ((status = handle_new(sw, c, handle)))
@@ -465,7 +460,7 @@ int p4_table_add(p4_switch *sw, uint32_t table, const p4_match *key, size_t n_ke
         memcpy(e->key + info->key_words, masks, info->key_words * sizeof *masks);
     apply_aim(sw, info, e, aim, action);
     uint32_t place;
-    if (is_hashed(info)) {
+    if (p4_is_hashed(info)) {
         place = free_place(t, info, e);
     } else {
         place = order_place(t, c, priority, *handle);
@@ -510,7 +505,7 @@ int p4_table_delete(p4_switch *sw, uint32_t table, uint32_t handle)
         return P4_INVALID;
     uint32_t place = c->handles[handle].place, prefix = e->prefix;
     release_aim(sw, c->info, e);
-    if (is_hashed(c->info)) {
+    if (p4_is_hashed(c->info)) {
         close_hole(t, c, place);
         if (c->info->kind == P4_TABLE_LPM)
             prefix_release(t, c, prefix);
@@ -529,7 +524,7 @@ int p4_table_clear(p4_switch *sw, uint32_t table)
     for (uint32_t i = 0; i < c->n_handles; i++)
         if (c->handles[i].place != P4_NOWHERE)
             release_aim(sw, c->info, p4_entry_at(t, c->handles[i].place, c->info->stride));
-    if (is_hashed(c->info) && t->entries)
+    if (p4_is_hashed(c->info) && t->entries)
         mark_free(t->entries, c->info->stride, 0, c->capacity);
     t->count = 0;
     t->lengths = 0;
