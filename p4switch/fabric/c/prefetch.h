@@ -27,6 +27,14 @@ static inline void prefetch_slots(const wire *w, uint32_t from, uint32_t count)
         __builtin_prefetch(&w->slots[(from + i) & w->mask], 1);
 }
 
+/* What is on its way to a port, and room for as much that goes out. */
+static inline void prefetch_rings(const net_port *port)
+{
+    const wire *in = &port->peer->out, *out = &port->out;
+    prefetch_slots(in, in->head, in->tail - in->head);
+    prefetch_slots(out, out->tail, in->tail - in->head);
+}
+
 #define EACH_PORT(at, port) \
     for (uint32_t i_ = 0; i_ < (at)->tm.port_count; i_++) \
         for (net_port *port = (at)->tm.ports[i_] ? net_port_of((at)->tm.ports[i_]) : NULL; port; port = NULL)
@@ -48,11 +56,8 @@ static inline void prefetch_ports(const node *at)
         for (uint32_t p = port->tm.lossless; p; p &= p - 1)
             prefetch_lines(&port->tm.pfc->classes[__builtin_ctz(p)], sizeof(tm_class));
     }
-    EACH_PORT(at, port) {
-        const wire *in = &port->peer->out, *out = &port->out;
-        prefetch_slots(in, in->head, in->tail - in->head);
-        prefetch_slots(out, out->tail, in->tail - in->head);
-    }
+    EACH_PORT(at, port)
+        prefetch_rings(port);
 }
 
 /* A switch whose turn is next. */
@@ -74,11 +79,8 @@ static inline void prefetch_hosts(const nodes *of, uint32_t next)
         prefetch_lines(port, offsetof(net_port, tm.queues));
     if (next + 1 < of->count && (port = of->list[next + 1]->port))
         __builtin_prefetch(&port->peer->out, 1);
-    if (next < of->count && (port = of->list[next]->port)) {
-        const wire *in = &port->peer->out, *out = &port->out;
-        prefetch_slots(in, in->head, in->tail - in->head);
-        prefetch_slots(out, out->tail, in->tail - in->head);
-    }
+    if (next < of->count && (port = of->list[next]->port))
+        prefetch_rings(port);
 }
 
 #endif

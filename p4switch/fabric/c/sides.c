@@ -51,23 +51,25 @@ static void set_all(net *n, uint32_t side)
         agenda_of(n, n->all.list[i])->side = side;
 }
 
-void net_find_sides(net *n)
+static bool two_sided(net *n)
 {
-    n->sides = 1;
-    set_all(n, 0);
-    if (!n->independent || !n->lookahead_ns || !n->all.count)
-        return;
+    bool holds = true;
     node **queue = malloc(n->all.count * sizeof *queue);
     if (!queue) {
         fputs("p4cc: out of memory\n", stderr);
         abort();
     }
     set_all(n, NO_SIDE);
-    n->sides = 2;
-    for (uint32_t i = 0; i < n->all.count && n->sides == 2; i++)
-        if (agenda_of(n, n->all.list[i])->side == NO_SIDE && !spread(n, n->all.list[i], queue)) {
-            n->sides = 1;
-            set_all(n, 0);
-        }
+    for (uint32_t i = 0; i < n->all.count && holds; i++)
+        if (agenda_of(n, n->all.list[i])->side == NO_SIDE)
+            holds = spread(n, n->all.list[i], queue);
     free(queue);
+    return holds;
+}
+
+void net_find_sides(net *n)
+{
+    n->sides = n->independent && n->lookahead_ns && n->all.count && two_sided(n) ? 2 : 1;
+    if (n->sides == 1)
+        set_all(n, 0);
 }
