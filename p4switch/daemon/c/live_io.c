@@ -170,17 +170,20 @@ static void send_by_socket(live_port *port, p4_frame *const *frames, uint32_t co
     }
 }
 
+static bool by_xdp(const live_port *port, const p4_frame *frame)
+{
+    return port->xdp && live_xdp_takes(port->xdp, frame);
+}
+
 void live_flush(live *l, live_port *port)
 {
     p4_frame *const *frames = port->batch;
     uint32_t count = port->batched;
     for (uint32_t from = 0, to; from < count; from = to) {
-        bool by_xdp = port->xdp && live_xdp_takes(port->xdp, frames[from]);
-        for (to = from + 1; to < count && port->xdp && live_xdp_takes(port->xdp, frames[to]) == by_xdp;)
+        bool xdp = by_xdp(port, frames[from]);
+        for (to = from + 1; to < count && by_xdp(port, frames[to]) == xdp;)
             to++;
-        if (!port->xdp)
-            to = count;
-        uint32_t done = by_xdp ? live_xdp_send(port, frames + from, to - from) : 0;
+        uint32_t done = xdp ? live_xdp_send(port, frames + from, to - from) : 0;
         send_by_socket(port, frames + from + done, to - from - done);
     }
     for (uint32_t i = 0; i < count; i++)
