@@ -95,8 +95,8 @@ def command(
     target = out or unused(Path("runs") / "-".join(dict.fromkeys(run.name for run in runs)))
     with new_folder(target) as folder, RunProgress(len(runs)) as progress:
         failed = [check for run in runs for check in _carry_out(run, make, folder, progress, strict)]
-        found = results.load_all(folder)
-        write_report([results.load(folder / run.label) for run in runs], folder / "report.html", folder / "plots")
+        found = [results.load(folder / run.label) for run in runs]
+        write_report(found, folder / "report.html", folder / "plots")
     click.echo(f"{len(found)} run{'s' if len(found) > 1 else ''}: {target / 'report.html'}")
     if failed:
         raise CheckError("; ".join(failed))

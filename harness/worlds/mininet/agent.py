@@ -22,7 +22,7 @@ from harness.worlds.mininet.messages import (
     Done,
     Finished,
     Freeze,
-    LinkChange,
+    PortChange,
     Post,
     RateSample,
     Report,
@@ -128,7 +128,7 @@ class Agent:
                 self.driver.run(time.monotonic_ns())
             self.driver.flush(time.monotonic_ns)
 
-    def _change_link(self, change: LinkChange, _now_ns: int) -> None:
+    def _change_link(self, change: PortChange, _now_ns: int) -> None:
         self.driver.change_link(change.up, change.rate_bps)
 
     # What the coordinator asks for

@@ -9,10 +9,11 @@ from harness.worlds.flow_record import Sent
 from host_agents.config import NicConfig
 
 
-class LinkChange(NamedTuple):
-    """From `time_ns` on the host's link is up or not, and has this rate."""
+class PortChange(NamedTuple):
+    """From `time_ns` on the link at a port of a switch or host is up or not, and has this rate. In model units."""
 
     time_ns: int
+    port: int
     up: bool
     rate_bps: int
 
@@ -36,7 +37,7 @@ class Configure:
     dilation: int
     rate_interval_ns: int
     capture: bool
-    changes: list[LinkChange]
+    changes: list[PortChange]
 
 
 @dataclass(frozen=True)

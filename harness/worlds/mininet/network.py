@@ -12,8 +12,9 @@ from typing import Any
 from harness.experiment import Run
 from harness.worlds.mininet import package
 from harness.worlds.mininet.launcher import Launcher
+from harness.worlds.mininet.messages import PortChange
 from harness.worlds.mininet.state import RunFolder
-from harness.worlds.mininet.switches import P4Switch, PortChange, PortPlan, SwitchPlan
+from harness.worlds.mininet.switches import P4Switch, PortPlan, SwitchPlan
 from topologies.model import HOST_PORT
 
 package.require()

@@ -15,6 +15,7 @@ from typing import Any
 from harness.scenario import SwitchSettings
 from harness.worlds.mininet import package
 from harness.worlds.mininet.launcher import Launcher, Process
+from harness.worlds.mininet.messages import PortChange
 from p4switch.errors import lookup
 
 _LOGS_A_SAMPLE = 8  # depths of queues are logged so finely that samples can be read off them
@@ -31,16 +32,6 @@ class PortPlan:
     rate_bps: int
     delay_ns: int
     headroom_bytes: int  # of the lossless priority; 0 without PFC
-
-
-@dataclass(frozen=True)
-class PortChange:
-    """From `time_ns` on the link at a node's port is up or not, and has this rate. In model units."""
-
-    time_ns: int
-    port: int
-    up: bool
-    rate_bps: int
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from harness.worlds.mininet.coordinator import Coordinator
 from harness.worlds.mininet.dilation import choose, larger, measure
 from harness.worlds.mininet.isolation import private_network
 from harness.worlds.mininet.launcher import Launcher
-from harness.worlds.mininet.messages import Configure, Finished, LinkChange
+from harness.worlds.mininet.messages import Configure, Finished
 from harness.worlds.mininet.network import Network, network, port_changes, switch_plans
 from harness.worlds.mininet.state import RunFolder
 from harness.worlds.mininet.switches import P4Switch, SwitchPlan, switch_class
@@ -171,7 +171,7 @@ class MininetWorld:
                 dilation=self.dilation,
                 rate_interval_ns=scenario.record.rate_interval_ns,
                 capture=self._capture,
-                changes=[LinkChange(c.time_ns, c.up, c.rate_bps) for c in self._changes.get(host.name, ())],
+                changes=self._changes.get(host.name, []),
             )
         return made
 
