@@ -14,7 +14,7 @@ from pathlib import Path
 from harness.control import controller
 from harness.control.pipelines import pipeline
 from harness.measure.pcap import write_pcap
-from harness.measure.recording import Progress, RateSamples, Recording
+from harness.measure.recording import Progress, Recording
 from harness.plan.experiment import Run
 from harness.worlds.mininet import fidelity, ledger
 from harness.worlds.mininet.coordinator import Coordinator
@@ -25,6 +25,7 @@ from harness.worlds.mininet.messages import Configure, Finished
 from harness.worlds.mininet.network import Network, network, port_changes, switch_plans
 from harness.worlds.mininet.state import RunFolder
 from harness.worlds.mininet.switches import P4Switch, SwitchPlan, switch_class
+from harness.worlds.session import Session
 from p4switch.errors import UserError
 from p4switch.p4runtime.client import GrpcClient
 from topologies import Switch
@@ -237,14 +238,16 @@ class MininetWorld:
         meter: fidelity.Meter,
         set_up_s: float,
     ) -> Recording:
-        run, reports = self.run_plan, self._reports
+        run, reports, session = self.run_plan, self._reports, coordinator.session
         record = run.scenario.record
         nodes = [host.name for host in run.topology.hosts] + [switch.name for switch in run.topology.switches]
         end_ns = max(
-            (r.completed_ns for r in coordinator.records)
+            (r.completed_ns for r in session.records)
             if ended == "done"
             else [(time.monotonic_ns() - epoch_ns) // self.dilation]
         )
+        session.end([report.session for report in reports], end_ns)
+        _add_rates(session, reports, end_ns)
         ports = ledger.probed_ports(run, counters)
         times, depths = ledger.queue_samples(
             ports, counters, interval_ns=record.queue_interval_ns, end_ns=end_ns, epoch_ns=epoch_ns,
@@ -256,11 +259,11 @@ class MininetWorld:
             ended=ended,
             end_ns=end_ns,
             events=sum(port["rx_packets"] for switch in counters.values() for port in switch["ports"]),
-            flows=coordinator.records,
+            flows=session.records,
             ports=ports,
             queue_times_ns=times,
             queue_depth_bytes=depths,
-            rates=_rates(coordinator, reports, end_ns),
+            rates=session.rates,
             rate_interval_ns=record.rate_interval_ns,
             port_stats=ledger.port_stats(counters, nodes, self.dilation),
             queue_stats={},
@@ -269,7 +272,7 @@ class MininetWorld:
             conservation=ledger.conservation(counters, reports),
             pfc_events=[],
             nic_totals=totals,
-            workload=coordinator.workload(),
+            workload=session.traffic.summary(),
             cpu_s=meter.cpu_s,
             set_up_s=set_up_s,
             peak_memory_bytes=meter.memory_bytes,
@@ -301,28 +304,16 @@ def _lateness(counters: ledger.Counters, reports: list[Finished]) -> list[fideli
     ]
 
 
-def _rates(coordinator: Coordinator, reports: list[Finished], end_ns: int) -> RateSamples:
-    """The senders' samples, with what arrived at the receivers in the same intervals; by time and connection."""
-    destination_of = {pair.number: pair.destination for pair in coordinator.pairs}
-    arrived = {
-        (time_ns, number): total
-        for index, report in enumerate(reports)
-        for time_ns, number, total in report.arrivals
-        if destination_of.get(number) == index
-    }
-    samples = RateSamples()
-    before: dict[int, int] = {}
-    for sample in sorted(s for report in reports for s in report.rates if s.time_ns <= end_ns):
-        so_far = before.get(sample.number, 0)
-        total = arrived.get((sample.time_ns, sample.number), so_far)
-        before[sample.number] = total
-        samples.time_ns.append(sample.time_ns)
-        samples.qp.append(sample.number)
-        samples.delivered_bytes.append(total - so_far)
-        samples.rate_bps.append(sample.rate_bps)
-        samples.window_bytes.append(sample.window_bytes)
-        samples.rtt_ns.append(sample.rtt_ns)
-    return samples
+def _add_rates(session: Session, reports: list[Finished], end_ns: int) -> None:
+    """The senders' samples, with what arrived at the receivers in the same intervals."""
+    ends = {(host, connection.number) for connection in session.connections for host in connection.destinations}
+    arrived: dict[tuple[int, int], int] = {}
+    for host, report in enumerate(reports):
+        for time_ns, number, total in report.arrivals:
+            if (host, number) in ends:
+                arrived[time_ns, number] = arrived.get((time_ns, number), 0) + total
+    samples = sorted(sample for report in reports for sample in report.rates if sample.time_ns <= end_ns)
+    session.note_rates(samples, lambda sample: arrived.get((sample.time_ns, sample.number)))
 
 
 def _sleep(seconds: float, launcher: Launcher) -> None:
