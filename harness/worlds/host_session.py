@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.measure.flow_record import Sent
+from host_agents.cc.base import ReactionPoint
 from host_agents.messages import Delivery, Message
 from host_agents.nic import Nic
 from host_agents.qp import QueuePair
@@ -110,6 +111,12 @@ class HostSession:
             if not unfinished:
                 del self._active[number]
         return samples
+
+    def reaction_points(self) -> Iterator[tuple[int, ReactionPoint]]:
+        """Of the connections on which this host is sending, by number."""
+        for number, unfinished in sorted(self._active.items()):
+            if unfinished:
+                yield number, self._queue_pairs[number].reaction_point
 
     def report(self, delivered_bytes: dict[int, int]) -> HostReport:
         """`delivered_bytes`: on this host's link, framing included, by connection."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from harness.measure.flow_record import FlowRecord, Sent
-from harness.measure.recording import RateSamples
+from harness.measure.recording import Rate
 from harness.workloads import Flow, Traffic
 from harness.worlds.host_session import Completed, Connect, Delivered, HostReport, Post, RateSample
 
@@ -56,7 +56,7 @@ class Session:
         self.traffic = traffic
         self.connections: list[Connection] = []
         self.records: list[FlowRecord] = []  # by flow index
-        self.rates = RateSamples()
+        self.rates: list[Rate] = []
         self.done = 0
         self._address_of = address_of
         self._carry = carry
@@ -95,18 +95,12 @@ class Session:
 
         `delivered_bytes`: on the wire to the receiver by then; None: nothing since the sample before.
         """
-        rates = self.rates
         for sample in samples:
             connection = self.connections[sample.number - FIRST_NUMBER]
             before = connection.delivered_bytes
             told = delivered_bytes(sample)
             connection.delivered_bytes = before if told is None else told
-            rates.time_ns.append(sample.time_ns)
-            rates.qp.append(sample.number)
-            rates.delivered_bytes.append(connection.delivered_bytes - before)
-            rates.rate_bps.append(sample.rate_bps)
-            rates.window_bytes.append(sample.window_bytes)
-            rates.rtt_ns.append(sample.rtt_ns)
+            self.rates.append(Rate(*sample, delivered_bytes=connection.delivered_bytes - before))
 
     def end(self, reports: Sequence[HostReport], end_ns: int) -> None:
         """The run is over, at `end_ns`: what each host knows, in order. Flows that would start later are forgotten."""

@@ -14,11 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from harness.control import controller
 from harness.control.pipelines import pipeline
+from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
-from harness.measure.recording import Integers, PortName, Progress, Recording
+from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe
+from harness.measure.probes.readings import Readings
+from harness.measure.recording import NO_VALUES, Integers, Progress, Recording, Series, port_places
 from harness.measure.tracing import TraceRecord, explain
 from harness.plan.experiment import LinkChange, Run
 from harness.workloads import Traffic
@@ -65,6 +69,7 @@ class VirtualWorld:
         self._nodes: dict[str, int] = {}
         self.nics: list[Nic] = []
         self._hosts: list[HostSession] = []
+        self._clients: dict[str, LocalClient] = {}  # by switch
         self._session = Session(traffic, self._address_of, self._carry)
         self._next_start_ns: int | None = None
         self._tags: dict[int, int] = {}  # the fabric's, by connection
@@ -74,7 +79,8 @@ class VirtualWorld:
         self._limit_ingress()
         for change in run.link_changes():
             self.fabric.at(change.time_ns, partial(self._change_link, change))
-        self._ports = self._add_probes()
+        self._ports = self._sample_queues()
+        self._readings = Readings()
         self._set_up_s = time.process_time() - started
 
     # Building
@@ -94,7 +100,7 @@ class VirtualWorld:
         common = controller.Settings(settings.cell_bytes, Fraction(1), run.scenario.framing_bytes, run.seed)
         for switch in run.topology.switches:
             pipe = built.switch(switch.device_id, run.seed)
-            client = LocalClient(_device(pipe, switch.device_id))
+            client = self._clients[switch.name] = LocalClient(_device(pipe, switch.device_id))
             view = controller.switch_view(run.topology, switch, common)
             controller.program_switch(client, built.program, run.program_parameters.entries(view))
             node = self.fabric.add_switch(
@@ -159,21 +165,51 @@ class VirtualWorld:
         if change.rate_bps is not None:
             self.fabric.set_link_rate(change.link, change.rate_bps)
 
-    def _add_probes(self) -> list[PortName]:
+    def _sample_queues(self) -> pd.DataFrame:
+        """Of which ports."""
         record = self.run_plan.scenario.record
-        if not record.queue_interval_ns:
-            return []
         topology = self.run_plan.topology
         ports = [
-            PortName(switch.name, port, there.node)
+            (switch.name, port, there.node)
             for switch in topology.switches
             for port, there in topology.ports[switch.name].items()
-            if record.queues == "all" or there.node in topology.host_by_name
+            if record.queue_interval_ns and (record.queues == "all" or there.node in topology.host_by_name)
         ]
-        for port in ports:
-            self.fabric.probe("depth_bytes", self._nodes[port.switch], port.port)
-        self.fabric.sample(record.queue_interval_ns)
-        return ports
+        for switch, port, _ in ports:
+            self.fabric.probe("depth_bytes", self._nodes[switch], port)
+        if ports:
+            self.fabric.sample(record.queue_interval_ns)
+        return port_places(ports)
+
+    # Probes
+
+    def _read_repeatedly(self, probe: Probe, now_ns: int) -> None:
+        self._read(probe, now_ns)
+        self.fabric.at(now_ns + probe.interval_ns, partial(self._read_repeatedly, probe))
+
+    def _read(self, probe: Probe, now_ns: int) -> None:
+        if isinstance(probe, SwitchProbe):
+            for name, client in self._clients.items():
+                if probe.covers(name):
+                    self._readings.add(probe, now_ns, name, probe.read(self.run_plan, client))
+        elif isinstance(probe, HostProbe):
+            for host, session in zip(self.run_plan.topology.hosts, self._hosts, strict=True):
+                if probe.covers(host.name):
+                    self._readings.add(probe, now_ns, host.name, probe.read(session))
+        elif isinstance(probe, QueueProbe):
+            values = self._at_ports(probe.reads, probe.priority)
+            for switch, port, leads_to in probe.ports(self.run_plan):
+                value = values.get((self._nodes[switch], port), 0)
+                self._readings.add(probe, now_ns, switch, [(port, leads_to, value)])
+
+    def _at_ports(self, quantity: str, priority: int | None) -> dict[tuple[int, int], int]:
+        """By node and port; what never was used has no value."""
+        stats = _columns(self.fabric.port_stats() if priority is None else self.fabric.queue_stats())
+        rows = zip(stats["node"].tolist(), stats["port"].tolist(), stats[quantity].tolist(), strict=True)
+        if priority is None:
+            return {(node, port): value for node, port, value in rows}
+        meant = stats["priority"] == priority
+        return {(node, port): value for (node, port, value), here in zip(rows, meant, strict=True) if here}
 
     # Flows
 
@@ -244,12 +280,18 @@ class VirtualWorld:
         self._schedule_start()
         if scenario.record.rate_interval_ns:
             self.fabric.at(scenario.record.rate_interval_ns, self._sample_rates)
+        for probe in self.run_plan.probes:
+            if probe.interval_ns:
+                self.fabric.at(0, partial(self._read_repeatedly, probe))
         with _rare_collection():
             stop = self.fabric.run(
                 until_ns=scenario.limit_ns,
                 progress=None if progress is None else lambda now, _: progress(session.done, len(session.records), now),
             )
         ended = "done" if session.finished else {"until": "limit"}.get(stop, stop)
+        for probe in self.run_plan.probes:
+            if not probe.interval_ns:
+                self._read(probe, self.fabric.now_ns)
         session.end(self._reports(), self.fabric.now_ns)
         return self._recording(ended, time.process_time() - started)
 
@@ -291,7 +333,8 @@ class VirtualWorld:
     def _recording(self, ended: str, cpu_s: float) -> Recording:
         fabric = self.fabric
         times, values = fabric.samples()
-        depth = np.frombuffer(values, np.int64).reshape(-1, max(len(self._ports), 1))
+        depths = np.frombuffer(values, np.int64).reshape(-1, len(self._ports)) if len(self._ports) else NO_VALUES
+        rate_interval_ns = self.run_plan.scenario.record.rate_interval_ns
         totals = {name: sum(getattr(nic.stats, name) for nic in self.nics) for name in _NIC_COUNTS}
         totals["paused_ns"] = sum(sum(nic.stats.paused_ns) for nic in self.nics)
         return Recording(
@@ -300,11 +343,11 @@ class VirtualWorld:
             end_ns=fabric.now_ns,
             events=fabric.events,
             flows=self._session.records,
-            ports=self._ports,
-            queue_times_ns=np.frombuffer(times, np.int64),
-            queue_depth_bytes=depth,
-            rates=self._session.rates,
-            rate_interval_ns=self.run_plan.scenario.record.rate_interval_ns,
+            series={"queues": Series("depth_bytes", self._ports, np.frombuffer(times, np.int64), depths)},
+            tables={
+                "rates": rates_table(self._session.rates, rate_interval_ns),
+                **self._readings.tables(self.run_plan),
+            },
             port_stats=_columns(fabric.port_stats()),
             queue_stats=_columns(fabric.queue_stats()),
             pfc_stats=_columns(fabric.pfc_stats()),

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from harness.measure.probes.base import HostProbe, Values
 from harness.worlds.host_session import Connect, HostSession, Post, RateSample
 from harness.worlds.mininet import isolation
 from harness.worlds.mininet.driver import Driver
@@ -98,6 +99,9 @@ class Agent:
         self._reported = False
         if self._interval_ns:
             self.driver.at(self._interval_ns, self._sample)
+        self._readings: dict[str, list[tuple[int, Values]]] = {}
+        for probe in c.probes:
+            self.driver.at(0, partial(self._read, probe))
 
     def run(self, epoch_wall_ns: int) -> None:
         """From model time 0 until the coordinator has the report."""
@@ -152,6 +156,10 @@ class Agent:
                 self._arrivals.append((now_ns, number, delivered))
         self.driver.at(now_ns + self._interval_ns, self._sample)
 
+    def _read(self, probe: HostProbe, now_ns: int) -> None:
+        self._readings.setdefault(probe.name, []).extend((now_ns, row) for row in probe.read(self.host))
+        self.driver.at(now_ns + probe.interval_ns, partial(self._read, probe))
+
     def _finished(self) -> Finished:
         driver, port, stats = self.driver, self._port, self.nic.stats
         counts = {name: int(getattr(stats, name)) for name in NIC_COUNTS}
@@ -160,6 +168,7 @@ class Agent:
             session=self.host.report(driver.delivered_bytes),
             rates=self._rates,
             arrivals=self._arrivals,
+            readings=self._readings,
             nic=counts,
             frames_sent=port.frames_sent + driver.unsent + driver.lost,
             frames_unsent=driver.unsent,

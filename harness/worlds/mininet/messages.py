@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from harness.measure.probes.base import HostProbe, Values
 from harness.worlds.host_session import HostReport, RateSample
 from host_agents.config import NicConfig
 
@@ -39,6 +40,7 @@ class Configure:
     framing_bytes: int
     dilation: int
     rate_interval_ns: int
+    probes: list[HostProbe]
     capture: bool
     changes: list[PortChange]
 
@@ -90,6 +92,7 @@ class Finished:
     session: HostReport
     rates: list[RateSample]  # of connections on which this host sends
     arrivals: list[tuple[int, int, int]]  # (time, connection, bytes on the wire so far)
+    readings: dict[str, list[tuple[int, Values]]]  # (time, row) by probe
     nic: dict[str, int]
     frames_sent: int  # into the link, PFC frames never
     frames_unsent: int  # of those, the ones that have not reached its end

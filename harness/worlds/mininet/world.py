@@ -13,10 +13,13 @@ from pathlib import Path
 
 from harness.control import controller
 from harness.control.pipelines import pipeline
+from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
+from harness.measure.probes import HostProbe, QueueProbe
+from harness.measure.probes.readings import Readings
 from harness.measure.recording import Progress, Recording
 from harness.plan.experiment import Run
-from harness.worlds.mininet import fidelity, ledger
+from harness.worlds.mininet import fidelity, ledger, probing
 from harness.worlds.mininet.coordinator import Coordinator
 from harness.worlds.mininet.dilation import choose, larger, measure
 from harness.worlds.mininet.isolation import private_network
@@ -55,6 +58,7 @@ class MininetWorld:
         """`dilation`: wall-clock time of a unit of model time; None: what suits the machine, and more if it did not."""
         if run.scenario.switch.pfc.enabled and run.scenario.switch.pfc.reaction_ns:
             raise UserError("switch.pfc.reaction_ns: the Mininet world has no such delay; expected 0")
+        probing.require(run.probes)
         self.run_plan = run
         self._attempts = _ATTEMPTS if dilation is None else 1
         self._switch, self._compiler = switch, compiler
@@ -117,24 +121,30 @@ class MininetWorld:
             )
         self._program(net, launcher, program.program)
         coordinator.accept(self._configurations(net))
+        addresses = {name: (switch.address, switch.plan.device_id) for name, switch in net.switches.items()}
         pids = [process.pid for process in launcher.processes.values()]
         folder.record(
             [launcher.pid, *net.shells(), *pids],
-            {name: (switch.address, switch.plan.device_id) for name, switch in net.switches.items()},
+            addresses,
         )
         rtt_s = run.base_rtt_ns() * self.dilation * 1e-9
         coordinator.verify(_VERIFY_S + 2 * rtt_s)
         set_up_s = time.monotonic() - began
 
+        self._readings = Readings()
+        reader = probing.SwitchReader(run, addresses, self._readings)
+        stack.callback(reader.close)
         meter = fidelity.Meter([os.getpid(), launcher.pid, *net.shells(), *pids])
         epoch_ns = self._epoch_ns(plans)
         for name, switch in net.switches.items():
             if changes := self._changes.get(name):
                 switch.schedule(changes, epoch_ns)
+        reader.start(epoch_ns, self.dilation)
         ended = coordinator.run(epoch_ns, self.dilation, self._wall_limit_s, progress)
         coordinator.freeze()
         _sleep(_DRAIN_RTTS * rtt_s + 0.1, launcher)
         meter.stop()
+        reader.stop((time.monotonic_ns() - epoch_ns) // self.dilation)
         launcher.stop(net.switches)
         counters = {name: switch.counters() for name, switch in net.switches.items()}
         caveats = dict.fromkeys(caveat for switch in net.switches.values() for caveat in switch.caveats())
@@ -171,6 +181,7 @@ class MininetWorld:
                 framing_bytes=scenario.framing_bytes,
                 dilation=self.dilation,
                 rate_interval_ns=scenario.record.rate_interval_ns,
+                probes=[probe for probe in run.probes if isinstance(probe, HostProbe) and probe.covers(host.name)],
                 capture=self._capture,
                 changes=self._changes.get(host.name, []),
             )
@@ -228,6 +239,17 @@ class MininetWorld:
         if self._capture:
             write_pcap(folder / "hosts.pcapng", self.captured())
 
+    def _add_readings(self, probe: HostProbe, end_ns: int) -> None:
+        """What hosts have read, by time and host."""
+        rows = sorted(
+            (time_ns, host.name, row)
+            for host, report in zip(self.run_plan.topology.hosts, self._reports, strict=True)
+            for time_ns, row in report.readings.get(probe.name, [])
+            if time_ns <= end_ns
+        )
+        for time_ns, host_name, row in rows:
+            self._readings.add(probe, time_ns, host_name, [row])
+
     def _recording(
         self,
         coordinator: Coordinator,
@@ -248,11 +270,15 @@ class MininetWorld:
         )
         session.end([report.session for report in reports], end_ns)
         _add_rates(session, reports, end_ns)
-        ports = ledger.probed_ports(run, counters)
-        times, depths = ledger.queue_samples(
-            ports, counters, interval_ns=record.queue_interval_ns, end_ns=end_ns, epoch_ns=epoch_ns,
-            dilation=self.dilation,
-        )  # fmt: skip
+        clock = {"end_ns": end_ns, "epoch_ns": epoch_ns, "dilation": self.dilation}
+        queues = ledger.queue_samples(
+            ledger.sampled_ports(run, counters), counters, interval_ns=record.queue_interval_ns, **clock
+        )
+        for probe in run.probes:
+            if isinstance(probe, QueueProbe):
+                ledger.read_queues(probe, run, counters, self._readings, **clock)
+            elif isinstance(probe, HostProbe):
+                self._add_readings(probe, end_ns)
         totals = {name: sum(report.nic[name] for report in reports) for name in reports[0].nic}
         totals["malformed"] += sum(report.bad_icrc for report in reports)
         return Recording(
@@ -260,11 +286,8 @@ class MininetWorld:
             end_ns=end_ns,
             events=sum(port["rx_packets"] for switch in counters.values() for port in switch["ports"]),
             flows=session.records,
-            ports=ports,
-            queue_times_ns=times,
-            queue_depth_bytes=depths,
-            rates=session.rates,
-            rate_interval_ns=record.rate_interval_ns,
+            series={"queues": queues},
+            tables={"rates": rates_table(session.rates, record.rate_interval_ns), **self._readings.tables(run)},
             port_stats=ledger.port_stats(counters, nodes, self.dilation),
             queue_stats={},
             pfc_stats=ledger.pfc_stats(counters, nodes, self.dilation),
