@@ -136,8 +136,13 @@ class Run:
             for host in self.topology.hosts
         ]
 
+    @property
+    def lossless_priorities(self) -> tuple[int, ...]:
+        """The priorities that PFC pauses."""
+        return self.scenario.switch.pfc.priorities or (self.scenario.nic.data_priority,)
+
     def headroom_bytes(self, there: Neighbour) -> int:
-        """What a switch keeps free for what a port may still receive after it has sent a pause."""
+        """What a switch keeps free, for each lossless priority, for what a port may still receive after a pause."""
         pfc = self.scenario.switch.pfc
         flight_ns = pfc.headroom_delays * there.delay_ns + pfc.reaction_ns
         return int(flight_ns * there.rate_bps / 8e9) + pfc.headroom_frames * self.data_bytes
@@ -227,9 +232,10 @@ def _check_buffers(run: Run) -> None:
         raise UserError("switch.buffer_bytes: missing; PFC needs a shared buffer (or switch.pfc.enabled = false)")
     for switch in run.topology.switches:
         headrooms = [run.headroom_bytes(there) for there in run.topology.ports[switch.name].values()]
-        if sum(headrooms) >= settings.buffer_bytes:
+        reserved_bytes = sum(headrooms) * len(set(run.lossless_priorities))
+        if reserved_bytes >= settings.buffer_bytes:
             raise UserError(
-                f"switch.buffer_bytes: should exceed the {sum(headrooms)} bytes of headroom that PFC keeps in "
+                f"switch.buffer_bytes: should exceed the {reserved_bytes} bytes of headroom that PFC keeps in "
                 f"{switch.name}, got {settings.buffer_bytes}"
             )
         if settings.ingress_bytes is not None and max(headrooms) >= settings.ingress_bytes:
