@@ -11,9 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from google.protobuf.message import DecodeError
+
 from p4switch.p4runtime.bytestring import size
 from p4switch.p4runtime.errors import invalid
-from p4switch.p4runtime.messages import Message, p4info_pb2
+from p4switch.p4runtime.messages import Message, P4DeviceConfig, p4info_pb2
 
 if TYPE_CHECKING:
     from p4switch.engine._engine import KeyField
@@ -154,7 +156,8 @@ class Digest:
 @dataclass(slots=True)
 class Pipeline:
     p4info: Message
-    device_config: bytes
+    program: bytes  # the BMv2 JSON
+    device_config: bytes  # what the controller sent: the BMv2 JSON, or PI's message around it
     tables: dict[int, Table] = field(default_factory=dict)
     actions: dict[int, Action] = field(default_factory=dict)
     profiles: dict[int, Profile] = field(default_factory=dict)
@@ -176,30 +179,43 @@ def load(p4info: Message, device_config: bytes) -> Pipeline:
 
 @functools.lru_cache(maxsize=16)
 def _load(p4info: bytes, device_config: bytes) -> Pipeline:
+    text = _program(device_config)
     try:
-        program = json.loads(device_config)
+        program = json.loads(text)
     except ValueError as error:
         invalid(f"p4_device_config: expected BMv2 JSON: {error}")
     if not isinstance(program, dict) or "pipelines" not in program:
         invalid("p4_device_config: expected BMv2 JSON with 'pipelines'")
     try:
-        return _Loader(p4info_pb2.P4Info.FromString(p4info), device_config, program).pipeline
+        pipeline = Pipeline(p4info_pb2.P4Info.FromString(p4info), text, device_config)
+        return _Loader(pipeline, program).pipeline
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         invalid(f"p4_device_config: not the BMv2 JSON that was expected: {type(error).__name__}: {error}")
 
 
+def _program(device_config: bytes) -> bytes:
+    """The BMv2 JSON: as it is, or as the `device_data` of PI's P4DeviceConfig (the rest of which is of no use here)."""
+    if device_config.lstrip()[:1] in (b"{", b"["):
+        return device_config
+    try:
+        data = P4DeviceConfig.FromString(device_config).device_data
+    except DecodeError:
+        return device_config
+    return bytes(data) or device_config
+
+
 class _Loader:
-    def __init__(self, info: Message, device_config: bytes, program: dict[str, Any]) -> None:
-        self.info = info
+    def __init__(self, pipeline: Pipeline, program: dict[str, Any]) -> None:
+        self.info = pipeline.p4info
         self.program = program
-        self.pipeline = Pipeline(info, device_config)
+        self.pipeline = pipeline
         self.widths = _field_widths(program)
         self.pipeline.port_width = self.widths.get(("standard_metadata", "egress_port"), 9)
         self.json_actions = {int(action["id"]): action for action in program.get("actions", [])}
         self.json_tables = {t["name"]: t for p in program["pipelines"] for t in p.get("tables", [])}
         self._actions()
         self._profiles()
-        for table in info.tables:
+        for table in self.info.tables:
             self.pipeline.tables[table.preamble.id] = self._table(table)
         self._cells()
         self._rest()
@@ -357,7 +373,7 @@ def _expect(present: bool, what: str) -> None:
 
 
 def _value(ident: int, name: str, bits: int, width: int, where: str) -> Value:
-    if bits <= 0:
+    if bits <= 0 < width:
         invalid(f"{where}: {name} has no bit width in P4Info; translation to strings is not supported")
     return Value(ident, name, min(bits, width), width, size(width))
 

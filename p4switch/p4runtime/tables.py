@@ -121,11 +121,11 @@ class TableStore:
     def _check_extras(info: Table, message: Message) -> None:
         if message.HasField("time_since_last_hit"):
             invalid(f"{info.name}: time_since_last_hit cannot be written")
-        if message.idle_timeout_ns:
-            if not info.idle_timeout:
-                invalid(f"{info.name}: the table has no idle timeout")
-            if message.idle_timeout_ns < 0:
-                invalid(f"{info.name}: idle_timeout_ns {message.idle_timeout_ns}; expected 0 or more")
+        # The two sentences are PI's, word for word: there are controllers that compare them.
+        if message.idle_timeout_ns < 0:
+            invalid("idle_timeout_ns must be a positive value")
+        if message.idle_timeout_ns and not info.idle_timeout:
+            invalid("idle_timeout_ns must be set to 0 for tables which do not support idle timeout")
         if message.HasField("counter_data"):
             if not info.has_counter:
                 invalid(f"{info.name}: the table has no direct counter")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from p4switch.p4runtime import P4RuntimeError
-from p4switch.p4runtime.messages import Message, code_pb2, p4info_pb2, p4runtime_pb2
+from p4switch.p4runtime.messages import Message, P4DeviceConfig, code_pb2, p4info_pb2, p4runtime_pb2
 from tests.p4switch.p4runtime import everything
 from tests.p4switch.p4runtime.conftest import Bench
 from tests.p4switch.p4runtime.controller import (
@@ -303,6 +303,19 @@ def test_large_reads_come_in_pieces(controller: Controller, bench: Bench) -> Non
     controller.insert(*(controller.entry("lpm_one", {"l": (i << 16, 16)}, ("drop",)) for i in range(1, 1200)))
     read = p4runtime_pb2.ReadRequest(device_id=1, entities=[{"table_entry": controller.entry("lpm_one")}])
     assert [len(r.entities) for r in bench.device.read(read)] == [500, 500, 199]
+
+
+def test_the_program_may_come_in_pis_device_config(bench: Bench) -> None:
+    wrapped = P4DeviceConfig(reassign=True, extras={"kv": {"a": "b"}}, device_data=everything.device_config())
+    # Field numbers and types as PI's p4config.proto has them.
+    raw = wrapped.SerializeToString(deterministic=True)
+    assert raw.startswith(b"\x08\x01\x12\x08\x0a\x06\x0a\x01a\x12\x01b\x1a")
+    message = config_request(everything.p4info(), raw)
+    bench.device.set_forwarding_pipeline_config(message)
+    assert bench.built[-1].device_config == everything.device_config()
+    assert get(bench).config == message.config  # what is read is what was sent
+    for broken in (P4DeviceConfig(reassign=True).SerializeToString(), raw[:-1], b""):
+        assert "expected BMv2 JSON" in refuse(bench, "INVALID_ARGUMENT", config_request(everything.p4info(), broken))
 
 
 def test_capabilities(bench: Bench) -> None:
