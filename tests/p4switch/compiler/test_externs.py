@@ -288,6 +288,23 @@ def test_resubmit_keeps_a_field_of_a_nested_struct(switch) -> None:  # type: ign
     assert send(sw, frame())[0][1] == (0, 0x11, 0, 0)
 
 
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "apply { std.egress_spec = 1; BODY }",
+        "action a() { BODY } apply { std.egress_spec = 1; a(); }",
+        "table t { actions = { NoAction; } } apply { std.egress_spec = 1; LOOP { t.apply(); } }",
+    ],
+)
+def test_a_packet_in_an_endless_loop_is_dropped_and_counted(switch, loop: str) -> None:  # type: ignore[no-untyped-def]
+    head = "for (meta.set = 0; meta.set < hdr.data.a; meta.set = meta.set & 0)"
+    loop = loop.replace("BODY", f"{head} {{ hdr.data.b = hdr.data.b + 1; }}").replace("LOOP", head)
+    for parts in ({"ingress": loop}, {"ingress": "apply { std.egress_spec = 1; }", "egress": loop}):
+        sw = switch(**parts)
+        assert [len(send(sw, frame(a=a))) for a in (0, 1, 0)] == [1, 0, 1]
+        assert sw.counts == {"received": 3, "copied": 0, "transmitted": 2, "dropped": 1}
+
+
 def test_recirculate_and_egress_clone(switch) -> None:  # type: ignore[no-untyped-def]
     sw = switch("apply { std.egress_spec = 1; meta.lost = 9; }", REPORT)
     sw.clone_session_set(6, [(9, 3)])
