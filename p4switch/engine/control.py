@@ -13,7 +13,6 @@ from p4switch.engine.program import Program, c_string, identifier
 from p4switch.engine.schema import JsonError
 from p4switch.engine.value import Value, c_member
 
-
 _KINDS = {
     "exact": "P4_EXACT", "lpm": "P4_LPM", "ternary": "P4_TERNARY", "range": "P4_RANGE", "optional": "P4_OPTIONAL",
     "valid": "P4_VALID",
