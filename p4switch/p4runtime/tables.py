@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from p4switch.p4runtime.cells import check_counter
+from p4switch.p4runtime.cells import check_counter, set_counter
 from p4switch.p4runtime.errors import already_exists, denied, invalid, not_found, unimplemented
 from p4switch.p4runtime.match import decode_action, decode_match, encode_action, encode_match
 from p4switch.p4runtime.messages import Message, p4runtime_pb2
@@ -462,8 +462,7 @@ class TableStore:
             yield state.info, key, entry
 
     def _fill_counter(self, info: Table, entry: Entry, into: Message) -> None:
-        into.SetInParent()
-        into.packet_count, into.byte_count = self._switch.direct_counter_read(info.name, entry.handle)
+        set_counter(into, self._switch.direct_counter_read(info.name, entry.handle))
 
     @staticmethod
     def _bare_key(info: Table, key: Key) -> Message:
