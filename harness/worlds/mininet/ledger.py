@@ -25,6 +25,7 @@ _PFC_COLUMNS = (
 )
 _DROPS = (
     "drop_program_ingress", "drop_program_egress", "drop_buffer", "drop_no_port", "drop_link_down", "drop_hops",
+    "drop_endless",
 )  # fmt: skip
 Counters = Mapping[str, Mapping[str, Any]]  # `Live.stats` by switch
 

@@ -345,6 +345,7 @@ static int put_drops(PyObject *dict, const uint64_t *drops)
         [P4_DROP_PROGRAM_INGRESS] = "drop_program_ingress", [P4_DROP_PROGRAM_EGRESS] = "drop_program_egress",
         [P4_DROP_BUFFER] = "drop_buffer", [P4_DROP_NO_PORT] = "drop_no_port",
         [P4_DROP_LINK_DOWN] = "drop_link_down", [P4_DROP_HOPS] = "drop_hops",
+        [P4_DROP_ENDLESS] = "drop_endless",
     };
     for (int i = 0; i < P4_DROP_REASONS; i++)
         if (names[i] && put(dict, names[i], drops[i]) < 0)
