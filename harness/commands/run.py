@@ -121,9 +121,11 @@ def planned(
 
 
 def unused(path: Path) -> Path:
-    """`path`, or the first of path-2, path-3, ... that does not exist."""
+    """`path`, or the first of path-2, path-3, ... that does not exist and is not being written."""
+    from harness.measure.output_folder import is_taken
+
     candidate, number = path, 1
-    while candidate.exists():
+    while is_taken(candidate):
         number += 1
         candidate = path.with_name(f"{path.name}-{number}")
     return candidate
