@@ -14,6 +14,7 @@ from p4switch import daemon, engine
 from p4switch.daemon.config import TrafficSettings, read_changes
 from p4switch.daemon.links import LinkWatcher
 from p4switch.errors import UserError
+from p4switch.output_file import check_writable, write_files
 from p4switch.p4runtime.device import Device
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import p4runtime_pb2
@@ -45,6 +46,8 @@ class SwitchProcess:
         changes_file: Path | None = None,
         send: str = "auto",
     ) -> None:
+        if stats_file is not None:
+            check_writable(stats_file, "--stats")
         traffic = traffic or TrafficSettings()
         self._module = daemon.load()
         self._traffic = traffic
@@ -127,7 +130,7 @@ class SwitchProcess:
             thread.start()
 
     def stop(self) -> None:
-        """Ends everything; writes the statistics file, if there is to be one."""
+        """Ends everything; writes the statistics file, if there is to be one. Raises UserError."""
         self._stop.set()
         self.server.stop()
         self.live.stop()
@@ -136,7 +139,7 @@ class SwitchProcess:
                 thread.join()
         self._links.close()
         if self._stats_file is not None:
-            self._stats_file.write_text(json.dumps(self.live.stats()))
+            write_files({self._stats_file: json.dumps(self.live.stats()).encode()})
 
     def run(self) -> None:
         """Until SIGTERM or SIGINT. At SIGHUP the file of link changes is read."""
