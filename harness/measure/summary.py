@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -202,8 +202,20 @@ def checks(recording: Recording, flows: pd.DataFrame) -> list[dict[str, Any]]:
             "detail": f"{unfinished} of {len(flows)} unfinished; the run ended: {recording.ended}",
         },
         {
+            "name": "assertions of the P4 program hold",
+            "holds": not recording.failed_asserts,
+            "detail": _failed(recording.failed_asserts),
+        },
+        {
             "name": "every frame that reached a host was sound and its own",
             "holds": malformed == 0,
             "detail": f"{malformed} were not",
         },
     ]
+
+
+def _failed(asserts: Mapping[str, tuple[int, str]]) -> str:
+    if not asserts:
+        return "none failed"
+    switch, (_, first) = next(iter(asserts.items()))
+    return f"{sum(count for count, _ in asserts.values())} failed, the first in {switch}: {first}"

@@ -83,6 +83,7 @@ class VirtualWorld:
         self._compiler = compiler
         self.trace_tag: int | None = None
         self._nodes: dict[str, int] = {}
+        self._pipes: dict[str, Pipe] = {}  # by switch
         self.nics: list[Nic] = []
         self._add_hosts()
         self._add_switches()
@@ -119,7 +120,7 @@ class VirtualWorld:
         settings = run.scenario.switch
         common = controller.Settings(settings.cell_bytes, Fraction(1), run.scenario.framing_bytes, run.seed)
         for switch in run.topology.switches:
-            pipe = built.switch(switch.device_id, run.seed)
+            pipe = self._pipes[switch.name] = built.switch(switch.device_id, run.seed)
             client = LocalClient(_device(pipe, switch.device_id))
             view = controller.switch_view(run.topology, switch, common)
             controller.program_switch(client, built.program, run.program_parameters.entries(view))
@@ -368,6 +369,11 @@ class VirtualWorld:
             ],
             nic_totals=totals,
             workload=self._traffic.summary(),
+            failed_asserts={
+                name: (pipe.failed_asserts, pipe.failed_assert)
+                for name, pipe in self._pipes.items()
+                if pipe.failed_assert is not None
+            },
             cpu_s=cpu_s,
             set_up_s=self._set_up_s,
             peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -10,7 +10,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class Cluster:
 
 def carry_out(
     work: Callable[[_Item], _Made], items: Sequence[_Item], where: Cluster | int | None = None
-) -> Iterator[tuple[int, _Made]]:
+) -> Generator[tuple[int, _Made], None, None]:
     """(index, work(item)) of each item, as they are done: by `where` processes (None: one a core), or by a cluster.
 
     Close the iterator if it is not used up: it ends the processes. Raises UserError for a cluster that cannot be
@@ -71,7 +71,7 @@ def carry_out(
 
 def _in_processes(
     work: Callable[[_Item], _Made], items: Sequence[_Item], jobs: int | None
-) -> Iterator[tuple[int, _Made]]:
+) -> Generator[tuple[int, _Made], None, None]:
     from dask.system import CPU_COUNT  # of the cores, those that this process may use
 
     # A process of its own kind: a fork would inherit the threads of whatever is loaded here, half of them.
@@ -114,7 +114,7 @@ def _begin(parent: int) -> None:
 
 def _on_cluster(
     work: Callable[[_Item], _Made], items: Sequence[_Item], cluster: Cluster
-) -> Iterator[tuple[int, _Made]]:
+) -> Generator[tuple[int, _Made], None, None]:
     import distributed
 
     client_of: Any = distributed.Client  # these two are not annotated

@@ -6,6 +6,7 @@ import logging
 import signal
 import socket
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -67,12 +68,13 @@ class SwitchProcess:
         except ValueError as error:
             raise UserError(f"--traffic: {error}") from error
         self.device = Device(
-            self._build, device_id, install=self.live.set_switch, clock_ns=self.live.now_ns, tick_ns=traffic.tick_ns,
+            self._build, device_id, install=self._install, clock_ns=self.live.now_ns, tick_ns=traffic.tick_ns,
             lock=self.live,
         )
         self.server = P4RuntimeServer(
             self.device, address, None if cpu_port is None else lambda frame: self.live.inject(cpu_port, frame)
         )
+        self._switch: Any = None
         self._stop = threading.Event()
         self._ports = {socket.if_nametoindex(interface): number for number, interface in interfaces.items()}
         self._links = LinkWatcher()
@@ -105,12 +107,32 @@ class SwitchProcess:
         switch.drop_port = self._drop_port
         return switch
 
+    def _install(self, switch: Any) -> None:
+        """The pipeline from now on."""
+        with self.live:
+            self._log_said()
+            self.live.set_switch(switch)
+            self._switch = switch
+
+    def _log_said(self) -> None:
+        """What the program has said: log_msg, and asserts that failed."""
+        with self.live:
+            said, lost = ([], 0) if self._switch is None else self._switch.said()
+        failed = Counter(text for is_assert, text in said if is_assert)
+        for is_assert, text in said:
+            if not is_assert:
+                _LOG.info("log_msg: %s", text)
+        for text, times in failed.items():
+            _LOG.error("an assertion of the program failed%s: %s", f" {times} times" if times > 1 else "", text)
+        if lost:
+            _LOG.warning("%d more messages of the program were lost", lost)
+
     def load_program(self, config: Path, p4info: Path | None = None) -> None:
         """Starts with a program. Without P4Info a controller has to set the pipeline before it can write anything."""
         try:
             data = config.read_bytes()
             if p4info is None:
-                self.live.set_switch(self._build(data))
+                self._install(self._build(data))
                 return
             request = p4runtime_pb2.SetForwardingPipelineConfigRequest(
                 device_id=self._device_id, action=p4runtime_pb2.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT)
@@ -138,6 +160,7 @@ class SwitchProcess:
             if thread.is_alive():
                 thread.join()
         self._links.close()
+        self._log_said()
         if self._stats_file is not None:
             write_files({self._stats_file: json.dumps(self.live.stats()).encode()})
 
@@ -169,6 +192,7 @@ class SwitchProcess:
                     self.server.publish(self.device.packet_in(frame))
                 except (ValueError, P4RuntimeError) as error:
                     _LOG.warning("packet-in dropped: %s", error)
+            self._log_said()
             for message in self.device.poll():
                 self.server.publish(message)
 
