@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--tls-ca", type=click.Path(path_type=Path), metavar="FILE", help="Who signs the cluster's keys.")
 @click.option("--tls-cert", type=click.Path(path_type=Path), metavar="FILE", help="Certificate to show the cluster.")
 @click.option("--tls-key", type=click.Path(path_type=Path), metavar="FILE", help="Its key.")
+@click.option("--strict", is_flag=True, help="Fail where flows are not done at the end.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a key, for example seeds=[1,2].")
 def command(
     sweep_file: str,
@@ -35,6 +36,7 @@ def command(
     tls_ca: Path | None,
     tls_cert: Path | None,
     tls_key: Path | None,
+    strict: bool,
     settings: tuple[str, ...],
 ) -> None:
     """Run a scenario over values of its keys.
@@ -51,6 +53,7 @@ def command(
     from harness.commands.run import unused
     from harness.measure import results
     from harness.measure.output_folder import new_folder
+    from harness.measure.summary import unfinished
     from harness.plan import sweep
     from harness.report.sweep_page import Entry, write_sweep
 
@@ -73,6 +76,13 @@ def command(
         for check in entry.result.summary["checks"]
         if not check["holds"]
     ]
+    told = ((entry.result.folder.name, unfinished(entry.result.summary)) for entry in in_order)
+    warnings = [f"{name}: {text}" for name, text in told if text]
+    if strict:
+        failed += warnings
+    elif warnings:
+        more = f" (and {len(warnings) - 1} other runs)" if len(warnings) > 1 else ""
+        click.echo(f"warning: {warnings[0]}{more}", err=True)
     if failed:
         raise CheckError("; ".join(failed))
 

@@ -28,6 +28,7 @@ _T = TypeVar("_T")
 # Bytes of a packet beyond its payload, Ethernet to ICRC; and a whole ACK without telemetry.
 HEADER_BYTES = 58
 ACK_BYTES = 62
+DEFAULT_LIMIT_NS = 1_000_000_000  # of a scenario that wishes for none: more than any run should take
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,11 @@ class Run:
     @property
     def seed(self) -> int:
         return self.scenario.seeds[0]
+
+    @property
+    def limit_ns(self) -> int:
+        """When the run ends at the latest."""
+        return self.scenario.limit_ns or DEFAULT_LIMIT_NS
 
     @property
     def variant(self) -> str:

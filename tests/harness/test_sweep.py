@@ -127,6 +127,6 @@ def test_runs_in_which_no_flow_is_done_are_told_of(folder: Path) -> None:
     assert table["fct_mean_ns"].isna().tolist() == [True, False]
     page = (folder / "sweep.html").read_text()
     assert "2 of 2 runs ended before all flows were done" in " ".join(page.split())
-    assert "<li>0: 2 of 2 flows that had started (limit)</li>" in page
-    assert "<li>1: 0 of 2 flows that had started (limit)</li>" in page
+    assert "<li>0: 0 of 2 flows that had started were done (limit)</li>" in page
+    assert "<li>1: 2 of 2 flows that had started were done (limit)</li>" in page
     assert "nan" not in page[page.index("<table") :]

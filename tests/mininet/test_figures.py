@@ -173,7 +173,7 @@ def test_the_command_line_says_it_in_one_line(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--strict",), "--strict: the virtual world has no such thing; expected --world mininet with it"),
+        (("--switch", "bmv2"), "--switch: the virtual world has no such thing; expected --world mininet with it"),
         (("--dilation", "9"), "--dilation: the virtual world has no such thing; expected --world mininet with it"),
     ],
 )
