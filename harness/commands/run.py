@@ -86,6 +86,7 @@ def command(
 
     use_native_hosts()
 
+    from harness.commands._attempt import attempt
     from harness.commands._progress import RunProgress
     from harness.measure import results
     from harness.measure.output_folder import new_folder
@@ -96,7 +97,7 @@ def command(
     with new_folder(target) as folder, RunProgress(len(runs)) as progress:
         failed = [check for run in runs for check in _carry_out(run, make, folder, progress, strict)]
         found = [results.load(folder / run.label) for run in runs]
-        write_report(found, folder / "report.html", folder / "plots")
+        failed += attempt(lambda: write_report(found, folder / "report.html", folder / "plots"), folder)
     click.echo(f"{len(found)} run{'s' if len(found) > 1 else ''}: {target / 'report.html'}")
     if failed:
         raise CheckError("; ".join(failed))

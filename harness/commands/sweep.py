@@ -50,6 +50,7 @@ def command(
     where = _where(jobs, scheduler, {"--tls-ca": tls_ca, "--tls-cert": tls_cert, "--tls-key": tls_key})
     use_native_hosts()
 
+    from harness.commands._attempt import attempt
     from harness.commands.run import unused
     from harness.measure import results
     from harness.measure.output_folder import new_folder
@@ -68,9 +69,10 @@ def command(
             entries[i] = Entry(point.values, point.variant, result)
             click.echo(f"[{len(entries)}/{len(points)}] {point.title}: {_ending(result)}", err=True)
         in_order = [entries[i] for i in sorted(entries)]
-        write_sweep(made, found.title or found.scenario, list(points[0].values), in_order)
+        title, values = found.title or found.scenario, list(points[0].values)
+        failed = attempt(lambda: write_sweep(made, title, values, in_order), made)
     click.echo(f"{len(points)} runs: {target / 'sweep.html'}")
-    failed = [
+    failed += [
         f"{entry.result.folder.name}: {check['name']}: {check['detail']}"
         for entry in in_order
         for check in entry.result.summary["checks"]

@@ -24,6 +24,7 @@ from topologies import Topology
 from topologies.model import Neighbour
 
 _T = TypeVar("_T")
+_MAX_LABEL_BYTES = 200
 
 # Bytes of a packet beyond its payload, Ethernet to ICRC; and a whole ACK without telemetry.
 HEADER_BYTES = 58
@@ -208,6 +209,8 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
             }
             runs.append(_resolve(name, varied.model_copy(update=only), folder, topology, own, variant.set))
         first = runs[-len(combined)]
+        if len(first.label.encode()) > _MAX_LABEL_BYTES:
+            raise UserError(f"{first.label[:40]}...: should be a folder's name, of at most {_MAX_LABEL_BYTES} bytes")
         first.traffic()
         first.link_changes()
         _check_buffers(first)
