@@ -76,6 +76,15 @@ def conservation(counters: Counters, reports: Sequence[Finished]) -> dict[str, i
     }
 
 
+def failed_asserts(counters: Counters) -> dict[str, tuple[int, str]]:
+    """By switch: how many asserts of its program failed, and the first; of switches that tell."""
+    return {
+        name: (switch["failed_asserts"], switch["failed_assert"])
+        for name, switch in counters.items()
+        if switch.get("failed_asserts")
+    }
+
+
 def port_stats(counters: Counters, nodes: Sequence[str], dilation: int) -> dict[str, Integers]:
     """One row a switch port. busy_ns is model time."""
     rows = [(nodes.index(name), port) for name, switch in counters.items() for port in switch["ports"]]

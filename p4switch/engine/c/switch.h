@@ -89,6 +89,9 @@ typedef struct p4_env {
     void (*drop)(void *ctx, uint32_t port, uint32_t tag, uint32_t len, p4_drop_reason reason); /* accounting only */
     void (*digest)(void *ctx, uint32_t list_id, const uint8_t *data, size_t len);
     void (*trace)(void *ctx, const p4_trace_event *event); /* may be NULL */
+    /* What the program says by log_msg (failed is 0), and each assert or assume that fails, with its place in the source.
+     * text is valid during the call. NULL: nobody listens. */
+    void (*log)(void *ctx, int failed, const char *text);
 } p4_env;
 
 typedef struct p4_switch p4_switch;
@@ -123,5 +126,8 @@ typedef struct p4_switch_counts {
 } p4_switch_counts;
 
 const p4_switch_counts *p4_switch_get_counts(const p4_switch *sw);
+
+/* How many asserts and assumes failed; *first: the first of them, as env->log was told it, or NULL. */
+uint64_t p4_switch_failed_asserts(const p4_switch *sw, const char **first);
 
 #endif
