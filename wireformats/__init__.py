@@ -1,0 +1,23 @@
+"""What is made from the declarations of headers and packets (`host_agents/packets.py`).
+
+P4 includes (`p4`) and the tables of `docs/wire-formats.md` (`docs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from host_agents import registry
+from host_agents.headers import TRANSPORT
+from host_agents.packets import Opcodes
+
+
+def opcodes(protocols: Sequence[str] = ()) -> Opcodes:
+    """The packets of these protocols and of the transport; of all protocols that there are, if none is named.
+
+    Raises UnknownNameError, and PacketError when two packets have the same opcode.
+    """
+    joined = Opcodes({"the transport": TRANSPORT})
+    for name in protocols or registry.protocols():
+        joined = joined.joined(registry.resolve(name).opcodes)
+    return joined
