@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harness import controller
-from harness.experiment import LinkChange, Run
-from harness.pcap import write_pcap
-from harness.pipelines import pipeline
-from harness.tracing import TraceRecord, explain
+from harness.control import controller
+from harness.control.pipelines import pipeline
+from harness.measure.flow_record import FlowRecord, Sent
+from harness.measure.pcap import write_pcap
+from harness.measure.recording import Integers, PortName, Progress, RateSamples, Recording
+from harness.measure.tracing import TraceRecord, explain
+from harness.plan.experiment import LinkChange, Run
 from harness.workloads import Flow, Traffic
-from harness.worlds.flow_record import FlowRecord, Sent
-from harness.worlds.recording import Integers, PortName, Progress, RateSamples, Recording
 from host_agents import wire
 from host_agents.messages import Delivery, Message
 from host_agents.nic import Nic

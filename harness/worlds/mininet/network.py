@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from harness.experiment import Run
+from harness.plan.experiment import Run
 from harness.worlds.mininet import package
 from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import PortChange

@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from harness.scenario import SwitchSettings
+from harness.plan.scenario import SwitchSettings
 from harness.worlds.mininet import package
 from harness.worlds.mininet.launcher import Launcher, Process
 from harness.worlds.mininet.messages import PortChange
@@ -197,7 +197,7 @@ class BuiltinSwitch(P4Switch):
 
 def switch_class(name: str) -> type[P4Switch]:
     """By the name that `--switch` takes. Raises UserError for an unknown one, and for one that cannot be used."""
-    from harness.worlds.mininet.bmv2 import Bmv2Switch
+    from harness.worlds.mininet.bmv2_switch import Bmv2Switch
 
     cls: type[P4Switch] = lookup("switch", name, {"builtin": BuiltinSwitch, "bmv2": Bmv2Switch})
     cls.require()

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness import controller, programs
+from harness.control import controller, programs
 from p4switch.errors import UserError
 
 if TYPE_CHECKING:

@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from harness.scenario import Table, Variant, check, find, find_file, merge, nested, override, read
+from harness.plan.scenario import Table, Variant, check, find, find_file, merge, nested, override, read
 from p4switch.errors import UserError, validate
 
 if TYPE_CHECKING:
-    from harness.experiment import Run
+    from harness.plan.experiment import Run
 
-BUILT_IN = Path(__file__).parent / "sweeps"
+BUILT_IN = Path(__file__).parents[1] / "sweeps"
 
 
 class Sweep(Table):
@@ -61,7 +61,7 @@ class Point:
         return ", ".join([self.variant, *(f"{key} {value}" for key, value in self.values.items()), seed])
 
     def run(self) -> Run:
-        from harness.experiment import plan
+        from harness.plan.experiment import plan
 
         return plan(self.name, check(self.tables), self.folder)[0]
 
@@ -94,7 +94,7 @@ def points(sweep: Sweep, folder: Path, settings: Sequence[str] = ()) -> list[Poi
 
     Raises UserError for what could not be run.
     """
-    from harness.experiment import plan
+    from harness.plan.experiment import plan
 
     path = find(str(folder / sweep.scenario) if sweep.scenario.endswith(".toml") else sweep.scenario)
     tables = override(read(path), settings)
@@ -118,11 +118,11 @@ def points(sweep: Sweep, folder: Path, settings: Sequence[str] = ()) -> list[Poi
 
 def carry_out(point: Point) -> dict[str, bytes]:
     """One run, in whatever process this is: the files of its folder."""
-    from harness.hosts import use_native_hosts
+    from harness.worlds.native_hosts import use_native_hosts
 
     use_native_hosts()
 
-    from harness import results
+    from harness.measure import results
     from harness.worlds.virtual import VirtualWorld
 
     run = point.run()

@@ -47,7 +47,7 @@ class EndToEnd:
 
 def measure(protocol: str, k: int, flow_bytes: int = FLOW_BYTES, repeats: int = REPEATS) -> EndToEnd:
     """The fastest of `repeats` runs, each in a process of its own. Raises CalledProcessError if one fails."""
-    command = [sys.executable, "-m", "harness.bench", protocol, str(k), str(flow_bytes)]
+    command = [sys.executable, "-m", "harness.measure.cost", protocol, str(k), str(flow_bytes)]
     costs = []
     for _ in range(repeats):
         done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=_TIME_LIMIT_S)
@@ -57,13 +57,13 @@ def measure(protocol: str, k: int, flow_bytes: int = FLOW_BYTES, repeats: int = 
 
 def run(protocol: str, k: int, flow_bytes: int) -> EndToEnd:
     """Runs in this process."""
-    from harness.hosts import use_native_hosts
+    from harness.worlds.native_hosts import use_native_hosts
 
     use_native_hosts()
 
-    from harness.experiment import plan
-    from harness.scenario import check
-    from harness.summary import performance
+    from harness.measure.summary import performance
+    from harness.plan.experiment import plan
+    from harness.plan.scenario import check
     from harness.worlds.virtual import VirtualWorld
 
     scenario = check(
@@ -136,7 +136,7 @@ def machine() -> dict[str, Any]:
 
 def memory(say: Callable[[str], object]) -> dict[str, float]:
     """What large networks pay for: loads of what is no longer in the cache. By MiB of memory in use."""
-    from p4switch.fabric.bench import memory_latency_ns
+    from p4switch.fabric.memory_latency import memory_latency_ns
 
     found = {str(size): memory_latency_ns(size) for size in (1, 16, 128)}
     say("memory: " + ", ".join(f"{ns:.0f} ns a load in {size} MiB" for size, ns in found.items()))
@@ -145,13 +145,13 @@ def memory(say: Callable[[str], object]) -> dict[str, float]:
 
 def pipelines(say: Callable[[str], object]) -> list[dict[str, Any]]:
     """Each P4 program against the same forwarding written in C by hand."""
-    from harness import programs
+    from harness.control import programs
     from p4switch.compiler import compile_program
-    from p4switch.engine import bench
+    from p4switch.engine import pipeline_cost
 
     found = []
     for name in ("ecn", "int"):
-        speed = bench.measure(name, compile_program(programs.program(name).source).json)
+        speed = pipeline_cost.measure(name, compile_program(programs.program(name).source).json)
         say(f"pipeline {name}: {speed.packets_per_second / 1e6:.2f} M packets/s, {speed.ratio:.2f} x hand-written C")
         found.append({**asdict(speed), "packets_per_second": speed.packets_per_second, "ratio": speed.ratio})
     return found
@@ -159,12 +159,12 @@ def pipelines(say: Callable[[str], object]) -> list[dict[str, Any]]:
 
 def switch_process(say: Callable[[str], object]) -> list[dict[str, Any]]:
     """`p4cc switch` on veth pairs, beside a plain forwarder in C, which is the limit. Empty where that needs more."""
-    from harness import programs
-    from p4switch.daemon import bench
+    from harness.control import programs
+    from p4switch.daemon import process_cost
     from p4switch.errors import UserError
 
     try:
-        rows = bench.measure(programs.program("ecn").source)
+        rows = process_cost.measure(programs.program("ecn").source)
     except UserError as error:
         say(f"switch process: not measured: {error}")
         return []
@@ -178,11 +178,11 @@ def switch_process(say: Callable[[str], object]) -> list[dict[str, Any]]:
 
 def hosts(say: Callable[[str], object]) -> list[dict[str, Any]]:
     """One data packet sent, received and acknowledged, and the ACK processed."""
-    from harness.hosts import use_native_hosts
+    from harness.worlds.native_hosts import use_native_hosts
 
     use_native_hosts()
 
-    from host_agents.bench import host_cost
+    from host_agents.host_cost import host_cost
 
     found = []
     for protocol in PROTOCOLS:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.experiment import Run
-from harness.metrics import fair_from_ns, jain_table
-from harness.worlds.recording import Recording
+from harness.measure.metrics import fair_from_ns, jain_table
+from harness.measure.recording import Recording
+from harness.plan.experiment import Run
 from topologies.model import Neighbour
 from topologies.routing import path, transit_ns
 

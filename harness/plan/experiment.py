@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import topologies
-from harness import programs, workloads
-from harness.programs import Program, ProgramParameters
-from harness.scenario import LinkEvent, Scenario, Variant, check, merge
+from harness import workloads
+from harness.control import programs
+from harness.control.programs import Program, ProgramParameters
+from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
 from host_agents import registry
 from host_agents.config import NicConfig
 from host_agents.errors import HostError

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.worlds.flow_record import FlowRecord
+from harness.measure.flow_record import FlowRecord
 
 Integers = NDArray[np.int64]
 Progress = Callable[[int, int, int], object]  # flows done, flows known, now_ns

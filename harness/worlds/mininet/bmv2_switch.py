@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from harness import bmv2
+from harness.control import bmv2_process
 from harness.worlds.mininet.launcher import Process
 from harness.worlds.mininet.switches import P4Switch, SwitchPlan
 
@@ -39,11 +39,11 @@ class Bmv2Switch(P4Switch):
 
     @classmethod
     def require(cls) -> None:
-        bmv2.require()
+        bmv2_process.require()
 
     def launch(self) -> Process:
         plan = self.plan
-        command = bmv2.command(
+        command = bmv2_process.command(
             plan.device_id,
             {number: port.interface for number, port in plan.ports.items()},
             grpc_address=self.address,
@@ -70,10 +70,10 @@ class Bmv2Switch(P4Switch):
         limits = (settings.queue_bytes, settings.port_bytes, settings.buffer_bytes)
         depth_bytes = min((limit for limit in limits if limit is not None), default=None)
         queues = {
-            number: bmv2.Queue.of_link(port.rate_bps, depth_bytes, self.plan.full_packet_bytes)
+            number: bmv2_process.Queue.of_link(port.rate_bps, depth_bytes, self.plan.full_packet_bytes)
             for number, port in self.plan.ports.items()
         }
-        bmv2.set_queues(self._thrift_port, queues)
+        bmv2_process.set_queues(self._thrift_port, queues)
         for port in self.plan.ports.values():
             self._without_delay = self._without_delay or _delay(port.interface, port.delay_ns)
 

@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from harness.programs.base import ProgramParameters, SwitchView, register
-from harness.programs.entries import Action, Entry, Exact, MulticastGroup, TableEntry
-from harness.programs.forwarding import forwarding_entries
+from harness.control.programs.base import ProgramParameters, SwitchView, register
+from harness.control.programs.entries import Action, Entry, Exact, MulticastGroup, TableEntry
+from harness.control.programs.forwarding import forwarding_entries
 from p4switch.errors import UserError
 
 NO_SHIFT = 63  # shifts everything out

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from harness.programs.base import SwitchView
-from harness.programs.entries import Action, Entry, Exact, Lpm, TableEntry
+from harness.control.programs.base import SwitchView
+from harness.control.programs.entries import Action, Entry, Exact, Lpm, TableEntry
 
 
 def ecmp_salt(device_id: int, seed: int) -> int:

@@ -7,10 +7,10 @@ from typing import Annotated, ClassVar
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
-from harness.programs.base import DSCP_OF_PRIORITY, ProgramParameters, SwitchView, register
-from harness.programs.entries import Action, Entry, Exact, TableEntry
-from harness.programs.forwarding import forwarding_entries
-from harness.programs.marking import Probability, marking_entries, red
+from harness.control.programs.base import DSCP_OF_PRIORITY, ProgramParameters, SwitchView, register
+from harness.control.programs.entries import Action, Entry, Exact, TableEntry
+from harness.control.programs.forwarding import forwarding_entries
+from harness.control.programs.marking import Probability, marking_entries, red
 from p4switch.errors import UserError
 
 Priority = Annotated[int, Field(ge=0, le=7)]

@@ -22,7 +22,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-BUILT_IN = Path(__file__).parent / "scenarios"
+BUILT_IN = Path(__file__).parents[1] / "scenarios"
 
 Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)]
 Bytes = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**48)]

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from harness.experiment import HEADER_BYTES, Run
-from harness.worlds.recording import Recording
+from harness.measure.recording import Recording
+from harness.plan.experiment import HEADER_BYTES, Run
 from topologies.model import Neighbour
 from topologies.routing import path
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
-from harness.programs.base import ProgramParameters, SwitchView, register
-from harness.programs.entries import Entry
-from harness.programs.forwarding import forwarding_entries
-from harness.programs.marking import Probability, marking_entries, red
+from harness.control.programs.base import ProgramParameters, SwitchView, register
+from harness.control.programs.entries import Entry
+from harness.control.programs.forwarding import forwarding_entries
+from harness.control.programs.marking import Probability, marking_entries, red
 
 
 @register("ecn")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.programs.base import ProgramParameters, SwitchView, register
-from harness.programs.entries import Action, Entry, Exact, TableEntry
-from harness.programs.forwarding import forwarding_entries
+from harness.control.programs.base import ProgramParameters, SwitchView, register
+from harness.control.programs.entries import Action, Entry, Exact, TableEntry
+from harness.control.programs.forwarding import forwarding_entries
 from host_agents.headers import LINK_RATES_BPS
 from p4switch.errors import UserError
 

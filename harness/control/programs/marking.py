@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from harness.programs.base import SwitchView
-from harness.programs.entries import Action, DefaultAction, Entry, Exact, TableEntry
+from harness.control.programs.base import SwitchView
+from harness.control.programs.entries import Action, DefaultAction, Entry, Exact, TableEntry
 
 PRIORITIES = 8
 MAX_DEPTH_CELLS = (1 << 19) - 1

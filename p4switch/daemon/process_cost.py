@@ -1,6 +1,6 @@
 """How fast one switch process forwards, beside the limit: a C program that does nothing but pass frames on.
 
-    python -m p4switch.daemon.bench [PROGRAM.p4]
+    python -m p4switch.daemon.process_cost [PROGRAM.p4]
 
 A flood of frames comes in at one veth pair and leaves by another, through `ecn.p4` or another program with its
 `ipv4_lpm`. Then the same at given rates. Of several tries the best one counts. All of it in a network namespace of its
@@ -24,7 +24,7 @@ from p4switch import daemon, engine, native
 from p4switch.errors import UserError
 
 _HERE = Path(__file__).parent
-_MODULE = "p4switch.daemon.bench"
+_MODULE = "p4switch.daemon.process_cost"
 _DESTINATION = "10.0.0.2"
 _SECONDS = 1.0
 _TRIES = 3  # of each run; the one that forwards most counts: what else the machine does takes from the others

@@ -14,10 +14,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from harness.measure.results import Result
+from harness.measure.summary import distribution
 from harness.report.groups import Estimate, estimate
 from harness.report.plots import STYLE, line, save, svg
-from harness.results import Result
-from harness.summary import distribution
 
 ALL = "all flows"
 _MAX_CLASSES = 4  # flows of more sizes are not told apart

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeVar
 
-from harness.programs import (
+from harness.control.programs import (
     Action,
     CloneSession,
     DefaultAction,
@@ -32,7 +32,7 @@ from harness.programs import (
     TableEntry,
     Ternary,
 )
-from harness.programs.base import DSCP_OF_PRIORITY
+from harness.control.programs.base import DSCP_OF_PRIORITY
 from p4switch.errors import UserError
 from p4switch.p4runtime.bytestring import canonical
 from p4switch.p4runtime.client import Client

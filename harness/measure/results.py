@@ -21,11 +21,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness import scenario
-from harness.experiment import Run, resolved
-from harness.metrics import flows_table, jain_table, queues_table, rates_table
-from harness.summary import performance, summarize
-from harness.worlds.recording import Recording
+from harness.measure.metrics import flows_table, jain_table, queues_table, rates_table
+from harness.measure.recording import Recording
+from harness.measure.summary import performance, summarize
+from harness.plan import scenario
+from harness.plan.experiment import Run, resolved
 from p4switch.errors import UserError
 
 _TABLES = ("flows", "queues", "rates")

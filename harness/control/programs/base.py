@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict
 
 import p4src
-from harness.programs.entries import Entry
+from harness.control.programs.entries import Entry
 from p4switch.errors import validate
 from p4switch.registry import Registry
 from topologies.routing import Route

@@ -4,8 +4,8 @@ model = programs.parameters("ecn", {"kmin_bytes": 100_000})
 entries = model.entries(switch_view)
 """
 
-from harness.programs.base import Program, ProgramParameters, SwitchView, names, parameters, program
-from harness.programs.entries import (
+from harness.control.programs.base import Program, ProgramParameters, SwitchView, names, parameters, program
+from harness.control.programs.entries import (
     Action,
     CloneSession,
     DefaultAction,
@@ -19,7 +19,7 @@ from harness.programs.entries import (
     Ternary,
 )
 
-from harness.programs import accurate as _accurate, ecn as _ecn, int as _int, trim as _trim  # isort: skip  # noqa: F401  # each registers itself
+from harness.control.programs import accurate as _accurate, ecn as _ecn, int as _int, trim as _trim  # isort: skip  # noqa: F401  # each registers itself
 
 __all__ = [
     "Action",
