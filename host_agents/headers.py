@@ -128,6 +128,12 @@ SACK_HEADER: Final = Header(
     "Selective acknowledgement, after the AETH.",
 )
 
+SENDS: Final = (
+    Packet("SEND first", wire.SEND_FIRST, payload=True, meaning="data: a message's first packet"),
+    Packet("SEND middle", wire.SEND_MIDDLE, payload=True, meaning="data"),
+    Packet("SEND last", wire.SEND_LAST, payload=True, meaning="data: a message's last packet"),
+    Packet("SEND only", wire.SEND_ONLY, payload=True, meaning="data: a message of one packet"),
+)
 ACKNOWLEDGE: Final = Packet("ACK", wire.ACKNOWLEDGE, (AETH,), meaning="ACK or NAK")
 CNP: Final = Packet(
     "CNP",
@@ -151,9 +157,10 @@ SACK_WITH_INT: Final = Packet(
     meaning="the same with the echo of an INT shim",
 )
 TRIMMED: Final = Packet(
-    "trimmed", wire.TRIMMED, payload=True, meaning="the start of a data packet whose rest a switch cut off"
+    "trimmed", wire.TRIMMED, payload=True, icrc=False, meaning="the start of a data packet whose rest a switch cut off"
 )
 NACK: Final = Packet("NACK", wire.NACK, meaning="a trimmed packet has to be sent again")
 
+THE_TRANSPORT: Final = "the transport"  # whose packets `TRANSPORT` are
 FRAME: Final = (ETHERNET, IP, UDP, BTH)  # what every frame begins with
-TRANSPORT: Final = (ACKNOWLEDGE, CNP, WITH_INT, SACK, SACK_WITH_INT, TRIMMED, NACK)
+TRANSPORT: Final = (*SENDS, ACKNOWLEDGE, CNP, WITH_INT, SACK, SACK_WITH_INT, TRIMMED, NACK)

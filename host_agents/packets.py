@@ -57,13 +57,17 @@ class Field:
         self.values: Final[dict[int, str]] = dict(values or {})
         self.display: Final = display
         self.initial: Final = initial
-        if not name.isidentifier() or name != name.lower():
-            raise PacketError(f"field {name!r}: expected a name in lower case, of letters, digits and _")
+        _check_name("field", name)
         if bits < 1:
             raise PacketError(f"field {name}: {bits} bits; expected 1 or more")
         for value in (initial, *self.values):
             if not 0 <= value < 1 << bits:
                 raise PacketError(f"field {name}: {value} does not fit {bits} bits")
+
+
+def _check_name(kind: str, name: str) -> None:
+    if not (name.isascii() and name.isidentifier() and name == name.lower()):
+        raise PacketError(f"{kind} {name!r}: expected a name in lower case, of letters, digits and _")
 
 
 class Place:
@@ -101,6 +105,7 @@ class Header:
         self.meaning: Final = meaning
         self.places: Final[dict[str, Place]] = {}
         bit = 0
+        _check_name("header", name)
         for field in fields:
             if field.name in self.places:
                 raise PacketError(f"header {name}: two fields {field.name}")
@@ -166,8 +171,9 @@ class Packet:
 
     `parts` are headers, and records at most once. With `opcodes`, it stands for that many opcodes from `opcode` on; if
     it `wraps` reliable-connection packets, opcode + n carries, after `parts`, what the packet of opcode n does (an AETH
-    for an acknowledgement, else payload). `payload`: other bytes follow. The packet goes `to` a side; `reply` names a
-    field of one bit that, when set, sends it to the other point instead. Raises PacketError.
+    for an acknowledgement, else payload). `payload`: other bytes follow; without `icrc` nothing follows those. The
+    packet goes `to` a side; `reply` names a field of one bit that, when set, sends it to the other point instead.
+    Raises PacketError.
     """
 
     def __init__(
@@ -181,6 +187,7 @@ class Packet:
         opcodes: int = 1,
         wraps: bool = False,
         payload: bool = False,
+        icrc: bool = True,
         meaning: str = "",
     ) -> None:
         self.name: Final = name
@@ -191,6 +198,7 @@ class Packet:
         self.reply: Final = reply
         self.wraps: Final = wraps
         self.payload: Final = payload
+        self.icrc: Final = icrc
         self.meaning: Final = meaning
         self.headers: Final[list[Header]] = []  # those that are there once
         self.records: Final[list[Records]] = []  # one or none
@@ -375,6 +383,16 @@ class Opcodes:
             if not found or found[-1] is not packet:
                 found.append(packet)
         return found
+
+    def headers(self) -> list[Header]:
+        """Each header of them once. Raises PacketError when two that differ have the same name."""
+        found: dict[str, Header] = {}
+        for packet in self.all():
+            for part in packet.parts:
+                header = part.header if isinstance(part, Records) else part
+                if found.setdefault(header.name, header) is not header:
+                    raise PacketError(f"two headers {header.name}, one of {packet.name!r}; expected a name for each")
+        return list(found.values())
 
     def side(self, opcode: int, frame: bytes, offset: int) -> int:
         """Who gets the packet whose headers start at `frame[offset]`; -1: nobody knows it, or it is too short."""

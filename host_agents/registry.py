@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import pydantic
 
 from host_agents.errors import PacketError, ParameterError, UnknownNameError
-from host_agents.headers import TRANSPORT
+from host_agents.headers import THE_TRANSPORT, TRANSPORT
 from host_agents.packets import Opcodes, Packet
 from host_agents.ranges import NOT_NEGATIVE
 from host_agents.wire import FIRST_CONTROL
@@ -97,7 +97,7 @@ class Protocol:
                 raise PacketError(
                     f"packet {packet.name!r} of {self.info.name}: opcode {packet.opcode:#04x}; expected 0xe0 to 0xff"
                 )
-        own = Opcodes({"the transport": TRANSPORT, self.info.name: self.info.packets})
+        own = Opcodes({THE_TRANSPORT: TRANSPORT, self.info.name: self.info.packets})
         for added in self.mechanisms.values():
             if isinstance(added, Protocol):
                 own = own.joined(added.opcodes)

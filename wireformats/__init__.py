@@ -1,6 +1,7 @@
 """What is made from the declarations of headers and packets (`host_agents/packets.py`).
 
-P4 includes (`p4`) and the tables of `docs/wire-formats.md` (`docs`).
+P4 includes (`p4`), the tables of `docs/wire-formats.md` (`docs`), scapy layers (`scapy_layers`) and the Wireshark
+dissector (`wireshark`).
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from host_agents import registry
-from host_agents.headers import TRANSPORT
+from host_agents.headers import THE_TRANSPORT, TRANSPORT
 from host_agents.packets import Opcodes
 
 
@@ -17,7 +18,7 @@ def opcodes(protocols: Sequence[str] = ()) -> Opcodes:
 
     Raises UnknownNameError, and PacketError when two packets have the same opcode.
     """
-    joined = Opcodes({"the transport": TRANSPORT})
+    joined = Opcodes({THE_TRANSPORT: TRANSPORT})
     for name in protocols or registry.protocols():
         joined = joined.joined(registry.resolve(name).opcodes)
     return joined

@@ -2,18 +2,17 @@
 
 Those of the package are committed in `p4src/include/packets/`: `roce.p4` has what every frame and the transport have,
 and a protocol with packets has a file of its own name. `p4cc packets --p4 p4src` writes them. A protocol from elsewhere
-has its include beside the compiled programs: `include_folder` is a folder for the compiler's include path.
+has its include beside the compiled programs: `include_path` is what the compiler is given.
 """
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from host_agents.headers import FRAME, TRANSPORT
-from host_agents.packets import HEXADECIMAL, Field, Header, Packet, Records
-from host_agents.registry import ProtocolInfo
+from host_agents.headers import FRAME, THE_TRANSPORT, TRANSPORT
+from host_agents.packets import HEXADECIMAL, Field, Header, Opcodes, Packet, Records
 from p4switch import cache
 
 SOURCE_DIRECTORY = Path(__file__).parents[1] / "p4src"
@@ -34,17 +33,17 @@ def include(name: str, packets: Sequence[Packet]) -> str:
     return _include(name, [f'#include "{ROCE}.p4"'], (), packets)
 
 
-def includes(protocols: Iterable[ProtocolInfo]) -> dict[str, str]:
+def includes(opcodes: Opcodes) -> dict[str, str]:
     """File name -> text, for the transport and the protocols that have packets."""
     texts = {f"{ROCE}.p4": roce()}
-    texts.update({f"{info.name}.p4": include(info.name, info.packets) for info in protocols if info.packets})
-    return texts
+    own = {owner: packets for owner, packets in opcodes.packets.items() if owner != THE_TRANSPORT and packets}
+    return texts | {f"{owner}.p4": include(owner, packets) for owner, packets in own.items()}
 
 
-def write(folder: Path, protocols: Iterable[ProtocolInfo]) -> list[Path]:
+def write(folder: Path, opcodes: Opcodes) -> list[Path]:
     """Writes the includes under `folder`; returns those that have changed."""
     changed = []
-    for name, text in includes(protocols).items():
+    for name, text in includes(opcodes).items():
         path = folder / FOLDER / name
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,12 +52,13 @@ def write(folder: Path, protocols: Iterable[ProtocolInfo]) -> list[Path]:
     return changed
 
 
-def include_folder(protocols: Iterable[ProtocolInfo]) -> Path:
-    """A folder for the include path of a program that serves these protocols; it is kept in the cache.
+def include_path(opcodes: Opcodes) -> list[Path]:
+    """The include path for a program from anywhere that serves a run with these packets.
 
-    Raises UserError when the cache cannot be written to.
+    It is the folder of the package's programs, and one in the cache with the includes of the run's protocols. Raises
+    UserError when the cache cannot be written to.
     """
-    texts = includes(protocols)
+    texts = includes(opcodes)
     key = cache.digest(*(part for name, text in sorted(texts.items()) for part in (name, text)))
     kind = Path("includes", key, FOLDER)
     for name, text in texts.items():
@@ -67,7 +67,7 @@ def include_folder(protocols: Iterable[ProtocolInfo]) -> Path:
             target.write_text(text, encoding="utf-8")
 
         cache.cached(str(kind), Path(name).stem, ".p4", produce)
-    return cache.root() / "includes" / key
+    return [SOURCE_DIRECTORY, cache.root() / "includes" / key]
 
 
 def _include(name: str, start: Sequence[str], frame: Sequence[Header], packets: Sequence[Packet]) -> str:

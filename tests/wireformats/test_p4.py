@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import wireformats
 from host_agents import registry
-from host_agents.packets import HEXADECIMAL, TO_REACTION_POINT, Field, Header, Packet
+from host_agents.packets import HEXADECIMAL, TO_REACTION_POINT, Field, Header, Opcodes, Packet
 from p4switch.compiler import compile_program
 from wireformats import p4
 
@@ -45,41 +46,38 @@ V1Switch(Start(), VerifyIpv4Checksum(), In(), Out(), UpdateIpv4Checksum(), Emit(
 
 
 def test_the_committed_includes_are_current() -> None:
-    made = p4.includes(registry.protocols().values())
+    made = p4.includes(wireformats.opcodes())
     folder = p4.SOURCE_DIRECTORY / p4.FOLDER
     assert {path.name: path.read_text() for path in folder.iterdir()} == made, "run: p4cc packets --p4 p4src"
     assert sorted(made) == ["accurate.p4", "eqds.p4", "roce.p4"]
 
 
 @pytest.fixture
-def mine() -> registry.ProtocolInfo:
-    """A protocol from elsewhere, whose opcode a protocol of the package has, too."""
-    return dataclasses.replace(registry.protocols()["dctcp"], name="mine", packets=(PROBE,))
+def mine(monkeypatch: pytest.MonkeyPatch) -> Opcodes:
+    """Of a protocol from elsewhere, which takes an opcode that a protocol of the package has, too."""
+    known = registry.protocols()
+    info = dataclasses.replace(known["dctcp"], name="mine", packets=(PROBE,))
+    monkeypatch.setattr(registry, "_protocols", {**known, "mine": info})
+    return wireformats.opcodes(["mine"])
 
 
-def test_a_protocol_from_elsewhere_gets_its_include(mine: registry.ProtocolInfo) -> None:
-    text = p4.include("mine", mine.packets)
+def test_a_protocol_from_elsewhere_gets_its_include(mine: Opcodes) -> None:
+    text = p4.includes(mine)["mine.p4"]
     assert "const bit<8> OPCODE_PROBE = 0xE8;" in text
     assert "const bit<8> PROBE_UP = 0x11;" in text
     assert "    bit<24> share;  // of a link" in text
 
 
-def test_a_program_from_elsewhere_compiles(
-    mine: registry.ProtocolInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_from_elsewhere_compiles(mine: Opcodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("P4CC_CACHE", str(tmp_path / "cache"))
     program = tmp_path / "mine.p4"
     program.write_text(PROGRAM)
-    folder = p4.include_folder([mine])
-    assert p4.include_folder([mine]) == folder
-    (probe,) = (
-        header
-        for header in compile_program(program, [p4.SOURCE_DIRECTORY, folder]).json["header_types"]
-        if header["name"] == "probe_t"
-    )
+    path = p4.include_path(mine)
+    assert p4.include_path(mine) == path
+    (probe,) = (header for header in compile_program(program, path).json["header_types"] if header["name"] == "probe_t")
     assert probe["fields"] == [["kind", 8, False], ["share", 24, False]]
 
 
-def test_only_what_has_changed_is_written(mine: registry.ProtocolInfo, tmp_path: Path) -> None:
-    assert [path.name for path in p4.write(tmp_path, [mine])] == ["roce.p4", "mine.p4"]
-    assert p4.write(tmp_path, [mine]) == []
+def test_only_what_has_changed_is_written(mine: Opcodes, tmp_path: Path) -> None:
+    assert [path.name for path in p4.write(tmp_path, mine)] == ["roce.p4", "mine.p4"]
+    assert p4.write(tmp_path, mine) == []

@@ -5,6 +5,10 @@
 typedef bit<48> mac_addr_t;
 typedef bit<32> ipv4_addr_t;
 
+const bit<8> OPCODE_SEND_FIRST = 0x00;
+const bit<8> OPCODE_SEND_MIDDLE = 0x01;
+const bit<8> OPCODE_SEND_LAST = 0x02;
+const bit<8> OPCODE_SEND_ONLY = 0x04;
 const bit<8> OPCODE_ACK = 0x11;
 const bit<8> OPCODE_CNP = 0x81;
 const bit<8> OPCODE_WITH_INT = 0xC0;
