@@ -25,6 +25,8 @@ from host_agents.errors import NativeBuildError
 
 SOURCES = Path(__file__).parent
 COMPILED = (
+    "packets.py",
+    "headers.py",
     "wire.py",
     "fifo.py",
     "timers.py",
