@@ -21,6 +21,11 @@ STYLE = Path(__file__).with_name("report.mplstyle")
 _NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 
 
+def plain(name: str) -> str:
+    """A user's name as matplotlib is to write it: a dollar sign begins no formula."""
+    return name.replace("$", r"\$")
+
+
 def colour(index: int) -> str:
     return COLOURS[index % len(COLOURS)]
 

@@ -74,6 +74,10 @@ class Session:
         """When the next flow starts that no host knows of; None: there is none."""
         return self._to_start[0][0] if self._to_start else None
 
+    def all_started(self, now_ns: int) -> bool:
+        """Every flow that the session knows of."""
+        return all(record.flow.start_ns <= now_ns for record in self.records)
+
     def begin(self) -> None:
         """The workload's first flows."""
         self._add(self.traffic.flows)

@@ -30,10 +30,12 @@ from harness.worlds.host_session import Completed, Connect, Delivered, HostRepor
 from harness.worlds.session import FIRST_NUMBER, Session
 from host_agents import wire
 from host_agents.nic import Nic
+from host_agents.timers import NEVER
 from p4switch.errors import UserError
 from p4switch.fabric import Fabric
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
+from p4switch.traffic.settings import dscp_classes
 
 if TYPE_CHECKING:
     from p4switch.engine import Switch as Pipe
@@ -67,6 +69,7 @@ class VirtualWorld:
         self._compiler = compiler
         self.trace_tag: int | None = None
         self._nodes: dict[str, int] = {}
+        self._pipes: dict[str, Pipe] = {}  # by switch
         self.nics: list[Nic] = []
         self._hosts: list[HostSession] = []
         self._clients: dict[str, LocalClient] = {}  # by switch
@@ -99,7 +102,7 @@ class VirtualWorld:
         settings = run.scenario.switch
         common = controller.Settings(settings.cell_bytes, Fraction(1), run.scenario.framing_bytes, run.seed)
         for switch in run.topology.switches:
-            pipe = built.switch(switch.device_id, run.seed)
+            pipe = self._pipes[switch.name] = built.switch(switch.device_id, run.seed)
             client = self._clients[switch.name] = LocalClient(_device(pipe, switch.device_id))
             view = controller.switch_view(run.topology, switch, common)
             controller.program_switch(client, built.program, run.program_parameters.entries(view))
@@ -107,12 +110,8 @@ class VirtualWorld:
                 pipe,
                 name=switch.name,
                 latency_ns=settings.latency_ns,
-                scheduler=settings.scheduler,
-                queue_bytes=settings.queue_bytes,
-                port_bytes=settings.port_bytes,
-                buffer_bytes=settings.buffer_bytes,
-                alpha=settings.alpha,
-                cell_bytes=settings.cell_bytes,
+                dscp_classes=dscp_classes(common.priority_of_dscp),
+                **settings.traffic(),
             )
             self._name(switch.name, node)
 
@@ -129,7 +128,7 @@ class VirtualWorld:
                 headroom_bytes = self.run_plan.headroom_bytes(there) if pfc.enabled else 0
                 self.fabric.set_pfc(
                     self._nodes[switch.name],
-                    priorities=[self.run_plan.scenario.nic.data_priority],
+                    priorities=self.run_plan.lossless_priorities,
                     port=port,
                     xoff_bytes=None if limit_bytes is None else limit_bytes - headroom_bytes,
                     alpha=pfc.alpha if limit_bytes is None else None,
@@ -285,15 +284,23 @@ class VirtualWorld:
                 self.fabric.at(0, partial(self._read_repeatedly, probe))
         with _rare_collection():
             stop = self.fabric.run(
-                until_ns=scenario.limit_ns,
+                until_ns=self.run_plan.limit_ns,
                 progress=None if progress is None else lambda now, _: progress(session.done, len(session.records), now),
             )
         ended = "done" if session.finished else {"until": "limit"}.get(stop, stop)
+        if ended == "limit" and self._is_idle():
+            ended = "idle"
         for probe in self.run_plan.probes:
             if not probe.interval_ns:
                 self._read(probe, self.fabric.now_ns)
         session.end(self._reports(), self.fabric.now_ns)
         return self._recording(ended, time.process_time() - started)
+
+    def _is_idle(self) -> bool:
+        """All flows have started, nothing is under way, and nothing ever will be: only the sampling goes on."""
+        held = self.fabric.conservation()
+        busy = held["queued"] or held["on_wire"] or any(nic.next_wakeup_ns() < NEVER for nic in self.nics)
+        return self._session.all_started(self.fabric.now_ns) and not busy
 
     def _reports(self) -> list[HostReport]:
         """What is known only now: the counts of unfinished flows, and what was on the receivers' links."""
@@ -359,6 +366,11 @@ class VirtualWorld:
             ],
             nic_totals=totals,
             workload=self._session.traffic.summary(),
+            failed_asserts={
+                name: (pipe.failed_asserts, pipe.failed_assert)
+                for name, pipe in self._pipes.items()
+                if pipe.failed_assert is not None
+            },
             cpu_s=cpu_s,
             set_up_s=self._set_up_s,
             peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -42,7 +42,7 @@ def probe(table: str) -> list[str]:
         ),
         (probe("kind='queue', name='rates'"), ["'rates'", "another name"]),
         (["run", "incast", "--world", "moon"], ["moon", "virtual"]),
-        (["run", "incast", "--strict"], ["--strict", "--world mininet"]),
+        (["run", "incast", "--dilation", "2"], ["--dilation", "--world mininet"]),
         (["run", "incast", "--switch", "bmv2"], ["--switch", "--world mininet"]),
         (["run", "incast", "--trace", "15"], ["--trace 15", "15 flows", "0 to 14"]),
         (["run"], ["SCENARIO"]),

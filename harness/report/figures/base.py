@@ -10,7 +10,7 @@ class Credit(Figure):
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
         for i, variant in enumerate(variants):
             table = variant.results[0].table("credit")
-            axes.plot(table["time_ns"] / 1e3, table["credit_bytes"], **line(i), label=variant.name)
+            axes.plot(table["time_ns"] / 1e3, table["credit_bytes"], **line(i), label=plain(variant.name))
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from matplotlib import figure as matplotlib_figure
 from matplotlib.axes import Axes
 
 from harness.report.groups import Comparison, Variant
-from harness.report.plots import STYLE, colour
+from harness.report.plots import STYLE, colour, plain
 from p4switch.registry import Registry
 
 MAX_INSIDE = 4  # variants: a longer legend stands below the plot
@@ -90,7 +90,7 @@ class FigurePerVariant(Figure):
             grid = figure.subplots(rows, columns, sharey=True, sharex=True, squeeze=False)
             for i, (axes, variant) in enumerate(zip(grid.flat, variants, strict=False)):
                 self.draw_one(axes, variant)
-                axes.set_title(variant.name, color=colour(i))
+                axes.set_title(plain(variant.name), color=colour(i))
             for axes in grid.flat[len(variants) :]:
                 axes.remove()
         return figure

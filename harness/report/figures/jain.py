@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from harness.report.figures.base import MAX_INSIDE, Figure, register
 from harness.report.groups import CONFIDENCE, Comparison, Variant, estimate
-from harness.report.plots import colour, line
+from harness.report.plots import colour, line, plain
 
 
 @register("jain")
@@ -34,7 +34,7 @@ class Fairness(Figure):
             estimates = {time: estimate(values.tolist()) for time, values in table.groupby("time_ns")["jain"]}
             times = pd.Series(list(estimates), dtype=float) / 1e3
             mean = pd.Series([e.mean for e in estimates.values()], dtype=float)
-            axes.plot(times, mean, **line(i), label=variant.name)
+            axes.plot(times, mean, **line(i), label=plain(variant.name))
             if len(variant.results) > 1 and len(variants) <= MAX_INSIDE:
                 half = pd.Series([e.half_width or 0.0 for e in estimates.values()])
                 axes.fill_between(times, mean - half, mean + half, color=colour(i), alpha=0.2, lw=0)

@@ -26,7 +26,8 @@ class OverTime(FigurePerVariant):
         self.probe = probe
 
     def caption(self, comparison: Comparison) -> str:
-        tables = [variant.results[0].table(self.probe.name) for variant in _having(comparison, self.probe.name).variants]
+        having = _having(comparison, self.probe.name)
+        tables = [variant.results[0].table(self.probe.name) for variant in having.variants]
         places = max(len(table.groupby(list(self.probe.places))) for table in tables)
         of_many = f", the {_MOST} of {places} that get largest" if places > _MOST else ""
         return f"{self.probe.name}: {self.probe.kind.replace('_', ' ')} {self.probe.reads}{of_many}"

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from harness.report.figures.base import Figure, register
 from harness.report.groups import Comparison, Variant
-from harness.report.plots import line, thinned
+from harness.report.plots import line, plain, thinned
 
 _UNLIKE = 20  # queues whose peaks differ by more share a logarithmic axis
 
@@ -37,7 +37,7 @@ class BottleneckQueue(Figure):
             if len(here):
                 peaks.append(float(here["depth_bytes"].max()) / 1e3)
             times, depth = thinned(here["time_ns"], here["depth_bytes"])
-            label = f"{variant.name}: {place['switch']} to {place['leads_to']}"
+            label = plain(f"{variant.name}: {place['switch']} to {place['leads_to']}")
             axes.plot(times / 1e3, depth / 1e3, **line(i), label=label)
         axes.set(xlabel="time (µs)", ylabel="queue depth (KB)")
         if peaks and max(peaks) > _UNLIKE * min(peaks):

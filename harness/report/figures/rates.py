@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from harness.report.figures.base import MAX_LINES, FigurePerVariant, register
 from harness.report.groups import Comparison, Variant
-from harness.report.plots import COLOURS, thinned
+from harness.report.plots import COLOURS, plain, thinned
 
 
 @register("rates")
@@ -34,7 +34,7 @@ class Throughput(FigurePerVariant):
         for qp, of_qp in result.rates.groupby("qp"):
             rows = of_qp.reset_index(drop=True)
             times, rates = thinned(rows["time_ns"], rows["throughput_bps"])
-            label = str(starts["name"][qp]) if named else None
+            label = plain(str(starts["name"][qp])) if named else None
             axes.plot(times / 1e3, rates / 1e9, color=colours[qp], lw=0.9, label=label)
         if named:
             axes.legend(ncols=len(starts))

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from harness.report.figures.base import Figure, register
 from harness.report.groups import Comparison, Variant
-from harness.report.plots import MAX_POINTS, line
+from harness.report.plots import MAX_POINTS, line, plain
 
 
 @register("rtt")
@@ -30,5 +30,5 @@ class RoundTripTimes(Figure):
             rtts = np.sort(np.concatenate(sampled))
             if len(rtts):
                 levels = np.linspace(0, 1, min(len(rtts), MAX_POINTS))
-                axes.plot(np.quantile(rtts, levels), levels, **line(i), label=variant.name)
+                axes.plot(np.quantile(rtts, levels), levels, **line(i), label=plain(variant.name))
         axes.set(xlabel="RTT (base RTTs)", ylabel="fraction of samples", ylim=(0, 1.02))

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from harness.report.figures.base import Figure, register
 from harness.report.groups import Comparison, Variant
-from harness.report.plots import colour, marker
+from harness.report.plots import colour, marker, plain
 
 _SIZE_BINS = 12
 
@@ -33,6 +33,6 @@ class Slowdown(Figure):
             bins = flows.groupby(pd.qcut(flows["size_bytes"], _SIZE_BINS, duplicates="drop"), observed=True)
             sizes = bins["size_bytes"].median()
             look: dict[str, Any] = {"color": colour(i), "marker": marker(i), "ms": 3}
-            axes.plot(sizes, bins["slowdown"].median(), "-", **look, label=variant.name)
+            axes.plot(sizes, bins["slowdown"].median(), "-", **look, label=plain(variant.name))
             axes.plot(sizes, bins["slowdown"].quantile(0.99), "--", **look)
         axes.set(xscale="log", yscale="log", xlabel="flow size (bytes)", ylabel="FCT slowdown")
