@@ -42,6 +42,8 @@ class ProtocolInfo:
     notification_point: Callable[[Any, Path], NotificationPoint]
     telemetry: bool = False
     mechanisms: tuple[str, ...] = ()
+    # True: each lost packet is drawn again by itself, so go-back-N would waste what was drawn behind it.
+    selective: bool = False
 
 
 @dataclass(frozen=True)
