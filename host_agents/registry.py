@@ -48,6 +48,8 @@ class ProtocolInfo:
     telemetry: bool = False
     mechanisms: tuple[str, ...] = ()
     packets: tuple[Packet, ...] = ()
+    # True: each lost packet is drawn again by itself, so go-back-N would waste what was drawn behind it.
+    selective: bool = False
 
 
 @dataclass(frozen=True)

@@ -88,9 +88,8 @@ class Run:
 
     @property
     def reliability(self) -> str:
-        return self.scenario.nic.reliability or (
-            "selective-repeat" if self.load_balancing.info.per_packet else "go-back-n"
-        )
+        selective = self.load_balancing.info.per_packet or self.protocol.info.selective
+        return self.scenario.nic.reliability or ("selective-repeat" if selective else "go-back-n")
 
     def base_rtt_ns(self) -> int:
         """The largest base RTT of the network: a full packet there, its ACK back, nothing queued."""

@@ -72,7 +72,8 @@ class NicSettings(Table):
     mtu_bytes: Annotated[int, Field(ge=64, le=9000)] = 1000
     data_priority: Priority = 3
     control_priority: Priority = 6
-    # None: go-back-N, or selective repeat where the load balancer sends one flow's packets over several paths.
+    # None: go-back-N, or selective repeat where the load balancer sends one flow's packets over several paths, or the
+    # protocol draws each lost packet by itself.
     reliability: Literal["go-back-n", "selective-repeat"] | None = None
     cc_scope: Literal["qp", "destination", "pair"] = "qp"
     ack_every_packets: Annotated[int, Field(ge=1)] = 1
