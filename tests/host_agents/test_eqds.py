@@ -237,7 +237,7 @@ class TestReceiver:
     def test_a_demand_that_nobody_has_is_pulled_for_one_window(self):
         a, b = receiver([])
         qa, qb = connect(a, b)
-        forged = qa.control_frame(eqds.RTS, (2**63 - 1).to_bytes(8, "big"))
+        forged = qa.control_frame(eqds.RTS.opcode, (2**63 - 1).to_bytes(8, "big"))
         b.receive(0, forged)
         window = 64 * 100_000 // PACKET + 1
         assert len(pulls(b, 2_000_000)) == window
@@ -246,7 +246,7 @@ class TestReceiver:
 
     def test_what_comes_makes_room_in_the_window_and_so_does_an_rts(self):
         a, b = pair("eqds", {"pull_window_bdp": 0.05}, reliability="selective-repeat", loss_packets=0)
-        qa, qb = connect(a, b, 5)
+        qa, _qb = connect(a, b, 5)
         qa.post(1_000_000)
         frames = [a.next_frame(now) for now in range(0, 1000, 100)]
         rts, data = frames[0], frames[1:]
