@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +14,8 @@ import topologies
 from harness import workloads
 from harness.control import programs
 from harness.control.programs import Program, ProgramParameters
+from harness.measure import probes
+from harness.measure.probes import Probe
 from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
 from host_agents import registry
 from host_agents.config import NicConfig
@@ -59,6 +61,7 @@ class Run:
     program_parameters: ProgramParameters
     names: tuple[str, ...]  # what distinguishes this run from others of the same scenario, but for the seed
     settings: Mapping[str, Any]  # of its variant
+    probes: tuple[Probe, ...] = ()  # those of the scenario's that this run has something for
 
     @property
     def seed(self) -> int:
@@ -190,7 +193,7 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
     if len({variant.name for variant in scenario.variants}) < len(scenario.variants):
         raise UserError("variants: should have different names")
     built: dict[str, Topology] = {}
-    runs = []
+    runs: list[Run] = []
     for variant in scenario.variants or [Variant(name="")]:
         tables = {key: value for key, value in scenario.model_dump(exclude_unset=True).items() if key != "variants"}
         varied = check(merge(tables, variant.set))
@@ -218,7 +221,29 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
         first.traffic()
         first.link_changes()
         _check_buffers(first)
-    return runs
+    return _with_probes(runs)
+
+
+def _with_probes(runs: Sequence[Run]) -> list[Run]:
+    """Each run with the probes that it has something for. Raises UserError for one that no run has anything for."""
+    missing: dict[str, UserError] = {}
+    found: set[str] = set()
+    made = []
+    for run in runs:
+        possible = []
+        for probe in probes.parse(run.scenario.record.probes):
+            try:
+                probe.check(run)
+            except UserError as error:
+                missing.setdefault(probe.name, error)
+            else:
+                found.add(probe.name)
+                possible.append(probe)
+        made.append(replace(run, probes=tuple(possible)))
+    for name, error in missing.items():
+        if name not in found:
+            raise UserError(f"record.probes: {name!r}: {error}")
+    return made
 
 
 def _check_tables(scenario: Scenario) -> None:
@@ -302,6 +327,9 @@ def resolved(run: Run) -> Scenario:
             "topology": {"name": topology_name, **run.topology.parameters},
             "workload": {"name": workload_name, **workload},
             "nic": run.scenario.nic.model_copy(update={"reliability": run.reliability}),
+            "record": run.scenario.record.model_copy(
+                update={"probes": [probe.model_dump(exclude_none=True) for probe in run.probes]}
+            ),
             "protocols": {run.protocol.name: run.protocol.resolved()},
             "load_balancers": {run.load_balancing.name: _parameters(run.load_balancing.parameters)},
             "programs": {run.program.name: run.program_parameters.model_dump(mode="json", exclude_none=True)},

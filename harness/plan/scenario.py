@@ -93,6 +93,8 @@ class Record(Table):
     rate_interval_ns: Nanoseconds = 10_000
     # Which queues: those of all switch ports, or only those to hosts.
     queues: Literal["all", "hosts"] = "all"
+    # Further tables, each with what its kind of probe takes; see harness/measure/probes.
+    probes: list[dict[str, Any]] = []
 
 
 class LinkEvent(Table):
