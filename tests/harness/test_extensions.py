@@ -190,7 +190,8 @@ def test_in_a_process_of_its_own(folder: Path) -> None:
 
 def test_on_workers(folder: Path) -> None:
     (folder / "sweep.toml").write_text('scenario = "own.toml"\n[axes]\ncc = ["own/aimd.py"]\n')
-    done = p4cc("sweep", "sweep.toml", "--jobs", "1", "--out", "out", cwd=folder, env={**os.environ, "P4CC_NATIVE": "0"})
+    environment = {**os.environ, "P4CC_NATIVE": "0"}
+    done = p4cc("sweep", "sweep.toml", "--jobs", "1", "--out", "out", cwd=folder, env=environment)
     assert done.returncode == 0, done.stderr
     (result,) = results.load_all(folder / "out")
     assert (result.summary["protocol"], result.summary["flows_delivered"]) == ("aimd", 2)
@@ -293,9 +294,9 @@ def test_mistakes_are_one_line(
 )
 def test_a_workload_that_does_not_fit(folder: Path, text: str, words: str) -> None:
     (folder / "own" / "ring.py").write_text(text)
+    checked, where = scenario.load(str(folder / "own.toml"))
     with pytest.raises(UserError, match=words) as error:
-        scenario.load(str(folder / "own.toml"))
-        plan("own", *scenario.load(str(folder / "own.toml")))
+        plan("own", checked, where)
     assert "\n" not in str(error.value)
     assert "ring" not in workloads.names()
 
