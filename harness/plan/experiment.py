@@ -14,14 +14,18 @@ import topologies
 from harness import workloads
 from harness.control import programs
 from harness.control.programs import Program, ProgramParameters
+<<<<<<< HEAD
 from harness.measure import probes
 from harness.measure.probes import Probe
+=======
+from harness.plan.references import loaded
+>>>>>>> outside
 from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
 from host_agents import registry
 from host_agents.config import NicConfig
 from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
-from p4switch.errors import UserError
+from p4switch.errors import UserError, raised_at
 from topologies import Topology
 from topologies.model import Neighbour
 
@@ -91,9 +95,8 @@ class Run:
 
     @property
     def reliability(self) -> str:
-        return self.scenario.nic.reliability or (
-            "selective-repeat" if self.load_balancing.info.per_packet else "go-back-n"
-        )
+        selective = self.load_balancing.info.per_packet or self.protocol.info.selective
+        return self.scenario.nic.reliability or ("selective-repeat" if selective else "go-back-n")
 
     def base_rtt_ns(self) -> int:
         """The largest base RTT of the network: a full packet there, its ACK back, nothing queued."""
@@ -197,7 +200,7 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
     runs: list[Run] = []
     for variant in scenario.variants or [Variant(name="")]:
         tables = {key: value for key, value in scenario.model_dump(exclude_unset=True).items() if key != "variants"}
-        varied = check(merge(tables, variant.set))
+        varied = loaded(check(merge(tables, variant.set)), folder)
         _check_tables(varied)
         topology_name, values = named("topology", varied.topology)
         key = repr(varied.topology)
@@ -307,7 +310,24 @@ def _resolve(
         raise UserError(
             f"protocols.{cc}.period_ns: should be programs.{program.name}.period_ns, {common_ns}, got {own_ns}"
         )
-    return Run(name, scenario, folder, topology, protocol, load_balancing, program, parameters, names, settings)
+    run = Run(name, scenario, folder, topology, protocol, load_balancing, program, parameters, names, settings)
+    _check_fit(run)
+    return run
+
+
+def _check_fit(run: Run) -> None:
+    """What does not come with p4cc has to open a queue pair. Raises UserError."""
+    cc, lb = run.protocol.info.name, run.load_balancing.name
+    outside = [registry.KINDS[key].described(name) for key, name in registry.outside([cc], [lb])]
+    if not outside:
+        return
+    from host_agents.nic import Nic  # here: the compiled hosts have to be in place before it is imported
+
+    try:
+        nic = Nic(run.nic_configs()[0], run.protocol, run.load_balancing)
+        nic.open_qp(str(run.topology.hosts[1].address), 2, 2)
+    except Exception as error:
+        raise UserError(f"{' or '.join(outside)} does not fit: {raised_at(error)}") from None
 
 
 def _host(resolve: Callable[[], _T]) -> _T:
