@@ -14,12 +14,9 @@ import topologies
 from harness import workloads
 from harness.control import programs
 from harness.control.programs import Program, ProgramParameters
-<<<<<<< HEAD
 from harness.measure import probes
 from harness.measure.probes import Probe
-=======
 from harness.plan.references import loaded
->>>>>>> outside
 from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
 from host_agents import registry
 from host_agents.config import NicConfig
