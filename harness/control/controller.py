@@ -26,6 +26,7 @@ from harness.control.programs import (
     Lpm,
     Match,
     MulticastGroup,
+    PortGroup,
     ProgramParameters,
     Range,
     SwitchView,
@@ -77,9 +78,11 @@ def switch_view(topology: Topology, switch: Switch, settings: Settings) -> Switc
 
 @dataclass(frozen=True)
 class _Table:
+    name: str
     id: int
     fields: Mapping[str, int]  # ids by name
     actions: Mapping[str, _Action]
+    selects: bool  # its entries may be groups of actions
 
 
 @dataclass(frozen=True)
@@ -99,16 +102,46 @@ class Program:
         self.device_config = device_config
         actions = {a.preamble.id: _Action(a.preamble.id, {p.name: p.id for p in a.params}) for a in p4info.actions}
         preambles = {a.preamble.id: a.preamble for a in p4info.actions}
+        selectors = {profile.preamble.id for profile in p4info.action_profiles if profile.with_selector}
         self._tables: dict[str, _Table] = {}
         for table in p4info.tables:
             named = {}
             for ref in table.action_refs:
                 named[preambles[ref.id].name] = named[preambles[ref.id].alias] = actions[ref.id]
-            entry = _Table(table.preamble.id, {f.name: f.id for f in table.match_fields}, named)
-            self._tables[table.preamble.name] = self._tables[table.preamble.alias] = entry
+            fields = {f.name: f.id for f in table.match_fields}
+            preamble, selects = table.preamble, table.implementation_id in selectors
+            entry = _Table(preamble.name, preamble.id, fields, named, selects)
+            self._tables[preamble.name] = self._tables[preamble.alias] = entry
 
-    def update(self, entry: Entry) -> Message:
-        """The P4Runtime Update that writes an entry. Raises ControllerError for a name that is not in P4Info."""
+    def updates(self, entry: Entry) -> list[Message]:
+        """The P4Runtime Updates that write an entry. Raises ControllerError for a name that is not in P4Info."""
+        entries = self.entries_of_group(entry) if isinstance(entry, PortGroup) else [entry]
+        return [self._update(one) for one in entries]
+
+    def entries_of_group(self, group: PortGroup) -> list[TableEntry]:
+        """What a group of ports becomes in this program. Raises ControllerError if it has no table of such ports."""
+        entries = []
+        for table in {table.id: table for table in self._tables.values()}.values():
+            action = next((name for name, action in table.actions.items() if list(action.params) == ["port"]), None)
+            if action is None:
+                continue
+            takes = [Action(action, {"port": port}) for port in group.ports]
+            group_id = Exact(group.group_id)
+            if table.selects and list(table.fields) == ["group_id"]:
+                entries.append(TableEntry(table.name, {"group_id": group_id}, tuple(takes)))
+            elif table.fields.keys() == {"group_id", "member"}:
+                entries += [
+                    TableEntry(table.name, {"group_id": group_id, "member": Exact(member)}, take)
+                    for member, take in enumerate(takes)
+                ]
+        if not entries:
+            raise ControllerError(
+                "the program has no table of a group's ports; expected one with the match field group_id and an action "
+                "selector, or with group_id and member, and with an action whose parameter is port"
+            )
+        return entries
+
+    def _update(self, entry: TableEntry | DefaultAction | MulticastGroup | CloneSession) -> Message:
         if isinstance(entry, MulticastGroup):
             update = p4runtime_pb2.Update(type=_INSERT)
             group = update.entity.packet_replication_engine_entry.multicast_group_entry
@@ -187,7 +220,7 @@ def _add_replicas(entry: Message, replicas: Iterable[tuple[int, int]]) -> None:
 
 def program_switch(client: Client, program: Program, entries: Iterable[Entry]) -> None:
     """Installs the pipeline and writes all entries in one batch. Raises ControllerError."""
-    updates = [program.update(entry) for entry in entries]
+    updates = [update for entry in entries for update in program.updates(entry)]
     try:
         client.set_pipeline(program.p4info, program.device_config)
         client.write(updates)

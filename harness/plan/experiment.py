@@ -12,7 +12,10 @@ from typing import Any, TypeVar
 
 import topologies
 from harness import workloads
+from harness.control import load_balancing as switch_load_balancing
 from harness.control import programs
+from harness.control.load_balancing import LoadBalancer
+from harness.control.pipelines import Build
 from harness.control.programs import Program, ProgramParameters
 from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
 from host_agents import registry
@@ -55,6 +58,7 @@ class Run:
     load_balancing: LoadBalancing
     program: Program
     program_parameters: ProgramParameters
+    switch_load_balancer: LoadBalancer
     names: tuple[str, ...]  # what distinguishes this run from others of the same scenario, but for the seed
     settings: Mapping[str, Any]  # of its variant
 
@@ -80,10 +84,19 @@ class Run:
         return HEADER_BYTES + payload + (-payload & 3) + (2 if self.protocol.info.telemetry else 0)
 
     @property
+    def build(self) -> Build:
+        """What the switches run."""
+        given = {name: str(value) for name, value in self.scenario.switch.defines.items()}
+        return Build.of(self.program.source, self.switch_load_balancer, {**self.program_parameters.defines(), **given})
+
+    @property
+    def per_packet(self) -> bool:
+        """Packets of one flow take several paths: by the hosts' choice, or by the switches'."""
+        return self.load_balancing.info.per_packet or self.switch_load_balancer.per_packet
+
+    @property
     def reliability(self) -> str:
-        return self.scenario.nic.reliability or (
-            "selective-repeat" if self.load_balancing.info.per_packet else "go-back-n"
-        )
+        return self.scenario.nic.reliability or ("selective-repeat" if self.per_packet else "go-back-n")
 
     def base_rtt_ns(self) -> int:
         """The largest base RTT of the network: a full packet there, its ACK back, nothing queued."""
@@ -110,7 +123,7 @@ class Run:
         given = self.scenario.nic.loss_packets
         if given is not None:
             return given
-        return 0 if self.load_balancing.info.per_packet else 3
+        return 0 if self.per_packet else 3
 
     def nic_configs(self) -> list[NicConfig]:
         """What each host's NIC is told, in order of the hosts."""
@@ -267,7 +280,10 @@ def _resolve(
         raise UserError(
             f"protocols.{cc}.period_ns: should be programs.{program.name}.period_ns, {common_ns}, got {own_ns}"
         )
-    return Run(name, scenario, folder, topology, protocol, load_balancing, program, parameters, names, settings)
+    balancer = switch_load_balancing.find(scenario.switch.load_balancing, folder)
+    return Run(
+        name, scenario, folder, topology, protocol, load_balancing, program, parameters, balancer, names, settings
+    )
 
 
 def _host(resolve: Callable[[], _T]) -> _T:

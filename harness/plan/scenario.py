@@ -65,6 +65,10 @@ class SwitchSettings(Table):
     alpha: Annotated[float, Field(gt=0)] | None = None
     scheduler: Literal["fifo", "round_robin"] = "fifo"
     latency_ns: Nanoseconds = 0
+    # How programs choose among paths of equal cost: a name (`p4cc list switch-lb`), or a .p4 file.
+    load_balancing: str = "ecmp"
+    # Macros that the program is compiled with.
+    defines: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], int | str] = {}
     cell_bytes: Annotated[Bytes, Field(ge=1, le=1 << 16)] = 80
     pfc: Pfc = Pfc()
 

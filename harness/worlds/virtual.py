@@ -115,7 +115,7 @@ class VirtualWorld:
 
     def _add_switches(self) -> None:
         run = self.run_plan
-        built = pipeline(run.program, self._trace is not None, self._compiler)
+        built = pipeline(run.build, self._trace is not None, self._compiler)
         settings = run.scenario.switch
         common = controller.Settings(settings.cell_bytes, Fraction(1), run.scenario.framing_bytes, run.seed)
         for switch in run.topology.switches:

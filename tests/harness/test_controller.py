@@ -47,12 +47,12 @@ def ecn() -> Any:
 
 
 def table_entry(program: Program, entry: Any) -> Any:
-    return program.update(entry).entity.table_entry
+    return program.updates(entry)[0].entity.table_entry
 
 
 def test_names_become_ids_and_numbers_byte_strings(program: Program) -> None:
     match = {"e": Exact(7), "l": Lpm(0x0A000000, 8), "t": Ternary(0x1200, 0xFF00), "r": Range(3, 300 - 100)}
-    update = program.update(TableEntry("mixed", match, Action("send", {"port": 300}), priority=5))
+    (update,) = program.updates(TableEntry("mixed", match, Action("send", {"port": 300}), priority=5))
     info = next(t for t in program.p4info.tables if t.preamble.alias == "mixed")
     entry = update.entity.table_entry
     assert update.type == p4runtime_pb2.Update.INSERT
@@ -62,7 +62,7 @@ def test_names_become_ids_and_numbers_byte_strings(program: Program) -> None:
     assert (entry.match[2].ternary.value, entry.match[2].ternary.mask) == (b"\x12\0", b"\xff\0")
     assert (entry.match[3].range.low, entry.match[3].range.high) == (b"\x03", b"\xc8")
     assert entry.action.action.params[0].value == b"\x01\x2c"
-    full = program.update(
+    (full,) = program.updates(
         TableEntry("EverythingIngress.mixed", match, Action("EverythingIngress.send", {"port": 300}), 5)
     )
     assert full == update
@@ -82,12 +82,14 @@ def test_groups_are_one_shots(program: Program) -> None:
 
 
 def test_defaults_groups_and_sessions(program: Program) -> None:
-    default = program.update(DefaultAction("lpm_one", Action("send", {"port": 1})))
+    (default,) = program.updates(DefaultAction("lpm_one", Action("send", {"port": 1})))
     assert default.type == p4runtime_pb2.Update.MODIFY
     assert default.entity.table_entry.is_default_action
-    group = program.update(MulticastGroup(3, ((1, 0), (300, 2)))).entity.packet_replication_engine_entry
+    (update,) = program.updates(MulticastGroup(3, ((1, 0), (300, 2))))
+    group = update.entity.packet_replication_engine_entry
     assert [(r.port, r.instance) for r in group.multicast_group_entry.replicas] == [(b"\x01", 0), (b"\x01\x2c", 2)]
-    session = program.update(CloneSession(5, ((1, 0),), 64)).entity.packet_replication_engine_entry
+    (update,) = program.updates(CloneSession(5, ((1, 0),), 64))
+    session = update.entity.packet_replication_engine_entry
     assert session.clone_session_entry.packet_length_bytes == 64
 
 
@@ -102,7 +104,7 @@ def test_defaults_groups_and_sessions(program: Program) -> None:
 )
 def test_wrong_names(program: Program, entry: TableEntry, says: str) -> None:
     with pytest.raises(ControllerError, match=says):
-        program.update(entry)
+        program.updates(entry)
 
 
 class Network:
@@ -228,9 +230,10 @@ def test_a_large_network_is_programmed_through_aggregated_routes(ecn: Any) -> No
     compiled = Program(ecn.p4info, json.dumps(ecn.json).encode())
     parameters = programs.parameters("ecn", {})
     updates = [
-        compiled.update(entry)
+        update
         for switch in topology.switches
         for entry in parameters.entries(controller.switch_view(topology, switch, Settings()))
+        for update in compiled.updates(entry)
     ]
     assert len(topology.switches) == 80
     assert len(updates) < 80 * 40  # of 128 hosts

@@ -51,6 +51,10 @@ class ProgramParameters(BaseModel, ABC):
 
     contains: ClassVar[tuple[str, ...]] = ()  # programs whose work this one does, too: it can stand in for them
 
+    def defines(self) -> dict[str, str]:
+        """Macros that the program is compiled with; what the scenario defines comes on top."""
+        return {}
+
     @property
     def common_period_ns(self) -> int:
         """Hosts and switches have to agree on the time modulo this; 0: they need not."""

@@ -103,7 +103,7 @@ class MininetWorld:
         stack: contextlib.ExitStack,
     ) -> Recording:
         run = self.run_plan
-        program = pipeline(run.program, compiler=self._compiler)  # what switches will load is in the cache
+        program = pipeline(run.build, compiler=self._compiler)  # what switches will load is in the cache
         plans = switch_plans(run, self.dilation, folder)
         net = stack.enter_context(network(run, plans, self._class, launcher))
         launcher.wait_ready()
