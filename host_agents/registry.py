@@ -29,7 +29,8 @@ class ProtocolInfo:
     """What a protocol's file says about it.
 
     `program` is the P4 program (without .p4) that the switches must run; `telemetry` makes data packets carry an INT
-    shim. `parameters` is a dataclass with defaults; `mechanisms` are the names that may follow the protocol's: of
+    shim. `agrees` names parameters that this program must have, too, with the same values.
+    `parameters` is a dataclass with defaults; `mechanisms` are the names that may follow the protocol's: of
     mechanisms, whose parameters `reaction_point` gets, or of other protocols, which it gets whole, as a `Protocol`.
     """
 
@@ -41,6 +42,7 @@ class ProtocolInfo:
     reaction_point: Callable[[Any, Mapping[str, Any], Path], ReactionPoint]
     notification_point: Callable[[Any, Path], NotificationPoint]
     telemetry: bool = False
+    agrees: tuple[str, ...] = ()
     mechanisms: tuple[str, ...] = ()
 
 

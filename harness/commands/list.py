@@ -114,7 +114,8 @@ def command(kind: str | None, as_json: bool) -> None:
     """Show what there is to run.
 
     All of it, or one KIND: scenarios, sweeps, cc (congestion control), lb (load balancers), topologies, workloads,
-    programs, switch-lb (load balancers of the switches). --json also tells parameters with their defaults, sources, and what claims of the papers it is about.
+    programs, switch-lb (load balancers of the switches). --json also tells parameters with their defaults, sources,
+    and what claims of the papers it is about.
     """
     found = {name: sorted(KINDS[name](), key=_by_number) for name in ([kind] if kind else KINDS)}
     if as_json:

@@ -275,15 +275,23 @@ def _resolve(
             f"program {program.name!r} does not fit protocol {cc!r}; expected {' or '.join(map(repr, fitting))}"
         )
     parameters = programs.parameters(program.name, scenario.programs.get(program.name, {}), f"programs.{program.name}")
-    common_ns = parameters.common_period_ns
-    if common_ns and (own_ns := getattr(protocol.parameters, "period_ns", common_ns)) != common_ns:
-        raise UserError(
-            f"protocols.{cc}.period_ns: should be programs.{program.name}.period_ns, {common_ns}, got {own_ns}"
-        )
+    _check_agreement(protocol, program, parameters)
     balancer = switch_load_balancing.find(scenario.switch.load_balancing, folder)
     return Run(
         name, scenario, folder, topology, protocol, load_balancing, program, parameters, balancer, names, settings
     )
+
+
+def _check_agreement(protocol: Protocol, program: Program, parameters: ProgramParameters) -> None:
+    """What a protocol and a program say that the other must have, too. Raises UserError."""
+    theirs, own = protocol.resolved(), parameters.model_dump()
+    for key in dict.fromkeys((*protocol.info.agrees, *parameters.agrees)):
+        in_protocol, in_program = f"protocols.{protocol.name}.{key}", f"programs.{program.name}.{key}"
+        for wanted, there, of in ((in_protocol, theirs, in_program), (in_program, own, in_protocol)):
+            if key not in there:
+                raise UserError(f"{wanted}: there is no such parameter; {of} needs it, with the same value")
+        if theirs[key] != own[key]:
+            raise UserError(f"{in_protocol}: should be {in_program}, {own[key]}, got {theirs[key]}")
 
 
 def _host(resolve: Callable[[], _T]) -> _T:

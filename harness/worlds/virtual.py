@@ -122,7 +122,7 @@ class VirtualWorld:
             pipe = built.switch(switch.device_id, run.seed)
             client = LocalClient(_device(pipe, switch.device_id))
             view = controller.switch_view(run.topology, switch, common)
-            controller.program_switch(client, built.program, run.program_parameters.entries(view))
+            controller.install(client, built.program, run.program_parameters, view)
             node = self.fabric.add_switch(
                 pipe,
                 name=switch.name,

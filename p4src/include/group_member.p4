@@ -5,9 +5,9 @@
 #ifndef P4CC_GROUP_MEMBER_P4
 #define P4CC_GROUP_MEMBER_P4
 
-control GroupMember(in bit<16> group_id, in bit<16> member, out port_t port) {
-    action take(@name("port") port_t to) {
-        port = to;
+control GroupMember(in bit<16> group_id, in bit<16> member, out port_t chosen) {
+    action take(port_t port) {
+        chosen = port;
     }
 
     table group_member {
@@ -21,7 +21,7 @@ control GroupMember(in bit<16> group_id, in bit<16> member, out port_t port) {
     }
 
     apply {
-        port = DROP_PORT;
+        chosen = DROP_PORT;
         group_member.apply();
     }
 }

@@ -21,6 +21,7 @@ from harness.control.programs import (
     Exact,
     Lpm,
     MulticastGroup,
+    PortGroup,
     Range,
     TableEntry,
     Ternary,
@@ -192,6 +193,42 @@ def test_settings_reach_the_program() -> None:
     assert (view.frame_overhead_bytes, view.seed, view.priority_of_dscp) == (24, 9, {1: 2})
     assert view.port_rates_bps.keys() == topology.ports[switch.name].keys()
     assert len(view.routes) == len(topology.hosts)
+
+
+def test_a_switch_knows_what_is_behind_its_ports() -> None:
+    topology = topologies.build("fat-tree", {"k": 4})
+    switch = next(switch for switch in topology.switches if switch.tier == 0)
+    view = controller.switch_view(topology, switch, Settings())
+    assert (view.name, view.tier) == (switch.name, 0)
+    assert len(view.host_ports) == len(view.ports_to_tier(1)) == 2
+    assert not view.ports_to_tier(2)
+    for port in view.host_ports:
+        there, host = view.neighbours[port], topology.host_by_name[view.neighbours[port].node]
+        assert (there.tier, there.address, there.rate_bps) == (None, host.address, view.port_rates_bps[port])
+    own = view.tree(topology.hosts[-1].name).ports(view.name)
+    assert set(own) >= set(view.host_ports)
+    assert len(own) == 3  # both hosts, and one way up
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        (MulticastGroup(3, ((1, 0), (77, 0))), "multicast group 3: no port 77; expected one of 1, 2, 3"),
+        (CloneSession(4, ((0, 0),)), "clone session 4: no port 0; expected one of 1, 2, 3"),
+    ],
+)
+def test_copies_to_ports_that_there_are_not(ecn: Any, entry: programs.Entry, says: str) -> None:
+    topology = topologies.build("single-switch", {"hosts": 3})
+    client = LocalClient(Device(lambda _: engine.load().Switch(str(engine.build(ecn.json))), 1))
+    compiled = Program(ecn.p4info, json.dumps(ecn.json).encode())
+    view = controller.switch_view(topology, topology.switches[0], Settings())
+    with pytest.raises(ControllerError, match=f"^switch {view.name}: {says}$"):
+        controller.program_switch(client, compiled, [entry], view)
+
+
+def test_a_group_of_ports_needs_a_table_of_such(program: Program) -> None:
+    with pytest.raises(ControllerError, match="the program has no table of a group's ports; expected one with"):
+        program.updates(PortGroup(1, (2, 3)))
 
 
 def test_refusals_name_the_switch(ecn: Any, program: Program) -> None:

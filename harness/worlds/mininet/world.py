@@ -189,7 +189,7 @@ class MininetWorld:
             )
             view = controller.switch_view(run.topology, switch, common)
             with GrpcClient(node.address, switch.device_id, timeout_s=_START_S) as client:
-                controller.program_switch(client, program, run.program_parameters.entries(view))
+                controller.install(client, program, run.program_parameters, view)
             node.configure()
 
         with ThreadPoolExecutor(_CONTROLLERS, "controller") as pool:
