@@ -27,7 +27,7 @@ def command(
     SWEEP is a name from `p4cc list sweeps`, or a .toml file; every combination of the values that it lists is run. Each
     run gets a folder as `p4cc run` writes it; runs.csv, fct.csv, sweep.html and plots are about all of them.
     """
-    from harness.worlds.native_hosts import use_native_hosts
+    from harness.worlds.native_hosts import tell_interpreted, use_native_hosts
 
     use_native_hosts()
 
@@ -39,6 +39,7 @@ def command(
 
     found, folder = sweep.load(sweep_file)
     points = sweep.points(found, folder, settings)
+    tell_interpreted(*([point.tables[key][0] for point in points] for key in ("cc", "lb")))
     target = out or unused(Path("runs") / Path(sweep_file).stem)
     entries: dict[int, Entry] = {}
     with new_folder(target) as made:

@@ -17,12 +17,13 @@ from harness.control import programs
 from harness.control.load_balancing import LoadBalancer
 from harness.control.pipelines import Build
 from harness.control.programs import Program, ProgramParameters
+from harness.plan.references import loaded
 from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
 from host_agents import registry
 from host_agents.config import NicConfig
 from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
-from p4switch.errors import UserError
+from p4switch.errors import UserError, raised_at
 from topologies import Topology
 from topologies.model import Neighbour
 
@@ -195,7 +196,7 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
     runs = []
     for variant in scenario.variants or [Variant(name="")]:
         tables = {key: value for key, value in scenario.model_dump(exclude_unset=True).items() if key != "variants"}
-        varied = check(merge(tables, variant.set))
+        varied = loaded(check(merge(tables, variant.set)), folder)
         _check_tables(varied)
         topology_name, values = named("topology", varied.topology)
         key = repr(varied.topology)
@@ -277,9 +278,11 @@ def _resolve(
     parameters = programs.parameters(program.name, scenario.programs.get(program.name, {}), f"programs.{program.name}")
     _check_agreement(protocol, program, parameters)
     balancer = switch_load_balancing.find(scenario.switch.load_balancing, folder)
-    return Run(
+    run = Run(
         name, scenario, folder, topology, protocol, load_balancing, program, parameters, balancer, names, settings
     )
+    _check_fit(run)
+    return run
 
 
 def _check_agreement(protocol: Protocol, program: Program, parameters: ProgramParameters) -> None:
@@ -292,6 +295,21 @@ def _check_agreement(protocol: Protocol, program: Program, parameters: ProgramPa
                 raise UserError(f"{wanted}: there is no such parameter; {of} needs it, with the same value")
         if theirs[key] != own[key]:
             raise UserError(f"{in_protocol}: should be {in_program}, {own[key]}, got {theirs[key]}")
+
+
+def _check_fit(run: Run) -> None:
+    """What does not come with p4cc has to open a queue pair. Raises UserError."""
+    cc, lb = run.protocol.info.name, run.load_balancing.name
+    outside = [registry.KINDS[key].described(name) for key, name in registry.outside([cc], [lb])]
+    if not outside:
+        return
+    from host_agents.nic import Nic  # here: the compiled hosts have to be in place before it is imported
+
+    try:
+        nic = Nic(run.nic_configs()[0], run.protocol, run.load_balancing)
+        nic.open_qp(str(run.topology.hosts[1].address), 2, 2)
+    except Exception as error:
+        raise UserError(f"{' or '.join(outside)} does not fit: {raised_at(error)}") from None
 
 
 def _host(resolve: Callable[[], _T]) -> _T:

@@ -78,10 +78,12 @@ class WorkloadParameters(BaseModel):
     def generate(self, setting: Setting) -> Traffic: ...
 
 
-_REGISTRY: Registry[WorkloadParameters] = Registry("workload")
-register = _REGISTRY.register
-names = _REGISTRY.names
-parameters = _REGISTRY.find
+REGISTRY: Registry[type[WorkloadParameters]] = Registry(
+    "workload", group="p4cc.workloads", package="harness.workloads", base=WorkloadParameters
+)
+register = REGISTRY.register
+names = REGISTRY.names
+parameters = REGISTRY.find
 
 
 def build(name: str, values: Mapping[str, Any], topology: Topology, seed: int, folder: Path) -> Traffic:

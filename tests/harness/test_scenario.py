@@ -91,8 +91,8 @@ def test_what_protocols_and_programs_need_of_each_other(monkeypatch: pytest.Monk
     with pytest.raises(UserError, match=r"^protocols\.dcqcn\.kmin_bytes: there is no such parameter; programs\.ecn\."):
         planned("dcqcn")
     monkeypatch.undo()
-    info = registry.protocols()["hpcc"]
-    monkeypatch.setattr(registry, "protocols", lambda: {"hpcc": dataclasses.replace(info, agrees=("eta",))})
+    needs_eta = dataclasses.replace(registry.protocols()["hpcc"], agrees=("eta",))
+    monkeypatch.setattr(registry.KINDS["cc"], "get", lambda name: needs_eta)
     with pytest.raises(UserError, match=r"^programs\.int\.eta: there is no such parameter; protocols\.hpcc\.eta needs"):
         planned("hpcc")
 

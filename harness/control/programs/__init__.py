@@ -20,8 +20,6 @@ from harness.control.programs.entries import (
     Ternary,
 )
 
-from harness.control.programs import accurate as _accurate, ecn as _ecn, int as _int, trim as _trim  # isort: skip  # noqa: F401  # each registers itself
-
 __all__ = [
     "Action",
     "CloneSession",

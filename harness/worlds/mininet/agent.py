@@ -7,6 +7,7 @@ import select
 import time
 from functools import partial
 from multiprocessing.connection import Client, Connection
+from pathlib import Path
 from typing import Any
 
 import click
@@ -36,6 +37,7 @@ from host_agents.messages import Delivery, Message
 from host_agents.nic import Nic
 from host_agents.qp import QueuePair
 from host_agents.timers import NEVER
+from p4switch import extensions
 
 NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received")
 _PROBED_QPN = 1  # InfiniBand's own, for management: no NIC here has it
@@ -84,6 +86,8 @@ class Agent:
 
     def __init__(self, configuration: Configure, port: RawPort, connection: Connection) -> None:
         c = configuration
+        for file in c.extensions:
+            extensions.load(Path(file))
         self.nic = Nic(
             c.nic, registry.resolve(c.cc, c.cc_parameters), registry.resolve_load_balancer(c.lb, c.lb_parameters)
         )

@@ -26,6 +26,7 @@ class Configure:
     """Makes the NIC and opens the socket. Answered by Done."""
 
     nic: NicConfig
+    extensions: list[str]  # Python files to load first
     cc: str
     cc_parameters: dict[str, Any]
     lb: str

@@ -160,6 +160,7 @@ class MininetWorld:
             link = run.topology.uplink(host)
             made[host.name] = Configure(
                 nic=nic,
+                extensions=scenario.extensions,
                 cc=cc,
                 cc_parameters=scenario.protocols.get(cc, {}),
                 lb=lb,
