@@ -16,16 +16,14 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import pydantic
 
 from host_agents.errors import PacketError, ParameterError, UnknownNameError
-from host_agents.headers import THE_TRANSPORT, TRANSPORT
-from host_agents.packets import Opcodes, Packet
 from host_agents.ranges import NOT_NEGATIVE
-from host_agents.wire import FIRST_CONTROL
 from p4switch.errors import UserError
 from p4switch.registry import Registry
 
 if TYPE_CHECKING:
     from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
     from host_agents.lb.base import LoadBalancer
+    from host_agents.packets import Opcodes, Packet
 
 
 @dataclass(frozen=True)
@@ -96,6 +94,11 @@ class Protocol:
 
         Raises PacketError when two want the same opcode, or one wants an opcode that is not a protocol's to take.
         """
+        # Compiled modules, which must not be imported before `use_native`; this one may be.
+        from host_agents.headers import THE_TRANSPORT, TRANSPORT
+        from host_agents.packets import Opcodes
+        from host_agents.wire import FIRST_CONTROL
+
         for packet in self.info.packets:
             if packet.opcode < FIRST_CONTROL:
                 raise PacketError(
