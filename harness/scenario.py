@@ -24,7 +24,7 @@ else:
 
 BUILT_IN = Path(__file__).parent / "scenarios"
 
-Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)]
+Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
 Bytes = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**48)]
 Priority = Annotated[int, Field(ge=0, le=7)]
 

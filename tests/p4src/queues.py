@@ -18,7 +18,7 @@ from p4switch.p4runtime.client import LocalClient
 from tests.p4src.conftest import VIEW
 
 RATE_BPS = 8_000_000_000  # a byte a nanosecond
-NEVER = 1 << 62
+NEVER = 1 << 61
 OUT = 2
 
 QUEUE_VIEW = replace(VIEW, port_rates_bps=dict.fromkeys(VIEW.port_rates_bps, RATE_BPS))

@@ -25,7 +25,8 @@
 #include "tm.h"
 #include "wheel.h"
 
-#define NET_MAX_TIME (UINT64_MAX >> 2) /* and later: never */
+#define NET_NEVER (UINT64_C(1) << 61) /* this and later: what a host says when nothing is due (seam 4) */
+#define NET_MAX_TIME (NET_NEVER - 1)
 #define NET_MAX_WINDOW_NS 4096
 #define WIRE_SLOTS 16        /* to begin with, ... */
 #define WIRE_SLOTS_ARENA 256 /* ... and up to here in the arena */
