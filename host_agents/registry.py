@@ -12,16 +12,20 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, get_type_hints
 
 import pydantic
 
+from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
+from host_agents.config import CC_SCOPES, SCOPE_QP
 from host_agents.errors import ParameterError, UnknownNameError
+from host_agents.lb.base import LoadBalancer
 from host_agents.ranges import NOT_NEGATIVE
 
-if TYPE_CHECKING:
-    from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
-    from host_agents.lb.base import LoadBalancer
+
+def _deaf(parameters: object, path: Path) -> NotificationPoint:
+    """Of protocols whose receivers only acknowledge."""
+    return NotificationPoint(path)
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class ProtocolInfo:
     `program` is the P4 program (without .p4) that the switches must run; `telemetry` makes data packets carry an INT
     shim. `parameters` is a dataclass with defaults; `mechanisms` are the names that may follow the protocol's: of
     mechanisms, whose parameters `reaction_point` gets, or of other protocols, which it gets whole, as a `Protocol`.
+    Who shares a reaction point is one of `scopes`, `scope` unless a NIC is told (`NicConfig.cc_scope`).
     """
 
     name: str
@@ -39,9 +44,11 @@ class ProtocolInfo:
     program: str
     parameters: type[Any]
     reaction_point: Callable[[Any, Mapping[str, Any], Path], ReactionPoint]
-    notification_point: Callable[[Any, Path], NotificationPoint]
+    notification_point: Callable[[Any, Path], NotificationPoint] = _deaf
     telemetry: bool = False
     mechanisms: tuple[str, ...] = ()
+    scope: str = SCOPE_QP
+    scopes: tuple[str, ...] = CC_SCOPES
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,13 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from host_agents import wire
-from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
+from host_agents.cc.base import Outlet, Path, ReactionPoint
 from host_agents.ranges import POSITIVE, SHARE_OR_NONE
 from host_agents.registry import ProtocolInfo, register
 from host_agents.timers import Timer
-
-if TYPE_CHECKING:
-    from host_agents.nic import Nic
-    from host_agents.qp import QueuePair
 
 FRP: Final = 0xE8
 FRP_BYTES: Final = 12
@@ -70,21 +66,20 @@ class Accurate(ReactionPoint):
         self._clock_error_ns = 0
         self._counted_period = -1  # the last period in which a periodic FRP or a flow-init left
 
-    def bind(self, nic: Nic, qp: QueuePair) -> None:
-        super().bind(nic, qp)
+    def bind(self, outlet: Outlet) -> None:
+        super().bind(outlet)
         self._heartbeat = self.timer()
         limit = self.parameters.clock_error_ns
         if limit > 0:
             # The node's, so the same for all of its flows.
-            self._clock_error_ns = random.Random(nic.config.seed << 32 | nic.address).randint(-limit, limit)
+            self._clock_error_ns = random.Random(self.host.seed).randint(-limit, limit)
 
     def on_start(self, now_ns: int) -> None:
-        stats = self.qp.stats
-        waiting_bytes = stats.bytes_posted - stats.bytes_acked
+        unacked_bytes = self.traffic.posted_bytes - self.traffic.acked_bytes
         exempt_bytes = self.parameters.exempt_bytes
         # On the wire these are as many packets, with their headers.
         exempt_packets = -(-exempt_bytes // self.path.mtu_bytes)
-        self._unannounced_bytes = exempt_packets * self.path.wire_bytes if waiting_bytes < exempt_bytes else 0
+        self._unannounced_bytes = exempt_packets * self.path.wire_bytes if unacked_bytes < exempt_bytes else 0
         if self._unannounced_bytes == 0 and not self.active:
             self._init(now_ns)
 
@@ -94,7 +89,7 @@ class Accurate(ReactionPoint):
             self._unannounced_bytes -= wire_bytes
             if self._unannounced_bytes < 0:
                 self._init(now_ns)
-        if self.active and not self.qp.sender.has_data():
+        if self.active and self.traffic.waiting_bytes == 0:
             self._stop(now_ns)
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
@@ -128,10 +123,12 @@ class Accurate(ReactionPoint):
         """The destination's part: the FRP goes back to its source. A flow-stop needs no answer."""
         if frame[offset] & KIND == STOP:
             return
-        body = bytes((frame[offset] | RESPONSE,)) + self.qp.qpn.to_bytes(3, "big") + frame[offset + 4 : offset + 12]
+        body = (
+            bytes((frame[offset] | RESPONSE,)) + self.outlet.qpn().to_bytes(3, "big") + frame[offset + 4 : offset + 12]
+        )
         sequence = int.from_bytes(frame[wire.ACK_PSN + 1 : wire.AFTER_BTH], "big")
         entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
-        self.nic.send_control(self.qp.control_frame(FRP, body, psn=sequence, entropy=entropy))
+        self.outlet.send_control(FRP, body, psn=sequence, entropy=entropy)
 
     def _init(self, now_ns: int) -> None:
         """Flow-init: the flow starts at its wished rate, and its FRP goes ahead of its first packet."""
@@ -157,12 +154,11 @@ class Accurate(ReactionPoint):
         desired_kbps = int(self.wished_bps / 1e3)
         body = (
             bytes((flags,))
-            + self.qp.qpn.to_bytes(3, "big")
+            + self.outlet.qpn().to_bytes(3, "big")
             + current_kbps.to_bytes(4, "big")
             + desired_kbps.to_bytes(4, "big")
         )
-        entropy = self.qp.load_balancer.next_entropy(now_ns)
-        self.nic.send_control(self.qp.control_frame(FRP, body, psn=self.sequence, entropy=entropy))
+        self.outlet.send_control(FRP, body, psn=self.sequence, entropy=self.outlet.next_entropy(now_ns))
 
     def _period(self, now_ns: int) -> int:
         return (now_ns + self._clock_error_ns) // self.parameters.period_ns
@@ -178,10 +174,6 @@ def reaction_point(parameters: AccurateParameters, mechanisms: Mapping[str, obje
     return Accurate(parameters, path)
 
 
-def notification_point(parameters: AccurateParameters, path: Path) -> NotificationPoint:
-    return NotificationPoint(path)
-
-
 register(
     ProtocolInfo(
         name="accurate",
@@ -190,6 +182,5 @@ register(
         program="accurate",
         parameters=AccurateParameters,
         reaction_point=reaction_point,
-        notification_point=notification_point,
     )
 )
