@@ -7,7 +7,7 @@ from typing import Final
 
 from host_agents.cc.base import ReactionPoint
 from host_agents.port import Port, Source
-from host_agents.timers import TimerOwner
+from host_agents.timers import Timer, TimerOwner
 
 IDLE: Final = 0  # nothing to send, or the window is closed
 READY: Final = 1  # in the port's ring
@@ -49,6 +49,7 @@ class RateLimiter(Source):
         self.reaction_point = reaction_point
         # Queue pairs with something to send, as a ring; a closed window keeps them.
         self._last_member: Member | None = None
+        self.timer = Timer(port.timers, self)
 
     def add(self, member: Member) -> None:
         """`member` has something to send."""

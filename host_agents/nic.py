@@ -13,7 +13,7 @@ from host_agents.frames import Frames
 from host_agents.limiter import RateLimiter
 from host_agents.messages import CompletionCallback, DeliveryCallback, NicStats
 from host_agents.outlet import Group
-from host_agents.port import Port
+from host_agents.port import CLASSES, Port
 from host_agents.qp import QueuePair
 from host_agents.registry import LoadBalancing, Protocol
 
@@ -189,6 +189,43 @@ class Nic(Port):
             self._receive_control(now_ns, qp, opcode, psn, frame, offset)
         else:
             self.stats.malformed += 1
+
+    def next_frame(self, now_ns: int) -> bytes | None:
+        """The frame to send now that the link is free; None: nothing before `next_wakeup_ns()`."""
+        self.now_ns = now_ns
+        if self.timers.first_ns <= now_ns or self._waiting_ns <= now_ns:
+            self._serve(now_ns)
+        paused = 0
+        if self._any_pause:
+            paused = self._paused_classes(now_ns)
+        control = self._first_control
+        if control is not None and not paused >> self._control_priority & 1:
+            self._first_control = self._control.pop() if self._control.size > 0 else None
+            self.frames_sent += 1
+            return control
+        priority = CLASSES - 1
+        sendable = self._ready & ~paused
+        while sendable != 0:
+            if sendable >> priority & 1:
+                frame = self._take_ready(priority).transmit(now_ns)
+                if frame is not None:
+                    self.frames_sent += 1
+                    return frame
+                sendable = self._ready & ~paused
+            else:
+                priority -= 1
+        return None
+
+    def next_wakeup_ns(self) -> int:
+        """When to call `next_frame` again if nothing arrives; NEVER if nothing is due. The past means at once."""
+        wakeup = min(self.timers.first_ns, self._waiting_ns)
+        if self._first_control is not None:
+            wakeup = min(wakeup, self._paused_until_ns[self._control_priority])
+        if self._ready != 0:
+            for priority in range(CLASSES):
+                if self._ready >> priority & 1:
+                    wakeup = min(wakeup, self._paused_until_ns[priority])
+        return wakeup
 
     def _receive_control(self, now_ns: int, qp: QueuePair, opcode: int, psn: int, frame: bytes, offset: int) -> None:
         side = wire.control_sides[opcode - wire.FIRST_CONTROL]

@@ -13,11 +13,12 @@ CLASSES: Final = 8
 class Source(TimerOwner):
     """Something that has frames of one class to send, and times at which it may."""
 
+    timer: Timer  # see Port.wait_for_nst; a subclass makes it last, when all else is there
+
     def __init__(self, port: Port, priority: int) -> None:
         self.port = port
         self.priority = priority
         self.next_ready: Source | None = None  # in the port's ring
-        self.timer = Timer(port.timers, self)  # see Port.wait_for_nst
 
     def transmit(self, now_ns: int) -> bytes | None:
         """Its turn: a frame; None if there is none to send now."""
@@ -32,7 +33,7 @@ class Source(TimerOwner):
 
 
 class Port:
-    """A clock, timers, control frames, and a ring of ready sources for each class."""
+    """What its parts see of a NIC: a clock, timers, control frames, and a ring of ready sources for each class."""
 
     def __init__(self, control_priority: int) -> None:
         # What every frame touches comes first: fewer cache lines.
@@ -49,45 +50,6 @@ class Port:
         self._control_priority = control_priority
         self._control: Fifo[bytes] = Fifo()
         self._paused_until_ns = [0] * CLASSES
-
-    def next_frame(self, now_ns: int) -> bytes | None:
-        """The frame to send now that the link is free; None: nothing before `next_wakeup_ns()`."""
-        self.now_ns = now_ns
-        if self.timers.first_ns <= now_ns or self._waiting_ns <= now_ns:
-            self._serve(now_ns)
-        paused = 0
-        if self._any_pause:
-            paused = self._paused_classes(now_ns)
-        control = self._first_control
-        if control is not None and not paused >> self._control_priority & 1:
-            self._first_control = self._control.pop() if self._control.size > 0 else None
-            self.frames_sent += 1
-            return control
-        priority = CLASSES - 1
-        sendable = self._ready & ~paused
-        while sendable != 0:
-            if sendable >> priority & 1:
-                frame = self._take_ready(priority).transmit(now_ns)
-                if frame is not None:
-                    self.frames_sent += 1
-                    return frame
-                sendable = self._ready & ~paused
-            else:
-                priority -= 1
-        return None
-
-    def next_wakeup_ns(self) -> int:
-        """When to call `next_frame` again if nothing arrives; NEVER if nothing is due. The past means at once."""
-        wakeup = min(self.timers.first_ns, self._waiting_ns)
-        if self._first_control is not None:
-            wakeup = min(wakeup, self._paused_until_ns[self._control_priority])
-        if self._ready != 0:
-            for priority in range(CLASSES):
-                if self._ready >> priority & 1:
-                    wakeup = min(wakeup, self._paused_until_ns[priority])
-        return wakeup
-
-    # For the parts of the NIC
 
     def make_ready(self, source: Source) -> None:
         priority = source.priority

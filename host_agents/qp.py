@@ -49,13 +49,6 @@ class QueuePair(Connection):
         self.peer_address = peer_address
         self.reaction_point = group.point
         self.limiter = limiter
-        transport = Transport(self, nic, frames, limiter, load_balancer, notification_point, nic.config, first_psn)
-        if nic.config.reliability == SELECTIVE_REPEAT:
-            self.sender: Sender = SelectiveRepeatSender(transport)
-            self.receiver: Receiver = SelectiveRepeatReceiver(transport)
-        else:
-            self.sender = GoBackNSender(transport)
-            self.receiver = GoBackNReceiver(transport)
         self.balanced = load_balancer.balances
         self._busy = False
         self._rtt_ns = -1  # the latest; -1: none since it was taken
@@ -67,9 +60,16 @@ class QueuePair(Connection):
         self._group = group
         self._posted = 0
         self._scheduled: Fifo[Message] = Fifo()  # to start later
+        self._outlet = SenderOutlet(nic.host, group.traffic, nic)  # of the notification point
+        transport = Transport(self, nic, frames, limiter, load_balancer, notification_point, nic.config, first_psn)
+        if nic.config.reliability == SELECTIVE_REPEAT:
+            self.sender: Sender = SelectiveRepeatSender(transport)
+            self.receiver: Receiver = SelectiveRepeatReceiver(transport)
+        else:
+            self.sender = GoBackNSender(transport)
+            self.receiver = GoBackNReceiver(transport)
         self._start_timer = Timer(nic.timers, self)
         group.join(self.sender)
-        self._outlet = SenderOutlet(nic.host, group.traffic, nic)  # of the notification point
         self._outlet.senders.append(self.sender)
         notification_point.bind(self._outlet)
 

@@ -68,11 +68,12 @@ class Sender(Member):
         self._full_wire_bytes = frames.data_wire_bytes(config.mtu_bytes)
         self._mask = 15
         self._ring: list[SentPacket | None] = [None] * 16  # by number; those sent and not acknowledged
-        self.timer = Timer(limiter.port.timers, self)
         self.messages: Fifo[Message] = Fifo()  # not completely acknowledged
         self._unsent: Fifo[Message] = Fifo()  # not completely sent
+        self.posted_bytes = 0  # of the messages that have started
         self.frames = frames
         self.qpn = transport.connection.qpn
+        self.timer = Timer(limiter.port.timers, self)
 
     def post(self, message: Message) -> None:
         packets = max(1, -(-message.size_bytes // self._mtu_bytes))
@@ -83,7 +84,7 @@ class Sender(Member):
             self.message_end = self.end
         self.messages.push(message)
         self._unsent.push(message)
-        self.traffic.posted_bytes += message.size_bytes
+        self.posted_bytes += message.size_bytes
         self.traffic.waiting_bytes += self._message_wire_bytes(message.size_bytes, packets)
 
     def truncate(self, message: Message) -> None:
@@ -94,9 +95,9 @@ class Sender(Member):
         unsent_bytes = self._message_wire_bytes(message.size_bytes, message.end_packet - message.first_packet)
         unsent_bytes -= (end - message.first_packet) * self._full_wire_bytes
         self.traffic.waiting_bytes -= unsent_bytes
-        self.traffic.posted_bytes -= message.size_bytes
+        self.posted_bytes -= message.size_bytes
         message.size_bytes = (end - message.first_packet) * self._mtu_bytes
-        self.traffic.posted_bytes += message.size_bytes
+        self.posted_bytes += message.size_bytes
         if self.message_end == message.end_packet:
             self.message_end = end
         if self._sending_end == message.end_packet:
@@ -186,7 +187,6 @@ class Sender(Member):
         packet.acked = True
         traffic = self.traffic
         self.stats.bytes_acked += packet.payload_bytes
-        traffic.acked_bytes += packet.payload_bytes
         if packet.inflight:
             packet.inflight = False
             self.limiter.inflight_bytes -= packet.wire_bytes

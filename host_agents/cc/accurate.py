@@ -75,11 +75,11 @@ class Accurate(ReactionPoint):
             self._clock_error_ns = random.Random(self.host.seed).randint(-limit, limit)
 
     def on_start(self, now_ns: int) -> None:
-        unacked_bytes = self.traffic.posted_bytes - self.traffic.acked_bytes
         exempt_bytes = self.parameters.exempt_bytes
         # On the wire these are as many packets, with their headers.
         exempt_packets = -(-exempt_bytes // self.path.mtu_bytes)
-        self._unannounced_bytes = exempt_packets * self.path.wire_bytes if unacked_bytes < exempt_bytes else 0
+        exempt = self.traffic.unacked_bytes() < exempt_bytes
+        self._unannounced_bytes = exempt_packets * self.path.wire_bytes if exempt else 0
         if self._unannounced_bytes == 0 and not self.active:
             self._init(now_ns)
 

@@ -70,7 +70,6 @@ class Feedback:
         self.path_id = 0
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Traffic:
     """What the queue pairs of one reaction point have sent, in sum. The transport alone writes it."""
 
@@ -80,9 +79,10 @@ class Traffic:
         # Data packets' bytes on the wire: sent and neither acknowledged nor given up; to be sent, first or again.
         self.inflight_bytes = 0
         self.waiting_bytes = 0
-        # Payload of the messages that have started, and what of it is acknowledged.
-        self.posted_bytes = 0
-        self.acked_bytes = 0
+
+    def unacked_bytes(self) -> int:
+        """Payload of the messages that have started, less what is acknowledged: what is still wanted."""
+        return 0
 
     def oldest_unacked(self) -> int:
         """Place, in order of first sending, of the oldest packet not acknowledged; `fresh_packets` if there is none."""
