@@ -136,7 +136,7 @@ def _xdp() -> Finding:
 
 
 def _programs() -> Finding:
-    from harness.programs.base import SOURCE_DIRECTORY
+    from harness.control.programs.base import SOURCE_DIRECTORY
 
     found = sorted(path.name for path in Path(SOURCE_DIRECTORY).glob("*.p4"))
     return Finding(

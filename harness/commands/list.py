@@ -12,7 +12,7 @@ import click
 
 
 def _scenarios() -> list[dict[str, Any]]:
-    from harness import scenario
+    from harness.plan import scenario
 
     found = []
     for name, path in scenario.built_in().items():
@@ -22,7 +22,7 @@ def _scenarios() -> list[dict[str, Any]]:
 
 
 def _sweeps() -> list[dict[str, Any]]:
-    from harness import sweep
+    from harness.plan import sweep
 
     found = [(name, sweep.load(name)[0]) for name in sweep.built_in()]
     return [{"name": name, "summary": made.title, "claims": made.claims} for name, made in found]
@@ -65,7 +65,7 @@ def _workloads() -> list[dict[str, Any]]:
 
 
 def _programs() -> list[dict[str, Any]]:
-    from harness import programs
+    from harness.control import programs
 
     return [_described(name, programs.program(name).parameters) for name in programs.names()]
 

@@ -15,8 +15,8 @@ def command(run_dirs: tuple[Path, ...], out: Path) -> None:
 
     Writes one HTML page. A RUN_DIR is a folder written by `p4cc run`, or a single run inside one.
     """
+    from harness.measure.results import load_all
     from harness.report import write_report
-    from harness.results import load_all
     from p4switch.errors import UserError
 
     results = [result for folder in run_dirs for result in load_all(folder)]

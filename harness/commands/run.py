@@ -13,9 +13,9 @@ from p4switch.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from harness.experiment import Run
-    from harness.progress import RunProgress
-    from harness.worlds.recording import World
+    from harness.commands._progress import RunProgress
+    from harness.measure.recording import World
+    from harness.plan.experiment import Run
 
     MakeWorld = Callable[[Run], World]
 
@@ -82,13 +82,13 @@ def command(
         for option in (option for option, is_given in given.items() if is_given):
             raise UserError(f"{option}: the virtual world has no such thing; expected --world mininet with it")
 
-    from harness.hosts import use_native_hosts
+    from harness.worlds.native_hosts import use_native_hosts
 
     use_native_hosts()
 
-    from harness import results
-    from harness.output_folder import new_folder
-    from harness.progress import RunProgress
+    from harness.commands._progress import RunProgress
+    from harness.measure import results
+    from harness.measure.output_folder import new_folder
     from harness.report import write_report
 
     runs = planned(scenarios, settings, {"cc": cc, "lb": lb, "seeds": seeds})
@@ -106,8 +106,8 @@ def planned(
     scenarios: Sequence[str], settings: Sequence[str], several: Mapping[str, Sequence[str | int]]
 ) -> list[Run]:
     """Every run of what a command line asks for, `several` by the scenario's key. Raises UserError."""
-    from harness.experiment import plan
-    from harness.scenario import check, find, override, read
+    from harness.plan.experiment import plan
+    from harness.plan.scenario import check, find, override, read
 
     runs: list[Run] = []
     for name in scenarios:
@@ -158,7 +158,7 @@ def _mininet(
 
 def _carry_out(run: Run, make: MakeWorld, folder: Path, progress: RunProgress, strict: bool) -> list[str]:
     """One run, written to a folder of its own; returns the checks that failed."""
-    from harness import results
+    from harness.measure import results
 
     progress.begin(run.label)
     world = make(run)

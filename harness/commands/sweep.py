@@ -10,7 +10,7 @@ import click
 from harness.errors import CheckError
 
 if TYPE_CHECKING:
-    from harness.results import Result
+    from harness.measure.results import Result
 
 
 @click.command()
@@ -27,14 +27,15 @@ def command(
     SWEEP is a name from `p4cc list sweeps`, or a .toml file; every combination of the values that it lists is run. Each
     run gets a folder as `p4cc run` writes it; runs.csv, fct.csv, sweep.html and plots are about all of them.
     """
-    from harness.hosts import use_native_hosts
+    from harness.worlds.native_hosts import use_native_hosts
 
     use_native_hosts()
 
-    from harness import results, sweep
     from harness.commands.run import unused
-    from harness.output_folder import new_folder
-    from harness.report.sweep import Entry, write_sweep
+    from harness.measure import results
+    from harness.measure.output_folder import new_folder
+    from harness.plan import sweep
+    from harness.report.sweep_page import Entry, write_sweep
 
     found, folder = sweep.load(sweep_file)
     points = sweep.points(found, folder, settings)

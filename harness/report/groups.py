@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from harness.results import Result
+from harness.measure.results import Result
 
 CONFIDENCE = 0.95
 

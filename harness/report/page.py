@@ -9,9 +9,9 @@ from typing import Any
 
 import jinja2
 
+from harness.measure.results import Result
 from harness.report.groups import Comparison, Estimate, Variant, compare, over_seeds
 from harness.report.plots import figures, save, svg
-from harness.results import Result
 
 Figure = Callable[[dict[str, Any]], float | None]
 

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harness import controller
-from harness.experiment import LinkChange, Run
-from harness.pcap import write_pcap
-from harness.pipelines import pipeline
-from harness.tracing import TraceRecord, explain
+from harness.control import controller
+from harness.control.pipelines import pipeline
+from harness.measure.flow_record import FlowRecord, Sent
+from harness.measure.pcap import write_pcap
+from harness.measure.recording import Integers, PortName, Progress, RateSamples, Recording
+from harness.measure.tracing import TraceRecord, explain
+from harness.plan.experiment import LinkChange, Run
 from harness.workloads import Flow, Traffic
-from harness.worlds.flow_record import FlowRecord, Sent
-from harness.worlds.recording import Integers, PortName, Progress, RateSamples, Recording
 from host_agents import wire
 from host_agents.messages import Delivery, Message
 from host_agents.nic import Nic
@@ -33,6 +33,7 @@ from p4switch.errors import UserError
 from p4switch.fabric import Fabric
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
+from p4switch.traffic.settings import dscp_classes
 
 if TYPE_CHECKING:
     from p4switch.engine import Switch as Pipe
@@ -127,12 +128,8 @@ class VirtualWorld:
                 pipe,
                 name=switch.name,
                 latency_ns=settings.latency_ns,
-                scheduler=settings.scheduler,
-                queue_bytes=settings.queue_bytes,
-                port_bytes=settings.port_bytes,
-                buffer_bytes=settings.buffer_bytes,
-                alpha=settings.alpha,
-                cell_bytes=settings.cell_bytes,
+                dscp_classes=dscp_classes(common.priority_of_dscp),
+                **settings.traffic(),
             )
             self._name(switch.name, node)
 
@@ -149,7 +146,7 @@ class VirtualWorld:
                 headroom_bytes = self.run_plan.headroom_bytes(there) if pfc.enabled else 0
                 self.fabric.set_pfc(
                     self._nodes[switch.name],
-                    priorities=[self.run_plan.scenario.nic.data_priority],
+                    priorities=self.run_plan.lossless_priorities,
                     port=port,
                     xoff_bytes=None if limit_bytes is None else limit_bytes - headroom_bytes,
                     alpha=pfc.alpha if limit_bytes is None else None,

@@ -36,7 +36,7 @@ wire.register_control(FRP, "FRP", wire.TO_REACTION_POINT)
 
 @dataclass(frozen=True)
 class AccurateParameters:
-    """The paper's constants (sections III and V); the switches' are the program's (harness/programs/accurate.py)."""
+    """The paper's constants (sections III and V); the switches' are the program's (harness/control/programs)."""
 
     period_ns: int = field(default=20_000, metadata=POSITIVE)  # RRP, the rate re-evaluation period
     # Where in a period the FRP leaves: at a quarter, nodes whose clocks are 2 us apart agree on the period.

@@ -31,7 +31,7 @@ def run_test(
     commands = parse(Path(test).read_text())
     compiled = compile_program(program, include_dirs)
     if switch == "bmv2":
-        from p4switch.stf.bmv2 import run_on_bmv2
+        from p4switch.stf.bmv2_rig import run_on_bmv2
 
         run_on_bmv2(compiled.json, commands)
         return
@@ -149,7 +149,7 @@ def _prepare(switch: str) -> None:
     if switch == "bmv2":
         import scapy.utils  # noqa: F401
 
-        from p4switch.stf.bmv2 import require
+        from p4switch.stf.bmv2_rig import require
 
         require()
     else:

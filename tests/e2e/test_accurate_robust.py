@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from harness.measure.recording import Recording
 from harness.worlds import virtual
-from harness.worlds.recording import Recording
 from host_agents import wire
 from host_agents.cc.accurate import FRP, RESPONSE
 from host_agents.nic import Nic

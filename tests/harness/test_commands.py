@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import scenario
 from harness.cli import main
 from harness.commands import doctor
-from harness.tracing import explain
+from harness.measure.tracing import explain
+from harness.plan import scenario
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -92,7 +92,7 @@ def test_doctor_finds_this_machine_well(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_compile_writes_json_and_p4info(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    from harness.programs.base import SOURCE_DIRECTORY
+    from harness.control.programs.base import SOURCE_DIRECTORY
 
     out, info = tmp_path / "ecn.json", tmp_path / "ecn.txtpb"
     status, _, err = call(capsys, "compile", str(SOURCE_DIRECTORY / "ecn.p4"), "-o", str(out), "--p4info", str(info))

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import topologies
-from harness import controller, programs
-from harness.controller import ControllerError, Program, Settings
-from harness.programs import (
+from harness.control import controller, programs
+from harness.control.controller import ControllerError, Program, Settings
+from harness.control.programs import (
     Action,
     CloneSession,
     DefaultAction,

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.experiment import plan
-from harness.scenario import check
+from harness.measure.recording import Recording
+from harness.plan.experiment import plan
+from harness.plan.scenario import check
 from harness.worlds import virtual
-from harness.worlds.recording import Recording
 
 
 def run(topology: dict[str, Any], cc: str, rate_interval_ns: int) -> Recording:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topologies
-from harness.metrics import empty_network_fct_ns, fair_from_ns, jain_index, jain_table
+from harness.measure.metrics import empty_network_fct_ns, fair_from_ns, jain_index, jain_table
 from topologies.model import Neighbour
 from topologies.routing import path, transit_ns
 

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.output_folder import clean, new_folder
+from harness.measure.output_folder import clean, new_folder
 from p4switch.errors import UserError
 from tests.e2e.runs import p4cc
 
 FILL = """
 import sys, time
 from pathlib import Path
-from harness.output_folder import new_folder
+from harness.measure.output_folder import new_folder
 with new_folder(Path(sys.argv[1])) as folder:
     (folder / "flows.parquet").write_bytes(b"half")
     print(folder, flush=True)
@@ -109,7 +109,7 @@ def test_clean_does_not_follow_a_link_in_its_place(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_a_run_in_one_line(tmp_path: Path, number: signal.Signals) -> None:
-    code = "import os; from harness.cli import main; import harness.experiment as e; "
+    code = "import os; from harness.cli import main; import harness.plan.experiment as e; "
     code += f"e.plan = lambda *_: os.kill(os.getpid(), {int(number)}); main()"
     command = [sys.executable, "-c", code, "run", "incast", "--out", "out"]
     done = subprocess.run(

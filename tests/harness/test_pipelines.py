@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import pipelines, programs
-from harness.results import load_all
+from harness.control import pipelines, programs
+from harness.measure.results import load_all
 from p4switch.errors import UserError
 from tests.e2e.runs import p4cc
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness import scenario, workloads
-from harness.experiment import plan, resolved
-from harness.scenario import check, override, parse
+from harness import workloads
+from harness.plan import scenario
+from harness.plan.experiment import plan, resolved
+from harness.plan.scenario import check, override, parse
 from p4switch.errors import UserError, validate
 
 MINIMAL = {

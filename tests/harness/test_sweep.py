@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from harness import results, sweep
-from harness.report.sweep import ALL, Entry, write_sweep
+from harness.measure import results
+from harness.plan import sweep
+from harness.report.sweep_page import ALL, Entry, write_sweep
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 from tests.e2e.runs import p4cc

@@ -12,10 +12,10 @@ import psutil
 import pytest
 
 from harness.cli import main
-from harness.experiment import Run, plan
-from harness.scenario import check
+from harness.measure.recording import PortName
+from harness.plan.experiment import Run, plan
+from harness.plan.scenario import check
 from harness.worlds.mininet import dilation, fidelity, ledger, package, state
-from harness.worlds.recording import PortName
 from p4switch.errors import UserError
 from tests.e2e.runs import p4cc
 

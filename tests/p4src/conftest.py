@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness import programs
-from harness.programs import Entry, SwitchView
+from harness.control import programs
+from harness.control.programs import Entry, SwitchView
 from tests.p4src.rigs import RIGS, Rig, missing
 from topologies import Route
 

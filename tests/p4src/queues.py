@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from harness import controller, programs
-from harness.pipelines import pipeline
-from harness.programs import SwitchView
+from harness.control import controller, programs
+from harness.control.pipelines import pipeline
+from harness.control.programs import SwitchView
 from p4switch.fabric import Fabric
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient

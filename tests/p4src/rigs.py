@@ -26,8 +26,8 @@ from typing import Any
 
 from scapy.utils import RawPcapReader, RawPcapWriter
 
-from harness import controller, pipelines, programs
-from harness.programs import DefaultAction, Entry, Exact, Lpm, Match, MulticastGroup, TableEntry
+from harness.control import controller, pipelines, programs
+from harness.control.programs import DefaultAction, Entry, Exact, Lpm, Match, MulticastGroup, TableEntry
 from p4switch.engine import Switch, build
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient

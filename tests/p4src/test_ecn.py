@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from scapy.layers.inet import IP
 
-from harness import programs
-from harness.programs import DefaultAction, TableEntry
+from harness.control import programs
+from harness.control.programs import DefaultAction, TableEntry
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import CE, ECT0, ECT1, NOT_ECT, Flow, dissect, ip_checksum_ok, psn_of

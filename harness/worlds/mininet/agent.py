@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from harness.worlds.flow_record import Sent
+from harness.measure.flow_record import Sent
 from harness.worlds.mininet import isolation
 from harness.worlds.mininet.driver import Driver
 from harness.worlds.mininet.messages import (

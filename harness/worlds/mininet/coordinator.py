@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from harness.errors import CheckError
-from harness.experiment import Run
+from harness.measure.flow_record import FlowRecord
+from harness.measure.recording import Progress
+from harness.plan.experiment import Run
 from harness.workloads import Flow, Traffic
-from harness.worlds.flow_record import FlowRecord
 from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import (
     Completed,
@@ -29,7 +30,6 @@ from harness.worlds.mininet.messages import (
     Verified,
     Verify,
 )
-from harness.worlds.recording import Progress
 
 FIRST_NUMBER = 2  # queue pairs 0 and 1 are InfiniBand's own, for management
 _POLL_S = 0.5

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from harness.experiment import Run
+from harness.measure.recording import Integers, PortName
+from harness.plan.experiment import Run
 from harness.worlds.mininet.messages import Finished
-from harness.worlds.recording import Integers, PortName
 
 _PORT_COLUMNS = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "depth_bytes", "max_bytes", "max_packets")
 _PFC_COLUMNS = (

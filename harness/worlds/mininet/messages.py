@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from harness.worlds.flow_record import Sent
+from harness.measure.flow_record import Sent
 from host_agents.config import NicConfig
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from harness.experiment import Run
+from harness.plan.experiment import Run
 from harness.worlds.mininet import package
 from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import PortChange
@@ -81,7 +81,7 @@ def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, Switch
             ports=ports,
             settings=scenario.switch,
             framing_bytes=scenario.framing_bytes,
-            data_priority=scenario.nic.data_priority,
+            lossless_priorities=run.lossless_priorities,
             full_packet_bytes=run.data_bytes,
             seed=run.seed,
             dilation=dilation,

@@ -11,10 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
-from harness import controller
-from harness.experiment import Run
-from harness.pcap import write_pcap
-from harness.pipelines import pipeline
+from harness.control import controller
+from harness.control.pipelines import pipeline
+from harness.measure.pcap import write_pcap
+from harness.measure.recording import Progress, RateSamples, Recording
+from harness.plan.experiment import Run
 from harness.worlds.mininet import fidelity, ledger
 from harness.worlds.mininet.coordinator import Coordinator
 from harness.worlds.mininet.dilation import choose, larger, measure
@@ -24,7 +25,6 @@ from harness.worlds.mininet.messages import Configure, Finished
 from harness.worlds.mininet.network import Network, network, port_changes, switch_plans
 from harness.worlds.mininet.state import RunFolder
 from harness.worlds.mininet.switches import P4Switch, SwitchPlan, switch_class
-from harness.worlds.recording import Progress, RateSamples, Recording
 from p4switch.errors import UserError
 from p4switch.p4runtime.client import GrpcClient
 from topologies import Switch

@@ -30,7 +30,8 @@ typedef struct p4_packet {
     uint32_t priority;     /* v1model's standard_metadata.priority: 0 is the lowest */
     uint32_t enq_depth;    /* cells of the queue when this packet arrived (the traffic manager sets these four) */
     uint32_t deq_depth;    /* cells left behind when it left */
-    uint32_t hops;         /* resubmissions, recirculations and clonings so far; the engine's */
+    uint16_t hops;         /* resubmissions, recirculations and clonings so far; the engine's */
+    uint8_t pfc_class;     /* 802.1Qbb's priority of the frame that it came in; the driver's */
     p4_tick enq_time;
     p4_tick deq_time;
     /* the pipeline's own state follows */

@@ -1,0 +1,91 @@
+"""What a P4 program needs to be told: typed parameters by name, and the entries that they become on one switch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+import p4src
+from harness.control.programs.entries import Entry
+from p4switch.errors import validate
+from p4switch.registry import Registry
+from topologies.routing import Route
+
+SOURCE_DIRECTORY = Path(next(iter(p4src.__path__)))
+
+DSCP_OF_PRIORITY = 8  # DSCP = 8 x priority, unless a scenario says otherwise
+
+
+@dataclass(frozen=True)
+class SwitchView:
+    """All that a program may know of the switch it runs on.
+
+    `port_rates_bps` has every port that is in use. `cell_bytes` is what a unit of queue depth stands for: the
+    traffic manager's cell, or on BMv2, which counts packets, the bytes of a full packet. `tick_ns` is the model time
+    of one tick of the switch's clock. `frame_overhead_bytes` is what a frame costs on a link beyond its own bytes.
+    `seed` is the experiment's: another seed is another choice of ECMP paths.
+    """
+
+    device_id: int
+    port_rates_bps: Mapping[int, int]
+    routes: Sequence[Route]
+    cell_bytes: int = 80
+    tick_ns: Fraction = Fraction(1)
+    frame_overhead_bytes: int = 0
+    seed: int = 1
+    priority_of_dscp: Mapping[int, int] = field(
+        default_factory=lambda: {DSCP_OF_PRIORITY * priority: priority for priority in range(8)}
+    )
+
+
+class ProgramParameters(BaseModel, ABC):
+    """Parameters of a program; a subclass adds its own, with units in their names, and says what they become."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    contains: ClassVar[tuple[str, ...]] = ()  # programs whose work this one does, too: it can stand in for them
+
+    @property
+    def common_period_ns(self) -> int:
+        """Hosts and switches have to agree on the time modulo this; 0: they need not."""
+        return 0
+
+    @abstractmethod
+    def entries(self, switch: SwitchView) -> list[Entry]:
+        """Everything that the control plane writes into this switch. Raises UserError for what cannot be expressed."""
+
+
+_REGISTRY: Registry[ProgramParameters] = Registry("program")
+register = _REGISTRY.register  # with the name of a file in p4src/, without .p4
+names = _REGISTRY.names
+
+
+@dataclass(frozen=True)
+class Program:
+    """A P4 program of `p4src/`, and what it is told."""
+
+    name: str
+    parameters: type[ProgramParameters]
+
+    @property
+    def source(self) -> Path:
+        return SOURCE_DIRECTORY / f"{self.name}.p4"
+
+    def does_the_work_of(self, other: str) -> bool:
+        return other in (self.name, *self.parameters.contains)
+
+
+def program(name: str) -> Program:
+    """The program of that name. Raises UserError for an unknown one."""
+    return Program(name, _REGISTRY.find(name))
+
+
+def parameters(name: str, values: Mapping[str, Any], where: str = "program") -> ProgramParameters:
+    """A program's parameters. Raises UserError that names the wrong key as `where.key`."""
+    return validate(_REGISTRY.find(name), values, where)

@@ -1,0 +1,168 @@
+"""Sweeps: one TOML file says which scenario is run with which values, as which variants.
+
+    scenario = "accurate-fig5"           # by name, or a .toml file beside this one
+
+    [axes]                               # every combination of their values ...
+    workload.load = [0.05, 0.1, 0.15]
+
+    [[variants]]                         # ... is run as each variant
+    name = "lossless Reno"
+    set = { cc = "reno", switch.pfc.enabled = true }
+
+Runs are independent, so they go to Dask: local processes, or a cluster.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import itertools
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from harness.plan.scenario import Table, Variant, check, find, find_file, merge, nested, override, read
+from p4switch.errors import UserError, validate
+
+if TYPE_CHECKING:
+    from harness.plan.experiment import Run
+
+BUILT_IN = Path(__file__).parents[1] / "sweeps"
+
+
+class Sweep(Table):
+    """A sweep file. Without variants the scenario's own protocols, load balancers and seeds are what is compared."""
+
+    title: str = ""
+    claims: list[str] = []
+    scenario: str
+    axes: Annotated[dict[str, Any], Field(min_length=1)]
+    variants: list[Variant] = []
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a sweep: values by dotted key, the variant, and the scenario's tables with all of it set."""
+
+    values: Mapping[str, Any]
+    variant: str
+    name: str  # of the scenario
+    tables: Mapping[str, Any]
+    folder: Path  # where the scenario's relative paths start
+    label: str  # the run's
+
+    @property
+    def title(self) -> str:
+        seed = f"seed {self.tables['seeds'][0]}"
+        return ", ".join([self.variant, *(f"{key} {value}" for key, value in self.values.items()), seed])
+
+    def run(self) -> Run:
+        from harness.plan.experiment import plan
+
+        return plan(self.name, check(self.tables), self.folder)[0]
+
+
+def built_in() -> dict[str, Path]:
+    """The sweeps that come with p4cc, by name."""
+    return {path.stem: path for path in sorted(BUILT_IN.glob("*.toml"))}
+
+
+def load(name: str) -> tuple[Sweep, Path]:
+    """A sweep by name, or from a .toml file; and the folder that its relative paths start from. Raises UserError."""
+    path = find_file("sweep", name, built_in())
+    return validate(Sweep, read(path), ""), path.parent
+
+
+def axes_of(tables: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
+    """(key, values) of each axis. Raises UserError for one that is not a list."""
+    for name, value in tables.items():
+        key = (*above, name)
+        if isinstance(value, Mapping):
+            yield from axes_of(value, key)
+        elif isinstance(value, list) and value:
+            yield key, value
+        else:
+            raise UserError(f"axes.{'.'.join(key)}: should be a list of values, got {value!r}")
+
+
+def points(sweep: Sweep, folder: Path, settings: Sequence[str] = ()) -> list[Point]:
+    """Every run of a sweep, all of them checked; `settings` are KEY=VALUE of the scenario, before all else.
+
+    Raises UserError for what could not be run.
+    """
+    from harness.plan.experiment import plan
+
+    path = find(str(folder / sweep.scenario) if sweep.scenario.endswith(".toml") else sweep.scenario)
+    tables = override(read(path), settings)
+    axes = list(axes_of(sweep.axes))
+    found = []
+    for variant in sweep.variants or [Variant(name="")]:
+        for values in itertools.product(*(values for _, values in axes)):
+            changed = merge(tables, variant.set)
+            for (key, _), value in zip(axes, values, strict=True):
+                changed = merge(changed, nested(key, value))
+            named = {".".join(key): value for (key, _), value in zip(axes, values, strict=True)}
+            for run in plan(path.stem, check(changed), path.parent):
+                one = run.scenario.model_dump(include={"cc", "lb", "seeds", "variants"})
+                only = merge(merge(changed, run.settings), one)
+                title = ", ".join(
+                    filter(None, [variant.name, run.variant if run.scenario.variants or not variant.name else ""])
+                )
+                found.append(Point(named, title, path.stem, only, path.parent, run.label))
+    return found
+
+
+def carry_out(point: Point) -> dict[str, bytes]:
+    """One run, in whatever process this is: the files of its folder."""
+    from harness.worlds.native_hosts import use_native_hosts
+
+    use_native_hosts()
+
+    from harness.measure import results
+    from harness.worlds.virtual import VirtualWorld
+
+    run = point.run()
+    recording = VirtualWorld(run).run()
+    files = results.files(run, recording)
+    del run, recording
+    gc.collect()  # a network is one large cycle, and the process has others to come
+    return files
+
+
+def carry_out_all(
+    found: list[Point], *, jobs: int | None = None, scheduler: str | None = None
+) -> Iterator[tuple[int, dict[str, bytes]]]:
+    """(index, files) of each point, as they are done: by local processes, or by the Dask cluster at `scheduler`.
+
+    Raises UserError when the cluster cannot be reached.
+    """
+    from distributed import Client, LocalCluster, as_completed
+
+    # These three are not annotated.
+    cluster_of: Any = LocalCluster
+    client_of: Any = Client
+    done: Any = as_completed
+    with contextlib.ExitStack() as stack:
+        where: Any = scheduler
+        if scheduler is None:
+            where = stack.enter_context(
+                cluster_of(
+                    n_workers=jobs,
+                    threads_per_worker=1,
+                    memory_limit=None,
+                    dashboard_address=None,
+                    silence_logs=logging.ERROR,
+                )
+            )
+        try:
+            client = stack.enter_context(client_of(where, timeout="10s"))
+        except (OSError, ValueError) as error:
+            raise UserError(f"--scheduler {scheduler}: {error}") from None
+        futures = {client.submit(carry_out, point, pure=False): i for i, point in enumerate(found)}
+        for future in done(futures):
+            yield futures[future], future.result()
+            future.release()
