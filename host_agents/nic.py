@@ -52,7 +52,8 @@ class Nic(Port):
         """A queue pair to `peer_qpn` at `peer_address`; the peer opens its own with the numbers exchanged.
 
         `first_psn` is the PSN of the first packet in each direction. Protocol, load balancer and priority are the
-        NIC's unless given. Raises HostError when `qpn` is taken or a number is out of range.
+        NIC's unless given. Raises HostError when `qpn` is taken, a number is out of range, or the NIC's `cc_scope` is
+        none of the protocol's.
         """
         config = self.config
         if not 0 < qpn <= wire.QPN_MASK or not 0 < peer_qpn <= wire.QPN_MASK:
@@ -73,12 +74,13 @@ class Nic(Port):
             config.cell_bytes,
             config.base_rtts_ns,
         )
-        group = self._group(protocol, destination, path)
+        scope = protocol.scope(config.cc_scope)
+        group = self._group(protocol, scope, destination, path)
         limiter = group.limiter
         if limiter is None:
             slack_ns = config.pacing_slack_bytes * 8e9 / config.line_rate_bps
             limiter = RateLimiter(self, group.point, config.data_priority if priority is None else priority, slack_ns)
-            if self._scope(protocol) == SCOPE_PAIR:
+            if scope == SCOPE_PAIR:
                 group.limiter = limiter
         frames = Frames(self.address, destination, peer_qpn, limiter.priority, config.control_priority, telemetry)
         balancer = load_balancing.create(self.host.random.getrandbits(32), path)
@@ -96,16 +98,9 @@ class Nic(Port):
         self._last_qp = None
         qp.close()
 
-    def _scope(self, protocol: Protocol) -> str:
-        """Who shares a reaction point of this protocol."""
-        scope = self.config.cc_scope or protocol.info.scope
-        if scope not in protocol.info.scopes:
-            raise HostError(f"{protocol.name}: cc_scope {scope!r}: expected one of: {', '.join(protocol.info.scopes)}")
-        return scope
-
-    def _group(self, protocol: Protocol, destination: int, path: Path) -> Group:
+    def _group(self, protocol: Protocol, scope: str, destination: int, path: Path) -> Group:
         """The reaction point for a new queue pair, with those that share it."""
-        if self._scope(protocol) == SCOPE_QP:
+        if scope == SCOPE_QP:
             return Group(protocol.reaction_point(path), self.host, self, False)
         key = (protocol.name, destination)
         group = self._groups.get(key)

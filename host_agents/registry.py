@@ -81,6 +81,13 @@ class Protocol:
     parameters: Any
     mechanisms: Mapping[str, Any]
 
+    def scope(self, wanted: str | None) -> str:
+        """Who shares a reaction point: as `wanted`, or as the protocol has it. Raises ParameterError."""
+        scope = wanted or self.info.scope
+        if scope not in self.info.scopes:
+            raise ParameterError(f"{self.name}: cc_scope {scope!r}: expected one of: {', '.join(self.info.scopes)}")
+        return scope
+
     def reaction_point(self, path: Path) -> ReactionPoint:
         return self.info.reaction_point(self.parameters, self.mechanisms, path)
 

@@ -85,6 +85,11 @@ class Run:
             "selective-repeat" if self.load_balancing.info.per_packet else "go-back-n"
         )
 
+    @property
+    def cc_scope(self) -> str:
+        """Who shares a reaction point. Raises UserError."""
+        return _host(lambda: self.protocol.scope(self.scenario.nic.cc_scope))
+
     def base_rtt_ns(self) -> int:
         """The largest base RTT of the network: a full packet there, its ACK back, nothing queued."""
         return max(self.base_rtts_ns)
@@ -126,7 +131,7 @@ class Run:
                 control_priority=settings.control_priority,
                 pfc=scenario.switch.pfc.enabled,
                 reliability=self.reliability,
-                cc_scope=settings.cc_scope,
+                cc_scope=self.cc_scope,
                 ack_every_packets=settings.ack_every_packets,
                 rto_ns=self.rto_ns,
                 loss_packets=self.loss_packets,
@@ -259,6 +264,7 @@ def _resolve(
 ) -> Run:
     cc, lb = scenario.cc[0], scenario.lb[0]
     protocol = _host(lambda: registry.resolve(cc, scenario.protocols.get(cc)))
+    _host(lambda: protocol.scope(scenario.nic.cc_scope))
     load_balancing = _host(lambda: registry.resolve_load_balancer(lb, scenario.load_balancers.get(lb)))
     program = programs.program(scenario.program or protocol.info.program)
     needed = protocol.info.program
@@ -293,7 +299,7 @@ def resolved(run: Run) -> Scenario:
             "program": run.program.name,
             "topology": {"name": topology_name, **run.topology.parameters},
             "workload": {"name": workload_name, **workload},
-            "nic": run.scenario.nic.model_copy(update={"reliability": run.reliability}),
+            "nic": run.scenario.nic.model_copy(update={"reliability": run.reliability, "cc_scope": run.cc_scope}),
             "protocols": {run.protocol.name: run.protocol.resolved()},
             "load_balancers": {run.load_balancing.name: _parameters(run.load_balancing.parameters)},
             "programs": {run.program.name: run.program_parameters.model_dump(mode="json", exclude_none=True)},
