@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from host_agents.cc.base import Host, Outlet, ReactionPoint, Traffic
 from host_agents.limiter import RateLimiter
+from host_agents.packets import Packet
 from host_agents.port import Port
 from host_agents.sender import Sender
 
@@ -40,19 +41,17 @@ class SenderOutlet(Outlet):
     def next_entropy(self, now_ns: int) -> int:
         return self.senders[0].load_balancer.next_entropy(now_ns) if self.senders else 0
 
-    def send_control(
-        self, opcode: int, body: bytes, *, psn: int = 0, entropy: int = -1, becn: bool = False, priority: int = -1
-    ) -> None:
+    def send_control(self, packet: Packet, body: bytes, *, psn: int = 0, entropy: int = -1, priority: int = -1) -> None:
         if self.senders:
             sender = self.senders[0]
             frame = sender.frames.control_frame(
-                opcode, body, psn=psn, entropy=sender.entropy if entropy < 0 else entropy, becn=becn, priority=priority
+                packet.opcode, body, psn=psn, entropy=sender.entropy if entropy < 0 else entropy, priority=priority
             )
             self._port.send_control(frame)
 
-    def send_counter(self, opcode: int, value: int, entropy: int) -> None:
+    def send_counter(self, packet: Packet, value: int, entropy: int) -> None:
         if self.senders:
-            self._port.send_control(self.senders[0].frames.counter(opcode, value, entropy))
+            self._port.send_control(self.senders[0].frames.counter(packet.opcode, value, entropy))
 
     def send_cnp(self) -> None:
         if self.senders:

@@ -24,10 +24,12 @@ from topologies import Topology
 from topologies.model import Neighbour
 
 _T = TypeVar("_T")
+_MAX_LABEL_BYTES = 200
 
 # Bytes of a packet beyond its payload, Ethernet to ICRC; and a whole ACK without telemetry.
 HEADER_BYTES = 58
 ACK_BYTES = 62
+DEFAULT_LIMIT_NS = 1_000_000_000  # of a scenario that wishes for none: more than any run should take
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,11 @@ class Run:
     @property
     def seed(self) -> int:
         return self.scenario.seeds[0]
+
+    @property
+    def limit_ns(self) -> int:
+        """When the run ends at the latest."""
+        return self.scenario.limit_ns or DEFAULT_LIMIT_NS
 
     @property
     def variant(self) -> str:
@@ -212,6 +219,8 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
             }
             runs.append(_resolve(name, varied.model_copy(update=only), folder, topology, own, variant.set))
         first = runs[-len(combined)]
+        if len(first.label.encode()) > _MAX_LABEL_BYTES:
+            raise UserError(f"{first.label[:40]}...: should be a folder's name, of at most {_MAX_LABEL_BYTES} bytes")
         first.traffic()
         first.link_changes()
         _check_buffers(first)

@@ -131,8 +131,8 @@ class Scenario(Table):
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], BeforeValidator(_several), Field(min_length=1)] = [1]
     # The P4 program; none: the one that the protocol needs.
     program: str | None = None
-    # A run ends when every message is acknowledged, or here.
-    limit_ns: Annotated[Nanoseconds, Field(gt=0)] = 1_000_000_000
+    # A run ends when every message is acknowledged, or here. None: after 1 s, and then it has failed.
+    limit_ns: Annotated[Nanoseconds, Field(gt=0)] | None = None
     # Whether rates and queues charge links for preamble, gap and FCS (24 bytes a frame).
     framing: bool = False
     topology: dict[str, Any]

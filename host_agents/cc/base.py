@@ -13,6 +13,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+from host_agents.packets import Packet
 from host_agents.timers import Timer, TimerOwner, TimerQueue
 
 UNLIMITED: Final = 1e18  # bytes: a window that never closes
@@ -127,15 +128,13 @@ class Outlet:
         """The entropy (UDP source port) that the load balancer gives to what is sent now."""
         return 0
 
-    def send_control(
-        self, opcode: int, body: bytes, *, psn: int = 0, entropy: int = -1, becn: bool = False, priority: int = -1
-    ) -> None:
+    def send_control(self, packet: Packet, body: bytes, *, psn: int = 0, entropy: int = -1, priority: int = -1) -> None:
         """A control packet to the peer, `body` after its BTH, ahead of all data.
 
         Entropy and priority default to those of the last data packet and of control packets.
         """
 
-    def send_counter(self, opcode: int, value: int, entropy: int) -> None:
+    def send_counter(self, packet: Packet, value: int, entropy: int) -> None:
         """A control packet whose body is one number of 8 bytes: what receiver-driven protocols tell each other."""
 
     def send_cnp(self) -> None:

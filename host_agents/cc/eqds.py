@@ -19,23 +19,45 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from librt.strings import read_i64_be
-from mypy_extensions import i64
-
 from host_agents import wire
 from host_agents.cc.base import Feedback, NotificationPoint, Outlet, Path, ReactionPoint
 from host_agents.cc.composite import CompositeReactionPoint
 from host_agents.lb.base import FIRST_ENTROPY
+from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, Field, Header, Packet
 from host_agents.pull_pacer import PullPacer
 from host_agents.ranges import POSITIVE, SHARE
 from host_agents.registry import Protocol, ProtocolInfo, register
 from host_agents.timers import Timer
 
-RTS: Final = 0xE9
-PULL: Final = 0xEA
-
-wire.register_control(RTS, "RTS", wire.TO_NOTIFICATION_POINT)
-wire.register_control(PULL, "pull", wire.TO_REACTION_POINT)
+# Cumulative counts of wire bytes since the queue pair was opened; a body of this form has `send_counter`.
+RTS: Final = Packet(
+    "RTS",
+    0xE9,
+    (
+        Header(
+            "rts",
+            (Field("demand", 64, "what the sender wants pulled, without what was trimmed", unit="bytes"),),
+            "Request to send of EQDS.",
+        ),
+    ),
+    to=TO_NOTIFICATION_POINT,
+    meaning="asks the receiver to pull",
+)
+PULL: Final = Packet(
+    "pull",
+    0xEA,
+    (
+        Header(
+            "pull",
+            (Field("granted", 64, "what the receiver has granted, in steps of one full packet", unit="bytes"),),
+            "Pull of EQDS.",
+        ),
+    ),
+    to=TO_REACTION_POINT,
+    meaning="credit for the sender",
+)
+_DEMAND: Final = RTS.place("demand")
+_GRANTED: Final = PULL.place("granted")
 
 
 @dataclass(frozen=True)
@@ -115,12 +137,10 @@ class Eqds(CompositeReactionPoint):
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """A pull: what it says beyond the last one is credit."""
         super().on_control(now_ns, opcode, frame, offset)
-        if opcode != PULL or len(frame) < offset + wire.COUNTER_BYTES:
+        if opcode != PULL.opcode:
             return
-        bth: i64 = read_i64_be(frame, wire.BECN)
-        qpn: int = (bth >> 32) & wire.QPN_MASK
-        counter: i64 = read_i64_be(frame, offset)
-        pulled: int = counter
+        qpn = wire.dest_qpn(frame)
+        pulled = _GRANTED.get(frame, offset)
         more = pulled - self._pulled_of.get(qpn, 0)
         if more <= 0:
             return  # an older one, overtaken
@@ -196,10 +216,7 @@ class EqdsReceiver(NotificationPoint):
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """An RTS. One that says nothing new comes from a sender that waits: tell it again what it has."""
-        if opcode != RTS or len(frame) < offset + wire.COUNTER_BYTES:
-            return
-        counter: i64 = read_i64_be(frame, offset)
-        demand: int = counter
+        demand = _DEMAND.get(frame, offset)
         if demand > self.demand_bytes:
             self.demand_bytes = demand
             self._pull(now_ns)
@@ -240,5 +257,6 @@ register(
         reaction_point=reaction_point,
         notification_point=notification_point,
         mechanisms=("mprdma", "smartt"),
+        packets=(RTS, PULL),
     )
 )

@@ -99,7 +99,15 @@ static void env_digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t 
     live *l = ctx;
     if (l->env_before.digest)
         l->env_before.digest(l->env_before.ctx, list_id, data, len);
-    l->digests = true;
+    l->told = true;
+}
+
+static void env_log(void *ctx, int failed, const char *text)
+{
+    live *l = ctx;
+    if (l->env_before.log)
+        l->env_before.log(l->env_before.ctx, failed, text);
+    l->told = true;
 }
 
 /* -- sending ----------------------------------------------------------------------------------------------------- */
@@ -399,7 +407,7 @@ void live_set_switch(live *l, p4_switch *sw)
     if (sw) {
         l->env_before = *p4_switch_get_env(sw);
         p4_env env = {.ctx = l, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue,
-                      .drop = env_drop, .digest = env_digest};
+                      .drop = env_drop, .digest = env_digest, .log = env_log};
         p4_switch_set_env(sw, &env);
     }
 }

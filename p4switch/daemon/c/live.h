@@ -86,12 +86,12 @@ typedef struct live_change {
 typedef struct live {
     pthread_mutex_t lock;
     pthread_cond_t turn;     /* nobody wants the lock any more */
-    pthread_cond_t news;     /* CPU frames or digests */
+    pthread_cond_t news;     /* CPU frames, or what the switch has told */
     int wanted;              /* threads that want the lock; the loop lets them go first */
     bool stop;
     int wakeup;              /* eventfd: there is something to do */
     p4_switch *sw;           /* NULL: frames are dropped */
-    const p4_env *own_env;   /* the switch's, which still gets the digests */
+    const p4_env *own_env;   /* the switch's, which still gets what is told */
     p4_env env_before;
     tm_switch tm;
     live_port *ports[LIVE_MAX_PORTS];
@@ -111,7 +111,7 @@ typedef struct live {
     uint8_t arriving;        /* the PFC class of the packet that the pipeline has in hand */
     p4_frame *cpu_first, **cpu_last;
     uint32_t cpu_count;
-    bool digests;
+    bool told;               /* digests, or what the program says */
     uint64_t lost_drops[P4_DROP_REASONS]; /* at ports that do not exist */
     uint64_t cpu_dropped, no_pipeline;
     uint64_t events;         /* frames that arrived, links that became free */

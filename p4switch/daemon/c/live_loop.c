@@ -118,7 +118,7 @@ static bool work(live *l)
     for (uint32_t i = 0; i < l->count; i++)
         if (l->ports[l->numbers[i]]->batched)
             live_flush(l, l->ports[l->numbers[i]]);
-    if (l->cpu_first || l->digests)
+    if (l->cpu_first || l->told)
         pthread_cond_broadcast(&l->news);
     return done;
 }

@@ -275,7 +275,7 @@ static PyObject *live_exit(live_object *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* Waits until there are CPU frames or digests, or for the time given; returns the frames. */
+/* Waits until there are CPU frames, digests or words of the program, or for the time given; returns the frames. */
 static PyObject *live_take(live_object *self, PyObject *args)
 {
     double timeout_s;
@@ -293,7 +293,7 @@ static PyObject *live_take(live_object *self, PyObject *args)
     /* One that waits does not want the lock. */
     __atomic_sub_fetch(&l->wanted, 1, __ATOMIC_SEQ_CST);
     pthread_cond_broadcast(&l->turn);
-    while (!l->cpu_first && !l->digests && !l->stop)
+    while (!l->cpu_first && !l->told && !l->stop)
         if (pthread_cond_timedwait(&l->news, &l->lock, &until))
             break;
     __atomic_add_fetch(&l->wanted, 1, __ATOMIC_SEQ_CST);
@@ -301,7 +301,7 @@ static PyObject *live_take(live_object *self, PyObject *args)
     l->cpu_first = NULL;
     l->cpu_last = &l->cpu_first;
     l->cpu_count = 0;
-    l->digests = false;
+    l->told = false;
     live_unlock(l);
     Py_END_ALLOW_THREADS
     PyObject *list = PyList_New(0);
@@ -345,6 +345,7 @@ static int put_drops(PyObject *dict, const uint64_t *drops)
         [P4_DROP_PROGRAM_INGRESS] = "drop_program_ingress", [P4_DROP_PROGRAM_EGRESS] = "drop_program_egress",
         [P4_DROP_BUFFER] = "drop_buffer", [P4_DROP_NO_PORT] = "drop_no_port",
         [P4_DROP_LINK_DOWN] = "drop_link_down", [P4_DROP_HOPS] = "drop_hops",
+        [P4_DROP_ENDLESS] = "drop_endless",
     };
     for (int i = 0; i < P4_DROP_REASONS; i++)
         if (names[i] && put(dict, names[i], drops[i]) < 0)
@@ -421,6 +422,14 @@ static PyObject *port_stats(live_port *port)
     return d;
 }
 
+static int put_asserts(PyObject *dict, const p4_switch *sw)
+{
+    const char *first = NULL;
+    uint64_t count = sw ? p4_switch_failed_asserts(sw, &first) : 0;
+    PyObject *text = first ? PyUnicode_DecodeUTF8(first, (Py_ssize_t)strlen(first), "replace") : Py_NewRef(Py_None);
+    return put(dict, "failed_asserts", count) < 0 ? -1 : put_object(dict, "failed_assert", text);
+}
+
 static PyObject *live_stats(live_object *self, PyObject *unused)
 {
     (void)unused;
@@ -442,7 +451,7 @@ static PyObject *live_stats(live_object *self, PyObject *unused)
         || put(d, "origin_ns", l->origin) < 0 || put(d, "copied", l->sw ? p4_switch_get_counts(l->sw)->copied : 0) < 0
         || put(d, "cpu_dropped", l->cpu_dropped) < 0 || put(d, "no_pipeline", l->no_pipeline) < 0
         || put(d, "buffer_bytes", l->tm.used_bytes) < 0 || put(d, "buffer_max_bytes", l->tm.max_bytes) < 0
-        || put_drops(d, l->lost_drops) < 0 || PyDict_SetItemString(d, "ports", ports) < 0
+        || put_asserts(d, l->sw) < 0 || put_drops(d, l->lost_drops) < 0 || PyDict_SetItemString(d, "ports", ports) < 0
         || PyDict_SetItemString(d, "lag_log2_ns", lag) < 0;
     live_unlock(l);
     Py_XDECREF(ports);
