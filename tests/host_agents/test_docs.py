@@ -15,7 +15,7 @@ def blocks(name):
 
 
 def test_the_protocol_of_the_guide(monkeypatch, tmp_path):
-    monkeypatch.setattr(registry, "_protocols", dict(registry._protocols))
+    monkeypatch.setattr(registry, "_protocols", dict(registry.protocols()))
     (code,) = blocks("adding-a-protocol.md")
     (tmp_path / "aimd_of_the_guide.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
