@@ -92,7 +92,10 @@ class GoBackNReceiver(Receiver):
             self.send_ack(self.psn(self.expected - 1), SYNDROME_ACK, marked, frame)
 
     def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> bool:
-        if self.absolute(psn) >= self.expected:
+        number = self.absolute(psn)
+        if number == self.expected:
+            self._nak_sent = False  # for an earlier copy: this one was lost on its own
+        if number >= self.expected:
             self._nak(True, frame)
         return False
 

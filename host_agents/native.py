@@ -139,7 +139,7 @@ def _compile(work: Path, compiler: str) -> None:
     modules = [f"host_agents/{name}" for name in COMPILED]
     for name in COMPILED_FOLDERS:
         modules += [f"host_agents/{name}/{path.name}" for path in sorted((package / name).glob("*.py"))]
-    environment = dict(os.environ, CFLAGS=" ".join(FLAGS), CC=compiler, PYTHONPATH="")
+    environment = dict(os.environ, CFLAGS=" ".join(FLAGS), CC=compiler, PYTHONPATH="", MYPYPATH=str(SOURCES.parent))
     try:
         done = subprocess.run(
             [sys.executable, "-c", _BUILD, *modules],

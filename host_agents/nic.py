@@ -11,7 +11,7 @@ from host_agents.config import SCOPE_PAIR, SCOPE_QP, NicConfig
 from host_agents.errors import HostError
 from host_agents.frames import Frames
 from host_agents.limiter import RateLimiter
-from host_agents.messages import CompletionCallback, DeliveryCallback, NicStats
+from host_agents.messages import CompletionCallback, DeliveryCallback
 from host_agents.outlet import Group
 from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT
 from host_agents.port import CLASSES, Port
@@ -30,7 +30,6 @@ class Nic(Port):
         self.on_complete: CompletionCallback | None = None
         self.on_delivered: DeliveryCallback | None = None
         self.queue_pairs: dict[int, QueuePair] = {}
-        self.stats = NicStats()
         self.config = config
         self.protocol = protocol
         self._opcodes = protocol.opcodes

@@ -59,6 +59,13 @@ class SenderOutlet(Outlet):
             sender.stats.cnps_sent += 1
             self._port.send_control(sender.frames.cnp(sender.entropy))
 
+    def count_malformed(self) -> None:
+        self._port.stats.malformed += 1
+
+    def count_held_pull(self) -> None:
+        if self.senders:
+            self.senders[0].stats.pulls_held += 1
+
     def rate_changed(self) -> None:
         for limiter in self.limiters:
             limiter.rate_changed()

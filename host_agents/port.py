@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from host_agents.fifo import Fifo
+from host_agents.messages import NicStats
 from host_agents.timers import NEVER, Timer, TimerOwner, TimerQueue
 
 CLASSES: Final = 8
@@ -50,6 +51,7 @@ class Port:
         self._control_priority = control_priority
         self._control: Fifo[bytes] = Fifo()
         self._paused_until_ns = [0] * CLASSES
+        self.stats = NicStats()
 
     def make_ready(self, source: Source) -> None:
         priority = source.priority

@@ -72,11 +72,12 @@ def _programs() -> list[dict[str, Any]]:
 
 def _described(name: str, model: type[Any]) -> dict[str, Any]:
     """What has a file of its own: its first line, and its parameters with their defaults."""
-    return {"name": name, "summary": _first_line(inspect.getmodule(model).__doc__), "parameters": _defaults(model)}
+    summary = _first_line(inspect.getmodule(model).__doc__) or _first_line(model.__doc__)
+    return {"name": name, "summary": summary, "parameters": _defaults(model)}
 
 
 def _first_line(text: str | None) -> str:
-    return (text or "").strip().splitlines()[0].removesuffix(".")
+    return (text or "").strip().partition("\n")[0].removesuffix(".")
 
 
 def _by_number(entry: Mapping[str, Any]) -> list[str | int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,12 +14,15 @@ import topologies
 from harness import workloads
 from harness.control import programs
 from harness.control.programs import Program, ProgramParameters
+from harness.measure import probes
+from harness.measure.probes import Probe
+from harness.plan.references import loaded
 from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
 from host_agents import registry
 from host_agents.config import NicConfig
 from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
-from p4switch.errors import UserError
+from p4switch.errors import UserError, raised_at
 from topologies import Topology
 from topologies.model import Neighbour
 
@@ -59,6 +62,7 @@ class Run:
     program_parameters: ProgramParameters
     names: tuple[str, ...]  # what distinguishes this run from others of the same scenario, but for the seed
     settings: Mapping[str, Any]  # of its variant
+    probes: tuple[Probe, ...] = ()  # those of the scenario's that this run has something for
 
     @property
     def seed(self) -> int:
@@ -88,9 +92,8 @@ class Run:
 
     @property
     def reliability(self) -> str:
-        return self.scenario.nic.reliability or (
-            "selective-repeat" if self.load_balancing.info.per_packet else "go-back-n"
-        )
+        selective = self.load_balancing.info.per_packet or self.protocol.info.selective
+        return self.scenario.nic.reliability or ("selective-repeat" if selective else "go-back-n")
 
     @property
     def cc_scope(self) -> str:
@@ -196,10 +199,10 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
     if len({variant.name for variant in scenario.variants}) < len(scenario.variants):
         raise UserError("variants: should have different names")
     built: dict[str, Topology] = {}
-    runs = []
+    runs: list[Run] = []
     for variant in scenario.variants or [Variant(name="")]:
         tables = {key: value for key, value in scenario.model_dump(exclude_unset=True).items() if key != "variants"}
-        varied = check(merge(tables, variant.set))
+        varied = loaded(check(merge(tables, variant.set)), folder)
         _check_tables(varied)
         topology_name, values = named("topology", varied.topology)
         key = repr(varied.topology)
@@ -224,7 +227,29 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
         first.traffic()
         first.link_changes()
         _check_buffers(first)
-    return runs
+    return _with_probes(runs)
+
+
+def _with_probes(runs: Sequence[Run]) -> list[Run]:
+    """Each run with the probes that it has something for. Raises UserError for one that no run has anything for."""
+    missing: dict[str, UserError] = {}
+    found: set[str] = set()
+    made = []
+    for run in runs:
+        possible = []
+        for probe in probes.parse(run.scenario.record.probes):
+            try:
+                probe.check(run)
+            except UserError as error:
+                missing.setdefault(probe.name, error)
+            else:
+                found.add(probe.name)
+                possible.append(probe)
+        made.append(replace(run, probes=tuple(possible)))
+    for name, error in missing.items():
+        if name not in found:
+            raise UserError(f"record.probes: {name!r}: {error}")
+    return made
 
 
 def _check_tables(scenario: Scenario) -> None:
@@ -288,7 +313,24 @@ def _resolve(
         raise UserError(
             f"protocols.{cc}.period_ns: should be programs.{program.name}.period_ns, {common_ns}, got {own_ns}"
         )
-    return Run(name, scenario, folder, topology, protocol, load_balancing, program, parameters, names, settings)
+    run = Run(name, scenario, folder, topology, protocol, load_balancing, program, parameters, names, settings)
+    _check_fit(run)
+    return run
+
+
+def _check_fit(run: Run) -> None:
+    """What does not come with p4cc has to open a queue pair. Raises UserError."""
+    cc, lb = run.protocol.info.name, run.load_balancing.name
+    outside = [registry.KINDS[key].described(name) for key, name in registry.outside([cc], [lb])]
+    if not outside:
+        return
+    from host_agents.nic import Nic  # here: the compiled hosts have to be in place before it is imported
+
+    try:
+        nic = Nic(run.nic_configs()[0], run.protocol, run.load_balancing)
+        nic.open_qp(str(run.topology.hosts[1].address), 2, 2)
+    except Exception as error:
+        raise UserError(f"{' or '.join(outside)} does not fit: {raised_at(error)}") from None
 
 
 def _host(resolve: Callable[[], _T]) -> _T:
@@ -309,6 +351,9 @@ def resolved(run: Run) -> Scenario:
             "topology": {"name": topology_name, **run.topology.parameters},
             "workload": {"name": workload_name, **workload},
             "nic": run.scenario.nic.model_copy(update={"reliability": run.reliability, "cc_scope": run.cc_scope}),
+            "record": run.scenario.record.model_copy(
+                update={"probes": [probe.model_dump(exclude_none=True) for probe in run.probes]}
+            ),
             "protocols": {run.protocol.name: run.protocol.resolved()},
             "load_balancers": {run.load_balancing.name: _parameters(run.load_balancing.parameters)},
             "programs": {run.program.name: run.program_parameters.model_dump(mode="json", exclude_none=True)},

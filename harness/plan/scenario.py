@@ -6,7 +6,7 @@ Everything is validated before anything starts; a mistake is a UserError that na
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,6 +14,7 @@ import tomli_w
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from typing_extensions import Self
 
+from p4switch import extensions
 from p4switch.errors import UserError, suggest, validate
 from p4switch.numbers import integral
 from p4switch.traffic.settings import Bytes, Priority, TrafficManager
@@ -24,6 +25,9 @@ else:
     import tomli as tomllib
 
 BUILT_IN = Path(__file__).parents[1] / "scenarios"
+# What may name Python files: lists, and tables by their `name`.
+_LISTS = ("cc", "lb", "extensions")
+_TABLES = ("topology", "workload")
 
 Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
 
@@ -72,7 +76,8 @@ class NicSettings(Table):
     mtu_bytes: Annotated[int, Field(ge=64, le=9000)] = 1000
     data_priority: Priority = 3
     control_priority: Priority = 6
-    # None: go-back-N, or selective repeat where the load balancer sends one flow's packets over several paths.
+    # None: go-back-N, or selective repeat where the load balancer sends one flow's packets over several paths, or the
+    # protocol draws each lost packet by itself.
     reliability: Literal["go-back-n", "selective-repeat"] | None = None
     # None: as the protocol has it, which is mostly "qp".
     cc_scope: Literal["qp", "destination", "pair"] | None = None
@@ -93,6 +98,8 @@ class Record(Table):
     rate_interval_ns: Nanoseconds = 10_000
     # Which queues: those of all switch ports, or only those to hosts.
     queues: Literal["all", "hosts"] = "all"
+    # Further tables, each with what its kind of probe takes; see harness/measure/probes.
+    probes: list[dict[str, Any]] = []
 
 
 class LinkEvent(Table):
@@ -126,6 +133,8 @@ class Scenario(Table):
 
     title: str = ""
     claims: list[str] = []
+    # Python files that register what this scenario names, relative to its own.
+    extensions: list[str] = []
     cc: Annotated[list[str], BeforeValidator(_several), Field(min_length=1)] = ["dcqcn", "hpcc"]
     lb: Annotated[list[str], BeforeValidator(_several), Field(min_length=1)] = ["ecmp"]
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], BeforeValidator(_several), Field(min_length=1)] = [1]
@@ -191,7 +200,10 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def override(tables: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
-    """A copy of `tables` with each `KEY=VALUE` applied: KEY is dotted, VALUE as TOML writes it, or a bare string."""
+    """A copy of `tables` with each `KEY=VALUE` applied: KEY is dotted, VALUE as TOML writes it, or a bare string.
+
+    Python files that they name are relative to the working directory.
+    """
     result = _copied(tables)
     for setting in settings:
         key, equals, text = setting.partition("=")
@@ -199,7 +211,7 @@ def override(tables: Mapping[str, Any], settings: Iterable[str]) -> dict[str, An
         if not equals or not all(parts):
             raise UserError(f"--set {setting}: expected KEY=VALUE, for example topology.k=8")
         try:
-            result = merge(result, nested(parts, _value(text.strip())))
+            result = merge(result, anchored(nested(parts, _value(text.strip())), Path.cwd()))
         except UserError as error:
             raise UserError(f"--set {setting}: {error}") from None
     return result
@@ -211,6 +223,37 @@ def nested(keys: Sequence[str], value: object) -> dict[str, Any]:
         value = {key: value}
     assert isinstance(value, dict)
     return value
+
+
+def anchored(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """A copy of a scenario's tables, or of some of them, in which every path of a Python file is absolute."""
+
+    def absolute(text: str) -> str:
+        return str(extensions.reference(text, folder) or text)
+
+    changed = dict(tables)
+    for key in _LISTS:
+        if key in tables:
+            changed[key] = _each(tables[key], absolute)
+    for key in _TABLES:
+        if isinstance(tables.get(key), Mapping) and "name" in tables[key]:
+            changed[key] = {**tables[key], "name": _each(tables[key]["name"], absolute)}
+    if isinstance(tables.get("variants"), list):
+        changed["variants"] = [_anchored_variant(variant, folder) for variant in tables["variants"]]
+    return changed
+
+
+def _anchored_variant(variant: Any, folder: Path) -> Any:
+    """What is no table is a mistake that is found later."""
+    if not isinstance(variant, Mapping) or not isinstance(variant.get("set"), Mapping):
+        return variant
+    return {**variant, "set": anchored(variant["set"], folder)}
+
+
+def _each(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    return [_each(one, change) for one in value] if isinstance(value, list) else value
 
 
 def merge(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

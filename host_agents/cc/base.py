@@ -140,6 +140,12 @@ class Outlet:
     def send_cnp(self) -> None:
         """A congestion notification packet to the peer (annex A17.9.3)."""
 
+    def count_malformed(self) -> None:
+        """A control packet said what cannot be: the NIC counts it."""
+
+    def count_held_pull(self) -> None:
+        """Credit was held back because nothing came of what was sent before: the queue pair counts it."""
+
     def rate_changed(self) -> None:
         """The reaction point has another rate, effective at once."""
 

@@ -61,9 +61,11 @@ class ProgramParameters(BaseModel, ABC):
         """Everything that the control plane writes into this switch. Raises UserError for what cannot be expressed."""
 
 
-_REGISTRY: Registry[ProgramParameters] = Registry("program")
-register = _REGISTRY.register  # with the name of a file in p4src/, without .p4
-names = _REGISTRY.names
+REGISTRY: Registry[type[ProgramParameters]] = Registry(
+    "program", group="p4cc.programs", package="harness.control.programs", base=ProgramParameters
+)
+register = REGISTRY.register  # with the name of a file in p4src/, without .p4
+names = REGISTRY.names
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,9 @@ class Program:
 
 def program(name: str) -> Program:
     """The program of that name. Raises UserError for an unknown one."""
-    return Program(name, _REGISTRY.find(name))
+    return Program(name, REGISTRY.find(name))
 
 
 def parameters(name: str, values: Mapping[str, Any], where: str = "program") -> ProgramParameters:
     """A program's parameters. Raises UserError that names the wrong key as `where.key`."""
-    return validate(_REGISTRY.find(name), values, where)
+    return validate(REGISTRY.find(name), values, where)
