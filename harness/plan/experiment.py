@@ -12,7 +12,10 @@ from typing import Any, TypeVar
 
 import topologies
 from harness import workloads
+from harness.control import load_balancing as switch_load_balancing
 from harness.control import programs
+from harness.control.load_balancing import LoadBalancer
+from harness.control.pipelines import Build
 from harness.control.programs import Program, ProgramParameters
 from harness.measure import probes
 from harness.measure.probes import Probe
@@ -60,6 +63,7 @@ class Run:
     load_balancing: LoadBalancing
     program: Program
     program_parameters: ProgramParameters
+    switch_load_balancer: LoadBalancer
     names: tuple[str, ...]  # what distinguishes this run from others of the same scenario, but for the seed
     settings: Mapping[str, Any]  # of its variant
     probes: tuple[Probe, ...] = ()  # those of the scenario's that this run has something for
@@ -91,8 +95,19 @@ class Run:
         return HEADER_BYTES + payload + (-payload & 3) + (2 if self.protocol.info.telemetry else 0)
 
     @property
+    def build(self) -> Build:
+        """What the switches run."""
+        given = {name: str(value) for name, value in self.scenario.switch.defines.items()}
+        return Build.of(self.program.source, self.switch_load_balancer, {**self.program_parameters.defines(), **given})
+
+    @property
+    def per_packet(self) -> bool:
+        """Packets of one flow take several paths: by the hosts' choice, or by the switches'."""
+        return self.load_balancing.info.per_packet or self.switch_load_balancer.per_packet
+
+    @property
     def reliability(self) -> str:
-        selective = self.load_balancing.info.per_packet or self.protocol.info.selective
+        selective = self.per_packet or self.protocol.info.selective
         return self.scenario.nic.reliability or ("selective-repeat" if selective else "go-back-n")
 
     @property
@@ -125,7 +140,7 @@ class Run:
         given = self.scenario.nic.loss_packets
         if given is not None:
             return given
-        return 0 if self.load_balancing.info.per_packet else 3
+        return 0 if self.per_packet else 3
 
     def nic_configs(self) -> list[NicConfig]:
         """What each host's NIC is told, in order of the hosts."""
@@ -308,14 +323,25 @@ def _resolve(
             f"program {program.name!r} does not fit protocol {cc!r}; expected {' or '.join(map(repr, fitting))}"
         )
     parameters = programs.parameters(program.name, scenario.programs.get(program.name, {}), f"programs.{program.name}")
-    common_ns = parameters.common_period_ns
-    if common_ns and (own_ns := getattr(protocol.parameters, "period_ns", common_ns)) != common_ns:
-        raise UserError(
-            f"protocols.{cc}.period_ns: should be programs.{program.name}.period_ns, {common_ns}, got {own_ns}"
-        )
-    run = Run(name, scenario, folder, topology, protocol, load_balancing, program, parameters, names, settings)
+    _check_agreement(protocol, program, parameters)
+    balancer = switch_load_balancing.find(scenario.switch.load_balancing, folder)
+    run = Run(
+        name, scenario, folder, topology, protocol, load_balancing, program, parameters, balancer, names, settings
+    )
     _check_fit(run)
     return run
+
+
+def _check_agreement(protocol: Protocol, program: Program, parameters: ProgramParameters) -> None:
+    """What a protocol and a program say that the other must have, too. Raises UserError."""
+    theirs, own = protocol.resolved(), parameters.model_dump()
+    for key in dict.fromkeys((*protocol.info.agrees, *parameters.agrees)):
+        in_protocol, in_program = f"protocols.{protocol.name}.{key}", f"programs.{program.name}.{key}"
+        for wanted, there, of in ((in_protocol, theirs, in_program), (in_program, own, in_protocol)):
+            if key not in there:
+                raise UserError(f"{wanted}: there is no such parameter; {of} needs it, with the same value")
+        if theirs[key] != own[key]:
+            raise UserError(f"{in_protocol}: should be {in_program}, {own[key]}, got {theirs[key]}")
 
 
 def _check_fit(run: Run) -> None:
