@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import pydantic
 
+from host_agents.config import CC_SCOPES, SCOPE_QP
 from host_agents.errors import PacketError, ParameterError, UnknownNameError
 from host_agents.ranges import NOT_NEGATIVE
 from p4switch.errors import UserError
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
     from host_agents.packets import Opcodes, Packet
 
 
+def _deaf(parameters: object, path: Path) -> NotificationPoint:
+    """Of protocols whose receivers only acknowledge."""
+    from host_agents.cc.base import NotificationPoint
+
+    return NotificationPoint(path)
+
+
 @dataclass(frozen=True)
 class ProtocolInfo:
     """What a protocol's file says about it.
@@ -34,7 +42,8 @@ class ProtocolInfo:
     shim. `agrees` names parameters that this program must have, too, with the same values. `packets` are those of its
     own, which take opcodes from 0xE0 to 0xFF. `parameters` is a dataclass with defaults; `mechanisms` are the names
     that may follow the protocol's: of mechanisms, whose parameters `reaction_point` gets, or of other protocols, which
-    it gets whole, as a `Protocol`.
+    it gets whole, as a `Protocol`. Who shares a reaction point is one of `scopes`, `scope` unless a NIC is told
+    (`NicConfig.cc_scope`).
     """
 
     name: str
@@ -43,11 +52,13 @@ class ProtocolInfo:
     program: str
     parameters: type[Any]
     reaction_point: Callable[[Any, Mapping[str, Any], Path], ReactionPoint]
-    notification_point: Callable[[Any, Path], NotificationPoint]
+    notification_point: Callable[[Any, Path], NotificationPoint] = _deaf
     telemetry: bool = False
     agrees: tuple[str, ...] = ()
     mechanisms: tuple[str, ...] = ()
     packets: tuple[Packet, ...] = ()
+    scope: str = SCOPE_QP
+    scopes: tuple[str, ...] = CC_SCOPES
     # True: each lost packet is drawn again by itself, so go-back-N would waste what was drawn behind it.
     selective: bool = False
 
@@ -81,6 +92,13 @@ class Protocol:
     info: ProtocolInfo
     parameters: Any
     mechanisms: Mapping[str, Any]
+
+    def scope(self, wanted: str | None) -> str:
+        """Who shares a reaction point: as `wanted`, or as the protocol has it. Raises ParameterError."""
+        scope = wanted or self.info.scope
+        if scope not in self.info.scopes:
+            raise ParameterError(f"{self.name}: cc_scope {scope!r}: expected one of: {', '.join(self.info.scopes)}")
+        return scope
 
     def reaction_point(self, path: Path) -> ReactionPoint:
         return self.info.reaction_point(self.parameters, self.mechanisms, path)
