@@ -228,8 +228,10 @@ def _check_tables(scenario: Scenario) -> None:
         _host(partial(registry.resolve, name, values))
     for name, values in scenario.load_balancers.items():
         _host(partial(registry.resolve_load_balancer, name, values))
+    own = programs.program(scenario.program) if scenario.program else None
     for name, values in scenario.programs.items():
-        programs.parameters(name, values, f"programs.{name}")
+        program = own if own is not None and own.name == name else programs.program(name)
+        program.checked(values, f"programs.{name}")
 
 
 def _check_buffers(run: Run) -> None:
@@ -275,7 +277,7 @@ def _resolve(
         raise UserError(
             f"program {program.name!r} does not fit protocol {cc!r}; expected {' or '.join(map(repr, fitting))}"
         )
-    parameters = programs.parameters(program.name, scenario.programs.get(program.name, {}), f"programs.{program.name}")
+    parameters = program.checked(scenario.programs.get(program.name, {}), f"programs.{program.name}")
     _check_agreement(protocol, program, parameters)
     balancer = switch_load_balancing.find(scenario.switch.load_balancing, folder)
     run = Run(
@@ -326,7 +328,7 @@ def resolved(run: Run) -> Scenario:
     workload = workloads.parameters(workload_name).model_validate(values).model_dump(exclude_none=True)
     return run.scenario.model_copy(
         update={
-            "program": run.program.name,
+            "program": str(run.program.source) if run.program.outside else run.program.name,
             "topology": {"name": topology_name, **run.topology.parameters},
             "workload": {"name": workload_name, **workload},
             "nic": run.scenario.nic.model_copy(update={"reliability": run.reliability}),
