@@ -18,7 +18,7 @@ from harness.control.load_balancing import LoadBalancer
 from harness.control.pipelines import Build
 from harness.control.programs import Program, ProgramParameters
 from harness.measure import probes
-from harness.measure.probes import Probe
+from harness.measure.probes import Probe, ProgramProbe
 from harness.plan.references import loaded
 from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
 from host_agents import registry
@@ -247,7 +247,7 @@ def _with_probes(runs: Sequence[Run]) -> list[Run]:
     made = []
     for run in runs:
         possible = []
-        for probe in probes.parse(run.scenario.record.probes):
+        for probe in _wanted(run):
             try:
                 probe.check(run)
             except UserError as error:
@@ -260,6 +260,14 @@ def _with_probes(runs: Sequence[Run]) -> list[Run]:
         if name not in found:
             raise UserError(f"record.probes: {name!r}: {error}")
     return made
+
+
+def _wanted(run: Run) -> list[Probe]:
+    """The scenario's probes; and what a program from outside keeps, at the end, unless there is a probe of that."""
+    wanted = probes.parse(run.scenario.record.probes)
+    if run.program.outside and not any(isinstance(probe, ProgramProbe) for probe in wanted):
+        wanted.append(ProgramProbe(kind="program"))
+    return wanted
 
 
 def _check_tables(scenario: Scenario) -> None:
