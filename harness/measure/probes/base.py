@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 RESERVED = ("flows", "queues", "rates")  # tables that every run has
 Index = Annotated[int, BeforeValidator(integral), Field(ge=0)]
-Values = tuple[int | float, ...]
+Values = tuple[int | float | str, ...]
 
 
 class Probe(BaseModel):
