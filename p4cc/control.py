@@ -31,7 +31,7 @@ def compiled(named: Named) -> Compiled:
 
 
 class Control:
-    """Entries, registers and counters of one switch. Names are those of the P4 source, as P4Info's aliases have them."""
+    """Entries, registers and counters of one switch. Names are those of the P4 source: P4Info's aliases."""
 
     def __init__(self, client: Client, known: controller.Program) -> None:
         self._client = client

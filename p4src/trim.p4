@@ -9,13 +9,17 @@
 // queue that nothing has left for longer than it takes to drain it.
 //
 // Tables to fill: those of include/forwarding.p4 and include/ecn.p4, and
-//   queue_limit  (port, priority) -> trim_when_full(limit_bytes, trim_size_bytes, trim_dscp, trim_priority, trim_limit_bytes, drain_ticks)
+//   queue_limit  (port, priority) -> trim_when_full(limit_bytes, spread_bytes, trim_size_bytes, trim_dscp, trim_priority, trim_limit_bytes, drain_ticks)
 //                                 -> drop_when_full(limit_bytes, drain_ticks)
 //     limit_bytes       what the queue may hold
+//     spread_bytes      each packet draws by lot how much of the end of the limit it may not use, from nothing to this
 //     trim_size_bytes   a trimmed packet's length on the wire, from the Ethernet header on; a shorter packet keeps its length
 //     trim_dscp, trim_priority, trim_limit_bytes   the mark, the queue of trimmed packets, and what that may hold
 //     drain_ticks       ticks of the switch's clock after which a queue that nothing left is empty
 //   A queue that is not listed is the traffic manager's: no counting, no trimming. Without entries trimming is off.
+// The lot breaks phases (Handley et al., SIGCOMM 2017, 3.1): of flows that send in step, as all at line rate do, without it
+// always the same one would find the place that a departure has freed. NDP's switch trims the newest packet or the last in
+// the queue; v1model reaches only the newest.
 // Data packets are RC requests and read responses (BTH opcodes 0x00-0x10); what else finds its queue full is dropped.
 // Counters by egress port: trimmed, trimmed_sent, trimmed_dropped (no room among the trimmed either), queue_dropped (drop_when_full).
 // Wire format: docs/wire-formats.md, "Trimmed packet".
@@ -50,7 +54,6 @@ const bit<32> QUEUES = 4096;  // 512 ports, 8 priorities
 const bit<16> UDP_OFFSET_BYTES = 34;
 
 const bit<8> OPCODE_LAST_DATA = 0x10;
-const bit<8> OPCODE_TRIMMED = 0xE2;
 
 register<bit<32>>(QUEUES) queue_bytes;
 register<bit<48>>(QUEUES) last_departure;
@@ -64,9 +67,10 @@ parser TrimParser(packet_in packet, out headers_t hdr, inout metadata_t meta, in
 }
 
 // Counts a packet in, if there is room.
-control Admission(inout metadata_t meta, in bit<32> packet_bytes, in bit<32> limit_bytes, in bit<48> drain_ticks,
-                  in standard_metadata_t standard_metadata, out bool admitted) {
+control Admission(inout metadata_t meta, in bit<32> packet_bytes, in bit<32> limit_bytes, in bit<32> spread_bytes,
+                  in bit<48> drain_ticks, in standard_metadata_t standard_metadata, out bool admitted) {
     bit<32> held_bytes;
+    bit<32> kept_free_bytes;
     bit<48> departure;
     apply {
         queue_bytes.read(held_bytes, meta.queue);
@@ -77,6 +81,10 @@ control Admission(inout metadata_t meta, in bit<32> packet_bytes, in bit<32> lim
             }
         }
         admitted = held_bytes + packet_bytes <= limit_bytes;
+        if (admitted && held_bytes + packet_bytes + spread_bytes > limit_bytes) {
+            random(kept_free_bytes, 0, spread_bytes);
+            admitted = held_bytes + packet_bytes + kept_free_bytes <= limit_bytes;
+        }
         if (admitted) {
             if (held_bytes == 0) {  // draining begins here
                 last_departure.write(meta.queue, standard_metadata.ingress_global_timestamp);
@@ -94,6 +102,7 @@ control TrimIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
 
     bit<32> packet_bytes = 0;
     bit<32> limit = 0;
+    bit<32> spread = 0;
     bit<32> trim_limit = 0;
     bit<16> trim_size = 0;
     bit<6>  dscp_of_trimmed = 0;
@@ -106,9 +115,10 @@ control TrimIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
     counter(MAX_PORTS, CounterType.packets) trimmed_dropped;
     counter(MAX_PORTS, CounterType.packets) queue_dropped;
 
-    action trim_when_full(bit<32> limit_bytes, bit<16> trim_size_bytes, bit<6> trim_dscp, bit<3> trim_priority,
-                          bit<32> trim_limit_bytes, bit<48> drain_ticks) {
+    action trim_when_full(bit<32> limit_bytes, bit<32> spread_bytes, bit<16> trim_size_bytes, bit<6> trim_dscp,
+                          bit<3> trim_priority, bit<32> trim_limit_bytes, bit<48> drain_ticks) {
         limit = limit_bytes;
+        spread = spread_bytes;
         may_trim = true;
         trim_size = trim_size_bytes;
         dscp_of_trimmed = trim_dscp;
@@ -153,14 +163,14 @@ control TrimIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
         if (queue_limit.apply().hit) {
             packet_bytes = standard_metadata.packet_length;
             meta.queue = (bit<32>)(standard_metadata.egress_spec ++ standard_metadata.priority);
-            admission.apply(meta, packet_bytes, limit, drain_time, standard_metadata, admitted);
+            admission.apply(meta, packet_bytes, limit, spread, drain_time, standard_metadata, admitted);
             if (!admitted && may_trim && hdr.bth.isValid() && hdr.bth.opcode <= OPCODE_LAST_DATA) {
                 mark_trimmed();
                 if (packet_bytes > (bit<32>)trim_size) {
                     shorten();
                 }
                 meta.queue = (bit<32>)(standard_metadata.egress_spec ++ standard_metadata.priority);
-                trimmed_admission.apply(meta, packet_bytes, trim_limit, drain_time, standard_metadata, admitted);
+                trimmed_admission.apply(meta, packet_bytes, trim_limit, 0, drain_time, standard_metadata, admitted);
                 if (!admitted) {
                     trimmed_dropped.count((bit<32>)standard_metadata.egress_spec);
                     mark_to_drop(standard_metadata);

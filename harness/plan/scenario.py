@@ -16,7 +16,8 @@ from typing_extensions import Self
 
 from p4switch import extensions
 from p4switch.errors import UserError, suggest, validate
-from topologies.registry import integral
+from p4switch.numbers import integral
+from p4switch.traffic.settings import Bytes, Priority, TrafficManager
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -29,8 +30,6 @@ _LISTS = ("cc", "lb", "extensions")
 _TABLES = ("topology", "workload")
 
 Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)]
-Bytes = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**48)]
-Priority = Annotated[int, Field(ge=0, le=7)]
 
 
 def _several(value: object) -> object:
@@ -45,9 +44,11 @@ class Table(BaseModel):
 
 
 class Pfc(Table):
-    """Priority flow control of the data priority. Thresholds are per ingress port, as in HPCC's simulator."""
+    """Priority flow control. Thresholds are per ingress port and priority, as in HPCC's simulator."""
 
     enabled: bool = True
+    # The lossless priorities; none given: the data priority.
+    priorities: tuple[Priority, ...] = Field(default=(), strict=False)
     # Pause when an ingress port holds more than alpha times what is free of the shared buffer.
     alpha: Annotated[float, Field(gt=0)] = 0.125
     xon_gap_bytes: Bytes = 3072
@@ -57,17 +58,13 @@ class Pfc(Table):
     reaction_ns: Nanoseconds = 0
 
 
-class SwitchSettings(Table):
-    """Every switch of the network. Sizes count frames from the Ethernet header to the ICRC."""
+class SwitchSettings(TrafficManager):
+    """Every switch of the network: its traffic manager (p4switch/traffic/settings.py), and what else it has."""
 
     buffer_bytes: Bytes | None = 32_000_000
-    queue_bytes: Bytes | None = None
-    port_bytes: Bytes | None = None
     # What an ingress port may hold of the data priority: with PFC its threshold and its headroom; without PFC what is
     # beyond is dropped. None: what PFC's alpha gives, or no limit.
     ingress_bytes: Bytes | None = None
-    alpha: Annotated[float, Field(gt=0)] | None = None
-    scheduler: Literal["fifo", "round_robin"] = "fifo"
     latency_ns: Nanoseconds = 0
     cell_bytes: Annotated[Bytes, Field(ge=1, le=1 << 16)] = 80
     pfc: Pfc = Pfc()
@@ -79,7 +76,8 @@ class NicSettings(Table):
     mtu_bytes: Annotated[int, Field(ge=64, le=9000)] = 1000
     data_priority: Priority = 3
     control_priority: Priority = 6
-    # None: go-back-N, or selective repeat where the load balancer sends one flow's packets over several paths.
+    # None: go-back-N, or selective repeat where the load balancer sends one flow's packets over several paths, or the
+    # protocol draws each lost packet by itself.
     reliability: Literal["go-back-n", "selective-repeat"] | None = None
     cc_scope: Literal["qp", "destination", "pair"] = "qp"
     ack_every_packets: Annotated[int, Field(ge=1)] = 1
@@ -99,6 +97,8 @@ class Record(Table):
     rate_interval_ns: Nanoseconds = 10_000
     # Which queues: those of all switch ports, or only those to hosts.
     queues: Literal["all", "hosts"] = "all"
+    # Further tables, each with what its kind of probe takes; see harness/measure/probes.
+    probes: list[dict[str, Any]] = []
 
 
 class LinkEvent(Table):
@@ -139,8 +139,8 @@ class Scenario(Table):
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], BeforeValidator(_several), Field(min_length=1)] = [1]
     # The P4 program; none: the one that the protocol needs.
     program: str | None = None
-    # A run ends when every message is acknowledged, or here.
-    limit_ns: Annotated[Nanoseconds, Field(gt=0)] = 1_000_000_000
+    # A run ends when every message is acknowledged, or here. None: after 1 s, and then it has failed.
+    limit_ns: Annotated[Nanoseconds, Field(gt=0)] | None = None
     # Whether rates and queues charge links for preamble, gap and FCS (24 bytes a frame).
     framing: bool = False
     topology: dict[str, Any]
