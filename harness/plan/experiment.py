@@ -261,9 +261,9 @@ def _with_probes(runs: Sequence[Run]) -> list[Run]:
                 found.add(probe.name)
                 possible.append(probe)
         made.append(replace(run, probes=tuple(possible)))
-    for name, error in missing.items():
+    for name, mistake in missing.items():
         if name not in found:
-            raise UserError(f"record.probes: {name!r}: {error}")
+            raise UserError(f"record.probes: {name!r}: {mistake}")
     return made
 
 
