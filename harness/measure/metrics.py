@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from harness.measure.recording import Recording
+from harness.measure.recording import Rate, Recording
 from harness.plan.experiment import HEADER_BYTES, Run
 from topologies.model import Neighbour
 from topologies.routing import path
@@ -46,10 +47,10 @@ def _padded(size_bytes: int) -> int:
 
 
 def jain_index(rates: NDArray[np.float64]) -> float:
-    """Jain's fairness index: 1 when all rates are equal, 1/n when one of n has everything. 1 for no flows."""
+    """Jain's fairness index: 1 when all rates are equal, 1/n when one of n has everything; NaN for nothing."""
     square = float(np.sum(rates)) ** 2
     squares = float(np.sum(rates**2)) * len(rates)
-    return square / squares if squares else 1.0
+    return square / squares if squares else math.nan
 
 
 def fair_from_ns(jain: pd.DataFrame, last_start_ns: int, index: float = 0.9, samples: int = 3) -> int | None:
@@ -108,42 +109,26 @@ def flows_table(run: Run, recording: Recording) -> pd.DataFrame:
     return table
 
 
-def rates_table(recording: Recording) -> pd.DataFrame:
+def rates_table(rates: Sequence[Rate], interval_ns: int) -> pd.DataFrame:
     """One row a queue pair and interval: `throughput_bps` on the wire, what the reaction point allows, and the latest
     RTT (-1: none in this interval)."""
-    rates = recording.rates
-    delivered = np.array(rates.delivered_bytes, np.int64)
+    columns = {name: [getattr(rate, name) for rate in rates] for name in Rate._fields}
+    delivered = np.array(columns["delivered_bytes"], np.int64)
     return pd.DataFrame(
         {
-            "time_ns": np.array(rates.time_ns, np.int64),
-            "qp": np.array(rates.qp, np.int64),
-            "throughput_bps": delivered * (8e9 / max(recording.rate_interval_ns, 1)),
-            "rate_limit_bps": np.array(rates.rate_bps, np.float64),
-            "window_bytes": np.array(rates.window_bytes, np.float64),
-            "rtt_ns": np.array(rates.rtt_ns, np.int64),
-        }
-    )
-
-
-def queues_table(recording: Recording) -> pd.DataFrame:
-    """One row a time and port, for ports that were not empty throughout: bytes that waited there."""
-    depth = recording.queue_depth_bytes
-    used = [i for i in range(len(recording.ports)) if depth[:, i].any()]
-    times = recording.queue_times_ns
-    names = [recording.ports[i] for i in used]
-    return pd.DataFrame(
-        {
-            "time_ns": np.tile(times, len(used)),
-            "switch": np.repeat(np.array([port.switch for port in names], object), len(times)),
-            "port": np.repeat(np.array([port.port for port in names], np.int64), len(times)),
-            "leads_to": np.repeat(np.array([port.leads_to for port in names], object), len(times)),
-            "depth_bytes": depth[:, used].T.ravel(),
+            "time_ns": np.array(columns["time_ns"], np.int64),
+            "qp": np.array(columns["qp"], np.int64),
+            "throughput_bps": delivered * (8e9 / max(interval_ns, 1)),
+            "rate_limit_bps": np.array(columns["rate_limit_bps"], np.float64),
+            "window_bytes": np.array(columns["window_bytes"], np.float64),
+            "rtt_ns": np.array(columns["rtt_ns"], np.int64),
         }
     )
 
 
 def jain_table(flows: pd.DataFrame, rates: pd.DataFrame, interval_ns: int) -> pd.DataFrame:
-    """Jain's index over the queue pairs that had something to send throughout each interval, where there are two."""
+    """Jain's index over the queue pairs that had something to send throughout each interval, where there are two, and
+    anything arrived."""
     spans = flows.groupby("qp").agg(
         start=("start_ns", "min"), end=("delivered_ns", "max"), late=("delivered_ns", "min")
     )
@@ -154,4 +139,4 @@ def jain_table(flows: pd.DataFrame, rates: pd.DataFrame, interval_ns: int) -> pd
     ]
     groups = active.groupby("time_ns")["throughput_bps"]
     table = pd.DataFrame({"jain": groups.agg(lambda r: jain_index(r.to_numpy(float))), "qps": groups.size()})
-    return table[table["qps"] >= 2].reset_index()
+    return table[(table["qps"] >= 2) & table["jain"].notna()].reset_index()

@@ -9,15 +9,13 @@
     name = "lossless Reno"
     set = { cc = "reno", switch.pfc.enabled = true }
 
-Runs are independent, so they go to Dask: local processes, or a cluster.
+Runs are independent, so they go to processes of this machine, or of a cluster: `harness.worlds.workers`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import itertools
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +23,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from harness.plan.scenario import Table, Variant, check, find, find_file, merge, nested, override, read
+from harness.plan.scenario import Table, Variant, anchored, check, find, find_file, merge, nested, override, read
 from p4switch.errors import UserError, validate
+from p4switch.extensions import readable
 
 if TYPE_CHECKING:
     from harness.plan.experiment import Run
@@ -74,7 +73,11 @@ def built_in() -> dict[str, Path]:
 def load(name: str) -> tuple[Sweep, Path]:
     """A sweep by name, or from a .toml file; and the folder that its relative paths start from. Raises UserError."""
     path = find_file("sweep", name, built_in())
-    return validate(Sweep, read(path), ""), path.parent
+    tables = read(path)
+    # Its Python files are relative to it, wherever its scenario is.
+    if isinstance(tables.get("axes"), Mapping):
+        tables["axes"] = anchored(tables["axes"], path.parent)
+    return validate(Sweep, anchored(tables, path.parent), ""), path.parent
 
 
 def axes_of(tables: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
@@ -105,14 +108,14 @@ def points(sweep: Sweep, folder: Path, settings: Sequence[str] = ()) -> list[Poi
             changed = merge(tables, variant.set)
             for (key, _), value in zip(axes, values, strict=True):
                 changed = merge(changed, nested(key, value))
-            named = {".".join(key): value for (key, _), value in zip(axes, values, strict=True)}
+            named = {".".join(key): readable(value) for (key, _), value in zip(axes, values, strict=True)}
             for run in plan(path.stem, check(changed), path.parent):
-                one = run.scenario.model_dump(include={"cc", "lb", "seeds", "variants"})
+                one = run.scenario.model_dump(include={"extensions", "cc", "lb", "seeds", "variants"})
                 only = merge(merge(changed, run.settings), one)
                 title = ", ".join(
                     filter(None, [variant.name, run.variant if run.scenario.variants or not variant.name else ""])
                 )
-                found.append(Point(named, title, path.stem, only, path.parent, run.label))
+                found.append(Point(named, title, path.stem, only, path.parent.resolve(), run.label))
     return found
 
 
@@ -131,38 +134,3 @@ def carry_out(point: Point) -> dict[str, bytes]:
     del run, recording
     gc.collect()  # a network is one large cycle, and the process has others to come
     return files
-
-
-def carry_out_all(
-    found: list[Point], *, jobs: int | None = None, scheduler: str | None = None
-) -> Iterator[tuple[int, dict[str, bytes]]]:
-    """(index, files) of each point, as they are done: by local processes, or by the Dask cluster at `scheduler`.
-
-    Raises UserError when the cluster cannot be reached.
-    """
-    from distributed import Client, LocalCluster, as_completed
-
-    # These three are not annotated.
-    cluster_of: Any = LocalCluster
-    client_of: Any = Client
-    done: Any = as_completed
-    with contextlib.ExitStack() as stack:
-        where: Any = scheduler
-        if scheduler is None:
-            where = stack.enter_context(
-                cluster_of(
-                    n_workers=jobs,
-                    threads_per_worker=1,
-                    memory_limit=None,
-                    dashboard_address=None,
-                    silence_logs=logging.ERROR,
-                )
-            )
-        try:
-            client = stack.enter_context(client_of(where, timeout="10s"))
-        except (OSError, ValueError) as error:
-            raise UserError(f"--scheduler {scheduler}: {error}") from None
-        futures = {client.submit(carry_out, point, pure=False): i for i, point in enumerate(found)}
-        for future in done(futures):
-            yield futures[future], future.result()
-            future.release()

@@ -141,6 +141,17 @@ class TestSender:
         assert drain(a, now + 1) != []
         assert qa.reaction_point.speculating
 
+    def test_a_pull_beyond_all_that_can_be_owed_is_refused(self):
+        qa, qb, _, data, now = sender(1000)
+        a, point = qa.nic, qa.reaction_point
+        owed = 905 + len(data)  # what was asked for, and every packet sent, if they were all trimmed
+        before = point.credit_bytes
+        for forged in (owed + 2, 2**63 // PACKET):
+            a.receive(now, pull(qb, forged))
+        assert (a.stats.malformed, point.credit_bytes) == (2, before)
+        a.receive(now, pull(qb, 1))
+        assert point.credit_bytes == before + PACKET
+
     def test_a_message_posted_later_is_asked_for(self):
         qa, _, control, _, now = sender(1000)
         qa.post(5_000)
@@ -222,6 +233,30 @@ class TestReceiver:
         rts = a.queue_pairs[1].control_frame(eqds.RTS.opcode, eqds.RTS.encode(demand=3 * PACKET))
         b.receive(10_000, rts)
         assert [number for _, _, number in pulls(b, 20_000)] == [3 * PACKET]
+
+    def test_a_demand_that_nobody_has_is_pulled_for_one_window(self):
+        a, b = receiver([])
+        qa, qb = connect(a, b)
+        forged = qa.control_frame(eqds.RTS.opcode, (2**63 - 1).to_bytes(8, "big"))
+        b.receive(0, forged)
+        window = 64 * 100_000 // PACKET + 1
+        assert len(pulls(b, 2_000_000)) == window
+        assert qb.stats.pulls_held == 1
+        assert b.next_wakeup_ns() > 2_000_000
+
+    def test_what_comes_makes_room_in_the_window_and_so_does_an_rts(self):
+        a, b = pair("eqds", {"pull_window_bdp": 0.05}, reliability="selective-repeat", loss_packets=0)
+        qa, _qb = connect(a, b, 5)
+        qa.post(1_000_000)
+        frames = [a.next_frame(now) for now in range(0, 1000, 100)]
+        rts, data = frames[0], frames[1:]
+        b.receive(0, rts)
+        assert len(pulls(b, 10_000)) == 5
+        b.receive(10_000, data[0])
+        b.receive(10_000, trimmed(data[1]))
+        assert len(pulls(b, 20_000)) == 2
+        b.receive(20_000, rts)  # its sender has waited for a time-out
+        assert [number for _, _, number in pulls(b, 30_000)] == [PACKET * n for n in (7, 8, 9, 10, 11, 12)]
 
     def test_a_pull_takes_the_path_of_the_packet_that_came_last(self):
         _, qb, control, data, now = sender(1000)

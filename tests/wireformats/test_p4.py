@@ -81,3 +81,15 @@ def test_a_program_from_elsewhere_compiles(mine: Opcodes, tmp_path: Path, monkey
 def test_only_what_has_changed_is_written(mine: Opcodes, tmp_path: Path) -> None:
     assert [path.name for path in p4.write(tmp_path, mine)] == ["roce.p4", "mine.p4"]
     assert p4.write(tmp_path, mine) == []
+
+
+def test_a_damaged_include_in_the_cache_is_made_anew(
+    mine: Opcodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("P4CC_CACHE", str(tmp_path))
+    damaged = p4.include_path(mine)[1] / p4.FOLDER / "mine.p4"
+    whole = damaged.read_text()
+    damaged.write_text("header")
+    p4.include_path(mine)
+    assert damaged.read_text() == whole
+    assert sorted(path.name for path in damaged.parent.iterdir()) == ["mine.p4", "roce.p4"]
