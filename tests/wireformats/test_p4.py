@@ -20,19 +20,17 @@ PROBE = Packet(
     to=TO_REACTION_POINT,
 )
 PROGRAM = """
-#include <core.p4>
-#include <v1model.p4>
-#include "include/headers.p4"
+#include "include/prelude.p4"
 #include "include/packets/mine.p4"
 struct headers_t { ethernet_t ethernet; ipv4_t ipv4; udp_t udp; bth_t bth; probe_t probe; }
-struct metadata_t { bit<8> opcode; }
+struct metadata_t { common_metadata_t common; }
 #include "include/parser.p4"
 #include "include/checksum.p4"
 parser Start(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     RoceParser() roce;
     state start {
-        roce.apply(packet, hdr, meta);
-        transition select(meta.opcode) { OPCODE_PROBE: probe; default: accept; }
+        roce.apply(packet, hdr, meta, standard_metadata);
+        transition select(meta.common.opcode) { OPCODE_PROBE: probe; default: accept; }
     }
     state probe { packet.extract(hdr.probe); transition accept; }
 }
