@@ -8,6 +8,7 @@ A protocol's name is `base` or `base+mechanism+...` (`hpcc+vai+sf`); a mechanism
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
@@ -16,8 +17,11 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import pydantic
 
-from host_agents.errors import ParameterError, UnknownNameError
+from host_agents.errors import PacketError, ParameterError, UnknownNameError
+from host_agents.headers import THE_TRANSPORT, TRANSPORT
+from host_agents.packets import Opcodes, Packet
 from host_agents.ranges import NOT_NEGATIVE
+from host_agents.wire import FIRST_CONTROL
 
 if TYPE_CHECKING:
     from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
@@ -29,8 +33,9 @@ class ProtocolInfo:
     """What a protocol's file says about it.
 
     `program` is the P4 program (without .p4) that the switches must run; `telemetry` makes data packets carry an INT
-    shim. `parameters` is a dataclass with defaults; `mechanisms` are the names that may follow the protocol's: of
-    mechanisms, whose parameters `reaction_point` gets, or of other protocols, which it gets whole, as a `Protocol`.
+    shim. `packets` are those of its own, which take opcodes from 0xE0 to 0xFF. `parameters` is a dataclass with
+    defaults; `mechanisms` are the names that may follow the protocol's: of mechanisms, whose parameters
+    `reaction_point` gets, or of other protocols, which it gets whole, as a `Protocol`.
     """
 
     name: str
@@ -42,6 +47,7 @@ class ProtocolInfo:
     notification_point: Callable[[Any, Path], NotificationPoint]
     telemetry: bool = False
     mechanisms: tuple[str, ...] = ()
+    packets: tuple[Packet, ...] = ()
     # True: each lost packet is drawn again by itself, so go-back-N would waste what was drawn behind it.
     selective: bool = False
 
@@ -81,6 +87,23 @@ class Protocol:
 
     def notification_point(self, path: Path) -> NotificationPoint:
         return self.info.notification_point(self.parameters, path)
+
+    @functools.cached_property
+    def opcodes(self) -> Opcodes:
+        """What its NICs know: the packets of the transport, its own, and those of protocols among its mechanisms.
+
+        Raises PacketError when two want the same opcode, or one wants an opcode that is not a protocol's to take.
+        """
+        for packet in self.info.packets:
+            if packet.opcode < FIRST_CONTROL:
+                raise PacketError(
+                    f"packet {packet.name!r} of {self.info.name}: opcode {packet.opcode:#04x}; expected 0xe0 to 0xff"
+                )
+        own = Opcodes({THE_TRANSPORT: TRANSPORT, self.info.name: self.info.packets})
+        for added in self.mechanisms.values():
+            if isinstance(added, Protocol):
+                own = own.joined(added.opcodes)
+        return own
 
     def resolved(self) -> dict[str, Any]:
         """Every parameter with its value, for the record of a run."""

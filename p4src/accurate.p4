@@ -33,25 +33,9 @@
 #include <core.p4>
 #include <v1model.p4>
 #include "include/headers.p4"
-
-const bit<8> OPCODE_FRP = 0xE8;
-
-const bit<2> FRP_PERIODIC = 0;
-const bit<2> FRP_INIT = 1;
-const bit<2> FRP_STOP = 2;
+#include "include/packets/accurate.p4"
 
 const bit<16> SHORT_CIRCUIT_INSTANCE = 1;
-
-header frp_t {
-    bit<2>  kind;
-    bit<1>  response;       // on its way back to the source
-    bit<1>  short_circuit;  // sent back by a contention point, not by the destination
-    bit<1>  counted;        // flow-stop: the flow has sent an FRP or a flow-init in this period
-    bit<3>  reserved;
-    bit<24> source_qp;      // where a response goes
-    bit<32> current_rate;   // kb/s
-    bit<32> desired_rate;   // kb/s
-}
 
 struct headers_t {
     ethernet_t ethernet;

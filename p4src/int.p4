@@ -23,19 +23,7 @@
 
 const bit<16> INT_RECORD_BYTES = 8;
 
-const bit<8> OPCODE_INT_ACKNOWLEDGE = 0xD1;
-
-header int_shim_t {
-    bit<4>  hop_count;
-    bit<12> path_id;
-}
-
-header int_record_t {
-    bit<4>  link_rate_code;
-    bit<24> timestamp_ns;
-    bit<20> tx_units;      // of 128 bytes
-    bit<16> queue_cells;
-}
+const bit<8> OPCODE_ACK_WITH_INT = OPCODE_WITH_INT + OPCODE_ACK;
 
 struct headers_t {
     ethernet_t                 ethernet;
@@ -62,8 +50,8 @@ parser IntParser(packet_in packet, out headers_t hdr, inout metadata_t meta, ino
     state start {
         roce.apply(packet, hdr, meta);
         transition select(meta.opcode) {
-            OPCODE_INT_ACKNOWLEDGE: accept;
-            0xC0 &&& 0xE0: parse_int_shim;
+            OPCODE_ACK_WITH_INT: accept;
+            OPCODE_WITH_INT &&& 0xE0: parse_int_shim;
             default: accept;
         }
     }

@@ -54,7 +54,6 @@ const bit<32> QUEUES = 4096;  // 512 ports, 8 priorities
 const bit<16> UDP_OFFSET_BYTES = 34;
 
 const bit<8> OPCODE_LAST_DATA = 0x10;
-const bit<8> OPCODE_TRIMMED = 0xE2;
 
 register<bit<32>>(QUEUES) queue_bytes;
 register<bit<48>>(QUEUES) last_departure;

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 @click.option(
     "--compiler", type=click.Choice(["builtin", "p4c"]), default="builtin", show_default=True, help="Of P4 programs."
 )
-@click.option("--strict", is_flag=True, help="With --world mininet: fail where the run's times cannot be trusted.")
+@click.option("--strict", is_flag=True, help="Fail where flows are not done at the end, or times cannot be trusted.")
 @click.option("--pcap", is_flag=True, help="Also write the frames on every host's link, as pcap-ng.")
 @click.option(
     "--trace",
@@ -78,7 +78,7 @@ def command(
     if world == "mininet":
         make = _mininet(pcap, trace, switch, dilation, compiler)
     else:
-        given = {"--switch": switch is not None, "--dilation": dilation is not None, "--strict": strict}
+        given = {"--switch": switch is not None, "--dilation": dilation is not None}
         for option in (option for option, is_given in given.items() if is_given):
             raise UserError(f"{option}: the virtual world has no such thing; expected --world mininet with it")
 
@@ -86,6 +86,7 @@ def command(
 
     use_native_hosts()
 
+    from harness.commands._attempt import attempt
     from harness.commands._progress import RunProgress
     from harness.measure import results
     from harness.measure.output_folder import new_folder
@@ -96,7 +97,7 @@ def command(
     with new_folder(target) as folder, RunProgress(len(runs)) as progress:
         failed = [check for run in runs for check in _carry_out(run, make, folder, progress, strict)]
         found = [results.load(folder / run.label) for run in runs]
-        write_report(found, folder / "report.html", folder / "plots")
+        failed += attempt(lambda: write_report(found, folder / "report.html", folder / "plots"), folder)
     click.echo(f"{len(found)} run{'s' if len(found) > 1 else ''}: {target / 'report.html'}")
     if failed:
         raise CheckError("; ".join(failed))
@@ -121,9 +122,11 @@ def planned(
 
 
 def unused(path: Path) -> Path:
-    """`path`, or the first of path-2, path-3, ... that does not exist."""
+    """`path`, or the first of path-2, path-3, ... that does not exist and is not being written."""
+    from harness.measure.output_folder import is_taken
+
     candidate, number = path, 1
-    while candidate.exists():
+    while is_taken(candidate):
         number += 1
         candidate = path.with_name(f"{path.name}-{number}")
     return candidate
@@ -159,6 +162,7 @@ def _mininet(
 def _carry_out(run: Run, make: MakeWorld, folder: Path, progress: RunProgress, strict: bool) -> list[str]:
     """One run, written to a folder of its own; returns the checks that failed."""
     from harness.measure import results
+    from harness.measure.summary import unfinished
 
     progress.begin(run.label)
     world = make(run)
@@ -177,11 +181,16 @@ def _carry_out(run: Run, make: MakeWorld, folder: Path, progress: RunProgress, s
         f"{summary['flows_delivered']}/{summary['flows']} flows in {recording.end_ns / 1e3:,.0f} µs of model time, "
         f"{cost}"
     )
-    failed = [f"{run.label}: {check['name']}: {check['detail']}" for check in summary["checks"] if not check["holds"]]
+    failed = [f"{check['name']}: {check['detail']}" for check in summary["checks"] if not check["holds"]]
+    warnings = {}  # what they say, and what may help
+    if told := unfinished(summary):
+        warnings[told] = ""
     if fidelity is not None and not fidelity["trusted"]:
-        text = f"{run.label}: its times cannot be trusted: {'; '.join(fidelity['caveats'] + fidelity['reasons'])}"
-        if strict:
-            failed.append(text)
-        else:
-            click.echo(f"warning: {text}{'; a larger --dilation may help' if fidelity['reasons'] else ''}", err=True)
-    return failed
+        text = f"its times cannot be trusted: {'; '.join(fidelity['caveats'] + fidelity['reasons'])}"
+        warnings[text] = "; a larger --dilation may help" if fidelity["reasons"] else ""
+    if strict:
+        failed += warnings
+    else:
+        for text, help_ in warnings.items():
+            click.echo(f"warning: {run.label}: {text}{help_}", err=True)
+    return [f"{run.label}: {text}" for text in failed]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -46,10 +47,10 @@ def _padded(size_bytes: int) -> int:
 
 
 def jain_index(rates: NDArray[np.float64]) -> float:
-    """Jain's fairness index: 1 when all rates are equal, 1/n when one of n has everything. 1 for no flows."""
+    """Jain's fairness index: 1 when all rates are equal, 1/n when one of n has everything; NaN for nothing."""
     square = float(np.sum(rates)) ** 2
     squares = float(np.sum(rates**2)) * len(rates)
-    return square / squares if squares else 1.0
+    return square / squares if squares else math.nan
 
 
 def fair_from_ns(jain: pd.DataFrame, last_start_ns: int, index: float = 0.9, samples: int = 3) -> int | None:
@@ -143,7 +144,8 @@ def queues_table(recording: Recording) -> pd.DataFrame:
 
 
 def jain_table(flows: pd.DataFrame, rates: pd.DataFrame, interval_ns: int) -> pd.DataFrame:
-    """Jain's index over the queue pairs that had something to send throughout each interval, where there are two."""
+    """Jain's index over the queue pairs that had something to send throughout each interval, where there are two, and
+    anything arrived."""
     spans = flows.groupby("qp").agg(
         start=("start_ns", "min"), end=("delivered_ns", "max"), late=("delivered_ns", "min")
     )
@@ -154,4 +156,4 @@ def jain_table(flows: pd.DataFrame, rates: pd.DataFrame, interval_ns: int) -> pd
     ]
     groups = active.groupby("time_ns")["throughput_bps"]
     table = pd.DataFrame({"jain": groups.agg(lambda r: jain_index(r.to_numpy(float))), "qps": groups.size()})
-    return table[table["qps"] >= 2].reset_index()
+    return table[(table["qps"] >= 2) & table["jain"].notna()].reset_index()

@@ -68,6 +68,7 @@ class Recording:
     pfc_events: list[dict[str, Any]]
     nic_totals: dict[str, int]
     workload: dict[str, Any]  # what the workload measured
+    failed_asserts: dict[str, tuple[int, str]]  # by switch: how many asserts of its program failed, and the first
     cpu_s: float
     set_up_s: float
     peak_memory_bytes: int

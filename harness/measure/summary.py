@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -77,7 +77,7 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, rates: pd.Dat
         "nic": recording.nic_totals,
         "workload": recording.workload,
         "conservation": recording.conservation,
-        "checks": checks(recording, flows),
+        "checks": checks(run, recording, flows),
         **({} if recording.fidelity is None else {"fidelity": recording.fidelity}),
     }
 
@@ -182,10 +182,19 @@ def _samples(recording: Recording, switch: str, port: int, flows: pd.DataFrame) 
     return np.empty(0, np.int64)
 
 
-def checks(recording: Recording, flows: pd.DataFrame) -> list[dict[str, Any]]:
+def unfinished(summary: Mapping[str, Any]) -> str | None:
+    """What to say of flows that had not arrived when the run ended; None: all had."""
+    done, known = summary["flows_delivered"], summary["flows"]
+    if done == known:
+        return None
+    return f"{done} of {known} flows done when the run ended at {summary['end_ns'] / 1e3:,.0f} µs ({summary['ended']})"
+
+
+def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str, Any]]:
     """What must hold in every run, whatever the protocol does."""
     conservation = recording.conservation
-    unfinished = int((flows["completed_ns"] < 0).sum())
+    left = int((flows["completed_ns"] < 0).sum())
+    wished = recording.ended == "limit" and run.scenario.limit_ns is not None
     lost = conservation["balance"]
     malformed = recording.nic_totals["malformed"] + recording.nic_totals["misdelivered"]
     return [
@@ -197,9 +206,14 @@ def checks(recording: Recording, flows: pd.DataFrame) -> list[dict[str, Any]]:
             f"{conservation['queued'] + conservation['on_wire']} in flight; {lost} unaccounted for",
         },
         {
-            "name": "flows are completed, or time was up",
-            "holds": unfinished == 0 or recording.ended == "limit",
-            "detail": f"{unfinished} of {len(flows)} unfinished; the run ended: {recording.ended}",
+            "name": "flows are completed, or the scenario's time was up",
+            "holds": left == 0 or wished,
+            "detail": f"{left} of {len(flows)} unfinished; the run ended: {recording.ended}",
+        },
+        {
+            "name": "assertions of the P4 program hold",
+            "holds": not recording.failed_asserts,
+            "detail": _failed(recording.failed_asserts),
         },
         {
             "name": "every frame that reached a host was sound and its own",
@@ -207,3 +221,10 @@ def checks(recording: Recording, flows: pd.DataFrame) -> list[dict[str, Any]]:
             "detail": f"{malformed} were not",
         },
     ]
+
+
+def _failed(asserts: Mapping[str, tuple[int, str]]) -> str:
+    if not asserts:
+        return "none failed"
+    switch, (_, first) = next(iter(asserts.items()))
+    return f"{sum(count for count, _ in asserts.values())} failed, the first in {switch}: {first}"

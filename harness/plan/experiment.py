@@ -24,10 +24,12 @@ from topologies import Topology
 from topologies.model import Neighbour
 
 _T = TypeVar("_T")
+_MAX_LABEL_BYTES = 200
 
 # Bytes of a packet beyond its payload, Ethernet to ICRC; and a whole ACK without telemetry.
 HEADER_BYTES = 58
 ACK_BYTES = 62
+DEFAULT_LIMIT_NS = 1_000_000_000  # of a scenario that wishes for none: more than any run should take
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,11 @@ class Run:
     @property
     def seed(self) -> int:
         return self.scenario.seeds[0]
+
+    @property
+    def limit_ns(self) -> int:
+        """When the run ends at the latest."""
+        return self.scenario.limit_ns or DEFAULT_LIMIT_NS
 
     @property
     def variant(self) -> str:
@@ -135,8 +142,13 @@ class Run:
             for host in self.topology.hosts
         ]
 
+    @property
+    def lossless_priorities(self) -> tuple[int, ...]:
+        """The priorities that PFC pauses."""
+        return self.scenario.switch.pfc.priorities or (self.scenario.nic.data_priority,)
+
     def headroom_bytes(self, there: Neighbour) -> int:
-        """What a switch keeps free for what a port may still receive after it has sent a pause."""
+        """What a switch keeps free, for each lossless priority, for what a port may still receive after a pause."""
         pfc = self.scenario.switch.pfc
         flight_ns = pfc.headroom_delays * there.delay_ns + pfc.reaction_ns
         return int(flight_ns * there.rate_bps / 8e9) + pfc.headroom_frames * self.data_bytes
@@ -201,6 +213,8 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
             }
             runs.append(_resolve(name, varied.model_copy(update=only), folder, topology, own, variant.set))
         first = runs[-len(combined)]
+        if len(first.label.encode()) > _MAX_LABEL_BYTES:
+            raise UserError(f"{first.label[:40]}...: should be a folder's name, of at most {_MAX_LABEL_BYTES} bytes")
         first.traffic()
         first.link_changes()
         _check_buffers(first)
@@ -226,9 +240,10 @@ def _check_buffers(run: Run) -> None:
         raise UserError("switch.buffer_bytes: missing; PFC needs a shared buffer (or switch.pfc.enabled = false)")
     for switch in run.topology.switches:
         headrooms = [run.headroom_bytes(there) for there in run.topology.ports[switch.name].values()]
-        if sum(headrooms) >= settings.buffer_bytes:
+        reserved_bytes = sum(headrooms) * len(set(run.lossless_priorities))
+        if reserved_bytes >= settings.buffer_bytes:
             raise UserError(
-                f"switch.buffer_bytes: should exceed the {sum(headrooms)} bytes of headroom that PFC keeps in "
+                f"switch.buffer_bytes: should exceed the {reserved_bytes} bytes of headroom that PFC keeps in "
                 f"{switch.name}, got {settings.buffer_bytes}"
             )
         if settings.ingress_bytes is not None and max(headrooms) >= settings.ingress_bytes:

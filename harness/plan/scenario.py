@@ -15,7 +15,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from typing_extensions import Self
 
 from p4switch.errors import UserError, suggest, validate
-from topologies.registry import integral
+from p4switch.numbers import integral
+from p4switch.traffic.settings import Bytes, Priority, TrafficManager
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -25,8 +26,6 @@ else:
 BUILT_IN = Path(__file__).parents[1] / "scenarios"
 
 Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)]
-Bytes = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**48)]
-Priority = Annotated[int, Field(ge=0, le=7)]
 
 
 def _several(value: object) -> object:
@@ -41,9 +40,11 @@ class Table(BaseModel):
 
 
 class Pfc(Table):
-    """Priority flow control of the data priority. Thresholds are per ingress port, as in HPCC's simulator."""
+    """Priority flow control. Thresholds are per ingress port and priority, as in HPCC's simulator."""
 
     enabled: bool = True
+    # The lossless priorities; none given: the data priority.
+    priorities: tuple[Priority, ...] = Field(default=(), strict=False)
     # Pause when an ingress port holds more than alpha times what is free of the shared buffer.
     alpha: Annotated[float, Field(gt=0)] = 0.125
     xon_gap_bytes: Bytes = 3072
@@ -53,17 +54,13 @@ class Pfc(Table):
     reaction_ns: Nanoseconds = 0
 
 
-class SwitchSettings(Table):
-    """Every switch of the network. Sizes count frames from the Ethernet header to the ICRC."""
+class SwitchSettings(TrafficManager):
+    """Every switch of the network: its traffic manager (p4switch/traffic/settings.py), and what else it has."""
 
     buffer_bytes: Bytes | None = 32_000_000
-    queue_bytes: Bytes | None = None
-    port_bytes: Bytes | None = None
     # What an ingress port may hold of the data priority: with PFC its threshold and its headroom; without PFC what is
     # beyond is dropped. None: what PFC's alpha gives, or no limit.
     ingress_bytes: Bytes | None = None
-    alpha: Annotated[float, Field(gt=0)] | None = None
-    scheduler: Literal["fifo", "round_robin"] = "fifo"
     latency_ns: Nanoseconds = 0
     cell_bytes: Annotated[Bytes, Field(ge=1, le=1 << 16)] = 80
     pfc: Pfc = Pfc()
@@ -134,8 +131,8 @@ class Scenario(Table):
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], BeforeValidator(_several), Field(min_length=1)] = [1]
     # The P4 program; none: the one that the protocol needs.
     program: str | None = None
-    # A run ends when every message is acknowledged, or here.
-    limit_ns: Annotated[Nanoseconds, Field(gt=0)] = 1_000_000_000
+    # A run ends when every message is acknowledged, or here. None: after 1 s, and then it has failed.
+    limit_ns: Annotated[Nanoseconds, Field(gt=0)] | None = None
     # Whether rates and queues charge links for preamble, gap and FCS (24 bytes a frame).
     framing: bool = False
     topology: dict[str, Any]

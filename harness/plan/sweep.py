@@ -9,15 +9,13 @@
     name = "lossless Reno"
     set = { cc = "reno", switch.pfc.enabled = true }
 
-Runs are independent, so they go to Dask: local processes, or a cluster.
+Runs are independent, so they go to processes of this machine, or of a cluster: `harness.worlds.workers`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import itertools
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,38 +129,3 @@ def carry_out(point: Point) -> dict[str, bytes]:
     del run, recording
     gc.collect()  # a network is one large cycle, and the process has others to come
     return files
-
-
-def carry_out_all(
-    found: list[Point], *, jobs: int | None = None, scheduler: str | None = None
-) -> Iterator[tuple[int, dict[str, bytes]]]:
-    """(index, files) of each point, as they are done: by local processes, or by the Dask cluster at `scheduler`.
-
-    Raises UserError when the cluster cannot be reached.
-    """
-    from distributed import Client, LocalCluster, as_completed
-
-    # These three are not annotated.
-    cluster_of: Any = LocalCluster
-    client_of: Any = Client
-    done: Any = as_completed
-    with contextlib.ExitStack() as stack:
-        where: Any = scheduler
-        if scheduler is None:
-            where = stack.enter_context(
-                cluster_of(
-                    n_workers=jobs,
-                    threads_per_worker=1,
-                    memory_limit=None,
-                    dashboard_address=None,
-                    silence_logs=logging.ERROR,
-                )
-            )
-        try:
-            client = stack.enter_context(client_of(where, timeout="10s"))
-        except (OSError, ValueError) as error:
-            raise UserError(f"--scheduler {scheduler}: {error}") from None
-        futures = {client.submit(carry_out, point, pure=False): i for i, point in enumerate(found)}
-        for future in done(futures):
-            yield futures[future], future.result()
-            future.release()

@@ -12,6 +12,7 @@ import jinja2
 from harness.measure.results import Result
 from harness.report.groups import Comparison, Estimate, Variant, compare, over_seeds
 from harness.report.plots import figures, save, svg
+from p4switch.output_file import write_files
 
 Figure = Callable[[dict[str, Any]], float | None]
 
@@ -106,7 +107,7 @@ def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
 
 
 def write_report(results: Sequence[Result], target: Path, plots: Path | None = None) -> None:
-    """Writes the page to `target`, and each plot as a file of its own into the folder `plots`."""
+    """Writes the page to `target`, and each plot as a file of its own into the folder `plots`. Raises UserError."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
@@ -118,4 +119,4 @@ def write_report(results: Sequence[Result], target: Path, plots: Path | None = N
         worlds=sorted({result.summary["world"] for result in results}),
         framing=sorted({result.summary["framing_bytes"] for result in results}),
     )
-    target.write_text(page, encoding="utf-8")
+    write_files({target: page.encode()})

@@ -28,6 +28,11 @@ STYLE = Path(__file__).with_name("report.mplstyle")
 _NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 
 
+def plain(name: str) -> str:
+    """A user's name as matplotlib is to write it: a dollar sign begins no formula."""
+    return name.replace("$", r"\$")
+
+
 def colour(index: int) -> str:
     return COLOURS[index % len(COLOURS)]
 
@@ -53,7 +58,7 @@ def _thinned(times: pd.Series[Any], values: pd.Series[Any]) -> tuple[Any, Any]:
 def fct_cdf(axes: Axes, variants: Sequence[Variant]) -> None:
     for i, variant in enumerate(variants):
         fct = np.sort(np.concatenate([r.flows["fct_ns"].dropna().to_numpy() for r in variant.results])) / 1e3
-        axes.step(fct, np.arange(1, len(fct) + 1) / len(fct), where="post", **line(i), label=variant.name)
+        axes.step(fct, np.arange(1, len(fct) + 1) / len(fct), where="post", **line(i), label=plain(variant.name))
     axes.set(xlabel="flow completion time (µs)", ylabel="fraction of flows", ylim=(0, 1.02))
 
 
@@ -64,7 +69,7 @@ def slowdown_by_size(axes: Axes, variants: Sequence[Variant]) -> None:
         bins = flows.groupby(pd.qcut(flows["size_bytes"], _SIZE_BINS, duplicates="drop"), observed=True)
         sizes = bins["size_bytes"].median()
         look: dict[str, Any] = {"color": colour(i), "marker": marker(i), "ms": 3}
-        axes.plot(sizes, bins["slowdown"].median(), "-", **look, label=variant.name)
+        axes.plot(sizes, bins["slowdown"].median(), "-", **look, label=plain(variant.name))
         axes.plot(sizes, bins["slowdown"].quantile(0.99), "--", **look)
     axes.set(xscale="log", yscale="log", xlabel="flow size (bytes)", ylabel="FCT slowdown")
 
@@ -74,7 +79,7 @@ def start_and_finish(axes: Axes, variants: Sequence[Variant]) -> None:
         flows = pd.concat([r.flows for r in variant.results])
         flows = flows[flows["delivered_ns"] >= 0]
         times = flows["start_ns"] / 1e3, flows["delivered_ns"] / 1e3
-        axes.plot(*times, marker(i), ms=4, color=colour(i), label=variant.name)
+        axes.plot(*times, marker(i), ms=4, color=colour(i), label=plain(variant.name))
     axes.set(xlabel="start of the flow (µs)", ylabel="finish (µs)")
     axes.set_ylim(bottom=0)
 
@@ -86,7 +91,7 @@ def jain_over_time(axes: Axes, variants: Sequence[Variant]) -> None:
         estimates = {time: estimate(values.tolist()) for time, values in table.groupby("time_ns")["jain"]}
         times = pd.Series(list(estimates), dtype=float) / 1e3
         mean = pd.Series([e.mean for e in estimates.values()], dtype=float)
-        axes.plot(times, mean, **line(i), label=variant.name)
+        axes.plot(times, mean, **line(i), label=plain(variant.name))
         if len(variant.results) > 1 and len(variants) <= _MAX_INSIDE:
             half = pd.Series([e.half_width or 0.0 for e in estimates.values()])
             axes.fill_between(times, mean - half, mean + half, color=colour(i), alpha=0.2, lw=0)
@@ -100,7 +105,7 @@ def rtt_cdf(axes: Axes, variants: Sequence[Variant]) -> None:
         rtts = np.sort(np.concatenate(sampled))
         if len(rtts):
             levels = np.linspace(0, 1, min(len(rtts), _MAX_POINTS))
-            axes.plot(np.quantile(rtts, levels), levels, **line(i), label=variant.name)
+            axes.plot(np.quantile(rtts, levels), levels, **line(i), label=plain(variant.name))
     axes.set(xlabel="RTT (base RTTs)", ylabel="fraction of samples", ylim=(0, 1.02))
 
 
@@ -115,7 +120,7 @@ def bottleneck_queue(axes: Axes, variants: Sequence[Variant]) -> None:
         if len(here):
             peaks.append(float(here["depth_bytes"].max()) / 1e3)
         times, depth = _thinned(here["time_ns"], here["depth_bytes"])
-        label = f"{variant.name}: {place['switch']} to {place['leads_to']}"
+        label = plain(f"{variant.name}: {place['switch']} to {place['leads_to']}")
         axes.plot(times / 1e3, depth / 1e3, **line(i), label=label)
     axes.set(xlabel="time (µs)", ylabel="queue depth (KB)")
     if peaks and max(peaks) > _UNLIKE * min(peaks):
@@ -134,7 +139,7 @@ def flow_rates(axes: Axes, variant: Variant) -> None:
     colours = dict(zip(starts.index, COLOURS if named else shades, strict=False))
     for qp, rows in result.rates.groupby("qp"):
         times, rates = _thinned(rows["time_ns"].reset_index(drop=True), rows["throughput_bps"].reset_index(drop=True))
-        label = str(starts["name"][qp]) if named else None
+        label = plain(str(starts["name"][qp])) if named else None
         axes.plot(times / 1e3, rates / 1e9, color=colours[qp], lw=0.9, label=label)
     if named:
         axes.legend(ncols=len(starts))
@@ -191,7 +196,7 @@ def _rates_figure(variants: Sequence[Variant]) -> Figure:
         grid = figure.subplots(-(-len(variants) // 2), min(2, len(variants)), sharey=True, sharex=True, squeeze=False)
         for i, (axes, variant) in enumerate(zip(grid.flat, variants, strict=False)):
             flow_rates(axes, variant)
-            axes.set_title(variant.name, color=colour(i))
+            axes.set_title(plain(variant.name), color=colour(i))
         for axes in grid.flat[len(variants) :]:
             axes.remove()
     return figure

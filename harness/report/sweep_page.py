@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from harness.measure.results import Result
 from harness.measure.summary import distribution
 from harness.report.groups import Estimate, estimate
-from harness.report.plots import STYLE, line, save, svg
+from harness.report.plots import STYLE, line, plain, save, svg
 
 ALL = "all flows"
 _MAX_CLASSES = 4  # flows of more sizes are not told apart
@@ -79,8 +79,8 @@ def _lines(axes: Axes, fct: pd.DataFrame, axis: str, others: Sequence[str], colu
         x: list[Any] = list(rows[axis].unique())
         means = [_estimate(rows[rows[axis] == value][column].dropna().tolist()) for value in x]
         half = [(e.half_width or 0) / 1e3 for e in means]
-        axes.errorbar(x, [e.mean / 1e3 for e in means], half, marker="o", ms=3, **line(i), label=label)
-    axes.set(xlabel=axis, yscale="log")
+        axes.errorbar(x, [e.mean / 1e3 for e in means], half, marker="o", ms=3, **line(i), label=plain(label))
+    axes.set(xlabel=plain(axis), yscale="log")
     axes.grid(True, which="minor", alpha=0.12)
 
 

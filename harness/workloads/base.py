@@ -12,9 +12,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from p4switch.errors import UserError, validate
+from p4switch.numbers import integral
 from p4switch.registry import Registry
 from topologies import Topology
-from topologies.registry import integral
 
 Size = Annotated[int, BeforeValidator(integral), Field(ge=1, lt=2**40)]
 Time = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)]

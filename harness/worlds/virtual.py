@@ -29,10 +29,12 @@ from host_agents import wire
 from host_agents.messages import Delivery, Message
 from host_agents.nic import Nic
 from host_agents.qp import QueuePair
+from host_agents.timers import NEVER
 from p4switch.errors import UserError
 from p4switch.fabric import Fabric
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
+from p4switch.traffic.settings import dscp_classes
 
 if TYPE_CHECKING:
     from p4switch.engine import Switch as Pipe
@@ -83,6 +85,7 @@ class VirtualWorld:
         self._compiler = compiler
         self.trace_tag: int | None = None
         self._nodes: dict[str, int] = {}
+        self._pipes: dict[str, Pipe] = {}  # by switch
         self.nics: list[Nic] = []
         self._add_hosts()
         self._add_switches()
@@ -119,7 +122,7 @@ class VirtualWorld:
         settings = run.scenario.switch
         common = controller.Settings(settings.cell_bytes, Fraction(1), run.scenario.framing_bytes, run.seed)
         for switch in run.topology.switches:
-            pipe = built.switch(switch.device_id, run.seed)
+            pipe = self._pipes[switch.name] = built.switch(switch.device_id, run.seed)
             client = LocalClient(_device(pipe, switch.device_id))
             view = controller.switch_view(run.topology, switch, common)
             controller.program_switch(client, built.program, run.program_parameters.entries(view))
@@ -127,12 +130,8 @@ class VirtualWorld:
                 pipe,
                 name=switch.name,
                 latency_ns=settings.latency_ns,
-                scheduler=settings.scheduler,
-                queue_bytes=settings.queue_bytes,
-                port_bytes=settings.port_bytes,
-                buffer_bytes=settings.buffer_bytes,
-                alpha=settings.alpha,
-                cell_bytes=settings.cell_bytes,
+                dscp_classes=dscp_classes(common.priority_of_dscp),
+                **settings.traffic(),
             )
             self._name(switch.name, node)
 
@@ -149,7 +148,7 @@ class VirtualWorld:
                 headroom_bytes = self.run_plan.headroom_bytes(there) if pfc.enabled else 0
                 self.fabric.set_pfc(
                     self._nodes[switch.name],
-                    priorities=[self.run_plan.scenario.nic.data_priority],
+                    priorities=self.run_plan.lossless_priorities,
                     port=port,
                     xoff_bytes=None if limit_bytes is None else limit_bytes - headroom_bytes,
                     alpha=pfc.alpha if limit_bytes is None else None,
@@ -288,12 +287,20 @@ class VirtualWorld:
             self.fabric.at(scenario.record.rate_interval_ns, self._sample_rates)
         with _rare_collection():
             stop = self.fabric.run(
-                until_ns=scenario.limit_ns,
+                until_ns=self.run_plan.limit_ns,
                 progress=None if progress is None else lambda now, _: progress(self._done, self._known, now),
             )
         ended = "done" if self._done == self._known else {"until": "limit"}.get(stop, stop)
+        if ended == "limit" and self._is_idle():
+            ended = "idle"
         self._count_all()
         return self._recording(ended, time.process_time() - started)
+
+    def _is_idle(self) -> bool:
+        """All flows have started, nothing is under way, and nothing ever will be: only the sampling goes on."""
+        held = self.fabric.conservation()
+        busy = held["queued"] or held["on_wire"] or any(nic.next_wakeup_ns() < NEVER for nic in self.nics)
+        return len(self._records) == self._known and not busy
 
     def _count_all(self) -> None:
         """What is known only now: the counts of unfinished flows, and what was on the receivers' links."""
@@ -368,6 +375,11 @@ class VirtualWorld:
             ],
             nic_totals=totals,
             workload=self._traffic.summary(),
+            failed_asserts={
+                name: (pipe.failed_asserts, pipe.failed_assert)
+                for name, pipe in self._pipes.items()
+                if pipe.failed_assert is not None
+            },
             cpu_s=cpu_s,
             set_up_s=self._set_up_s,
             peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -20,12 +20,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from librt.strings import read_i64_be
-from mypy_extensions import i64
-
 from host_agents import wire
 from host_agents.cc.base import UNLIMITED, Feedback, NotificationPoint, Path, ReactionPoint
 from host_agents.lb.base import FIRST_ENTROPY
+from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, Field, Header, Packet
 from host_agents.ranges import POSITIVE, SHARE
 from host_agents.registry import Protocol, ProtocolInfo, register
 from host_agents.timers import Timer
@@ -34,11 +32,35 @@ if TYPE_CHECKING:
     from host_agents.nic import Nic
     from host_agents.qp import QueuePair
 
-RTS: Final = 0xE9
-PULL: Final = 0xEA
-
-wire.register_control(RTS, "RTS", wire.TO_NOTIFICATION_POINT)
-wire.register_control(PULL, "pull", wire.TO_REACTION_POINT)
+# Cumulative counts of wire bytes since the queue pair was opened; a body of this form has `send_counter`.
+RTS: Final = Packet(
+    "RTS",
+    0xE9,
+    (
+        Header(
+            "rts",
+            (Field("demand", 64, "what the sender wants pulled, without what was trimmed", unit="bytes"),),
+            "Request to send of EQDS.",
+        ),
+    ),
+    to=TO_NOTIFICATION_POINT,
+    meaning="asks the receiver to pull",
+)
+PULL: Final = Packet(
+    "pull",
+    0xEA,
+    (
+        Header(
+            "pull",
+            (Field("granted", 64, "what the receiver has granted, in steps of one full packet", unit="bytes"),),
+            "Pull of EQDS.",
+        ),
+    ),
+    to=TO_REACTION_POINT,
+    meaning="credit for the sender",
+)
+_DEMAND: Final = RTS.place("demand")
+_GRANTED: Final = PULL.place("granted")
 
 
 @dataclass(frozen=True)
@@ -151,12 +173,8 @@ class Eqds(ReactionPoint):
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """A pull: what it says beyond the last one is credit."""
-        if opcode != PULL or len(frame) < offset + wire.COUNTER_BYTES:
-            return
-        bth: i64 = read_i64_be(frame, wire.BECN)
-        qpn: int = (bth >> 32) & wire.QPN_MASK
-        counter: i64 = read_i64_be(frame, offset)
-        pulled: int = counter
+        qpn = wire.dest_qpn(frame)
+        pulled = _GRANTED.get(frame, offset)
         more = pulled - self._pulled_of.get(qpn, 0)
         if more <= 0:
             return  # an older one, overtaken
@@ -197,7 +215,7 @@ class Eqds(ReactionPoint):
 
     def _send_rts(self, now_ns: int) -> None:
         self._heard_ns = now_ns
-        self.qp.send_counter(RTS, self.demand_bytes, self.qp.load_balancer.next_entropy(now_ns))
+        self.qp.send_counter(RTS.opcode, self.demand_bytes, self.qp.load_balancer.next_entropy(now_ns))
 
     def _follow(self) -> None:
         """Rate and window are the smallest of the window protocols'."""
@@ -248,15 +266,12 @@ class EqdsReceiver(NotificationPoint):
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """An RTS. One that says nothing new comes from a sender that waits: tell it again what it has."""
-        if opcode != RTS or len(frame) < offset + wire.COUNTER_BYTES:
-            return
-        counter: i64 = read_i64_be(frame, offset)
-        demand: int = counter
+        demand = _DEMAND.get(frame, offset)
         self._drawn_bytes = 0
         if demand > self.demand_bytes:
             self.demand_bytes = demand
         else:
-            self.qp.send_counter(PULL, self.granted_bytes, self._entropy)
+            self.qp.send_counter(PULL.opcode, self.granted_bytes, self._entropy)
         self._pull(now_ns)
 
     def on_turn(self, now_ns: int) -> int:
@@ -268,7 +283,7 @@ class EqdsReceiver(NotificationPoint):
             return 0
         self._drawn_bytes += self.path.wire_bytes
         self.granted_bytes += self.path.wire_bytes
-        self.qp.send_counter(PULL, self.granted_bytes, self._entropy)
+        self.qp.send_counter(PULL.opcode, self.granted_bytes, self._entropy)
         return self._turn_bytes
 
     def _arrived(self, frame: bytes) -> None:
@@ -300,6 +315,7 @@ register(
         reaction_point=reaction_point,
         notification_point=notification_point,
         mechanisms=("mprdma", "smartt"),
+        packets=(RTS, PULL),
         selective=True,
     )
 )

@@ -120,6 +120,7 @@ class ParseVset(Model):
 class Primitive(Model):
     op: str
     parameters: list[Json] = []
+    source_info: dict[str, Json] | None = None
 
 
 class Deparser(Model):
@@ -162,7 +163,7 @@ class Calculation(Model):
 
 class RuntimeData(Model):
     name: str
-    bitwidth: int = Field(ge=1, le=2048)
+    bitwidth: int = Field(ge=0, le=2048)
 
 
 class Action(Model):

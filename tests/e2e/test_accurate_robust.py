@@ -11,7 +11,7 @@ import pytest
 from harness.measure.recording import Recording
 from harness.worlds import virtual
 from host_agents import wire
-from host_agents.cc.accurate import FRP, RESPONSE
+from host_agents.cc.accurate import FRP
 from host_agents.nic import Nic
 from tools.accurate_scenarios import LIMIT_PERIODS, PERIOD_NS, TOLERANCE, oracle, planned
 
@@ -39,9 +39,9 @@ class LossyNic(Nic):
         return frame
 
     def _is_lost(self, now_ns: int, frame: bytes, *, sent: bool) -> bool:
-        if len(frame) <= wire.AFTER_BTH or frame[wire.BTH] != FRP:
+        if len(frame) <= wire.AFTER_BTH or frame[wire.BTH] != FRP.opcode:
             return False
-        lost = self.loses(now_ns, sent, bool(frame[wire.AFTER_BTH] & RESPONSE))
+        lost = self.loses(now_ns, sent, bool(FRP.get("response", frame, wire.AFTER_BTH)))
         LossyNic.lost += lost
         return lost
 

@@ -32,7 +32,7 @@ from tests.e2e.runs import p4cc
         (["run", "incast", "--cc", "hpcc", "--set", "programs.ecn.kmin_bytes=-5"], ["programs.ecn.kmin_bytes", "-5"]),
         (["run", "incast", "--set", "load_balancers.spray.entropies=0"], ["spray", "entropies", "1"]),
         (["run", "incast", "--world", "moon"], ["moon", "virtual"]),
-        (["run", "incast", "--strict"], ["--strict", "--world mininet"]),
+        (["run", "incast", "--dilation", "2"], ["--dilation", "--world mininet"]),
         (["run", "incast", "--switch", "bmv2"], ["--switch", "--world mininet"]),
         (["run", "incast", "--trace", "15"], ["--trace 15", "15 flows", "0 to 14"]),
         (["run"], ["SCENARIO"]),

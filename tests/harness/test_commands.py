@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,26 @@ def test_compile_writes_json_and_p4info(capsys: pytest.CaptureFixture[str], tmp_
     assert json.loads(out.read_text())["pipelines"]
     assert "ipv4_lpm" in info.read_text()
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_compile_leaves_a_device_and_a_link_what_they_are(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    from harness.control.programs.base import SOURCE_DIRECTORY
+
+    source, link = str(SOURCE_DIRECTORY / "ecn.p4"), tmp_path / "link"
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    link.symlink_to("there")
+    try:
+        status, _, err = call(capsys, "compile", source, "-o", str(link), "--p4info", str(tmp_path / "pipe"))
+        assert status == 0, err
+        assert b"proto-file" in os.read(reader, 100)
+    finally:
+        os.close(reader)
+    assert link.is_symlink()
+    assert json.loads((tmp_path / "there").read_text())["pipelines"]
+    assert (tmp_path / "pipe").is_fifo()
+    status, _, err = call(capsys, "compile", source, "-o", "a.json", "--p4info", "a.json")
+    assert (status, err) == (2, "p4cc: error: --p4info a.json: expected another file than that of -o\n")
 
 
 def test_a_trace_reads_as_a_story() -> None:

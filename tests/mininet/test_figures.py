@@ -120,6 +120,21 @@ def test_clean_ends_processes_of_runs_without_owner(folder: Path) -> None:
         assert state.clean() == []
 
 
+def test_clean_removes_only_folders_of_runs_that_are_gone(folder: Path) -> None:
+    for name in ("documents", ".ssh", "1-notes", "x-abcdefgh"):
+        (folder / name).mkdir()
+    number = subprocess.Popen(["true"])
+    number.wait()
+    gone = [folder / f".{number.pid}-abcdefgh", folder / f"{number.pid}-abcdefgh"]
+    starting = folder / f".{os.getpid()}-abcdefgh"  # between its making and its state
+    for path in (*gone, starting):
+        path.mkdir()
+    (gone[1] / "state.json").write_text("{")
+    assert state.clean() == [f"removed {path}" for path in gone]
+    left = {path.name for path in folder.iterdir()}
+    assert left == {"documents", ".ssh", "1-notes", "x-abcdefgh", starting.name}
+
+
 def test_without_root_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(UserError, match="needs root: run p4cc with sudo, or use --world virtual"):
@@ -158,7 +173,7 @@ def test_the_command_line_says_it_in_one_line(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--strict",), "--strict: the virtual world has no such thing; expected --world mininet with it"),
+        (("--switch", "bmv2"), "--switch: the virtual world has no such thing; expected --world mininet with it"),
         (("--dilation", "9"), "--dilation: the virtual world has no such thing; expected --world mininet with it"),
     ],
 )

@@ -85,6 +85,9 @@ class BuiltinRig(Rig):
         for packet in packets:
             for port, frame in self.switch.process(packet.port, packet.frame, packet.now):
                 received[port].append(frame)
+            for _, text in self.switch.said()[0]:
+                print(text)  # pytest shows it where a test fails
+            assert self.switch.failed_assert is None, self.switch.failed_assert
         return received
 
     def counter(self, name: str, index: int) -> int:

@@ -74,7 +74,7 @@ def _verify(port: RawPort, address: str, request: Verify) -> list[str]:
     while missing and (left := end - time.monotonic()) > 0:
         select.select([port], [], [], left)
         for _, frame in port.receive():
-            if wire.is_roce(frame) and int.from_bytes(frame[47:50], "big") == _PROBED_QPN:
+            if wire.is_roce(frame) and wire.dest_qpn(frame) == _PROBED_QPN:
                 missing.pop(int.from_bytes(frame[wire.SOURCE : wire.SOURCE + 4], "big"), None)
     return sorted(missing.values())
 

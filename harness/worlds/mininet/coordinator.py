@@ -139,7 +139,7 @@ class Coordinator:
 
     def run(self, epoch_wall_ns: int, dilation: int, wall_limit_s: float, progress: Progress | None) -> str:
         """Until all flows are done, or a limit; says which: "done", "limit", "wall limit"."""
-        limit_ns = self._run.scenario.limit_ns
+        limit_ns = self._run.limit_ns
         end = time.monotonic() + wall_limit_s
         for agent in self._agents:
             agent.send(Start(epoch_wall_ns))

@@ -25,6 +25,7 @@ _PFC_COLUMNS = (
 )
 _DROPS = (
     "drop_program_ingress", "drop_program_egress", "drop_buffer", "drop_no_port", "drop_link_down", "drop_hops",
+    "drop_endless",
 )  # fmt: skip
 Counters = Mapping[str, Mapping[str, Any]]  # `Live.stats` by switch
 
@@ -72,6 +73,15 @@ def conservation(counters: Counters, reports: Sequence[Finished]) -> dict[str, i
         "pfc_received": pfc_received,
         "pfc_on_wire": pfc_on_wire,
         "pfc_balance": pfc_sent - pfc_received - pfc_on_wire,
+    }
+
+
+def failed_asserts(counters: Counters) -> dict[str, tuple[int, str]]:
+    """By switch: how many asserts of its program failed, and the first; of switches that tell."""
+    return {
+        name: (switch["failed_asserts"], switch["failed_assert"])
+        for name, switch in counters.items()
+        if switch.get("failed_asserts")
     }
 
 

@@ -81,7 +81,7 @@ def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, Switch
             ports=ports,
             settings=scenario.switch,
             framing_bytes=scenario.framing_bytes,
-            data_priority=scenario.nic.data_priority,
+            lossless_priorities=run.lossless_priorities,
             full_packet_bytes=run.data_bytes,
             seed=run.seed,
             dilation=dilation,

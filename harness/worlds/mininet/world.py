@@ -270,6 +270,7 @@ class MininetWorld:
             pfc_events=[],
             nic_totals=totals,
             workload=coordinator.workload(),
+            failed_asserts=ledger.failed_asserts(counters),
             cpu_s=meter.cpu_s,
             set_up_s=set_up_s,
             peak_memory_bytes=meter.memory_bytes,
