@@ -127,7 +127,10 @@ def rates_table(recording: Recording) -> pd.DataFrame:
 
 
 def queues_table(recording: Recording) -> pd.DataFrame:
-    """One row a time and port, for ports that were not empty throughout: bytes that waited there."""
+    """One row a time and port, for ports that were not empty throughout: bytes that waited there.
+
+    Names are categorical: of a long run of a large network there are many million rows.
+    """
     depth = recording.queue_depth_bytes
     used = [i for i in range(len(recording.ports)) if depth[:, i].any()]
     times = recording.queue_times_ns
@@ -135,12 +138,19 @@ def queues_table(recording: Recording) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "time_ns": np.tile(times, len(used)),
-            "switch": np.repeat(np.array([port.switch for port in names], object), len(times)),
+            "switch": _repeated([port.switch for port in names], len(times)),
             "port": np.repeat(np.array([port.port for port in names], np.int64), len(times)),
-            "leads_to": np.repeat(np.array([port.leads_to for port in names], object), len(times)),
+            "leads_to": _repeated([port.leads_to for port in names], len(times)),
             "depth_bytes": depth[:, used].T.ravel(),
         }
     )
+
+
+def _repeated(names: list[str], times: int) -> pd.Categorical:
+    """Each of the names so many times."""
+    known = sorted(set(names))
+    codes = pd.Categorical(names, known).codes
+    return pd.Categorical.from_codes(np.repeat(codes, times), known)
 
 
 def jain_table(flows: pd.DataFrame, rates: pd.DataFrame, interval_ns: int) -> pd.DataFrame:

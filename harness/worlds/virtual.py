@@ -25,6 +25,7 @@ from harness.measure.recording import Integers, PortName, Progress, RateSamples,
 from harness.measure.tracing import TraceRecord, explain
 from harness.plan.experiment import LinkChange, Run
 from harness.workloads import Flow, Traffic
+from harness.worlds.memory import MemoryLimit
 from host_agents import wire
 from host_agents.messages import Delivery, Message
 from host_agents.nic import Nic
@@ -44,6 +45,7 @@ _FIRST_QPN = 2  # 0 and 1 are InfiniBand's own, for management
 # Every moment for which the whole network has to stop shortens the windows in which it runs quickly. So where hosts are
 # independent, flows are not started one by one but handed to their hosts so much ahead.
 _HAND_OVER_NS = 20_000
+_SAMPLES_A_LOOK = 1000  # of the queues, between two looks at the memory
 _COLLECT_AFTER = 1_000_000  # objects made and not freed
 _NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received")
 
@@ -103,6 +105,8 @@ class VirtualWorld:
         self._done = 0
         self._next_start_ns = -1
         self._rates = RateSamples()
+        self._memory = MemoryLimit(run.label, run.scenario.memory_bytes)
+        self._looked_ns = 0  # at the memory
         self._set_up_s = time.process_time() - started
 
     # Building
@@ -286,15 +290,24 @@ class VirtualWorld:
         if scenario.record.rate_interval_ns:
             self.fabric.at(scenario.record.rate_interval_ns, self._sample_rates)
         with _rare_collection():
-            stop = self.fabric.run(
-                until_ns=self.run_plan.limit_ns,
-                progress=None if progress is None else lambda now, _: progress(self._done, self._known, now),
-            )
+            stop = self.fabric.run(until_ns=self.run_plan.limit_ns, progress=partial(self._progress, progress))
+        self._look_at_memory(self.fabric.now_ns)
         ended = "done" if self._done == self._known else {"until": "limit"}.get(stop, stop)
         if ended == "limit" and self._is_idle():
             ended = "idle"
         self._count_all()
         return self._recording(ended, time.process_time() - started)
+
+    def _progress(self, progress: Progress | None, now_ns: int, _: int) -> None:
+        self._look_at_memory(now_ns)
+        if progress is not None:
+            progress(self._done, self._known, now_ns)
+
+    def _look_at_memory(self, now_ns: int) -> None:
+        """Raises UserError when there is not enough for what is held and for the tables of what was sampled."""
+        self._looked_ns = now_ns
+        interval_ns = self.run_plan.scenario.record.queue_interval_ns
+        self._memory.look(now_ns, now_ns // interval_ns * len(self._ports) if interval_ns else 0)
 
     def _is_idle(self) -> bool:
         """All flows have started, nothing is under way, and nothing ever will be: only the sampling goes on."""
@@ -314,6 +327,9 @@ class VirtualWorld:
                     record.note_sent(Sent.of(message))
 
     def _sample_rates(self, now_ns: int) -> None:
+        record = self.run_plan.scenario.record
+        if now_ns - self._looked_ns > _SAMPLES_A_LOOK * record.queue_interval_ns > 0:
+            self._look_at_memory(now_ns)  # a run that waits makes progress in samples only
         delivered = np.frombuffer(self.fabric.flow_stats()["delivered_bytes"], np.int64)
         rates = self._rates
         for number, connection in sorted(self._active.items()):
@@ -327,7 +343,7 @@ class VirtualWorld:
             connection.delivered_bytes = total
             if not connection.unfinished:
                 del self._active[number]
-        self.fabric.at(now_ns + self.run_plan.scenario.record.rate_interval_ns, self._sample_rates)
+        self.fabric.at(now_ns + record.rate_interval_ns, self._sample_rates)
 
     def trace_records(self) -> list[TraceRecord]:
         """What happened to the traced flow's packets, hop by hop: see `Fabric.trace_records`."""
