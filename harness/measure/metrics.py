@@ -146,11 +146,9 @@ def queues_table(recording: Recording) -> pd.DataFrame:
     )
 
 
-def _repeated(names: list[str], times: int) -> pd.Categorical:
-    """Each of the names so many times."""
-    known = sorted(set(names))
-    codes = pd.Categorical(names, known).codes
-    return pd.Categorical.from_codes(np.repeat(codes, times), known)
+def _repeated(names: list[str], times: int) -> pd.Series:
+    """Each of the names so many times, as categories."""
+    return pd.Series(names, dtype="category").repeat(times).reset_index(drop=True)
 
 
 def jain_table(flows: pd.DataFrame, rates: pd.DataFrame, interval_ns: int) -> pd.DataFrame:
