@@ -32,10 +32,12 @@ class TopologyParameters(BaseModel):
     def build(self) -> Topology: ...
 
 
-_REGISTRY: Registry[TopologyParameters] = Registry("topology")
-register = _REGISTRY.register
-names = _REGISTRY.names
-parameters = _REGISTRY.find
+REGISTRY: Registry[type[TopologyParameters]] = Registry(
+    "topology", group="p4cc.topologies", package="topologies", base=TopologyParameters
+)
+register = REGISTRY.register
+names = REGISTRY.names
+parameters = REGISTRY.find
 
 
 def build(name: str, values: Mapping[str, Any], where: str = "topology") -> Topology:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seed", "seeds", multiple=True, type=click.IntRange(0), metavar="N", help="Several give confidence intervals."
 )
+@click.option("--program", metavar="NAME", help="P4 program of the switches: a name, or a .p4 file.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a key, for example topology.k=8.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder to write; must not exist. Default: runs/SCENARIO.")
 @click.option(
@@ -59,6 +60,7 @@ def command(
     cc: tuple[str, ...],
     lb: tuple[str, ...],
     seeds: tuple[int, ...],
+    program: str | None,
     settings: tuple[str, ...],
     out: Path | None,
     world: str,
@@ -82,7 +84,7 @@ def command(
         for option in (option for option, is_given in given.items() if is_given):
             raise UserError(f"{option}: the virtual world has no such thing; expected --world mininet with it")
 
-    from harness.worlds.native_hosts import use_native_hosts
+    from harness.worlds.native_hosts import tell_interpreted, use_native_hosts
 
     use_native_hosts()
 
@@ -92,7 +94,10 @@ def command(
     from harness.measure.output_folder import new_folder
     from harness.report import write_report
 
+    if program is not None:
+        settings = (*settings, f"program={program}")
     runs = planned(scenarios, settings, {"cc": cc, "lb": lb, "seeds": seeds})
+    tell_interpreted([run.protocol.name for run in runs], [run.load_balancing.name for run in runs])
     target = out or unused(Path("runs") / "-".join(dict.fromkeys(run.name for run in runs)))
     with new_folder(target) as folder, RunProgress(len(runs)) as progress:
         failed = [check for run in runs for check in _carry_out(run, make, folder, progress, strict)]
@@ -108,13 +113,13 @@ def planned(
 ) -> list[Run]:
     """Every run of what a command line asks for, `several` by the scenario's key. Raises UserError."""
     from harness.plan.experiment import plan
-    from harness.plan.scenario import check, find, override, read
+    from harness.plan.scenario import anchored, check, find, override, read
 
     runs: list[Run] = []
     for name in scenarios:
         path = find(name)
         tables = override(read(path), settings)
-        tables.update({key: list(values) for key, values in several.items() if values})
+        tables.update(anchored({key: list(values) for key, values in several.items() if values}, Path.cwd()))
         runs += plan(path.stem, check(tables), path.parent)
     if len({run.label for run in runs}) < len(runs):
         raise UserError("scenarios of the same name cannot share an output folder")

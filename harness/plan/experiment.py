@@ -5,21 +5,27 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import topologies
 from harness import workloads
+from harness.control import load_balancing as switch_load_balancing
 from harness.control import programs
+from harness.control.load_balancing import LoadBalancer
+from harness.control.pipelines import Build
 from harness.control.programs import Program, ProgramParameters
+from harness.measure import probes
+from harness.measure.probes import Probe, ProgramProbe
+from harness.plan.references import loaded
 from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
 from host_agents import registry
 from host_agents.config import NicConfig
 from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
-from p4switch.errors import UserError
+from p4switch.errors import UserError, raised_at
 from topologies import Topology
 from topologies.model import Neighbour
 
@@ -57,8 +63,10 @@ class Run:
     load_balancing: LoadBalancing
     program: Program
     program_parameters: ProgramParameters
+    switch_load_balancer: LoadBalancer
     names: tuple[str, ...]  # what distinguishes this run from others of the same scenario, but for the seed
     settings: Mapping[str, Any]  # of its variant
+    probes: tuple[Probe, ...] = ()  # those of the scenario's that this run has something for
 
     @property
     def seed(self) -> int:
@@ -87,9 +95,25 @@ class Run:
         return HEADER_BYTES + payload + (-payload & 3) + (2 if self.protocol.info.telemetry else 0)
 
     @property
+    def build(self) -> Build:
+        """What the switches run."""
+        given = {name: str(value) for name, value in self.scenario.switch.defines.items()}
+        return Build.of(self.program.source, self.switch_load_balancer, {**self.program_parameters.defines(), **given})
+
+    @property
+    def per_packet(self) -> bool:
+        """Packets of one flow take several paths: by the hosts' choice, or by the switches'."""
+        return self.load_balancing.info.per_packet or self.switch_load_balancer.per_packet
+
+    @property
     def reliability(self) -> str:
-        selective = self.load_balancing.info.per_packet or self.protocol.info.selective
+        selective = self.per_packet or self.protocol.info.selective
         return self.scenario.nic.reliability or ("selective-repeat" if selective else "go-back-n")
+
+    @property
+    def cc_scope(self) -> str:
+        """Who shares a reaction point. Raises UserError."""
+        return _host(lambda: self.protocol.scope(self.scenario.nic.cc_scope))
 
     def base_rtt_ns(self) -> int:
         """The largest base RTT of the network: a full packet there, its ACK back, nothing queued."""
@@ -116,7 +140,7 @@ class Run:
         given = self.scenario.nic.loss_packets
         if given is not None:
             return given
-        return 0 if self.load_balancing.info.per_packet else 3
+        return 0 if self.per_packet else 3
 
     def nic_configs(self) -> list[NicConfig]:
         """What each host's NIC is told, in order of the hosts."""
@@ -132,7 +156,7 @@ class Run:
                 control_priority=settings.control_priority,
                 pfc=scenario.switch.pfc.enabled,
                 reliability=self.reliability,
-                cc_scope=settings.cc_scope,
+                cc_scope=self.cc_scope,
                 ack_every_packets=settings.ack_every_packets,
                 rto_ns=self.rto_ns,
                 loss_packets=self.loss_packets,
@@ -190,10 +214,10 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
     if len({variant.name for variant in scenario.variants}) < len(scenario.variants):
         raise UserError("variants: should have different names")
     built: dict[str, Topology] = {}
-    runs = []
+    runs: list[Run] = []
     for variant in scenario.variants or [Variant(name="")]:
         tables = {key: value for key, value in scenario.model_dump(exclude_unset=True).items() if key != "variants"}
-        varied = check(merge(tables, variant.set))
+        varied = loaded(check(merge(tables, variant.set)), folder)
         _check_tables(varied)
         topology_name, values = named("topology", varied.topology)
         key = repr(varied.topology)
@@ -218,7 +242,37 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
         first.traffic()
         first.link_changes()
         _check_buffers(first)
-    return runs
+    return _with_probes(runs)
+
+
+def _with_probes(runs: Sequence[Run]) -> list[Run]:
+    """Each run with the probes that it has something for. Raises UserError for one that no run has anything for."""
+    missing: dict[str, UserError] = {}
+    found: set[str] = set()
+    made = []
+    for run in runs:
+        possible = []
+        for probe in _wanted(run):
+            try:
+                probe.check(run)
+            except UserError as error:
+                missing.setdefault(probe.name, error)
+            else:
+                found.add(probe.name)
+                possible.append(probe)
+        made.append(replace(run, probes=tuple(possible)))
+    for name, mistake in missing.items():
+        if name not in found:
+            raise UserError(f"record.probes: {name!r}: {mistake}")
+    return made
+
+
+def _wanted(run: Run) -> list[Probe]:
+    """The scenario's probes; and what a program from outside keeps, at the end, unless there is a probe of that."""
+    wanted = probes.parse(run.scenario.record.probes)
+    if run.program.outside and not any(isinstance(probe, ProgramProbe) for probe in wanted):
+        wanted.append(ProgramProbe(kind="program"))
+    return wanted
 
 
 def _check_tables(scenario: Scenario) -> None:
@@ -227,8 +281,10 @@ def _check_tables(scenario: Scenario) -> None:
         _host(partial(registry.resolve, name, values))
     for name, values in scenario.load_balancers.items():
         _host(partial(registry.resolve_load_balancer, name, values))
+    own = programs.program(scenario.program) if scenario.program else None
     for name, values in scenario.programs.items():
-        programs.parameters(name, values, f"programs.{name}")
+        program = own if own is not None and own.name == name else programs.program(name)
+        program.checked(values, f"programs.{name}")
 
 
 def _check_buffers(run: Run) -> None:
@@ -267,6 +323,7 @@ def _resolve(
 ) -> Run:
     cc, lb = scenario.cc[0], scenario.lb[0]
     protocol = _host(lambda: registry.resolve(cc, scenario.protocols.get(cc)))
+    _host(lambda: protocol.scope(scenario.nic.cc_scope))
     load_balancing = _host(lambda: registry.resolve_load_balancer(lb, scenario.load_balancers.get(lb)))
     program = programs.program(scenario.program or protocol.info.program)
     needed = protocol.info.program
@@ -275,13 +332,41 @@ def _resolve(
         raise UserError(
             f"program {program.name!r} does not fit protocol {cc!r}; expected {' or '.join(map(repr, fitting))}"
         )
-    parameters = programs.parameters(program.name, scenario.programs.get(program.name, {}), f"programs.{program.name}")
-    common_ns = parameters.common_period_ns
-    if common_ns and (own_ns := getattr(protocol.parameters, "period_ns", common_ns)) != common_ns:
-        raise UserError(
-            f"protocols.{cc}.period_ns: should be programs.{program.name}.period_ns, {common_ns}, got {own_ns}"
-        )
-    return Run(name, scenario, folder, topology, protocol, load_balancing, program, parameters, names, settings)
+    parameters = program.checked(scenario.programs.get(program.name, {}), f"programs.{program.name}")
+    _check_agreement(protocol, program, parameters)
+    balancer = switch_load_balancing.find(scenario.switch.load_balancing, folder)
+    run = Run(
+        name, scenario, folder, topology, protocol, load_balancing, program, parameters, balancer, names, settings
+    )
+    _check_fit(run)
+    return run
+
+
+def _check_agreement(protocol: Protocol, program: Program, parameters: ProgramParameters) -> None:
+    """What a protocol and a program say that the other must have, too. Raises UserError."""
+    theirs, own = protocol.resolved(), parameters.model_dump()
+    for key in dict.fromkeys((*protocol.info.agrees, *parameters.agrees)):
+        in_protocol, in_program = f"protocols.{protocol.name}.{key}", f"programs.{program.name}.{key}"
+        for wanted, there, of in ((in_protocol, theirs, in_program), (in_program, own, in_protocol)):
+            if key not in there:
+                raise UserError(f"{wanted}: there is no such parameter; {of} needs it, with the same value")
+        if theirs[key] != own[key]:
+            raise UserError(f"{in_protocol}: should be {in_program}, {own[key]}, got {theirs[key]}")
+
+
+def _check_fit(run: Run) -> None:
+    """What does not come with p4cc has to open a queue pair. Raises UserError."""
+    cc, lb = run.protocol.info.name, run.load_balancing.name
+    outside = [registry.KINDS[key].described(name) for key, name in registry.outside([cc], [lb])]
+    if not outside:
+        return
+    from host_agents.nic import Nic  # here: the compiled hosts have to be in place before it is imported
+
+    try:
+        nic = Nic(run.nic_configs()[0], run.protocol, run.load_balancing)
+        nic.open_qp(str(run.topology.hosts[1].address), 2, 2)
+    except Exception as error:
+        raise UserError(f"{' or '.join(outside)} does not fit: {raised_at(error)}") from None
 
 
 def _host(resolve: Callable[[], _T]) -> _T:
@@ -298,10 +383,13 @@ def resolved(run: Run) -> Scenario:
     workload = workloads.parameters(workload_name).model_validate(values).model_dump(exclude_none=True)
     return run.scenario.model_copy(
         update={
-            "program": run.program.name,
+            "program": str(run.program.source) if run.program.outside else run.program.name,
             "topology": {"name": topology_name, **run.topology.parameters},
             "workload": {"name": workload_name, **workload},
-            "nic": run.scenario.nic.model_copy(update={"reliability": run.reliability}),
+            "nic": run.scenario.nic.model_copy(update={"reliability": run.reliability, "cc_scope": run.cc_scope}),
+            "record": run.scenario.record.model_copy(
+                update={"probes": [probe.model_dump(exclude_none=True) for probe in run.probes]}
+            ),
             "protocols": {run.protocol.name: run.protocol.resolved()},
             "load_balancers": {run.load_balancing.name: _parameters(run.load_balancing.parameters)},
             "programs": {run.program.name: run.program_parameters.model_dump(mode="json", exclude_none=True)},

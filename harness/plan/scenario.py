@@ -6,7 +6,7 @@ Everything is validated before anything starts; a mistake is a UserError that na
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,6 +14,7 @@ import tomli_w
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from typing_extensions import Self
 
+from p4switch import extensions
 from p4switch.errors import UserError, suggest, validate
 from p4switch.numbers import integral
 from p4switch.traffic.settings import Bytes, Priority, TrafficManager
@@ -24,8 +25,11 @@ else:
     import tomli as tomllib
 
 BUILT_IN = Path(__file__).parents[1] / "scenarios"
+# What may name Python files: lists, and tables by their `name`.
+_LISTS = ("cc", "lb", "extensions")
+_TABLES = ("topology", "workload")
 
-Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)]
+Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
 
 
 def _several(value: object) -> object:
@@ -62,6 +66,10 @@ class SwitchSettings(TrafficManager):
     # beyond is dropped. None: what PFC's alpha gives, or no limit.
     ingress_bytes: Bytes | None = None
     latency_ns: Nanoseconds = 0
+    # How programs choose among paths of equal cost: a name (`p4cc list switch-lb`), or a .p4 file.
+    load_balancing: str = "ecmp"
+    # Macros that the program is compiled with.
+    defines: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], int | str] = {}
     cell_bytes: Annotated[Bytes, Field(ge=1, le=1 << 16)] = 80
     pfc: Pfc = Pfc()
 
@@ -75,7 +83,8 @@ class NicSettings(Table):
     # None: go-back-N, or selective repeat where the load balancer sends one flow's packets over several paths, or the
     # protocol draws each lost packet by itself.
     reliability: Literal["go-back-n", "selective-repeat"] | None = None
-    cc_scope: Literal["qp", "destination", "pair"] = "qp"
+    # None: as the protocol has it, which is mostly "qp".
+    cc_scope: Literal["qp", "destination", "pair"] | None = None
     ack_every_packets: Annotated[int, Field(ge=1)] = 1
     # Longer than what a lossless network may keep a packet: 32 MB take 2.6 ms at 100 Gb/s, in each switch.
     rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 16_000_000
@@ -93,6 +102,8 @@ class Record(Table):
     rate_interval_ns: Nanoseconds = 10_000
     # Which queues: those of all switch ports, or only those to hosts.
     queues: Literal["all", "hosts"] = "all"
+    # Further tables, each with what its kind of probe takes; see harness/measure/probes.
+    probes: list[dict[str, Any]] = []
 
 
 class LinkEvent(Table):
@@ -126,6 +137,8 @@ class Scenario(Table):
 
     title: str = ""
     claims: list[str] = []
+    # Python files that register what this scenario names, relative to its own.
+    extensions: list[str] = []
     cc: Annotated[list[str], BeforeValidator(_several), Field(min_length=1)] = ["dcqcn", "hpcc"]
     lb: Annotated[list[str], BeforeValidator(_several), Field(min_length=1)] = ["ecmp"]
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], BeforeValidator(_several), Field(min_length=1)] = [1]
@@ -193,7 +206,10 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def override(tables: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
-    """A copy of `tables` with each `KEY=VALUE` applied: KEY is dotted, VALUE as TOML writes it, or a bare string."""
+    """A copy of `tables` with each `KEY=VALUE` applied: KEY is dotted, VALUE as TOML writes it, or a bare string.
+
+    Python and P4 files that they name are relative to the working directory.
+    """
     result = _copied(tables)
     for setting in settings:
         key, equals, text = setting.partition("=")
@@ -201,7 +217,7 @@ def override(tables: Mapping[str, Any], settings: Iterable[str]) -> dict[str, An
         if not equals or not all(parts):
             raise UserError(f"--set {setting}: expected KEY=VALUE, for example topology.k=8")
         try:
-            result = merge(result, nested(parts, _value(text.strip())))
+            result = merge(result, anchored(nested(parts, _value(text.strip())), Path.cwd()))
         except UserError as error:
             raise UserError(f"--set {setting}: {error}") from None
     return result
@@ -213,6 +229,48 @@ def nested(keys: Sequence[str], value: object) -> dict[str, Any]:
         value = {key: value}
     assert isinstance(value, dict)
     return value
+
+
+def anchored(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """A copy of a scenario's tables, or of some of them, in which every path of a Python or P4 file is absolute."""
+
+    def absolute(text: str) -> str:
+        return str(extensions.reference(text, folder) or text)
+
+    changed = dict(tables)
+    for key in _LISTS:
+        if key in tables:
+            changed[key] = _each(tables[key], absolute)
+    for key in _TABLES:
+        if isinstance(tables.get(key), Mapping) and "name" in tables[key]:
+            changed[key] = {**tables[key], "name": _each(tables[key]["name"], absolute)}
+    if "program" in tables:
+        changed["program"] = _each(tables["program"], lambda text: p4_file(text, folder))
+    switch = tables.get("switch")
+    if isinstance(switch, Mapping) and "load_balancing" in switch:
+        balancing = _each(switch["load_balancing"], lambda text: p4_file(text, folder))
+        changed["switch"] = {**switch, "load_balancing": balancing}
+    if isinstance(tables.get("variants"), list):
+        changed["variants"] = [_anchored_variant(variant, folder) for variant in tables["variants"]]
+    return changed
+
+
+def p4_file(text: str, folder: Path) -> str:
+    """The absolute path of a P4 file, relative to `folder`; a name stays as it is."""
+    return str((folder / Path(text).expanduser()).resolve()) if text.endswith(".p4") else text
+
+
+def _anchored_variant(variant: Any, folder: Path) -> Any:
+    """What is no table is a mistake that is found later."""
+    if not isinstance(variant, Mapping) or not isinstance(variant.get("set"), Mapping):
+        return variant
+    return {**variant, "set": anchored(variant["set"], folder)}
+
+
+def _each(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    return [_each(one, change) for one in value] if isinstance(value, list) else value
 
 
 def merge(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,15 +16,16 @@ from __future__ import annotations
 
 import gc
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from harness.plan.scenario import Table, Variant, check, find, find_file, merge, nested, override, read
+from harness.plan.scenario import Table, Variant, anchored, check, find, find_file, merge, nested, read
 from p4switch.errors import UserError, validate
+from p4switch.extensions import readable
 
 if TYPE_CHECKING:
     from harness.plan.experiment import Run
@@ -72,7 +73,18 @@ def built_in() -> dict[str, Path]:
 def load(name: str) -> tuple[Sweep, Path]:
     """A sweep by name, or from a .toml file; and the folder that its relative paths start from. Raises UserError."""
     path = find_file("sweep", name, built_in())
-    return validate(Sweep, read(path), ""), path.parent
+    return made(read(path), path.parent), path.parent
+
+
+def made(tables: Mapping[str, Any], folder: Path) -> Sweep:
+    """The sweep that a file's tables make. Python files are relative to `folder`, wherever the scenario is.
+
+    Raises UserError.
+    """
+    changed = anchored(tables, folder)
+    if isinstance(changed.get("axes"), Mapping):
+        changed["axes"] = anchored(changed["axes"], folder)
+    return validate(Sweep, changed, "")
 
 
 def axes_of(tables: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
@@ -87,15 +99,15 @@ def axes_of(tables: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[
             raise UserError(f"axes.{'.'.join(key)}: should be a list of values, got {value!r}")
 
 
-def points(sweep: Sweep, folder: Path, settings: Sequence[str] = ()) -> list[Point]:
-    """Every run of a sweep, all of them checked; `settings` are KEY=VALUE of the scenario, before all else.
+def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None) -> list[Point]:
+    """Every run of a sweep, all of them checked; `changes` are tables of the scenario, before all else.
 
     Raises UserError for what could not be run.
     """
     from harness.plan.experiment import plan
 
     path = find(str(folder / sweep.scenario) if sweep.scenario.endswith(".toml") else sweep.scenario)
-    tables = override(read(path), settings)
+    tables = merge(read(path), changes or {})
     axes = list(axes_of(sweep.axes))
     found = []
     for variant in sweep.variants or [Variant(name="")]:
@@ -103,14 +115,14 @@ def points(sweep: Sweep, folder: Path, settings: Sequence[str] = ()) -> list[Poi
             changed = merge(tables, variant.set)
             for (key, _), value in zip(axes, values, strict=True):
                 changed = merge(changed, nested(key, value))
-            named = {".".join(key): value for (key, _), value in zip(axes, values, strict=True)}
+            named = {".".join(key): readable(value) for (key, _), value in zip(axes, values, strict=True)}
             for run in plan(path.stem, check(changed), path.parent):
-                one = run.scenario.model_dump(include={"cc", "lb", "seeds", "variants"})
+                one = run.scenario.model_dump(include={"extensions", "cc", "lb", "seeds", "variants"})
                 only = merge(merge(changed, run.settings), one)
                 title = ", ".join(
                     filter(None, [variant.name, run.variant if run.scenario.variants or not variant.name else ""])
                 )
-                found.append(Point(named, title, path.stem, only, path.parent, run.label))
+                found.append(Point(named, title, path.stem, only, path.parent.resolve(), run.label))
     return found
 
 

@@ -43,9 +43,9 @@ def growth_bps(flows: int, rate_bps: float) -> float:
         "record": {"queue_interval_ns": 10_000, "rate_interval_ns": 0, "queues": "hosts"},
     }
     recording = VirtualWorld(planned(values)).run()
-    here = next(i for i, port in enumerate(recording.ports) if port.leads_to == f"h0-0-{flows + 2}")
-    steady = recording.queue_times_ns >= FROM_NS
-    times, depth = recording.queue_times_ns[steady], recording.queue_depth_bytes[steady, here]
+    queues = recording.series["queues"]
+    steady = queues.times_ns >= FROM_NS
+    times, depth = queues.times_ns[steady], queues.at(leads_to=f"h0-0-{flows + 2}")[steady]
     assert depth.min() > 0
     slope, _ = np.polyfit(times, depth, 1)
     return float(slope) * 8e9

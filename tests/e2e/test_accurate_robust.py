@@ -93,8 +93,8 @@ def errors(recording: Recording, ideal: dict[int, float]) -> list[float]:
     """By period: the largest relative distance of the limits of `ideal`'s flows from their rates there."""
     flow_of = {record.qp: record.flow.index for record in recording.flows}
     found = [0.0] * PERIODS
-    rates = recording.rates
-    for time_ns, qp, rate_bps in zip(rates.time_ns, rates.qp, rates.rate_bps, strict=True):
+    rates = recording.tables["rates"]
+    for time_ns, qp, rate_bps in zip(rates["time_ns"], rates["qp"], rates["rate_limit_bps"], strict=True):
         if flow_of[qp] in ideal:
             period = time_ns // PERIOD_NS - 1  # that ends now
             found[period] = max(found[period], abs(rate_bps / ideal[flow_of[qp]] - 1))

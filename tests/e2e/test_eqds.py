@@ -1,4 +1,4 @@
-"""EQDS where flows meet inside the network: with one path for each flow, nothing keeps two of them off the same link."""
+"""EQDS where flows meet inside the network: with one path for each flow, nothing keeps two off the same link."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_a_run_that_only_waits_and_samples_ends_before_its_samples_fill_the_memo
         record={"queue_interval_ns": 100},
         memory_bytes=held_bytes + GIB // 4,
     )
-    with pytest.raises(UserError, match="to come for the table of .* queue samples"):
+    with pytest.raises(UserError, match=r"to come for the table of .* queue samples"):
         waiting.run()
     assert waiting.fabric.now_ns < 200_000_000
 
@@ -55,5 +55,5 @@ def test_what_the_machine_has_left_is_the_limit_where_none_is_given(monkeypatch:
     limit = MemoryLimit("x", None)
     limit.look(1000, 0)
     limit.look(1000, 40_000_000)
-    with pytest.raises(UserError, match="x: out of memory after 1 us of model time.* 48,000,000 queue samples"):
+    with pytest.raises(UserError, match=r"x: out of memory after 1 us of model time.* 48,000,000 queue samples"):
         limit.look(1000, 48_000_000)

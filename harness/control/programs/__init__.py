@@ -4,32 +4,35 @@ model = programs.parameters("ecn", {"kmin_bytes": 100_000})
 entries = model.entries(switch_view)
 """
 
-from harness.control.programs.base import Program, ProgramParameters, SwitchView, names, parameters, program
+from harness.control.programs.base import ProgramParameters, SwitchView, names
+from harness.control.programs.catalog import Program, parameters, program
 from harness.control.programs.entries import (
     Action,
     CloneSession,
     DefaultAction,
     Entry,
+    EntryFile,
     Exact,
     Lpm,
     Match,
     MulticastGroup,
+    PortGroup,
     Range,
     TableEntry,
     Ternary,
 )
-
-from harness.control.programs import accurate as _accurate, ecn as _ecn, int as _int, trim as _trim  # isort: skip  # noqa: F401  # each registers itself
 
 __all__ = [
     "Action",
     "CloneSession",
     "DefaultAction",
     "Entry",
+    "EntryFile",
     "Exact",
     "Lpm",
     "Match",
     "MulticastGroup",
+    "PortGroup",
     "Program",
     "ProgramParameters",
     "Range",

@@ -264,7 +264,8 @@ def test_headroom_must_fit_into_the_buffer():
 def test_a_packet_counts_in_the_class_it_came_with():
     """A program moves packets of priority 3 to lane 4: what has to stop are the peers' queues of priority 3."""
     lane = {dscp: dscp >> 3 for dscp in range(64)}
-    senders = [Host([(0, frame(i, 2, 1000, priority=4, mark=k)) for k in range(100)], obeys_pfc_of=RATE) for i in (0, 1)]
+    frames = [[(0, frame(i, 2, 1000, priority=4, mark=k)) for k in range(100)] for i in (0, 1)]
+    senders = [Host(sent, obeys_pfc_of=RATE) for sent in frames]
     came_with = [3 if priority == 4 else priority for priority in lane.values()]  # as if the switch had turned 3 into 4
     star = Star([*senders, Host()], dscp_classes=came_with)
     star.fabric.set_pfc(star.switch, priorities=[3, 4], xoff_bytes=10_000)
@@ -277,9 +278,8 @@ def test_a_packet_counts_in_the_class_it_came_with():
 
 def test_lossless_classes_are_paused_each_for_itself():
     need = headroom(1000)
-    senders = [
-        Host([(0, frame(i, 3, 1000, priority=3 + i % 2, mark=k)) for k in range(300)], obeys_pfc_of=RATE) for i in range(3)
-    ]
+    frames = [[(0, frame(i, 3, 1000, priority=3 + i % 2, mark=k)) for k in range(300)] for i in range(3)]
+    senders = [Host(sent, obeys_pfc_of=RATE) for sent in frames]
     star = Star([*senders, Host()], buffer_bytes=8 * (20_000 + need))
     star.fabric.set_pfc(star.switch, priorities=[3, 4], xoff_bytes=20_000, headroom_bytes=need)
     star.run()

@@ -224,7 +224,8 @@ def lanes(classes: str, equal: tuple[int, ...] = (3, 4)) -> list[int]:
     second = Host([(100, frame(1, 3, 1000, priority=3, mark=30 + i)) for i in range(4)])
     control = Host([(900, frame(2, 3, 1000, priority=6, mark=60))])
     sink = Host()
-    Star([first, second, control, sink], rates={3: 10 * GBPS}, delay_ns=0, classes=classes, equal_priorities=equal).run()
+    hosts = [first, second, control, sink]
+    Star(hosts, rates={3: 10 * GBPS}, delay_ns=0, classes=classes, equal_priorities=equal).run()
     return marks(sink)
 
 
@@ -233,7 +234,7 @@ def test_strict_classes_serve_the_higher_priority_first():
 
 
 def test_equal_classes_that_are_served_by_age():
-    """Frames of both lanes arrive by turns, 80 ns apart, lane 4 at 80, 160, ..., lane 3 at 180, 260, ...: so they leave."""
+    """Lane 4 has frames from 80, 160, ... ns, lane 3 from 180, 260, ...: so they leave."""
     assert lanes("oldest") == [40, 41, 60, 30, 42, 31, 43, 32, 33]
 
 
