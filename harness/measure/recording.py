@@ -50,8 +50,8 @@ class Series:
 
         Names are categories: of a long run of a large network there are many million rows.
         """
-        used = self.values.any(axis=0)
-        places = self.places[used]
+        used = np.flatnonzero(self.values.any(axis=0))
+        places = self.places.iloc[used]
         names = places.select_dtypes(exclude="number").columns
         rows = places.astype(dict.fromkeys(names, "category"))
         table = rows.loc[rows.index.repeat(len(self.times_ns))].reset_index(drop=True)
