@@ -146,6 +146,8 @@ class Scenario(Table):
     program: str | None = None
     # A run ends when every message is acknowledged, or here. None: after 1 s, and then it has failed.
     limit_ns: Annotated[Nanoseconds, Field(gt=0)] | None = None
+    # Virtual world: what the process may hold; a run that needs more ends. None: what the machine has.
+    memory_bytes: Annotated[Bytes, Field(gt=0)] | None = None
     # Whether rates and queues charge links for preamble, gap and FCS (24 bytes a frame).
     framing: bool = False
     topology: dict[str, Any]
