@@ -27,6 +27,9 @@ BUILT_IN = Path(__file__).parents[1] / "scenarios"
 Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)]
 Bytes = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**48)]
 Priority = Annotated[int, Field(ge=0, le=7)]
+Alpha = Annotated[float, Field(gt=0, le=1e6)]  # of a dynamic threshold: so many times what is free
+_TOO_DEEP = "tables and lists are nested too deeply"
+_MAX_DEPTH = 50  # of tables and lists in each other
 
 
 def _several(value: object) -> object:
@@ -37,7 +40,7 @@ def _several(value: object) -> object:
 class Table(BaseModel):
     """A table of a TOML file; unknown keys are mistakes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class Pfc(Table):
@@ -45,10 +48,10 @@ class Pfc(Table):
 
     enabled: bool = True
     # Pause when an ingress port holds more than alpha times what is free of the shared buffer.
-    alpha: Annotated[float, Field(gt=0)] = 0.125
+    alpha: Alpha = 0.125
     xon_gap_bytes: Bytes = 3072
     # Beyond the threshold, per ingress port, in link delays at line rate; two are on the wire when a pause is sent.
-    headroom_delays: Annotated[float, Field(ge=2)] = 3.0
+    headroom_delays: Annotated[float, Field(ge=2, le=1e6)] = 3.0
     headroom_frames: Annotated[int, Field(ge=2)] = 4
     reaction_ns: Nanoseconds = 0
 
@@ -62,7 +65,7 @@ class SwitchSettings(Table):
     # What an ingress port may hold of the data priority: with PFC its threshold and its headroom; without PFC what is
     # beyond is dropped. None: what PFC's alpha gives, or no limit.
     ingress_bytes: Bytes | None = None
-    alpha: Annotated[float, Field(gt=0)] | None = None
+    alpha: Alpha | None = None
     scheduler: Literal["fifo", "round_robin"] = "fifo"
     latency_ns: Nanoseconds = 0
     cell_bytes: Annotated[Bytes, Field(ge=1, le=1 << 16)] = 80
@@ -82,7 +85,7 @@ class NicSettings(Table):
     # Longer than what a lossless network may keep a packet: 32 MB take 2.6 ms at 100 Gb/s, in each switch.
     rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 16_000_000
     # Instead of rto_ns: in base RTTs of the network.
-    rto_base_rtts: Annotated[float, Field(gt=0)] | None = None
+    rto_base_rtts: Annotated[float, Field(gt=0, le=1e9)] | None = None
     # Selective repeat: a packet is lost when one sent so many later is acknowledged; 0: by time-out and trimming only.
     # None: 3, or 0 where the load balancer sends one flow's packets over several paths.
     loss_packets: Annotated[int, Field(ge=0)] | None = None
@@ -104,7 +107,7 @@ class LinkEvent(Table):
     link: Annotated[list[str], Field(min_length=2, max_length=2)]  # the nodes at its ends
     parallel: Annotated[int, Field(ge=0)] = 0  # which one of several links between the two
     up: bool | None = None
-    rate_fraction: Annotated[float, Field(gt=0)] | None = None  # of the rate that the topology gives it
+    rate_fraction: Annotated[float, Field(gt=0, le=1e6)] | None = None  # of the rate that the topology gives it
 
     @model_validator(mode="after")
     def _one_change(self) -> Self:
@@ -167,6 +170,8 @@ def find(name: str) -> Path:
 
 def find_file(kind: str, name: str, known: Mapping[str, Path]) -> Path:
     """A path to a .toml file, or one of `known` by name. Raises UserError."""
+    if not name.isprintable():  # as what is not UTF-8 is read
+        raise UserError(f"{kind} {name!r}: expected a name that can be printed")
     if name.endswith(".toml"):
         path = Path(name)
         if not path.is_file():
@@ -178,8 +183,24 @@ def find_file(kind: str, name: str, known: Mapping[str, Path]) -> Path:
 
 
 def parse(text: str) -> dict[str, Any]:
-    """TOML's tables."""
-    return tomllib.loads(text)
+    """TOML's tables. Raises TOMLDecodeError, also for what is nested too deeply."""
+    try:
+        tables = tomllib.loads(text)
+    except RecursionError:
+        raise tomllib.TOMLDecodeError(_TOO_DEEP) from None
+    _check_depth(tables)
+    return tables
+
+
+def _check_depth(tables: Mapping[str, Any]) -> None:
+    """What is deeper could not be copied or validated. Raises TOMLDecodeError."""
+    level: list[Any] = [tables]
+    for _ in range(_MAX_DEPTH):
+        values = (list(value.values()) if isinstance(value, Mapping) else value for value in level)
+        level = [below for several in values for below in several if isinstance(below, Mapping | list)]
+        if not level:
+            return
+    raise tomllib.TOMLDecodeError(_TOO_DEEP)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -198,7 +219,7 @@ def override(tables: Mapping[str, Any], settings: Iterable[str]) -> dict[str, An
     for setting in settings:
         key, equals, text = setting.partition("=")
         parts = key.strip().split(".")
-        if not equals or not all(parts):
+        if not equals or not all(parts) or len(parts) > _MAX_DEPTH:
             raise UserError(f"--set {setting}: expected KEY=VALUE, for example topology.k=8")
         try:
             result = merge(result, nested(parts, _value(text.strip())))
