@@ -98,7 +98,10 @@ class GoBackNReceiver(Receiver):
             qp.send_ack(self.psn(self.expected - 1), SYNDROME_ACK, marked, frame)
 
     def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> None:
-        if self.absolute(psn) >= self.expected:
+        number = self.absolute(psn)
+        if number == self.expected:
+            self._nak_sent = False  # for an earlier copy: this one was lost on its own
+        if number >= self.expected:
             self._nak(True, frame)
 
     def _nak(self, marked: bool, frame: bytes) -> None:

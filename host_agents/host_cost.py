@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from host_agents import native, wire
 from host_agents.config import NicConfig
+from host_agents.headers import LINK_RATES_BPS
 from host_agents.nic import Nic
 from host_agents.registry import resolve, resolve_load_balancer
 
 LINE_RATE_BPS = 100_000_000_000
-RATE_CODE = 10  # of 100 Gb/s in INT records
+RATE_CODE = LINK_RATES_BPS.index(LINE_RATE_BPS)  # in INT records
 BASE_RTT_NS = 100_000
 PACKET_NS = 90
 BATCH = 200

@@ -66,6 +66,7 @@ class QpStats:
         self.naks_sent = 0
         self.nacks_sent = 0
         self.cnps_sent = 0
+        self.pulls_held = 0  # times that credit was held back because nothing came of what was sent before
 
     def counts(self) -> dict[str, int]:
         """All counts by name."""
@@ -104,4 +105,5 @@ QP_COUNTS = (
     "naks_sent",
     "nacks_sent",
     "cnps_sent",
+    "pulls_held",
 )

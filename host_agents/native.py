@@ -25,6 +25,8 @@ from host_agents.errors import NativeBuildError
 
 SOURCES = Path(__file__).parent
 COMPILED = (
+    "packets.py",
+    "headers.py",
     "wire.py",
     "fifo.py",
     "timers.py",
@@ -133,7 +135,7 @@ def _compile(work: Path, compiler: str) -> None:
     modules = [f"host_agents/{name}" for name in COMPILED]
     for name in COMPILED_FOLDERS:
         modules += [f"host_agents/{name}/{path.name}" for path in sorted((package / name).glob("*.py"))]
-    environment = dict(os.environ, CFLAGS=" ".join(FLAGS), CC=compiler, PYTHONPATH="")
+    environment = dict(os.environ, CFLAGS=" ".join(FLAGS), CC=compiler, PYTHONPATH="", MYPYPATH=str(SOURCES.parent))
     try:
         done = subprocess.run(
             [sys.executable, "-c", _BUILD, *modules],

@@ -16,6 +16,7 @@ from host_agents.fifo import Fifo
 from host_agents.go_back_n import GoBackNReceiver, GoBackNSender
 from host_agents.limiter import RateLimiter
 from host_agents.messages import CompletionCallback, DeliveryCallback, NicStats
+from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT
 from host_agents.pull_pacer import PullPacer
 from host_agents.qp import QueuePair
 from host_agents.registry import LoadBalancing, Protocol
@@ -53,6 +54,7 @@ class Nic:
         self.pull_pacer = PullPacer(self.timers, config.line_rate_bps)
         self.config = config
         self.protocol = protocol
+        self._opcodes = protocol.opcodes
         self.load_balancing = load_balancing
         self.random = random.Random(config.seed << 32 | self.address)
         self._points: dict[int, ReactionPoint] = {}  # shared ones, by destination
@@ -83,6 +85,7 @@ class Nic:
             raise HostError(f"queue pair {qpn} of {config.address} is open already")
         protocol = protocol or self.protocol
         load_balancing = load_balancing or self.load_balancing
+        self._opcodes = self._opcodes.joined(protocol.opcodes)
         destination = wire.parse_address(peer_address)
         telemetry = protocol.info.telemetry
         shim_bytes = wire.SHIM_BYTES if telemetry else 0
@@ -320,25 +323,26 @@ class Nic:
         return mask
 
     def _receive_control(self, now_ns: int, qp: QueuePair, opcode: int, psn: int, frame: bytes, offset: int) -> None:
-        side = wire.control_sides[opcode - wire.FIRST_CONTROL]
-        if side == wire.TO_REACTION_POINT:
-            qp.reaction_point.on_control(now_ns, opcode, frame, offset)
-            qp.limiter.wake(now_ns)
-        elif side == wire.TO_NOTIFICATION_POINT:
-            qp.notification_point.on_control(now_ns, opcode, frame, offset)
-        elif opcode == wire.NACK:
+        if opcode == wire.NACK:
             qp.on_nack(now_ns, psn, frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1])
         elif opcode == wire.TRIMMED:
             qp.stats.trimmed_received += 1
             qp.receiver.on_trimmed(now_ns, psn, frame)
             qp.notification_point.on_trimmed(now_ns, frame)
-        elif side == wire.TO_TRANSPORT and len(frame) >= offset + wire.AETH_BYTES + wire.SACK_BYTES:
+        elif opcode <= wire.SACK_WITH_INT and len(frame) >= offset + wire.AETH_BYTES + wire.SACK_BYTES:
             sack: i64 = read_i64_be(frame, offset + wire.AETH_BYTES)
             first_missing: int = (sack >> wire.SACK_BITS) & wire.PSN_MASK
             bitmap: int = sack & wire.SACK_MASK
             qp.on_sack(now_ns, psn, first_missing, bitmap, frame, offset)
         else:
-            self.stats.malformed += 1
+            side = self._opcodes.side(opcode, frame, offset)
+            if side == TO_REACTION_POINT:
+                qp.reaction_point.on_control(now_ns, opcode, frame, offset)
+                qp.limiter.wake(now_ns)
+            elif side == TO_NOTIFICATION_POINT:
+                qp.notification_point.on_control(now_ns, opcode, frame, offset)
+            else:
+                self.stats.malformed += 1
 
     def _receive_other(self, now_ns: int, frame: bytes) -> None:
         quanta = wire.parse_pause(frame)

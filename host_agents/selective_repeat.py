@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
 
 class SelectiveRepeatSender(Sender):
-    """Keeps the order of sending, so that time-outs and losses are found from its oldest end."""
+    """Keeps what is in flight in the order of its sending: time-outs and losses are found from the oldest end."""
 
     def __init__(self, qp: QueuePair, rto_ns: int, ack_every_packets: int, first_psn: int, loss_packets: int) -> None:
         super().__init__(qp, rto_ns, ack_every_packets, first_psn)
         self.loss_packets = loss_packets
         self._lost: Fifo[SentPacket] = Fifo()  # to send again
-        self._log: Fifo[SentPacket] = Fifo()  # in the order of their sending
-        self._log_first = 0  # send index of the first entry
+        # In flight, in the order of their sending; linked by `earlier` and `later`.
+        self._oldest: SentPacket | None = None
+        self._newest: SentPacket | None = None
         self._sends = 0
         self._highest_acked = -1  # highest send index acknowledged
 
@@ -45,7 +46,13 @@ class SelectiveRepeatSender(Sender):
             packet = self._new_packet(now_ns)
         packet.send_index = self._sends
         self._sends += 1
-        self._log.push(packet)
+        newest = self._newest
+        if newest is None:
+            self._oldest = packet
+        else:
+            newest.later = packet
+            packet.earlier = newest
+        self._newest = packet
         if self.deadline_ns == NEVER:
             self._arm(now_ns + self.rto_ns)
         return self._send(now_ns, packet)
@@ -90,10 +97,7 @@ class SelectiveRepeatSender(Sender):
         point = qp.reaction_point
         expired = False
         self.deadline_ns = NEVER
-        while True:
-            packet = self._oldest()
-            if packet is None:
-                break
+        while (packet := self._oldest) is not None:
             if packet.sent_ns + self.rto_ns > now_ns:
                 self._arm(packet.sent_ns + self.rto_ns)
                 break
@@ -108,12 +112,15 @@ class SelectiveRepeatSender(Sender):
             qp.limiter.wake(now_ns)
 
     def _requeue(self, packet: SentPacket) -> None:
+        self._unlink(packet)
         self._give_up(packet)
         packet.lost = True
         self._lost.push(packet)
 
     def _settle(self, packet: SentPacket) -> int:
         packet.lost = False
+        if packet.inflight:
+            self._unlink(packet)
         if packet.send_index > self._highest_acked:
             self._highest_acked = packet.send_index
         return super()._settle(packet)
@@ -124,22 +131,24 @@ class SelectiveRepeatSender(Sender):
         packet = self.packet(number)
         return 0 if packet.acked else self._settle(packet)
 
-    def _oldest(self) -> SentPacket | None:
-        """The packet in flight that was sent first; drops what is settled from the log."""
-        log = self._log
-        while log.size > 0:
-            packet = log.peek()
-            if packet.inflight and packet.send_index == self._log_first:
-                return packet
-            log.pop()
-            self._log_first += 1
-        return None
+    def _unlink(self, packet: SentPacket) -> None:
+        """`packet` is no longer in flight."""
+        earlier, later = packet.earlier, packet.later
+        if earlier is None:
+            self._oldest = later
+        else:
+            earlier.later = later
+        if later is None:
+            self._newest = earlier
+        else:
+            later.earlier = earlier
+        packet.earlier = None
+        packet.later = None
 
     def _detect_loss(self, now_ns: int) -> None:
-        while True:
-            packet = self._oldest()
-            if packet is None or self.loss_packets == 0:
-                return
+        if self.loss_packets == 0:
+            return
+        while (packet := self._oldest) is not None:
             if packet.send_index + self.loss_packets > self._highest_acked:
                 return
             self._lose(now_ns, packet, False)

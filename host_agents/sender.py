@@ -30,6 +30,8 @@ class SentPacket:
         self.payload_bytes = 0
         self.template = b""
         self.send_index = 0  # among all sends of this sender
+        self.earlier: SentPacket | None = None  # selective repeat: in flight, sent before this one
+        self.later: SentPacket | None = None
         self.ack_request = False
         self.inflight = False
         self.acked = False

@@ -82,7 +82,7 @@ def command(
         for option in (option for option, is_given in given.items() if is_given):
             raise UserError(f"{option}: the virtual world has no such thing; expected --world mininet with it")
 
-    from harness.worlds.native_hosts import use_native_hosts
+    from harness.worlds.native_hosts import tell_interpreted, use_native_hosts
 
     use_native_hosts()
 
@@ -93,6 +93,7 @@ def command(
     from harness.report import write_report
 
     runs = planned(scenarios, settings, {"cc": cc, "lb": lb, "seeds": seeds})
+    tell_interpreted([run.protocol.name for run in runs], [run.load_balancing.name for run in runs])
     target = out or unused(Path("runs") / "-".join(dict.fromkeys(run.name for run in runs)))
     with new_folder(target) as folder, RunProgress(len(runs)) as progress:
         failed = [check for run in runs for check in _carry_out(run, make, folder, progress, strict)]
@@ -108,13 +109,13 @@ def planned(
 ) -> list[Run]:
     """Every run of what a command line asks for, `several` by the scenario's key. Raises UserError."""
     from harness.plan.experiment import plan
-    from harness.plan.scenario import check, find, override, read
+    from harness.plan.scenario import anchored, check, find, override, read
 
     runs: list[Run] = []
     for name in scenarios:
         path = find(name)
         tables = override(read(path), settings)
-        tables.update({key: list(values) for key, values in several.items() if values})
+        tables.update(anchored({key: list(values) for key, values in several.items() if values}, Path.cwd()))
         runs += plan(path.stem, check(tables), path.parent)
     if len({run.label for run in runs}) < len(runs):
         raise UserError("scenarios of the same name cannot share an output folder")

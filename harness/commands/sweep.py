@@ -45,7 +45,7 @@ def command(
     run gets a folder as `p4cc run` writes it; runs.csv, fct.csv, sweep.html and plots are about all of them.
     """
     from harness.worlds import workers
-    from harness.worlds.native_hosts import use_native_hosts
+    from harness.worlds.native_hosts import tell_interpreted, use_native_hosts
 
     where = _where(jobs, scheduler, {"--tls-ca": tls_ca, "--tls-cert": tls_cert, "--tls-key": tls_key})
     use_native_hosts()
@@ -60,6 +60,7 @@ def command(
 
     found, folder = sweep.load(sweep_file)
     points = sweep.points(found, folder, settings)
+    tell_interpreted(*([point.tables[key][0] for point in points] for key in ("cc", "lb")))
     target = out or unused(Path("runs") / Path(sweep_file).stem)
     entries: dict[int, Entry] = {}
     with new_folder(target) as made, closing(workers.carry_out(sweep.carry_out, points, where)) as done:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sent:
-    """What the sender knows of a message: done, or how far it got (completed_ns -1). Counts are of its queue pair."""
+    """What a sender knows of a message: done, or how far it got (completed_ns -1). Counts are of its queue pair."""
 
     size_bytes: int
     first_sent_ns: int
@@ -37,23 +38,40 @@ class Sent:
             cnps=stats.cnps_received,
         )
 
+    @classmethod
+    def joined(cls, parts: Collection[Sent]) -> Sent:
+        """Of a flow of several senders, each of which sends it all: from the first to the last of them."""
+        if len(parts) == 1:
+            return next(iter(parts))
+        begun = [part.first_sent_ns for part in parts if part.first_sent_ns >= 0]
+        return cls(
+            size_bytes=max(part.size_bytes for part in parts),
+            first_sent_ns=min(begun, default=-1),
+            completed_ns=-1 if any(part.completed_ns < 0 for part in parts) else max(p.completed_ns for p in parts),
+            packets_sent=sum(part.packets_sent for part in parts),
+            retransmitted=sum(part.retransmitted for part in parts),
+            timeouts=sum(part.timeouts for part in parts),
+            naks=sum(part.naks for part in parts),
+            cnps=sum(part.cnps for part in parts),
+        )
+
 
 @dataclass
 class FlowRecord:
-    """One flow. Times are ns, -1: never. Counts are of its queue pair when it was done, or at the end of the run."""
+    """One flow. Times are ns, -1: never. Counts are of its queue pairs when it was done, or at the end of the run."""
 
     flow: Flow
     qp: int
     first_sent_ns: int = -1
-    delivered_ns: int = -1  # the receiver has the last byte
-    completed_ns: int = -1  # the sender has the last acknowledgement
+    delivered_ns: int = -1  # every receiver has the last byte
+    completed_ns: int = -1  # every sender has the last acknowledgement
     packets_sent: int = 0
     retransmitted: int = 0
     timeouts: int = 0
     naks: int = 0
     cnps: int = 0
     marked: int = 0  # packets that arrived with a mark
-    delivered_wire_bytes: int = 0  # on the receiver's link, framing and retransmissions included
+    delivered_wire_bytes: int = 0  # on the receivers' links, framing and retransmissions included
 
     def note_sent(self, sent: Sent) -> None:
         """The sender is done with it, or the run is over."""

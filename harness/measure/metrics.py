@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from harness.measure.recording import Recording
+from harness.measure.recording import Rate, Recording
 from harness.plan.experiment import HEADER_BYTES, Run
 from topologies.model import Neighbour
 from topologies.routing import path
@@ -109,36 +109,19 @@ def flows_table(run: Run, recording: Recording) -> pd.DataFrame:
     return table
 
 
-def rates_table(recording: Recording) -> pd.DataFrame:
+def rates_table(rates: Sequence[Rate], interval_ns: int) -> pd.DataFrame:
     """One row a queue pair and interval: `throughput_bps` on the wire, what the reaction point allows, and the latest
     RTT (-1: none in this interval)."""
-    rates = recording.rates
-    delivered = np.array(rates.delivered_bytes, np.int64)
+    columns = {name: [getattr(rate, name) for rate in rates] for name in Rate._fields}
+    delivered = np.array(columns["delivered_bytes"], np.int64)
     return pd.DataFrame(
         {
-            "time_ns": np.array(rates.time_ns, np.int64),
-            "qp": np.array(rates.qp, np.int64),
-            "throughput_bps": delivered * (8e9 / max(recording.rate_interval_ns, 1)),
-            "rate_limit_bps": np.array(rates.rate_bps, np.float64),
-            "window_bytes": np.array(rates.window_bytes, np.float64),
-            "rtt_ns": np.array(rates.rtt_ns, np.int64),
-        }
-    )
-
-
-def queues_table(recording: Recording) -> pd.DataFrame:
-    """One row a time and port, for ports that were not empty throughout: bytes that waited there."""
-    depth = recording.queue_depth_bytes
-    used = [i for i in range(len(recording.ports)) if depth[:, i].any()]
-    times = recording.queue_times_ns
-    names = [recording.ports[i] for i in used]
-    return pd.DataFrame(
-        {
-            "time_ns": np.tile(times, len(used)),
-            "switch": np.repeat(np.array([port.switch for port in names], object), len(times)),
-            "port": np.repeat(np.array([port.port for port in names], np.int64), len(times)),
-            "leads_to": np.repeat(np.array([port.leads_to for port in names], object), len(times)),
-            "depth_bytes": depth[:, used].T.ravel(),
+            "time_ns": np.array(columns["time_ns"], np.int64),
+            "qp": np.array(columns["qp"], np.int64),
+            "throughput_bps": delivered * (8e9 / max(interval_ns, 1)),
+            "rate_limit_bps": np.array(columns["rate_limit_bps"], np.float64),
+            "window_bytes": np.array(columns["window_bytes"], np.float64),
+            "rtt_ns": np.array(columns["rtt_ns"], np.int64),
         }
     )
 

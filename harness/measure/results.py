@@ -4,6 +4,7 @@ scenario.toml      the resolved scenario: running it gives the same tables
 flows.parquet      one row a flow
 queues.parquet     queue depths over time
 rates.parquet      throughput and limits of queue pairs over time
+*.parquet          what each of the scenario's probes read, by its name
 summary.json       figures and checks; performance.json: what the run cost on this machine
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,24 +22,27 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.measure.metrics import flows_table, jain_table, queues_table, rates_table
+from harness.measure.metrics import flows_table, jain_table
+from harness.measure.probes import Probe, parse
+from harness.measure.probes.base import RESERVED
 from harness.measure.recording import Recording
 from harness.measure.summary import performance, summarize
 from harness.plan import scenario
 from harness.plan.experiment import Run, resolved
-from p4switch.errors import UserError
+from p4switch.errors import UserError, suggest
 
-_TABLES = ("flows", "queues", "rates")
+_SUFFIX = ".parquet"
 
 
 def files(run: Run, recording: Recording) -> dict[str, bytes]:
     """All that is kept of a run, by file name."""
-    flows, rates = flows_table(run, recording), rates_table(recording)
-    tables = {"flows": flows, "queues": queues_table(recording), "rates": rates}
+    flows = flows_table(run, recording)
+    over_time = {name: series.table() for name, series in recording.series.items()}
+    tables = {"flows": flows, **over_time, **recording.tables}
     return {
-        **{f"{name}.parquet": _parquet(table) for name, table in tables.items()},
+        **{f"{name}{_SUFFIX}": _parquet(table) for name, table in tables.items()},
         "scenario.toml": scenario.dump(resolved(run)).encode(),
-        "summary.json": _json(summarize(run, recording, flows, rates)),
+        "summary.json": _json(summarize(run, recording, flows)),
         "performance.json": _json(performance(recording)),
     }
 
@@ -69,18 +73,32 @@ class Result:
 
     folder: Path
     summary: dict[str, Any]
+    _read: dict[str, pd.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
+    def tables(self) -> frozenset[str]:
+        """The names of the run's tables."""
+        return frozenset(path.stem for path in self.folder.glob(f"*{_SUFFIX}"))
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Raises UserError for one that the run does not have."""
+        if name not in self._read:
+            if name not in self.tables:
+                raise UserError(f"{str(self.folder)!r} has no table {name!r}; {suggest(name, self.tables)}")
+            self._read[name] = pq.read_table(self.folder / f"{name}{_SUFFIX}").to_pandas()
+        return self._read[name]
+
+    @property
     def flows(self) -> pd.DataFrame:
-        return self._table("flows")
+        return self.table("flows")
 
-    @cached_property
+    @property
     def queues(self) -> pd.DataFrame:
-        return self._table("queues")
+        return self.table("queues")
 
-    @cached_property
+    @property
     def rates(self) -> pd.DataFrame:
-        return self._table("rates")
+        return self.table("rates")
 
     @cached_property
     def jain(self) -> pd.DataFrame:
@@ -91,23 +109,29 @@ class Result:
         return (self.folder / "scenario.toml").read_text(encoding="utf-8")
 
     @cached_property
+    def _record(self) -> dict[str, Any]:
+        record: dict[str, Any] = scenario.parse(self.scenario_text)["record"]
+        return record
+
+    @property
     def rate_interval_ns(self) -> int:
-        interval: int = scenario.parse(self.scenario_text)["record"]["rate_interval_ns"]
+        interval: int = self._record["rate_interval_ns"]
         return interval
+
+    @cached_property
+    def probes(self) -> list[Probe]:
+        """Those of the scenario's that have a table here."""
+        return [probe for probe in parse(self._record.get("probes", [])) if probe.name in self.tables]
 
     @cached_property
     def performance(self) -> dict[str, Any]:
         figures: dict[str, Any] = json.loads((self.folder / "performance.json").read_text(encoding="utf-8"))
         return figures
 
-    def _table(self, name: str) -> pd.DataFrame:
-        table: pd.DataFrame = pq.read_table(self.folder / f"{name}.parquet").to_pandas()
-        return table
-
 
 def load(folder: Path) -> Result:
     """The results in a run's folder. Raises UserError if it is none."""
-    for name in ("summary.json", "scenario.toml", "performance.json", *(f"{table}.parquet" for table in _TABLES)):
+    for name in ("summary.json", "scenario.toml", "performance.json", *(f"{name}{_SUFFIX}" for name in RESERVED)):
         if not (folder / name).is_file():
             raise UserError(f"{str(folder)!r} is not a run's folder: it has no {name}")
     try:

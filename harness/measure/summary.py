@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from harness.measure.metrics import fair_from_ns, jain_table
-from harness.measure.recording import Recording
+from harness.measure.recording import Integers, Recording
 from harness.plan.experiment import Run
 from topologies.model import Neighbour
 from topologies.routing import path, transit_ns
@@ -30,11 +30,11 @@ def distribution(values: pd.Series[float]) -> dict[str, float | None]:
     }
 
 
-def summarize(run: Run, recording: Recording, flows: pd.DataFrame, rates: pd.DataFrame) -> dict[str, Any]:
+def summarize(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str, Any]:
     """Everything but what depends on the machine: the same for the same scenario and seed."""
     done = flows[flows["delivered_ns"] >= 0]
     span_ns = int(done["delivered_ns"].max() - flows["start_ns"].min()) if len(done) else 0
-    jain = jain_table(flows, rates, recording.rate_interval_ns)
+    jain = jain_table(flows, recording.tables["rates"], run.scenario.record.rate_interval_ns)
     return {
         "scenario": run.name,
         "title": run.scenario.title,
@@ -172,14 +172,14 @@ def _union_ns(spans: Iterable[tuple[int, int]]) -> int:
     return total
 
 
-def _samples(recording: Recording, switch: str, port: int, flows: pd.DataFrame) -> Any:
-    """Depths of one port from the first start to the last delivery of `flows`."""
-    for column, name in enumerate(recording.ports):
-        if (name.switch, name.port) == (switch, port):
-            end = flows["delivered_ns"].max() if (flows["delivered_ns"] >= 0).all() else recording.end_ns
-            times = recording.queue_times_ns
-            return recording.queue_depth_bytes[(times >= flows["start_ns"].min()) & (times <= end), column]
-    return np.empty(0, np.int64)
+def _samples(recording: Recording, switch: str, port: int, flows: pd.DataFrame) -> Integers:
+    """Depths of one port from the first start to the last delivery of `flows`; empty if they were not sampled."""
+    queues = recording.series["queues"]
+    depths = queues.at(switch=switch, port=port)
+    if not len(depths):
+        return depths
+    end = flows["delivered_ns"].max() if (flows["delivered_ns"] >= 0).all() else recording.end_ns
+    return depths[(queues.times_ns >= flows["start_ns"].min()) & (queues.times_ns <= end)]
 
 
 def unfinished(summary: Mapping[str, Any]) -> str | None:

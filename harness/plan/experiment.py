@@ -5,21 +5,27 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import topologies
 from harness import workloads
+from harness.control import load_balancing as switch_load_balancing
 from harness.control import programs
+from harness.control.load_balancing import LoadBalancer
+from harness.control.pipelines import Build
 from harness.control.programs import Program, ProgramParameters
+from harness.measure import probes
+from harness.measure.probes import Probe
+from harness.plan.references import loaded
 from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
 from host_agents import registry
 from host_agents.config import NicConfig
 from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
-from p4switch.errors import UserError
+from p4switch.errors import UserError, raised_at
 from topologies import Topology
 from topologies.model import Neighbour
 
@@ -58,8 +64,10 @@ class Run:
     load_balancing: LoadBalancing
     program: Program
     program_parameters: ProgramParameters
+    switch_load_balancer: LoadBalancer
     names: tuple[str, ...]  # what distinguishes this run from others of the same scenario, but for the seed
     settings: Mapping[str, Any]  # of its variant
+    probes: tuple[Probe, ...] = ()  # those of the scenario's that this run has something for
 
     @property
     def seed(self) -> int:
@@ -88,10 +96,20 @@ class Run:
         return HEADER_BYTES + payload + (-payload & 3) + (2 if self.protocol.info.telemetry else 0)
 
     @property
+    def build(self) -> Build:
+        """What the switches run."""
+        given = {name: str(value) for name, value in self.scenario.switch.defines.items()}
+        return Build.of(self.program.source, self.switch_load_balancer, {**self.program_parameters.defines(), **given})
+
+    @property
+    def per_packet(self) -> bool:
+        """Packets of one flow take several paths: by the hosts' choice, or by the switches'."""
+        return self.load_balancing.info.per_packet or self.switch_load_balancer.per_packet
+
+    @property
     def reliability(self) -> str:
-        return self.scenario.nic.reliability or (
-            "selective-repeat" if self.load_balancing.info.per_packet else "go-back-n"
-        )
+        selective = self.per_packet or self.protocol.info.selective
+        return self.scenario.nic.reliability or ("selective-repeat" if selective else "go-back-n")
 
     def base_rtt_ns(self) -> int:
         """The largest base RTT of the network: a full packet there, its ACK back, nothing queued."""
@@ -118,7 +136,7 @@ class Run:
         given = self.scenario.nic.loss_packets
         if given is not None:
             return given
-        return 0 if self.load_balancing.info.per_packet else 3
+        return 0 if self.per_packet else 3
 
     def nic_configs(self) -> list[NicConfig]:
         """What each host's NIC is told, in order of the hosts."""
@@ -144,8 +162,13 @@ class Run:
             for host in self.topology.hosts
         ]
 
+    @property
+    def lossless_priorities(self) -> tuple[int, ...]:
+        """The priorities that PFC pauses."""
+        return self.scenario.switch.pfc.priorities or (self.scenario.nic.data_priority,)
+
     def headroom_bytes(self, there: Neighbour) -> int:
-        """What a switch keeps free for what a port may still receive after it has sent a pause."""
+        """What a switch keeps free, for each lossless priority, for what a port may still receive after a pause."""
         pfc = self.scenario.switch.pfc
         flight_ns = pfc.headroom_delays * there.delay_ns + pfc.reaction_ns
         return int(flight_ns * there.rate_bps / 8e9) + pfc.headroom_frames * self.data_bytes
@@ -187,10 +210,10 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
     if len({variant.name for variant in scenario.variants}) < len(scenario.variants):
         raise UserError("variants: should have different names")
     built: dict[str, Topology] = {}
-    runs = []
+    runs: list[Run] = []
     for variant in scenario.variants or [Variant(name="")]:
         tables = {key: value for key, value in scenario.model_dump(exclude_unset=True).items() if key != "variants"}
-        varied = check(merge(tables, variant.set))
+        varied = loaded(check(merge(tables, variant.set)), folder)
         _check_tables(varied)
         topology_name, values = named("topology", varied.topology)
         key = repr(varied.topology)
@@ -216,7 +239,29 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
         first.traffic()
         first.link_changes()
         _check_buffers(first)
-    return runs
+    return _with_probes(runs)
+
+
+def _with_probes(runs: Sequence[Run]) -> list[Run]:
+    """Each run with the probes that it has something for. Raises UserError for one that no run has anything for."""
+    missing: dict[str, UserError] = {}
+    found: set[str] = set()
+    made = []
+    for run in runs:
+        possible = []
+        for probe in probes.parse(run.scenario.record.probes):
+            try:
+                probe.check(run)
+            except UserError as error:
+                missing.setdefault(probe.name, error)
+            else:
+                found.add(probe.name)
+                possible.append(probe)
+        made.append(replace(run, probes=tuple(possible)))
+    for name, error in missing.items():
+        if name not in found:
+            raise UserError(f"record.probes: {name!r}: {error}")
+    return made
 
 
 def _check_tables(scenario: Scenario) -> None:
@@ -252,9 +297,10 @@ def _check_buffers(run: Run) -> None:
         raise UserError("switch.buffer_bytes: missing; PFC needs a shared buffer (or switch.pfc.enabled = false)")
     for switch in run.topology.switches:
         headrooms = [run.headroom_bytes(there) for there in run.topology.ports[switch.name].values()]
-        if sum(headrooms) >= settings.buffer_bytes:
+        reserved_bytes = sum(headrooms) * len(set(run.lossless_priorities))
+        if reserved_bytes >= settings.buffer_bytes:
             raise UserError(
-                f"switch.buffer_bytes: should exceed the {sum(headrooms)} bytes of headroom that PFC keeps in "
+                f"switch.buffer_bytes: should exceed the {reserved_bytes} bytes of headroom that PFC keeps in "
                 f"{switch.name}, got {settings.buffer_bytes}"
             )
         if settings.ingress_bytes is not None and max(headrooms) >= settings.ingress_bytes:
@@ -287,12 +333,40 @@ def _resolve(
             f"program {program.name!r} does not fit protocol {cc!r}; expected {' or '.join(map(repr, fitting))}"
         )
     parameters = programs.parameters(program.name, scenario.programs.get(program.name, {}), f"programs.{program.name}")
-    common_ns = parameters.common_period_ns
-    if common_ns and (own_ns := getattr(protocol.parameters, "period_ns", common_ns)) != common_ns:
-        raise UserError(
-            f"protocols.{cc}.period_ns: should be programs.{program.name}.period_ns, {common_ns}, got {own_ns}"
-        )
-    return Run(name, scenario, folder, topology, protocol, load_balancing, program, parameters, names, settings)
+    _check_agreement(protocol, program, parameters)
+    balancer = switch_load_balancing.find(scenario.switch.load_balancing, folder)
+    run = Run(
+        name, scenario, folder, topology, protocol, load_balancing, program, parameters, balancer, names, settings
+    )
+    _check_fit(run)
+    return run
+
+
+def _check_agreement(protocol: Protocol, program: Program, parameters: ProgramParameters) -> None:
+    """What a protocol and a program say that the other must have, too. Raises UserError."""
+    theirs, own = protocol.resolved(), parameters.model_dump()
+    for key in dict.fromkeys((*protocol.info.agrees, *parameters.agrees)):
+        in_protocol, in_program = f"protocols.{protocol.name}.{key}", f"programs.{program.name}.{key}"
+        for wanted, there, of in ((in_protocol, theirs, in_program), (in_program, own, in_protocol)):
+            if key not in there:
+                raise UserError(f"{wanted}: there is no such parameter; {of} needs it, with the same value")
+        if theirs[key] != own[key]:
+            raise UserError(f"{in_protocol}: should be {in_program}, {own[key]}, got {theirs[key]}")
+
+
+def _check_fit(run: Run) -> None:
+    """What does not come with p4cc has to open a queue pair. Raises UserError."""
+    cc, lb = run.protocol.info.name, run.load_balancing.name
+    outside = [registry.KINDS[key].described(name) for key, name in registry.outside([cc], [lb])]
+    if not outside:
+        return
+    from host_agents.nic import Nic  # here: the compiled hosts have to be in place before it is imported
+
+    try:
+        nic = Nic(run.nic_configs()[0], run.protocol, run.load_balancing)
+        nic.open_qp(str(run.topology.hosts[1].address), 2, 2)
+    except Exception as error:
+        raise UserError(f"{' or '.join(outside)} does not fit: {raised_at(error)}") from None
 
 
 def _host(resolve: Callable[[], _T]) -> _T:
@@ -313,6 +387,9 @@ def resolved(run: Run) -> Scenario:
             "topology": {"name": topology_name, **run.topology.parameters},
             "workload": {"name": workload_name, **workload},
             "nic": run.scenario.nic.model_copy(update={"reliability": run.reliability}),
+            "record": run.scenario.record.model_copy(
+                update={"probes": [probe.model_dump(exclude_none=True) for probe in run.probes]}
+            ),
             "protocols": {run.protocol.name: run.protocol.resolved()},
             "load_balancers": {run.load_balancing.name: _parameters(run.load_balancing.parameters)},
             "programs": {run.program.name: run.program_parameters.model_dump(mode="json", exclude_none=True)},

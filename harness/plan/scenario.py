@@ -6,7 +6,7 @@ Everything is validated before anything starts; a mistake is a UserError that na
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,8 +14,10 @@ import tomli_w
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from typing_extensions import Self
 
+from p4switch import extensions
 from p4switch.errors import UserError, suggest, validate
-from topologies.registry import integral
+from p4switch.numbers import integral
+from p4switch.traffic.settings import Alpha, Bytes, Priority, TrafficManager
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -23,11 +25,11 @@ else:
     import tomli as tomllib
 
 BUILT_IN = Path(__file__).parents[1] / "scenarios"
+# What may name Python files: lists, and tables by their `name`.
+_LISTS = ("cc", "lb", "extensions")
+_TABLES = ("topology", "workload")
 
 Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)]
-Bytes = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**48)]
-Priority = Annotated[int, Field(ge=0, le=7)]
-Alpha = Annotated[float, Field(gt=0, le=1e6)]  # of a dynamic threshold: so many times what is free
 _TOO_DEEP = "tables and lists are nested too deeply"
 _MAX_DEPTH = 50  # of tables and lists in each other
 
@@ -44,9 +46,11 @@ class Table(BaseModel):
 
 
 class Pfc(Table):
-    """Priority flow control of the data priority. Thresholds are per ingress port, as in HPCC's simulator."""
+    """Priority flow control. Thresholds are per ingress port and priority, as in HPCC's simulator."""
 
     enabled: bool = True
+    # The lossless priorities; none given: the data priority.
+    priorities: tuple[Priority, ...] = Field(default=(), strict=False)
     # Pause when an ingress port holds more than alpha times what is free of the shared buffer.
     alpha: Alpha = 0.125
     xon_gap_bytes: Bytes = 3072
@@ -56,18 +60,18 @@ class Pfc(Table):
     reaction_ns: Nanoseconds = 0
 
 
-class SwitchSettings(Table):
-    """Every switch of the network. Sizes count frames from the Ethernet header to the ICRC."""
+class SwitchSettings(TrafficManager):
+    """Every switch of the network: its traffic manager (p4switch/traffic/settings.py), and what else it has."""
 
     buffer_bytes: Bytes | None = 32_000_000
-    queue_bytes: Bytes | None = None
-    port_bytes: Bytes | None = None
     # What an ingress port may hold of the data priority: with PFC its threshold and its headroom; without PFC what is
     # beyond is dropped. None: what PFC's alpha gives, or no limit.
     ingress_bytes: Bytes | None = None
-    alpha: Alpha | None = None
-    scheduler: Literal["fifo", "round_robin"] = "fifo"
     latency_ns: Nanoseconds = 0
+    # How programs choose among paths of equal cost: a name (`p4cc list switch-lb`), or a .p4 file.
+    load_balancing: str = "ecmp"
+    # Macros that the program is compiled with.
+    defines: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], int | str] = {}
     cell_bytes: Annotated[Bytes, Field(ge=1, le=1 << 16)] = 80
     pfc: Pfc = Pfc()
 
@@ -78,7 +82,8 @@ class NicSettings(Table):
     mtu_bytes: Annotated[int, Field(ge=64, le=9000)] = 1000
     data_priority: Priority = 3
     control_priority: Priority = 6
-    # None: go-back-N, or selective repeat where the load balancer sends one flow's packets over several paths.
+    # None: go-back-N, or selective repeat where the load balancer sends one flow's packets over several paths, or the
+    # protocol draws each lost packet by itself.
     reliability: Literal["go-back-n", "selective-repeat"] | None = None
     cc_scope: Literal["qp", "destination", "pair"] = "qp"
     ack_every_packets: Annotated[int, Field(ge=1)] = 1
@@ -98,6 +103,8 @@ class Record(Table):
     rate_interval_ns: Nanoseconds = 10_000
     # Which queues: those of all switch ports, or only those to hosts.
     queues: Literal["all", "hosts"] = "all"
+    # Further tables, each with what its kind of probe takes; see harness/measure/probes.
+    probes: list[dict[str, Any]] = []
 
 
 class LinkEvent(Table):
@@ -131,6 +138,8 @@ class Scenario(Table):
 
     title: str = ""
     claims: list[str] = []
+    # Python files that register what this scenario names, relative to its own.
+    extensions: list[str] = []
     cc: Annotated[list[str], BeforeValidator(_several), Field(min_length=1)] = ["dcqcn", "hpcc"]
     lb: Annotated[list[str], BeforeValidator(_several), Field(min_length=1)] = ["ecmp"]
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], BeforeValidator(_several), Field(min_length=1)] = [1]
@@ -214,7 +223,10 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def override(tables: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
-    """A copy of `tables` with each `KEY=VALUE` applied: KEY is dotted, VALUE as TOML writes it, or a bare string."""
+    """A copy of `tables` with each `KEY=VALUE` applied: KEY is dotted, VALUE as TOML writes it, or a bare string.
+
+    Python files that they name are relative to the working directory.
+    """
     result = _copied(tables)
     for setting in settings:
         key, equals, text = setting.partition("=")
@@ -222,7 +234,7 @@ def override(tables: Mapping[str, Any], settings: Iterable[str]) -> dict[str, An
         if not equals or not all(parts) or len(parts) > _MAX_DEPTH:
             raise UserError(f"--set {setting}: expected KEY=VALUE, for example topology.k=8")
         try:
-            result = merge(result, nested(parts, _value(text.strip())))
+            result = merge(result, anchored(nested(parts, _value(text.strip())), Path.cwd()))
         except UserError as error:
             raise UserError(f"--set {setting}: {error}") from None
     return result
@@ -234,6 +246,37 @@ def nested(keys: Sequence[str], value: object) -> dict[str, Any]:
         value = {key: value}
     assert isinstance(value, dict)
     return value
+
+
+def anchored(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """A copy of a scenario's tables, or of some of them, in which every path of a Python file is absolute."""
+
+    def absolute(text: str) -> str:
+        return str(extensions.reference(text, folder) or text)
+
+    changed = dict(tables)
+    for key in _LISTS:
+        if key in tables:
+            changed[key] = _each(tables[key], absolute)
+    for key in _TABLES:
+        if isinstance(tables.get(key), Mapping) and "name" in tables[key]:
+            changed[key] = {**tables[key], "name": _each(tables[key]["name"], absolute)}
+    if isinstance(tables.get("variants"), list):
+        changed["variants"] = [_anchored_variant(variant, folder) for variant in tables["variants"]]
+    return changed
+
+
+def _anchored_variant(variant: Any, folder: Path) -> Any:
+    """What is no table is a mistake that is found later."""
+    if not isinstance(variant, Mapping) or not isinstance(variant.get("set"), Mapping):
+        return variant
+    return {**variant, "set": anchored(variant["set"], folder)}
+
+
+def _each(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    return [_each(one, change) for one in value] if isinstance(value, list) else value
 
 
 def merge(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from harness.plan.scenario import Table, Variant, check, find, find_file, merge, nested, override, read
+from harness.plan.scenario import Table, Variant, anchored, check, find, find_file, merge, nested, override, read
 from p4switch.errors import UserError, validate
+from p4switch.extensions import readable
 
 if TYPE_CHECKING:
     from harness.plan.experiment import Run
@@ -72,7 +73,11 @@ def built_in() -> dict[str, Path]:
 def load(name: str) -> tuple[Sweep, Path]:
     """A sweep by name, or from a .toml file; and the folder that its relative paths start from. Raises UserError."""
     path = find_file("sweep", name, built_in())
-    return validate(Sweep, read(path), ""), path.parent
+    tables = read(path)
+    # Its Python files are relative to it, wherever its scenario is.
+    if isinstance(tables.get("axes"), Mapping):
+        tables["axes"] = anchored(tables["axes"], path.parent)
+    return validate(Sweep, anchored(tables, path.parent), ""), path.parent
 
 
 def axes_of(tables: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
@@ -103,14 +108,14 @@ def points(sweep: Sweep, folder: Path, settings: Sequence[str] = ()) -> list[Poi
             changed = merge(tables, variant.set)
             for (key, _), value in zip(axes, values, strict=True):
                 changed = merge(changed, nested(key, value))
-            named = {".".join(key): value for (key, _), value in zip(axes, values, strict=True)}
+            named = {".".join(key): readable(value) for (key, _), value in zip(axes, values, strict=True)}
             for run in plan(path.stem, check(changed), path.parent):
-                one = run.scenario.model_dump(include={"cc", "lb", "seeds", "variants"})
+                one = run.scenario.model_dump(include={"extensions", "cc", "lb", "seeds", "variants"})
                 only = merge(merge(changed, run.settings), one)
                 title = ", ".join(
                     filter(None, [variant.name, run.variant if run.scenario.variants or not variant.name else ""])
                 )
-                found.append(Point(named, title, path.stem, only, path.parent, run.label))
+                found.append(Point(named, title, path.stem, only, path.parent.resolve(), run.label))
     return found
 
 

@@ -10,11 +10,12 @@ from typing import Any
 import jinja2
 
 from harness.measure.results import Result
+from harness.report.figures import figures
 from harness.report.groups import Comparison, Estimate, Variant, compare, over_seeds
-from harness.report.plots import figures, save, svg
+from harness.report.plots import save, svg
 from p4switch.output_file import write_files
 
-Figure = Callable[[dict[str, Any]], float | None]
+Quantity = Callable[[dict[str, Any]], float | None]
 
 
 @dataclass(frozen=True)
@@ -22,13 +23,13 @@ class _Row:
     """A line of the table: what it is called, where it is in a summary, and how it is written."""
 
     name: str
-    figure: Figure
+    figure: Quantity
     scale: float = 1
     digits: int = 1
     best: Callable[[list[float]], float] | None = None  # which of the variants' figures to print in bold
 
 
-def _at(*keys: str) -> Figure:
+def _at(*keys: str) -> Quantity:
     def find(summary: dict[str, Any]) -> float | None:
         value: Any = summary
         for key in keys:
@@ -38,7 +39,7 @@ def _at(*keys: str) -> Figure:
     return find
 
 
-def _late(who: str) -> Figure:
+def _late(who: str) -> Quantity:
     return _at("fidelity", "lag", who, "p99_of_base_rtt")
 
 
@@ -92,10 +93,11 @@ def table(variants: Sequence[Variant]) -> list[tuple[str, list[tuple[str, bool]]
 
 def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
     drawn = []
-    for name, (caption, figure) in figures(comparison).items():
-        drawn.append((caption, svg(figure), name == "rates" and len(comparison.variants) > 1))
+    for name, figure in figures(comparison).items():
+        plot = figure.plot(comparison)
+        drawn.append((figure.caption(comparison), svg(plot), figure.wide(comparison)))
         if plots is not None:
-            save(figure, plots / f"{comparison.scenario}-{name}.svg")
+            save(plot, plots / f"{comparison.scenario}-{name}.svg")
     return {
         "comparison": comparison,
         "table": table(comparison.variants),

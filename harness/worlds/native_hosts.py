@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 
 import click
 
 from p4switch.errors import UserError
 
 _PATIENCE_S = 2.0
+
+
+def tell_interpreted(cc: Iterable[str], lb: Iterable[str]) -> None:
+    """One line for each of these protocols and load balancers that the compiled hosts run in plain Python."""
+    from host_agents import native, registry
+
+    if not native.active():
+        return
+    for key, name in registry.outside(cc, lb):
+        click.echo(f"{registry.KINDS[key].described(name)} runs interpreted on the compiled hosts", err=True)
 
 
 def use_native_hosts() -> bool:

@@ -3,7 +3,8 @@
 A sender may send while it has credit. It starts with speculative credit, one window, which it loses with the first
 ACK, NACK or pull; from then on every packet is drawn by a pull, of one full packet. Pulls leave at line rate, round
 robin over the senders, by the NIC's pull pacer. A trimmed packet is drawn again without being asked for (as in NDP,
-Handley et al., SIGCOMM 2017, 3.2): its NACK only says what to send. Frames: docs/wire-formats.md, "RTS and pull".
+Handley et al., SIGCOMM 2017, 3.2): its NACK only says what to send. Pulls run ahead of what comes by a window, so that
+a demand that nobody has sends no more than that. Frames: docs/wire-formats.md, "RTS and pull".
 
 Where the paper's data packets carry the sender's demand, an RTS does here: one when a burst outgrows the speculative
 credit, one when speculation ends early, one after each loss that was not a trim. All counts are cumulative, of wire
@@ -19,12 +20,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from librt.strings import read_i64_be
-from mypy_extensions import i64
-
 from host_agents import wire
 from host_agents.cc.base import UNLIMITED, Feedback, NotificationPoint, Path, ReactionPoint
 from host_agents.lb.base import FIRST_ENTROPY
+from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, Field, Header, Packet
 from host_agents.ranges import POSITIVE, SHARE
 from host_agents.registry import Protocol, ProtocolInfo, register
 from host_agents.timers import Timer
@@ -33,11 +32,35 @@ if TYPE_CHECKING:
     from host_agents.nic import Nic
     from host_agents.qp import QueuePair
 
-RTS: Final = 0xE9
-PULL: Final = 0xEA
-
-wire.register_control(RTS, "RTS", wire.TO_NOTIFICATION_POINT)
-wire.register_control(PULL, "pull", wire.TO_REACTION_POINT)
+# Cumulative counts of wire bytes since the queue pair was opened; a body of this form has `send_counter`.
+RTS: Final = Packet(
+    "RTS",
+    0xE9,
+    (
+        Header(
+            "rts",
+            (Field("demand", 64, "what the sender wants pulled, without what was trimmed", unit="bytes"),),
+            "Request to send of EQDS.",
+        ),
+    ),
+    to=TO_NOTIFICATION_POINT,
+    meaning="asks the receiver to pull",
+)
+PULL: Final = Packet(
+    "pull",
+    0xEA,
+    (
+        Header(
+            "pull",
+            (Field("granted", 64, "what the receiver has granted, in steps of one full packet", unit="bytes"),),
+            "Pull of EQDS.",
+        ),
+    ),
+    to=TO_REACTION_POINT,
+    meaning="credit for the sender",
+)
+_DEMAND: Final = RTS.place("demand")
+_GRANTED: Final = PULL.place("granted")
 
 
 @dataclass(frozen=True)
@@ -45,6 +68,8 @@ class EqdsParameters:
     # The speculative credit of a burst; rounded up to whole packets.
     speculative_bdp: float = field(default=1.0, metadata=POSITIVE)
     pull_rate: float = field(default=1.0, metadata=SHARE)  # what pulls draw, as a part of the line rate
+    # How much a receiver draws before any of it has come: more than the queues of a path hold.
+    pull_window_bdp: float = field(default=64.0, metadata=POSITIVE)
 
 
 class Eqds(ReactionPoint):
@@ -148,15 +173,14 @@ class Eqds(ReactionPoint):
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """A pull: what it says beyond the last one is credit."""
-        if opcode != PULL or len(frame) < offset + wire.COUNTER_BYTES:
-            return
-        bth: i64 = read_i64_be(frame, wire.BECN)
-        qpn: int = (bth >> 32) & wire.QPN_MASK
-        counter: i64 = read_i64_be(frame, offset)
-        pulled: int = counter
+        qpn = wire.dest_qpn(frame)
+        pulled = _GRANTED.get(frame, offset)
         more = pulled - self._pulled_of.get(qpn, 0)
         if more <= 0:
             return  # an older one, overtaken
+        if pulled > self.demand_bytes + (self.sent_packets + 1) * self.path.wire_bytes:
+            self.nic.stats.malformed += 1  # more than was asked for and can have been trimmed
+            return
         self._stop_speculating(now_ns)
         self._heard_ns = now_ns
         self._pulled_of[qpn] = pulled
@@ -191,7 +215,7 @@ class Eqds(ReactionPoint):
 
     def _send_rts(self, now_ns: int) -> None:
         self._heard_ns = now_ns
-        self.qp.send_counter(RTS, self.demand_bytes, self.qp.load_balancer.next_entropy(now_ns))
+        self.qp.send_counter(RTS.opcode, self.demand_bytes, self.qp.load_balancer.next_entropy(now_ns))
 
     def _follow(self) -> None:
         """Rate and window are the smallest of the window protocols'."""
@@ -206,7 +230,11 @@ class Eqds(ReactionPoint):
 
 
 class EqdsReceiver(NotificationPoint):
-    """Owes its sender pulls: its demand, and a packet for each that was trimmed, less what was granted."""
+    """Owes its sender pulls: its demand, and a packet for each that was trimmed, less what was granted.
+
+    What it has granted and not seen come, whole or trimmed, is at most a window. Losses leave less of it, until the RTS
+    that follows a loss says that nothing is on its way.
+    """
 
     def __init__(self, parameters: EqdsParameters, path: Path) -> None:
         super().__init__(path)
@@ -214,6 +242,9 @@ class EqdsReceiver(NotificationPoint):
         self.granted_bytes = 0
         self._entropy = FIRST_ENTROPY  # of the packet that came last; a pull goes back on its path, as an ACK does
         self._open = True
+        self._drawn_bytes = 0  # granted, and on its way
+        self._window_bytes = max(path.wire_bytes, int(parameters.pull_window_bdp * path.bdp_bytes))
+        self._held = False  # back by the window
         self._turn_bytes = int(float(path.wire_bytes) / parameters.pull_rate)
 
     def close(self) -> None:
@@ -225,32 +256,44 @@ class EqdsReceiver(NotificationPoint):
         return self.demand_bytes + trimmed_bytes - self.granted_bytes if self._open else 0
 
     def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
-        self._entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
+        self._arrived(frame)
+        if self._held:
+            self._pull(now_ns)
 
     def on_trimmed(self, now_ns: int, frame: bytes) -> None:
-        self._entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
+        self._arrived(frame)
         self._pull(now_ns)
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """An RTS. One that says nothing new comes from a sender that waits: tell it again what it has."""
-        if opcode != RTS or len(frame) < offset + wire.COUNTER_BYTES:
+        if opcode != RTS.opcode:
             return
-        counter: i64 = read_i64_be(frame, offset)
-        demand: int = counter
+        demand = _DEMAND.get(frame, offset)
+        self._drawn_bytes = 0
         if demand > self.demand_bytes:
             self.demand_bytes = demand
-            self._pull(now_ns)
         else:
-            self.qp.send_counter(PULL, self.granted_bytes, self._entropy)
+            self.qp.send_counter(PULL.opcode, self.granted_bytes, self._entropy)
+        self._pull(now_ns)
 
     def on_turn(self, now_ns: int) -> int:
         if self.owed_bytes() <= 0:
             return 0
+        if self._drawn_bytes >= self._window_bytes:
+            self._held = True
+            self.qp.stats.pulls_held += 1
+            return 0
+        self._drawn_bytes += self.path.wire_bytes
         self.granted_bytes += self.path.wire_bytes
-        self.qp.send_counter(PULL, self.granted_bytes, self._entropy)
+        self.qp.send_counter(PULL.opcode, self.granted_bytes, self._entropy)
         return self._turn_bytes
 
+    def _arrived(self, frame: bytes) -> None:
+        self._entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
+        self._drawn_bytes = max(0, self._drawn_bytes - self.path.wire_bytes)
+
     def _pull(self, now_ns: int) -> None:
+        self._held = False
         if self.owed_bytes() > 0:
             self.nic.pull_pacer.add(now_ns, self)
 
@@ -274,5 +317,7 @@ register(
         reaction_point=reaction_point,
         notification_point=notification_point,
         mechanisms=("mprdma", "smartt"),
+        packets=(RTS, PULL),
+        selective=True,
     )
 )

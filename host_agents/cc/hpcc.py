@@ -17,15 +17,11 @@ from mypy_extensions import i64
 from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
 from host_agents.cc.sf import SamplingFrequency, SfParameters
 from host_agents.cc.vai import VaiParameters, VariableAi
+from host_agents.headers import LINK_RATES_BPS
 from host_agents.ranges import POSITIVE, SHARE
 from host_agents.registry import ProtocolInfo, register
 from host_agents.wire import INT_RECORD_BYTES
 
-# Link rates by their code in an INT record; 0: not known.
-LINK_RATES_BPS: Final[list[float]] = [
-    *(0.0, 1e9, 2.5e9, 5e9, 10e9, 20e9, 25e9, 40e9),
-    *(50e9, 56e9, 100e9, 200e9, 400e9, 800e9, 1600e9, 3200e9),
-]
 TX_UNIT_BYTES: Final = 128.0
 TX_WRAP_BYTES: Final = 128 << 20
 TIME_WRAP_NS: Final = 1 << 24

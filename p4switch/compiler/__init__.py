@@ -104,7 +104,9 @@ def compile_program(
 
 def _positions(source: SourceMap) -> str:
     """Where the pieces of the text came from: part of the result, as source information."""
-    return "\n".join(f"{p.start} {p.file.path} {p.offset}" for p in source.pieces)
+    pieces = [f"{p.start} {p.file.path} {p.offset}" for p in source.pieces]
+    files = {id(p.file): p.file for p in source.pieces}
+    return "\n".join([*pieces, *(str(file.line_starts) for file in files.values())])
 
 
 def _compile(path: str | Path, include_dirs: Sequence[str | Path], defines: Mapping[str, str] | None) -> Compiled:

@@ -20,7 +20,7 @@ KEYWORDS = frozenset(
 # parser puts `>>` and `>>=` together. `@pragma` lines are turned into annotations by the parser.
 _TOKEN = re.compile(
     r"""
-      (?:[ \t\r\n\f\v] | \\\r?\n)+
+      [ \t\r\n\f\v]+
     | ([A-Za-z_]\w*)
     | (\{\#\} | \|\+\|= | \|-\|= | <<= | &&& | \.\.\. | \|\+\| | \|-\|
        | << | \+\+ | \.\. | && | \|\| | == | != | <= | >= | \+: | \+= | -= | \*= | /= | %= | &= | \|= | \^=

@@ -23,11 +23,10 @@ MAX_CONDITIONALS = 200
 MAX_EXPANSION = 100_000
 """Tokens that macros may expand to in one program; more is a macro bomb."""
 
-_SKIP = re.compile(r'"(?:\\.|[^"\\])*"?|//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_SKIP = re.compile(r'"(?:\\.|[^"\\])*"?|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _NOT_NEWLINE = re.compile(r"[^\n]")
-_DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\r?\n|[^\n])*(?:\n|\Z)", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^[ \t]*#[^\n]*(?:\n|\Z)", re.MULTILINE)
 _DIRECTIVE_PARTS = re.compile(r"\s*#\s*([A-Za-z_]\w*)?(.*)", re.DOTALL)
-_SPLICE = re.compile(r"\\\r?\n")
 _WORD_OR_STRING = re.compile(r'"(?:\\.|[^"\\])*"?|[A-Za-z_]\w*')
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"?|[A-Za-z_]\w*|\d\w*|##|\s+|.', re.DOTALL)
 _DEFINE = re.compile(r"\s*([A-Za-z_]\w*)(\(\s*([^)]*)\))?(.*)", re.DOTALL)
@@ -163,7 +162,7 @@ class Preprocessor:
 
     def _directive(self, line: str, offset: int, conditionals: list[_Conditional], live: bool) -> bool:
         """Carry out one directive; returns whether the text after it is live."""
-        parts = _DIRECTIVE_PARTS.match(_SPLICE.sub(" ", line))
+        parts = _DIRECTIVE_PARTS.match(line)
         assert parts is not None
         name, rest = parts.group(1), parts.group(2).strip()
         if name in ("if", "ifdef", "ifndef"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -15,31 +16,49 @@ class Location(NamedTuple):
     column: int
 
 
-@dataclass(slots=True)
-class SourceFile:
-    """A file as read. `path` is how messages name it."""
+_LINE_END = re.compile(r"(\\[ \t\f\v]*)?\r?\n")
+"""The end of a line; group 1 is there where a backslash splices it with the next one (as compilers of C take it)."""
 
-    path: str
-    text: str
-    _line_starts: list[int] = field(default_factory=list)
+
+class SourceFile:
+    """A file as read. `path` is how messages name it.
+
+    `text` is what it says after lines were spliced, before anything else looks at it; offsets are offsets in `text`.
+    Lines are counted as they stand in the file. `line_starts` are their offsets.
+    """
+
+    __slots__ = ("line_starts", "path", "text")
+
+    def __init__(self, path: str, written: str) -> None:
+        self.path = path
+        self.line_starts = [0]
+        self.text = written
+        if "\\" in written:
+            parts: list[str] = []
+            done = length = 0
+            for end in _LINE_END.finditer(written):
+                part = written[done : end.start() if end.group(1) else end.end()]
+                done = end.end()
+                length += len(part)
+                parts.append(part)
+                self.line_starts.append(length)
+            self.text = "".join(parts) + written[done:]
+        else:
+            at = written.find("\n")
+            while at >= 0:
+                self.line_starts.append(at + 1)
+                at = written.find("\n", at + 1)
 
     def locate(self, offset: int) -> Location:
-        if not self._line_starts:
-            starts = [0]
-            find = self.text.find
-            at = find("\n")
-            while at >= 0:
-                starts.append(at + 1)
-                at = find("\n", at + 1)
-            self._line_starts = starts
-        line = bisect_right(self._line_starts, offset)
-        return Location(self.path, line, offset - self._line_starts[line - 1] + 1)
+        line = bisect_right(self.line_starts, offset)
+        return Location(self.path, line, offset - self.line_starts[line - 1] + 1)
 
     def line(self, number: int) -> str:
         """The text of line `number`, without its end."""
-        start = self._line_starts[number - 1] if self._line_starts else 0
-        end = self.text.find("\n", start)
-        return self.text[start : end if end >= 0 else None].rstrip("\r")
+        start, *rest = self.line_starts[number - 1 : number + 1]
+        line = self.text[start : rest[0] if rest else None]
+        spliced = bool(rest) and not line.endswith("\n")
+        return line.rstrip("\r\n") + ("\\" if spliced else "")
 
 
 class Piece(NamedTuple):

@@ -49,6 +49,7 @@ class _PortInterface(click.ParamType):  # type: ignore[type-arg]  # generic only
 @click.option("--log-level", "-L", default="info", metavar="LEVEL",
               help="trace, debug, info, warn, error or off; the first two are the same.")
 @click.option("--log-flush", is_flag=True, help="Accepted; logs are always flushed.")
+@click.option("--dump-packet-data", type=click.IntRange(0), help="Accepted and ignored.")
 @click.option("--thrift-port", type=int, help="Accepted and ignored: there is no Thrift server.")
 @click.option("--nanolog", help="Accepted and ignored.")
 @click.option("--notifications-addr", help="Accepted and ignored.")

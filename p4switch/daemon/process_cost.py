@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from p4switch import daemon, engine, native
+from p4switch import daemon, engine, native, traffic
 from p4switch.errors import UserError
 
 _HERE = Path(__file__).parent
@@ -60,8 +60,7 @@ def measure(program: Path, frame_bytes: int = 1000) -> list[Forwarding]:
 def _tool() -> str:
     """The generator and plain forwarder."""
     c = _HERE / "c"
-    fabric_c, engine_c = _HERE.parent / "fabric" / "c", _HERE.parent / "engine" / "c"
-    headers = [c / "live.h", fabric_c / "tm.h", engine_c / "switch.h"]
+    headers = [c / "live.h", *traffic.HEADERS, engine.C_FOLDER / "switch.h", engine.C_FOLDER / "python.h"]
     return str(native.build("veth", [_HERE / "bench_c" / "veth.c", c / "live_io.c"], headers=headers,
                             flags=["-D_GNU_SOURCE", "-pthread"], suffix=""))
 

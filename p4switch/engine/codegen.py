@@ -43,6 +43,7 @@ _PREAMBLE = """\
 #include "runtime.h"
 
 typedef struct phv phv;
+typedef struct family family;
 
 /* Bytes from one entry to the next: no entry of up to a cache line lies in two. */
 #define STRIDE(size) ((size) <= 16 ? 16 : (size) <= 32 ? 32 : ((size) + 63) / 64 * 64)
@@ -123,6 +124,7 @@ class Generator:
             self._copy_field_list(),
             self._send_digest(),
             self._hot_bytes(),
+            f"enum {{ CAN_LOOP = {int(self.control.loops)} }};",
             '#include "pipeline.h"\n',
             self._program(name, parser),
         ]
@@ -148,10 +150,12 @@ class Generator:
         out.append("struct phv {")
         out.append("    p4_packet base;")
         out.append("    p4_frame *frame;")
+        out.append("    family *family;")
         out.append("    p4_tick now;")
         out.append("    uint32_t ingress_port, parsed, ingress_len, length, truncate, error;")
         out.append("    uint16_t clone_session, clone_list, digest, resubmit, recirculate;")
-        out.append("    uint8_t exit, checksum_error;")
+        out.append("    uint8_t exit, endless, checksum_error;")
+        out.append("    uint32_t steps;")
         out.append("    metadata m;")
         out.append(f"    uint8_t valid[{max(layout.slots, 1)}];")
         out.append(f"    uint8_t next[{max(layout.nexts, 1)}];")
@@ -260,7 +264,10 @@ class Generator:
 
     def _run_deparser(self) -> str:
         em = Emitter()
-        Primitives(self.program, em, (), "deparser").body(self.deparser.primitives)
+        primitives = Primitives(self.program, em, (), "deparser")
+        primitives.body(self.deparser.primitives)
+        if primitives.loops:
+            raise JsonError(f"BMv2 JSON: deparser {self.deparser.name} jumps back; expected no loop in it")
         return f"static void run_deparser(p4_switch *sw, phv *p)\n{{\n    (void)sw, (void)p;\n{em.text()}\n}}\n"
 
     # --- field lists ---

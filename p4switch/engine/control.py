@@ -13,8 +13,6 @@ from p4switch.engine.program import Program, c_string, identifier
 from p4switch.engine.schema import JsonError
 from p4switch.engine.value import Value, c_member
 
-_MAX_STEPS = 100_000  # through nodes that lie on a cycle
-
 _KINDS = {
     "exact": "P4_EXACT", "lpm": "P4_LPM", "ternary": "P4_TERNARY", "range": "P4_RANGE", "optional": "P4_OPTIONAL",
     "valid": "P4_VALID",
@@ -50,6 +48,7 @@ class Control:
     program: Program
     tables: list[Table] = field(default_factory=list)
     exits: set[int] = field(default_factory=set)  # actions that may exit
+    loops: bool = False  # a pipeline or an action has a loop
 
     def __post_init__(self) -> None:
         json = self.program.json
@@ -141,6 +140,7 @@ class Control:
             em = Emitter()
             primitives = Primitives(self.program, em, params_of("a->", widths), f"a{number}")
             primitives.body(action.primitives)
+            self.loops |= primitives.loops
             if primitives.exits:
                 self.exits.add(number)
             out.append(
@@ -346,7 +346,7 @@ class _PipelineGenerator:
             self.em.label(f"node_{self.names[node]}")
             self.em.open("")
             if node in self.looping:
-                self.em.line("if (!--steps) goto end;")
+                self.em.line("if (++p->steps >= P4_MAX_STEPS) { p->endless = 1; goto end; }")
             if node in tables:
                 self._table(self.control.table_of[node])
             elif node in conditions:
@@ -358,10 +358,10 @@ class _PipelineGenerator:
             self.em.close()
         self.em.label("end")
         start = f"goto node_{self.names[order[0]]};" if order else "goto end;"
-        steps = f"uint32_t steps = {_MAX_STEPS}; " if self.looping else ""
+        self.control.loops |= bool(self.looping)
         return (
             f"static void {name}(p4_switch *sw, phv *p)\n{{\n"
-            f"    (void)sw, (void)p;\n    {steps}{start}\n{self.em.text()}\n}}\n"
+            f"    (void)sw, (void)p;\n    {start}\n{self.em.text()}\n}}\n"
         )
 
     def _goto(self, name: str | None) -> None:

@@ -9,8 +9,6 @@ from p4switch.engine.program import Program, Stack, UnionStack, c_string
 from p4switch.engine.schema import Json, JsonError
 from p4switch.engine.value import Place, low_bits, low_rep
 
-_MAX_STEPS = 100_000  # of an action that jumps back
-
 
 class Primitives:
     """Generates the body of one action (or parser method call)."""
@@ -21,19 +19,18 @@ class Primitives:
         self.x = Expressions(program, em, params)
         self.prefix = prefix  # of labels
         self.exits = False
+        self.loops = False
         self._source: Mapping[str, Json] | None = None  # of the primitive at hand
 
     def body(self, primitives: Sequence[schema.Primitive]) -> None:
         """All primitives, with their jumps. `goto <prefix>_end` is where an exit goes."""
         targets: set[int] = set()
-        backwards = False
         for at, primitive in enumerate(primitives):
             if primitive.op in ("_jump", "_jump_if_zero"):
                 target = self._target(primitive, len(primitives))
                 targets.add(target)
-                backwards |= target <= at
-        if backwards:
-            self.em.line(f"uint32_t steps = {_MAX_STEPS};")
+                self.loops |= target <= at
+        self.exits |= self.loops
         for at, primitive in enumerate(primitives):
             if at in targets:
                 self.em.label(f"{self.prefix}_{at}")
@@ -42,7 +39,10 @@ class Primitives:
                 target = self._target(primitive, len(primitives))
                 condition = "" if primitive.op == "_jump" else f"if (!({self._nonzero(primitive.parameters[0])})) "
                 if target <= at:
-                    self.em.line(f"{condition}{{ if (--steps) goto {self.prefix}_{target}; }}")
+                    endless = "p->exit = p->endless = 1; return;"
+                    self.em.line(
+                        f"{condition}{{ if (++p->steps < P4_MAX_STEPS) goto {self.prefix}_{target}; {endless} }}"
+                    )
                 else:
                     self.em.line(f"{condition}goto {self.prefix}_{target};")
             elif primitive.op == "exit":

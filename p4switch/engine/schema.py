@@ -163,7 +163,7 @@ class Calculation(Model):
 
 class RuntimeData(Model):
     name: str
-    bitwidth: int = Field(ge=1, le=2048)
+    bitwidth: int = Field(ge=0, le=2048)
 
 
 class Action(Model):

@@ -62,6 +62,11 @@ class Fabric:
         buffer_bytes: int | None = None,
         alpha: float | None = None,  # a lossy queue may hold alpha * (what of the shared buffer is free)
         cell_bytes: int = 80,  # unit of enq_qdepth and deq_qdepth; 0: packets
+        # Between a port's queues: the higher priority first, or, among equal_priorities, that whose head was enqueued
+        # first, or that which was served least recently.
+        classes: Literal["strict", "oldest", "least_recent"] = "strict",
+        equal_priorities: Sequence[int] = (),
+        dscp_classes: Sequence[int] | None = None,  # the PFC class of each DSCP; None: the priority of the queue
     ) -> int:
         """A switch may be in one fabric only. Priorities 0-7, the higher first; larger ones count as 7.
         A packet that finds its port idle never waits and is not subject to the limits of queue and port."""
@@ -163,10 +168,10 @@ class Fabric:
         first_delivered_ns, last_delivered_ns (-1: never)."""
     def conservation(self) -> dict[str, int]:
         """Packets: entered + copied == delivered + drop_<reason>... + queued + on_wire, or there is a bug.
-        The reasons: program_ingress, program_egress, buffer, no_port, link_down, hops. copied: clones and replicas, as
-        the pipelines count them. PFC frames apart: pfc_sent == pfc_received + pfc_lost + pfc_on_wire. queued, on_wire
-        and pfc_on_wire are counted by walking what is there; "balance" and "pfc_balance" are left side less right
-        side: 0."""
+        The reasons: program_ingress, program_egress, buffer, no_port, link_down, hops, endless. copied: clones and
+        replicas, as the pipelines count them. PFC frames apart: pfc_sent == pfc_received + pfc_lost + pfc_on_wire.
+        queued, on_wire and pfc_on_wire are counted by walking what is there; "balance" and "pfc_balance" are left side
+        less right side: 0."""
     def pfc_events(self) -> list[tuple[int, Literal["storm", "deadlock"], int, list[tuple[int, int, int]]]]:
         """(time_ns, kind, id, [(node, port, priority), ...]). storm: this queue stood still for longer than the limit.
         deadlock: these queues wait for each other in this order, and nothing outside can free them."""

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from p4switch import native
+from p4switch import native, traffic
 
 HERE = Path(__file__).parent
 WINDOW_PACKETS = 30
@@ -40,8 +40,12 @@ def build(*flags: str) -> Path:
     sources = [path for path in sorted(fabric.glob("*.c")) if not path.name.startswith("fabric_")]  # those need Python
     return native.build(
         "benchmark of the fabric",
-        [HERE / "bench_c" / "fat_tree.c", *sources],
-        headers=[*(path for path in fabric.glob("*.h") if path.name != "fabric.h"), engine / "switch.h"],
+        [HERE / "bench_c" / "fat_tree.c", *sources, *traffic.SOURCES],
+        headers=[
+            *(path for path in fabric.glob("*.h") if path.name != "fabric.h"),
+            *(path for path in traffic.HEADERS if not path.name.startswith("py_")),
+            engine / "switch.h",
+        ],
         flags=flags,
         suffix="",
     )

@@ -14,6 +14,7 @@ from p4switch.p4runtime.profiles import Undo
 if TYPE_CHECKING:
     from p4switch.engine._engine import Switch
 
+_MAX_COUNT = (1 << 63) - 1
 _T = TypeVar("_T")
 
 
@@ -37,8 +38,7 @@ class CellStore:
         for cells, index in _selected(self._pipeline.counters, query.counter_id, query, "counter"):
             message = p4runtime_pb2.CounterEntry(counter_id=cells.id)
             message.index.index = index
-            message.data.SetInParent()
-            message.data.packet_count, message.data.byte_count = self._switch.counter_read(cells.name, index)
+            set_counter(message.data, self._switch.counter_read(cells.name, index))
             yield message
 
     # -- meters -----------------------------------------------------------------------------------------------------
@@ -137,6 +137,12 @@ def _selected(all_cells: Mapping[int, Cells], ident: int, query: Message, what: 
     for cells in [_cells(all_cells, ident, what)] if ident else all_cells.values():
         for index in _indices(cells, query):
             yield cells, index
+
+
+def set_counter(data: Message, packets_and_bytes: tuple[int, int]) -> None:
+    """P4Runtime's counters are signed, the engine's are not: what is beyond stays at the highest."""
+    data.SetInParent()
+    data.packet_count, data.byte_count = (min(value, _MAX_COUNT) for value in packets_and_bytes)
 
 
 def check_counter(data: Message, where: str) -> None:

@@ -57,7 +57,7 @@ class _State:
         self.cells = CellStore(pipe, switch)
         self.replication = ReplicationStore(switch, ports)
         self.value_sets = ValueSetStore(pipe, switch)
-        self.digests = DigestStore(pipe, switch)
+        self.digests = DigestStore(pipe, switch, clock_ns)
         self.writers: dict[str, Callable[[int, Message], Undo]] = {
             "table_entry": self.tables.write,
             "direct_counter_entry": self.tables.write_direct_counter,
@@ -176,7 +176,7 @@ class Device:
             invalid("the config is missing")
         pipe = pipeline.load(request.config.p4info, request.config.p4_device_config)
         try:
-            switch = self._build(request.config.p4_device_config)
+            switch = self._build(pipe.program)
         except (ValueError, OverflowError, UserError) as error:
             raise P4RuntimeError(code_pb2.INVALID_ARGUMENT, f"p4_device_config: {error}") from error
         config = p4runtime_pb2.ForwardingPipelineConfig()

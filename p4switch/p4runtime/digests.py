@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from p4switch.engine._engine import Switch
 
 MAX_LIST = 1024  # of a list whose size the controller does not limit
+MIN_ACK_TIMEOUT_NS = 100_000_000  # a shorter ack_timeout_ns counts as this, as in PI
 MAX_UNACKNOWLEDGED = 65536  # of one digest; what is learnt beyond them is dropped until some are acknowledged
 
 
@@ -23,6 +24,7 @@ MAX_UNACKNOWLEDGED = 65536  # of one digest; what is learnt beyond them is dropp
 class _Stream:
     info: Digest
     config: Message | None = None  # None: the controller does not listen
+    configured_ns: int = 0
     buffer: dict[bytes, None] = field(default_factory=dict)  # in order, without repeats
     first_ns: int = 0  # when the buffer got its first
     sent: dict[int, tuple[int, list[bytes]]] = field(default_factory=dict)  # list id: when, what
@@ -31,9 +33,10 @@ class _Stream:
 
 
 class DigestStore:
-    def __init__(self, pipeline: Pipeline, switch: Switch) -> None:
+    def __init__(self, pipeline: Pipeline, switch: Switch, clock_ns: Callable[[], int]) -> None:
         self._pipeline = pipeline
         self._switch = switch
+        self._clock_ns = clock_ns
         self._streams = {ident: _Stream(info) for ident, info in pipeline.digests.items()}
 
     def _stream(self, ident: int) -> _Stream:
@@ -60,9 +63,9 @@ class DigestStore:
         self._configure(stream, new)
         return lambda: self._configure(stream, old)
 
-    @staticmethod
-    def _configure(stream: _Stream, config: Message | None) -> None:
+    def _configure(self, stream: _Stream, config: Message | None) -> None:
         stream.config = config
+        stream.configured_ns = self._clock_ns()
         if config is None:
             stream.buffer.clear()
             stream.sent.clear()
@@ -104,9 +107,17 @@ class DigestStore:
 
     @staticmethod
     def _expire(stream: _Stream, now_ns: int) -> None:
-        ack_timeout_ns = stream.config.ack_timeout_ns if stream.config else 0
-        for list_id in [ident for ident, (sent_ns, _) in stream.sent.items() if now_ns - sent_ns >= ack_timeout_ns]:
-            DigestStore._forget(stream, list_id)
+        """As PI: a sweep each time-out, and a list that two sweeps have seen is forgotten.
+
+        So what stays unacknowledged may be sent again one to two time-outs after it was sent.
+        """
+        if stream.config is None:
+            return
+        period_ns = max(stream.config.ack_timeout_ns, MIN_ACK_TIMEOUT_NS)
+        sweeps = (now_ns - stream.configured_ns) // period_ns
+        for list_id, (sent_ns, _) in list(stream.sent.items()):
+            if sweeps >= max(sent_ns - stream.configured_ns, 0) // period_ns + 2:
+                DigestStore._forget(stream, list_id)
 
     def _learn(self, stream: _Stream, data: bytes, now_ns: int) -> list[Message]:
         if stream.config is None or data in stream.buffer or data in stream.unacknowledged:

@@ -1,4 +1,5 @@
-"""The P4Runtime and P4Info protobuf messages, as `p4runtime_pb2`, `p4data_pb2`, `p4info_pb2` and `p4types_pb2`.
+"""The P4Runtime and P4Info protobuf messages, as `p4runtime_pb2`, `p4data_pb2`, `p4info_pb2` and `p4types_pb2`;
+and PI's `P4DeviceConfig`, which that package does not have.
 
 The published `p4runtime` package carries code generated for protobuf 3, which protobuf 4 and later refuse to import.
 The file descriptors inside that code are good, so the message classes are made from them, in protobuf's own pool:
@@ -15,6 +16,7 @@ from typing import Any, TypeAlias
 
 from google.protobuf import (
     any_pb2,  # noqa: F401  (imported by the descriptors below)
+    descriptor_pb2,
     descriptor_pool,
     message_factory,
     text_format,
@@ -24,8 +26,8 @@ from google.rpc import code_pb2, status_pb2
 
 Message: TypeAlias = Any
 
-__all__ = ["Message", "code_pb2", "p4data_pb2", "p4info_pb2", "p4runtime_pb2", "p4types_pb2", "parse_p4info",
-           "status_pb2"]
+__all__ = ["Message", "P4DeviceConfig", "code_pb2", "p4data_pb2", "p4info_pb2", "p4runtime_pb2", "p4types_pb2",
+           "parse_p4info", "status_pb2"]
 
 
 # What protoc wrote, old or new: serialized_pb=b'...', or AddSerializedFile(b'...').
@@ -64,6 +66,35 @@ p4types_pb2: Any = _load("p4/config/v1/p4types.proto")
 p4info_pb2: Any = _load("p4/config/v1/p4info.proto")
 p4data_pb2: Any = _load("p4/v1/p4data.proto")
 p4runtime_pb2: Any = _load("p4/v1/p4runtime.proto")
+
+
+def _device_config() -> Any:
+    """The class of `p4.tmp.P4DeviceConfig`, from its file descriptor unless the process has it already."""
+    pool = descriptor_pool.Default()
+    try:
+        descriptor = pool.FindMessageTypeByName("p4.tmp.P4DeviceConfig")
+    except KeyError:
+        file = descriptor_pb2.FileDescriptorProto(name="p4/tmp/p4config.proto", package="p4.tmp", syntax="proto3")
+        config = file.message_type.add(name="P4DeviceConfig")
+        extras = config.nested_type.add(name="Extras")
+        entry = extras.nested_type.add(name="KvEntry")
+        entry.options.map_entry = True
+        kinds = descriptor_pb2.FieldDescriptorProto
+        once, message = kinds.LABEL_OPTIONAL, kinds.TYPE_MESSAGE
+        entry.field.add(name="key", number=1, type=kinds.TYPE_STRING, label=once)
+        entry.field.add(name="value", number=2, type=kinds.TYPE_STRING, label=once)
+        extras.field.add(name="kv", number=1, type=message, type_name=".p4.tmp.P4DeviceConfig.Extras.KvEntry",
+                         label=kinds.LABEL_REPEATED)
+        config.field.add(name="reassign", number=1, type=kinds.TYPE_BOOL, label=once)
+        config.field.add(name="extras", number=2, type=message, type_name=".p4.tmp.P4DeviceConfig.Extras", label=once)
+        config.field.add(name="device_data", number=3, type=kinds.TYPE_BYTES, label=once)
+        pool.AddSerializedFile(file.SerializeToString())
+        descriptor = pool.FindMessageTypeByName("p4.tmp.P4DeviceConfig")
+    return message_factory.GetMessageClass(descriptor)
+
+
+P4DeviceConfig: Any = _device_config()
+"""What PI, and so BMv2, takes around a program as `p4_device_config` (PI's `p4/tmp/p4config.proto`)."""
 
 
 def parse_p4info(text: str) -> Message:

@@ -6,8 +6,12 @@ with an underlying type; structs and tuples may nest. Others (headers, stacks, v
 from __future__ import annotations
 
 from p4switch.p4runtime.bytestring import canonical, canonical_signed, parse, parse_signed, size
-from p4switch.p4runtime.errors import invalid, out_of_range, unimplemented
+from p4switch.p4runtime.errors import P4RuntimeError, invalid, out_of_range, unimplemented
 from p4switch.p4runtime.messages import Message, p4data_pb2
+
+MAX_DEPTH = 32
+MAX_LEAVES = 4096
+"""Of a type: it is walked through for every value, and may name parts that name each other."""
 
 
 def encode(spec: Message, types: Message, data: bytes) -> Message:
@@ -80,8 +84,44 @@ def check(spec: Message, types: Message) -> None:
             check(member, types)
 
 
+def leaves(spec: Message, types: Message, where: str) -> list[int | None]:
+    """The widths of a type's leaves in bits, None for those that cannot be represented.
+
+    Whatever else is done with a type, this comes first. Raises P4RuntimeError (INVALID_ARGUMENT) for a type that is not
+    declared, that contains itself, or that is too large.
+    """
+    found: list[int | None] = []
+
+    def walk(spec: Message, around: tuple[tuple[str, str], ...]) -> None:
+        kind = str(spec.WhichOneof("type_spec"))
+        declared = {"new_type": types.new_types, "struct": types.structs,
+                    "serializable_enum": types.serializable_enums}.get(kind)
+        if declared is not None:
+            name = getattr(spec, kind).name
+            if name not in declared:
+                invalid(f"{where}: {kind} {name} is not in type_info")
+            if (kind, name) in around:
+                invalid(f"{where}: {kind} {name} contains itself")
+            around = (*around, (kind, name))
+        if len(around) > MAX_DEPTH or len(found) > MAX_LEAVES:
+            invalid(f"{where}: expected a type nested at most {MAX_DEPTH} deep, of at most {MAX_LEAVES} values")
+        if kind == "new_type" and types.new_types[name].WhichOneof("representation") == "original_type":
+            walk(types.new_types[name].original_type, around)
+        elif (members := _members(spec, types)) is not None:
+            for member in members:
+                walk(member, around if declared is not None else (*around, (kind, "")))
+        else:
+            try:
+                found.append(_leaf(spec, types)[0])
+            except P4RuntimeError:
+                found.append(None)
+
+    walk(spec, ())
+    return found
+
+
 def _resolve(spec: Message, types: Message) -> Message:
-    """Follows `type` declarations to what they stand for."""
+    """Follows `type` declarations to what they stand for; `leaves` has seen that there is an end."""
     while spec.WhichOneof("type_spec") == "new_type":
         new_type = types.new_types[spec.new_type.name]
         if new_type.WhichOneof("representation") != "original_type":

@@ -11,13 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from google.protobuf.message import DecodeError
+
+from p4switch.p4runtime import p4data
 from p4switch.p4runtime.bytestring import size
 from p4switch.p4runtime.errors import invalid
-from p4switch.p4runtime.messages import Message, p4info_pb2
+from p4switch.p4runtime.messages import Message, P4DeviceConfig, p4info_pb2
 
 if TYPE_CHECKING:
     from p4switch.engine._engine import KeyField
 
+_IN_JSON = {"exact": ("exact", "valid"), "optional": ("optional", "ternary")}
 _KINDS = {2: "exact", 3: "lpm", 4: "ternary", 5: "range", 6: "optional"}  # P4Info's MatchField.MatchType
 
 
@@ -154,7 +158,8 @@ class Digest:
 @dataclass(slots=True)
 class Pipeline:
     p4info: Message
-    device_config: bytes
+    program: bytes  # the BMv2 JSON
+    device_config: bytes  # what the controller sent: the BMv2 JSON, or PI's message around it
     tables: dict[int, Table] = field(default_factory=dict)
     actions: dict[int, Action] = field(default_factory=dict)
     profiles: dict[int, Profile] = field(default_factory=dict)
@@ -176,30 +181,43 @@ def load(p4info: Message, device_config: bytes) -> Pipeline:
 
 @functools.lru_cache(maxsize=16)
 def _load(p4info: bytes, device_config: bytes) -> Pipeline:
+    text = _program(device_config)
     try:
-        program = json.loads(device_config)
+        program = json.loads(text)
     except ValueError as error:
         invalid(f"p4_device_config: expected BMv2 JSON: {error}")
     if not isinstance(program, dict) or "pipelines" not in program:
         invalid("p4_device_config: expected BMv2 JSON with 'pipelines'")
     try:
-        return _Loader(p4info_pb2.P4Info.FromString(p4info), device_config, program).pipeline
+        pipeline = Pipeline(p4info_pb2.P4Info.FromString(p4info), text, device_config)
+        return _Loader(pipeline, program).pipeline
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         invalid(f"p4_device_config: not the BMv2 JSON that was expected: {type(error).__name__}: {error}")
 
 
+def _program(device_config: bytes) -> bytes:
+    """The BMv2 JSON: as it is, or as the `device_data` of PI's P4DeviceConfig (the rest of which is of no use here)."""
+    if device_config.lstrip()[:1] in (b"{", b"["):
+        return device_config
+    try:
+        data = P4DeviceConfig.FromString(device_config).device_data
+    except DecodeError:
+        return device_config
+    return bytes(data) or device_config
+
+
 class _Loader:
-    def __init__(self, info: Message, device_config: bytes, program: dict[str, Any]) -> None:
-        self.info = info
+    def __init__(self, pipeline: Pipeline, program: dict[str, Any]) -> None:
+        self.info = pipeline.p4info
         self.program = program
-        self.pipeline = Pipeline(info, device_config)
+        self.pipeline = pipeline
         self.widths = _field_widths(program)
         self.pipeline.port_width = self.widths.get(("standard_metadata", "egress_port"), 9)
         self.json_actions = {int(action["id"]): action for action in program.get("actions", [])}
         self.json_tables = {t["name"]: t for p in program["pipelines"] for t in p.get("tables", [])}
         self._actions()
         self._profiles()
-        for table in info.tables:
+        for table in self.info.tables:
             self.pipeline.tables[table.preamble.id] = self._table(table)
         self._cells()
         self._rest()
@@ -215,7 +233,7 @@ class _Loader:
             if data is not None and len(data) != len(action.params):
                 invalid(f"action {name}: {len(action.params)} parameters in P4Info, {len(data)} in the BMv2 JSON")
             params = tuple(
-                _value(p.id, p.name, p.bitwidth, p.bitwidth if data is None else data[i]["bitwidth"], f"action {name}")
+                _value(p, p.bitwidth if data is None else data[i]["bitwidth"], f"action {name}")
                 for i, p in enumerate(action.params)
             )
             self.pipeline.actions[action.preamble.id] = Action(
@@ -272,7 +290,9 @@ class _Loader:
         kind = _KINDS.get(info.match_type)
         if kind is None:
             invalid(f"{where}: field {info.name}: match kind {info.other_match_type or 'none'} is not one of v1model's")
-        value = _value(info.id, info.name, info.bitwidth, width, where)
+        if engine_kind not in _IN_JSON.get(kind, (kind,)):
+            invalid(f"{where}: field {info.name} is {kind} in P4Info, {engine_kind} in the BMv2 JSON")
+        value = _value(info, width, where)
         return Field(value.id, value.name, value.bits, value.width, value.size, kind,
                      "exact" if engine_kind == "valid" else engine_kind)
 
@@ -309,24 +329,48 @@ class _Loader:
         return tuple(result)
 
     def _cells(self) -> None:
-        arrays = {kind: {a["name"] for a in self.program.get(kind) or []}
-                  for kind in ("counter_arrays", "meter_arrays", "register_arrays")}
         for counter in self.info.counters:
             name = counter.preamble.name
-            _expect(name in arrays["counter_arrays"], f"counter {name}")
+            self._array("counter", counter)
             self.pipeline.counters[counter.preamble.id] = Cells(counter.preamble.id, name, counter.size)
         for meter in self.info.meters:
             name = meter.preamble.name
-            _expect(name in arrays["meter_arrays"], f"meter {name}")
+            data = self._array("meter", meter)
+            units = {1: "bytes", 2: "packets"}
+            unit = units.get(meter.spec.unit, "bytes or packets")
+            if data.get("type", unit) != unit:
+                invalid(f"meter {name}: counts {unit} in P4Info, {data['type']} in the BMv2 JSON")
             self.pipeline.meters[meter.preamble.id] = Cells(
                 meter.preamble.id, name, meter.size, _meter_kind(meter.spec)
             )
         for register in self.info.registers:
             name = register.preamble.name
-            _expect(name in arrays["register_arrays"], f"register {name}")
+            data = self._array("register", register)
+            widths = p4data.leaves(register.type_spec, self.info.type_info, f"register {name}")
+            if None not in widths and widths != [data.get("bitwidth", widths[0] if widths else 0)]:
+                invalid(f"register {name}: cells of {_bits(widths)} in P4Info, {data['bitwidth']} in the BMv2 JSON")
             self.pipeline.registers[register.preamble.id] = Cells(
                 register.preamble.id, name, register.size, type_spec=register.type_spec
             )
+
+    def _check_digest(self, name: str, widths: list[int | None], learn_list: dict[str, Any]) -> None:
+        """What the data plane sends has to be what P4Info says, or nobody could read it."""
+        sent = [self.widths.get(tuple(e["value"])) for e in learn_list["elements"] if e.get("type") == "field"]
+        if None not in widths and None not in sent and len(sent) == len(learn_list["elements"]) and sent != widths:
+            invalid(f"digest {name}: {_bits(widths)} in P4Info, {_bits(sent)} in the BMv2 JSON")
+
+    def _array(self, kind: str, info: Message) -> dict[str, Any]:
+        """The array of the JSON, which has to be as large as P4Info's."""
+        name = info.preamble.name
+        data: dict[str, Any] | None = next(
+            (a for a in self.program.get(f"{kind}_arrays") or [] if a["name"] == name and not a.get("is_direct")), None
+        )
+        if data is None:
+            _expect(False, f"{kind} {name}")
+            return {}
+        if data.get("size", info.size) != info.size:
+            invalid(f"{kind} {name}: {info.size} cells in P4Info, {data['size']} in the BMv2 JSON")
+        return data
 
     def _rest(self) -> None:
         for value_set in self.info.value_sets:
@@ -336,19 +380,28 @@ class _Loader:
                            for f in value_set.match)
             ident = value_set.preamble.id
             self.pipeline.value_sets[ident] = ValueSet(ident, name, fields, value_set.size)
+        widths: dict[str, list[int | None]] = {}
         for digest in self.info.digests:
             ident = digest.preamble.id
+            widths[digest.preamble.name] = p4data.leaves(
+                digest.type_spec, self.info.type_info, f"digest {digest.preamble.name}"
+            )
             self.pipeline.digests[ident] = Digest(ident, digest.preamble.name, digest.type_spec)
         by_name = {d.name: d for d in self.pipeline.digests.values()}
         for learn_list in self.program.get("learn_lists") or []:
             if digest := by_name.get(learn_list["name"]):
+                self._check_digest(digest.name, widths[digest.name], learn_list)
                 self.pipeline.digest_of_list[learn_list["id"]] = digest
         for header in self.info.controller_packet_metadata:
-            values = tuple(_value(m.id, m.name, m.bitwidth, m.bitwidth, header.preamble.name) for m in header.metadata)
+            values = tuple(_value(m, m.bitwidth, header.preamble.name) for m in header.metadata)
             if header.preamble.name == "packet_in":
                 self.pipeline.packet_in = values
             elif header.preamble.name == "packet_out":
                 self.pipeline.packet_out = values
+
+
+def _bits(widths: Iterable[int | None]) -> str:
+    return "+".join(map(str, widths)) + " bits"
 
 
 def _expect(present: bool, what: str) -> None:
@@ -356,10 +409,14 @@ def _expect(present: bool, what: str) -> None:
         invalid(f"{what}: in P4Info, but not in the BMv2 JSON; expected both of one program")
 
 
-def _value(ident: int, name: str, bits: int, width: int, where: str) -> Value:
-    if bits <= 0:
-        invalid(f"{where}: {name} has no bit width in P4Info; translation to strings is not supported")
-    return Value(ident, name, min(bits, width), width, size(width))
+def _value(info: Message, width: int, where: str) -> Value:
+    """Of a key field, a parameter or a packet metadata field of P4Info; its type in the data plane has `width` bits."""
+    bits = info.bitwidth
+    if bits <= 0 < width:
+        invalid(f"{where}: {info.name} has no bit width in P4Info; translation to strings is not supported")
+    if bits != width and not info.HasField("type_name"):  # only translation makes the widths differ
+        invalid(f"{where}: {info.name} has {bits} bits in P4Info, {width} in the BMv2 JSON")
+    return Value(info.id, info.name, min(bits, width), width, size(width))
 
 
 def _no_action(refs: Iterable[ActionRef]) -> Call | None:

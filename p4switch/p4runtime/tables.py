@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from p4switch.p4runtime.cells import check_counter
+from p4switch.p4runtime.cells import check_counter, set_counter
 from p4switch.p4runtime.errors import already_exists, denied, invalid, not_found, unimplemented
 from p4switch.p4runtime.match import decode_action, decode_match, encode_action, encode_match
 from p4switch.p4runtime.messages import Message, p4runtime_pb2
@@ -121,11 +121,11 @@ class TableStore:
     def _check_extras(info: Table, message: Message) -> None:
         if message.HasField("time_since_last_hit"):
             invalid(f"{info.name}: time_since_last_hit cannot be written")
-        if message.idle_timeout_ns:
-            if not info.idle_timeout:
-                invalid(f"{info.name}: the table has no idle timeout")
-            if message.idle_timeout_ns < 0:
-                invalid(f"{info.name}: idle_timeout_ns {message.idle_timeout_ns}; expected 0 or more")
+        # The two sentences are PI's, word for word: there are controllers that compare them.
+        if message.idle_timeout_ns < 0:
+            invalid("idle_timeout_ns must be a positive value")
+        if message.idle_timeout_ns and not info.idle_timeout:
+            invalid("idle_timeout_ns must be set to 0 for tables which do not support idle timeout")
         if message.HasField("counter_data"):
             if not info.has_counter:
                 invalid(f"{info.name}: the table has no direct counter")
@@ -462,8 +462,7 @@ class TableStore:
             yield state.info, key, entry
 
     def _fill_counter(self, info: Table, entry: Entry, into: Message) -> None:
-        into.SetInParent()
-        into.packet_count, into.byte_count = self._switch.direct_counter_read(info.name, entry.handle)
+        set_counter(into, self._switch.direct_counter_read(info.name, entry.handle))
 
     @staticmethod
     def _bare_key(info: Table, key: Key) -> Message:

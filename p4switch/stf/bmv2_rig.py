@@ -10,7 +10,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -89,6 +90,11 @@ class Bmv2Switch:
                 kinds = [k["match_type"] for k in table["key"]]
                 self._kinds[table["name"]] = kinds, table["match_type"] in ("ternary", "range")
         self._groups: dict[int, int] = {}
+        self._direct: dict[tuple[str, str], str] = {}  # "counter" or "meter", table -> name
+        for kind in ("counter", "meter"):
+            for array in document[f"{kind}_arrays"]:
+                if array.get("is_direct"):
+                    self._direct[kind, array["binding"]] = array["name"]
 
     def table_add(self, table: str, key: Sequence[Any], priority: int, target: Any) -> int:
         kinds, prioritized = self._kinds[table]
@@ -144,16 +150,17 @@ class Bmv2Switch:
 
     def counter_read(self, name: str, index: int) -> tuple[int, int]:
         answer = self.cli(f"counter_read {name} {index}")
-        found = re.search(r"packets=(\d+), bytes=(\d+)", answer)
-        if found is None:
+        # Since 2020 it is `name[0]= (60 bytes, 1 packets)`, before it was `BmCounterValue(packets=1, bytes=60)`.
+        packets, nbytes = (re.search(rf"(\d+) {unit}\b|\b{unit}=(\d+)", answer) for unit in ("packets", "bytes"))
+        if packets is None or nbytes is None:
             raise ValueError(answer.strip())
-        return int(found[1]), int(found[2])
+        return int(packets[1] or packets[2]), int(nbytes[1] or nbytes[2])
 
     def direct_counter_read(self, table: str, handle: int) -> tuple[int, int]:
-        return self.counter_read(self._direct_counter(table), handle)
+        return self.counter_read(self._direct["counter", table], handle)
 
-    def _direct_counter(self, table: str) -> str:
-        raise ValueError(f"direct counter of {table}: not supported by packet tests on BMv2")
+    def direct_counter_write(self, table: str, handle: int, packets: int, nbytes: int) -> None:
+        self.counter_write(self._direct["counter", table], handle, packets, nbytes)
 
     def counter_write(self, name: str, index: int, packets: int, nbytes: int) -> None:
         self.cli(f"counter_write {name} {index} {packets} {nbytes}")
@@ -168,44 +175,79 @@ class Bmv2Switch:
         rates = f"{config[0] / 1e6}:{config[1]} {config[2] / 1e6}:{config[3]}"
         self.cli(f"meter_set_rates {name} {index} {rates}")
 
+    def direct_meter_set(self, table: str, handle: int, config: tuple[int, int, int, int]) -> None:
+        self.meter_set(self._direct["meter", table], handle, config)
+
+
+class Feed:
+    """What the ports' input files get, so that simple_switch handles one packet after the other, when it is told to.
+
+    simple_switch handles the earliest of the next packets of all files, and has to know them all (or that a file has
+    ended). Then it waits for the next packet of the same file. So packet n is handled, and none after it, once each
+    other file has shown a packet after n or its end.
+    """
+
+    def __init__(self, packets: Sequence[tuple[int, bytes]], writers: Mapping[int, Any]) -> None:
+        self._ports = [port for port, _ in packets]
+        self._writers = dict(writers)  # those still open
+        self._waiting: dict[int, deque[tuple[int, bytes]]] = {port: deque() for port in writers}
+        for number, (port, frame) in enumerate(packets):
+            self._waiting[port].append((number, frame))
+        self._shown = dict.fromkeys(writers, -1)  # the last packet that a file has, by its number
+        self._released = 0
+
+    def release(self) -> None:
+        """Lets the next packet be handled."""
+        number, self._released = self._released, self._released + 1
+        for port, writer in list(self._writers.items()):
+            waiting = self._waiting[port]
+            other = port != self._ports[number]
+            while waiting and (waiting[0][0] <= number or (other and self._shown[port] <= number)):
+                self._shown[port], frame = waiting.popleft()
+                seconds, microseconds = divmod(self._shown[port], 1_000_000)
+                writer.write_packet(frame, sec=seconds, usec=microseconds)
+            writer.flush()
+            if other and self._shown[port] <= number:
+                self._writers.pop(port).close()
+
+    def close(self) -> None:
+        """After the last packet."""
+        while self._writers:
+            self._writers.popitem()[1].close()
+
 
 class _Runner(Runner):
     """Writes packets to simple_switch's input files, and reads what left it from its output files."""
 
-    def __init__(self, document: dict[str, Any], cli: _Cli, folder: Path, writers: dict[int, Any]) -> None:
+    def __init__(self, document: dict[str, Any], cli: _Cli, folder: Path, writers: Mapping[int, Any]) -> None:
         super().__init__(document, Bmv2Switch(cli, document))  # type: ignore[arg-type]
         self._folder = folder
         self._writers = writers
-        self._packets = 0
-        self._settled = 0  # packets that have been handled for sure
+        self._feed: Feed | None = None
+        self._settled = True  # all packets have been handled for sure
 
     def _packet(self, command: Command) -> None:
-        port, frame = self.packet_of(command)
-        self._writers[port].write_packet(frame, sec=0, usec=self._packets)
-        self._writers[port].flush()
-        self._packets += 1
+        assert self._feed is not None
+        self._feed.release()
+        self._settled = False
 
     def run(self, commands: Iterable[Command]) -> None:
-        """As `Runner.run`, but that counters are looked at when all packets have been handled.
+        """As `Runner.run`, but that nothing is compared yet: what was sent is only known when simple_switch has ended.
 
-        simple_switch reads no packet before it knows the first one of every port, so that what is configured between
-        packets may already hold for the ones before.
+        Any other command waits until the packets before it have been handled; the ones after it have not.
         """
-        later: list[Command] = []
+        commands = list(commands)
+        self._feed = Feed([self.packet_of(c) for c in commands if c.name == "packet"], self._writers)
         for command in commands:
-            if command.name in ("check_counter", "counter_read"):
-                later.append(command)
-                continue
-            if command.name not in ("packet", "expect", "wait") and self._settled < self._packets:
+            if command.name not in ("packet", "expect", "wait"):
                 self._settle()
             self.carry_out(command)
-        for writer in self._writers.values():
-            writer.close()
+        self._feed.close()
         self._settle()
-        for command in later:
-            self.carry_out(command)
 
     def _settle(self) -> None:
+        if self._settled:
+            return
         sizes: list[int] = []
         quiet = 0.0
         while quiet < _QUIET_S:
@@ -214,7 +256,7 @@ class _Runner(Runner):
             now = [f.stat().st_size if f.is_file() else 0 for f in files]
             quiet = quiet + 0.1 if now == sizes else 0.0
             sizes = now
-        self._settled = self._packets
+        self._settled = True
 
     def _output(self, port: int) -> Path:
         return self._folder / f"pcap{port}_out.pcap"

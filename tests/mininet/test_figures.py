@@ -12,7 +12,6 @@ import psutil
 import pytest
 
 from harness.cli import main
-from harness.measure.recording import PortName
 from harness.plan.experiment import Run, plan
 from harness.plan.scenario import check
 from harness.worlds.mininet import dilation, fidelity, ledger, package, state
@@ -76,12 +75,12 @@ def test_the_dilation_follows_the_work_and_the_lag() -> None:
 
 def test_samples_are_the_depths_before_their_instants() -> None:
     port = {"port": 1, "depths": ([1000, 2500, 4000], [100, 300, 0])}  # wall clock, since 500
-    times, depths = ledger.queue_samples(
-        [PortName("s", 1, "h")], {"s": {"origin_ns": 500, "ports": [port]}},
+    samples = ledger.queue_samples(
+        [("s", 1, "h")], {"s": {"origin_ns": 500, "ports": [port]}},
         interval_ns=100, end_ns=500, epoch_ns=500, dilation=10,
     )  # fmt: skip
-    assert times.tolist() == [0, 100, 200, 300, 400, 500]
-    assert np.array_equal(depths[:, 0], [0, 0, 100, 300, 300, 0])
+    assert samples.times_ns.tolist() == [0, 100, 200, 300, 400, 500]
+    assert np.array_equal(samples.at(switch="s", port=1), [0, 0, 100, 300, 300, 0])
 
 
 @pytest.fixture

@@ -5,26 +5,10 @@ from __future__ import annotations
 from harness.control.programs.base import ProgramParameters, SwitchView, register
 from harness.control.programs.entries import Action, Entry, Exact, TableEntry
 from harness.control.programs.forwarding import forwarding_entries
+from host_agents.headers import LINK_RATES_BPS
 from p4switch.errors import UserError
 
-# Codes of the INT record (docs/wire-formats.md).
-LINK_RATE_CODES = {
-    1_000_000_000: 1,
-    2_500_000_000: 2,
-    5_000_000_000: 3,
-    10_000_000_000: 4,
-    20_000_000_000: 5,
-    25_000_000_000: 6,
-    40_000_000_000: 7,
-    50_000_000_000: 8,
-    56_000_000_000: 9,
-    100_000_000_000: 10,
-    200_000_000_000: 11,
-    400_000_000_000: 12,
-    800_000_000_000: 13,
-    1_600_000_000_000: 14,
-    3_200_000_000_000: 15,
-}
+LINK_RATE_CODES = {int(rate_bps): code for code, rate_bps in enumerate(LINK_RATES_BPS) if rate_bps > 0.0}
 
 
 @register("int")

@@ -37,6 +37,9 @@ class TrimParameters(ProgramParameters):
     kmax_fraction: Fraction01 = 0.8
     pmax: Probability = 1.0
     trimming: bool = True
+    # From this part of the queue on a packet is trimmed by lot, ever more likely up to the full queue, where all are:
+    # else, of flows that send in step, always the same one would be. 1: at the full queue only.
+    trim_from_fraction: Fraction01 = 0.875
     data_priorities: tuple[Priority, ...] = Field((3,), strict=False)
     trim_size_bytes: int = Field(64, ge=MIN_TRIM_SIZE_BYTES, le=65535)
     trim_priority: Priority = 6
@@ -82,6 +85,7 @@ class TrimParameters(ProgramParameters):
                 "trim_when_full",
                 {
                     "limit_bytes": limit,
+                    "spread_bytes": round(limit * (1 - self.trim_from_fraction)),
                     "trim_size_bytes": self.trim_size_bytes,
                     "trim_dscp": self.trim_dscp,
                     "trim_priority": self.trim_priority,

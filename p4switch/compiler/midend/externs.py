@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend import fold, ir
@@ -25,8 +25,14 @@ from p4switch.compiler.midend.values import (
 _STANDARD_METADATA = ir.Named("header", "standard_metadata")
 
 
-def _lists(annotation: ast.Annotation, index: int) -> bool:
-    return any(isinstance(a, ast.IntLiteral) and a.value == index for a in annotation.args or ())
+def _in_list(field: ast.Declaration, index: int) -> bool:
+    """Whether the field has `@field_list` with `index` among its arguments."""
+    return any(
+        isinstance(argument, ast.IntLiteral) and argument.value == index
+        for annotation in field.annotations
+        if annotation.name == "field_list"
+        for argument in annotation.args or ()
+    )
 
 
 class Externs(Tables):
@@ -155,15 +161,33 @@ class Externs(Tables):
     def field_list(self, index: int) -> int:
         """The id of the list of the metadata fields marked with `@field_list(index)`."""
         if index not in self._field_lists:
-            elements: list[ir.Expr] = []
-            if isinstance(self.user_metadata, StructValue) and isinstance(self.user_metadata.type, types.Struct):
-                for f in self.user_metadata.type.fields:
-                    for annotation in f.decl.annotations:
-                        if annotation.name == "field_list" and _lists(annotation, index):
-                            elements += self.fields_of(self.user_metadata.fields[f.name], f.decl)
+            elements = [] if self.user_metadata is None else self._listed(self.user_metadata, index)
             self.out.field_lists.append(ir.FieldList(f"field_list{index}" if elements else f"empty{index}", elements))
             self._field_lists[index] = len(self.out.field_lists)
         return self._field_lists[index]
+
+    def _listed(self, value: Value, index: int) -> list[ir.Expr]:
+        """The scalars in `value` whose field, or one around it, has `@field_list(index)`, in order of declaration."""
+        if isinstance(value, StructValue) and isinstance(value.type, types.Struct):
+            fields = [(f.decl, value.fields[f.name]) for f in value.type.fields]
+        elif isinstance(value, ir.HeaderRef):
+            fields = [(f.decl, header_field(value, f.name)) for f in value.type.fields]
+        elif isinstance(value, UnionValue):
+            fields = [(f.decl, value.members[f.name]) for f in value.ref.type.fields]
+        else:
+            parts: Iterable[Value] = ()
+            if isinstance(value, StructValue):
+                parts = value.fields.values()
+            elif isinstance(value, ListValue):
+                parts = value.items
+            elif isinstance(value, StackValue):
+                parts = value.elements
+            return [leaf for part in parts for leaf in self._listed(part, index)]
+        return [
+            leaf
+            for decl, inner in fields
+            for leaf in (self.fields_of(inner, decl) if _in_list(decl, index) else self._listed(inner, index))
+        ]
 
     def _list_id(self, id_: int) -> ir.Const:
         return ir.Const(id_, ir.ENUM_TYPE)

@@ -400,7 +400,8 @@ class Tables(Statements):
                 t = scalar_type(self.resolve(param.type))
                 if not isinstance(t, (types.Bits, types.Bool)):
                     raise self.error(param, f"a parameter of type {param.type} cannot be given by the control plane")
-                frame.values[param] = ir.Param(len(action.ir.params), t)
+                empty = t == types.Bits(0)  # the control plane gives it, as BMv2 has it; there is nothing to read
+                frame.values[param] = ir.Const(0, t) if empty else ir.Param(len(action.ir.params), t)
                 name = local_name(param)
                 action.ir.params.append((name, t))
             else:

@@ -10,7 +10,16 @@ enum { NORMAL = 0, INGRESS_CLONE = 1, EGRESS_CLONE = 2, RECIRCULATED = 4, REPLIC
 
 /* --- packets ------------------------------------------------------------------------------------------------------- */
 
-static phv *pool; /* packets of this program that are not in use, of whatever switch */
+/* What the packets share that one frame became: together they may not go on for ever. */
+struct family {
+    family *next;
+    uint32_t members;
+    uint32_t hops; /* resubmissions, recirculations and clonings so far */
+};
+
+/* Of this program, not in use, of whatever switch. */
+static phv *pool;
+static family *families;
 
 static phv *packet_new(p4_switch *sw, p4_frame *frame)
 {
@@ -30,8 +39,41 @@ static phv *packet_new(p4_switch *sw, p4_frame *frame)
     return p;
 }
 
+/* The family of p, made now if it has none. */
+static family *family_of(phv *p)
+{
+    if (p->family)
+        return p->family;
+    family *f = families;
+    if (f)
+        families = f->next;
+    else if (!(f = malloc(sizeof *f)))
+        abort();
+    f->members = 1;
+    f->hops = 0;
+    return p->family = f;
+}
+
+/* q, made of p, joins its family. */
+static void family_join(phv *q, phv *p)
+{
+    q->family = family_of(p);
+    q->family->members++;
+}
+
+/* One hop more for the family of p; whether it may have it. */
+static int may_hop(phv *p)
+{
+    family *f = family_of(p);
+    return f->hops < P4_MAX_HOPS && ++f->hops;
+}
+
 static void packet_release(phv *p)
 {
+    if (P4_UNLIKELY(p->family != NULL) && !--p->family->members) {
+        p->family->next = families;
+        families = p->family;
+    }
     p->base.next = (p4_packet *)(void *)pool;
     pool = p;
 }
@@ -53,10 +95,11 @@ static p4_frame *frame_copy(p4_switch *sw, const p4_frame *frame)
     return copy;
 }
 
-static phv *packet_copy(p4_switch *sw, const phv *p)
+static phv *packet_copy(p4_switch *sw, phv *p)
 {
     phv *q = packet_new(sw, p->frame);
     *q = *p;
+    family_join(q, p);
     q->frame = frame_copy(sw, p->frame);
     return q;
 }
@@ -105,7 +148,7 @@ static void emit_clone(p4_switch *sw, phv *q, uint32_t session)
     const p4_group *group = p4_group_find(&sw->clones, session);
     sw->counts.copied++;
     TRACE_OF(q, P4_TRACE_CLONE, "", "", session, 0);
-    if (++q->base.hops > P4_MAX_HOPS) {
+    if (!may_hop(q)) {
         drop(sw, q, q->ingress_port, P4_DROP_HOPS);
         packet_delete(sw, q);
         return;
@@ -114,7 +157,7 @@ static void emit_clone(p4_switch *sw, phv *q, uint32_t session)
 }
 
 /* The packet as it began ingress, parsed anew, with the metadata of a field list. */
-static void clone_ingress(p4_switch *sw, const phv *p)
+static void clone_ingress(p4_switch *sw, phv *p)
 {
     uint32_t session = p->clone_session & 0x7fff;
     const p4_group *group = p4_group_find(&sw->clones, session);
@@ -126,7 +169,7 @@ static void clone_ingress(p4_switch *sw, const phv *p)
     }
     q->now = p->now;
     q->ingress_port = p->ingress_port;
-    q->base.hops = p->base.hops;
+    family_join(q, p);
     q->ingress_len = p->ingress_len;
     q->length = q->frame->wire_len;
     SET_INGRESS_PORT(q, p->ingress_port);
@@ -138,7 +181,7 @@ static void clone_ingress(p4_switch *sw, const phv *p)
 }
 
 /* The packet as it is at the end of egress, not deparsed, with the metadata of a field list. */
-static void clone_egress(p4_switch *sw, const phv *p)
+static void clone_egress(p4_switch *sw, phv *p)
 {
     uint32_t session = p->clone_session & 0x7fff;
     const p4_group *group = p4_group_find(&sw->clones, session);
@@ -165,6 +208,11 @@ static void ingress(p4_switch *sw, phv *p)
         SET_CHECKSUM_ERROR(p, p->checksum_error);
         run_ingress(sw, p);
         p->exit = 0;
+        if (CAN_LOOP && P4_UNLIKELY(p->endless)) {
+            drop(sw, p, p->ingress_port, P4_DROP_ENDLESS);
+            packet_delete(sw, p);
+            return;
+        }
 
         if (P4_UNLIKELY(p->clone_session)) {
             clone_ingress(sw, p);
@@ -176,7 +224,7 @@ static void ingress(p4_switch *sw, phv *p)
         }
         if (P4_LIKELY(!p->resubmit))
             break;
-        if (p->base.hops == P4_MAX_HOPS) {
+        if (!may_hop(p)) {
             drop(sw, p, p->ingress_port, P4_DROP_HOPS);
             packet_delete(sw, p);
             return;
@@ -185,7 +233,7 @@ static void ingress(p4_switch *sw, phv *p)
         phv *q = packet_new(sw, p->frame);
         q->now = p->now;
         q->ingress_port = p->ingress_port;
-        q->base.hops = p->base.hops + 1;
+        family_join(q, p);
         copy_field_list(q, p, p->resubmit);
         SET_INSTANCE_TYPE(q, RESUBMITTED);
         SET_PACKET_LENGTH(q, p->frame->wire_len);
@@ -277,6 +325,11 @@ static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
     TRACE(P4_TRACE_DEQUEUE, "", "", packet->egress_port, packet->deq_depth);
     run_egress(sw, p);
 
+    if (CAN_LOOP && P4_UNLIKELY(p->endless)) {
+        drop(sw, p, packet->egress_port, P4_DROP_ENDLESS);
+        packet_delete(sw, p);
+        return NULL;
+    }
     if (P4_UNLIKELY(p->clone_session)) {
         clone_egress(sw, p);
         p->clone_session = 0;
@@ -294,14 +347,14 @@ static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
         phv *q = packet_new(sw, frame);
         q->now = now;
         q->ingress_port = p->ingress_port;
-        q->base.hops = p->base.hops + 1;
+        family_join(q, p);
         copy_field_list(q, p, p->recirculate);
         SET_INSTANCE_TYPE(q, RECIRCULATED);
         SET_PACKET_LENGTH(q, frame->wire_len);
         packet_release(p);
         p = q;
         TRACE(P4_TRACE_RECIRCULATE, "", "", 0, 0);
-        if (p->base.hops > P4_MAX_HOPS) {
+        if (!may_hop(p)) {
             drop(sw, p, p->ingress_port, P4_DROP_HOPS);
             packet_delete(sw, p);
         } else {

@@ -30,7 +30,7 @@ typedef struct p4_packet {
     uint32_t priority;     /* v1model's standard_metadata.priority: 0 is the lowest */
     uint32_t enq_depth;    /* cells of the queue when this packet arrived (the traffic manager sets these four) */
     uint32_t deq_depth;    /* cells left behind when it left */
-    uint32_t hops;         /* resubmissions, recirculations and clonings so far; the engine's */
+    uint8_t pfc_class;     /* 802.1Qbb's priority of the frame that it came in; the driver's */
     p4_tick enq_time;
     p4_tick deq_time;
     /* the pipeline's own state follows */
@@ -42,11 +42,13 @@ typedef enum p4_drop_reason {
     P4_DROP_BUFFER,          /* the traffic manager had no room */
     P4_DROP_NO_PORT,         /* sent to a port, group or session that does not exist */
     P4_DROP_LINK_DOWN,
-    P4_DROP_HOPS,            /* resubmitted, recirculated or cloned too often (over P4_MAX_HOPS times) */
+    P4_DROP_HOPS,            /* its frame was resubmitted, recirculated and cloned too often (over P4_MAX_HOPS times) */
+    P4_DROP_ENDLESS,         /* a loop of a control or an action did not end (in P4_MAX_STEPS steps) */
     P4_DROP_REASONS
 } p4_drop_reason;
 
-#define P4_MAX_HOPS 1024
+#define P4_MAX_HOPS 1024 /* of a frame: of all the packets together that it became */
+#define P4_MAX_STEPS 100000 /* of a packet */
 
 /* What happened to a packet inside a pipeline; only pipelines built for tracing tell. */
 typedef enum p4_trace_kind {

@@ -10,7 +10,7 @@
 const char *const fabric_drop_names[P4_DROP_REASONS] = {
     [P4_DROP_PROGRAM_INGRESS] = "program_ingress", [P4_DROP_PROGRAM_EGRESS] = "program_egress",
     [P4_DROP_BUFFER] = "buffer", [P4_DROP_NO_PORT] = "no_port", [P4_DROP_LINK_DOWN] = "link_down",
-    [P4_DROP_HOPS] = "hops",
+    [P4_DROP_HOPS] = "hops", [P4_DROP_ENDLESS] = "endless",
 };
 
 /* -- arguments --------------------------------------------------------------------------------------------------- */

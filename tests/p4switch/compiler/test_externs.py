@@ -17,7 +17,7 @@ PROGRAM = """
 #include <v1model.p4>
 header data_t {{ bit<8> a; bit<8> b; bit<16> x; bit<32> r; }}
 struct headers_t {{ data_t data; }}
-struct meta_t {{ @field_list(1) bit<8> kept; @field_list(1, 2) bit<16> both; bit<8> lost; bit<2> color; bit<8> set; }}
+{metadata}
 {declarations}
 parser parse(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {{
     {parser}
@@ -28,6 +28,9 @@ control egress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t
 control update_sums(inout headers_t hdr, inout meta_t meta) {{ apply {{ {update} }} }}
 control deparse(packet_out pkt, in headers_t hdr) {{ apply {{ pkt.emit(hdr); }} }}
 V1Switch(parse(), verify_sums(), ingress(), egress(), update_sums(), deparse()) main;
+"""
+METADATA = """
+struct meta_t { @field_list(1) bit<8> kept; @field_list(1, 2) bit<16> both; bit<8> lost; bit<2> color; bit<8> set; }
 """
 EXTRACT = "state start { pkt.extract(hdr.data); transition accept; }"
 
@@ -42,6 +45,7 @@ def switch(tmp_path: Path):  # type: ignore[no-untyped-def]
             declarations=parts.get("declarations", ""),
             verify=parts.get("verify", ""),
             update=parts.get("update", ""),
+            metadata=parts.get("metadata", METADATA),
         )
         path = tmp_path / "program.p4"
         path.write_text(text)
@@ -228,6 +232,77 @@ def test_clone_keeps_the_fields_of_its_list(switch, a: int, fields: int) -> None
     by_port = {port: values for port, values, _ in send(sw, frame(a=a, x=0x1234))}
     assert by_port[1] == (a, 0, 0xFFFF, 0x07000809)
     assert by_port[9] == (a, 1, 0x1234, fields)
+
+
+NESTED = """
+header inner_h { @field_list(3) bit<8> h; bit<8> lost; }
+struct deep_t { @field_list(3) bit<8> x; bit<8> lost; }
+struct both_t { deep_t deep; @field_list(3, 4) bit<8> y; inner_h one; inner_h[2] stack; tuple<deep_t, bit<8>> pair; }
+struct meta_t { deep_t n; both_t m; @field_list(3) bit<8> z; @field_list(4) deep_t all; }
+"""
+
+
+def test_a_field_list_reaches_into_structs_and_headers_of_the_metadata(tmp_path: Path) -> None:
+    text = PROGRAM.format(
+        declarations="",
+        parser=EXTRACT,
+        verify="",
+        ingress="""apply {
+            if (hdr.data.a == 0) { clone_preserving_field_list(CloneType.I2E, 5, 3); }
+            if (hdr.data.a == 1) { clone_preserving_field_list(CloneType.I2E, 5, 4); }
+        }""",
+        egress="apply { }",
+        update="",
+        metadata=NESTED,
+    )
+    path = tmp_path / "program.p4"
+    path.write_text(text)
+    lists = {
+        entry["name"]: [e["value"] for e in entry["elements"]] for entry in compile_program(path).json["field_lists"]
+    }
+    names = {
+        name: [".".join(value).removeprefix("scalars.").removeprefix("userMetadata.") for value in values]
+        for name, values in lists.items()
+    }
+    assert names["field_list3"] == [
+        "n.x", "m.deep.x", "m.y", "m.one.h", "m.stack[0].h", "m.stack[1].h", "m.pair.0.x", "z", "all.x",
+    ]  # fmt: skip
+    assert names["field_list4"] == ["m.y", "all.x", "all.lost"]
+
+
+def test_resubmit_keeps_a_field_of_a_nested_struct(switch) -> None:  # type: ignore[no-untyped-def]
+    sw = switch(
+        """
+        apply {
+            std.egress_spec = 1;
+            hdr.data.b = meta.inner.kept;
+            hdr.data.a = meta.inner.lost;
+            if (std.instance_type == 0) {
+                meta.inner.kept = 0x11;
+                meta.inner.lost = 0x22;
+                resubmit_preserving_field_list(1);
+            }
+        }""",
+        metadata="struct inner_t { bit<8> lost; @field_list(1) bit<8> kept; } struct meta_t { inner_t inner; }",
+    )
+    assert send(sw, frame())[0][1] == (0, 0x11, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "apply { std.egress_spec = 1; BODY }",
+        "action a() { BODY } apply { std.egress_spec = 1; a(); }",
+        "table t { actions = { NoAction; } } apply { std.egress_spec = 1; LOOP { t.apply(); } }",
+    ],
+)
+def test_a_packet_in_an_endless_loop_is_dropped_and_counted(switch, loop: str) -> None:  # type: ignore[no-untyped-def]
+    head = "for (meta.set = 0; meta.set < hdr.data.a; meta.set = meta.set & 0)"
+    loop = loop.replace("BODY", f"{head} {{ hdr.data.b = hdr.data.b + 1; }}").replace("LOOP", head)
+    for parts in ({"ingress": loop}, {"ingress": "apply { std.egress_spec = 1; }", "egress": loop}):
+        sw = switch(**parts)
+        assert [len(send(sw, frame(a=a))) for a in (0, 1, 0)] == [1, 0, 1]
+        assert sw.counts == {"received": 3, "copied": 0, "transmitted": 2, "dropped": 1}
 
 
 def test_recirculate_and_egress_clone(switch) -> None:  # type: ignore[no-untyped-def]

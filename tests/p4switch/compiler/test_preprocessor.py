@@ -43,6 +43,12 @@ def preprocess(tmp_path: Path, text: str, **defines: str) -> str:
         ('#pragma once\n#line 7\n# 3 "f"\nx', "x"),
         ("__LINE__\n__LINE__", "1 2"),
         ("#define F(a,\\\n b) a b\nF(1,\n2)", "1 2"),
+        ("#define FOO_\\\nBAR 7\nFOO_BAR FO\\\r\nO_BAR", "7 7"),
+        ("#def\\\nine A 1\\  \n2\nA", "12"),
+        ('"one \\\ntwo"', '"one two"'),
+        ('@v("5.\\\n0.0") @w(a\\\nb) x', '@v("5.0.0") @w(ab) x'),
+        ("// to the \\\nend\n/\\\n* this, too *\\\n/ x", "x"),
+        ("a\\\nb __LINE__\n__LINE__", "ab 2 3"),
     ],
 )
 def test_directives_and_macros(tmp_path: Path, text: str, expected: str) -> None:
@@ -58,6 +64,16 @@ def test_includes(tmp_path: Path) -> None:
     (tmp_path / "inner" / "a.p4").write_text('#include "b.p4"\na')
     (tmp_path / "inner" / "b.p4").write_text("b")
     assert preprocess(tmp_path, '#include "inner/a.p4"\n#define W <inner/b.p4>\n#include W\nc') == "b a b c"
+
+
+def test_spliced_lines_are_counted_as_they_stand_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "program.p4"
+    path.write_text("on\\\n\\\n  e two\nthr\\ \nee\n")
+    source = Preprocessor([], {}).run(path)
+    places = [source.locate(source.text.index(word)) for word in ("on", "e two", "two", "thr", "ee\n")]
+    assert [(p.line, p.column) for p in places] == [(1, 1), (3, 3), (3, 5), (4, 1), (5, 1)]
+    lines = [source.line_at(source.text.index(word)) for word in ("on", "two", "thr", "ee\n")]
+    assert lines == ["on\\", "  e two", "thr\\", "ee"]
 
 
 def test_positions_lead_back_to_the_source(tmp_path: Path) -> None:

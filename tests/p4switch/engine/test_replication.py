@@ -148,8 +148,8 @@ def test_endless_egress_clones_end() -> None:
     switch = switch_of(b)
     switch.clone_session_set(1, [(1, 0)])
     assert len(switch.process(0, b"\1" + HEAD, max_outputs=5000)) == 1025
-    switch.clone_session_set(1, [(1, 0), (2, 0)])  # breeds without bound
-    assert len(switch.process(0, b"\1" + HEAD, max_outputs=5000)) == 5000
+    switch.clone_session_set(1, [(1, 0), (2, 0)])  # would breed without bound: 1024 times two copies
+    assert len(switch.process(0, b"\1" + HEAD, max_outputs=5000)) == 2049
     assert len(switch.process(0, b"\1" + HEAD, max_outputs=3)) == 3
 
 
@@ -188,6 +188,20 @@ def test_endless_recirculation_ends() -> None:
     switch = switch_of(b)
     assert switch.process(0, b"\0" + HEAD) == []
     assert switch.counts == {"received": 1, "copied": 0, "transmitted": 0, "dropped": 1}
+
+
+def test_a_frame_that_is_recirculated_and_cloned_each_time_has_one_budget() -> None:
+    b = program()
+    b.run([call("clone_egress_pkt_to_egress", const(1), const(2)), call("recirculate", const(2))], "egress")
+    switch = switch_of(b)
+    switch.clone_session_set(1, [(1, 0), (2, 0), (3, 0)])
+    for _ in range(2):
+        assert switch.process(0, b"\0" + HEAD) == []
+    counts = switch.counts
+    assert counts["received"] == 2
+    # Each hop makes three packets at most, and each packet is lost in the end.
+    assert counts["copied"] <= 2 * 3 * 1025
+    assert counts["received"] + counts["copied"] == counts["dropped"]
 
 
 def test_truncate() -> None:

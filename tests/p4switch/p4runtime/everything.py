@@ -150,6 +150,10 @@ def device_config() -> bytes:
             "action_entry": {"action_id": drop, "action_data": []},
         },
     ]
+    learnt = [
+        {"type": "field", "value": ["wide", "e"]},
+        {"type": "field", "value": ["standard_metadata", "egress_port"]},
+    ]
     return json.dumps(
         {
             "header_types": [
@@ -168,10 +172,16 @@ def device_config() -> bytes:
                     "action_profiles": [{"name": f"{_I}.selector"}, {"name": f"{_I}.profile"}],
                 }
             ],
-            "counter_arrays": [{"name": f"{_I}.hits", "is_direct": True}, {"name": f"{_I}.cells"}],
-            "meter_arrays": [{"name": f"{_I}.rates", "is_direct": True}, {"name": f"{_I}.limits"}],
-            "register_arrays": [{"name": f"{_I}.words"}, {"name": f"{_I}.signs"}],
+            "counter_arrays": [{"name": f"{_I}.hits", "is_direct": True}, {"name": f"{_I}.cells", "size": 4}],
+            "meter_arrays": [
+                {"name": f"{_I}.rates", "is_direct": True},
+                {"name": f"{_I}.limits", "size": 4, "type": "packets"},
+            ],
+            "register_arrays": [
+                {"name": f"{_I}.words", "size": 4, "bitwidth": 32},
+                {"name": f"{_I}.signs", "size": 2, "bitwidth": 12},
+            ],
             "parse_vsets": [{"name": "EverythingParser.kinds"}],
-            "learn_lists": [{"id": 1, "name": "learn_t"}],
+            "learn_lists": [{"id": 1, "name": "learn_t", "elements": learnt}],
         }
     ).encode()

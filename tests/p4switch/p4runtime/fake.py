@@ -13,6 +13,7 @@ class FakeSwitch:
 
     def __init__(self, device_config: bytes = b"") -> None:
         self.calls: list[str] = []
+        self.device_config = device_config
         self.handles = itertools.count(1000)
         self.tables: dict[str, dict[int, tuple[Any, int, Any]]] = {}
         self.defaults: dict[str, Any] = {}

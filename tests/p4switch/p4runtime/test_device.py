@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from google.protobuf import text_format
 
 from p4switch.p4runtime import P4RuntimeError
-from p4switch.p4runtime.messages import Message, code_pb2, p4info_pb2, p4runtime_pb2
+from p4switch.p4runtime.messages import Message, P4DeviceConfig, code_pb2, p4info_pb2, p4runtime_pb2
 from tests.p4switch.p4runtime import everything
 from tests.p4switch.p4runtime.conftest import Bench
 from tests.p4switch.p4runtime.controller import (
@@ -305,6 +306,19 @@ def test_large_reads_come_in_pieces(controller: Controller, bench: Bench) -> Non
     assert [len(r.entities) for r in bench.device.read(read)] == [500, 500, 199]
 
 
+def test_the_program_may_come_in_pis_device_config(bench: Bench) -> None:
+    wrapped = P4DeviceConfig(reassign=True, extras={"kv": {"a": "b"}}, device_data=everything.device_config())
+    # Field numbers and types as PI's p4config.proto has them.
+    raw = wrapped.SerializeToString(deterministic=True)
+    assert raw.startswith(b"\x08\x01\x12\x08\x0a\x06\x0a\x01a\x12\x01b\x1a")
+    message = config_request(everything.p4info(), raw)
+    bench.device.set_forwarding_pipeline_config(message)
+    assert bench.built[-1].device_config == everything.device_config()
+    assert get(bench).config == message.config  # what is read is what was sent
+    for broken in (P4DeviceConfig(reassign=True).SerializeToString(), raw[:-1], b""):
+        assert "expected BMv2 JSON" in refuse(bench, "INVALID_ARGUMENT", config_request(everything.p4info(), broken))
+
+
 def test_capabilities(bench: Bench) -> None:
     version = bench.device.capabilities(p4runtime_pb2.CapabilitiesRequest()).p4runtime_api_version
     assert version.startswith("1.")
@@ -317,6 +331,70 @@ def test_p4info_without_widths_is_refused(bench: Bench) -> None:
     translated.CopyFrom(everything.p4info())
     translated.tables[0].match_fields[0].bitwidth = 0
     assert "no bit width" in refuse(bench, "INVALID_ARGUMENT", config_request(translated, everything.device_config()))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ('actions { preamble { id: 102 } params { bitwidth: 10 } }', "port has 10 bits in P4Info, 9 in the BMv2 JSON"),
+        ('tables { preamble { id: 201 } match_fields { bitwidth: 17 } }', "e has 17 bits in P4Info, 16 in the BMv2"),
+        ('tables { preamble { id: 202 } match_fields { match_type: TERNARY } }', "l is ternary in P4Info, lpm in"),
+        ('counters { size: 5 }', "cells: 5 cells in P4Info, 4 in the BMv2 JSON"),
+        ('meters { size: 3 }', "limits: 3 cells in P4Info, 4 in"),
+        ('meters { spec { unit: BYTES } }', "limits: counts bytes in P4Info, packets in"),
+        ('registers { size: 2147483647 }', "words: 2147483647 cells in P4Info, 4 in"),
+        ('registers { type_spec { bitstring { bit { bitwidth: 16 } } } }', "words: cells of 16 bits in P4Info, 32 in"),
+        ('registers { type_spec { tuple { members { bool { } } members { bool { } } } } }', "words: cells of 1+1 bits"),
+        ('type_info { structs { key: "learn_t" value { members { type_spec { bool { } } } } } }', "learn_t: 1 bits in"),
+        ('registers { type_spec { new_type { name: "self" } } }', "words: new_type self contains itself"),
+        ('registers { type_spec { struct { name: "ring" } } }', "words: struct ring contains itself"),
+        ('registers { type_spec { struct { name: "wide9" } } }', "words: expected a type nested at most 32 deep, of"),
+        ('digests { type_spec { struct { name: "deep0" } } }', "learn_t: expected a type nested at most 32 deep"),
+        ('digests { type_spec { struct { name: "nowhere" } } }', "learn_t: struct nowhere is not in type_info"),
+    ],
+)
+def test_p4info_that_does_not_fit_the_json_is_refused(bench: Bench, change: str, message: str) -> None:
+    info = p4info_pb2.P4Info()
+    info.CopyFrom(everything.p4info())
+    types = info.type_info
+    types.new_types["self"].original_type.new_type.name = "self"
+    types.structs["ring"].members.add().type_spec.tuple.members.add().struct.name = "ring"
+    types.structs["wide0"].members.add().type_spec.bool.SetInParent()
+    for i in range(9):  # each ten times the one before
+        for _ in range(10):
+            types.structs[f"wide{i + 1}"].members.add().type_spec.struct.name = f"wide{i}"
+    for i in range(40):
+        types.structs[f"deep{i}"].members.add().type_spec.struct.name = f"deep{i + 1}"
+    types.structs["deep40"].members.add().type_spec.bool.SetInParent()
+    _overlay(info, text_format.Parse(change, p4info_pb2.P4Info()))
+    refused = refuse(bench, "INVALID_ARGUMENT", config_request(info, everything.device_config()))
+    assert message in refused
+
+
+def _overlay(info: Message, change: Message) -> None:
+    """What `change` has is changed: in the object with the same id, or in the first of a kind."""
+    for part, value in change.ListFields():
+        if part.message_type is not None and part.message_type.GetOptions().map_entry:
+            for key in value:
+                getattr(info, part.name)[key].CopyFrom(value[key])
+        elif part.is_repeated:
+            for one in value:
+                ident = one.preamble.id if "preamble" in part.message_type.fields_by_name else 0
+                many = getattr(info, part.name)
+                _overlay(next((m for m in many if ident and m.preamble.id == ident), many[0]), one)
+        elif part.message_type is not None and part.name != "type_spec":
+            _overlay(getattr(info, part.name), value)
+        elif part.name == "type_spec":
+            info.type_spec.CopyFrom(value)
+        else:
+            setattr(info, part.name, value)
+
+
+def test_counters_beyond_what_p4runtime_can_say_stay_at_the_highest(bench: Bench) -> None:
+    bench.switch.counters["EverythingIngress.cells", 1] = (1 << 63, (1 << 64) - 1)
+    entries = bench.controller.read(p4runtime_pb2.CounterEntry())
+    highest = (1 << 63) - 1
+    assert [(e.data.packet_count, e.data.byte_count) for e in entries][1] == (highest, highest)
 
 
 def test_unused_atomicity_constant_is_the_default() -> None:

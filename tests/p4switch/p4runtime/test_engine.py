@@ -24,8 +24,8 @@ PROGRAM = Path(__file__).with_name("everything.p4")
 
 
 class Bench:
-    def __init__(self) -> None:
-        compiled = compile_program(PROGRAM)
+    def __init__(self, program: Path = PROGRAM) -> None:
+        compiled = compile_program(program)
         self.now_ns = 0
         self.installed: list[Any] = []
         library = str(engine.build(compiled.json))
@@ -236,3 +236,34 @@ def test_reconcile_keeps_what_packets_meet(bench: Bench, c: Controller) -> None:
     assert bench.ports(e=7) == [8]
     assert bench.ports() == [0]
     assert c.read(counter(c, 2)) == [counter(c, 2, (5, 6))]
+
+
+EMPTY_PARAMETER = """
+#include <v1model.p4>
+struct none_t { }
+parser parse(packet_in pkt, out none_t hdr, inout none_t meta, inout standard_metadata_t std) {
+    state start { transition accept; }
+}
+control sums(inout none_t hdr, inout none_t meta) { apply { } }
+control ingress(inout none_t hdr, inout none_t meta, inout standard_metadata_t std) {
+    action send(bit<0> nothing, bit<9> port) { std.egress_spec = port + (bit<9>)(nothing ++ 8w0); }
+    table t { key = { std.ingress_port: exact; } actions = { send; } const default_action = send(0, 3); }
+    apply { t.apply(); }
+}
+control egress(inout none_t hdr, inout none_t meta, inout standard_metadata_t std) { apply { } }
+control deparse(packet_out pkt, in none_t hdr) { apply { } }
+V1Switch(parse(), sums(), ingress(), egress(), sums(), deparse()) main;
+"""
+
+
+def test_a_parameter_of_no_bits_is_given_and_is_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "program.p4"
+    path.write_text(EMPTY_PARAMETER)
+    bench = Bench(path)
+    c = bench.controller
+    port = "std.ingress_port"
+    c.insert(c.entry("t", {port: 1}, ("send", {"nothing": 0, "port": 5})))
+    assert [p for n in (1, 2) for p, _ in bench.installed[-1].process(n, bytes(20), 0)] == [5, 3]
+    assert c.read(c.entry("t")) == [c.entry("t", {port: 1}, ("send", {"nothing": 0, "port": 5}))]
+    bad = c.entry("t", {port: 2}, ("send", {"nothing": 1, "port": 5}))
+    assert "does not fit in 0 bits" in c.refused("INVALID_ARGUMENT", INSERT, bad)

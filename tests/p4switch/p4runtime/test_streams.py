@@ -70,6 +70,24 @@ def test_lists_are_gathered(controller: Controller, bench: Bench, switch: FakeSw
     assert [len(m.digest.data) for m in full] == [3, 3]
 
 
+def test_what_is_not_acknowledged_is_sent_again_after_one_to_two_time_outs(
+    controller: Controller, bench: Bench, switch: FakeSwitch
+) -> None:
+    ms = 1_000_000
+    bench.now_ns = 50 * ms
+    controller.insert(digest(controller, max_list_size=1, ack_timeout_ns=200 * ms))
+
+    def lists(now_ns: int) -> int:
+        bench.now_ns = now_ns
+        switch.pending_digests = [learnt(1, 0)]
+        return len(bench.device.poll())
+
+    # Sweeps at 250, 450, 650 ...: the second one that sees a list forgets it.
+    assert [lists(t * ms) for t in (60, 260, 449, 450, 500, 849, 850)] == [1, 0, 0, 1, 0, 0, 1]
+    controller.modify(digest(controller, max_list_size=1, ack_timeout_ns=ms))  # as if it were 100 ms
+    assert [lists(t * ms) for t in (1049, 1050)] == [0, 1]
+
+
 def test_acknowledgement(controller: Controller, bench: Bench, switch: FakeSwitch) -> None:
     controller.insert(digest(controller, max_list_size=1, ack_timeout_ns=1000))
     switch.pending_digests = [learnt(1, 0)]
@@ -84,9 +102,6 @@ def test_acknowledgement(controller: Controller, bench: Bench, switch: FakeSwitc
     )
     switch.pending_digests = [learnt(1, 0)]
     assert len(bench.device.poll()) == 1
-    bench.now_ns = 1000
-    switch.pending_digests = [learnt(1, 0)]
-    assert len(bench.device.poll()) == 1  # timed out
     with pytest.raises(P4RuntimeError) as caught:
         bench.device.acknowledge(p4runtime_pb2.DigestListAck(digest_id=3))
     assert caught.value.code == code_pb2.INVALID_ARGUMENT

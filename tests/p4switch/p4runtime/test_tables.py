@@ -258,12 +258,11 @@ def test_an_entry_that_matches_everything(controller: Controller) -> None:
 
 
 def test_idle_timeout(controller: Controller, bench: Bench, switch: FakeSwitch) -> None:
-    controller.refused(
-        "INVALID_ARGUMENT", INSERT, controller.entry("exact_one", {"e": 1}, ("counted_drop",), idle_timeout_ns=5)
-    )
-    controller.refused(
-        "INVALID_ARGUMENT", INSERT, controller.entry("fading", {"e": 1}, ("NoAction",), idle_timeout_ns=-5)
-    )
+    entry = controller.entry("exact_one", {"e": 1}, ("counted_drop",), idle_timeout_ns=5)
+    message = controller.refused("INVALID_ARGUMENT", INSERT, entry)
+    assert message == "idle_timeout_ns must be set to 0 for tables which do not support idle timeout"
+    entry = controller.entry("fading", {"e": 1}, ("NoAction",), idle_timeout_ns=-5)
+    assert controller.refused("INVALID_ARGUMENT", INSERT, entry) == "idle_timeout_ns must be a positive value"
     bench.now_ns = 1000
     entry = controller.entry("fading", {"e": 1}, ("NoAction",), idle_timeout_ns=500, metadata=b"who")
     controller.insert(entry, controller.entry("fading", {"e": 2}, ("NoAction",)))

@@ -17,14 +17,25 @@ typedef struct arena {
     size_t used;
 } arena;
 
-/* Aligned to its size; aborts without memory. To be given back with free(). */
-static inline void *slab_new(void)
+/* The memory if there was some; else the program ends. For what is too deep inside a run to be given up. */
+static inline void *must_have(void *memory)
 {
-    void *slab = aligned_alloc(SLAB_BYTES, SLAB_BYTES);
-    if (!slab) {
+    if (!memory) {
         fputs("p4cc: out of memory\n", stderr);
         abort();
     }
+    return memory;
+}
+
+static inline void *must_alloc(size_t bytes)
+{
+    return must_have(malloc(bytes));
+}
+
+/* Aligned to its size; aborts without memory. To be given back with free(). */
+static inline void *slab_new(void)
+{
+    void *slab = must_have(aligned_alloc(SLAB_BYTES, SLAB_BYTES));
 #ifdef MADV_HUGEPAGE
     madvise(slab, SLAB_BYTES, MADV_HUGEPAGE); /* a wish: nothing depends on it */
 #endif

@@ -10,28 +10,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "link.h"
 #include "switch.h"
 
 #define TM_PRIORITIES 8
 #define TM_MAX_PORT 0xffffu
 #define TM_NO_LIMIT UINT64_MAX
-#define TM_LENGTHS 16384 /* frame lengths below this have their duration tabled */
 #define TM_MAX_DEPTH 0x7ffffu /* enq_qdepth and deq_qdepth are bit<19> */
+#define TM_DSCPS 64
 
-/* How long frames take at a rate: ns + part / rate_bps, exactly. Shared by all links of that rate. */
-typedef struct tm_rate {
-    struct tm_rate *next;
-    uint64_t rate_bps;
-    uint32_t framing_bytes;
-    struct tm_duration { uint64_t ns, part; } table[TM_LENGTHS];
-} tm_rate;
+/* Which of a port's queues is served. Priorities that are not equal go strictly by their number, the higher first. */
+typedef enum tm_arbiter {
+    TM_STRICT,
+    TM_OLDEST,       /* of the equal ones that whose head was enqueued first */
+    TM_LEAST_RECENT, /* of the equal ones that which has waited longest for a turn */
+} tm_arbiter;
 
-/* A transmitter. The end of its last frame is end_ns + end_part / rate_bps: no rounding adds up over back-to-back frames. */
-typedef struct tm_link {
-    uint64_t end_ns, end_part;
-    tm_rate *rate;
-    uint64_t busy_ns;
-} tm_link;
+/* What a port's queues may hold, and in which order one of them is served. */
+typedef struct tm_limits {
+    uint64_t queue_bytes, port_bytes;
+    uint32_t queue_packets, port_packets;
+    bool round_robin; /* over ingress ports; else first in, first out */
+} tm_limits;
+
+#define TM_UNLIMITED ((tm_limits){TM_NO_LIMIT, TM_NO_LIMIT, UINT32_MAX, UINT32_MAX, false})
 
 typedef struct tm_fifo {
     p4_packet *head, *tail;
@@ -55,6 +57,7 @@ typedef struct tm_queue {
     uint64_t max_bytes, recent_max_bytes;
     uint32_t max_packets;
     tm_rounds *rounds; /* NULL: plain FIFO */
+    uint64_t served;   /* the port's turn at which it was served last */
 } __attribute__((aligned(64))) tm_queue;
 
 /* What an ingress port holds of a lossless priority, and what that port's transmitter was told of it by its peer. */
@@ -72,11 +75,13 @@ typedef struct tm_pfc {
     uint64_t xoff_bytes, xon_gap_bytes, headroom_bytes, reaction_ns; /* TM_NO_LIMIT headroom: as the buffer allows */
     double alpha; /* >= 0: dynamic threshold instead of xoff_bytes */
     uint32_t quanta;
+    bool refreshing;     /* pauses are to be renewed ... */
+    uint64_t refresh_ns; /* ... at this time */
     tm_class classes[TM_PRIORITIES];
 } tm_pfc;
 
 typedef struct tm_port {
-    tm_link link;
+    link_end link;
     struct tm_switch *tm;      /* NULL: a host's */
     p4_packet *direct;  /* found the port idle, about to be sent */
     uint8_t nonempty, paused; /* masks of priorities */
@@ -91,6 +96,7 @@ typedef struct tm_port {
     uint64_t max_bytes, recent_max_bytes;
     uint32_t max_packets, number;
     uint64_t sent_packets, sent_bytes; /* PFC frames apart */
+    uint64_t turns;     /* packets that have been dequeued */
     tm_pfc *pfc;
     tm_queue queues[TM_PRIORITIES];
 } tm_port;
@@ -99,49 +105,18 @@ typedef struct tm_switch {
     tm_port **ports; /* by number; NULL: there is none */
     uint32_t port_count, tick_ns, cell_bytes;
     uint8_t priorities; /* in use */
+    uint8_t equal;      /* mask of those that `arbiter` decides between */
+    uint8_t arbiter;    /* a tm_arbiter */
     bool managed;    /* there is a buffer limit, a dynamic threshold or PFC */
     bool dynamic_pfc;
+    bool classified; /* class_of_dscp holds; else a packet's PFC class is the priority of its queue */
+    uint8_t class_of_dscp[TM_DSCPS];
     double alpha;    /* < 0: none */
     uint64_t buffer_bytes, reserved_bytes; /* TM_NO_LIMIT: unlimited; headroom comes out of it */
     uint64_t used_bytes, headroom_used_bytes, max_bytes;
     tm_class *xoff;
     void (*wake)(tm_port *port);
 } tm_switch;
-
-uint64_t tm_duration_fill(tm_rate *rate, uint32_t len, uint64_t *part);
-
-/* When the transmitter is free again, rounded up. */
-static inline uint64_t tm_link_free(const tm_link *l)
-{
-    return l->end_ns + (l->end_part != 0);
-}
-
-/* Sends a frame; returns when its last bit is out, rounded up. `contiguous`: it waited for the one before. */
-static inline uint64_t tm_link_send(tm_link *l, uint64_t now, bool contiguous, uint32_t len)
-{
-    tm_rate *rate = l->rate;
-    uint64_t start = now, part = 0, duration, rest;
-    if (contiguous) {
-        start = l->end_ns;
-        part = l->end_part;
-    }
-    if (__builtin_expect(len < TM_LENGTHS && rate->table[len].ns, 1)) {
-        duration = rate->table[len].ns;
-        rest = rate->table[len].part;
-    } else {
-        duration = tm_duration_fill(rate, len, &rest);
-    }
-    part += rest;
-    uint64_t end = start + duration;
-    if (part >= rate->rate_bps) {
-        part -= rate->rate_bps;
-        end++;
-    }
-    l->busy_ns += end - start;
-    l->end_ns = end;
-    l->end_part = part;
-    return end + (part != 0);
-}
 
 static inline uint32_t tm_priority(const p4_packet *p)
 {
@@ -190,8 +165,15 @@ static inline uint8_t tm_pfc_due(const tm_port *p)
     return (p->xoff ^ p->announced) | p->refresh;
 }
 
+/* The class in which a frame's sender would obey a pause. 802.1Qbb counts a packet by the class it came with, whatever
+ * queue it is put into. */
+uint8_t tm_class_of(const tm_switch *t, const p4_frame *frame);
+
 /* Takes the packet if there is room; else false, and it stays the caller's. */
 bool tm_enqueue(tm_switch *t, tm_port *out, p4_packet *packet, uint64_t now);
+/* The same for a port that may not be there (NULL), or whose link may be down: why it was not taken, or
+ * P4_DROP_REASONS if it was. */
+p4_drop_reason tm_admit(tm_switch *t, tm_port *out, bool up, p4_packet *packet, uint64_t now);
 /* The packet whose turn it is, or NULL. */
 p4_packet *tm_dequeue(tm_port *out, uint64_t now);
 /* Takes any packet out, paused or not, for a link that went down; NULL: empty. */
@@ -200,11 +182,12 @@ p4_packet *tm_flush(tm_port *out, uint64_t now);
 void tm_port_init(tm_port *port, tm_switch *t, uint32_t number);
 int tm_add_port(tm_switch *t, tm_port *port);  /* -1: no memory */
 int tm_set_round_robin(tm_port *port, bool on); /* empty queues only; -1: no memory */
+int tm_set_limits(tm_port *port, const tm_limits *limits); /* the order of empty queues only; -1: no memory */
 void tm_port_destroy(tm_port *port);    /* empty queues only */
 
 /* PFC of a port: the peer's word about a priority of its transmitter. */
 int tm_pfc_alloc(tm_port *port);        /* -1: no memory */
-bool tm_pause(tm_port *port, uint32_t priority, uint64_t now, uint64_t until); /* true: it was not paused */
+void tm_pause(tm_port *port, uint32_t priority, uint64_t now, uint64_t until);
 void tm_resume(tm_port *port, uint32_t priority, uint64_t now);
 uint64_t tm_xoff_threshold(const tm_switch *t, const tm_pfc *pfc, uint64_t shared_used);
 bool tm_below_xon(const tm_switch *t, const tm_pfc *pfc, uint64_t shared, uint64_t headroom, uint64_t shared_used);

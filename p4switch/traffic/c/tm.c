@@ -3,16 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint64_t tm_duration_fill(tm_rate *rate, uint32_t len, uint64_t *part)
-{
-    uint64_t work = ((uint64_t)len + rate->framing_bytes) * 8 * 1000000000u;
-    uint64_t ns = work / rate->rate_bps;
-    *part = work % rate->rate_bps;
-    if (len < TM_LENGTHS)
-        rate->table[len] = (struct tm_duration){ns, *part};
-    return ns;
-}
-
 static void fifo_put(tm_fifo *f, p4_packet *p)
 {
     p->next = NULL;
@@ -130,9 +120,10 @@ static void xoff_review(tm_switch *t)
 }
 
 /* Charges the buffer for a packet; false if there is no room. */
-static bool buffer_charge(tm_switch *t, tm_queue *q, const p4_packet *p, uint32_t priority)
+static bool buffer_charge(tm_switch *t, tm_queue *q, const p4_packet *p)
 {
     tm_port *in = tm_find(t, p->ingress_port);
+    uint32_t priority = p->pfc_class;
     bool fits = p->len <= tm_shared_free(t);
     if (in && in->lossless >> priority & 1) {
         tm_pfc *pfc = in->pfc;
@@ -165,9 +156,10 @@ static bool buffer_charge(tm_switch *t, tm_queue *q, const p4_packet *p, uint32_
     return true;
 }
 
-static void buffer_release(tm_switch *t, const p4_packet *p, uint32_t priority)
+static void buffer_release(tm_switch *t, const p4_packet *p)
 {
     tm_port *in = tm_find(t, p->ingress_port);
+    uint32_t priority = p->pfc_class;
     t->used_bytes -= p->len;
     bool review = t->dynamic_pfc;
     if (in && in->lossless >> priority & 1) {
@@ -182,9 +174,16 @@ static void buffer_release(tm_switch *t, const p4_packet *p, uint32_t priority)
         xoff_review(t);
 }
 
+uint8_t tm_class_of(const tm_switch *t, const p4_frame *frame)
+{
+    const uint8_t *d = frame->data;
+    bool ipv4 = t->classified && frame->data_len > 15 && d[12] == 8 && d[13] == 0;
+    return ipv4 ? t->class_of_dscp[d[15] >> 2] : 0;
+}
+
 static bool port_idle(const tm_port *p, uint32_t priority, uint64_t now)
 {
-    return tm_link_free(&p->link) <= now && !p->scheduled && !p->serving && !p->direct && !(p->paused >> priority & 1)
+    return link_free_ns(&p->link) <= now && !p->scheduled && !p->serving && !p->direct && !(p->paused >> priority & 1)
         && !(p->nonempty & ~p->paused) && !tm_pfc_due(p);
 }
 
@@ -193,6 +192,8 @@ bool tm_enqueue(tm_switch *t, tm_port *out, p4_packet *p, uint64_t now)
     uint32_t priority = tm_priority(p);
     tm_queue *q = &out->queues[priority];
     t->priorities |= 1u << priority;
+    if (!t->classified)
+        p->pfc_class = (uint8_t)priority;
     p->enq_time = tm_ticks(t, now);
     p->enq_depth = tm_depth(t, q);
     if (port_idle(out, priority, now)) {
@@ -201,7 +202,7 @@ bool tm_enqueue(tm_switch *t, tm_port *out, p4_packet *p, uint64_t now)
         if (q->bytes + p->len > q->limit_bytes || q->packets >= q->limit_packets
             || out->bytes + p->len > out->limit_bytes || out->packets >= out->limit_packets
             || (q->rounds && !rounds_reserve(q->rounds, p->ingress_port))
-            || (t->managed && !buffer_charge(t, q, p, priority))) {
+            || (t->managed && !buffer_charge(t, q, p))) {
             q->dropped_packets++;
             q->dropped_bytes += p->len;
             return false;
@@ -242,6 +243,44 @@ accepted:
     return true;
 }
 
+p4_drop_reason tm_admit(tm_switch *t, tm_port *out, bool up, p4_packet *packet, uint64_t now)
+{
+    if (!out)
+        return P4_DROP_NO_PORT;
+    if (!up)
+        return P4_DROP_LINK_DOWN;
+    return tm_enqueue(t, out, packet, now) ? P4_DROP_REASONS : P4_DROP_BUFFER;
+}
+
+static const p4_packet *head_of(const tm_queue *q)
+{
+    return q->rounds ? q->rounds->from[q->rounds->first].fifo.head : q->fifo.head;
+}
+
+/* Whether of two equal priorities with packets `a` comes before `b`. */
+static bool comes_before(const tm_port *out, uint32_t a, uint32_t b)
+{
+    const tm_queue *q = &out->queues[a], *other = &out->queues[b];
+    if (out->tm->arbiter == TM_LEAST_RECENT)
+        return q->served < other->served;
+    return head_of(q)->enq_time < head_of(other)->enq_time;
+}
+
+/* The priority whose turn it is; of the equal ones the higher in a tie. `ready` is not 0. */
+static uint32_t next_priority(const tm_port *out, uint32_t ready)
+{
+    uint32_t first = 31 - (uint32_t)__builtin_clz(ready), equal = out->tm->equal;
+    if (!(equal >> first & 1))
+        return first;
+    for (uint32_t rest = ready & equal & ~(1u << first); rest;) {
+        uint32_t other = 31 - (uint32_t)__builtin_clz(rest);
+        rest &= ~(1u << other);
+        if (comes_before(out, other, first))
+            first = other;
+    }
+    return first;
+}
+
 static p4_packet *take(tm_port *out, uint32_t priority, uint64_t now)
 {
     tm_switch *t = out->tm;
@@ -255,7 +294,7 @@ static p4_packet *take(tm_port *out, uint32_t priority, uint64_t now)
     if (!--q->packets)
         out->nonempty &= ~(1u << priority);
     if (t->managed)
-        buffer_release(t, p, priority);
+        buffer_release(t, p);
     else
         t->used_bytes -= p->len;
     return p;
@@ -270,8 +309,10 @@ p4_packet *tm_dequeue(tm_port *out, uint64_t now)
         uint32_t ready = out->nonempty & ~out->paused;
         if (!ready)
             return NULL;
-        p = take(out, 31 - (uint32_t)__builtin_clz(ready), now);
+        p = take(out, next_priority(out, ready), now);
     }
+    if (out->tm->arbiter == TM_LEAST_RECENT)
+        out->queues[tm_priority(p)].served = ++out->turns;
     p->deq_time = tm_ticks(out->tm, now);
     p->deq_depth = tm_depth(out->tm, &out->queues[tm_priority(p)]);
     return p;
@@ -292,12 +333,7 @@ void tm_port_init(tm_port *port, tm_switch *t, uint32_t number)
     memset(port, 0, sizeof *port);
     port->tm = t;
     port->number = number;
-    port->limit_bytes = TM_NO_LIMIT;
-    port->limit_packets = UINT32_MAX;
-    for (int i = 0; i < TM_PRIORITIES; i++) {
-        port->queues[i].limit_bytes = TM_NO_LIMIT;
-        port->queues[i].limit_packets = UINT32_MAX;
-    }
+    tm_set_limits(port, &TM_UNLIMITED);
 }
 
 int tm_add_port(tm_switch *t, tm_port *port)
@@ -331,6 +367,17 @@ int tm_set_round_robin(tm_port *port, bool on)
     return 0;
 }
 
+int tm_set_limits(tm_port *port, const tm_limits *limits)
+{
+    port->limit_bytes = limits->port_bytes;
+    port->limit_packets = limits->port_packets;
+    for (int i = 0; i < TM_PRIORITIES; i++) {
+        port->queues[i].limit_bytes = limits->queue_bytes;
+        port->queues[i].limit_packets = limits->queue_packets;
+    }
+    return port->packets ? 0 : tm_set_round_robin(port, limits->round_robin);
+}
+
 void tm_port_destroy(tm_port *port)
 {
     tm_set_round_robin(port, false);
@@ -352,17 +399,15 @@ int tm_pfc_alloc(tm_port *port)
     return 0;
 }
 
-bool tm_pause(tm_port *port, uint32_t priority, uint64_t now, uint64_t until)
+void tm_pause(tm_port *port, uint32_t priority, uint64_t now, uint64_t until)
 {
     tm_class *c = &port->pfc->classes[priority];
-    bool fresh = !(port->paused >> priority & 1);
     c->paused_until_ns = until;
-    if (fresh) {
-        port->paused |= 1u << priority;
-        c->paused_since_ns = now;
-        c->pauses_received++;
-    }
-    return fresh;
+    if (port->paused >> priority & 1)
+        return;
+    port->paused |= 1u << priority;
+    c->paused_since_ns = now;
+    c->pauses_received++;
 }
 
 void tm_resume(tm_port *port, uint32_t priority, uint64_t now)

@@ -1,10 +1,11 @@
-/* Frames, recycled. Nearly all carry headers only and fit one size. */
+/* Frames, recycled. In the virtual world nearly all carry headers only and fit the smallest size. */
 #ifndef P4CC_POOL_H
 #define P4CC_POOL_H
 
 #include "switch.h"
 
-#define POOL_BLOCK 256 /* bytes of a pooled frame, with its head */
+#define POOL_BLOCK 256 /* bytes of the smallest, with its head */
+#define POOL_LARGER 3  /* sizes for whole frames */
 #ifdef __SANITIZE_ADDRESS__
 #define POOL_CAP 0 /* every frame from malloc, so that nothing out of bounds goes unseen */
 #else
@@ -15,11 +16,13 @@ typedef struct pool {
     p4_frame *spare;
     void *slabs;
     uint64_t live; /* frames handed out and not yet given back */
+    p4_frame *larger[POOL_LARGER];
 } pool;
 
-p4_frame *pool_grow(pool *p);               /* aborts without memory */
+p4_frame *pool_grow(pool *p);                /* aborts without memory */
 p4_frame *pool_large(pool *p, uint32_t cap); /* aborts without memory */
-void pool_free_all(pool *p);                /* pooled frames only; larger ones are given back one by one */
+void pool_put_large(pool *p, p4_frame *f);
+void pool_free_all(pool *p);                 /* those that were given back */
 
 static inline p4_frame *pool_get(pool *p, uint32_t cap)
 {
@@ -34,8 +37,6 @@ static inline p4_frame *pool_get(pool *p, uint32_t cap)
     f->cap = POOL_CAP;
     return f;
 }
-
-void pool_put_large(pool *p, p4_frame *f);
 
 static inline void pool_put(pool *p, p4_frame *f)
 {
