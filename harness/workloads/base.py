@@ -18,7 +18,7 @@ from topologies import Topology
 
 MAX_SIZE_BYTES = 2**40
 Size = Annotated[int, BeforeValidator(integral), Field(ge=1, lt=MAX_SIZE_BYTES)]
-Time = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)]
+Time = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
 
 MAX_FLOWS = 2_000_000  # at the start of a run; some 500 bytes each
 
