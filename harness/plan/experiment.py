@@ -18,7 +18,7 @@ from harness.control.load_balancing import LoadBalancer
 from harness.control.pipelines import Build
 from harness.control.programs import Program, ProgramParameters
 from harness.measure import probes
-from harness.measure.probes import Probe
+from harness.measure.probes import Probe, ProgramProbe
 from harness.plan.references import loaded
 from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
 from host_agents import registry
@@ -254,7 +254,7 @@ def _with_probes(runs: Sequence[Run]) -> list[Run]:
     made = []
     for run in runs:
         possible = []
-        for probe in probes.parse(run.scenario.record.probes):
+        for probe in _wanted(run):
             try:
                 probe.check(run)
             except UserError as error:
@@ -263,10 +263,18 @@ def _with_probes(runs: Sequence[Run]) -> list[Run]:
                 found.add(probe.name)
                 possible.append(probe)
         made.append(replace(run, probes=tuple(possible)))
-    for name, reason in missing.items():
+    for name, mistake in missing.items():
         if name not in found:
-            raise UserError(f"record.probes: {name!r}: {reason}")
+            raise UserError(f"record.probes: {name!r}: {mistake}")
     return made
+
+
+def _wanted(run: Run) -> list[Probe]:
+    """The scenario's probes; and what a program from outside keeps, at the end, unless there is a probe of that."""
+    wanted = probes.parse(run.scenario.record.probes)
+    if run.program.outside and not any(isinstance(probe, ProgramProbe) for probe in wanted):
+        wanted.append(ProgramProbe(kind="program"))
+    return wanted
 
 
 def _check_tables(scenario: Scenario) -> None:
@@ -275,8 +283,10 @@ def _check_tables(scenario: Scenario) -> None:
         _host(partial(registry.resolve, name, values))
     for name, values in scenario.load_balancers.items():
         _host(partial(registry.resolve_load_balancer, name, values))
+    own = programs.program(scenario.program) if scenario.program else None
     for name, values in scenario.programs.items():
-        programs.parameters(name, values, f"programs.{name}")
+        program = own if own is not None and own.name == name else programs.program(name)
+        program.checked(values, f"programs.{name}")
 
 
 def _check_nics(run: Run) -> None:
@@ -338,7 +348,7 @@ def _resolve(
         raise UserError(
             f"program {program.name!r} does not fit protocol {cc!r}; expected {' or '.join(map(repr, fitting))}"
         )
-    parameters = programs.parameters(program.name, scenario.programs.get(program.name, {}), f"programs.{program.name}")
+    parameters = program.checked(scenario.programs.get(program.name, {}), f"programs.{program.name}")
     _check_agreement(protocol, program, parameters)
     balancer = switch_load_balancing.find(scenario.switch.load_balancing, folder)
     run = Run(
@@ -389,7 +399,7 @@ def resolved(run: Run) -> Scenario:
     workload = workloads.parameters(workload_name).model_validate(values).model_dump(exclude_none=True)
     return run.scenario.model_copy(
         update={
-            "program": run.program.name,
+            "program": str(run.program.source) if run.program.outside else run.program.name,
             "topology": {"name": topology_name, **run.topology.parameters},
             "workload": {"name": workload_name, **workload},
             "nic": run.scenario.nic.model_copy(update={"reliability": run.reliability, "cc_scope": run.cc_scope}),
