@@ -147,10 +147,16 @@ def load(folder: Path) -> Result:
     for name in ("summary.json", "scenario.toml", "performance.json", *(f"{name}{_SUFFIX}" for name in RESERVED)):
         if not (folder / name).is_file():
             raise UserError(f"{str(folder)!r} is not a run's folder: it has no {name}")
+    path = folder / "summary.json"
     try:
-        return Result(folder, json.loads((folder / "summary.json").read_text(encoding="utf-8")))
-    except json.JSONDecodeError as error:
-        raise UserError(f"{folder / 'summary.json'}: not JSON: {error}") from None
+        summary = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: not JSON: {error}") from None
+    if not isinstance(summary, dict):
+        raise UserError(f"{path}: expected a JSON object")
+    return Result(folder, summary)
 
 
 def load_all(folder: Path) -> list[Result]:

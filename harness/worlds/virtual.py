@@ -359,6 +359,7 @@ class VirtualWorld:
         depths = np.frombuffer(values, np.int64).reshape(-1, len(self._ports)) if len(self._ports) else NO_VALUES
         rate_interval_ns = self.run_plan.scenario.record.rate_interval_ns
         totals = {name: sum(getattr(nic.stats, name) for nic in self.nics) for name in _NIC_COUNTS}
+        totals["misdelivered"] += self._session.forged
         totals["paused_ns"] = sum(sum(nic.stats.paused_ns) for nic in self.nics)
         return Recording(
             ended=ended,
