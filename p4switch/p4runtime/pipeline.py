@@ -410,7 +410,7 @@ def _expect(present: bool, what: str) -> None:
 
 
 def _value(info: Message, width: int, where: str) -> Value:
-    """Of a key field, a parameter or a packet metadata field of P4Info, whose type in the data plane has `width` bits."""
+    """Of a key field, a parameter or a packet metadata field of P4Info, which has `width` bits in the data plane."""
     bits = info.bitwidth
     if bits <= 0 < width:
         invalid(f"{where}: {info.name} has no bit width in P4Info; translation to strings is not supported")

@@ -348,7 +348,7 @@ def test_p4info_without_widths_is_refused(bench: Bench) -> None:
         ('type_info { structs { key: "learn_t" value { members { type_spec { bool { } } } } } }', "learn_t: 1 bits in"),
         ('registers { type_spec { new_type { name: "self" } } }', "words: new_type self contains itself"),
         ('registers { type_spec { struct { name: "ring" } } }', "words: struct ring contains itself"),
-        ('registers { type_spec { struct { name: "wide9" } } }', "words: expected a type nested at most 32 deep, of at"),
+        ('registers { type_spec { struct { name: "wide9" } } }', "words: expected a type nested at most 32 deep, of"),
         ('digests { type_spec { struct { name: "deep0" } } }', "learn_t: expected a type nested at most 32 deep"),
         ('digests { type_spec { struct { name: "nowhere" } } }', "learn_t: struct nowhere is not in type_info"),
     ],
