@@ -111,14 +111,14 @@ class P4RuntimeServer:
         return grpc.method_handlers_generic_handler("p4.v1.P4Runtime", {
             "Write": unary(self._write, pb.WriteRequest, pb.WriteResponse),
             "Read": grpc.unary_stream_rpc_method_handler(
-                self._read, pb.ReadRequest.FromString, pb.ReadResponse.SerializeToString),  # type: ignore[arg-type]
+                self._read, pb.ReadRequest.FromString, pb.ReadResponse.SerializeToString),
             "SetForwardingPipelineConfig": unary(
                 self._set_config, pb.SetForwardingPipelineConfigRequest, pb.SetForwardingPipelineConfigResponse),
             "GetForwardingPipelineConfig": unary(
                 self._device.get_forwarding_pipeline_config, pb.GetForwardingPipelineConfigRequest,
                 pb.GetForwardingPipelineConfigResponse),
             "StreamChannel": grpc.stream_stream_rpc_method_handler(
-                self._stream, pb.StreamMessageRequest.FromString, _Response.SerializeToString),  # type: ignore[arg-type]
+                self._stream, pb.StreamMessageRequest.FromString, _Response.SerializeToString),
             "Capabilities": unary(self._device.capabilities, pb.CapabilitiesRequest, pb.CapabilitiesResponse),
         })
 
