@@ -321,6 +321,21 @@ def test_the_program_may_come_in_pis_device_config(bench: Bench) -> None:
         assert "expected BMv2 JSON" in refuse(bench, "INVALID_ARGUMENT", config_request(everything.p4info(), broken))
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        b"[]",
+        b'{"pipelines": 1}',
+        b'{"pipelines":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        everything.device_config().replace(b'"0x001"', b'"-"'),
+        everything.device_config().replace(b'"priority": 1', b'"priority": "x"'),
+    ],
+    ids=["list", "number", "deep", "value", "priority"],
+)
+def test_json_that_is_malformed_is_refused(blank: Bench, config: bytes) -> None:
+    assert "BMv2 JSON" in refuse(blank, "INVALID_ARGUMENT", config_request(everything.p4info(), config))
+
+
 def test_capabilities(bench: Bench) -> None:
     version = bench.device.capabilities(p4runtime_pb2.CapabilitiesRequest()).p4runtime_api_version
     assert version.startswith("1.")
