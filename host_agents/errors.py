@@ -17,3 +17,7 @@ class ParameterError(HostError):
 
 class NativeBuildError(HostError):
     """The compiled hosts cannot be built on this machine."""
+
+
+class PacketError(HostError):
+    """A declaration of a packet that cannot be, an opcode that two want, or a value that does not fit its field."""

@@ -1,7 +1,8 @@
 """Compiles the hosts with mypyc and puts the compiled copy in place of the sources. See docs/decisions/.
 
 The copy lies in `$P4CC_CACHE` (default `~/.cache/p4cc`), in a folder named by the digest of all sources, the compiler
-and the Python version, so it is never stale. Modules that are not hot stay Python there, too.
+and the Python version, so it is never stale. Modules that are not hot stay Python there, too. A file of the folder has
+the digests of all others, by which a damaged copy is found before it is loaded, and made anew.
 """
 
 from __future__ import annotations
@@ -24,9 +25,15 @@ from host_agents.errors import NativeBuildError
 
 SOURCES = Path(__file__).parent
 COMPILED = (
+    "packets.py",
+    "headers.py",
     "wire.py",
     "fifo.py",
     "timers.py",
+    "port.py",
+    "frames.py",
+    "outlet.py",
+    "transport.py",
     "messages.py",
     "template.py",
     "limiter.py",
@@ -42,6 +49,7 @@ COMPILED_FOLDERS = ("cc", "lb")
 # No contraction and no -march: the last bits of a float must be those of the interpreter on every machine.
 FLAGS = ("-O3", "-ffp-contract=off", "-fno-strict-overflow", "-DNDEBUG")
 BUILD_TIMEOUT_S = 900
+_DIGESTS = "sha256"
 
 _BUILD = """
 import sys
@@ -57,15 +65,19 @@ def active() -> bool:
     return host_agents.__path__[0] != str(SOURCES)
 
 
+def in_use() -> list[str]:
+    """Modules of those that are compiled which are imported already, compiled or not."""
+    return sorted(name for name in sys.modules if name.startswith("host_agents.") and _is_compiled(name))
+
+
 def activate() -> bool:
     """Put the compiled hosts in place; see `host_agents.use_native`."""
     if os.environ.get("P4CC_NATIVE") == "0":
         return False
     if active():
         return True
-    loaded = [name for name in sys.modules if name.startswith("host_agents.") and _is_compiled(name)]
-    if loaded:
-        raise NativeBuildError(f"use_native() comes too late: {min(loaded)} is imported already")
+    if loaded := in_use():
+        raise NativeBuildError(f"use_native() comes too late: {loaded[0]} is imported already")
     folder = build()
     host_agents.__path__ = [str(folder / "host_agents")]
     _load_shared_library(folder)
@@ -76,7 +88,7 @@ def build() -> Path:
     """The folder with the compiled hosts, built now if the cache does not have it. Raises NativeBuildError."""
     root = Path(os.environ.get("P4CC_CACHE") or Path.home() / ".cache" / "p4cc") / "hosts"
     folder = root / _digest()
-    if folder.is_dir():
+    if _is_sound(folder):
         return folder
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
     if shutil.which(compiler) is None and shutil.which("cc") is None:
@@ -95,14 +107,33 @@ def build() -> Path:
         ) from None
     try:
         _compile(work, compiler if shutil.which(compiler) else "cc")
+        (work / _DIGESTS).write_text("".join(f"{digest} {name}\n" for name, digest in _digests(work)))
+        if folder.is_dir() and not _is_sound(folder):
+            folder.rename(work / "damaged")
         try:
             work.rename(folder)
         except OSError:
-            if not folder.is_dir():  # else another process has built the same
+            if not _is_sound(folder):  # else another process has built the same
                 raise
+        shutil.rmtree(folder / "damaged", ignore_errors=True)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return folder
+
+
+def _digests(folder: Path) -> list[tuple[str, str]]:
+    """(name, digest) of what is loaded from a folder."""
+    files = sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".so"))
+    return [(str(path.relative_to(folder)), hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
+
+
+def _is_sound(folder: Path) -> bool:
+    """Whether it is there, and as it was when it was made."""
+    try:
+        lines = (folder / _DIGESTS).read_text().splitlines()
+        return lines == [f"{digest} {name}" for name, digest in _digests(folder)]
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def _compile(work: Path, compiler: str) -> None:
@@ -112,7 +143,7 @@ def _compile(work: Path, compiler: str) -> None:
     modules = [f"host_agents/{name}" for name in COMPILED]
     for name in COMPILED_FOLDERS:
         modules += [f"host_agents/{name}/{path.name}" for path in sorted((package / name).glob("*.py"))]
-    environment = dict(os.environ, CFLAGS=" ".join(FLAGS), CC=compiler, PYTHONPATH="")
+    environment = dict(os.environ, CFLAGS=" ".join(FLAGS), CC=compiler, PYTHONPATH="", MYPYPATH=str(SOURCES.parent))
     try:
         done = subprocess.run(
             [sys.executable, "-c", _BUILD, *modules],

@@ -8,20 +8,30 @@ A protocol's name is `base` or `base+mechanism+...` (`hpcc+vai+sf`); a mechanism
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import pkgutil
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import pydantic
 
-from host_agents.errors import ParameterError, UnknownNameError
+from host_agents.config import CC_SCOPES, SCOPE_QP
+from host_agents.errors import PacketError, ParameterError, UnknownNameError
 from host_agents.ranges import NOT_NEGATIVE
+from p4switch.errors import UserError
+from p4switch.registry import Registry
 
 if TYPE_CHECKING:
     from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
     from host_agents.lb.base import LoadBalancer
+    from host_agents.packets import Opcodes, Packet
+
+
+def _deaf(parameters: object, path: Path) -> NotificationPoint:
+    """Of protocols whose receivers only acknowledge."""
+    from host_agents.cc.base import NotificationPoint
+
+    return NotificationPoint(path)
 
 
 @dataclass(frozen=True)
@@ -29,8 +39,11 @@ class ProtocolInfo:
     """What a protocol's file says about it.
 
     `program` is the P4 program (without .p4) that the switches must run; `telemetry` makes data packets carry an INT
-    shim. `parameters` is a dataclass with defaults; `mechanisms` are the names that may follow the protocol's: of
-    mechanisms, whose parameters `reaction_point` gets, or of other protocols, which it gets whole, as a `Protocol`.
+    shim. `agrees` names parameters that this program must have, too, with the same values. `packets` are those of its
+    own, which take opcodes from 0xE0 to 0xFF. `parameters` is a dataclass with defaults; `mechanisms` are the names
+    that may follow the protocol's: of mechanisms, whose parameters `reaction_point` gets, or of other protocols, which
+    it gets whole, as a `Protocol`. Who shares a reaction point is one of `scopes`, `scope` unless a NIC is told
+    (`NicConfig.cc_scope`).
     """
 
     name: str
@@ -39,9 +52,15 @@ class ProtocolInfo:
     program: str
     parameters: type[Any]
     reaction_point: Callable[[Any, Mapping[str, Any], Path], ReactionPoint]
-    notification_point: Callable[[Any, Path], NotificationPoint]
+    notification_point: Callable[[Any, Path], NotificationPoint] = _deaf
     telemetry: bool = False
+    agrees: tuple[str, ...] = ()
     mechanisms: tuple[str, ...] = ()
+    packets: tuple[Packet, ...] = ()
+    scope: str = SCOPE_QP
+    scopes: tuple[str, ...] = CC_SCOPES
+    # True: each lost packet is drawn again by itself, so go-back-N would waste what was drawn behind it.
+    selective: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,11 +93,40 @@ class Protocol:
     parameters: Any
     mechanisms: Mapping[str, Any]
 
+    def scope(self, wanted: str | None) -> str:
+        """Who shares a reaction point: as `wanted`, or as the protocol has it. Raises ParameterError."""
+        scope = wanted or self.info.scope
+        if scope not in self.info.scopes:
+            raise ParameterError(f"{self.name}: cc_scope {scope!r}: expected one of: {', '.join(self.info.scopes)}")
+        return scope
+
     def reaction_point(self, path: Path) -> ReactionPoint:
         return self.info.reaction_point(self.parameters, self.mechanisms, path)
 
     def notification_point(self, path: Path) -> NotificationPoint:
         return self.info.notification_point(self.parameters, path)
+
+    @functools.cached_property
+    def opcodes(self) -> Opcodes:
+        """What its NICs know: the packets of the transport, its own, and those of protocols among its mechanisms.
+
+        Raises PacketError when two want the same opcode, or one wants an opcode that is not a protocol's to take.
+        """
+        # Compiled modules, which must not be imported before `use_native`; this one may be.
+        from host_agents.headers import THE_TRANSPORT, TRANSPORT
+        from host_agents.packets import Opcodes
+        from host_agents.wire import FIRST_CONTROL
+
+        for packet in self.info.packets:
+            if packet.opcode < FIRST_CONTROL:
+                raise PacketError(
+                    f"packet {packet.name!r} of {self.info.name}: opcode {packet.opcode:#04x}; expected 0xe0 to 0xff"
+                )
+        own = Opcodes({THE_TRANSPORT: TRANSPORT, self.info.name: self.info.packets})
+        for added in self.mechanisms.values():
+            if isinstance(added, Protocol):
+                own = own.joined(added.opcodes)
+        return own
 
     def resolved(self) -> dict[str, Any]:
         """Every parameter with its value, for the record of a run."""
@@ -100,40 +148,56 @@ class LoadBalancing:
         return self.info.create(self.parameters, seed, path)
 
 
-_protocols: dict[str, ProtocolInfo] = {}
-_mechanisms: dict[str, MechanismInfo] = {}
-_load_balancers: dict[str, LoadBalancerInfo] = {}
+_protocols = Registry[ProtocolInfo]("protocol", group="p4cc.cc", package="host_agents.cc", base=ProtocolInfo)
+_mechanisms = Registry[MechanismInfo]("mechanism", group="p4cc.cc", package="host_agents.cc", base=MechanismInfo)
+_load_balancers = Registry[LoadBalancerInfo](
+    "load balancer", group="p4cc.lb", package="host_agents.lb", base=LoadBalancerInfo
+)
+KINDS: dict[str, Registry[Any]] = {"cc": _protocols, "lb": _load_balancers}  # what a scenario's keys name
 
 
 def register(info: ProtocolInfo | MechanismInfo | LoadBalancerInfo) -> None:
-    """Called at the foot of each protocol's, mechanism's and load balancer's file."""
+    """Called at the foot of each protocol's, mechanism's and load balancer's file.
+
+    Raises UserError for another of that name, and for what could not be used.
+    """
+    _check(info)
     if isinstance(info, ProtocolInfo):
-        _protocols[info.name] = info
+        _protocols.add(info.name, info, stacklevel=2)
     elif isinstance(info, MechanismInfo):
-        _mechanisms[info.name] = info
+        _mechanisms.add(info.name, info, stacklevel=2)
     else:
-        _load_balancers[info.name] = info
+        _load_balancers.add(info.name, info, stacklevel=2)
 
 
-def _load(package: str) -> None:
-    module = importlib.import_module(package)
-    for found in pkgutil.iter_modules(module.__path__, package + "."):
-        importlib.import_module(found.name)
+def _check(info: ProtocolInfo | MechanismInfo | LoadBalancerInfo) -> None:
+    """Raises UserError where the parameters are no dataclass, or one without defaults."""
+    if not isinstance(info, ProtocolInfo | MechanismInfo | LoadBalancerInfo):
+        raise UserError(f"register: expected a ProtocolInfo, MechanismInfo or LoadBalancerInfo, got {info!r}")
+    model = info.parameters
+    if not (isinstance(model, type) and dataclasses.is_dataclass(model)):
+        raise UserError(f"{info.name}: its parameters should be a dataclass, got {model!r}")
+    for field in dataclasses.fields(model):
+        if field.default is dataclasses.MISSING:
+            raise UserError(f"{info.name}: parameter {field.name} should have a default value")
 
 
 def protocols() -> dict[str, ProtocolInfo]:
-    _load("host_agents.cc")
-    return dict(sorted(_protocols.items()))
+    return _protocols.all()
 
 
 def mechanisms() -> dict[str, MechanismInfo]:
-    _load("host_agents.cc")
-    return dict(sorted(_mechanisms.items()))
+    return _mechanisms.all()
 
 
 def load_balancers() -> dict[str, LoadBalancerInfo]:
-    _load("host_agents.lb")
-    return dict(sorted(_load_balancers.items()))
+    return _load_balancers.all()
+
+
+def outside(cc: Iterable[str], lb: Iterable[str]) -> list[tuple[str, str]]:
+    """(key, name) of those protocols and load balancers that do not come with p4cc; without their mechanisms."""
+    used = [*(("cc", name.split("+")[0]) for name in cc), *(("lb", name) for name in lb)]
+    return [(key, name) for key, name in dict.fromkeys(used) if KINDS[key].origin(name)]
 
 
 def _expected(names: Mapping[str, object]) -> str:
@@ -173,11 +237,10 @@ def resolve(name: str, parameters: Mapping[str, Any] | None = None) -> Protocol:
 
     Raises UnknownNameError, ParameterError.
     """
-    known = protocols()
     base, *added = name.split("+")
-    if base not in known:
-        raise UnknownNameError(f"unknown protocol {base!r}; {_expected(known)}")
-    info = known[base]
+    info = _protocols.get(base)
+    if info is None:
+        raise UnknownNameError(f"unknown protocol {base!r}; {_expected(protocols())}")
     own = dict(parameters or {})
     extra: dict[str, Any] = {}
     for mechanism in added:
@@ -187,17 +250,17 @@ def resolve(name: str, parameters: Mapping[str, Any] | None = None) -> Protocol:
         given = own.pop(mechanism, {})
         if not isinstance(given, Mapping):
             raise ParameterError(f"{name}: parameter {mechanism}: expected a table of {mechanism}'s own parameters")
-        if mechanism in known:
+        part = _mechanisms.get(mechanism)
+        if part is None:
             extra[mechanism] = resolve(mechanism, given)
         else:
-            extra[mechanism] = _build(mechanism, _mechanisms[mechanism].parameters, given)
+            extra[mechanism] = _build(mechanism, part.parameters, given)
     return Protocol(name, info, _build(base, info.parameters, own), extra)
 
 
 def resolve_load_balancer(name: str, parameters: Mapping[str, Any] | None = None) -> LoadBalancing:
     """The load balancer `name` with its parameters. Raises UnknownNameError, ParameterError."""
-    known = load_balancers()
-    if name not in known:
-        raise UnknownNameError(f"unknown load balancer {name!r}; {_expected(known)}")
-    info = known[name]
+    info = _load_balancers.get(name)
+    if info is None:
+        raise UnknownNameError(f"unknown load balancer {name!r}; {_expected(load_balancers())}")
     return LoadBalancing(name, info, _build(name, info.parameters, parameters or {}))

@@ -1,16 +1,24 @@
 """Build products, addressed by the digest of everything that went into them.
 
-They live under `$P4CC_CACHE`, by default `~/.cache/p4cc`. A file is complete as soon as its name exists: it is
-written beside its place and renamed into it, so processes may share the cache without locks.
+They live under `$P4CC_CACHE`, by default `~/.cache/p4cc`:
+
+    <kind>/<digest of what went in>/<digest of the file><suffix>
+
+A file is complete as soon as its name exists: it is written beside its place and renamed into it, so processes may
+share the cache without locks. What the name says of the content is checked before the file is used; a file that a full
+disk, a power cut or a copy has damaged is made anew.
 """
 
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from p4switch.errors import UserError
+
+_OWN = re.compile(r"[0-9a-f]{40}(\.\w+)?")
 
 
 def root() -> Path:
@@ -30,21 +38,38 @@ def digest(*parts: str | bytes) -> str:
 
 
 def cached(kind: str, key: str, suffix: str, produce: Callable[[Path], None]) -> Path:
-    """The file `kind/key+suffix`; `produce` is called with a path to write it to if it does not exist yet.
+    """The file of `kind` that `key` stands for; `produce` is called with a path to write it to if there is none.
 
-    What `produce` raises is passed on, and nothing is kept then.
+    What `produce` raises is passed on, and nothing is kept then. Raises UserError where the cache cannot be written.
     """
-    target = root() / kind / (key + suffix)
-    if target.exists():
-        return target
+    folder = root() / kind / key
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{key[:8]}-", dir=target.parent) as folder:
-            scratch = Path(folder) / target.name
+        for path in sorted(folder.glob(f"*{suffix}")):
+            if is_sound(path):
+                return path
+            path.unlink(missing_ok=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{key[:8]}-", dir=folder.parent) as beside:
+            scratch = Path(beside) / (key + suffix)
             produce(scratch)
+            target = folder / (digest(scratch.read_bytes()) + suffix)
+            folder.mkdir(exist_ok=True)
             os.replace(scratch, target)
     except OSError as error:
         raise UserError(
-            f"cache folder {target.parent}: {error.strerror or error}; P4CC_CACHE names a folder that can be written to"
+            f"cache folder {folder.parent}: {error.strerror or error}; P4CC_CACHE names a folder that can be written to"
         ) from error
     return target
+
+
+def is_sound(path: Path) -> bool:
+    """Whether a file of the cache is what it was when it was made. Raises OSError."""
+    try:
+        return path.name.partition(".")[0] == digest(path.read_bytes())
+    except FileNotFoundError:  # somebody else has found it damaged
+        return False
+
+
+def damaged() -> list[Path]:
+    """The files of the cache that are not sound; each is made anew when it is needed. Raises OSError."""
+    return [path for path in sorted(root().glob("*/*/*")) if _OWN.fullmatch(path.name) and not is_sound(path)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import traceback
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +18,16 @@ class UserError(Exception):
 
     The command line prints it without a traceback and exits with status 2.
     """
+
+
+def raised_at(error: BaseException) -> str:
+    """What went wrong in somebody else's Python, and where, in one line."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}: {error.msg}"
+    text = str(error).strip().splitlines()
+    what = f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    return f"{last[0].filename}:{last[0].lineno}: {what}" if last else what
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

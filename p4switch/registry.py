@@ -1,36 +1,154 @@
-"""Kinds of things by name, each registered where it is defined."""
+"""Kinds of things by name, each registered where it is defined.
+
+That is a file of p4cc's, a file of the user's own (`p4switch.extensions`), or an installed package, which says so by an
+entry point: group the registry's, name that of the thing, value the module to import.
+
+    [project.entry-points."p4cc.cc"]
+    aimd = "my_package.aimd"
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Generic, TypeVar
+import importlib
+import inspect
+import pkgutil
+import sys
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, TypeVar, cast
 
-from p4switch.errors import lookup
+from p4switch.errors import UserError, lookup, raised_at
 
-Base = TypeVar("Base")
+Thing = TypeVar("Thing")
 Class = TypeVar("Class", bound=type)
 
+_REGISTRIES: list[Registry[Any]] = []
 
-class Registry(Generic[Base]):
-    """Subclasses of one base class; `kind` is what messages call them."""
 
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
-        self._classes: dict[str, type[Base]] = {}
+class Registry(Generic[Thing]):
+    """Things of one kind, which is what messages call them."""
+
+    def __init__(self, kind: str, *, group: str, package: str, base: type) -> None:
+        """`group`: of entry points. `package`: each module in it is imported when somebody asks for a name.
+
+        `base`: what classes that are registered derive from, and objects are instances of.
+        """
+        self.kind = kind
+        self._group, self._package, self._base = group, package, base
+        self._things: dict[str, Thing] = {}
+        self._origins: dict[str, str] = {}  # file, or "__main__", of those that do not come with p4cc
+        self._complete = False  # whether all of the package is imported
+        _REGISTRIES.append(self)
+
+    def add(self, name: str, thing: Thing, stacklevel: int = 1) -> None:
+        """Makes a thing known by name. Raises UserError for one that does not fit, or another of that name.
+
+        It is from the file of the caller, or of the caller's caller with `stacklevel` 2, and so on.
+        """
+        origin = self._origin_of(sys._getframe(stacklevel).f_globals)
+        before = self._origins.get(name)
+        if name in self._things and origin != before:
+            places = " and ".join(sorted(place or "p4cc itself" for place in (before, origin)))
+            raise UserError(f"two things are {self.kind} {name!r}: that of {places}; expected names of their own")
+        self._check(name, thing)
+        self._things[name] = thing
+        if origin:
+            self._origins[name] = origin
 
     def register(self, name: str) -> Callable[[Class], Class]:
-        """Class decorator: makes the class known by name."""
+        """Class decorator: as `add`."""
 
         def add(cls: Class) -> Class:
-            self._classes[name] = cls
+            self.add(name, cast(Thing, cls), stacklevel=2)
             return cls
 
         return add
 
-    def names(self) -> list[str]:
-        return sorted(self._classes)
+    def _origin_of(self, module: Mapping[str, Any]) -> str | None:
+        """A module's file; None: it is of p4cc's own package, or compiled. Cells of a notebook are one origin."""
+        name = module["__name__"]
+        if name == "__main__":
+            return "__main__"
+        if name.startswith((f"{self._package}.", "importlib.")):
+            return None
+        return cast("str | None", module.get("__file__"))
 
-    def find(self, name: str) -> type[Base]:
-        """The class of that name. Raises UserError."""
-        cls: type[Base] = lookup(self._kind, name, self._classes)
-        return cls
+    def _check(self, name: str, thing: Thing) -> None:
+        if not isinstance(thing, type):
+            if not isinstance(thing, self._base):
+                raise UserError(f"{self.kind} {name!r}: expected a {self._base.__name__}, got {thing!r}")
+        elif not issubclass(thing, self._base):
+            raise UserError(f"{self.kind} {name!r}: class {thing.__name__} should derive from {self._base.__name__}")
+        elif inspect.isabstract(thing):
+            missing = ", ".join(sorted(getattr(thing, "__abstractmethods__", ())))
+            raise UserError(f"{self.kind} {name!r}: class {thing.__name__} should have {missing}")
+
+    def names(self) -> list[str]:
+        """Of all that there is. Raises UserError for an installed package that cannot be imported."""
+        return list(self.all())
+
+    def all(self) -> dict[str, Thing]:
+        """Everything there is, in order of names. Raises UserError as `names`."""
+        self._import_package()
+        for point in entry_points(group=self._group):
+            self._import(point)
+        return dict(sorted(self._things.items()))
+
+    def find(self, name: str) -> Thing:
+        """The thing of that name. Raises UserError."""
+        found = self.get(name)
+        if found is None:
+            found = cast(Thing, lookup(self.kind, name, self.all()))
+        return found
+
+    def get(self, name: str) -> Thing | None:
+        """The thing of that name, if there is one. Raises UserError as `names`."""
+        self._import_package()
+        if name not in self._things:
+            for point in entry_points(group=self._group, name=name):
+                self._import(point)
+        return self._things.get(name)
+
+    def origin(self, name: str) -> str | None:
+        """The file that registered it; None: it comes with p4cc."""
+        return self._origins.get(name)
+
+    def described(self, name: str) -> str:
+        """Kind, name and, if it does not come with p4cc, its file."""
+        origin = self._origins.get(name)
+        return f"{self.kind} {name!r}{f' of {origin}' if origin else ''}"
+
+    def names_from(self, origin: str) -> list[str]:
+        """What a file has registered."""
+        return sorted(name for name, place in self._origins.items() if place == origin)
+
+    def forget(self, origin: str) -> None:
+        """All that a file has registered."""
+        for name in self.names_from(origin):
+            del self._things[name], self._origins[name]
+
+    def _import_package(self) -> None:
+        if self._complete:
+            return
+        package = importlib.import_module(self._package)
+        for module in pkgutil.iter_modules(package.__path__, f"{self._package}."):
+            importlib.import_module(module.name)
+        self._complete = True
+
+    def _import(self, point: EntryPoint) -> None:
+        owner = f" of package {point.dist.name!r}" if point.dist else ""
+        where = f"entry point {point.name!r} in group {self._group!r}{owner}"
+        try:
+            importlib.import_module(point.module)
+        except UserError as error:
+            raise UserError(f"{where}: {error}") from None
+        except Exception as error:
+            raise UserError(f"{where}: {raised_at(error)}") from None
+        if point.name not in self._things:
+            raise UserError(f"{where}: module {point.module!r} registers no {self.kind} of that name")
+
+
+def forget(origin: str) -> None:
+    """All that a file has registered, of whatever kind."""
+    for registry in _REGISTRIES:
+        registry.forget(origin)

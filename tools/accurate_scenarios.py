@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.max_min import max_min
-from harness.programs.accurate import capacity_kbps
-from harness.scenario import check
+from harness.control.programs.accurate import capacity_kbps
+from harness.measure.max_min import max_min
+from harness.plan.scenario import check
 
 if TYPE_CHECKING:
-    from harness.experiment import Run
+    from harness.plan.experiment import Run
 
 PERIOD_NS = 20_000
 ALPHA = 0.05
@@ -79,7 +79,7 @@ def tables(seed: int, rule: str, limit_ns: int, clock_error_ns: int = 0) -> dict
 
 
 def planned(values: dict[str, Any]) -> Run:
-    from harness.experiment import plan
+    from harness.plan.experiment import plan
 
     return plan("random", check(values), Path())[0]
 
@@ -129,8 +129,8 @@ def measure(seed: int, rule: str, periods: int = OBSERVED_PERIODS, clock_error_n
     recording = VirtualWorld(run).run()
     flow_of = {record.qp: record.flow.index for record in recording.flows}
     errors = [0.0] * (periods + 1)
-    rates = recording.rates
-    for time_ns, qp, rate_bps in zip(rates.time_ns, rates.qp, rates.rate_bps, strict=True):
+    rates = recording.tables["rates"]
+    for time_ns, qp, rate_bps in zip(rates["time_ns"], rates["qp"], rates["rate_limit_bps"], strict=True):
         period = time_ns // PERIOD_NS - 1  # that ends now
         errors[period] = max(errors[period], abs(rate_bps / ideal[flow_of[qp]] - 1))
     wrong = [period for period, error in enumerate(errors) if error > TOLERANCE]
@@ -164,7 +164,7 @@ def summary(outcomes: list[Outcome]) -> str:
 @click.option("--clock-error-ns", default=0, show_default=True, help="Clocks are off by up to this, hosts' too.")
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="Write a row for each scenario.")
 def main(count: int, first: int, rules: tuple[str, ...], clock_error_ns: int, csv_file: Path | None) -> None:
-    from harness.hosts import use_native_hosts
+    from harness.worlds.native_hosts import use_native_hosts
 
     use_native_hosts()
     outcomes: list[Outcome] = []

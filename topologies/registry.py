@@ -9,15 +9,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from p4switch.errors import validate
+from p4switch.numbers import integral
 from p4switch.registry import Registry
 from topologies.model import Topology
 from topologies.nic_switches import with_nic_switches
-
-
-def integral(value: object) -> object:
-    """A float without fraction as an integer: TOML writes 100 Gb/s more readably as 100e9."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
 
 Rate = Annotated[int, BeforeValidator(integral), Field(gt=0, le=10**14)]
 Delay = Annotated[int, BeforeValidator(integral), Field(ge=0, le=10**10)]
@@ -37,10 +32,12 @@ class TopologyParameters(BaseModel):
     def build(self) -> Topology: ...
 
 
-_REGISTRY: Registry[TopologyParameters] = Registry("topology")
-register = _REGISTRY.register
-names = _REGISTRY.names
-parameters = _REGISTRY.find
+REGISTRY: Registry[type[TopologyParameters]] = Registry(
+    "topology", group="p4cc.topologies", package="topologies", base=TopologyParameters
+)
+register = REGISTRY.register
+names = REGISTRY.names
+parameters = REGISTRY.find
 
 
 def build(name: str, values: Mapping[str, Any], where: str = "topology") -> Topology:

@@ -16,11 +16,11 @@ def command(json_file: Path | None, quick: bool) -> None:
 
     In CPU time: the pipelines of the P4 programs, end-to-end runs of both worlds, the switch as a process.
     """
-    from harness import bench
-    from p4switch.errors import UserError
+    from harness.measure import cost
+    from p4switch.output_file import check_writable, write_files
 
-    if json_file is not None and not json_file.absolute().parent.is_dir():
-        raise UserError(f"--json {json_file}: no folder {str(json_file.parent)!r}")
-    figures = bench.measure_all(quick, click.echo)
     if json_file is not None:
-        json_file.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        check_writable(json_file, "--json")
+    figures = cost.measure_all(quick, click.echo)
+    if json_file is not None:
+        write_files({json_file: (json.dumps(figures, indent=2) + "\n").encode()})

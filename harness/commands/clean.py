@@ -12,7 +12,7 @@ def command() -> None:
     Of Mininet runs processes, and with them networks, and logs; of any run or sweep the results that it had written so
     far, in a hidden folder. What is still going on is left alone.
     """
-    from harness import output_folder
+    from harness.measure import output_folder
     from harness.worlds.mininet import state
 
     done = [*state.clean(), *output_folder.clean()]

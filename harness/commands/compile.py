@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
@@ -30,17 +29,9 @@ def command(file: Path, include: tuple[Path, ...], define: tuple[str, ...], out:
     from p4switch.compiler import compile_program
     from p4switch.errors import UserError
 
+    if p4info == out:
+        raise UserError(f"--p4info {p4info}: expected another file than that of -o")
     compiled = compile_program(file, include, dict(map(_definition, define)))
     for warning in compiled.warnings:
         click.echo(warning, err=True)
-    # Both files or none: each is written beside its place first, under a name that ends alike.
-    scratch = {path: path.with_name(f".{os.getpid()}-{path.name}") for path in (out, p4info) if path is not None}
-    try:
-        compiled.write(scratch[out], None if p4info is None else scratch[p4info])
-        for path, temporary in scratch.items():
-            temporary.replace(path)
-    except OSError as error:
-        raise UserError(f"cannot write {str(out)!r}: {error.strerror}") from None
-    finally:
-        for temporary in scratch.values():
-            temporary.unlink(missing_ok=True)
+    compiled.write(out, p4info)

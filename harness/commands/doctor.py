@@ -80,6 +80,7 @@ def _cache() -> Finding:
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=root):
             pass
+        damaged = cache.damaged()
     except OSError as error:
         return Finding(
             "cache folder",
@@ -88,7 +89,8 @@ def _cache() -> Finding:
             "build products",
             fix="set P4CC_CACHE to a folder that can be written to",
         )
-    return Finding("cache folder", True, str(root), "build products")
+    told = f"; {len(damaged)} damaged, which will be made anew" if damaged else ""
+    return Finding("cache folder", True, f"{root}{told}", "build products")
 
 
 def _tool(name: str, needed_for: str, fix: str) -> Callable[[], Finding]:
@@ -136,7 +138,7 @@ def _xdp() -> Finding:
 
 
 def _programs() -> Finding:
-    from harness.programs.base import SOURCE_DIRECTORY
+    from harness.control.programs.base import SOURCE_DIRECTORY
 
     found = sorted(path.name for path in Path(SOURCE_DIRECTORY).glob("*.p4"))
     return Finding(

@@ -12,7 +12,7 @@ import click
 
 
 def _scenarios() -> list[dict[str, Any]]:
-    from harness import scenario
+    from harness.plan import scenario
 
     found = []
     for name, path in scenario.built_in().items():
@@ -22,7 +22,7 @@ def _scenarios() -> list[dict[str, Any]]:
 
 
 def _sweeps() -> list[dict[str, Any]]:
-    from harness import sweep
+    from harness.plan import sweep
 
     found = [(name, sweep.load(name)[0]) for name in sweep.built_in()]
     return [{"name": name, "summary": made.title, "claims": made.claims} for name, made in found]
@@ -65,18 +65,41 @@ def _workloads() -> list[dict[str, Any]]:
 
 
 def _programs() -> list[dict[str, Any]]:
-    from harness import programs
+    from harness.control import programs
 
     return [_described(name, programs.program(name).parameters) for name in programs.names()]
 
 
+def _probes() -> list[dict[str, Any]]:
+    from harness.measure.probes import REGISTRY
+
+    return [_described(name, kind) for name, kind in REGISTRY.all().items()]
+
+
+def _figures() -> list[dict[str, Any]]:
+    from harness.report.figures import REGISTRY
+
+    return [
+        {"name": name, "summary": _first_line(inspect.getmodule(kind).__doc__), "needs": list(kind.needs)}
+        for name, kind in REGISTRY.all().items()
+    ]
+
+
+def _switch_load_balancers() -> list[dict[str, Any]]:
+    from harness.control import load_balancing
+
+    found = [load_balancing.find(name, load_balancing.DIRECTORY) for name in load_balancing.names()]
+    return [{"name": one.name, "summary": one.summary, "per_packet": one.per_packet} for one in found]
+
+
 def _described(name: str, model: type[Any]) -> dict[str, Any]:
     """What has a file of its own: its first line, and its parameters with their defaults."""
-    return {"name": name, "summary": _first_line(inspect.getmodule(model).__doc__), "parameters": _defaults(model)}
+    summary = _first_line(inspect.getmodule(model).__doc__) or _first_line(model.__doc__)
+    return {"name": name, "summary": summary, "parameters": _defaults(model)}
 
 
 def _first_line(text: str | None) -> str:
-    return (text or "").strip().splitlines()[0].removesuffix(".")
+    return (text or "").strip().partition("\n")[0].removesuffix(".")
 
 
 def _by_number(entry: Mapping[str, Any]) -> list[str | int]:
@@ -96,6 +119,9 @@ KINDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "topologies": _topologies,
     "workloads": _workloads,
     "programs": _programs,
+    "switch-lb": _switch_load_balancers,
+    "probes": _probes,
+    "figures": _figures,
 }
 
 
@@ -106,7 +132,8 @@ def command(kind: str | None, as_json: bool) -> None:
     """Show what there is to run.
 
     All of it, or one KIND: scenarios, sweeps, cc (congestion control), lb (load balancers), topologies, workloads,
-    programs. --json also tells parameters with their defaults, sources, and what claims of the papers it is about.
+    programs, switch-lb (load balancers of the switches), probes (what a scenario may have measured), figures (of a
+    report). --json also tells parameters with their defaults, sources, and what claims of the papers it is about.
     """
     found = {name: sorted(KINDS[name](), key=_by_number) for name in ([kind] if kind else KINDS)}
     if as_json:

@@ -15,13 +15,11 @@ def command(run_dirs: tuple[Path, ...], out: Path) -> None:
 
     Writes one HTML page. A RUN_DIR is a folder written by `p4cc run`, or a single run inside one.
     """
+    from harness.measure.results import load_all
     from harness.report import write_report
-    from harness.results import load_all
-    from p4switch.errors import UserError
+    from p4switch.output_file import check_writable
 
+    check_writable(out, "--out")
     results = [result for folder in run_dirs for result in load_all(folder)]
-    try:
-        write_report(results, out)
-    except OSError as error:
-        raise UserError(f"{str(out)!r}: {error.strerror}") from None
+    write_report(results, out)
     click.echo(f"{len(results)} runs: {out}")

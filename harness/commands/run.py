@@ -13,9 +13,9 @@ from p4switch.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from harness.experiment import Run
-    from harness.progress import RunProgress
-    from harness.worlds.recording import World
+    from harness.commands._progress import RunProgress
+    from harness.measure.recording import World
+    from harness.plan.experiment import Run
 
     MakeWorld = Callable[[Run], World]
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seed", "seeds", multiple=True, type=click.IntRange(0), metavar="N", help="Several give confidence intervals."
 )
+@click.option("--program", metavar="NAME", help="P4 program of the switches: a name, or a .p4 file.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a key, for example topology.k=8.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder to write; must not exist. Default: runs/SCENARIO.")
 @click.option(
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 @click.option(
     "--compiler", type=click.Choice(["builtin", "p4c"]), default="builtin", show_default=True, help="Of P4 programs."
 )
-@click.option("--strict", is_flag=True, help="With --world mininet: fail where the run's times cannot be trusted.")
+@click.option("--strict", is_flag=True, help="Fail where flows are not done at the end, or times cannot be trusted.")
 @click.option("--pcap", is_flag=True, help="Also write the frames on every host's link, as pcap-ng.")
 @click.option(
     "--trace",
@@ -59,6 +60,7 @@ def command(
     cc: tuple[str, ...],
     lb: tuple[str, ...],
     seeds: tuple[int, ...],
+    program: str | None,
     settings: tuple[str, ...],
     out: Path | None,
     world: str,
@@ -78,25 +80,29 @@ def command(
     if world == "mininet":
         make = _mininet(pcap, trace, switch, dilation, compiler)
     else:
-        given = {"--switch": switch is not None, "--dilation": dilation is not None, "--strict": strict}
+        given = {"--switch": switch is not None, "--dilation": dilation is not None}
         for option in (option for option, is_given in given.items() if is_given):
             raise UserError(f"{option}: the virtual world has no such thing; expected --world mininet with it")
 
-    from harness.hosts import use_native_hosts
+    from harness.worlds.native_hosts import tell_interpreted, use_native_hosts
 
     use_native_hosts()
 
-    from harness import results
-    from harness.output_folder import new_folder
-    from harness.progress import RunProgress
+    from harness.commands._attempt import attempt
+    from harness.commands._progress import RunProgress
+    from harness.measure import results
+    from harness.measure.output_folder import new_folder
     from harness.report import write_report
 
+    if program is not None:
+        settings = (*settings, f"program={program}")
     runs = planned(scenarios, settings, {"cc": cc, "lb": lb, "seeds": seeds})
+    tell_interpreted([run.protocol.name for run in runs], [run.load_balancing.name for run in runs])
     target = out or unused(Path("runs") / "-".join(dict.fromkeys(run.name for run in runs)))
     with new_folder(target) as folder, RunProgress(len(runs)) as progress:
         failed = [check for run in runs for check in _carry_out(run, make, folder, progress, strict)]
         found = [results.load(folder / run.label) for run in runs]
-        write_report(found, folder / "report.html", folder / "plots")
+        failed += attempt(lambda: write_report(found, folder / "report.html", folder / "plots"), folder)
     click.echo(f"{len(found)} run{'s' if len(found) > 1 else ''}: {target / 'report.html'}")
     if failed:
         raise CheckError("; ".join(failed))
@@ -106,14 +112,14 @@ def planned(
     scenarios: Sequence[str], settings: Sequence[str], several: Mapping[str, Sequence[str | int]]
 ) -> list[Run]:
     """Every run of what a command line asks for, `several` by the scenario's key. Raises UserError."""
-    from harness.experiment import plan
-    from harness.scenario import check, find, override, read
+    from harness.plan.experiment import plan
+    from harness.plan.scenario import anchored, check, find, override, read
 
     runs: list[Run] = []
     for name in scenarios:
         path = find(name)
         tables = override(read(path), settings)
-        tables.update({key: list(values) for key, values in several.items() if values})
+        tables.update(anchored({key: list(values) for key, values in several.items() if values}, Path.cwd()))
         runs += plan(path.stem, check(tables), path.parent)
     if len({run.label for run in runs}) < len(runs):
         raise UserError("scenarios of the same name cannot share an output folder")
@@ -121,9 +127,11 @@ def planned(
 
 
 def unused(path: Path) -> Path:
-    """`path`, or the first of path-2, path-3, ... that does not exist."""
+    """`path`, or the first of path-2, path-3, ... that does not exist and is not being written."""
+    from harness.measure.output_folder import is_taken
+
     candidate, number = path, 1
-    while candidate.exists():
+    while is_taken(candidate):
         number += 1
         candidate = path.with_name(f"{path.name}-{number}")
     return candidate
@@ -158,7 +166,8 @@ def _mininet(
 
 def _carry_out(run: Run, make: MakeWorld, folder: Path, progress: RunProgress, strict: bool) -> list[str]:
     """One run, written to a folder of its own; returns the checks that failed."""
-    from harness import results
+    from harness.measure import results
+    from harness.measure.summary import unfinished
 
     progress.begin(run.label)
     world = make(run)
@@ -177,11 +186,16 @@ def _carry_out(run: Run, make: MakeWorld, folder: Path, progress: RunProgress, s
         f"{summary['flows_delivered']}/{summary['flows']} flows in {recording.end_ns / 1e3:,.0f} µs of model time, "
         f"{cost}"
     )
-    failed = [f"{run.label}: {check['name']}: {check['detail']}" for check in summary["checks"] if not check["holds"]]
+    failed = [f"{check['name']}: {check['detail']}" for check in summary["checks"] if not check["holds"]]
+    warnings = {}  # what they say, and what may help
+    if told := unfinished(summary):
+        warnings[told] = ""
     if fidelity is not None and not fidelity["trusted"]:
-        text = f"{run.label}: its times cannot be trusted: {'; '.join(fidelity['caveats'] + fidelity['reasons'])}"
-        if strict:
-            failed.append(text)
-        else:
-            click.echo(f"warning: {text}{'; a larger --dilation may help' if fidelity['reasons'] else ''}", err=True)
-    return failed
+        text = f"its times cannot be trusted: {'; '.join(fidelity['caveats'] + fidelity['reasons'])}"
+        warnings[text] = "; a larger --dilation may help" if fidelity["reasons"] else ""
+    if strict:
+        failed += warnings
+    else:
+        for text, help_ in warnings.items():
+            click.echo(f"warning: {run.label}: {text}{help_}", err=True)
+    return [f"{run.label}: {text}" for text in failed]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
-from harness.results import Result
+from harness.measure.results import Result
 
 CONFIDENCE = 0.95
 
@@ -33,6 +35,15 @@ class Comparison:
     @property
     def results(self) -> list[Result]:
         return [result for variant in self.variants for result in variant.results]
+
+    @cached_property
+    def flows(self) -> pd.DataFrame:
+        """Those of all runs."""
+        return pd.concat([result.flows for result in self.results])
+
+    @property
+    def any_delivered(self) -> bool:
+        return bool(self.flows["fct_ns"].notna().any())
 
 
 def compare(results: Sequence[Result]) -> list[Comparison]:

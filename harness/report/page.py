@@ -9,11 +9,13 @@ from typing import Any
 
 import jinja2
 
+from harness.measure.results import Result
+from harness.report.figures import figures
 from harness.report.groups import Comparison, Estimate, Variant, compare, over_seeds
-from harness.report.plots import figures, save, svg
-from harness.results import Result
+from harness.report.plots import save, svg
+from p4switch.output_file import write_files
 
-Figure = Callable[[dict[str, Any]], float | None]
+Quantity = Callable[[dict[str, Any]], float | None]
 
 
 @dataclass(frozen=True)
@@ -21,13 +23,13 @@ class _Row:
     """A line of the table: what it is called, where it is in a summary, and how it is written."""
 
     name: str
-    figure: Figure
+    figure: Quantity
     scale: float = 1
     digits: int = 1
     best: Callable[[list[float]], float] | None = None  # which of the variants' figures to print in bold
 
 
-def _at(*keys: str) -> Figure:
+def _at(*keys: str) -> Quantity:
     def find(summary: dict[str, Any]) -> float | None:
         value: Any = summary
         for key in keys:
@@ -37,7 +39,7 @@ def _at(*keys: str) -> Figure:
     return find
 
 
-def _late(who: str) -> Figure:
+def _late(who: str) -> Quantity:
     return _at("fidelity", "lag", who, "p99_of_base_rtt")
 
 
@@ -91,10 +93,11 @@ def table(variants: Sequence[Variant]) -> list[tuple[str, list[tuple[str, bool]]
 
 def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
     drawn = []
-    for name, (caption, figure) in figures(comparison).items():
-        drawn.append((caption, svg(figure), name == "rates" and len(comparison.variants) > 1))
+    for name, figure in figures(comparison).items():
+        plot = figure.plot(comparison)
+        drawn.append((figure.caption(comparison), svg(plot), figure.wide(comparison)))
         if plots is not None:
-            save(figure, plots / f"{comparison.scenario}-{name}.svg")
+            save(plot, plots / f"{comparison.scenario}-{name}.svg")
     return {
         "comparison": comparison,
         "table": table(comparison.variants),
@@ -106,7 +109,7 @@ def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
 
 
 def write_report(results: Sequence[Result], target: Path, plots: Path | None = None) -> None:
-    """Writes the page to `target`, and each plot as a file of its own into the folder `plots`."""
+    """Writes the page to `target`, and each plot as a file of its own into the folder `plots`. Raises UserError."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
@@ -118,4 +121,4 @@ def write_report(results: Sequence[Result], target: Path, plots: Path | None = N
         worlds=sorted({result.summary["world"] for result in results}),
         framing=sorted({result.summary["framing_bytes"] for result in results}),
     )
-    target.write_text(page, encoding="utf-8")
+    write_files({target: page.encode()})

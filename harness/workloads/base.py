@@ -12,12 +12,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from p4switch.errors import UserError, validate
+from p4switch.numbers import integral
 from p4switch.registry import Registry
 from topologies import Topology
-from topologies.registry import integral
 
 Size = Annotated[int, BeforeValidator(integral), Field(ge=1, lt=2**40)]
-Time = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)]
+Time = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
 
 
 @dataclass
@@ -25,6 +25,8 @@ class Flow:
     """One message. `source` and `destination` are host indices; flows of one `qp` name share a queue pair, in order.
 
     With `stop_ns` a flow sends until then, and `size_bytes` is no more than a bound; afterwards it is what was sent.
+    A flow with further destinations is over when each of them has all of it (a multicast); one with further sources is
+    sent by each of them (a reduction).
     """
 
     source: int
@@ -35,6 +37,16 @@ class Flow:
     qp: str | None = None
     stop_ns: int | None = None
     index: int = -1  # given when the flow is handed to the world, from 0
+    further_sources: tuple[int, ...] = ()
+    further_destinations: tuple[int, ...] = ()
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        return (self.source, *self.further_sources)
+
+    @property
+    def destinations(self) -> tuple[int, ...]:
+        return (self.destination, *self.further_destinations)
 
 
 class Traffic:
@@ -44,11 +56,11 @@ class Traffic:
         self.flows = flows
 
     def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
-        """The receiver has the last byte of `flow`: flows that start because of it, not before `now_ns`."""
+        """Every receiver has the last byte of `flow`: flows that start because of it, not before `now_ns`."""
         return ()
 
     def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
-        """The sender has the acknowledgement of all of `flow`."""
+        """Every sender has the acknowledgement of all of `flow`."""
         return ()
 
     def summary(self) -> dict[str, Any]:
@@ -78,10 +90,12 @@ class WorkloadParameters(BaseModel):
     def generate(self, setting: Setting) -> Traffic: ...
 
 
-_REGISTRY: Registry[WorkloadParameters] = Registry("workload")
-register = _REGISTRY.register
-names = _REGISTRY.names
-parameters = _REGISTRY.find
+REGISTRY: Registry[type[WorkloadParameters]] = Registry(
+    "workload", group="p4cc.workloads", package="harness.workloads", base=WorkloadParameters
+)
+register = REGISTRY.register
+names = REGISTRY.names
+parameters = REGISTRY.find
 
 
 def build(name: str, values: Mapping[str, Any], topology: Topology, seed: int, folder: Path) -> Traffic:

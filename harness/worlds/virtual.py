@@ -6,39 +6,41 @@ import gc
 import resource
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from heapq import heappop, heappush
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
-from harness import controller
-from harness.experiment import LinkChange, Run
-from harness.pcap import write_pcap
-from harness.pipelines import pipeline
-from harness.tracing import TraceRecord, explain
-from harness.workloads import Flow, Traffic
-from harness.worlds.flow_record import FlowRecord, Sent
-from harness.worlds.recording import Integers, PortName, Progress, RateSamples, Recording
+from harness.control import controller
+from harness.control.pipelines import pipeline
+from harness.measure.metrics import rates_table
+from harness.measure.pcap import write_pcap
+from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe
+from harness.measure.probes.readings import Readings
+from harness.measure.recording import NO_VALUES, Integers, Progress, Recording, Series, port_places
+from harness.measure.tracing import TraceRecord, explain
+from harness.plan.experiment import LinkChange, Run
+from harness.workloads import Traffic
+from harness.worlds.host_session import Completed, Connect, Delivered, HostReport, HostSession, Post
+from harness.worlds.session import FIRST_NUMBER, Session
 from host_agents import wire
-from host_agents.messages import Delivery, Message
 from host_agents.nic import Nic
-from host_agents.qp import QueuePair
+from host_agents.timers import NEVER
 from p4switch.errors import UserError
 from p4switch.fabric import Fabric
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
+from p4switch.traffic.settings import dscp_classes
 
 if TYPE_CHECKING:
     from p4switch.engine import Switch as Pipe
 
 
-_FIRST_QPN = 2  # 0 and 1 are InfiniBand's own, for management
 # Every moment for which the whole network has to stop shortens the windows in which it runs quickly. So where hosts are
 # independent, flows are not started one by one but handed to their hosts so much ahead.
 _HAND_OVER_NS = 20_000
@@ -46,34 +48,18 @@ _COLLECT_AFTER = 1_000_000  # objects made and not freed
 _NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received")
 
 
-@dataclass
-class _Connection:
-    """A pair of queue pairs and the messages that were posted on it, in order, each with its flow's record."""
-
-    number: int
-    sender: QueuePair
-    receiver: QueuePair
-    tag: int
-    flows: list[tuple[FlowRecord, Message]] = field(default_factory=list)
-    delivered_bytes: int = 0
-    shared: bool = False
-    unfinished: int = 0
-
-
 class VirtualWorld:
     """One run. Build it, then `run` it once."""
 
-    def __init__(
-        self, run: Run, *, trace: int | None = None, capture: bool = False, compiler: str = "builtin"
-    ) -> None:
+    def __init__(self, run: Run, *, trace: int | None = None, capture: bool = False, compiler: str = "builtin") -> None:
         """`trace`: index of a flow whose packets are traced. `capture`: record the frames on all hosts' links."""
         started = time.process_time()
         self.run_plan = run
-        self._traffic: Traffic = run.traffic()
+        traffic = run.traffic()
         # With a fixed list of flows, hosts meet in frames only.
-        independent = type(self._traffic) is Traffic
+        independent = type(traffic) is Traffic
         self._ahead_ns = _HAND_OVER_NS if independent else 0
-        if independent and trace is not None and trace >= (known := len(self._traffic.flows)):
+        if independent and trace is not None and trace >= (known := len(traffic.flows)):
             raise UserError(f"--trace {trace}: the run has {known} flows; expected a number from 0 to {known - 1}")
         self.fabric = Fabric(framing_bytes=run.scenario.framing_bytes, independent_hosts=independent)
         self.names: list[str] = []  # by fabric node
@@ -83,23 +69,21 @@ class VirtualWorld:
         self._compiler = compiler
         self.trace_tag: int | None = None
         self._nodes: dict[str, int] = {}
+        self._pipes: dict[str, Pipe] = {}  # by switch
         self.nics: list[Nic] = []
+        self._hosts: list[HostSession] = []
+        self._clients: dict[str, LocalClient] = {}  # by switch
+        self._session = Session(traffic, self._address_of, self._carry)
+        self._next_start_ns: int | None = None
+        self._tags: dict[int, int] = {}  # the fabric's, by connection
         self._add_hosts()
         self._add_switches()
         self._add_links(capture)
         self._limit_ingress()
         for change in run.link_changes():
             self.fabric.at(change.time_ns, partial(self._change_link, change))
-        self._ports = self._add_probes()
-        self._records: list[FlowRecord] = []
-        self._connections: list[_Connection] = []
-        self._shared: dict[tuple[int, int, str], _Connection] = {}
-        self._active: dict[int, _Connection] = {}
-        self._pending: list[tuple[int, int, Flow]] = []
-        self._known = 0
-        self._done = 0
-        self._next_start_ns = -1
-        self._rates = RateSamples()
+        self._ports = self._sample_queues()
+        self._readings = Readings()
         self._set_up_s = time.process_time() - started
 
     # Building
@@ -108,31 +92,26 @@ class VirtualWorld:
         run = self.run_plan
         for host, config in zip(run.topology.hosts, run.nic_configs(), strict=True):
             nic = Nic(config, run.protocol, run.load_balancing)
-            nic.on_delivered = self._on_delivered
-            nic.on_complete = self._on_completed
             self.nics.append(nic)
+            self._hosts.append(HostSession(nic, partial(self._note, host.index)))
             self._name(host.name, self.fabric.add_host(nic, name=host.name))
 
     def _add_switches(self) -> None:
         run = self.run_plan
-        built = pipeline(run.program, self._trace is not None, self._compiler)
+        built = pipeline(run.build, self._trace is not None, self._compiler)
         settings = run.scenario.switch
         common = controller.Settings(settings.cell_bytes, Fraction(1), run.scenario.framing_bytes, run.seed)
         for switch in run.topology.switches:
-            pipe = built.switch(switch.device_id, run.seed)
-            client = LocalClient(_device(pipe, switch.device_id))
+            pipe = self._pipes[switch.name] = built.switch(switch.device_id, run.seed)
+            client = self._clients[switch.name] = LocalClient(_device(pipe, switch.device_id))
             view = controller.switch_view(run.topology, switch, common)
-            controller.program_switch(client, built.program, run.program_parameters.entries(view))
+            controller.install(client, built.program, run.program_parameters, view)
             node = self.fabric.add_switch(
                 pipe,
                 name=switch.name,
                 latency_ns=settings.latency_ns,
-                scheduler=settings.scheduler,
-                queue_bytes=settings.queue_bytes,
-                port_bytes=settings.port_bytes,
-                buffer_bytes=settings.buffer_bytes,
-                alpha=settings.alpha,
-                cell_bytes=settings.cell_bytes,
+                dscp_classes=dscp_classes(common.priority_of_dscp),
+                **settings.traffic(),
             )
             self._name(switch.name, node)
 
@@ -149,7 +128,7 @@ class VirtualWorld:
                 headroom_bytes = self.run_plan.headroom_bytes(there) if pfc.enabled else 0
                 self.fabric.set_pfc(
                     self._nodes[switch.name],
-                    priorities=[self.run_plan.scenario.nic.data_priority],
+                    priorities=self.run_plan.lossless_priorities,
                     port=port,
                     xoff_bytes=None if limit_bytes is None else limit_bytes - headroom_bytes,
                     alpha=pfc.alpha if limit_bytes is None else None,
@@ -185,96 +164,108 @@ class VirtualWorld:
         if change.rate_bps is not None:
             self.fabric.set_link_rate(change.link, change.rate_bps)
 
-    def _add_probes(self) -> list[PortName]:
+    def _sample_queues(self) -> pd.DataFrame:
+        """Of which ports."""
         record = self.run_plan.scenario.record
-        if not record.queue_interval_ns:
-            return []
         topology = self.run_plan.topology
         ports = [
-            PortName(switch.name, port, there.node)
+            (switch.name, port, there.node)
             for switch in topology.switches
             for port, there in topology.ports[switch.name].items()
-            if record.queues == "all" or there.node in topology.host_by_name
+            if record.queue_interval_ns and (record.queues == "all" or there.node in topology.host_by_name)
         ]
-        for port in ports:
-            self.fabric.probe("depth_bytes", self._nodes[port.switch], port.port)
-        self.fabric.sample(record.queue_interval_ns)
-        return ports
+        for switch, port, _ in ports:
+            self.fabric.probe("depth_bytes", self._nodes[switch], port)
+        if ports:
+            self.fabric.sample(record.queue_interval_ns)
+        return port_places(ports)
+
+    # Probes
+
+    def _read_repeatedly(self, probe: Probe, now_ns: int) -> None:
+        self._read(probe, now_ns)
+        self.fabric.at(now_ns + probe.interval_ns, partial(self._read_repeatedly, probe))
+
+    def _read(self, probe: Probe, now_ns: int) -> None:
+        if isinstance(probe, SwitchProbe):
+            for name, client in self._clients.items():
+                if probe.covers(name):
+                    self._readings.add(probe, now_ns, name, probe.read(self.run_plan, client))
+        elif isinstance(probe, HostProbe):
+            for host, session in zip(self.run_plan.topology.hosts, self._hosts, strict=True):
+                if probe.covers(host.name):
+                    self._readings.add(probe, now_ns, host.name, probe.read(session))
+        elif isinstance(probe, QueueProbe):
+            values = self._at_ports(probe.reads, probe.priority)
+            for switch, port, leads_to in probe.ports(self.run_plan):
+                value = values.get((self._nodes[switch], port), 0)
+                self._readings.add(probe, now_ns, switch, [(port, leads_to, value)])
+
+    def _at_ports(self, quantity: str, priority: int | None) -> dict[tuple[int, int], int]:
+        """By node and port; what never was used has no value."""
+        stats = _columns(self.fabric.port_stats() if priority is None else self.fabric.queue_stats())
+        rows = zip(stats["node"].tolist(), stats["port"].tolist(), stats[quantity].tolist(), strict=True)
+        if priority is None:
+            return {(node, port): value for node, port, value in rows}
+        meant = stats["priority"] == priority
+        return {(node, port): value for (node, port, value), here in zip(rows, meant, strict=True) if here}
 
     # Flows
 
-    def _add(self, flows: Iterable[Flow]) -> None:
-        for flow in flows:
-            flow.index = self._known
-            self._known += 1
-            heappush(self._pending, (flow.start_ns, flow.index, flow))
-        self._schedule_start()
+    def _address_of(self, hosts: tuple[int, ...]) -> str:
+        (host,) = hosts
+        return str(self.run_plan.topology.hosts[host].address)
 
     def _schedule_start(self) -> None:
         """One event is enough: that of the earliest flow to come."""
-        if self._pending and self._pending[0][0] != self._next_start_ns:
-            self._next_start_ns = self._pending[0][0]
-            self.fabric.at(max(self._next_start_ns, self.fabric.now_ns), self._start_due)
+        start_ns = self._session.next_start_ns
+        if start_ns is not None and start_ns != self._next_start_ns:
+            self._next_start_ns = start_ns
+            self.fabric.at(max(start_ns, self.fabric.now_ns), self._start_due)
 
     def _start_due(self, now_ns: int) -> None:
-        while self._pending and self._pending[0][0] <= now_ns + self._ahead_ns:
-            _, _, flow = heappop(self._pending)
-            connection = self._connection(flow)
-            if flow.start_ns <= now_ns:
-                self._start(flow, connection, now_ns)
-            else:
-                self.fabric.at(flow.start_ns, partial(self._start, flow, connection), host=flow.source)
-        self._next_start_ns = -1
+        self._session.start_due(now_ns + self._ahead_ns)
+        self._next_start_ns = None
         self._schedule_start()
 
-    def _start(self, flow: Flow, connection: _Connection, now_ns: int) -> None:
-        record = FlowRecord(flow, connection.number)
-        self._records.append(record)
-        connection.unfinished += 1
-        self._active[connection.number] = connection
-        message = connection.sender.post(flow.size_bytes, start_ns=now_ns, tag=record)
-        connection.flows.append((record, message))
-        self.fabric.kick(flow.source)
-        if flow.stop_ns is not None:
-            self.fabric.at(flow.stop_ns, lambda _: self._stop(flow, message), host=flow.source)
+    def _carry(self, host: int, request: Connect | Post) -> None:
+        """From the session to a host."""
+        if isinstance(request, Connect):
+            self._hosts[host].connect(request)
+            return
+        self._follow(request)
+        if request.start_ns <= self.fabric.now_ns:
+            self._post(host, request, self.fabric.now_ns)
+        else:
+            self.fabric.at(request.start_ns, partial(self._post, host, request), host=host)
 
-    def _stop(self, flow: Flow, message: Message) -> None:
-        message.qp.truncate(message)
-        self.fabric.kick(flow.source)
+    def _follow(self, request: Post) -> None:
+        """The fabric counts the packets of the flow's connection, and traces them if that was asked for."""
+        connection = self._session.connections[request.number - FIRST_NUMBER]
+        if request.number not in self._tags:
+            source, destination = (
+                self.run_plan.topology.hosts[end].address for end in (connection.sources[0], connection.destinations[0])
+            )
+            self._tags[request.number] = self.fabric.flow(int(source), int(destination), request.number)
+        if self._trace == request.flow:
+            self.trace_tag = self._tags[request.number]
+            self.fabric.trace(self.trace_tag)
 
-    def _connection(self, flow: Flow) -> _Connection:
-        """Flows have a queue pair of their own unless they name one."""
-        key = (flow.source, flow.destination, flow.qp or "")
-        if flow.qp is not None and key in self._shared:
-            return self._shared[key]
-        hosts = self.run_plan.topology.hosts
-        source, destination = hosts[flow.source], hosts[flow.destination]
-        number = len(self._connections) + _FIRST_QPN
-        sender = self.nics[flow.source].open_qp(str(destination.address), number, number)
-        receiver = self.nics[flow.destination].open_qp(str(source.address), number, number)
-        tag = self.fabric.flow(int(source.address), int(destination.address), number)
-        if self._trace == flow.index:
-            self.trace_tag = tag
-            self.fabric.trace(tag)
-        connection = _Connection(number, sender, receiver, tag, shared=flow.qp is not None)
-        self._connections.append(connection)
-        if connection.shared:
-            self._shared[key] = connection
-        return connection
+    def _post(self, host: int, request: Post, now_ns: int) -> None:
+        self._hosts[host].post(request, now_ns)
+        self.fabric.kick(host)
+        if request.stop_ns is not None:
+            self.fabric.at(request.stop_ns, partial(self._stop, host, request), host=host)
 
-    def _on_delivered(self, delivery: Delivery) -> None:
-        record, _ = self._connections[delivery.qp.qpn - _FIRST_QPN].flows[delivery.sequence]
-        record.note_delivered(delivery.time_ns, delivery.qp.stats.marked_received)
-        self._add(self._traffic.on_delivered(record.flow, delivery.time_ns))
+    def _stop(self, host: int, request: Post, now_ns: int) -> None:
+        self._hosts[host].stop(request)
+        self.fabric.kick(host)
 
-    def _on_completed(self, message: Message) -> None:
-        connection = self._connections[message.qp.qpn - _FIRST_QPN]
-        record, _ = connection.flows[message.sequence]
-        record.note_sent(Sent.of(message))
-        self._done += 1
-        connection.unfinished -= 1
-        self._add(self._traffic.on_completed(record.flow, message.completed_ns))
-        if self._done == self._known:
+    def _note(self, host: int, event: Delivered | Completed) -> None:
+        """From a host to the session."""
+        self._session.note(host, event)
+        self._schedule_start()
+        if self._session.finished:
             self.fabric.stop()
 
     # Running
@@ -283,43 +274,49 @@ class VirtualWorld:
         """Runs until every flow is acknowledged, or the scenario's limit."""
         started = time.process_time()
         scenario = self.run_plan.scenario
-        self._add(self._traffic.flows)
+        session = self._session
+        session.begin()
+        self._schedule_start()
         if scenario.record.rate_interval_ns:
             self.fabric.at(scenario.record.rate_interval_ns, self._sample_rates)
+        for probe in self.run_plan.probes:
+            if probe.interval_ns:
+                self.fabric.at(0, partial(self._read_repeatedly, probe))
         with _rare_collection():
             stop = self.fabric.run(
-                until_ns=scenario.limit_ns,
-                progress=None if progress is None else lambda now, _: progress(self._done, self._known, now),
+                until_ns=self.run_plan.limit_ns,
+                progress=None if progress is None else lambda now, _: progress(session.done, len(session.records), now),
             )
-        ended = "done" if self._done == self._known else {"until": "limit"}.get(stop, stop)
-        self._count_all()
+        ended = "done" if session.finished else {"until": "limit"}.get(stop, stop)
+        if ended == "limit" and self._is_idle():
+            ended = "idle"
+        for probe in self.run_plan.probes:
+            if not probe.interval_ns:
+                self._read(probe, self.fabric.now_ns)
+        session.end(self._reports(), self.fabric.now_ns)
         return self._recording(ended, time.process_time() - started)
 
-    def _count_all(self) -> None:
+    def _is_idle(self) -> bool:
+        """All flows have started, nothing is under way, and nothing ever will be: only the sampling goes on."""
+        held = self.fabric.conservation()
+        busy = held["queued"] or held["on_wire"] or any(nic.next_wakeup_ns() < NEVER for nic in self.nics)
+        return self._session.all_started(self.fabric.now_ns) and not busy
+
+    def _reports(self) -> list[HostReport]:
         """What is known only now: the counts of unfinished flows, and what was on the receivers' links."""
         stats = _columns(self.fabric.flow_stats())
         framing = self.run_plan.scenario.framing_bytes
         on_wire = stats["delivered_bytes"] + framing * stats["delivered_packets"]
-        for connection in self._connections:
-            for record, message in connection.flows:
-                record.note_end(connection.receiver.stats.marked_received, int(on_wire[connection.tag - 1]))
-                if record.completed_ns < 0:
-                    record.note_sent(Sent.of(message))
+        delivered: list[dict[int, int]] = [{} for _ in self._hosts]
+        for number, tag in self._tags.items():
+            for host in self._session.connections[number - FIRST_NUMBER].destinations:
+                delivered[host][number] = int(on_wire[tag - 1])
+        return [host.report(delivered_bytes) for host, delivered_bytes in zip(self._hosts, delivered, strict=True)]
 
     def _sample_rates(self, now_ns: int) -> None:
         delivered = np.frombuffer(self.fabric.flow_stats()["delivered_bytes"], np.int64)
-        rates = self._rates
-        for number, connection in sorted(self._active.items()):
-            total = int(delivered[connection.tag - 1])
-            rates.time_ns.append(now_ns)
-            rates.qp.append(number)
-            rates.delivered_bytes.append(total - connection.delivered_bytes)
-            rates.rate_bps.append(connection.sender.rate_bps)
-            rates.window_bytes.append(connection.sender.window_bytes)
-            rates.rtt_ns.append(connection.sender.take_rtt_ns())
-            connection.delivered_bytes = total
-            if not connection.unfinished:
-                del self._active[number]
+        samples = sorted(sample for host in self._hosts for sample in host.sample(now_ns))
+        self._session.note_rates(samples, lambda sample: int(delivered[self._tags[sample.number] - 1]))
         self.fabric.at(now_ns + self.run_plan.scenario.record.rate_interval_ns, self._sample_rates)
 
     def trace_records(self) -> list[TraceRecord]:
@@ -343,7 +340,8 @@ class VirtualWorld:
     def _recording(self, ended: str, cpu_s: float) -> Recording:
         fabric = self.fabric
         times, values = fabric.samples()
-        depth = np.frombuffer(values, np.int64).reshape(-1, max(len(self._ports), 1))
+        depths = np.frombuffer(values, np.int64).reshape(-1, len(self._ports)) if len(self._ports) else NO_VALUES
+        rate_interval_ns = self.run_plan.scenario.record.rate_interval_ns
         totals = {name: sum(getattr(nic.stats, name) for nic in self.nics) for name in _NIC_COUNTS}
         totals["paused_ns"] = sum(sum(nic.stats.paused_ns) for nic in self.nics)
         return Recording(
@@ -351,12 +349,12 @@ class VirtualWorld:
             compiler=self._compiler,
             end_ns=fabric.now_ns,
             events=fabric.events,
-            flows=sorted(self._records, key=lambda record: record.flow.index),
-            ports=self._ports,
-            queue_times_ns=np.frombuffer(times, np.int64),
-            queue_depth_bytes=depth,
-            rates=self._rates,
-            rate_interval_ns=self.run_plan.scenario.record.rate_interval_ns,
+            flows=self._session.records,
+            series={"queues": Series("depth_bytes", self._ports, np.frombuffer(times, np.int64), depths)},
+            tables={
+                "rates": rates_table(self._session.rates, rate_interval_ns),
+                **self._readings.tables(self.run_plan),
+            },
             port_stats=_columns(fabric.port_stats()),
             queue_stats=_columns(fabric.queue_stats()),
             pfc_stats=_columns(fabric.pfc_stats()),
@@ -367,7 +365,12 @@ class VirtualWorld:
                 for at, kind, _, queues in fabric.pfc_events()
             ],
             nic_totals=totals,
-            workload=self._traffic.summary(),
+            workload=self._session.traffic.summary(),
+            failed_asserts={
+                name: (pipe.failed_asserts, pipe.failed_assert)
+                for name, pipe in self._pipes.items()
+                if pipe.failed_assert is not None
+            },
             cpu_s=cpu_s,
             set_up_s=self._set_up_s,
             peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -12,35 +12,47 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from host_agents import wire
-from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
+from host_agents.cc.base import NotificationPoint, Outlet, Path, ReactionPoint
+from host_agents.packets import TO_NOTIFICATION_POINT, Field, Header, Packet
 from host_agents.ranges import POSITIVE, SHARE_OR_NONE
 from host_agents.registry import ProtocolInfo, register
 from host_agents.timers import Timer
 
-if TYPE_CHECKING:
-    from host_agents.nic import Nic
-    from host_agents.qp import QueuePair
+# Kinds of an FRP.
+PERIODIC: Final = 0
+INIT: Final = 1
+STOP: Final = 2
 
-FRP: Final = 0xE8
-FRP_BYTES: Final = 12
-
-PERIODIC: Final = 0x00
-INIT: Final = 0x40
-STOP: Final = 0x80
-KIND: Final = 0xC0
-RESPONSE: Final = 0x20
-SHORT_CIRCUIT: Final = 0x10
-COUNTED: Final = 0x08
-
-wire.register_control(FRP, "FRP", wire.TO_REACTION_POINT)
+FRP_HEADER: Final = Header(
+    "frp",
+    (
+        Field("kind", 2, values={PERIODIC: "periodic", INIT: "init", STOP: "stop"}),
+        Field("response", 1, "on its way back to the source"),
+        Field("short_circuit", 1, "a response that a contention point sent, not the destination"),
+        Field("counted", 1, "of a flow-stop: the flow has sent a periodic FRP or a flow-init in this period"),
+        Field("reserved", 3),
+        Field("source_qp", 24, "the sender's own queue pair, to which a response goes"),
+        Field("current_rate", 32, "CR", unit="kb/s"),
+        Field("desired_rate", 32, "DR", unit="kb/s"),
+    ),
+    "Flow rate packet of ACCurate.",
+)
+FRP: Final = Packet(
+    "FRP",
+    0xE8,
+    (FRP_HEADER,),
+    to=TO_NOTIFICATION_POINT,
+    reply="response",
+    meaning="flow rate packet: asks for a flow's fair share, and tells it",
+)
 
 
 @dataclass(frozen=True)
 class AccurateParameters:
-    """The paper's constants (sections III and V); the switches' are the program's (harness/programs/accurate.py)."""
+    """The paper's constants (sections III and V); the switches' are the program's (harness/control/programs)."""
 
     period_ns: int = field(default=20_000, metadata=POSITIVE)  # RRP, the rate re-evaluation period
     # Where in a period the FRP leaves: at a quarter, nodes whose clocks are 2 us apart agree on the period.
@@ -70,21 +82,20 @@ class Accurate(ReactionPoint):
         self._clock_error_ns = 0
         self._counted_period = -1  # the last period in which a periodic FRP or a flow-init left
 
-    def bind(self, nic: Nic, qp: QueuePair) -> None:
-        super().bind(nic, qp)
+    def bind(self, outlet: Outlet) -> None:
+        super().bind(outlet)
         self._heartbeat = self.timer()
         limit = self.parameters.clock_error_ns
         if limit > 0:
             # The node's, so the same for all of its flows.
-            self._clock_error_ns = random.Random(nic.config.seed << 32 | nic.address).randint(-limit, limit)
+            self._clock_error_ns = random.Random(self.host.seed).randint(-limit, limit)
 
     def on_start(self, now_ns: int) -> None:
-        stats = self.qp.stats
-        waiting_bytes = stats.bytes_posted - stats.bytes_acked
         exempt_bytes = self.parameters.exempt_bytes
         # On the wire these are as many packets, with their headers.
         exempt_packets = -(-exempt_bytes // self.path.mtu_bytes)
-        self._unannounced_bytes = exempt_packets * self.path.wire_bytes if waiting_bytes < exempt_bytes else 0
+        exempt = self.traffic.unacked_bytes() < exempt_bytes
+        self._unannounced_bytes = exempt_packets * self.path.wire_bytes if exempt else 0
         if self._unannounced_bytes == 0 and not self.active:
             self._init(now_ns)
 
@@ -94,7 +105,7 @@ class Accurate(ReactionPoint):
             self._unannounced_bytes -= wire_bytes
             if self._unannounced_bytes < 0:
                 self._init(now_ns)
-        if self.active and not self.qp.sender.has_data():
+        if self.active and self.traffic.waiting_bytes == 0:
             self._stop(now_ns)
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
@@ -103,35 +114,20 @@ class Accurate(ReactionPoint):
         self._arm(now_ns)
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
-        if len(frame) < offset + FRP_BYTES:
-            return
-        flags = frame[offset]
-        if not flags & RESPONSE:
-            self._bounce(frame, offset)
-        elif self.active:
+        if self.active:
             self._obey(frame, offset)
 
     def _obey(self, frame: bytes, offset: int) -> None:
         """A response sets the rate to max(CR, DR); a short-circuit notification may only lower it."""
-        sequence = int.from_bytes(frame[wire.ACK_PSN + 1 : wire.AFTER_BTH], "big")
+        frp = FRP.decode(frame, offset)
+        sequence = wire.psn(frame)
         if (sequence - self._obeyed) & wire.PSN_MASK >= wire.PSN_HALF:
             return  # overtaken by a newer one
         self._obeyed = sequence
-        current_kbps = int.from_bytes(frame[offset + 4 : offset + 8], "big")
-        desired_kbps = int.from_bytes(frame[offset + 8 : offset + 12], "big")
-        rate_bps = max(float(max(current_kbps, desired_kbps)) * 1e3, self.parameters.min_rate_bps)
-        if frame[offset] & SHORT_CIRCUIT:
+        rate_bps = max(float(max(frp["current_rate"], frp["desired_rate"])) * 1e3, self.parameters.min_rate_bps)
+        if frp["short_circuit"]:
             rate_bps = min(rate_bps, self.rate_bps)
         self.set_rate(min(rate_bps, self.path.line_rate_bps))
-
-    def _bounce(self, frame: bytes, offset: int) -> None:
-        """The destination's part: the FRP goes back to its source. A flow-stop needs no answer."""
-        if frame[offset] & KIND == STOP:
-            return
-        body = bytes((frame[offset] | RESPONSE,)) + self.qp.qpn.to_bytes(3, "big") + frame[offset + 4 : offset + 12]
-        sequence = int.from_bytes(frame[wire.ACK_PSN + 1 : wire.AFTER_BTH], "big")
-        entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
-        self.nic.send_control(self.qp.control_frame(FRP, body, psn=sequence, entropy=entropy))
 
     def _init(self, now_ns: int) -> None:
         """Flow-init: the flow starts at its wished rate, and its FRP goes ahead of its first packet."""
@@ -147,22 +143,20 @@ class Accurate(ReactionPoint):
         self._heartbeat.cancel()
         if self.parameters.flow_stop:
             counted = self._period(now_ns) == self._counted_period
-            self._send(now_ns, STOP | (COUNTED if counted else 0))
+            self._send(now_ns, STOP, counted)
 
-    def _send(self, now_ns: int, flags: int) -> None:
-        if flags & KIND != STOP:
+    def _send(self, now_ns: int, kind: int, counted: bool = False) -> None:
+        if kind != STOP:
             self._counted_period = self._period(now_ns)
         self.sequence = (self.sequence + 1) & wire.PSN_MASK
-        current_kbps = int(self.rate_bps / 1e3)
-        desired_kbps = int(self.wished_bps / 1e3)
-        body = (
-            bytes((flags,))
-            + self.qp.qpn.to_bytes(3, "big")
-            + current_kbps.to_bytes(4, "big")
-            + desired_kbps.to_bytes(4, "big")
+        body = FRP.encode(
+            kind=kind,
+            counted=int(counted),
+            source_qp=self.outlet.qpn(),
+            current_rate=int(self.rate_bps / 1e3),
+            desired_rate=int(self.wished_bps / 1e3),
         )
-        entropy = self.qp.load_balancer.next_entropy(now_ns)
-        self.nic.send_control(self.qp.control_frame(FRP, body, psn=self.sequence, entropy=entropy))
+        self.outlet.send_control(FRP, body, psn=self.sequence, entropy=self.outlet.next_entropy(now_ns))
 
     def _period(self, now_ns: int) -> int:
         return (now_ns + self._clock_error_ns) // self.parameters.period_ns
@@ -174,12 +168,25 @@ class Accurate(ReactionPoint):
         self._heartbeat.arm(now_ns + period_ns - (now_ns - phase_ns) % period_ns)
 
 
+class AccurateReceiver(NotificationPoint):
+    """The destination: it sends an FRP back to its source. A flow-stop needs no answer."""
+
+    def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
+        frp = FRP.decode(frame, offset)
+        if frp["kind"] == STOP:
+            return
+        frp["response"] = 1
+        frp["source_qp"] = self.outlet.qpn()
+        entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
+        self.outlet.send_control(FRP, FRP_HEADER.encode(frp), psn=wire.psn(frame), entropy=entropy)
+
+
 def reaction_point(parameters: AccurateParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
     return Accurate(parameters, path)
 
 
 def notification_point(parameters: AccurateParameters, path: Path) -> NotificationPoint:
-    return NotificationPoint(path)
+    return AccurateReceiver(path)
 
 
 register(
@@ -188,8 +195,10 @@ register(
         summary="max-min fair rates computed by the switches",
         source="Karampelas et al., Optimizing Network Congestion Control for High-Performance RDMA Transfers",
         program="accurate",
+        agrees=("period_ns",),
         parameters=AccurateParameters,
         reaction_point=reaction_point,
         notification_point=notification_point,
+        packets=(FRP,),
     )
 )

@@ -14,18 +14,14 @@ from typing import Final
 from librt.strings import read_i64_be
 from mypy_extensions import i64
 
-from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.cc.base import Feedback, Path, ReactionPoint
 from host_agents.cc.sf import SamplingFrequency, SfParameters
 from host_agents.cc.vai import VaiParameters, VariableAi
+from host_agents.headers import LINK_RATES_BPS
 from host_agents.ranges import POSITIVE, SHARE
 from host_agents.registry import ProtocolInfo, register
 from host_agents.wire import INT_RECORD_BYTES
 
-# Link rates by their code in an INT record; 0: not known.
-LINK_RATES_BPS: Final[list[float]] = [
-    *(0.0, 1e9, 2.5e9, 5e9, 10e9, 20e9, 25e9, 40e9),
-    *(50e9, 56e9, 100e9, 200e9, 400e9, 800e9, 1600e9, 3200e9),
-]
 TX_UNIT_BYTES: Final = 128.0
 TX_WRAP_BYTES: Final = 128 << 20
 TIME_WRAP_NS: Final = 1 << 24
@@ -95,7 +91,7 @@ class Hpcc(ReactionPoint):
                     vai.end_rtt()
             self._compute_window(rtt_over)
         if rtt_over:
-            self.update_order = self.sent_packets
+            self.update_order = self.traffic.sent_packets
 
     def measure_inflight(self, feedback: Feedback) -> bool:
         """Update U from the INT records (lines 1-10). False when they are no sample: nothing to compare with."""
@@ -188,7 +184,7 @@ class Hpcc(ReactionPoint):
         self.set_rate(window * 8e9 / self._base_rtt_ns)
 
     def _ignores(self) -> bool:
-        return self.reference_bytes < self.nic.random.random() * self.max_window_bytes
+        return self.reference_bytes < self.host.random.random() * self.max_window_bytes
 
 
 def reaction_point(parameters: HpccParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
@@ -200,10 +196,6 @@ def reaction_point(parameters: HpccParameters, mechanisms: Mapping[str, object],
     return Hpcc(parameters, path, variable_ai, SamplingFrequency(sf) if isinstance(sf, SfParameters) else None)
 
 
-def notification_point(parameters: HpccParameters, path: Path) -> NotificationPoint:
-    return NotificationPoint(path)
-
-
 register(
     ProtocolInfo(
         name="hpcc",
@@ -212,7 +204,6 @@ register(
         program="int",
         parameters=HpccParameters,
         reaction_point=reaction_point,
-        notification_point=notification_point,
         telemetry=True,
         mechanisms=("vai", "sf"),
     )

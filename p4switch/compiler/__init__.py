@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p4switch import cache
+from p4switch.output_file import write_files
 
 if TYPE_CHECKING:
     from p4switch.compiler.source import SourceMap
@@ -47,17 +48,23 @@ class Compiled:
         return p4info_pb2.P4Info.FromString(self._p4info_bytes)
 
     def write(self, json_path: str | Path | None = None, p4info_path: str | Path | None = None) -> None:
-        """Writes the files asked for. P4Info is binary if the name ends in `.bin`, else text."""
-        if json_path is not None:
-            Path(json_path).write_text(json.dumps(self.json, indent=1) + "\n", encoding="utf-8")
-        if p4info_path is not None:
-            if str(p4info_path).endswith(".bin"):
-                Path(p4info_path).write_bytes(self._p4info_bytes)
-                return
-            from google.protobuf import text_format
+        """Writes the files asked for, both or none. P4Info is binary if the name ends in `.bin`, else text.
 
-            head = "# proto-file: p4/config/v1/p4info.proto\n# proto-message: p4.config.v1.P4Info\n\n"
-            Path(p4info_path).write_text(head + text_format.MessageToString(self.p4info), encoding="utf-8")
+        Raises UserError for a file that cannot be written.
+        """
+        contents: dict[Path, bytes] = {}
+        if json_path is not None:
+            contents[Path(json_path)] = (json.dumps(self.json, indent=1) + "\n").encode()
+        if p4info_path is not None:
+            contents[Path(p4info_path)] = self._p4info_bytes if str(p4info_path).endswith(".bin") else self._p4info_text
+        write_files(contents)
+
+    @property
+    def _p4info_text(self) -> bytes:
+        from google.protobuf import text_format
+
+        head = "# proto-file: p4/config/v1/p4info.proto\n# proto-message: p4.config.v1.P4Info\n\n"
+        return (head + text_format.MessageToString(self.p4info)).encode()
 
 
 @functools.cache

@@ -38,6 +38,9 @@ class CompileError(UserError):
         self.diagnostics = tuple(diagnostics)
         super().__init__("\n".join(map(str, self.diagnostics)))
 
+    def __reduce__(self) -> tuple[type[CompileError], tuple[tuple[Diagnostic, ...]]]:
+        return CompileError, (self.diagnostics,)  # as it is made: programs are compiled in processes of sweeps, too
+
 
 class Reporter:
     """Collects what is wrong with one program."""

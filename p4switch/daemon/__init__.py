@@ -10,10 +10,9 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from p4switch import engine, native
+from p4switch import engine, native, traffic
 
 _C = Path(__file__).parent / "c"
-_FABRIC_C = Path(engine.__file__).parent.parent / "fabric" / "c"
 _NAME = "p4switch.daemon._live"
 
 
@@ -23,8 +22,8 @@ def load() -> ModuleType:
     sources = [path for path in sorted(engine.C_FOLDER.glob("*.c")) if path.name != "py_module.c"]
     library = native.build(
         "daemon",
-        [*sources, _FABRIC_C / "tm.c", *sorted(_C.glob("*.c"))],
-        headers=[*engine.C_FOLDER.glob("*.h"), _FABRIC_C / "tm.h", *_C.glob("*.h")],
+        [*sources, *traffic.SOURCES, *traffic.PYTHON_SOURCES, *sorted(_C.glob("*.c"))],
+        headers=[*engine.C_FOLDER.glob("*.h"), *traffic.HEADERS, *_C.glob("*.h")],
         flags=[f"-I{native.python_include()}", "-D_GNU_SOURCE", "-pthread", engine.abi_flag()],
     )
     loader = importlib.machinery.ExtensionFileLoader(_NAME, str(library))

@@ -18,15 +18,14 @@ class Live:
         origin_ns: CLOCK_MONOTONIC of time 0, which is not in the future; 0: now."""
     def add_port(self, number: int, interface: str | None, ring_slots: int = 512) -> None:
         """interface None: the CPU port."""
-    def set_port(self, number: int, settings: dict[str, int | None]) -> None:
-        """rate_bps (0: no limit), delay_ns, queue_bytes, queue_packets, port_bytes, port_packets, round_robin."""
+    def set_port(self, number: int, rate_bps: int, delay_ns: int) -> None:
+        """The link; rate 0: no limit."""
     def change_link(self, number: int, time_ns: int, up: bool, rate_bps: int) -> None:
         """From time_ns on, or now if that is past, the link is up or not and has this rate (0: no limit)."""
-    def set_buffer(self, nbytes: int, alpha: float) -> None:
-        """A shared buffer; alpha < 0: without dynamic threshold."""
-    def set_pfc(self, number: int, mask: int, xoff_bytes: int, alpha: float, xon_gap_bytes: int, headroom_bytes: int,
-                quanta: int) -> None:
-        """Lossless priorities of an ingress port. alpha < 0: static threshold. headroom 2**64 - 1: the buffer's."""
+    def set_traffic(self, **settings: Any) -> None:
+        """The traffic manager: keywords, and meanings, of `Fabric.add_switch`."""
+    def set_pfc(self, number: int, **settings: Any) -> None:
+        """Lossless priorities of an ingress port: keywords, and meanings, of `Fabric.set_pfc`."""
     def log_depths(self, interval_ns: int) -> None:
         """Keep the depths of all ports' queues at their changes, one in so many ns at most, for `stats`. 0: not."""
     def set_switch(self, switch: Switch | None) -> None:
@@ -36,10 +35,11 @@ class Live:
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def take(self, timeout_s: float) -> list[bytes]:
-        """Frames that left by the CPU port. Returns early if there are some, or digests."""
+        """Frames that left by the CPU port. Returns early if there are some, or digests, or words of the program."""
     def now_ns(self) -> int: ...
     def stats(self) -> dict[str, Any]:
         """Counters, and in "ports" those of each port: with "pfc", rows by priority, and "depths", ([time], [bytes]).
+        failed_asserts: how many, failed_assert: the first, or None.
         lag_log2_ns: how late frames left by links that have a rate or a delay, by powers of 2."""
     def __enter__(self) -> Live: ...
     def __exit__(

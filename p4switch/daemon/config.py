@@ -7,13 +7,13 @@ Names and meanings are those of `Fabric.add_switch`, `set_pfc` and `connect`; ti
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from p4switch.errors import UserError
+from p4switch.traffic.settings import Priority, TrafficManager
 
-_NO_LIMIT = (1 << 64) - 1
 _Settings = TypeVar("_Settings", bound=BaseModel)
 
 
@@ -33,7 +33,7 @@ class PortSettings(_Model):
 class PfcSettings(_Model):
     """Priority flow control, for all ports; needs their rates. One of xoff_bytes and alpha."""
 
-    priorities: tuple[int, ...]
+    priorities: tuple[Priority, ...]
     xoff_bytes: Annotated[int | None, Field(ge=0)] = None
     alpha: Annotated[float | None, Field(gt=0)] = None
     xon_gap_bytes: Annotated[int, Field(ge=0)] = 0
@@ -56,7 +56,7 @@ class LinkChanges(_Model):
     changes: list[LinkChange]
 
 
-class TrafficSettings(_Model):
+class TrafficSettings(TrafficManager):
     """`all_ports` holds for ports that `ports` does not name. None: no limit.
 
     `origin_ns` is CLOCK_MONOTONIC at time 0 of the switch's clock (0: its start): switches can have a common one.
@@ -64,48 +64,34 @@ class TrafficSettings(_Model):
     """
 
     tick_ns: Annotated[int, Field(ge=1, le=10**9)] = 1000
-    cell_bytes: Annotated[int, Field(ge=0, le=65536)] = 80
     framing_bytes: Annotated[int, Field(ge=0, le=1000)] = 0
     origin_ns: Annotated[int, Field(ge=0, lt=2**63)] = 0
     log_depths_ns: Annotated[int, Field(ge=0, lt=2**63)] = 0
     all_ports: PortSettings = PortSettings()
     ports: dict[int, PortSettings] = {}
-    scheduler: Literal["fifo", "round_robin"] = "fifo"
-    queue_bytes: Annotated[int | None, Field(ge=0)] = None
     queue_packets: Annotated[int | None, Field(ge=0, le=(1 << 32) - 1)] = 1000
-    port_bytes: Annotated[int | None, Field(ge=0)] = None
     port_packets: Annotated[int | None, Field(ge=0, le=(1 << 32) - 1)] = None
-    buffer_bytes: Annotated[int | None, Field(ge=0)] = None
-    alpha: Annotated[float | None, Field(gt=0)] = None
+    # The PFC class of each DSCP; None: that of a packet is the priority of its queue.
+    dscp_classes: Annotated[tuple[Priority, ...], Field(min_length=64, max_length=64)] | None = None
     pfc: PfcSettings | None = None
-
-    def port(self, number: int) -> dict[str, int | None]:
-        """For `Live.set_port`."""
-        link = self.ports.get(number, self.all_ports)
-        return {
-            "rate_bps": link.rate_bps, "delay_ns": link.delay_ns, "queue_bytes": self.queue_bytes,
-            "queue_packets": self.queue_packets, "port_bytes": self.port_bytes, "port_packets": self.port_packets,
-            "round_robin": int(self.scheduler == "round_robin"),
-        }
 
     def apply(self, live: Any, ports: list[int]) -> None:
         """Sets everything at a `Live` with these ports. Raises UserError, ValueError for what does not fit them."""
         live.log_depths(self.log_depths_ns)
-        if self.buffer_bytes is not None:
-            live.set_buffer(self.buffer_bytes, -1.0 if self.alpha is None else self.alpha)
+        live.set_traffic(
+            **self.traffic(), queue_packets=self.queue_packets, port_packets=self.port_packets,
+            dscp_classes=self.dscp_classes,
+        )
         for number in ports:
-            live.set_port(number, self.port(number))
-            if self.pfc is not None:
-                pfc = self.pfc
-                link = self.ports.get(number, self.all_ports)
-                xoff = pfc.xoff_bytes if link.xoff_bytes is None else link.xoff_bytes
-                headroom = pfc.headroom_bytes if link.headroom_bytes is None else link.headroom_bytes
-                if not link.rate_bps:
-                    raise UserError(f"--traffic: pfc: port {number} has no rate_bps; expected one, it times pauses")
-                mask = sum(1 << priority for priority in set(pfc.priorities))
-                live.set_pfc(number, mask, _NO_LIMIT if xoff is None else xoff,
-                             -1.0 if pfc.alpha is None else pfc.alpha, pfc.xon_gap_bytes,
-                             _NO_LIMIT if headroom is None else headroom, pfc.quanta)
+            link = self.ports.get(number, self.all_ports)
+            live.set_port(number, link.rate_bps, link.delay_ns)
+            if self.pfc is None:
+                continue
+            if not link.rate_bps:
+                raise UserError(f"--traffic: pfc: port {number} has no rate_bps; expected one, it times pauses")
+            own = {"xoff_bytes": link.xoff_bytes, "headroom_bytes": link.headroom_bytes}
+            given = {key: value for key, value in own.items() if value is not None}
+            live.set_pfc(number, **{**self.pfc.model_dump(), **given})
 
 
 def read_changes(path: Path) -> list[LinkChange]:
@@ -143,6 +129,4 @@ def _problem(settings: TrafficSettings) -> str:
         return "pfc: expected one of xoff_bytes and alpha"
     if pfc.alpha is not None and settings.buffer_bytes is None:
         return "pfc.alpha: expected buffer_bytes with it"
-    if any(not 0 <= priority < 8 for priority in pfc.priorities):
-        return "pfc.priorities: expected numbers from 0 to 7"
     return ""

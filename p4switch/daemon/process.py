@@ -6,6 +6,7 @@ import logging
 import signal
 import socket
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from p4switch import daemon, engine
 from p4switch.daemon.config import TrafficSettings, read_changes
 from p4switch.daemon.links import LinkWatcher
 from p4switch.errors import UserError
+from p4switch.output_file import check_writable, write_files
 from p4switch.p4runtime.device import Device
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import p4runtime_pb2
@@ -45,6 +47,8 @@ class SwitchProcess:
         changes_file: Path | None = None,
         send: str = "auto",
     ) -> None:
+        if stats_file is not None:
+            check_writable(stats_file, "--stats")
         traffic = traffic or TrafficSettings()
         self._module = daemon.load()
         self._traffic = traffic
@@ -64,12 +68,13 @@ class SwitchProcess:
         except ValueError as error:
             raise UserError(f"--traffic: {error}") from error
         self.device = Device(
-            self._build, device_id, install=self.live.set_switch, clock_ns=self.live.now_ns, tick_ns=traffic.tick_ns,
+            self._build, device_id, install=self._install, clock_ns=self.live.now_ns, tick_ns=traffic.tick_ns,
             lock=self.live,
         )
         self.server = P4RuntimeServer(
             self.device, address, None if cpu_port is None else lambda frame: self.live.inject(cpu_port, frame)
         )
+        self._switch: Any = None
         self._stop = threading.Event()
         self._ports = {socket.if_nametoindex(interface): number for number, interface in interfaces.items()}
         self._links = LinkWatcher()
@@ -102,12 +107,32 @@ class SwitchProcess:
         switch.drop_port = self._drop_port
         return switch
 
+    def _install(self, switch: Any) -> None:
+        """The pipeline from now on."""
+        with self.live:
+            self._log_said()
+            self.live.set_switch(switch)
+            self._switch = switch
+
+    def _log_said(self) -> None:
+        """What the program has said: log_msg, and asserts that failed."""
+        with self.live:
+            said, lost = ([], 0) if self._switch is None else self._switch.said()
+        failed = Counter(text for is_assert, text in said if is_assert)
+        for is_assert, text in said:
+            if not is_assert:
+                _LOG.info("log_msg: %s", text)
+        for text, times in failed.items():
+            _LOG.error("an assertion of the program failed%s: %s", f" {times} times" if times > 1 else "", text)
+        if lost:
+            _LOG.warning("%d more messages of the program were lost", lost)
+
     def load_program(self, config: Path, p4info: Path | None = None) -> None:
         """Starts with a program. Without P4Info a controller has to set the pipeline before it can write anything."""
         try:
             data = config.read_bytes()
             if p4info is None:
-                self.live.set_switch(self._build(data))
+                self._install(self._build(data))
                 return
             request = p4runtime_pb2.SetForwardingPipelineConfigRequest(
                 device_id=self._device_id, action=p4runtime_pb2.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT)
@@ -127,7 +152,7 @@ class SwitchProcess:
             thread.start()
 
     def stop(self) -> None:
-        """Ends everything; writes the statistics file, if there is to be one."""
+        """Ends everything; writes the statistics file, if there is to be one. Raises UserError."""
         self._stop.set()
         self.server.stop()
         self.live.stop()
@@ -135,8 +160,9 @@ class SwitchProcess:
             if thread.is_alive():
                 thread.join()
         self._links.close()
+        self._log_said()
         if self._stats_file is not None:
-            self._stats_file.write_text(json.dumps(self.live.stats()))
+            write_files({self._stats_file: json.dumps(self.live.stats()).encode()})
 
     def run(self) -> None:
         """Until SIGTERM or SIGINT. At SIGHUP the file of link changes is read."""
@@ -166,6 +192,7 @@ class SwitchProcess:
                     self.server.publish(self.device.packet_in(frame))
                 except (ValueError, P4RuntimeError) as error:
                     _LOG.warning("packet-in dropped: %s", error)
+            self._log_said()
             for message in self.device.poll():
                 self.server.publish(message)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from p4switch import cache, native
+from p4switch import cache, native, traffic
 from p4switch.engine.schema import JsonError
 
 if TYPE_CHECKING:
@@ -44,12 +44,12 @@ def abi_flag() -> str:
 def load() -> ModuleType:
     """The extension module `_engine`. Raises native.BuildError where there is no C compiler or no Python.h."""
     fabric_c = HERE.parent / "fabric" / "c"
-    fabric_sources = sorted(fabric_c.glob("*.c"))
+    fabric_sources = [*sorted(fabric_c.glob("*.c")), *traffic.SOURCES, *traffic.PYTHON_SOURCES]
     library = native.build(
         "engine",
         [*sorted(C_FOLDER.glob("*.c")), *fabric_sources],
-        headers=[*C_FOLDER.glob("*.h"), *fabric_c.glob("*.h")],
-        flags=[f"-I{native.python_include()}", abi_flag(), *(["-DP4_WITH_FABRIC"] if fabric_sources else [])],
+        headers=[*C_FOLDER.glob("*.h"), *fabric_c.glob("*.h"), *traffic.HEADERS],
+        flags=[f"-I{native.python_include()}", abi_flag(), "-DP4_WITH_FABRIC"],
     )
     loader = importlib.machinery.ExtensionFileLoader(_NAME, str(library))
     spec = importlib.util.spec_from_loader(_NAME, loader)

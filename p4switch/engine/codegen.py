@@ -60,9 +60,11 @@ static __attribute__((unused)) void trace(p4_switch *sw, const phv *p, p4_trace_
     if (sw->env.trace)
         sw->env.trace(sw->env.ctx, &(p4_trace_event){kind, p->base.tag, p->now, name, action, value, extra});
 }
+#define HEARD(sw) ((sw)->env.log || (sw)->env.trace)
 #define TRACE(kind, name, action, value, extra) trace(sw, p, kind, name, action, value, extra)
 #define TRACE_OF(packet, kind, name, action, value, extra) trace(sw, packet, kind, name, action, value, extra)
 #else
+#define HEARD(sw) ((sw)->env.log)
 #define TRACE(kind, name, action, value, extra) ((void)0)
 #define TRACE_OF(packet, kind, name, action, value, extra) ((void)0)
 #endif

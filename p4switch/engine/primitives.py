@@ -1,6 +1,6 @@
 """Primitives of actions, parser states and deparsers in C."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from p4switch.engine import schema
 from p4switch.engine.emit import Emitter
@@ -20,6 +20,7 @@ class Primitives:
         self.prefix = prefix  # of labels
         self.exits = False
         self.loops = False
+        self._source: Mapping[str, Json] | None = None  # of the primitive at hand
 
     def body(self, primitives: Sequence[schema.Primitive]) -> None:
         """All primitives, with their jumps. `goto <prefix>_end` is where an exit goes."""
@@ -119,6 +120,7 @@ class Primitives:
             raise JsonError(f"BMv2 JSON: unknown primitive {primitive.op}; the engine has no such extern")
         arity, handler = handlers[primitive.op]
         self._arity(primitive, arity)
+        self._source = primitive.source_info
         handler(*primitive.parameters)
 
     # --- assignments ---
@@ -352,15 +354,15 @@ class Primitives:
     # --- for people ---
 
     def _log(self, text: Json, values: Json) -> None:
-        """Traced pipelines only: the text with its values put in."""
+        """The text with its values put in, where somebody listens."""
         template = str(unwrap(text).get("value"))
         arguments = unwrap(values).get("value") or []  # p4c writes {} for none
         if not isinstance(arguments, list):
             raise JsonError("BMv2 JSON: log_msg takes a list of values")
-        self.em.lines.append("#ifdef P4_TRACE")
         parts = template.split("{}")
         if len(parts) != len(arguments) + 1:
             raise JsonError(f"BMv2 JSON: log_msg: {len(parts) - 1} values expected, got {len(arguments)}")
+        self.em.open("if (P4_UNLIKELY(HEARD(sw)))")
         fmt, codes = parts[0].replace("%", "%%"), []
         for argument, part in zip(arguments, parts[1:], strict=True):
             value = self.x.data(argument)
@@ -369,14 +371,23 @@ class Primitives:
             fmt += ("%lld" if signed else "%llu") + part.replace("%", "%%")
         self.em.line("char text[512];")
         self.em.line(f"snprintf(text, sizeof text, {', '.join([c_string(fmt), *codes])});")
-        self.em.line('trace(sw, p, P4_TRACE_LOG, text, "", 0, 0);')
-        self.em.lines.append("#endif")
+        self.em.line("p4_log(sw, text);")
+        self.em.line('TRACE(P4_TRACE_LOG, text, "", 0, 0);')
+        self.em.close()
 
     def _assert(self, condition: Json) -> None:
-        self.em.open(f"if (!{self.x.bool(condition)})")
-        self.em.line("sw->failed_asserts++;")
-        self.em.line('TRACE(P4_TRACE_LOG, "an assertion of the program failed", "", 0, 0);')
+        text = c_string(_place(self._source))
+        self.em.open(f"if (P4_UNLIKELY(!{self.x.bool(condition)}))")
+        self.em.line(f"p4_assert_failed(sw, {text});")
+        self.em.line(f'TRACE(P4_TRACE_LOG, {text}, "", 0, 0);')
         self.em.close()
+
+
+def _place(source: Mapping[str, Json] | None) -> str:
+    """FILE:LINE: the statement, as far as its first line goes."""
+    info = source or {}
+    text = str(info.get("source_fragment") or "an assertion of the program").partition(";")[0]
+    return f"{info['filename']}:{info.get('line', '?')}: {text}" if info.get("filename") else text
 
 
 def _columns(stack: Stack | UnionStack) -> list[Stack]:

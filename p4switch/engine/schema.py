@@ -124,6 +124,7 @@ class ParseVset(Model):
 class Primitive(Model):
     op: str
     parameters: list[Json] = []
+    source_info: dict[str, Json] | None = None
 
 
 class Deparser(Model):

@@ -11,8 +11,10 @@ from typing import Literal, Protocol
 
 from p4switch.engine._engine import Switch
 
+NEVER_NS: int  # 2**61: times are before it
+
 class Endpoint(Protocol):
-    """See docs/architecture.md, seam 4. Any int >= 2**62 from next_wakeup_ns means never."""
+    """See docs/architecture.md, seam 4. From NEVER_NS on, next_wakeup_ns means never."""
 
     def receive(self, now_ns: int, frame: bytes, /) -> None: ...
     def next_frame(self, now_ns: int, /) -> bytes | None: ...
@@ -62,6 +64,11 @@ class Fabric:
         buffer_bytes: int | None = None,
         alpha: float | None = None,  # a lossy queue may hold alpha * (what of the shared buffer is free)
         cell_bytes: int = 80,  # unit of enq_qdepth and deq_qdepth; 0: packets
+        # Between a port's queues: the higher priority first, or, among equal_priorities, that whose head was enqueued
+        # first, or that which was served least recently.
+        classes: Literal["strict", "oldest", "least_recent"] = "strict",
+        equal_priorities: Sequence[int] = (),
+        dscp_classes: Sequence[int] | None = None,  # the PFC class of each DSCP; None: the priority of the queue
     ) -> int:
         """A switch may be in one fabric only. Priorities 0-7, the higher first; larger ones count as 7.
         A packet that finds its port idle never waits and is not subject to the limits of queue and port."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -20,25 +20,29 @@ TIME_LIMIT_S = 60.0
 
 
 def run_test(
-    program: str | Path, test: str | Path, include_dirs: Sequence[str | Path] = (), switch: str = "builtin"
+    program: str | Path,
+    test: str | Path,
+    include_dirs: Sequence[str | Path] = (),
+    switch: str = "builtin",
+    tell: Callable[[int, str], object] = lambda line, text: None,
 ) -> None:
     """Runs the test in file `test` on the P4 program in file `program`. Raises UserError where it does not hold.
 
-    `switch` is "builtin" or "bmv2".
+    `switch` is "builtin" or "bmv2". `tell` gets what the program says on the built-in one, with the line of the packet.
     """
     from p4switch.compiler import compile_program
 
     commands = parse(Path(test).read_text())
     compiled = compile_program(program, include_dirs)
     if switch == "bmv2":
-        from p4switch.stf.bmv2 import run_on_bmv2
+        from p4switch.stf.bmv2_rig import run_on_bmv2
 
         run_on_bmv2(compiled.json, commands)
         return
     from p4switch.engine import build, load
 
     instance = load().Switch(str(build(compiled.json)), tick_ns=1000)
-    Runner(compiled.json, instance).run(commands)
+    Runner(compiled.json, instance, tell).run(commands)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,7 @@ class Result:
     test: Path
     cause: str | None
     seconds: float
+    said: Sequence[tuple[int, str]] = ()  # by the program, with the line of the packet
 
 
 def find_tests(paths: Iterable[str | Path]) -> list[Path]:
@@ -68,18 +73,19 @@ def find_tests(paths: Iterable[str | Path]) -> list[Path]:
 
 def _child(test: Path, switch: str, pipe: Connection) -> None:
     cause: str | None = None
+    said: list[tuple[int, str]] = []
     try:
         program = test.with_suffix(".p4")
         if not program.is_file():
             raise UserError(f"no program {program.name} beside it")
-        run_test(program, test, switch=switch)
+        run_test(program, test, switch=switch, tell=lambda line, text: said.append((line, text)))
     except UserError as error:
         cause = str(error).splitlines()[0]
     except Exception as error:  # a defect of ours: reported like any other failure, with its place
         place = traceback.extract_tb(error.__traceback__)[-1]
         cause = f"internal error: {type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
         cause = cause.splitlines()[0]
-    pipe.send(cause)
+    pipe.send((cause, said))
 
 
 def run_tests(
@@ -101,9 +107,10 @@ def run_tests(
             ready = wait(list(running), timeout=0.2)
             now = time.monotonic()
             for pipe, (test, process, start) in list(running.items()):
+                said: list[tuple[int, str]] = []
                 if pipe in ready:
                     try:
-                        cause = pipe.recv()
+                        cause, said = pipe.recv()
                         process.join()
                     except EOFError:
                         process.join()
@@ -116,7 +123,7 @@ def run_tests(
                     continue
                 del running[pipe]
                 pipe.close()
-                yield Result(test, cause, now - start)
+                yield Result(test, cause, now - start, said)
     finally:
         for _, process, _ in running.values():
             process.kill()
@@ -127,12 +134,14 @@ def run_folder(
 ) -> bool:
     """Runs the tests in `paths` on `switch` ("builtin" or "bmv2").
 
-    Prints a line a failure, then `N passed, M failed`. True if all passed.
+    Prints what programs say, a line a failure, then `N passed, M failed`. True if all passed.
     """
     tests = find_tests(paths)
     _prepare(switch)
     failed = 0
     for result in run_tests(tests, jobs, time_limit_s, switch):
+        for line, text in result.said:
+            print(f"{result.test}:{line}: {text}", flush=True)
         if result.cause is not None:
             failed += 1
             print(f"{result.test}: {result.cause}", flush=True)
@@ -149,7 +158,7 @@ def _prepare(switch: str) -> None:
     if switch == "bmv2":
         import scapy.utils  # noqa: F401
 
-        from p4switch.stf.bmv2 import require
+        from p4switch.stf.bmv2_rig import require
 
         require()
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from p4switch.errors import UserError
@@ -16,13 +16,17 @@ if TYPE_CHECKING:
 class Runner:
     """Carries out the commands of a test on a switch."""
 
-    def __init__(self, json: dict[str, Any], switch: Switch) -> None:
+    def __init__(
+        self, json: dict[str, Any], switch: Switch, tell: Callable[[int, str], object] = lambda line, text: None
+    ) -> None:
+        """`tell` gets what the program says about a packet, with the test's line: log_msg, asserts that failed."""
         self.names = Names.of(json)
         self.switch = switch
         self.sent: dict[int, list[bytes]] = {}  # by port
         self.expected: dict[int, list[tuple[Command, str | None]]] = {}
         self.mentioned: set[int] = set()
         self.nothing_else = False
+        self._tell = tell
         self.now = 0
         self.entries: dict[str, tuple[str, int]] = {}  # by the name given with `=`
         self.groups: dict[int, dict[int, list[tuple[int, int]]]] = {}  # group -> node -> (port, rid)
@@ -49,6 +53,10 @@ class Runner:
         self.now += 1000
         for out, sent in self.switch.process(port, frame, self.now):
             self.sent.setdefault(out, []).append(sent)
+        for _, text in self.switch.said()[0]:
+            self._tell(command.line, text)
+        if self.switch.failed_assert is not None:
+            raise StfError(command.line, f"packet: an assertion of the program failed: {self.switch.failed_assert}")
 
     def _expect(self, command: Command) -> None:
         port, data = self._port_and_data(command)

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from harness.results import Result, load_all
+from harness.measure.results import Result, load_all
 
 MAIN = (sys.executable, "-c", "from harness.cli import main; main()")
 _folders: list[TemporaryDirectory[str]] = []  # removed when the tests are over

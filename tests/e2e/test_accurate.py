@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.results import Result
+from harness.measure.results import Result
 from tests.e2e.runs import run
 
 ALPHA = 0.05

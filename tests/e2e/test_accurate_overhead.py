@@ -26,7 +26,8 @@ def test_a_flow_costs_28_mbps_in_each_direction() -> None:
     periods = 50
     link.run(periods * PERIOD_NS)
     for side in (0, 1):
-        frps = [wire.wire_bytes(frame) for _, sender, frame in link.sent if sender == side and frame[wire.BTH] == FRP]
+        frames = [frame for _, sender, frame in link.sent if sender == side]
+        frps = [wire.wire_bytes(frame) for frame in frames if frame[wire.BTH] == FRP.opcode]
         assert sum(frps) * 8e9 / (periods * PERIOD_NS) == pytest.approx(FRP_BPS, rel=0.001)
 
 
@@ -42,9 +43,9 @@ def growth_bps(flows: int, rate_bps: float) -> float:
         "record": {"queue_interval_ns": 10_000, "rate_interval_ns": 0, "queues": "hosts"},
     }
     recording = VirtualWorld(planned(values)).run()
-    here = next(i for i, port in enumerate(recording.ports) if port.leads_to == f"h0-0-{flows + 2}")
-    steady = recording.queue_times_ns >= FROM_NS
-    times, depth = recording.queue_times_ns[steady], recording.queue_depth_bytes[steady, here]
+    queues = recording.series["queues"]
+    steady = queues.times_ns >= FROM_NS
+    times, depth = queues.times_ns[steady], queues.at(leads_to=f"h0-0-{flows + 2}")[steady]
     assert depth.min() > 0
     slope, _ = np.polyfit(times, depth, 1)
     return float(slope) * 8e9

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from harness.measure.recording import Recording
 from harness.worlds import virtual
-from harness.worlds.recording import Recording
 from host_agents import wire
-from host_agents.cc.accurate import FRP, RESPONSE
+from host_agents.cc.accurate import FRP
 from host_agents.nic import Nic
 from tools.accurate_scenarios import LIMIT_PERIODS, PERIOD_NS, TOLERANCE, oracle, planned
 
@@ -39,9 +39,9 @@ class LossyNic(Nic):
         return frame
 
     def _is_lost(self, now_ns: int, frame: bytes, *, sent: bool) -> bool:
-        if len(frame) <= wire.AFTER_BTH or frame[wire.BTH] != FRP:
+        if len(frame) <= wire.AFTER_BTH or frame[wire.BTH] != FRP.opcode:
             return False
-        lost = self.loses(now_ns, sent, bool(frame[wire.AFTER_BTH] & RESPONSE))
+        lost = self.loses(now_ns, sent, bool(FRP.get("response", frame, wire.AFTER_BTH)))
         LossyNic.lost += lost
         return lost
 
@@ -93,8 +93,8 @@ def errors(recording: Recording, ideal: dict[int, float]) -> list[float]:
     """By period: the largest relative distance of the limits of `ideal`'s flows from their rates there."""
     flow_of = {record.qp: record.flow.index for record in recording.flows}
     found = [0.0] * PERIODS
-    rates = recording.rates
-    for time_ns, qp, rate_bps in zip(rates.time_ns, rates.qp, rates.rate_bps, strict=True):
+    rates = recording.tables["rates"]
+    for time_ns, qp, rate_bps in zip(rates["time_ns"], rates["qp"], rates["rate_limit_bps"], strict=True):
         if flow_of[qp] in ideal:
             period = time_ns // PERIOD_NS - 1  # that ends now
             found[period] = max(found[period], abs(rate_bps / ideal[flow_of[qp]] - 1))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.results import Result
+from harness.measure.results import Result
 from tests.e2e.runs import run
 
 PACKET_NS = 4154 * 0.08

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from harness.results import Result
+from harness.measure.results import Result
 from tests.e2e.runs import run
 
 SETTLING_NS = 200_000  # after the last start

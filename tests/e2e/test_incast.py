@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.results import Result
+from harness.measure.results import Result
 from tests.e2e.runs import run
 
 STAR = ("incast-star", "--cc", "dcqcn", "--cc", "hpcc", "--cc", "none")

@@ -10,6 +10,10 @@ from harness.cli import main
 from tests.e2e.runs import p4cc
 
 
+def probe(table: str) -> list[str]:
+    return ["run", "incast", "--set", f"record.probes=[{{{table}}}]"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -31,8 +35,14 @@ from tests.e2e.runs import p4cc
         (["run", "incast", "--cc", "hpcc", "--set", "protocols.dcqn.gain=1"], ["dcqn", "dcqcn"]),
         (["run", "incast", "--cc", "hpcc", "--set", "programs.ecn.kmin_bytes=-5"], ["programs.ecn.kmin_bytes", "-5"]),
         (["run", "incast", "--set", "load_balancers.spray.entropies=0"], ["spray", "entropies", "1"]),
+        (probe("kind='register', reads='seen', name='x'"), ["'x'", "register 'seen'"]),
+        (
+            probe("kind='reaction_point', reads='alfa', name='x', interval_ns=9"),
+            ["'x'", "'dcqcn'", "'alfa'", "'alpha'"],
+        ),
+        (probe("kind='queue', name='rates'"), ["'rates'", "another name"]),
         (["run", "incast", "--world", "moon"], ["moon", "virtual"]),
-        (["run", "incast", "--strict"], ["--strict", "--world mininet"]),
+        (["run", "incast", "--dilation", "2"], ["--dilation", "--world mininet"]),
         (["run", "incast", "--switch", "bmv2"], ["--switch", "--world mininet"]),
         (["run", "incast", "--trace", "15"], ["--trace 15", "15 flows", "0 to 14"]),
         (["run"], ["SCENARIO"]),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.results import load_all
+from harness.measure.results import load_all
 from tests.e2e.runs import p4cc, run
 
 SMALL = ("--set", "workload.size_bytes=100000")

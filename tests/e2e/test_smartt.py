@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.experiment import plan
-from harness.results import Result
-from harness.scenario import load
+from harness.measure.results import Result
+from harness.plan.experiment import plan
+from harness.plan.scenario import load
 from harness.worlds.virtual import VirtualWorld
 from tests.e2e.runs import run
 

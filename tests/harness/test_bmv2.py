@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from harness import bmv2
-from harness.bmv2 import Queue
+from harness.control import bmv2_process
+from harness.control.bmv2_process import Queue
 from p4switch.errors import UserError
 
 
 def executable(folder: Path, script: str) -> None:
-    path = folder / bmv2.EXECUTABLE
+    path = folder / bmv2_process.EXECUTABLE
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
 
@@ -26,38 +26,38 @@ def executable(folder: Path, script: str) -> None:
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder that is all of PATH."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    bmv2.require.cache_clear()
+    bmv2_process.require.cache_clear()
     yield tmp_path
-    bmv2.require.cache_clear()
+    bmv2_process.require.cache_clear()
 
 
 @pytest.mark.parametrize("told", ["1.15.1", "1.15.6-d1f2a3b4", "1.16.0", "2.0.0"])
 def test_new_enough(path: Path, told: str) -> None:
     executable(path, f"echo {told}")
-    assert bmv2.require() == str(path / bmv2.EXECUTABLE)
+    assert bmv2_process.require() == str(path / bmv2_process.EXECUTABLE)
 
 
 @pytest.mark.parametrize("told", ["1.15.0-68f4a978", "1.14.0"])
 def test_too_old(path: Path, told: str) -> None:
     executable(path, f"echo {told}")
     with pytest.raises(UserError, match=rf"version {told[:6]}.*expected 1\.15\.1 or later"):
-        bmv2.require()
+        bmv2_process.require()
 
 
 def test_absent_or_broken(path: Path) -> None:
     with pytest.raises(UserError, match=r"not in PATH.*--switch builtin"):
-        bmv2.require()
+        bmv2_process.require()
     executable(path, "echo oops >&2; exit 127")
     with pytest.raises(UserError, match="expected a version"):
-        bmv2.require()
+        bmv2_process.require()
 
 
 @pytest.mark.parametrize("help_text", ["--no-p4", "--notifications-addr arg"])
 def test_command_line(path: Path, help_text: str) -> None:
     executable(path, f'[ "$1" = --version ] && echo 1.16.0 || echo "{help_text}"')
-    made = bmv2.command(3, {1: "a", 2: "b"}, grpc_address="unix:/x", thrift_port=9, notifications=Path("/y"))
+    made = bmv2_process.command(3, {1: "a", 2: "b"}, grpc_address="unix:/x", thrift_port=9, notifications=Path("/y"))
     general, target = made[: made.index("--")], made[made.index("--") + 1 :]
-    assert general[0] == str(path / bmv2.EXECUTABLE)
+    assert general[0] == str(path / bmv2_process.EXECUTABLE)
     assert general[-4:] == ["-i", "1@a", "-i", "2@b"]
     assert ("ipc:///y" in general) == ("notifications" in help_text)
     assert target == ["--grpc-server-addr", "unix:/x", "--priority-queues", "8"]
@@ -77,7 +77,7 @@ def free_port() -> int:
 
 def test_nobody_there() -> None:
     with pytest.raises(UserError, match="does not answer"):
-        bmv2.set_queues(free_port(), {1: Queue(1, 1)}, patience_s=0.1)
+        bmv2_process.set_queues(free_port(), {1: Queue(1, 1)}, patience_s=0.1)
 
 
 def test_what_is_sent_is_multiplexed_binary_thrift() -> None:
@@ -101,7 +101,7 @@ def test_what_is_sent_is_multiplexed_binary_thrift() -> None:
         thread = threading.Thread(target=serve)
         thread.start()
         with pytest.raises(UserError, match=r"refused the queue of port 7 \(status 1\)"):
-            bmv2.set_queues(server.getsockname()[1], {7: Queue(64, 1000)})
+            bmv2_process.set_queues(server.getsockname()[1], {7: Queue(64, 1000)})
         thread.join()
     assert bytes(got) == request
 
@@ -109,10 +109,10 @@ def test_what_is_sent_is_multiplexed_binary_thrift() -> None:
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[int]:
     """The Thrift port of a real simple_switch_grpc without ports and program."""
-    if shutil.which(bmv2.EXECUTABLE) is None:
-        pytest.skip(f"{bmv2.EXECUTABLE} is not installed")
+    if shutil.which(bmv2_process.EXECUTABLE) is None:
+        pytest.skip(f"{bmv2_process.EXECUTABLE} is not installed")
     thrift = free_port()
-    command = bmv2.command(
+    command = bmv2_process.command(
         1, {}, grpc_address=f"unix:{tmp_path}/p4rt", thrift_port=thrift, notifications=tmp_path / "notifications"
     )
     with (tmp_path / "log").open("wb") as log:
@@ -125,4 +125,4 @@ def running(tmp_path: Path) -> Iterator[int]:
 
 
 def test_bmv2_takes_it(running: int) -> None:
-    bmv2.set_queues(running, {1: Queue(64, 1000), 2: Queue(32, 500)}, patience_s=30)
+    bmv2_process.set_queues(running, {1: Queue(64, 1000), 2: Queue(32, 500)}, patience_s=30)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from harness import scenario
 from harness.cli import main
 from harness.commands import doctor
-from harness.tracing import explain
+from harness.measure.tracing import explain
+from harness.plan import scenario
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -92,7 +93,7 @@ def test_doctor_finds_this_machine_well(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_compile_writes_json_and_p4info(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    from harness.programs.base import SOURCE_DIRECTORY
+    from harness.control.programs.base import SOURCE_DIRECTORY
 
     out, info = tmp_path / "ecn.json", tmp_path / "ecn.txtpb"
     status, _, err = call(capsys, "compile", str(SOURCE_DIRECTORY / "ecn.p4"), "-o", str(out), "--p4info", str(info))
@@ -100,6 +101,26 @@ def test_compile_writes_json_and_p4info(capsys: pytest.CaptureFixture[str], tmp_
     assert json.loads(out.read_text())["pipelines"]
     assert "ipv4_lpm" in info.read_text()
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_compile_leaves_a_device_and_a_link_what_they_are(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    from harness.control.programs.base import SOURCE_DIRECTORY
+
+    source, link = str(SOURCE_DIRECTORY / "ecn.p4"), tmp_path / "link"
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    link.symlink_to("there")
+    try:
+        status, _, err = call(capsys, "compile", source, "-o", str(link), "--p4info", str(tmp_path / "pipe"))
+        assert status == 0, err
+        assert b"proto-file" in os.read(reader, 100)
+    finally:
+        os.close(reader)
+    assert link.is_symlink()
+    assert json.loads((tmp_path / "there").read_text())["pipelines"]
+    assert (tmp_path / "pipe").is_fifo()
+    status, _, err = call(capsys, "compile", source, "-o", "a.json", "--p4info", "a.json")
+    assert (status, err) == (2, "p4cc: error: --p4info a.json: expected another file than that of -o\n")
 
 
 def test_a_trace_reads_as_a_story() -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 import pytest
 
-from harness import sweep
 from harness.cli import cli
 from harness.commands.run import planned
-from harness.experiment import plan
-from harness.scenario import check, parse
+from harness.plan import sweep
+from harness.plan.experiment import plan
+from harness.plan.scenario import check, parse
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.experiment import plan
-from harness.scenario import check
-from harness.worlds.flow_record import FlowRecord
+from harness.measure.flow_record import FlowRecord
+from harness.plan.experiment import plan
+from harness.plan.scenario import check
 from harness.worlds.virtual import VirtualWorld
 
 SCENARIO = {

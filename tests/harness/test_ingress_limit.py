@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.experiment import plan
-from harness.scenario import check
-from harness.worlds.recording import Recording
+from harness.measure.recording import Recording
+from harness.plan.experiment import plan
+from harness.plan.scenario import check
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from harness.max_min import max_min
+from harness.measure.max_min import max_min
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topologies
-from harness.metrics import empty_network_fct_ns, fair_from_ns, jain_index, jain_table
+from harness.measure.metrics import empty_network_fct_ns, fair_from_ns, jain_index, jain_table
 from topologies.model import Neighbour
 from topologies.routing import path, transit_ns
 
@@ -51,12 +53,21 @@ def test_a_flow_of_one_packet_takes_a_transit() -> None:
 
 @given(st.lists(st.floats(0, 1e11), min_size=1, max_size=20))
 def test_jain_index_lies_between_1_over_n_and_1(rates: list[float]) -> None:
-    assert 1 / len(rates) - 1e-9 <= jain_index(np.array(rates)) <= 1 + 1e-9
+    index = jain_index(np.array(rates))
+    assert 1 / len(rates) - 1e-9 <= index <= 1 + 1e-9 or (math.isnan(index) and not np.square(rates).any())
 
 
-@pytest.mark.parametrize(("rates", "index"), [([5, 5, 5], 1), ([9, 0, 0], 1 / 3), ([1, 3], 0.8), ([0, 0], 1)])
+@pytest.mark.parametrize(
+    ("rates", "index"), [([5, 5, 5], 1), ([9, 0, 0], 1 / 3), ([1, 3], 0.8), ([0, 0], math.nan), ([], math.nan)]
+)
 def test_jain_index(rates: list[float], index: float) -> None:
-    assert jain_index(np.array(rates, float)) == pytest.approx(index)
+    assert jain_index(np.array(rates, float)) == pytest.approx(index, nan_ok=True)
+
+
+def test_fairness_of_nothing_is_empty() -> None:
+    flows = pd.DataFrame({"qp": [1, 2], "start_ns": [0, 0], "delivered_ns": [-1, -1]})
+    rates = pd.DataFrame({"time_ns": [10, 10, 20, 20], "qp": [1, 2, 1, 2], "throughput_bps": [0.0, 0.0, 1.0, 1.0]})
+    assert jain_table(flows, rates, 10)["time_ns"].tolist() == [20]
 
 
 def test_fairness_counts_flows_that_were_active_throughout_an_interval() -> None:

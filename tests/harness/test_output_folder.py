@@ -13,14 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.output_folder import clean, new_folder
+from harness.commands.run import unused
+from harness.measure.output_folder import clean, new_folder
 from p4switch.errors import UserError
 from tests.e2e.runs import p4cc
 
 FILL = """
 import sys, time
 from pathlib import Path
-from harness.output_folder import new_folder
+from harness.measure.output_folder import new_folder
 with new_folder(Path(sys.argv[1])) as folder:
     (folder / "flows.parquet").write_bytes(b"half")
     print(folder, flush=True)
@@ -29,8 +30,11 @@ with new_folder(Path(sys.argv[1])) as folder:
 
 
 @pytest.fixture(autouse=True)
-def _own_notes(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("P4CC_CACHE", str(tmp_path_factory.mktemp("cache")))
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache, and with it notes, of the test's own."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("P4CC_CACHE", str(folder))
+    return folder
 
 
 @contextmanager
@@ -107,9 +111,73 @@ def test_clean_does_not_follow_a_link_in_its_place(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([scratch.name, "moved", "valuable"])
 
 
+@pytest.mark.parametrize(
+    "text", ["", ".", "..", "/", "v", ".v.unfinished", "{tmp}/v", "{tmp}/.v.unfinished", "\0", "\udcff"]
+)
+def test_clean_removes_only_what_p4cc_made(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    valuable = [tmp_path / "v" / "file", tmp_path / "v" / ".v.unfinished" / "file", tmp_path / ".v.unfinished" / "file"]
+    for file in valuable:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    monkeypatch.chdir(tmp_path / "v")
+    (cache / "unfinished").mkdir(parents=True)
+    for name in ("x", "a1b2c3d4"):
+        (cache / "unfinished" / name).write_bytes(os.fsencode(text.format(tmp=tmp_path)))
+    told = clean()
+    assert all(file.exists() for file in valuable)
+    assert not any(line.startswith("removed") for line in told)
+    assert any("left note" in line and line.endswith("x alone: its name is not one of p4cc's") for line in told)
+
+
+def test_clean_takes_no_note_of_what_is_no_file(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / ".v.unfinished").mkdir()
+    (tmp_path / "note").write_text(str(tmp_path / ".v.unfinished"))
+    (cache / "unfinished" / "a1b2c3d4").mkdir(parents=True)
+    (cache / "unfinished" / "a1b2c3d5").symlink_to(tmp_path / "note")
+    os.mkfifo(cache / "unfinished" / "a1b2c3d6")
+    assert not any(line.startswith("removed") for line in clean())
+    assert (tmp_path / ".v.unfinished").exists()
+
+
+def test_notes_are_on_the_disk_before_the_folder_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[bool] = []
+    monkeypatch.setattr(os, "fsync", lambda _: synced.append(list(tmp_path.iterdir()) == []))
+    with new_folder(tmp_path / "out"):
+        assert synced[:2] == [True, True]  # the note, and its name
+
+
+def test_a_second_command_with_the_same_target_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with filling(tmp_path / "out") as (process, scratch):
+        with pytest.raises(UserError, match="'out': another command is writing it"), new_folder(Path("out")):
+            pytest.fail("it was started")
+        assert unused(Path("out")) == Path("out-2")
+        process.kill()
+        process.wait()
+        assert (scratch / "flows.parquet").exists()
+    assert clean() == [f"removed {scratch}, which a killed command had begun to write"]
+    with new_folder(Path("out")):
+        pass
+    assert [path.name for path in tmp_path.rglob("*")] == ["out"]
+
+
+def test_a_name_that_the_file_system_refuses(tmp_path: Path) -> None:
+    for name in ("x" * 300, "x" * 250):
+        with pytest.raises(UserError, match=r"output folder .*File name too long"), new_folder(tmp_path / name):
+            pass
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"output folder .*Not a directory"), new_folder(tmp_path / "file" / "out"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_a_run_in_one_line(tmp_path: Path, number: signal.Signals) -> None:
-    code = "import os; from harness.cli import main; import harness.experiment as e; "
+    code = "import os; from harness.cli import main; import harness.plan.experiment as e; "
     code += f"e.plan = lambda *_: os.kill(os.getpid(), {int(number)}); main()"
     command = [sys.executable, "-c", code, "run", "incast", "--out", "out"]
     done = subprocess.run(

@@ -10,7 +10,7 @@ import pytest
 from scapy.contrib.roce import BTH
 from scapy.utils import rdpcap
 
-from harness.pcap import write_pcap
+from harness.measure.pcap import write_pcap
 from host_agents import wire
 
 FRAME = wire.header(0x0A000002, 0x0A000003, 0xC123, wire.SEND_ONLY, 77, after_bth_bytes=1000, dscp=24, ecn=2)

@@ -12,36 +12,33 @@ PERIOD = 20_000
 
 class Frp:
     def __init__(self, frame):
-        body = frame[wire.AFTER_BTH :]
-        self.kind = body[0] & accurate.KIND
-        self.response = bool(body[0] & accurate.RESPONSE)
-        self.short_circuit = bool(body[0] & accurate.SHORT_CIRCUIT)
-        self.counted = bool(body[0] & accurate.COUNTED)
-        self.source_qp = int.from_bytes(body[1:4], "big")
-        self.current_kbps = int.from_bytes(body[4:8], "big")
-        self.desired_kbps = int.from_bytes(body[8:12], "big")
-        self.sequence = int.from_bytes(frame[51:54], "big")
+        frp = accurate.FRP.decode(frame, wire.AFTER_BTH)
+        self.kind = frp["kind"]
+        self.response = bool(frp["response"])
+        self.short_circuit = bool(frp["short_circuit"])
+        self.counted = bool(frp["counted"])
+        self.source_qp = frp["source_qp"]
+        self.current_kbps = frp["current_rate"]
+        self.desired_kbps = frp["desired_rate"]
+        self.sequence = wire.psn(frame)
         self.entropy = int.from_bytes(frame[34:36], "big")
         self.dscp = frame[15] >> 2
 
 
 def is_frp(frame):
-    return len(frame) > wire.BTH and frame[wire.BTH] == accurate.FRP
+    return len(frame) > wire.BTH and frame[wire.BTH] == accurate.FRP.opcode
 
 
 def frps(link, side):
     return [(now, Frp(frame)) for now, sender, frame in link.sent if sender == side and is_frp(frame)]
 
 
-def rated(frame, current_kbps=None, desired_kbps=None, flags=0):
+def rated(frame, current_kbps, desired_kbps):
     """The frame with other rates, as a contention point leaves it."""
-    body = bytearray(frame)
-    body[54] |= flags
-    if current_kbps is not None:
-        body[58:62] = current_kbps.to_bytes(4, "big")
-    if desired_kbps is not None:
-        body[62:66] = desired_kbps.to_bytes(4, "big")
-    return bytes(body)
+    frp = accurate.FRP.decode(frame, wire.AFTER_BTH)
+    return frame[: wire.AFTER_BTH] + accurate.FRP.encode(
+        **{**frp, "current_rate": current_kbps, "desired_rate": desired_kbps}
+    )
 
 
 def setup(hook=None, **parameters):
@@ -74,6 +71,14 @@ def test_an_frp_carries_the_flows_rate_path_and_queue_pair():
     assert frp.source_qp == 7
     assert frp.entropy == int.from_bytes(data[34:36], "big")
     assert frp.dscp == 48
+
+
+def test_every_byte_of_an_frp():
+    body = accurate.FRP.encode(
+        kind=accurate.STOP, counted=1, source_qp=0x0A0B0C, current_rate=0x01020304, desired_rate=0x05060708
+    )
+    assert body.hex() == "880a0b0c0102030405060708"
+    assert accurate.FRP.encode(kind=accurate.INIT, response=1, short_circuit=1).hex() == "70" + "00" * 11
 
 
 def test_the_frame_is_70_bytes_so_28_mbps_a_flow():
@@ -125,17 +130,18 @@ def test_dr_is_how_a_rate_recovers():
 
 def short_circuit(qa, current_kbps, sequence=None):
     """A notification from a switch, made of the newest FRP."""
-    response(qa, current_kbps, sequence, accurate.SHORT_CIRCUIT)
+    response(qa, current_kbps, sequence, short_circuit=1)
 
 
-def response(qa, current_kbps, sequence=None, flags=0):
+def response(qa, current_kbps, sequence=None, short_circuit=0):
     """An answer to the newest FRP."""
-    body = bytes((accurate.RESPONSE | flags,)) + (7).to_bytes(3, "big")
-    body += current_kbps.to_bytes(4, "big") * 2
+    body = accurate.FRP.encode(
+        response=1, short_circuit=short_circuit, source_qp=7, current_rate=current_kbps, desired_rate=current_kbps
+    )
     if sequence is None:
         sequence = qa.reaction_point.sequence
-    frame = qa.control_frame(accurate.FRP, body, psn=sequence)
-    qa.reaction_point.on_control(0, accurate.FRP, frame, wire.AFTER_BTH)
+    frame = qa.frames.control_frame(accurate.FRP.opcode, body, psn=sequence)
+    qa.reaction_point.on_control(0, accurate.FRP.opcode, frame, wire.AFTER_BTH)
 
 
 def test_a_short_circuit_may_only_lower():
@@ -245,3 +251,53 @@ def test_a_lost_response_costs_a_period():
     assert qa.rate_bps == 10e9
     link.run(40_000)
     assert qa.rate_bps == 2e9
+
+
+@pytest.mark.parametrize("scope", ["qp", "destination", "pair"])
+@pytest.mark.parametrize("sender", [0, 1])
+def test_a_burst_is_announced_once_whichever_queue_pair_sends(scope, sender):
+    a, b = pair("accurate", line_rate_bps=10_000_000_000, cc_scope=scope)
+    qps = [connect(a, b, n)[0] for n in (1, 2)]
+    link = Wire(a, b)
+    qps[sender].post(100_000)
+    link.run(1_000_000)
+    kinds = [frp.kind for _, frp in frps(link, 0) if frp.kind != accurate.PERIODIC]
+    assert kinds == [accurate.INIT, accurate.STOP]
+
+
+@pytest.mark.parametrize("scope", ["destination", "pair"])
+def test_a_burst_lasts_until_the_last_queue_pair_has_sent(scope):
+    a, b = pair("accurate", line_rate_bps=10_000_000_000, cc_scope=scope)
+    qps = [connect(a, b, n)[0] for n in (1, 2)]
+    link = Wire(a, b)
+    qps[0].post(20_000)
+    qps[1].post(100_000)
+    link.run(1_000_000)
+    sent = frps(link, 0)
+    last_data = max(now for now, side, frame in link.sent if side == 0 and not is_frp(frame))
+    assert [frp.kind for _, frp in sent if frp.kind != accurate.PERIODIC] == [accurate.INIT, accurate.STOP]
+    assert sent[-1][0] > last_data
+
+
+def test_what_is_posted_for_later_does_not_announce_a_small_burst():
+    link, qa, qb = setup()
+    qa.post(4_000)
+    qa.post(100_000, start_ns=500_000)
+    link.run(400_000)
+    assert frps(link, 0) == []
+    assert qb.stats.bytes_delivered == 4_000
+
+
+def test_when_the_queue_pair_that_spoke_is_closed_another_speaks():
+    a, b = pair("accurate", line_rate_bps=10_000_000_000, cc_scope="destination")
+    first, second = [connect(a, b, n) for n in (1, 2)]
+    link = Wire(a, b)
+    first[0].post(10_000)
+    link.run(100_000)
+    a.close_qp(first[0])
+    b.close_qp(first[1])
+    before = len(frps(link, 0))
+    second[0].post(100_000)
+    link.run(1_000_000)
+    assert {frp.source_qp for _, frp in frps(link, 0)[before:]} == {2}
+    assert b.stats.unknown_qp == 0

@@ -49,7 +49,7 @@ def sender(packets, name="eqds", **parameters):
 
 
 def pull(qb, granted_packets):
-    return qb.control_frame(eqds.PULL, (granted_packets * PACKET).to_bytes(8, "big"))
+    return qb.frames.control_frame(eqds.PULL.opcode, eqds.PULL.encode(granted=granted_packets * PACKET))
 
 
 class TestSender:
@@ -61,7 +61,7 @@ class TestSender:
     def test_a_long_burst_sends_one_window_and_asks_for_the_rest_first(self):
         _, _, control, data, _ = sender(1000)
         assert len(data) == 95
-        assert [opcode(frame) for frame in control] == [eqds.RTS]
+        assert [opcode(frame) for frame in control] == [eqds.RTS.opcode]
         assert counter(control[0]) == 905 * PACKET
 
     def test_a_pull_lets_one_packet_go(self):
@@ -90,7 +90,7 @@ class TestSender:
         qa, qb = connect(a, b, 5)
         qa.post(200_000)
         sent = [a.next_frame(now) for now in range(0, 1000, 100)]
-        assert opcode(sent[0]) == eqds.RTS
+        assert opcode(sent[0]) == eqds.RTS.opcode
         assert counter(sent[0]) == 105 * PACKET
         data = sent[1:]
         point = qa.reaction_point
@@ -105,7 +105,7 @@ class TestSender:
         assert point.credit_bytes == (PACKET if event == "pull" else 0)
         # What the lost credit would have sent is asked for. The trimmed packet is not: the receiver knows of it.
         rts = a.next_frame(1000)
-        assert opcode(rts) == eqds.RTS
+        assert opcode(rts) == eqds.RTS.opcode
         assert counter(rts) == 191 * PACKET
 
     def test_lost_packets_are_asked_for_and_trimmed_ones_are_not(self):
@@ -141,6 +141,17 @@ class TestSender:
         assert drain(a, now + 1) != []
         assert qa.reaction_point.speculating
 
+    def test_a_pull_beyond_all_that_can_be_owed_is_refused(self):
+        qa, qb, _, data, now = sender(1000)
+        a, point = qa.nic, qa.reaction_point
+        owed = 905 + len(data)  # what was asked for, and every packet sent, if they were all trimmed
+        before = point.credit_bytes
+        for forged in (owed + 2, 2**63 // PACKET):
+            a.receive(now, pull(qb, forged))
+        assert (a.stats.malformed, point.credit_bytes) == (2, before)
+        a.receive(now, pull(qb, 1))
+        assert point.credit_bytes == before + PACKET
+
     def test_a_message_posted_later_is_asked_for(self):
         qa, _, control, _, now = sender(1000)
         qa.post(5_000)
@@ -156,7 +167,7 @@ def pulls(nic, until_ns):
         frame = nic.next_frame(now)
         if frame is None:
             now = max(nic.next_wakeup_ns(), now + 1)
-        elif opcode(frame) == eqds.PULL:
+        elif opcode(frame) == eqds.PULL.opcode:
             found.append((now, int.from_bytes(frame[47:50], "big"), counter(frame)))
     return found
 
@@ -166,7 +177,7 @@ def receiver(demands, **parameters):
     a, b = pair("eqds", parameters, reliability="selective-repeat")
     for n, packets in enumerate(demands, start=1):
         qa, _ = connect(a, b, n)
-        b.receive(0, qa.control_frame(eqds.RTS, (packets * PACKET).to_bytes(8, "big")))
+        b.receive(0, qa.frames.control_frame(eqds.RTS.opcode, eqds.RTS.encode(demand=packets * PACKET)))
     return a, b
 
 
@@ -198,7 +209,7 @@ class TestReceiver:
     def test_a_pause_between_demands_earns_nothing(self):
         a, b = receiver([2])
         assert len(pulls(b, 50_000)) == 2
-        rts = a.queue_pairs[1].control_frame(eqds.RTS, (1000 * PACKET).to_bytes(8, "big"))
+        rts = a.queue_pairs[1].frames.control_frame(eqds.RTS.opcode, eqds.RTS.encode(demand=1000 * PACKET))
         b.receive(60_000, rts)
         assert len(pulls(b, 60_000 + 10 * 85)) == pytest.approx(10, abs=1)
 
@@ -219,16 +230,40 @@ class TestReceiver:
     def test_a_repeated_rts_is_told_what_was_granted(self):
         a, b = receiver([3])
         pulls(b, 10_000)
-        rts = a.queue_pairs[1].control_frame(eqds.RTS, (3 * PACKET).to_bytes(8, "big"))
+        rts = a.queue_pairs[1].frames.control_frame(eqds.RTS.opcode, eqds.RTS.encode(demand=3 * PACKET))
         b.receive(10_000, rts)
         assert [number for _, _, number in pulls(b, 20_000)] == [3 * PACKET]
+
+    def test_a_demand_that_nobody_has_is_pulled_for_one_window(self):
+        a, b = receiver([])
+        qa, qb = connect(a, b)
+        forged = qa.frames.control_frame(eqds.RTS.opcode, (2**63 - 1).to_bytes(8, "big"))
+        b.receive(0, forged)
+        window = 64 * 100_000 // PACKET + 1
+        assert len(pulls(b, 2_000_000)) == window
+        assert qb.stats.pulls_held == 1
+        assert b.next_wakeup_ns() > 2_000_000
+
+    def test_what_comes_makes_room_in_the_window_and_so_does_an_rts(self):
+        a, b = pair("eqds", {"pull_window_bdp": 0.05}, reliability="selective-repeat", loss_packets=0)
+        qa, _qb = connect(a, b, 5)
+        qa.post(1_000_000)
+        frames = [a.next_frame(now) for now in range(0, 1000, 100)]
+        rts, data = frames[0], frames[1:]
+        b.receive(0, rts)
+        assert len(pulls(b, 10_000)) == 5
+        b.receive(10_000, data[0])
+        b.receive(10_000, trimmed(data[1]))
+        assert len(pulls(b, 20_000)) == 2
+        b.receive(20_000, rts)  # its sender has waited for a time-out
+        assert [number for _, _, number in pulls(b, 30_000)] == [PACKET * n for n in (7, 8, 9, 10, 11, 12)]
 
     def test_a_pull_takes_the_path_of_the_packet_that_came_last(self):
         _, qb, control, data, now = sender(1000)
         b = qb.nic
         b.receive(now, data[0][:34] + b"\xc1\x23" + data[0][36:])
         b.receive(now, control[0])
-        frames = [frame for frame in drain(b, now) if opcode(frame) == eqds.PULL]
+        frames = [frame for frame in drain(b, now) if opcode(frame) == eqds.PULL.opcode]
         assert frames[0][34:36] == b"\xc1\x23"
         assert len(frames[0]) == 62
         assert wire.wire_bytes(frames[0]) == 66
@@ -247,7 +282,7 @@ def test_one_flow_is_drawn_at_line_rate_behind_its_speculative_window():
     link = Wire(a, b, delay_ns=3_955)
     link.run(1_000_000)
     assert message.completed_ns == pytest.approx(1000 * PACKET_NS + 8_000, rel=0.01)
-    pulls = sum(1 for _, side, frame in link.sent if side == 1 and opcode(frame) == eqds.PULL)
+    pulls = sum(1 for _, side, frame in link.sent if side == 1 and opcode(frame) == eqds.PULL.opcode)
     assert pulls == pytest.approx(1000 - 95, abs=2)
 
 
@@ -295,5 +330,5 @@ class TestWithAWindow:
         qa, _, _, _, now = sender(1000, "eqds+mprdma", mprdma={"initial_window_bdp": 0.2})
         a = qa.nic
         assert drain(a, now) == []
-        qa.reaction_point.inner[0].set_window(50_000.0)
+        qa.reaction_point.parts[0].set_window(50_000.0)
         assert len(drain(a, now + 1)) == 1

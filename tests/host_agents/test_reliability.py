@@ -167,6 +167,20 @@ class TestGoBackN:
         assert (psn_of(nak), nak[54]) == (0, 0x60)
         assert qb.stats.trimmed_received == 2
 
+    def test_a_packet_that_is_trimmed_again_is_asked_for_again(self):
+        a, b = pair()
+        qa, qb = connect(a, b)
+        qa.post(3000)
+        now = 0
+        for round_ in range(1, 4):
+            frames, now = send(a, 3, now)
+            b.receive(now, trimmed(frames[0]))
+            b.receive(now, frames[1])
+            (nak,) = drain(b, now)
+            assert (psn_of(nak), nak[54]) == (0, 0x60)
+            assert qb.stats.naks_sent == round_
+            a.receive(now, nak)
+
 
 class TestSelectiveRepeat:
     def test_sack_names_packet_first_missing_and_bitmap(self):
@@ -257,6 +271,27 @@ class TestSelectiveRepeat:
         assert drain(a, now) == [frames[1]]
         assert losses == [(now, 1058, True)]
 
+    def test_what_is_kept_in_order_of_sending_is_what_is_in_flight(self):
+        """While the first packet waits in a queue, the others are trimmed over and over."""
+        a, b = pair(reliability="selective-repeat", loss_packets=0)
+        qa, _ = connect(a, b)
+        qa.post(4000)
+        frames, now = send(a, 4)
+        for _ in range(100):
+            for frame in frames[1:]:
+                b.receive(now, trimmed(frame))
+            for nack in drain(b, now):
+                a.receive(now, nack)
+            assert qa.inflight_bytes == 1058
+            again, now = send(a, 3, now)
+            assert again == frames[1:]
+        kept = []
+        packet = qa.sender._oldest
+        while packet is not None:
+            kept.append(packet.number)
+            packet = packet.later
+        assert kept == [0, 1, 2, 3]
+
     def test_the_rtt_of_a_packet_sent_again_counts_from_its_last_copy(self):
         a, b = pair(reliability="selective-repeat", loss_packets=0, base_rtt_ns=4_000)
         qa, _ = connect(a, b)
@@ -293,11 +328,13 @@ class TestSelectiveRepeat:
         a, b = pair(reliability="selective-repeat")
         qa, qb = connect(a, b)
         seen = []
-        qb.notification_point.on_trimmed = lambda now_ns, frame: seen.append((now_ns, psn_of(frame)))
+        qb.notification_point.on_trimmed = lambda now_ns, missing, frame: seen.append((psn_of(frame), missing))
         qa.post(2000)
         frames, now = send(a, 2)
         b.receive(now, trimmed(frames[1]))
-        assert seen == [(now, 1)]
+        b.receive(now, frames[1])
+        b.receive(now, trimmed(frames[1]))
+        assert seen == [(1, True), (1, False)]
 
     def test_a_trimmed_copy_of_what_has_arrived_is_acknowledged(self):
         a, b = pair(reliability="selective-repeat")

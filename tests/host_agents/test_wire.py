@@ -7,7 +7,7 @@ from scapy.contrib.roce import AETH, BTH, cnp
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from host_agents import wire
+from host_agents import headers, wire
 from host_agents.testing import connect, pair
 
 A, B = wire.parse_address("10.0.0.2"), wire.parse_address("10.1.2.3")
@@ -162,9 +162,42 @@ def test_bad_address(text):
         wire.parse_address(text)
 
 
-def test_control_opcodes_are_given_once():
-    with pytest.raises(ValueError, match="is SACK, so it cannot be mine"):
-        wire.register_control(wire.SACK, "mine", wire.TO_REACTION_POINT)
-    with pytest.raises(ValueError, match="expected 0xE0 to 0xFF"):
-        wire.register_control(0x11, "mine", wire.TO_REACTION_POINT)
-    assert wire.control_names()[wire.NACK] == "NACK"
+def test_offsets_and_sizes_are_those_of_the_declared_headers():
+    ip, udp, bth = 14, 34, 42  # where they start
+    bits = {
+        "ETHERNET_BYTES": headers.ETHERNET.bits,
+        "IPV4_BYTES": headers.IP.bits,
+        "UDP_BYTES": headers.UDP.bits,
+        "BTH_BYTES": headers.BTH.bits,
+        "AETH_BYTES": headers.AETH.bits,
+        "SHIM_BYTES": headers.INT_SHIM.bits,
+        "INT_RECORD_BYTES": headers.INT_RECORD.bits,
+        "SACK_BYTES": headers.SACK_HEADER.bits,
+        "IP": headers.ETHERNET.bits,
+        "TOS": 8 * ip + headers.IP.place("dscp").bit,
+        "TOTAL_LENGTH": 8 * ip + headers.IP.place("total_len").bit,
+        "TTL": 8 * ip + headers.IP.place("ttl").bit,
+        "PROTOCOL": 8 * ip + headers.IP.place("protocol").bit,
+        "SOURCE": 8 * ip + headers.IP.place("src_addr").bit,
+        "DESTINATION": 8 * ip + headers.IP.place("dst_addr").bit,
+        "SOURCE_PORT": 8 * udp + headers.UDP.place("src_port").bit,
+        "DESTINATION_PORT": 8 * udp + headers.UDP.place("dst_port").bit,
+        "UDP_LENGTH": 8 * udp + headers.UDP.place("length").bit,
+        "BTH": 8 * bth + headers.BTH.place("opcode").bit,
+        "PAD": 8 * bth + headers.BTH.place("solicited_event").bit,
+        "BECN": 8 * bth + headers.BTH.place("fecn").bit,
+        "ACK_PSN": 8 * bth + headers.BTH.place("ack_request").bit,
+        "AFTER_BTH": sum(header.bits for header in headers.FRAME),
+    }
+    assert {name: 8 * getattr(wire, name) for name in bits} == bits
+    assert headers.SACK_HEADER.place("bitmap").mask == wire.SACK_MASK
+    assert headers.SACK_HEADER.place("bitmap").shift == 0
+    assert [header.bits // 8 for header in headers.FRAME] == [ip, udp - ip, bth - udp, 12]
+
+
+@settings(deadline=None)
+@given(st.integers(0, (1 << 24) - 1), st.integers(0, (1 << 24) - 1))
+def test_queue_pair_and_psn_of_a_frame(qpn, psn):
+    frame = wire.header(A, B, 7, wire.ACKNOWLEDGE, qpn, after_bth_bytes=4) + psn.to_bytes(4, "big")
+    assert (wire.dest_qpn(frame), wire.psn(frame)) == (qpn, psn)
+    assert headers.BTH.get("dest_qp", frame, wire.BTH) == qpn

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.results import Result, load_all
+from harness.measure.results import Result, load_all
 from tests.mininet.networks import alone, p4cc
 
 Both = Callable[..., tuple[tuple[Result, ...], tuple[Result, ...]]]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.scenario import built_in
+from harness.plan.scenario import built_in
 from tests.mininet.conftest import Both
 from tests.mininet.networks import needs_mininet
 

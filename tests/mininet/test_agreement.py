@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.results import Result
+from harness.measure.results import Result
 from host_agents import wire
 from tests.mininet.conftest import Both
 from tests.mininet.networks import needs_mininet, p4cc

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from harness import bmv2
-from harness.experiment import plan
-from harness.scenario import check
+from harness.control import bmv2_process
+from harness.plan.experiment import plan
+from harness.plan.scenario import check
 from harness.worlds.mininet.dilation import Machine, choose
 from tests.mininet.networks import REASON
 
 if REASON is not None:
     pytest.skip(REASON, allow_module_level=True)
 
-from harness.worlds.mininet import bmv2 as node
+from harness.worlds.mininet import bmv2_switch as node
 from harness.worlds.mininet.switches import PortPlan, SwitchPlan
 
 NET_DEV = """Inter-|   Receive                            |  Transmit
@@ -45,7 +45,7 @@ def switch(tmp_path: Path) -> StandIn:
     return StandIn(
         SwitchPlan(
             device_id=7, ports=ports, settings=settings.model_copy(update={"queue_bytes": 100_000}), framing_bytes=0,
-            data_priority=3, full_packet_bytes=1000, seed=1, dilation=5000, origin_ns=0, sample_interval_ns=0,
+            lossless_priorities=(3,), full_packet_bytes=1000, seed=1, dilation=5000, origin_ns=0, sample_interval_ns=0,
             folder=tmp_path,
         )
     )  # fmt: skip
@@ -58,10 +58,10 @@ def stub(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
 
 
 @pytest.fixture
-def queues(monkeypatch: pytest.MonkeyPatch) -> dict[int, Mapping[int, bmv2.Queue]]:
+def queues(monkeypatch: pytest.MonkeyPatch) -> dict[int, Mapping[int, bmv2_process.Queue]]:
     """What was set, by Thrift port."""
-    told: dict[int, Mapping[int, bmv2.Queue]] = {}
-    monkeypatch.setattr(bmv2, "set_queues", told.__setitem__)
+    told: dict[int, Mapping[int, bmv2_process.Queue]] = {}
+    monkeypatch.setattr(bmv2_process, "set_queues", told.__setitem__)
     return told
 
 
@@ -70,7 +70,7 @@ def test_queues_and_delays(
 ) -> None:
     stub(tmp_path, monkeypatch, f'echo "$@" >> {tmp_path}/told')
     switch.configure()
-    assert queues == {9097: dict.fromkeys((1, 2), bmv2.Queue(depth_packets=100, rate_packets_per_s=2500))}
+    assert queues == {9097: dict.fromkeys((1, 2), bmv2_process.Queue(depth_packets=100, rate_packets_per_s=2500))}
     told = (tmp_path / "told").read_text().splitlines()
     assert told[1] == "qdisc replace dev s0-eth2 root netem delay 5000.0us limit 1000000"
     assert len(told) == 2

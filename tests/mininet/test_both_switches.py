@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import bmv2
-from harness.results import Result, load_all
+from harness.control import bmv2_process
+from harness.measure.results import Result, load_all
 from tests.mininet.networks import alone, needs_mininet, p4cc
 
 SCENARIO = """
@@ -38,8 +38,8 @@ Runs = Callable[[str], Result]
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Runs:
     """The run of a protocol on one of the switches, made once a test session, whichever of its processes asks first."""
     switch: str = request.param
-    if switch == "bmv2" and shutil.which(bmv2.EXECUTABLE) is None:
-        pytest.skip(f"{bmv2.EXECUTABLE} is not in PATH")
+    if switch == "bmv2" and shutil.which(bmv2_process.EXECUTABLE) is None:
+        pytest.skip(f"{bmv2_process.EXECUTABLE} is not in PATH")
     base = tmp_path_factory.getbasetemp()
     shared = base if worker_id == "master" else base.parent
 

@@ -12,10 +12,9 @@ import psutil
 import pytest
 
 from harness.cli import main
-from harness.experiment import Run, plan
-from harness.scenario import check
+from harness.plan.experiment import Run, plan
+from harness.plan.scenario import check
 from harness.worlds.mininet import dilation, fidelity, ledger, package, state
-from harness.worlds.recording import PortName
 from p4switch.errors import UserError
 from tests.e2e.runs import p4cc
 
@@ -76,12 +75,12 @@ def test_the_dilation_follows_the_work_and_the_lag() -> None:
 
 def test_samples_are_the_depths_before_their_instants() -> None:
     port = {"port": 1, "depths": ([1000, 2500, 4000], [100, 300, 0])}  # wall clock, since 500
-    times, depths = ledger.queue_samples(
-        [PortName("s", 1, "h")], {"s": {"origin_ns": 500, "ports": [port]}},
+    samples = ledger.queue_samples(
+        [("s", 1, "h")], {"s": {"origin_ns": 500, "ports": [port]}},
         interval_ns=100, end_ns=500, epoch_ns=500, dilation=10,
     )  # fmt: skip
-    assert times.tolist() == [0, 100, 200, 300, 400, 500]
-    assert np.array_equal(depths[:, 0], [0, 0, 100, 300, 300, 0])
+    assert samples.times_ns.tolist() == [0, 100, 200, 300, 400, 500]
+    assert np.array_equal(samples.at(switch="s", port=1), [0, 0, 100, 300, 300, 0])
 
 
 @pytest.fixture
@@ -118,6 +117,21 @@ def test_clean_ends_processes_of_runs_without_owner(folder: Path) -> None:
     assert list(folder.iterdir()) == [alive.path]
     with alive:
         assert state.clean() == []
+
+
+def test_clean_removes_only_folders_of_runs_that_are_gone(folder: Path) -> None:
+    for name in ("documents", ".ssh", "1-notes", "x-abcdefgh"):
+        (folder / name).mkdir()
+    number = subprocess.Popen(["true"])
+    number.wait()
+    gone = [folder / f".{number.pid}-abcdefgh", folder / f"{number.pid}-abcdefgh"]
+    starting = folder / f".{os.getpid()}-abcdefgh"  # between its making and its state
+    for path in (*gone, starting):
+        path.mkdir()
+    (gone[1] / "state.json").write_text("{")
+    assert state.clean() == [f"removed {path}" for path in gone]
+    left = {path.name for path in folder.iterdir()}
+    assert left == {"documents", ".ssh", "1-notes", "x-abcdefgh", starting.name}
 
 
 def test_without_root_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +172,7 @@ def test_the_command_line_says_it_in_one_line(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--strict",), "--strict: the virtual world has no such thing; expected --world mininet with it"),
+        (("--switch", "bmv2"), "--switch: the virtual world has no such thing; expected --world mininet with it"),
         (("--dilation", "9"), "--dilation: the virtual world has no such thing; expected --world mininet with it"),
     ],
 )

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from harness.experiment import Run, plan
-from harness.scenario import check
+from harness.plan.experiment import Run, plan
+from harness.plan.scenario import check
 from harness.worlds.mininet import package
 from tests.mininet.conftest import Both
 from tests.mininet.networks import needs_mininet

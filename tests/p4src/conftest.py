@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness import programs
-from harness.programs import Entry, SwitchView
+from harness.control import programs
+from harness.control.programs import Entry, SwitchView
 from tests.p4src.rigs import RIGS, Rig, missing
 from topologies import Route
 
@@ -43,9 +43,10 @@ def make_rig(request: pytest.FixtureRequest) -> Iterator[MakeRig]:
         parameters: Mapping[str, Any] | None = None,
         view: SwitchView = VIEW,
         more: list[Entry] | None = None,
+        load_balancer: str = "ecmp",
     ) -> Rig:
         entries = [*programs.parameters(program, parameters or {}).entries(view), *(more or [])]
-        made.append(RIGS[request.param](program, entries))
+        made.append(RIGS[request.param](program, entries, load_balancer))
         return made[-1]
 
     yield make

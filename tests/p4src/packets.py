@@ -1,20 +1,26 @@
-"""Packets of the tests, made and read by scapy: nothing of the project takes part in judging it."""
+"""Packets of the tests, made and read by scapy.
+
+The layers of p4cc's own headers come from their declarations, of which `tests/host_agents` has every byte.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scapy.fields import BitField, ByteField, IntField, PacketListField, XBitField
+from scapy.fields import BitField, ByteField, XBitField
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet, Raw
+
+from host_agents.cc.accurate import FRP
+from host_agents.wire import WITH_INT
+from wireformats import scapy_layers
 
 ROCEV2 = 4791
 
 WRITE_ONLY = 0x0A
 ACKNOWLEDGE = 0x11
-WITH_INT = 0xC0
-FRP_OPCODE = 0xE8
+FRP_OPCODE = FRP.opcode
 
 NOT_ECT, ECT1, ECT0, CE = range(4)
 
@@ -38,40 +44,7 @@ class BTH(Packet):
     ]
 
 
-class IntRecord(Packet):
-    name = "INT record"
-    fields_desc = [
-        BitField("link_rate_code", 0, 4),
-        BitField("timestamp_ns", 0, 24),
-        BitField("tx_units", 0, 20),
-        BitField("queue_cells", 0, 16),
-    ]
-
-    def extract_padding(self, s: bytes) -> tuple[bytes, bytes]:
-        return b"", s
-
-
-class IntShim(Packet):
-    name = "INT shim"
-    fields_desc = [
-        BitField("hop_count", 0, 4),
-        BitField("path_id", 0, 12),
-        PacketListField("records", [], IntRecord, count_from=lambda packet: packet.hop_count),
-    ]
-
-
-class FlowRate(Packet):
-    name = "FRP"
-    fields_desc = [
-        BitField("kind", 0, 2),
-        BitField("response", 0, 1),
-        BitField("short_circuit", 0, 1),
-        BitField("counted", 0, 1),
-        BitField("reserved", 0, 3),
-        BitField("source_qp", 0, 24),
-        IntField("current_rate", 0),
-        IntField("desired_rate", 0),
-    ]
+IntRecord, IntShim, FlowRate = map(scapy_layers.load().get, ("int_record", "int_shim", "frp"))
 
 
 def mac(address: str) -> str:

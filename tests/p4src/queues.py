@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from harness import controller, programs
-from harness.pipelines import pipeline
-from harness.programs import SwitchView
+from harness.control import controller, programs
+from harness.control.pipelines import pipeline
+from harness.control.programs import SwitchView
 from p4switch.fabric import Fabric
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
 from tests.p4src.conftest import VIEW
+from tests.p4src.rigs import build_of
 
 RATE_BPS = 8_000_000_000  # a byte a nanosecond
-NEVER = 1 << 62
+NEVER = 1 << 61
 OUT = 2
 
 QUEUE_VIEW = replace(VIEW, port_rates_bps=dict.fromkeys(VIEW.port_rates_bps, RATE_BPS))
@@ -44,9 +45,14 @@ class QueueRig:
     """Port 2 leads to the sink over a link of 8 Gb/s without delay."""
 
     def __init__(
-        self, program: str, parameters: Mapping[str, Any], view: SwitchView = QUEUE_VIEW, **queues: Any
+        self,
+        program: str,
+        parameters: Mapping[str, Any],
+        view: SwitchView = QUEUE_VIEW,
+        load_balancer: str = "ecmp",
+        **queues: Any,
     ) -> None:
-        built = pipeline(programs.program(program))
+        built = pipeline(build_of(program, load_balancer))
         self.switch = built.switch(device_id=1, seed=1)
         entries = programs.parameters(program, parameters).entries(view)
         controller.program_switch(LocalClient(Device(lambda _: self.switch)), built.program, entries)

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from harness import programs
-from harness.max_min import max_min
-from harness.programs.base import SwitchView
+from harness.control import programs
+from harness.control.programs.base import SwitchView
+from harness.measure.max_min import max_min
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.contention import INIT, PERIODIC, STOP, ContentionPoint

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from scapy.layers.inet import IP
 
-from harness import programs
-from harness.programs import DefaultAction, TableEntry
+from harness.control import programs
+from harness.control.programs import DefaultAction, TableEntry
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import CE, ECT0, ECT1, NOT_ECT, Flow, dissect, ip_checksum_ok, psn_of
@@ -90,7 +90,7 @@ def test_probability_grows_from_nothing_at_kmin_to_pmax_at_kmax(depth: int, expe
 def test_without_thresholds_nothing_is_marked() -> None:
     """As the program comes: the table is empty and its default action does nothing."""
     rig = QueueRig("ecn", step(0))
-    rig.switch.table_set_default("EcnEgress.marking.ecn_threshold", None)
+    rig.switch.table_set_default("SwitchEgress.stage.ecn_threshold", None)
     rig.inject(burst(50))
     assert marked(rig.run()) == []
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 import pytest
 from scapy.layers.inet import IP, UDP
 
-from harness import programs
-from harness.programs.base import SwitchView
+from harness.control import programs
+from harness.control.programs.base import SwitchView
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import programs
-from harness.pipelines import P4C
+from harness.control import programs
+from harness.control.pipelines import P4C
 from tests.p4src.rigs import compiled
 
 needs_p4c = pytest.mark.skipif(shutil.which(P4C) is None, reason=f"{P4C} is not installed")

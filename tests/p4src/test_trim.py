@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scapy.layers.inet import IP, UDP
 
-from harness import programs
+from harness.control import programs
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import BTH, ECT0, Flow, dissect, ip_checksum_ok, psn_of
@@ -29,12 +29,13 @@ DATA_OPCODES = range(0x11)
 
 
 def parameters(data: int = 10, headers: int = 10, **others: object) -> dict[str, object]:
-    """Room for so many packets and so many trimmed packets; no ECN marks."""
+    """Room for so many packets and so many trimmed packets, all of it; no ECN marks."""
     return {
         "queue_bytes": data * SIZE,
         "header_queue_bytes": headers * TRIM_SIZE,
         "kmin_fraction": 1.0,
         "kmax_fraction": 1.0,
+        "trim_from_fraction": 1.0,
         **others,
     }
 
@@ -166,6 +167,29 @@ def test_the_count_is_the_queue_at_any_time(data: st.DataObject) -> None:
     assert rig.counter("trimmed") == rig.counter("trimmed_sent") + rig.counter("trimmed_dropped")
     assert rig.counter("trimmed_sent") == len(trimmed([frame for _, frame in arrived]))
     assert rig.register("queue_bytes", DATA_QUEUE) == rig.register("queue_bytes", HEADER_QUEUE) == 0
+
+
+@pytest.mark.parametrize("flows", [2, 5])
+def test_flows_in_step_are_trimmed_alike(flows: int) -> None:
+    """Each flow sends a packet in the time of one, always in the same order: without a lot the first gets all."""
+    rig = QueueRig("trim", parameters(data=100, headers=1000, trim_from_fraction=0.5))
+    step_ns = SIZE + flows * TRIM_SIZE
+    count = 2000
+    for flow in range(flows):
+        psns = range(flow, flows * count, flows)
+        rig.inject((i * step_ns + flow, FLOW.data(psn=psn, wire_bytes=SIZE)) for i, psn in enumerate(psns))
+    whole = [psn_of(frame) % flows for _, frame in rig.run() if len(frame) == SIZE]
+    shares = [whole.count(flow) / len(whole) for flow in range(flows)]
+    assert shares == pytest.approx([1 / flows] * flows, rel=0.1)
+
+
+def test_the_lot_begins_at_its_part_of_the_queue_and_a_full_one_takes_nothing() -> None:
+    rig = QueueRig("trim", parameters(data=100, headers=1000, trim_from_fraction=0.5))
+    rig.inject(burst(400))
+    cut = trimmed([frame for _, frame in rig.run()])
+    assert min(cut) > 51  # the first has left at once; fifty wait
+    assert 400 - len(cut) in (100, 101)
+    assert any(later not in cut for later in range(min(cut), 101))
 
 
 def test_packets_lost_by_the_traffic_manager_are_forgotten_when_the_queue_is_empty() -> None:

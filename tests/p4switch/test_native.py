@@ -96,8 +96,24 @@ def _make(number: int) -> int:
 def test_processes_share_the_cache(fresh_cache: Path) -> None:
     with multiprocessing.get_context("fork").Pool(8) as pool:
         assert set(pool.map(_make, range(200))) == {100_000}
-    assert sorted(path.name for path in files(fresh_cache)) == ["key0.bin", "key1.bin", "key2.bin"]
-    assert [p for p in (fresh_cache / "test").iterdir() if p.is_dir()] == []
+    assert sorted(path.parent.name for path in files(fresh_cache)) == ["key0", "key1", "key2"]
+    assert sorted(path.name for path in (fresh_cache / "test").iterdir()) == ["key0", "key1", "key2"]
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "a bit"])
+def test_a_damaged_file_is_made_anew_before_it_is_used(damage: str) -> None:
+    library = native.build_text("answer", ANSWER % 42)
+    (source,) = (path for path in files(cache.root()) if path.suffix == ".c")
+    assert cache.damaged() == []
+    for path in (library, source):
+        content = path.read_bytes()
+        changed = {"empty": b"", "cut": content[: len(content) // 2], "a bit": content[:-1] + bytes([content[-1] ^ 1])}
+        path.write_bytes(changed[damage])
+    assert cache.damaged() == sorted([library, source])
+    again = native.build_text("answer", ANSWER % 42)
+    assert ctypes.CDLL(str(again)).answer() == 42
+    assert cache.damaged() == []
+    assert len(files(cache.root())) == 2
 
 
 def test_what_produce_raises_is_passed_on(fresh_cache: Path) -> None:

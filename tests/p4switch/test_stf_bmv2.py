@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from p4switch.stf.bmv2 import Bmv2Switch, Feed
+from p4switch.stf.bmv2_rig import Bmv2Switch, Feed
 from tests.p4switch.test_stf_language import DOCUMENT
 
 

@@ -60,6 +60,10 @@ class Recorder:
     def __init__(self, outputs: list[tuple[int, bytes]] | None = None) -> None:
         self.calls: list[tuple[Any, ...]] = []
         self.outputs = outputs or []
+        self.failed_assert: str | None = None
+
+    def said(self) -> tuple[list[tuple[bool, str]], int]:
+        return [], 0
 
     def process(self, port: int, frame: bytes, now: int = 0) -> list[tuple[int, bytes]]:
         self.calls.append(("process", port, frame))

@@ -7,24 +7,21 @@ import select
 import time
 from functools import partial
 from multiprocessing.connection import Client, Connection
+from pathlib import Path
 from typing import Any
 
 import click
 
-from harness.worlds.flow_record import Sent
+from harness.measure.probes.base import HostProbe, Values
+from harness.worlds.host_session import Connect, HostSession, Post, RateSample
 from harness.worlds.mininet import isolation
 from harness.worlds.mininet.driver import Driver
 from harness.worlds.mininet.messages import (
-    Completed,
     Configure,
-    Connect,
-    Delivered,
     Done,
     Finished,
     Freeze,
     PortChange,
-    Post,
-    RateSample,
     Report,
     Start,
     Verified,
@@ -32,10 +29,9 @@ from harness.worlds.mininet.messages import (
 )
 from harness.worlds.mininet.port import RawPort
 from host_agents import registry, wire
-from host_agents.messages import Delivery, Message
 from host_agents.nic import Nic
-from host_agents.qp import QueuePair
 from host_agents.timers import NEVER
+from p4switch import extensions
 
 NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received")
 _PROBED_QPN = 1  # InfiniBand's own, for management: no NIC here has it
@@ -74,7 +70,7 @@ def _verify(port: RawPort, address: str, request: Verify) -> list[str]:
     while missing and (left := end - time.monotonic()) > 0:
         select.select([port], [], [], left)
         for _, frame in port.receive():
-            if wire.is_roce(frame) and int.from_bytes(frame[47:50], "big") == _PROBED_QPN:
+            if wire.is_roce(frame) and wire.dest_qpn(frame) == _PROBED_QPN:
                 missing.pop(int.from_bytes(frame[wire.SOURCE : wire.SOURCE + 4], "big"), None)
     return sorted(missing.values())
 
@@ -84,11 +80,12 @@ class Agent:
 
     def __init__(self, configuration: Configure, port: RawPort, connection: Connection) -> None:
         c = configuration
+        for file in c.extensions:
+            extensions.load(Path(file))
         self.nic = Nic(
             c.nic, registry.resolve(c.cc, c.cc_parameters), registry.resolve_load_balancer(c.lb, c.lb_parameters)
         )
-        self.nic.on_delivered = self._on_delivered
-        self.nic.on_complete = self._on_complete
+        self.host = HostSession(self.nic, connection.send)
         self.driver = Driver(
             self.nic, port, rate_bps=c.rate_bps, delay_ns=c.delay_ns, framing_bytes=c.framing_bytes,
             dilation=c.dilation,
@@ -98,9 +95,6 @@ class Agent:
             self.driver.at(change.time_ns, partial(self._change_link, change))
         self._port = port
         self._connection = connection
-        self._qps: dict[int, QueuePair] = {}
-        self._messages: dict[int, Message] = {}  # by flow, unfinished
-        self._active: dict[int, int] = {}  # unfinished messages by connection, for sampling
         self._rates: list[RateSample] = []
         self._arrivals: list[tuple[int, int, int]] = []
         self._arrived: dict[int, int] = {}
@@ -109,6 +103,9 @@ class Agent:
         self._reported = False
         if self._interval_ns:
             self.driver.at(self._interval_ns, self._sample)
+        self._readings: dict[str, list[tuple[int, Values]]] = {}
+        for probe in c.probes:
+            self.driver.at(0, partial(self._read, probe))
 
     def run(self, epoch_wall_ns: int) -> None:
         """From model time 0 until the coordinator has the report."""
@@ -135,7 +132,7 @@ class Agent:
 
     def _carry_out(self, request: object) -> None:
         if isinstance(request, Connect):
-            self.driver.at(request.time_ns, lambda _: self._connect(request))
+            self.driver.at(request.time_ns, lambda _: self.host.connect(request))
         elif isinstance(request, Post):
             self.driver.at(request.start_ns, lambda now_ns: self._post(request, now_ns))
         elif isinstance(request, Freeze):
@@ -150,51 +147,32 @@ class Agent:
             with contextlib.suppress(EOFError, OSError):
                 self._connection.recv()  # nothing: an end before the coordinator's would look like an accident
 
-    def _connect(self, request: Connect) -> None:
-        self._qps[request.number] = self.nic.open_qp(request.peer_address, request.number, request.number)
-
     def _post(self, request: Post, now_ns: int) -> None:
-        message = self._qps[request.number].post(request.size_bytes, start_ns=now_ns, tag=request)
-        self._messages[request.flow] = message
-        self._active[request.number] = self._active.get(request.number, 0) + 1
+        self.host.post(request, now_ns)
         if request.stop_ns is not None:
-            self.driver.at(request.stop_ns, lambda _: message.qp.truncate(message))
-
-    # What the NIC tells
-
-    def _on_delivered(self, delivery: Delivery) -> None:
-        qp = delivery.qp
-        self._connection.send(Delivered(qp.qpn, delivery.sequence, delivery.time_ns, qp.stats.marked_received))
-
-    def _on_complete(self, message: Message) -> None:
-        request = message.tag
-        assert isinstance(request, Post)
-        del self._messages[request.flow]
-        self._active[request.number] -= 1
-        self._connection.send(Completed(request.flow, Sent.of(message)))
+            self.driver.at(request.stop_ns, lambda _: self.host.stop(request))
 
     def _sample(self, now_ns: int) -> None:
-        for number, unfinished in list(self._active.items()):
-            qp = self._qps[number]
-            self._rates.append(RateSample(now_ns, number, qp.rate_bps, qp.window_bytes, qp.take_rtt_ns()))
-            if not unfinished:
-                del self._active[number]
+        self._rates += self.host.sample(now_ns)
         for number, delivered in self.driver.delivered_bytes.items():
             if delivered != self._arrived.get(number):
                 self._arrived[number] = delivered
                 self._arrivals.append((now_ns, number, delivered))
         self.driver.at(now_ns + self._interval_ns, self._sample)
 
+    def _read(self, probe: HostProbe, now_ns: int) -> None:
+        self._readings.setdefault(probe.name, []).extend((now_ns, row) for row in probe.read(self.host))
+        self.driver.at(now_ns + probe.interval_ns, partial(self._read, probe))
+
     def _finished(self) -> Finished:
         driver, port, stats = self.driver, self._port, self.nic.stats
         counts = {name: int(getattr(stats, name)) for name in NIC_COUNTS}
         counts["paused_ns"] = sum(stats.paused_ns)
         return Finished(
-            unfinished={flow: Sent.of(message) for flow, message in self._messages.items()},
-            marked={number: qp.stats.marked_received for number, qp in self._qps.items()},
-            delivered_bytes=driver.delivered_bytes,
+            session=self.host.report(driver.delivered_bytes),
             rates=self._rates,
             arrivals=self._arrivals,
+            readings=self._readings,
             nic=counts,
             frames_sent=port.frames_sent + driver.unsent + driver.lost,
             frames_unsent=driver.unsent,

@@ -1,50 +1,34 @@
-"""The run's side of the conversation with its hosts: set-up, flows, and what became of them."""
+"""The run's side of the conversation with its hosts: set-up, what its session and they tell each other, the end."""
 
 from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TypeVar
 
 from harness.errors import CheckError
-from harness.experiment import Run
-from harness.workloads import Flow, Traffic
-from harness.worlds.flow_record import FlowRecord
+from harness.measure.recording import Progress
+from harness.plan.experiment import Run
+from harness.worlds.host_session import Completed, Connect, Delivered, Post
 from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import (
-    Completed,
     Configure,
-    Connect,
-    Delivered,
     Done,
     Finished,
     Freeze,
-    Post,
     Report,
     Start,
     Verified,
     Verify,
 )
-from harness.worlds.recording import Progress
+from harness.worlds.session import Session
+from host_agents.timers import NEVER
 
-FIRST_NUMBER = 2  # queue pairs 0 and 1 are InfiniBand's own, for management
 _POLL_S = 0.5
 _ANSWER_S = 30.0
 _Answer = TypeVar("_Answer")
-
-
-@dataclass
-class Pair:
-    """A connection and the flows on it, in order."""
-
-    number: int
-    source: int  # hosts, by index
-    destination: int
-    flows: list[FlowRecord] = field(default_factory=list)
 
 
 class Coordinator:
@@ -59,12 +43,7 @@ class Coordinator:
         self._listener.listen(len(run.topology.hosts))
         self._agents: list[Connection] = []
         self._index_of: dict[object, int] = {}
-        self._traffic: Traffic = run.traffic()
-        self.workload = self._traffic.summary
-        self.records: list[FlowRecord] = []  # by flow index
-        self.pairs: list[Pair] = []
-        self._shared: dict[tuple[int, int, str], Pair] = {}
-        self._done = 0
+        self.session = Session(run.traffic(), self._address_of, self._carry)
 
     def close(self) -> None:
         for agent in self._agents:
@@ -110,7 +89,7 @@ class Coordinator:
                 if isinstance(message, kind):
                     answers[index] = message
                 else:
-                    self._note(message)
+                    self._note(index, message)
             if time.monotonic() > end:
                 silent = next(i for i in range(len(self._agents)) if i not in answers)
                 raise CheckError(f"host {self._run.topology.hosts[silent].name} does not answer")
@@ -139,67 +118,36 @@ class Coordinator:
 
     def run(self, epoch_wall_ns: int, dilation: int, wall_limit_s: float, progress: Progress | None) -> str:
         """Until all flows are done, or a limit; says which: "done", "limit", "wall limit"."""
-        limit_ns = self._run.scenario.limit_ns
+        limit_ns = self._run.limit_ns
         end = time.monotonic() + wall_limit_s
         for agent in self._agents:
             agent.send(Start(epoch_wall_ns))
-        self._add(self._traffic.flows)
-        while self._done < len(self.records):
-            for _, message in self._receive(_POLL_S):
-                self._note(message)
+        self.session.begin()
+        self.session.start_due(NEVER)
+        while not self.session.finished:
+            for index, message in self._receive(_POLL_S):
+                self._note(index, message)
             self._launcher.check()
             now_ns = max(0, (time.monotonic_ns() - epoch_wall_ns) // dilation)
             if progress is not None:
-                progress(self._done, len(self.records), now_ns)
+                progress(self.session.done, len(self.session.records), now_ns)
             if now_ns >= limit_ns:
                 return "limit"
             if time.monotonic() > end:
                 return "wall limit"
         return "done"
 
-    def _add(self, flows: Iterable[Flow]) -> None:
-        """New flows, in the order in which the virtual world starts them."""
-        new = list(flows)
-        for flow in new:
-            flow.index = len(self.records)
-            self.records.append(FlowRecord(flow, -1))
-        for flow in sorted(new, key=lambda flow: (flow.start_ns, flow.index)):
-            self._start(flow)
+    def _address_of(self, hosts: tuple[int, ...]) -> str:
+        (host,) = hosts
+        return str(self._run.topology.hosts[host].address)
 
-    def _start(self, flow: Flow) -> None:
-        pair = self._pair(flow)
-        record = self.records[flow.index]
-        record.qp = pair.number
-        pair.flows.append(record)
-        self._agents[flow.source].send(
-            Post(pair.number, flow.index, flow.size_bytes, flow.start_ns, flow.stop_ns)
-        )
+    def _carry(self, host: int, request: Connect | Post) -> None:
+        self._agents[host].send(request)
 
-    def _pair(self, flow: Flow) -> Pair:
-        """Flows have a connection of their own unless they name one."""
-        key = (flow.source, flow.destination, flow.qp or "")
-        if flow.qp is not None and key in self._shared:
-            return self._shared[key]
-        pair = Pair(FIRST_NUMBER + len(self.pairs), flow.source, flow.destination)
-        self.pairs.append(pair)
-        if flow.qp is not None:
-            self._shared[key] = pair
-        hosts = self._run.topology.hosts
-        # The receiver first: its end is there before a frame can be.
-        for here, there in ((flow.destination, flow.source), (flow.source, flow.destination)):
-            self._agents[here].send(Connect(pair.number, str(hosts[there].address), flow.start_ns))
-        return pair
-
-    def _note(self, message: object) -> None:
-        if isinstance(message, Delivered):
-            record = self.pairs[message.number - FIRST_NUMBER].flows[message.sequence]
-            record.note_delivered(message.time_ns, message.marked)
-            self._add(self._traffic.on_delivered(record.flow, message.time_ns))
-        elif isinstance(message, Completed):
-            record = self.records[message.flow]
-            record.note_sent(message.sent)
-            self._done += 1
-            self._add(self._traffic.on_completed(record.flow, record.completed_ns))
+    def _note(self, index: int, message: object) -> None:
+        if isinstance(message, Delivered | Completed):
+            self.session.note(index, message)
+            self.session.start_due(NEVER)  # agents have clocks of their own
 
     # Ending
 
@@ -211,15 +159,7 @@ class Coordinator:
     def finish(self) -> list[Finished]:
         """What each host knows; the agents end."""
         self._tell_all(Report())
-        reports = self._answers(Finished)
-        for report in reports:
-            for flow, sent in report.unfinished.items():
-                self.records[flow].note_sent(sent)
-        for pair in self.pairs:
-            report = reports[pair.destination]
-            for record in pair.flows:
-                record.note_end(report.marked.get(pair.number, 0), report.delivered_bytes.get(pair.number, 0))
-        return reports
+        return self._answers(Finished)
 
     def _tell_all(self, message: object) -> None:
         for agent in self._agents:

@@ -169,7 +169,7 @@ class Driver:
         self.received += 1
         length = len(frame)
         if length > wire.AFTER_BTH and wire.is_roce(frame):
-            qpn = int.from_bytes(frame[47:50], "big")
+            qpn = wire.dest_qpn(frame)
             self.delivered_bytes[qpn] = self.delivered_bytes.get(qpn, 0) + length + self._framing_bytes
             # Switches insert telemetry into packets with a shim, and trim; all others keep their ICRC.
             if frame[wire.BTH] < wire.WITH_INT and not wire.icrc_holds(frame):

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from harness.experiment import Run
+from harness.measure.probes import QueueProbe
+from harness.measure.probes.readings import Readings
+from harness.measure.recording import Integers, Series, port_places
+from harness.plan.experiment import Run
 from harness.worlds.mininet.messages import Finished
-from harness.worlds.recording import Integers, PortName
 
-_PORT_COLUMNS = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "depth_bytes", "max_bytes", "max_packets")
+PORT_COLUMNS = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "depth_bytes", "max_bytes", "max_packets")
 _PFC_COLUMNS = (
     "priority",
     "pauses_sent",
@@ -27,6 +29,7 @@ _DROPS = (
     "drop_program_ingress", "drop_program_egress", "drop_buffer", "drop_no_port", "drop_link_down", "drop_hops",
     "drop_endless",
 )  # fmt: skip
+Port = tuple[str, int, str]  # switch, number, what it leads to
 Counters = Mapping[str, Mapping[str, Any]]  # `Live.stats` by switch
 
 
@@ -76,11 +79,20 @@ def conservation(counters: Counters, reports: Sequence[Finished]) -> dict[str, i
     }
 
 
+def failed_asserts(counters: Counters) -> dict[str, tuple[int, str]]:
+    """By switch: how many asserts of its program failed, and the first; of switches that tell."""
+    return {
+        name: (switch["failed_asserts"], switch["failed_assert"])
+        for name, switch in counters.items()
+        if switch.get("failed_asserts")
+    }
+
+
 def port_stats(counters: Counters, nodes: Sequence[str], dilation: int) -> dict[str, Integers]:
     """One row a switch port. busy_ns is model time."""
     rows = [(nodes.index(name), port) for name, switch in counters.items() for port in switch["ports"]]
     columns = {"node": [node for node, _ in rows], "port": [port["port"] for _, port in rows]}
-    for name in (*_PORT_COLUMNS, *_DROPS):
+    for name in (*PORT_COLUMNS, *_DROPS):
         columns[name] = [port[name] for _, port in rows]
     columns["busy_ns"] = [port["busy_ns"] // dilation for _, port in rows]
     return _arrays(columns)
@@ -103,38 +115,69 @@ def _arrays(columns: Mapping[str, Sequence[int]]) -> dict[str, Integers]:
     return {name: np.array(values, np.int64) for name, values in columns.items()}
 
 
-def probed_ports(run: Run, counters: Counters) -> list[PortName]:
+def sampled_ports(run: Run, counters: Counters) -> list[Port]:
     """The ports whose queues are sampled: of switches that tell."""
     record, topology = run.scenario.record, run.topology
     if not record.queue_interval_ns:
         return []
     return [
-        PortName(switch.name, port, there.node)
+        (switch.name, port, there.node)
         for switch in topology.switches
-        if "origin_ns" in counters[switch.name]
+        if _logs(counters[switch.name])
         for port, there in topology.ports[switch.name].items()
         if record.queues == "all" or there.node in topology.host_by_name
     ]
 
 
 def queue_samples(
-    ports: Sequence[PortName], counters: Counters, *, interval_ns: int, end_ns: int, epoch_ns: int, dilation: int
-) -> tuple[Integers, Integers]:
-    """(times, depths): read off the ports' logs, whose times count from `origin_ns`. `epoch_ns`: model time 0."""
-    if not ports:
-        return np.empty(0, np.int64), np.empty((0, 0), np.int64)
-    times = np.arange(0, end_ns + 1, interval_ns, dtype=np.int64)
+    ports: Sequence[Port], counters: Counters, *, interval_ns: int, end_ns: int, epoch_ns: int, dilation: int
+) -> Series:
+    """Read off the ports' logs, whose times count from `origin_ns`. `epoch_ns`: model time 0."""
+    times = np.arange(0, end_ns + 1, interval_ns, dtype=np.int64) if ports else np.empty(0, np.int64)
     depths = np.zeros((len(times), len(ports)), np.int64)
     logs = {
         (name, port["port"]): (switch["origin_ns"], port["depths"])
         for name, switch in counters.items()
+        if _logs(switch)
         for port in switch["ports"]
     }
-    for column, port in enumerate(ports):
-        origin_ns, (changed, bytes_) = logs[port.switch, port.port]
+    for column, (name, number, _) in enumerate(ports):
+        origin_ns, (changed, bytes_) = logs[name, number]
         if not changed:
             continue
         at = (np.array(changed, np.int64) + (origin_ns - epoch_ns)) // dilation
         last = np.searchsorted(at, times, side="left") - 1  # the state before anything of that instant
         depths[:, column] = np.where(last >= 0, np.array(bytes_, np.int64)[last], 0)
-    return times, depths
+    return Series("depth_bytes", port_places(ports), times, depths)
+
+
+def read_queues(
+    probe: QueueProbe,
+    run: Run,
+    counters: Counters,
+    readings: Readings,
+    *,
+    end_ns: int,
+    epoch_ns: int,
+    dilation: int,
+) -> None:
+    """What a probe asks of the switches that tell: of their logs, or their counters at the end."""
+    ports = [port for port in probe.ports(run) if _logs(counters[port[0]])]
+    if probe.interval_ns:
+        samples = queue_samples(
+            ports, counters, interval_ns=probe.interval_ns, end_ns=end_ns, epoch_ns=epoch_ns, dilation=dilation
+        )
+        for time_ns, depths in zip(samples.times_ns.tolist(), samples.values.tolist(), strict=True):
+            for (switch, port, leads_to), depth in zip(ports, depths, strict=True):
+                readings.add(probe, time_ns, switch, [(port, leads_to, depth)])
+        return
+    stats = port_stats(counters, list(counters), dilation)
+    values = zip(stats["node"].tolist(), stats["port"].tolist(), stats[probe.reads].tolist(), strict=True)
+    known = {(list(counters)[node], port): value for node, port, value in values}
+    for switch, port, leads_to in ports:
+        readings.add(probe, end_ns, switch, [(port, leads_to, known[switch, port])])
+
+
+def _logs(switch: Mapping[str, Any]) -> bool:
+    """Whether a switch keeps a log of its queues."""
+    return "origin_ns" in switch

@@ -1,11 +1,15 @@
-"""What the run's coordinator and the agents of its hosts tell each other. Times are of the model unless named wall."""
+"""What the run's coordinator and the agents of its hosts tell each other, beside what the session and its hosts do.
+
+Times are of the model unless named wall.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from harness.worlds.flow_record import Sent
+from harness.measure.probes.base import HostProbe, Values
+from harness.worlds.host_session import HostReport, RateSample
 from host_agents.config import NicConfig
 
 
@@ -18,7 +22,7 @@ class PortChange(NamedTuple):
     rate_bps: int
 
 
-# To an agent, in this order: Configure, Verify, Start, any number of Connect and Post, Freeze, Report.
+# To an agent, in this order: Configure, Verify, Start, any number of the session's Connect and Post, Freeze, Report.
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class Configure:
     """Makes the NIC and opens the socket. Answered by Done."""
 
     nic: NicConfig
+    extensions: list[str]  # Python files to load first
     cc: str
     cc_parameters: dict[str, Any]
     lb: str
@@ -36,6 +41,7 @@ class Configure:
     framing_bytes: int
     dilation: int
     rate_interval_ns: int
+    probes: list[HostProbe]
     capture: bool
     changes: list[PortChange]
 
@@ -56,26 +62,6 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Connect:
-    """Opens this host's end of a connection at `time_ns`; both ends have the connection's number."""
-
-    number: int
-    peer_address: str
-    time_ns: int
-
-
-@dataclass(frozen=True)
-class Post:
-    """A message on a connection, from `start_ns`, and no longer than until `stop_ns` if that is given."""
-
-    number: int
-    flow: int
-    size_bytes: int
-    start_ns: int
-    stop_ns: int | None
-
-
-@dataclass(frozen=True)
 class Freeze:
     """The NIC is done. What it has sent may still arrive."""
 
@@ -85,7 +71,7 @@ class Report:
     """Asks for a Finished; switches have ended."""
 
 
-# From an agent.
+# From an agent, beside Delivered and Completed.
 
 
 @dataclass(frozen=True)
@@ -100,43 +86,14 @@ class Verified:
     missing: list[str]
 
 
-@dataclass(frozen=True)
-class Delivered:
-    """The message number `sequence` of a connection is here."""
-
-    number: int
-    sequence: int
-    time_ns: int
-    marked: int  # packets of the connection so far
-
-
-@dataclass(frozen=True)
-class Completed:
-    """A flow of this host is done."""
-
-    flow: int
-    sent: Sent
-
-
-class RateSample(NamedTuple):
-    """What a connection's reaction point allows; `rtt_ns`: the latest since the sample before, -1: none."""
-
-    time_ns: int
-    number: int
-    rate_bps: float
-    window_bytes: float
-    rtt_ns: int
-
-
 @dataclass
 class Finished:
     """All that the agent knows, at the end."""
 
-    unfinished: dict[int, Sent]  # by flow
-    marked: dict[int, int]  # by connection that ends here
-    delivered_bytes: dict[int, int]  # on the wire, likewise
+    session: HostReport
     rates: list[RateSample]  # of connections on which this host sends
     arrivals: list[tuple[int, int, int]]  # (time, connection, bytes on the wire so far)
+    readings: dict[str, list[tuple[int, Values]]]  # (time, row) by probe
     nic: dict[str, int]
     frames_sent: int  # into the link, PFC frames never
     frames_unsent: int  # of those, the ones that have not reached its end

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from harness.experiment import Run
+from harness.measure.probes import QueueProbe
+from harness.plan.experiment import Run
 from harness.worlds.mininet import package
 from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import PortChange
@@ -81,15 +82,22 @@ def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, Switch
             ports=ports,
             settings=scenario.switch,
             framing_bytes=scenario.framing_bytes,
-            data_priority=scenario.nic.data_priority,
+            lossless_priorities=run.lossless_priorities,
             full_packet_bytes=run.data_bytes,
             seed=run.seed,
             dilation=dilation,
             origin_ns=origin_ns,
-            sample_interval_ns=scenario.record.queue_interval_ns,
+            sample_interval_ns=_sample_interval_ns(run),
             folder=folder.path,
         )
     return plans
+
+
+def _sample_interval_ns(run: Run) -> int:
+    """The shortest at which queues are wanted; 0: never."""
+    intervals = [run.scenario.record.queue_interval_ns]
+    intervals += [probe.interval_ns for probe in run.probes if isinstance(probe, QueueProbe)]
+    return min((interval for interval in intervals if interval), default=0)
 
 
 def port_changes(run: Run) -> dict[str, list[PortChange]]:

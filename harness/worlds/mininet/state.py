@@ -2,13 +2,18 @@
 
     /run/p4cc/<id>/state.json      the processes of the run, and the switches' P4Runtime addresses
     /run/p4cc/<id>/*               logs, sockets, settings of its processes
+
+A folder begins as `.<id>` and gets its name when its state is there. <id> begins with the number of the process that
+carries the run out.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -19,6 +24,7 @@ import psutil
 from p4switch.errors import UserError
 
 _STATE = "state.json"
+_NAME = re.compile(r"\.?(\d+)-[a-z0-9_]{8}")
 
 
 def root() -> Path:
@@ -64,11 +70,12 @@ class RunFolder:
     def __init__(self, scenario: str) -> None:
         try:
             root().mkdir(parents=True, exist_ok=True)
-            self.path = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=root()))
+            self.path = Path(tempfile.mkdtemp(prefix=f".{os.getpid()}-", dir=root()))
+            self.state = State(scenario, ProcessId.of(os.getpid()))
+            self._write()
+            self.path = self.path.rename(self.path.with_name(self.path.name.removeprefix(".")))
         except OSError as error:
             raise UserError(f"the Mininet world keeps its state in {root()}: {error.strerror}") from None
-        self.state = State(scenario, ProcessId.of(os.getpid()))
-        self._write()
 
     def record(self, pids: Iterable[int], switches: dict[str, tuple[str, int]]) -> None:
         """Adds processes and switches."""
@@ -93,8 +100,10 @@ class RunFolder:
 
 
 def runs() -> Iterator[tuple[Path, State]]:
-    """All runs that left a trace, whether their owner lives or not."""
+    """All runs of this user's that left a trace, whether their owner lives or not."""
     for path in sorted(root().glob(f"*/{_STATE}")):
+        if not _NAME.fullmatch(path.parent.name) or not _own(path.parent):
+            continue
         try:
             tables = json.loads(path.read_text(encoding="utf-8"))
             state = State(
@@ -134,8 +143,19 @@ def clean() -> list[str]:
         psutil.wait_procs(left, timeout=5)
         shutil.rmtree(path, ignore_errors=True)
         done.append(f"run {path.name} ({state.scenario}): ended {len(left)} processes, removed {path}")
+    known = {path for path, _ in runs()}
     for path in sorted(root().glob("*")):
-        if path.is_dir() and not (path / _STATE).exists():
+        named = _NAME.fullmatch(path.name)
+        if named and path not in known and _own(path) and not psutil.pid_exists(int(named[1])):
             shutil.rmtree(path, ignore_errors=True)
             done.append(f"removed {path}")
     return done
+
+
+def _own(path: Path) -> bool:
+    """Whether it is a folder that this user has made."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()

@@ -12,11 +12,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from harness.scenario import SwitchSettings
+from harness.control import controller
+from harness.plan.scenario import SwitchSettings
 from harness.worlds.mininet import package
 from harness.worlds.mininet.launcher import Launcher, Process
 from harness.worlds.mininet.messages import PortChange
 from p4switch.errors import lookup
+from p4switch.traffic.settings import dscp_classes
 
 _LOGS_A_SAMPLE = 8  # depths of queues are logged so finely that samples can be read off them
 
@@ -42,7 +44,7 @@ class SwitchPlan:
     ports: Mapping[int, PortPlan]
     settings: SwitchSettings
     framing_bytes: int
-    data_priority: int
+    lossless_priorities: tuple[int, ...]
     full_packet_bytes: int
     seed: int
     dilation: int  # wall-clock ns that are one of model time
@@ -165,7 +167,6 @@ class BuiltinSwitch(P4Switch):
         pfc, limit_bytes = settings.pfc, settings.ingress_bytes
         traffic: dict[str, Any] = {
             "tick_ns": plan.dilation,
-            "cell_bytes": settings.cell_bytes,
             "framing_bytes": plan.framing_bytes,
             "ports": {
                 str(number): {
@@ -176,18 +177,15 @@ class BuiltinSwitch(P4Switch):
                 }
                 for number, port in plan.ports.items()
             },
-            "scheduler": settings.scheduler,
-            "queue_bytes": settings.queue_bytes,
+            **settings.traffic(),
             "queue_packets": None,
-            "port_bytes": settings.port_bytes,
-            "buffer_bytes": settings.buffer_bytes,
-            "alpha": settings.alpha,
+            "dscp_classes": dscp_classes(controller.Settings().priority_of_dscp),
             "origin_ns": plan.origin_ns,
             "log_depths_ns": plan.sample_interval_ns * plan.dilation // _LOGS_A_SAMPLE,
         }
         if pfc.enabled or limit_bytes is not None:
             traffic["pfc"] = {
-                "priorities": [plan.data_priority],
+                "priorities": plan.lossless_priorities,
                 "alpha": pfc.alpha if limit_bytes is None else None,
                 "xoff_bytes": limit_bytes,
                 "xon_gap_bytes": pfc.xon_gap_bytes,
@@ -197,7 +195,7 @@ class BuiltinSwitch(P4Switch):
 
 def switch_class(name: str) -> type[P4Switch]:
     """By the name that `--switch` takes. Raises UserError for an unknown one, and for one that cannot be used."""
-    from harness.worlds.mininet.bmv2 import Bmv2Switch
+    from harness.worlds.mininet.bmv2_switch import Bmv2Switch
 
     cls: type[P4Switch] = lookup("switch", name, {"builtin": BuiltinSwitch, "bmv2": Bmv2Switch})
     cls.require()

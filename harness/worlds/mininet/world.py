@@ -11,11 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
-from harness import controller
-from harness.experiment import Run
-from harness.pcap import write_pcap
-from harness.pipelines import pipeline
-from harness.worlds.mininet import fidelity, ledger
+from harness.control import controller
+from harness.control.pipelines import pipeline
+from harness.measure.metrics import rates_table
+from harness.measure.pcap import write_pcap
+from harness.measure.probes import HostProbe, QueueProbe
+from harness.measure.probes.readings import Readings
+from harness.measure.recording import Progress, Recording
+from harness.plan.experiment import Run
+from harness.worlds.mininet import fidelity, ledger, probing
 from harness.worlds.mininet.coordinator import Coordinator
 from harness.worlds.mininet.dilation import choose, larger, measure
 from harness.worlds.mininet.isolation import private_network
@@ -24,7 +28,7 @@ from harness.worlds.mininet.messages import Configure, Finished
 from harness.worlds.mininet.network import Network, network, port_changes, switch_plans
 from harness.worlds.mininet.state import RunFolder
 from harness.worlds.mininet.switches import P4Switch, SwitchPlan, switch_class
-from harness.worlds.recording import Progress, RateSamples, Recording
+from harness.worlds.session import Session
 from p4switch.errors import UserError
 from p4switch.p4runtime.client import GrpcClient
 from topologies import Switch
@@ -54,6 +58,7 @@ class MininetWorld:
         """`dilation`: wall-clock time of a unit of model time; None: what suits the machine, and more if it did not."""
         if run.scenario.switch.pfc.enabled and run.scenario.switch.pfc.reaction_ns:
             raise UserError("switch.pfc.reaction_ns: the Mininet world has no such delay; expected 0")
+        probing.require(run.probes)
         self.run_plan = run
         self._attempts = _ATTEMPTS if dilation is None else 1
         self._switch, self._compiler = switch, compiler
@@ -103,7 +108,7 @@ class MininetWorld:
         stack: contextlib.ExitStack,
     ) -> Recording:
         run = self.run_plan
-        program = pipeline(run.program, compiler=self._compiler)  # what switches will load is in the cache
+        program = pipeline(run.build, compiler=self._compiler)  # what switches will load is in the cache
         plans = switch_plans(run, self.dilation, folder)
         net = stack.enter_context(network(run, plans, self._class, launcher))
         launcher.wait_ready()
@@ -116,24 +121,31 @@ class MininetWorld:
             )
         self._program(net, launcher, program.program)
         coordinator.accept(self._configurations(net))
+        addresses = {name: (switch.address, switch.plan.device_id) for name, switch in net.switches.items()}
         pids = [process.pid for process in launcher.processes.values()]
         folder.record(
             [launcher.pid, *net.shells(), *pids],
-            {name: (switch.address, switch.plan.device_id) for name, switch in net.switches.items()},
+            addresses,
         )
         rtt_s = run.base_rtt_ns() * self.dilation * 1e-9
         coordinator.verify(_VERIFY_S + 2 * rtt_s)
         set_up_s = time.monotonic() - began
 
+        self._readings = Readings()
+        reader = probing.SwitchReader(run, addresses, self._readings)
+        stack.callback(reader.close)
         meter = fidelity.Meter([os.getpid(), launcher.pid, *net.shells(), *pids])
         epoch_ns = self._epoch_ns(plans)
         for name, switch in net.switches.items():
             if changes := self._changes.get(name):
                 switch.schedule(changes, epoch_ns)
+        reader.start(epoch_ns, self.dilation)
         ended = coordinator.run(epoch_ns, self.dilation, self._wall_limit_s, progress)
+        reader.stop()
         coordinator.freeze()
         _sleep(_DRAIN_RTTS * rtt_s + 0.1, launcher)
         meter.stop()
+        reader.read_last((time.monotonic_ns() - epoch_ns) // self.dilation)
         launcher.stop(net.switches)
         counters = {name: switch.counters() for name, switch in net.switches.items()}
         caveats = dict.fromkeys(caveat for switch in net.switches.values() for caveat in switch.caveats())
@@ -160,6 +172,7 @@ class MininetWorld:
             link = run.topology.uplink(host)
             made[host.name] = Configure(
                 nic=nic,
+                extensions=scenario.extensions,
                 cc=cc,
                 cc_parameters=scenario.protocols.get(cc, {}),
                 lb=lb,
@@ -170,6 +183,7 @@ class MininetWorld:
                 framing_bytes=scenario.framing_bytes,
                 dilation=self.dilation,
                 rate_interval_ns=scenario.record.rate_interval_ns,
+                probes=[probe for probe in run.probes if isinstance(probe, HostProbe) and probe.covers(host.name)],
                 capture=self._capture,
                 changes=self._changes.get(host.name, []),
             )
@@ -189,7 +203,7 @@ class MininetWorld:
             )
             view = controller.switch_view(run.topology, switch, common)
             with GrpcClient(node.address, switch.device_id, timeout_s=_START_S) as client:
-                controller.program_switch(client, program, run.program_parameters.entries(view))
+                controller.install(client, program, run.program_parameters, view)
             node.configure()
 
         with ThreadPoolExecutor(_CONTROLLERS, "controller") as pool:
@@ -227,6 +241,17 @@ class MininetWorld:
         if self._capture:
             write_pcap(folder / "hosts.pcapng", self.captured())
 
+    def _add_readings(self, probe: HostProbe, end_ns: int) -> None:
+        """What hosts have read, by time and host."""
+        rows = sorted(
+            (time_ns, host.name, row)
+            for host, report in zip(self.run_plan.topology.hosts, self._reports, strict=True)
+            for time_ns, row in report.readings.get(probe.name, [])
+            if time_ns <= end_ns
+        )
+        for time_ns, host_name, row in rows:
+            self._readings.add(probe, time_ns, host_name, [row])
+
     def _recording(
         self,
         coordinator: Coordinator,
@@ -237,31 +262,34 @@ class MininetWorld:
         meter: fidelity.Meter,
         set_up_s: float,
     ) -> Recording:
-        run, reports = self.run_plan, self._reports
+        run, reports, session = self.run_plan, self._reports, coordinator.session
         record = run.scenario.record
         nodes = [host.name for host in run.topology.hosts] + [switch.name for switch in run.topology.switches]
         end_ns = max(
-            (r.completed_ns for r in coordinator.records)
+            (r.completed_ns for r in session.records)
             if ended == "done"
             else [(time.monotonic_ns() - epoch_ns) // self.dilation]
         )
-        ports = ledger.probed_ports(run, counters)
-        times, depths = ledger.queue_samples(
-            ports, counters, interval_ns=record.queue_interval_ns, end_ns=end_ns, epoch_ns=epoch_ns,
-            dilation=self.dilation,
-        )  # fmt: skip
+        session.end([report.session for report in reports], end_ns)
+        _add_rates(session, reports, end_ns)
+        clock = {"end_ns": end_ns, "epoch_ns": epoch_ns, "dilation": self.dilation}
+        queues = ledger.queue_samples(
+            ledger.sampled_ports(run, counters), counters, interval_ns=record.queue_interval_ns, **clock
+        )
+        for probe in run.probes:
+            if isinstance(probe, QueueProbe):
+                ledger.read_queues(probe, run, counters, self._readings, **clock)
+            elif isinstance(probe, HostProbe):
+                self._add_readings(probe, end_ns)
         totals = {name: sum(report.nic[name] for report in reports) for name in reports[0].nic}
         totals["malformed"] += sum(report.bad_icrc for report in reports)
         return Recording(
             ended=ended,
             end_ns=end_ns,
             events=sum(port["rx_packets"] for switch in counters.values() for port in switch["ports"]),
-            flows=coordinator.records,
-            ports=ports,
-            queue_times_ns=times,
-            queue_depth_bytes=depths,
-            rates=_rates(coordinator, reports, end_ns),
-            rate_interval_ns=record.rate_interval_ns,
+            flows=session.records,
+            series={"queues": queues},
+            tables={"rates": rates_table(session.rates, record.rate_interval_ns), **self._readings.tables(run)},
             port_stats=ledger.port_stats(counters, nodes, self.dilation),
             queue_stats={},
             pfc_stats=ledger.pfc_stats(counters, nodes, self.dilation),
@@ -269,7 +297,8 @@ class MininetWorld:
             conservation=ledger.conservation(counters, reports),
             pfc_events=[],
             nic_totals=totals,
-            workload=coordinator.workload(),
+            workload=session.traffic.summary(),
+            failed_asserts=ledger.failed_asserts(counters),
             cpu_s=meter.cpu_s,
             set_up_s=set_up_s,
             peak_memory_bytes=meter.memory_bytes,
@@ -301,28 +330,16 @@ def _lateness(counters: ledger.Counters, reports: list[Finished]) -> list[fideli
     ]
 
 
-def _rates(coordinator: Coordinator, reports: list[Finished], end_ns: int) -> RateSamples:
-    """The senders' samples, with what arrived at the receivers in the same intervals; by time and connection."""
-    destination_of = {pair.number: pair.destination for pair in coordinator.pairs}
-    arrived = {
-        (time_ns, number): total
-        for index, report in enumerate(reports)
-        for time_ns, number, total in report.arrivals
-        if destination_of.get(number) == index
-    }
-    samples = RateSamples()
-    before: dict[int, int] = {}
-    for sample in sorted(s for report in reports for s in report.rates if s.time_ns <= end_ns):
-        so_far = before.get(sample.number, 0)
-        total = arrived.get((sample.time_ns, sample.number), so_far)
-        before[sample.number] = total
-        samples.time_ns.append(sample.time_ns)
-        samples.qp.append(sample.number)
-        samples.delivered_bytes.append(total - so_far)
-        samples.rate_bps.append(sample.rate_bps)
-        samples.window_bytes.append(sample.window_bytes)
-        samples.rtt_ns.append(sample.rtt_ns)
-    return samples
+def _add_rates(session: Session, reports: list[Finished], end_ns: int) -> None:
+    """The senders' samples, with what arrived at the receivers in the same intervals."""
+    ends = {(host, connection.number) for connection in session.connections for host in connection.destinations}
+    arrived: dict[tuple[int, int], int] = {}
+    for host, report in enumerate(reports):
+        for time_ns, number, total in report.arrivals:
+            if (host, number) in ends:
+                arrived[time_ns, number] = arrived.get((time_ns, number), 0) + total
+    samples = sorted(sample for report in reports for sample in report.rates if sample.time_ns <= end_ns)
+    session.note_rates(samples, lambda sample: arrived.get((sample.time_ns, sample.number)))
 
 
 def _sleep(seconds: float, launcher: Launcher) -> None:

@@ -27,7 +27,7 @@ _PATIENCE_S = 3.0
 
 def _preload() -> None:
     """Everything that children need, so that its pages are shared."""
-    from harness.hosts import use_native_hosts
+    from harness.worlds.native_hosts import use_native_hosts
 
     use_native_hosts()
     for name in _MODULES:

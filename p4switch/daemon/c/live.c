@@ -29,29 +29,9 @@ static p4_tick ticks(const live *l)
 
 /* -- frames ------------------------------------------------------------------------------------------------------ */
 
-static const uint32_t class_cap[4] = {512, 2048, 4608, 10240};
-
-static int class_of(uint32_t cap)
-{
-    for (int i = 0; i < 4; i++)
-        if (cap <= class_cap[i])
-            return i;
-    return -1;
-}
-
 p4_frame *live_frame_new(live *l, uint32_t cap)
 {
-    int c = class_of(cap);
-    p4_frame *f = c >= 0 ? l->spare[c] : NULL;
-    if (f) {
-        l->spare[c] = f->next;
-    } else {
-        uint32_t room = c >= 0 ? class_cap[c] : cap;
-        f = malloc(sizeof *f + room);
-        if (!f)
-            abort();
-        f->cap = room;
-    }
+    p4_frame *f = pool_get(&l->pool, cap);
     f->next = NULL;
     f->tag = 0;
     return f;
@@ -59,13 +39,7 @@ p4_frame *live_frame_new(live *l, uint32_t cap)
 
 void live_frame_free(live *l, p4_frame *f)
 {
-    int c = class_of(f->cap);
-    if (c < 0 || f->cap != class_cap[c]) {
-        free(f);
-        return;
-    }
-    f->next = l->spare[c];
-    l->spare[c] = f;
+    pool_put(&l->pool, f);
 }
 
 /* -- what the pipeline asks for ---------------------------------------------------------------------------------- */
@@ -110,8 +84,9 @@ static void env_enqueue(void *ctx, p4_packet *packet)
 {
     live *l = ctx;
     live_port *out = packet->egress_port < LIVE_MAX_PORTS ? l->ports[packet->egress_port] : NULL;
-    p4_drop_reason reason = !out ? P4_DROP_NO_PORT : out->down ? P4_DROP_LINK_DOWN : P4_DROP_BUFFER;
-    if (out && !out->down && tm_enqueue(&l->tm, &out->tm, packet, l->now)) {
+    packet->pfc_class = l->arriving;
+    p4_drop_reason reason = tm_admit(&l->tm, out ? &out->tm : NULL, out && !out->down, packet, l->now);
+    if (reason == P4_DROP_REASONS) {
         log_depth(l, out);
         return;
     }
@@ -124,7 +99,15 @@ static void env_digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t 
     live *l = ctx;
     if (l->env_before.digest)
         l->env_before.digest(l->env_before.ctx, list_id, data, len);
-    l->digests = true;
+    l->told = true;
+}
+
+static void env_log(void *ctx, int failed, const char *text)
+{
+    live *l = ctx;
+    if (l->env_before.log)
+        l->env_before.log(l->env_before.ctx, failed, text);
+    l->told = true;
 }
 
 /* -- sending ----------------------------------------------------------------------------------------------------- */
@@ -156,22 +139,6 @@ void live_touch(tm_port *tm)
         touch(port->owner, port);
 }
 
-static void wire_put(live_wire *w, uint64_t time, p4_frame *frame)
-{
-    uint32_t cap = w->slots ? w->mask + 1 : 0;
-    if (w->tail - w->head == cap) {
-        uint32_t more = cap ? 2 * cap : 64;
-        struct live_flight *slots = malloc(more * sizeof *slots);
-        if (!slots)
-            abort();
-        for (uint32_t i = 0; i < cap; i++)
-            slots[i] = w->slots[(w->head + i) & w->mask];
-        free(w->slots);
-        *w = (live_wire){slots, 0, cap, more - 1};
-    }
-    w->slots[w->tail++ & w->mask] = (struct live_flight){time, frame};
-}
-
 static void to_cpu(live *l, p4_frame *frame)
 {
     if (l->cpu_count == LIVE_CPU_FRAMES) {
@@ -200,11 +167,11 @@ static void send_frame(live *l, live_port *port, p4_frame *frame, bool contiguou
 {
     uint64_t end = l->now;
     if (port->tm.link.rate)
-        end = tm_link_send(&port->tm.link, l->now, contiguous, frame->wire_len);
+        end = link_send(&port->tm.link, l->now, contiguous, frame->wire_len);
     port->tx_packets++;
     port->tx_bytes += frame->wire_len;
     if (end + port->delay_ns > l->now)
-        wire_put(&port->wire, end + port->delay_ns, frame);
+        wire_push(&port->wire, NULL, end + port->delay_ns, frame);
     else
         live_leave(l, port, frame);
 }
@@ -222,6 +189,7 @@ void live_serve(live *l, live_port *port, bool contiguous)
             if (!packet)
                 break;
             log_depth(l, port);
+            l->arriving = packet->pfc_class;
             frame = p4_switch_transmit(l->sw, packet, ticks(l));
         }
         if (frame) {
@@ -254,6 +222,7 @@ void live_arrive(live *l, live_port *port, p4_frame *frame)
         live_frame_free(l, frame);
         return;
     }
+    l->arriving = tm_class_of(&l->tm, frame);
     p4_switch_receive(l->sw, frame, port->tm.number, ticks(l));
     live_serve_touched(l);
 }
@@ -268,11 +237,11 @@ static void lose_all(live *l, live_port *port)
         p4_packet_free(l->sw, p);
     }
     log_depth(l, port);
-    for (live_wire *w = &port->wire; w->head != w->tail; w->head++) {
-        p4_frame *frame = w->slots[w->head & w->mask].frame;
+    for (wire *w = &port->wire; !wire_empty(w); w->head++) {
+        p4_frame *frame = wire_first(w)->frame;
         port->tx_packets--;
         port->tx_bytes -= frame->wire_len;
-        if (live_is_pfc(frame->data, frame->data_len))
+        if (pfc_is_frame(frame->data, frame->data_len))
             port->pfc_sent--;
         else
             port->drops[P4_DROP_LINK_DOWN]++;
@@ -287,7 +256,7 @@ void live_apply_change(live *l, const live_change *c)
     live_set_link(l, c->port, c->rate_bps, c->port->delay_ns);
     if (c->down && !c->port->down) {
         lose_all(l, c->port);
-        live_pfc_forget(c->port, l->now);
+        pfc_forget(&c->port->tm, l->now);
     }
     c->port->down = c->down;
     live_touch(&c->port->tm);
@@ -352,6 +321,7 @@ live *live_new(uint32_t tick_ns, uint32_t cell_bytes, uint32_t framing_bytes, ui
     }
     l->tm = (tm_switch){.tick_ns = tick_ns, .cell_bytes = cell_bytes, .alpha = -1, .buffer_bytes = TM_NO_LIMIT,
                         .wake = live_touch};
+    l->limits = TM_UNLIMITED;
     l->framing_bytes = framing_bytes;
     l->cpu_last = &l->cpu_first;
     l->origin = origin ? origin : live_read_clock(CLOCK_MONOTONIC);
@@ -399,7 +369,8 @@ live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32
         }
     }
     tm_port_init(&port->tm, &l->tm, number);
-    if (tm_add_port(&l->tm, &port->tm) < 0) {
+    if (tm_set_limits(&port->tm, &l->limits) < 0 || tm_add_port(&l->tm, &port->tm) < 0) {
+        tm_port_destroy(&port->tm);
         live_xdp_close(port->xdp);
         live_close(&port->socket);
         free(port);
@@ -415,22 +386,10 @@ live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32
 
 int live_set_link(live *l, live_port *port, uint64_t rate_bps, uint64_t delay_ns)
 {
-    tm_rate *rate = NULL;
-    if (rate_bps) {
-        for (rate = l->rates; rate && rate->rate_bps != rate_bps;)
-            rate = rate->next;
-        if (!rate) {
-            rate = calloc(1, sizeof *rate);
-            if (!rate)
-                return -1;
-            rate->rate_bps = rate_bps;
-            rate->framing_bytes = l->framing_bytes;
-            rate->next = l->rates;
-            l->rates = rate;
-        }
-    }
-    port->tm.link.rate = rate;
-    port->tm.link.end_part = 0;
+    link_rate *rate = rate_bps ? link_rate_of(&l->rates, rate_bps, l->framing_bytes) : NULL;
+    if (rate_bps && !rate)
+        return -1;
+    link_set_rate(&port->tm.link, rate);
     port->delay_ns = delay_ns;
     set_rest(l);
     return 0;
@@ -448,7 +407,7 @@ void live_set_switch(live *l, p4_switch *sw)
     if (sw) {
         l->env_before = *p4_switch_get_env(sw);
         p4_env env = {.ctx = l, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue,
-                      .drop = env_drop, .digest = env_digest};
+                      .drop = env_drop, .digest = env_digest, .log = env_log};
         p4_switch_set_env(sw, &env);
     }
 }
@@ -476,11 +435,11 @@ void live_free(live *l)
     live_set_switch(l, NULL);
     for (uint32_t i = 0; i < l->count; i++) {
         live_port *port = l->ports[l->numbers[i]];
-        for (; port->wire.head != port->wire.tail; port->wire.head++)
-            live_frame_free(l, port->wire.slots[port->wire.head & port->wire.mask].frame);
+        for (wire *w = &port->wire; !wire_empty(w); w->head++)
+            live_frame_free(l, wire_first(w)->frame);
         for (uint32_t j = 0; j < port->batched; j++)
             live_frame_free(l, port->batch[j]);
-        free(port->wire.slots);
+        wire_free(&port->wire);
         free(port->log.entries);
         live_xdp_close(port->xdp);
         live_close(&port->socket);
@@ -491,15 +450,8 @@ void live_free(live *l)
         l->cpu_first = f->next;
         live_frame_free(l, f);
     }
-    for (int c = 0; c < 4; c++)
-        for (p4_frame *f; (f = l->spare[c]);) {
-            l->spare[c] = f->next;
-            free(f);
-        }
-    for (tm_rate *r; (r = l->rates);) {
-        l->rates = r->next;
-        free(r);
-    }
+    pool_free_all(&l->pool);
+    link_rates_free(l->rates);
     free(l->changes);
     free(l->tm.ports);
     close(l->wakeup);

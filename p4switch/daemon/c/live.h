@@ -16,8 +16,10 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "switch.h"
+#include "pfc.h"
+#include "pool.h"
 #include "tm.h"
+#include "wire.h"
 
 #define LIVE_MAX_PORTS 512
 #define LIVE_BATCH 64
@@ -26,12 +28,6 @@
 #define LIVE_LAG_BUCKETS 40  /* lag in [2^i, 2^(i+1)) ns; bucket 0 includes 0 */
 
 struct live;
-
-/* Frames that left the queue and are still in transmission or on their way. */
-typedef struct live_wire {
-    struct live_flight { uint64_t time; p4_frame *frame; } *slots;
-    uint32_t head, tail, mask;
-} live_wire;
 
 /* A raw socket on an interface, its receive ring shared with the kernel. */
 typedef struct live_socket {
@@ -68,13 +64,12 @@ typedef struct live_port {
     live_log log;
     char name[16];      /* of the interface */
     uint64_t delay_ns;
-    live_wire wire;
+    wire wire; /* frames that left the queue and are still in transmission or on their way */
     p4_frame *batch[LIVE_BATCH];
     uint32_t batched;
     bool down;          /* the link has failed: what is sent or on its way is lost */
-    bool touched, refreshing;
+    bool touched;
     struct live_port *next_touched;
-    uint64_t refresh_ns;
     uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes, rx_truncated, tx_failed;
     uint64_t drops[P4_DROP_REASONS];
     uint64_t pfc_received, pfc_sent;
@@ -91,18 +86,18 @@ typedef struct live_change {
 typedef struct live {
     pthread_mutex_t lock;
     pthread_cond_t turn;     /* nobody wants the lock any more */
-    pthread_cond_t news;     /* CPU frames or digests */
+    pthread_cond_t news;     /* CPU frames, or what the switch has told */
     int wanted;              /* threads that want the lock; the loop lets them go first */
     bool stop;
     int wakeup;              /* eventfd: there is something to do */
     p4_switch *sw;           /* NULL: frames are dropped */
-    const p4_env *own_env;   /* the switch's, which still gets the digests */
+    const p4_env *own_env;   /* the switch's, which still gets what is told */
     p4_env env_before;
     tm_switch tm;
     live_port *ports[LIVE_MAX_PORTS];
     uint32_t numbers[LIVE_MAX_PORTS], count; /* of the ports there are */
     live_port *touched, *touched_last;
-    tm_rate *rates;
+    link_rate *rates;
     live_change *changes;    /* by time; those before next_change are done */
     uint32_t change_count, next_change;
     uint32_t framing_bytes;
@@ -111,10 +106,12 @@ typedef struct live {
     uint64_t rest_ns;        /* how long frames may wait in their rings, so that many are handled at a time */
     uint64_t waited_at, waited_events; /* when the loop last began to wait, and the events until then */
     uint64_t log_interval;   /* depths are logged once in so many ns at most; 0: not at all */
-    p4_frame *spare[4];      /* by size class */
+    pool pool;
+    tm_limits limits;        /* of every port */
+    uint8_t arriving;        /* the PFC class of the packet that the pipeline has in hand */
     p4_frame *cpu_first, **cpu_last;
     uint32_t cpu_count;
-    bool digests;
+    bool told;               /* digests, or what the program says */
     uint64_t lost_drops[P4_DROP_REASONS]; /* at ports that do not exist */
     uint64_t cpu_dropped, no_pipeline;
     uint64_t events;         /* frames that arrived, links that became free */
@@ -159,12 +156,10 @@ bool live_xdp_takes(const live_xdp *x, const p4_frame *frame); /* the socket has
 uint32_t live_xdp_send(live_port *port, p4_frame *const *frames, uint32_t count);
 
 /* live_pfc.c */
-bool live_is_pfc(const uint8_t *data, size_t len);
 void live_pfc_arrive(live *l, live_port *port, const uint8_t *data);
 p4_frame *live_pfc_frame(live *l, live_port *port);
 void live_pfc_due(live *l, live_port *port, uint64_t now); /* pauses that end, pauses to be renewed */
 uint64_t live_pfc_next(const live_port *port);
-void live_pfc_forget(live_port *port, uint64_t now); /* the link is down: neither end knows of the other's pauses */
 
 /* live_loop.c: everything up to `until`, each thing at its own time, in order; at one time arrivals by port, then links by
  * port. False: there is more than one round should have. */
@@ -190,7 +185,7 @@ static inline live_port *live_port_of(tm_port *tm)
 /* When a port's link is free; links without a rate always are. */
 static inline uint64_t live_link_free(const live_port *port)
 {
-    return port->tm.link.rate ? tm_link_free(&port->tm.link) : 0;
+    return port->tm.link.rate ? link_free_ns(&port->tm.link) : 0;
 }
 
 #endif

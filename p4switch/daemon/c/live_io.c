@@ -95,7 +95,7 @@ static void take(live *l, live_port *port, const struct tpacket2_hdr *slot)
     }
     port->rx_packets++;
     port->rx_bytes += len + tag;
-    if (live_is_pfc(data, len)) {
+    if (pfc_is_frame(data, len)) {
         live_pfc_arrive(l, port, data);
         return;
     }

@@ -64,9 +64,9 @@ static void deliver_due(live *l, uint64_t until)
 {
     for (uint32_t i = 0; i < l->count; i++) {
         live_port *port = l->ports[l->numbers[i]];
-        live_wire *w = &port->wire;
-        while (w->head != w->tail && w->slots[w->head & w->mask].time <= until) {
-            struct live_flight *flight = &w->slots[w->head++ & w->mask];
+        wire *w = &port->wire;
+        while (!wire_empty(w) && wire_first(w)->time <= until) {
+            struct flight *flight = &w->slots[w->head++ & w->mask];
             record_lag(l, until - flight->time);
             live_leave(l, port, flight->frame);
         }
@@ -80,11 +80,11 @@ static uint64_t next_due(const live *l)
     uint64_t time = NEVER;
     for (uint32_t i = 0; i < l->count; i++) {
         const live_port *port = l->ports[l->numbers[i]];
-        const live_wire *w = &port->wire;
+        const wire *w = &port->wire;
         if (port->tm.scheduled && live_link_free(port) + port->delay_ns / 2 < time)
             time = live_link_free(port) + port->delay_ns / 2;
-        if (w->head != w->tail && w->slots[w->head & w->mask].time < time)
-            time = w->slots[w->head & w->mask].time;
+        if (!wire_empty(w) && wire_first(w)->time < time)
+            time = wire_first(w)->time;
         if (live_pfc_next(port) < time)
             time = live_pfc_next(port);
     }
@@ -118,7 +118,7 @@ static bool work(live *l)
     for (uint32_t i = 0; i < l->count; i++)
         if (l->ports[l->numbers[i]]->batched)
             live_flush(l, l->ports[l->numbers[i]]);
-    if (l->cpu_first || l->digests)
+    if (l->cpu_first || l->told)
         pthread_cond_broadcast(&l->news);
     return done;
 }

@@ -2,6 +2,7 @@
 #include "python.h"
 
 #include "live.h"
+#include "py_settings.h"
 
 #include <errno.h>
 #include <string.h>
@@ -55,17 +56,6 @@ static live_port *find(live_object *self, unsigned int number)
     return port;
 }
 
-/* One limit: None or absent leaves it out. */
-static int limit(PyObject *dict, const char *name, uint64_t none, uint64_t *out)
-{
-    PyObject *value = PyDict_GetItemString(dict, name);
-    *out = none;
-    if (!value || value == Py_None)
-        return 0;
-    *out = PyLong_AsUnsignedLongLong(value);
-    return PyErr_Occurred() ? -1 : 0;
-}
-
 /* Returns what its frames are sent by, and why if it is not what it might have been; None for the CPU port. */
 static PyObject *live_add(live_object *self, PyObject *args)
 {
@@ -97,27 +87,14 @@ static PyObject *live_add(live_object *self, PyObject *args)
 static PyObject *live_set_port(live_object *self, PyObject *args)
 {
     unsigned int number;
-    PyObject *d;
-    if (!PyArg_ParseTuple(args, "IO!:set_port", &number, &PyDict_Type, &d))
+    unsigned long long rate, delay;
+    if (!PyArg_ParseTuple(args, "IKK:set_port", &number, &rate, &delay))
         return NULL;
     live_port *port = find(self, number);
-    uint64_t rate, delay, queue_bytes, queue_packets, port_bytes, port_packets, rounds;
-    if (!port || limit(d, "rate_bps", 0, &rate) < 0 || limit(d, "delay_ns", 0, &delay) < 0
-        || limit(d, "queue_bytes", TM_NO_LIMIT, &queue_bytes) < 0
-        || limit(d, "queue_packets", UINT32_MAX, &queue_packets) < 0
-        || limit(d, "port_bytes", TM_NO_LIMIT, &port_bytes) < 0
-        || limit(d, "port_packets", UINT32_MAX, &port_packets) < 0 || limit(d, "round_robin", 0, &rounds) < 0)
+    if (!port)
         return NULL;
     take_lock(self);
     int failed = live_set_link(self->l, port, rate, delay);
-    if (!failed && !port->tm.packets)
-        failed = tm_set_round_robin(&port->tm, rounds != 0);
-    for (int i = 0; i < TM_PRIORITIES; i++) {
-        port->tm.queues[i].limit_bytes = queue_bytes;
-        port->tm.queues[i].limit_packets = (uint32_t)queue_packets;
-    }
-    port->tm.limit_bytes = port_bytes;
-    port->tm.limit_packets = (uint32_t)port_packets;
     live_unlock(self->l);
     live_wake(self->l);
     if (failed)
@@ -144,47 +121,55 @@ static PyObject *live_change_at(live_object *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *live_set_buffer(live_object *self, PyObject *args)
+/* Of the switch and all its ports, those to come included. */
+static PyObject *live_set_traffic(live_object *self, PyObject *args, PyObject *kwargs)
 {
-    unsigned long long nbytes;
-    double alpha;
-    if (!PyArg_ParseTuple(args, "Kd:set_buffer", &nbytes, &alpha))
+    PyObject *values = kwargs ? Py_NewRef(kwargs) : PyDict_New();
+    live *l = self->l;
+    if (!values || !PyArg_ParseTuple(args, ":set_traffic")) {
+        Py_XDECREF(values);
         return NULL;
+    }
     take_lock(self);
-    self->l->tm.buffer_bytes = nbytes;
-    self->l->tm.alpha = alpha;
-    self->l->tm.managed = true;
-    live_unlock(self->l);
+    int failed = settings_apply(values, &l->tm, &l->limits);
+    bool memory = true;
+    for (uint32_t i = 0; !failed && i < l->count; i++)
+        memory &= tm_set_limits(&l->ports[l->numbers[i]]->tm, &l->limits) == 0;
+    live_unlock(l);
+    Py_DECREF(values);
+    if (failed)
+        return NULL;
+    if (!memory)
+        return PyErr_NoMemory();
     Py_RETURN_NONE;
 }
 
-static PyObject *live_set_pfc(live_object *self, PyObject *args)
+static PyObject *live_set_pfc(live_object *self, PyObject *args, PyObject *kwargs)
 {
-    unsigned int number, mask, quanta;
-    unsigned long long xoff, gap, headroom;
-    double alpha;
-    if (!PyArg_ParseTuple(args, "IIKdKKI:set_pfc", &number, &mask, &xoff, &alpha, &gap, &headroom, &quanta))
-        return NULL;
-    live_port *port = find(self, number);
-    if (!port)
-        return NULL;
-    take_lock(self);
+    unsigned int number;
+    PyObject *values = kwargs ? Py_NewRef(kwargs) : PyDict_New();
+    live_port *port = values && PyArg_ParseTuple(args, "I:set_pfc", &number) ? find(self, number) : NULL;
     tm_switch *tm = &self->l->tm;
-    bool allocated = tm_pfc_alloc(&port->tm) == 0;
-    bool fits = headroom == TM_NO_LIMIT || tm->buffer_bytes == TM_NO_LIMIT
-        || tm->reserved_bytes + headroom * (unsigned)__builtin_popcount(mask) <= tm->buffer_bytes;
-    if (allocated && fits) {
-        tm_pfc *pfc = port->tm.pfc;
-        pfc->xoff_bytes = xoff;
-        pfc->alpha = alpha;
-        pfc->xon_gap_bytes = gap;
-        pfc->headroom_bytes = headroom;
-        pfc->quanta = quanta;
-        port->tm.lossless = (uint8_t)mask;
-        tm->managed = true;
-        tm->dynamic_pfc |= alpha >= 0;
-        if (headroom != TM_NO_LIMIT && tm->buffer_bytes != TM_NO_LIMIT)
-            tm->reserved_bytes += headroom * (unsigned)__builtin_popcount(mask);
+    tm_pfc config;
+    uint8_t lossless;
+    if (!port || settings_pfc(values, tm, &config, &lossless) < 0) {
+        Py_XDECREF(values);
+        return NULL;
+    }
+    Py_DECREF(values);
+    take_lock(self);
+    bool allocated = tm_pfc_alloc(&port->tm) == 0, fits = true;
+    if (allocated) {
+        tm_pfc before = *port->tm.pfc;
+        uint8_t lossless_before = port->tm.lossless;
+        settings_use_pfc(&port->tm, &config, lossless);
+        fits = settings_reserve_headroom(tm);
+        if (fits) {
+            tm->managed = true;
+            tm->dynamic_pfc |= config.alpha >= 0;
+        } else {
+            settings_use_pfc(&port->tm, &before, lossless_before);
+        }
     }
     live_unlock(self->l);
     if (!allocated)
@@ -290,7 +275,7 @@ static PyObject *live_exit(live_object *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* Waits until there are CPU frames or digests, or for the time given; returns the frames. */
+/* Waits until there are CPU frames, digests or words of the program, or for the time given; returns the frames. */
 static PyObject *live_take(live_object *self, PyObject *args)
 {
     double timeout_s;
@@ -308,7 +293,7 @@ static PyObject *live_take(live_object *self, PyObject *args)
     /* One that waits does not want the lock. */
     __atomic_sub_fetch(&l->wanted, 1, __ATOMIC_SEQ_CST);
     pthread_cond_broadcast(&l->turn);
-    while (!l->cpu_first && !l->digests && !l->stop)
+    while (!l->cpu_first && !l->told && !l->stop)
         if (pthread_cond_timedwait(&l->news, &l->lock, &until))
             break;
     __atomic_add_fetch(&l->wanted, 1, __ATOMIC_SEQ_CST);
@@ -316,13 +301,11 @@ static PyObject *live_take(live_object *self, PyObject *args)
     l->cpu_first = NULL;
     l->cpu_last = &l->cpu_first;
     l->cpu_count = 0;
-    l->digests = false;
+    l->told = false;
     live_unlock(l);
     Py_END_ALLOW_THREADS
     PyObject *list = PyList_New(0);
-    p4_frame *next;
-    for (p4_frame *f = frames; f; f = next) {
-        next = f->next;
+    for (const p4_frame *f = frames; f; f = f->next) {
         PyObject *data = list ? PyBytes_FromStringAndSize(NULL, f->wire_len) : NULL;
         if (data) {
             uint32_t len = f->data_len < f->wire_len ? f->data_len : f->wire_len;
@@ -334,8 +317,11 @@ static PyObject *live_take(live_object *self, PyObject *args)
         } else {
             Py_CLEAR(list);
         }
-        free(f); /* the pool belongs to the loop */
     }
+    take_lock(self);
+    for (p4_frame *f; (f = frames); live_frame_free(l, f))
+        frames = f->next;
+    live_unlock(l);
     return list;
 }
 
@@ -405,12 +391,12 @@ static int put_object(PyObject *dict, const char *name, PyObject *object)
     return failed;
 }
 
-static uint32_t pfc_on_wire(const live_wire *w)
+static uint32_t pfc_on_wire(const wire *w)
 {
     uint32_t count = 0;
     for (uint32_t i = w->head; i != w->tail; i++) {
         const p4_frame *frame = w->slots[i & w->mask].frame;
-        count += live_is_pfc(frame->data, frame->data_len);
+        count += pfc_is_frame(frame->data, frame->data_len);
     }
     return count;
 }
@@ -436,6 +422,14 @@ static PyObject *port_stats(live_port *port)
     return d;
 }
 
+static int put_asserts(PyObject *dict, const p4_switch *sw)
+{
+    const char *first = NULL;
+    uint64_t count = sw ? p4_switch_failed_asserts(sw, &first) : 0;
+    PyObject *text = first ? PyUnicode_DecodeUTF8(first, (Py_ssize_t)strlen(first), "replace") : Py_NewRef(Py_None);
+    return put(dict, "failed_asserts", count) < 0 ? -1 : put_object(dict, "failed_assert", text);
+}
+
 static PyObject *live_stats(live_object *self, PyObject *unused)
 {
     (void)unused;
@@ -457,7 +451,7 @@ static PyObject *live_stats(live_object *self, PyObject *unused)
         || put(d, "origin_ns", l->origin) < 0 || put(d, "copied", l->sw ? p4_switch_get_counts(l->sw)->copied : 0) < 0
         || put(d, "cpu_dropped", l->cpu_dropped) < 0 || put(d, "no_pipeline", l->no_pipeline) < 0
         || put(d, "buffer_bytes", l->tm.used_bytes) < 0 || put(d, "buffer_max_bytes", l->tm.max_bytes) < 0
-        || put_drops(d, l->lost_drops) < 0 || PyDict_SetItemString(d, "ports", ports) < 0
+        || put_asserts(d, l->sw) < 0 || put_drops(d, l->lost_drops) < 0 || PyDict_SetItemString(d, "ports", ports) < 0
         || PyDict_SetItemString(d, "lag_log2_ns", lag) < 0;
     live_unlock(l);
     Py_XDECREF(ports);
@@ -482,8 +476,8 @@ static PyMethodDef methods[] = {
     {"add_port", (PyCFunction)live_add, METH_VARARGS, NULL},
     {"set_port", (PyCFunction)live_set_port, METH_VARARGS, NULL},
     {"change_link", (PyCFunction)live_change_at, METH_VARARGS, NULL},
-    {"set_buffer", (PyCFunction)live_set_buffer, METH_VARARGS, NULL},
-    {"set_pfc", (PyCFunction)live_set_pfc, METH_VARARGS, NULL},
+    {"set_traffic", (PyCFunction)(void (*)(void))live_set_traffic, METH_VARARGS | METH_KEYWORDS, NULL},
+    {"set_pfc", (PyCFunction)(void (*)(void))live_set_pfc, METH_VARARGS | METH_KEYWORDS, NULL},
     {"log_depths", (PyCFunction)live_log_depths, METH_VARARGS, NULL},
     {"set_switch", (PyCFunction)live_set_switch_object, METH_O, NULL},
     {"inject", (PyCFunction)live_inject_frame, METH_VARARGS, NULL},

@@ -5,12 +5,16 @@
 
 /* An E2E clone session with several replicas can breed packets faster than they leave. */
 #define MAX_QUEUED 65536
+#define MAX_SAID 4096
 
 struct p4_fifo {
     p4_switch *sw;
     p4_env env;
     p4_packet *first, **last;
     p4_digest *digests, **last_digest;
+    p4_said *said, **last_said;
+    uint32_t said_count;
+    uint64_t said_lost;
     uint32_t queued;
     uint64_t lost;
     void (*tracer)(void *ctx, const p4_trace_event *event);
@@ -70,15 +74,33 @@ static void digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t len)
     fifo->last_digest = &d->next;
 }
 
+static void log_text(void *ctx, int failed, const char *text)
+{
+    p4_fifo *fifo = ctx;
+    size_t size = strlen(text) + 1;
+    p4_said *s = fifo->said_count < MAX_SAID ? malloc(sizeof *s + size) : NULL;
+    if (!s) {
+        fifo->said_lost++;
+        return;
+    }
+    s->next = NULL;
+    s->failed = failed;
+    memcpy(s->text, text, size);
+    *fifo->last_said = s;
+    fifo->last_said = &s->next;
+    fifo->said_count++;
+}
+
 p4_fifo *p4_fifo_new(p4_switch *sw)
 {
     p4_fifo *fifo = calloc(1, sizeof *fifo);
     if (!fifo)
         return NULL;
     fifo->sw = sw;
-    fifo->env = (p4_env){fifo, frame_new, frame_free, enqueue, drop, digest, NULL};
+    fifo->env = (p4_env){fifo, frame_new, frame_free, enqueue, drop, digest, NULL, log_text};
     fifo->last = &fifo->first;
     fifo->last_digest = &fifo->digests;
+    fifo->last_said = &fifo->said;
     return fifo;
 }
 
@@ -125,12 +147,28 @@ p4_digest *p4_fifo_digests(p4_fifo *fifo)
     return first;
 }
 
+p4_said *p4_fifo_said(p4_fifo *fifo, uint64_t *lost)
+{
+    p4_said *first = fifo->said;
+    *lost = fifo->said_lost;
+    fifo->said = NULL;
+    fifo->last_said = &fifo->said;
+    fifo->said_count = 0;
+    fifo->said_lost = 0;
+    return first;
+}
+
 void p4_fifo_delete(p4_fifo *fifo)
 {
     p4_fifo_clear(fifo);
     for (p4_digest *d = p4_fifo_digests(fifo), *next; d; d = next) {
         next = d->next;
         free(d);
+    }
+    uint64_t lost;
+    for (p4_said *s = p4_fifo_said(fifo, &lost), *next; s; s = next) {
+        next = s->next;
+        free(s);
     }
     free(fifo);
 }

@@ -13,6 +13,12 @@ typedef struct p4_digest {
     uint8_t data[];
 } p4_digest;
 
+typedef struct p4_said {
+    struct p4_said *next;
+    int failed; /* an assert, else a log_msg */
+    char text[];
+} p4_said;
+
 p4_fifo *p4_fifo_new(p4_switch *sw);
 void p4_fifo_delete(p4_fifo *fifo); /* with all that is in it */
 const p4_env *p4_fifo_env(p4_fifo *fifo);
@@ -34,5 +40,8 @@ void p4_fifo_clear(p4_fifo *fifo);
 
 /* Takes the digests seen so far, oldest first; freed one by one with free(). */
 p4_digest *p4_fifo_digests(p4_fifo *fifo);
+
+/* Takes what the program has said so far, in the same way; *lost: how much more there was than is kept. */
+p4_said *p4_fifo_said(p4_fifo *fifo, uint64_t *lost);
 
 #endif

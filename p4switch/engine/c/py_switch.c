@@ -610,6 +610,22 @@ static PyObject *digests(switch_object *self, PyObject *Py_UNUSED(ignored))
     return list;
 }
 
+static PyObject *said(switch_object *self, PyObject *Py_UNUSED(ignored))
+{
+    uint64_t lost;
+    PyObject *list = PyList_New(0);
+    for (p4_said *s = p4_fifo_said(self->sw->fifo, &lost), *next; s; s = next) {
+        next = s->next;
+        PyObject *text = list ? PyUnicode_DecodeUTF8(s->text, (Py_ssize_t)strlen(s->text), "replace") : NULL;
+        PyObject *item = text ? Py_BuildValue("ON", s->failed ? Py_True : Py_False, text) : NULL;
+        if (list && (!item || PyList_Append(list, item) < 0))
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+        free(s);
+    }
+    return list ? Py_BuildValue("NK", list, (unsigned long long)lost) : NULL;
+}
+
 /* --- packets ------------------------------------------------------------------------------------------------------------------------- */
 
 static const char *const trace_names[P4_TRACE_KINDS] = {
@@ -801,6 +817,13 @@ static PyObject *get_failed_asserts(switch_object *self, void *closure)
     return PyLong_FromUnsignedLongLong(self->sw->failed_asserts);
 }
 
+static PyObject *get_failed_assert(switch_object *self, void *closure)
+{
+    (void)closure;
+    const char *text = self->sw->failed_assert;
+    return text ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace") : Py_NewRef(Py_None);
+}
+
 #define ENTRY(name) {#name, (PyCFunction)(void (*)(void))name, METH_VARARGS | METH_KEYWORDS, NULL}
 
 static PyMethodDef methods[] = {
@@ -831,6 +854,7 @@ static PyMethodDef methods[] = {
     ENTRY(clone_session_set),
     ENTRY(value_set_set),
     {"digests", (PyCFunction)(void (*)(void))digests, METH_NOARGS, NULL},
+    {"said", (PyCFunction)(void (*)(void))said, METH_NOARGS, NULL},
     {"reset", (PyCFunction)(void (*)(void))reset, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -839,6 +863,7 @@ static PyGetSetDef getset[] = {
     {"counts", (getter)get_counts, NULL, NULL, NULL},
     {"drop_port", (getter)get_drop_port, (setter)set_drop_port, NULL, NULL},
     {"failed_asserts", (getter)get_failed_asserts, NULL, NULL, NULL},
+    {"failed_assert", (getter)get_failed_assert, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

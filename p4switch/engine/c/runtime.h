@@ -246,12 +246,30 @@ struct p4_switch {
     p4_vset *vsets;
     uint64_t seed;
     uint64_t tick_ns;
-    uint64_t failed_asserts;
+    uint64_t failed_asserts; /* also assumes */
+    const char *failed_assert; /* the first of them: a text of the program's library */
     uint8_t *scratch;        /* for checksums over payload */
     size_t scratch_size;
     struct p4_fifo *fifo;    /* the env of Switch.process */
     char error[256];
 };
+
+/* --- what a program says ------------------------------------------------------------------------------------------ */
+
+P4_INLINE void p4_log(const p4_switch *sw, const char *text)
+{
+    if (sw->env.log)
+        sw->env.log(sw->env.ctx, 0, text);
+}
+
+/* `text` lives as long as the program. */
+static __attribute__((unused, cold, noinline)) void p4_assert_failed(p4_switch *sw, const char *text)
+{
+    if (!sw->failed_asserts++)
+        sw->failed_assert = text;
+    if (sw->env.log)
+        sw->env.log(sw->env.ctx, 1, text);
+}
 
 /* --- lookups ----------------------------------------------------------------------------------------------------- */
 

@@ -156,6 +156,7 @@ int p4_switch_reset(p4_switch *sw)
     memset(&sw->counts, 0, sizeof sw->counts);
     sw->random = sw->seed ^ (uint64_t)sw->device_id * 0x9e3779b97f4a7c15ull;
     sw->failed_asserts = 0;
+    sw->failed_assert = NULL;
     return P4_OK;
 }
 
@@ -205,6 +206,12 @@ void p4_switch_set_env(p4_switch *sw, const p4_env *env) { sw->env = *env; }
 const p4_env *p4_switch_get_env(const p4_switch *sw) { return &sw->env; }
 
 const p4_switch_counts *p4_switch_get_counts(const p4_switch *sw) { return &sw->counts; }
+
+uint64_t p4_switch_failed_asserts(const p4_switch *sw, const char **first)
+{
+    *first = sw->failed_assert;
+    return sw->failed_asserts;
+}
 
 /* --- names --------------------------------------------------------------------------------------------------------------- */
 

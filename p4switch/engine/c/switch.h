@@ -30,6 +30,7 @@ typedef struct p4_packet {
     uint32_t priority;     /* v1model's standard_metadata.priority: 0 is the lowest */
     uint32_t enq_depth;    /* cells of the queue when this packet arrived (the traffic manager sets these four) */
     uint32_t deq_depth;    /* cells left behind when it left */
+    uint8_t pfc_class;     /* 802.1Qbb's priority of the frame that it came in; the driver's */
     p4_tick enq_time;
     p4_tick deq_time;
     /* the pipeline's own state follows */
@@ -88,6 +89,9 @@ typedef struct p4_env {
     void (*drop)(void *ctx, uint32_t port, uint32_t tag, uint32_t len, p4_drop_reason reason); /* accounting only */
     void (*digest)(void *ctx, uint32_t list_id, const uint8_t *data, size_t len);
     void (*trace)(void *ctx, const p4_trace_event *event); /* may be NULL */
+    /* What the program says by log_msg (failed is 0), and each assert or assume that fails, with its place in the source.
+     * text is valid during the call. NULL: nobody listens. */
+    void (*log)(void *ctx, int failed, const char *text);
 } p4_env;
 
 typedef struct p4_switch p4_switch;
@@ -122,5 +126,8 @@ typedef struct p4_switch_counts {
 } p4_switch_counts;
 
 const p4_switch_counts *p4_switch_get_counts(const p4_switch *sw);
+
+/* How many asserts and assumes failed; *first: the first of them, as env->log was told it, or NULL. */
+uint64_t p4_switch_failed_asserts(const p4_switch *sw, const char **first);
 
 #endif

@@ -162,7 +162,11 @@ PyObject *fabric_capture(fabric *self, PyObject *args, PyObject *kwargs)
         return PyErr_Format(PyExc_ValueError, "link %ld: there are %u, from 0", link, self->net->link_count);
     if (snap < 1 || snap > 1 << 20)
         return PyErr_Format(PyExc_ValueError, "snap_bytes = %ld; expected 1 to %d", snap, 1 << 20);
-    self->net->ends[2 * link]->snap_bytes = self->net->ends[2 * link + 1]->snap_bytes = (uint32_t)snap;
+    for (int i = 0; i < 2; i++) {
+        net_port *end = self->net->ends[2 * link + i];
+        end->snap_bytes = (uint32_t)snap;
+        end->captured = true;
+    }
     Py_RETURN_NONE;
 }
 

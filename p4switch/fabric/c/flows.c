@@ -99,8 +99,3 @@ bool flows_parse(p4_frame *frame, flow_key *key)
         key->qp = be24(ip + header + 8 + 5);
     return true;
 }
-
-bool frame_is_pfc(const p4_frame *frame)
-{
-    return frame->data_len >= 34 && be16(frame->data + 12) == 0x8808 && be16(frame->data + 14) == 0x0101;
-}

@@ -33,7 +33,6 @@ void flows_free(flows *f);
 uint32_t flows_tag(flows *f, flow_key key); /* a new one if need be; 0: no memory or no tags left */
 /* The flow of a frame; false: none (no IPv4). Corrects wire_len to the IPv4 length, if that says more. */
 bool flows_parse(p4_frame *frame, flow_key *key);
-bool frame_is_pfc(const p4_frame *frame);
 
 static inline uint32_t flow_hash(flow_key k)
 {

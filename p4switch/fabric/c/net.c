@@ -79,18 +79,14 @@ static void env_enqueue(void *ctx, p4_packet *packet)
     net *n = at->net;
     tm_port *out = tm_find(&at->tm, packet->egress_port);
     net_port *port = out ? net_port_of(out) : NULL;
-    p4_drop_reason reason = P4_DROP_NO_PORT;
-    if (port && port->up) {
-        uint64_t depth = UNLIKELY(n->recorder.tracing) ? out->queues[tm_priority(packet)].bytes : 0;
-        uint32_t number = packet->egress_port, priority = tm_priority(packet), len = packet->len, tag = packet->tag;
-        if (tm_enqueue(&at->tm, out, packet, n->now)) {
-            if (UNLIKELY(n->recorder.tracing))
-                record_hop(n, at, HOP_ENQUEUE, (int32_t)number, (int32_t)priority, depth, len, tag);
-            return;
-        }
-        reason = P4_DROP_BUFFER;
-    } else if (port) {
-        reason = P4_DROP_LINK_DOWN;
+    uint32_t number = packet->egress_port, priority = tm_priority(packet), len = packet->len, tag = packet->tag;
+    uint64_t depth = UNLIKELY(n->recorder.tracing) && out ? out->queues[priority].bytes : 0;
+    packet->pfc_class = at->arriving;
+    p4_drop_reason reason = tm_admit(&at->tm, out, port && port->up, packet, n->now);
+    if (reason == P4_DROP_REASONS) {
+        if (UNLIKELY(n->recorder.tracing))
+            record_hop(n, at, HOP_ENQUEUE, (int32_t)number, (int32_t)priority, depth, len, tag);
+        return;
     }
     net_count_drop(n, at, port, packet->egress_port, packet->tag, packet->len, reason);
     p4_packet_free(at->sw, packet);
@@ -133,7 +129,7 @@ void net_wake(tm_port *tm)
 {
     net_port *port = net_port_of(tm);
     net *n = port->node->net;
-    uint64_t ready = tm_link_free(&tm->link);
+    uint64_t ready = link_free_ns(&tm->link);
     if (tm->scheduled || tm->serving || port->touched)
         return;
     if (ready > n->now) {
@@ -143,70 +139,40 @@ void net_wake(tm_port *tm)
     }
     if (n->touched_count == n->touched_cap) {
         n->touched_cap = n->touched_cap ? 2 * n->touched_cap : 16;
-        n->touched = realloc(n->touched, n->touched_cap * sizeof *n->touched);
-        if (!n->touched) {
-            fputs("p4cc: out of memory\n", stderr);
-            abort();
-        }
+        n->touched = must_have(realloc(n->touched, n->touched_cap * sizeof *n->touched));
     }
     port->touched = true;
     n->touched[n->touched_count++] = port;
 }
 
-/* Doubles the room; small rings lie together. */
-static void wire_grow(net *n, wire *w)
-{
-    uint32_t count = w->slots ? w->mask + 1 : 0, cap = count ? 2 * count : WIRE_SLOTS;
-    struct flight *slots = NULL;
-    if (cap <= WIRE_SLOTS_ARENA)
-        slots = arena_new(&n->arena, cap * sizeof *slots);
-    else
-        slots = malloc(cap * sizeof *slots);
-    if (!slots) {
-        fputs("p4cc: out of memory\n", stderr);
-        abort();
-    }
-    for (uint32_t i = 0; i < count; i++)
-        slots[i] = w->slots[(w->head + i) & w->mask];
-    if (count > WIRE_SLOTS_ARENA)
-        free(w->slots);
-    w->slots = slots;
-    w->head = 0;
-    w->tail = count;
-    w->mask = cap - 1;
-}
-
 /* The frame's last bit is in at `time`, which is no earlier than that of the one before. */
-static void wire_put(net *n, net_port *port, p4_frame *frame, uint64_t time)
+static void put_on_wire(net *n, net_port *port, p4_frame *frame, uint64_t time)
 {
-    wire *w = &port->out;
-    if (!w->slots || w->tail - w->head > w->mask)
-        wire_grow(n, w);
-    w->slots[w->tail++ & w->mask] = (struct flight){time, frame};
-    if (w->to_port || n->independent) {
-        agenda *next = w->to_port ? &n->switches.next[w->to] : &n->hosts.next[w->to];
+    wire_push(&port->out, &n->arena, time, frame);
+    if (port->to_port || n->independent) {
+        agenda *next = port->to_port ? &n->switches.next[port->to] : &n->hosts.next[port->to];
         next->time = min_time(next->time, time);
-        next->ports |= w->to_port;
+        next->ports |= port->to_port;
     } else {
-        wheel_push(n->wheel, time, (void *)(uintptr_t)w->to);
+        wheel_push(n->wheel, time, (void *)(uintptr_t)port->to);
     }
 }
 
-static void send(net *n, net_port *port, p4_frame *frame, bool contiguous, bool pfc)
+void net_send(net *n, net_port *port, p4_frame *frame, bool contiguous, bool pfc)
 {
-    uint64_t end = tm_link_send(&port->tm.link, n->now, contiguous, frame->wire_len);
+    uint64_t end = link_send(&port->tm.link, n->now, contiguous, frame->wire_len);
     if (!pfc) {
         port->tm.sent_packets++;
         port->tm.sent_bytes += frame->wire_len;
     }
-    if (UNLIKELY(port->snap_bytes))
+    if (UNLIKELY(port->captured))
         record_frame(n, port, frame);
     if (UNLIKELY(!port->up))
         net_lose_frame(n, port, frame, pfc);
-    else if (UNLIKELY(pfc && port->out.to_port))
+    else if (UNLIKELY(pfc && port->to_port))
         net_push(n, port->peer, end + port->delay_ns, EV_PFC_ARRIVE, frame);
     else
-        wire_put(n, port, frame, end + port->hop_ns);
+        put_on_wire(n, port, frame, end + port->hop_ns);
 }
 
 /* The transmitter of a switch's port is free: PFC frames first, then the packet whose turn it is. */
@@ -217,20 +183,20 @@ static void serve_switch(net *n, net_port *port, bool contiguous)
     tm->serving = true;
     for (;;) {
         if (UNLIKELY(net_pfc_due(port))) {
-            send(n, port, pfc_frame(n, port), contiguous, true);
-            pfc_sent(n, port);
+            net_send_pfc(n, port, contiguous);
             break;
         }
         p4_packet *packet = tm_dequeue(tm, n->now);
         if (!packet)
             break;
         uint32_t priority = tm_priority(packet);
+        at->arriving = packet->pfc_class;
         p4_frame *frame = p4_switch_transmit(at->sw, packet, tm_ticks(&at->tm, n->now));
         if (frame) {
             if (UNLIKELY(n->recorder.tracing))
                 record_hop(n, at, HOP_TRANSMIT, (int32_t)tm->number, (int32_t)priority, tm->queues[priority].bytes,
                            frame->wire_len, frame->tag);
-            send(n, port, frame, contiguous, false);
+            net_send(n, port, frame, contiguous, false);
             break;
         }
     }
@@ -244,7 +210,7 @@ void net_serve_touched(net *n)
     for (uint32_t i = 0; i < n->touched_count; i++) { /* there may come more */
         net_port *port = n->touched[i];
         port->touched = false;
-        if (tm_link_free(&port->tm.link) > n->now)
+        if (link_free_ns(&port->tm.link) > n->now)
             net_wake(&port->tm);
         else
             serve_switch(n, port, false);
@@ -258,6 +224,7 @@ static void arrive_switch(net *n, node *at, uint32_t port, p4_frame *frame)
 {
     if (UNLIKELY(n->recorder.tracing))
         record_hop(n, at, HOP_RECEIVE, (int32_t)port, -1, 0, frame->wire_len, frame->tag);
+    at->arriving = tm_class_of(&at->tm, frame);
     p4_switch_receive(at->sw, frame, port, tm_ticks(&at->tm, n->now));
 }
 
@@ -295,16 +262,16 @@ static void other_event(net *n, net_port *port, event_kind kind, void *arg)
         serve_switch(n, port, true);
         break;
     case EV_PFC_ARRIVE:
-        pfc_arrive(n, port, arg);
+        net_pfc_arrive(n, port, arg);
         break;
     case EV_PFC_APPLY:
-        pfc_apply(n, port, arg);
+        net_pfc_apply(n, port, arg);
         break;
     case EV_PFC_EXPIRE:
-        pfc_expire(n, port);
+        net_pfc_expire(n, port);
         break;
     case EV_PFC_REFRESH:
-        pfc_refresh(n, port);
+        net_pfc_refresh(n, port);
         break;
     case EV_ARRIVE:
         break;
@@ -427,8 +394,8 @@ static void send_from_host(net *n, node *host, p4_frame *frame, bool contiguous)
         if (UNLIKELY(n->recorder.tracing))
             record_hop(n, host, HOP_SEND, 0, -1, 0, frame->wire_len, frame->tag);
     }
-    send(n, port, frame, contiguous, pfc);
-    uint64_t ready = tm_link_free(&port->tm.link);
+    net_send(n, port, frame, contiguous, pfc);
+    uint64_t ready = link_free_ns(&port->tm.link);
     port->tm.scheduled = true;
     host->wake_ns = TIME_NEVER;
     look_at_host(n, host, ready);
@@ -509,7 +476,7 @@ static int run_host(net *n, node *host, uint64_t end)
     wire *in = &port->peer->out;
     for (;;) {
         uint64_t arrival = wire_empty(in) ? TIME_NEVER : wire_first(in)->time;
-        uint64_t ready = port->tm.scheduled ? tm_link_free(&port->tm.link) : TIME_NEVER;
+        uint64_t ready = port->tm.scheduled ? link_free_ns(&port->tm.link) : TIME_NEVER;
         uint64_t call = heap_time(&host->events);
         uint64_t time = min_time(min_time(arrival, ready), min_time(host->wake_ns, call));
         int status;

@@ -19,16 +19,16 @@
 #include "arrivals.h"
 #include "flows.h"
 #include "heap.h"
+#include "pfc.h"
 #include "pool.h"
 #include "record.h"
-#include "slab.h"
 #include "tm.h"
 #include "wheel.h"
+#include "wire.h"
 
-#define NET_MAX_TIME (UINT64_MAX >> 2) /* and later: never */
+#define NET_NEVER (UINT64_C(1) << 61) /* this and later: what a host says when nothing is due (seam 4) */
+#define NET_MAX_TIME (NET_NEVER - 1)
 #define NET_MAX_WINDOW_NS 4096
-#define WIRE_SLOTS 16        /* to begin with, ... */
-#define WIRE_SLOTS_ARENA 256 /* ... and up to here in the arena */
 
 /* Of a switch, in the order of one instant. A rank is kind, port and a running number. */
 typedef enum event_kind {
@@ -43,24 +43,17 @@ typedef enum event_kind {
 struct net;
 struct node;
 
-/* Frames on their way from a port to its peer, in order of arrival. */
-typedef struct wire {
-    struct flight { uint64_t time; p4_frame *frame; } *slots;
-    uint32_t head, tail, mask; /* slots in use: [head, tail) */
-    uint32_t to;               /* the peer's place among the hosts or switches ... */
-    uint64_t to_port;          /* ... and its port's bit in the agenda; 0: a host */
-} wire;
-
 /* One end of a link. */
 typedef struct net_port {
     struct node *node;
     struct net_port *peer;
     uint64_t hop_ns; /* the link's delay and the peer's latency */
     wire out;
-    bool up, touched;
-    uint32_t snap_bytes; /* 0: no capture */
+    bool up, touched, captured;
+    uint32_t to;         /* the peer's place among the hosts or switches ... */
+    uint64_t to_port;    /* ... and its port's bit in the agenda; 0: a host */
     tm_port tm;          /* its first fields are on the next cache line */
-    bool refreshing;
+    uint32_t snap_bytes; /* of captured frames */
     uint32_t link, direction;
     uint64_t lost_packets, lost_bytes; /* of those sent: not received, nor to be */
     uint64_t delay_ns;
@@ -80,10 +73,9 @@ typedef struct node {
     uint64_t wake_ns, hint_ns; /* a host's: when it wants to be asked; when the wheel will look at it */
     uint32_t latency_ns;
     tm_switch tm;
-    bool round_robin;   /* and the limits: what new ports get */
-    uint64_t queue_bytes, port_bytes;
-    uint32_t queue_packets, port_packets;
-    tm_pfc *pfc;        /* what new ports get; NULL: none */
+    uint8_t arriving;   /* the PFC class of the packet that its pipeline has in hand */
+    tm_limits limits;   /* what new ports get ... */
+    tm_pfc *pfc;        /* ... and NULL: none */
     uint8_t lossless;
     uint64_t lost_drops[P4_DROP_REASONS], lost_bytes; /* at ports that do not exist */
     p4_switch_counts before; /* what the pipeline had counted when it came here, ... */
@@ -152,7 +144,7 @@ typedef struct net {
     wheel *wheel;        /* places of hosts, if they are not independent */
     heap calls;          /* that end a window */
     const node *current; /* the host that is being run */
-    tm_rate *rates;
+    link_rate *rates;
     nodes all, hosts, switches;
     net_port **ends;     /* two a link: of a, of b */
     uint32_t link_count, link_cap;
@@ -189,20 +181,20 @@ void net_env_init(node *at, p4_env *env);
 net_port *net_find_port(const node *at, uint32_t number);
 void net_wake(tm_port *port);
 void net_serve_touched(net *n);
+void net_send(net *n, net_port *port, p4_frame *frame, bool contiguous, bool pfc);
 void net_host_wake_at(net *n, node *host, uint64_t time);
 void net_count_drop(net *n, node *at, net_port *port, uint32_t number, uint32_t tag, uint32_t len,
                     p4_drop_reason reason);
 void net_lose_frame(net *n, net_port *from, p4_frame *frame, bool pfc);
 void net_push(net *n, net_port *port, uint64_t time, event_kind kind, void *arg); /* at a port of a switch */
 
-/* pfc.c */
-p4_frame *pfc_frame(net *n, net_port *port);
-void pfc_sent(net *n, net_port *port);
-void pfc_arrive(net *n, net_port *port, p4_frame *frame);
-void pfc_apply(net *n, net_port *port, p4_frame *frame);
-void pfc_expire(net *n, net_port *port);
-void pfc_refresh(net *n, net_port *port);
-void pfc_link_down(net *n, net_port *port);
+/* pauses.c */
+void net_send_pfc(net *n, net_port *port, bool contiguous);
+void net_pfc_arrive(net *n, net_port *port, p4_frame *frame);
+void net_pfc_apply(net *n, net_port *port, p4_frame *frame);
+void net_pfc_expire(net *n, net_port *port);
+void net_pfc_refresh(net *n, net_port *port);
+void net_pfc_link_down(net *n, net_port *port);
 
 /* watch.c */
 void pfc_watch(net *n);
@@ -217,14 +209,9 @@ static inline bool net_pfc_due(const net_port *port)
     return port->up && tm_pfc_due(&port->tm);
 }
 
-static inline bool wire_empty(const wire *w)
+static inline bool frame_is_pfc(const p4_frame *frame)
 {
-    return w->head == w->tail;
-}
-
-static inline struct flight *wire_first(const wire *w)
-{
-    return &w->slots[w->head & w->mask];
+    return pfc_is_frame(frame->data, frame->data_len);
 }
 
 #endif

@@ -65,17 +65,13 @@ void net_free(net *n)
         free_node(n, n->all.list[i]);
     for (uint32_t i = 0; i < 2 * n->link_count; i++) {
         tm_port_destroy(&n->ends[i]->tm);
-        if (n->ends[i]->out.mask >= WIRE_SLOTS_ARENA)
-            free(n->ends[i]->out.slots);
+        wire_free(&n->ends[i]->out);
     }
     free(n->ends);
     free_list(&n->all);
     free_list(&n->hosts);
     free_list(&n->switches);
-    for (tm_rate *r = n->rates, *next; r; r = next) {
-        next = r->next;
-        free(r);
-    }
+    link_rates_free(n->rates);
     arrivals_free(&n->arrivals);
     free(n->touched);
     free(n->calls.list);
@@ -127,8 +123,7 @@ node *net_add_node(net *n, p4_switch *sw)
     at->tm = (tm_switch){
         .tick_ns = n->tick_ns, .cell_bytes = 80, .alpha = -1, .buffer_bytes = TM_NO_LIMIT, .wake = net_wake,
     };
-    at->queue_bytes = at->port_bytes = TM_NO_LIMIT;
-    at->queue_packets = at->port_packets = UINT32_MAX;
+    at->limits = TM_UNLIMITED;
     if (sw) {
         p4_env env;
         at->before = *p4_switch_get_counts(sw);
@@ -139,20 +134,6 @@ node *net_add_node(net *n, p4_switch *sw)
     return at;
 }
 
-static tm_rate *find_rate(net *n, uint64_t rate_bps)
-{
-    for (tm_rate *r = n->rates; r; r = r->next)
-        if (r->rate_bps == rate_bps)
-            return r;
-    tm_rate *r = calloc(1, sizeof *r);
-    if (!r)
-        return NULL;
-    r->rate_bps = rate_bps;
-    r->framing_bytes = n->framing_bytes;
-    r->next = n->rates;
-    return n->rates = r;
-}
-
 static net_port *new_port(net *n, node *at, uint32_t number, uint64_t rate_bps)
 {
     net_port *port = arena_new(&n->arena, sizeof *port);
@@ -160,14 +141,8 @@ static net_port *new_port(net *n, node *at, uint32_t number, uint64_t rate_bps)
     port->node = at;
     port->up = true;
     port->expire_ns = TIME_NEVER;
-    port->tm.link.rate = find_rate(n, rate_bps);
-    port->tm.limit_bytes = at->port_bytes;
-    port->tm.limit_packets = at->port_packets;
-    for (int i = 0; i < TM_PRIORITIES; i++) {
-        port->tm.queues[i].limit_bytes = at->queue_bytes;
-        port->tm.queues[i].limit_packets = at->queue_packets;
-    }
-    if (!port->tm.link.rate || (at->round_robin && tm_set_round_robin(&port->tm, true) < 0)
+    port->tm.link.rate = link_rate_of(&n->rates, rate_bps, n->framing_bytes);
+    if (!port->tm.link.rate || tm_set_limits(&port->tm, &at->limits) < 0
         || (at->pfc && tm_pfc_alloc(&port->tm) < 0)) {
         tm_port_destroy(&port->tm);
         return NULL;
@@ -197,8 +172,8 @@ net_port *net_connect(net *n, node *a, uint32_t a_port, node *b, uint32_t b_port
         port->direction = (uint32_t)i;
         port->delay_ns = delay_ns;
         port->hop_ns = delay_ns + peer->node->latency_ns;
-        port->out.to = peer->node->place;
-        port->out.to_port = peer->node->sw ? 1ull << (peer->tm.number & 63) : 0;
+        port->to = peer->node->place;
+        port->to_port = peer->node->sw ? 1ull << (peer->tm.number & 63) : 0;
         n->ends[2 * n->link_count + (uint32_t)i] = port;
         if (!port->node->sw)
             port->node->port = port;
@@ -242,7 +217,7 @@ static void port_down(net *n, net_port *port)
     if (!port->node->sw)
         return;
     lose_pfc(n, port);
-    pfc_link_down(n, port);
+    net_pfc_link_down(n, port);
     for (p4_packet *p; (p = tm_flush(&port->tm, n->now));) {
         net_count_drop(n, port->node, port, port->tm.number, p->tag, p->len, P4_DROP_LINK_DOWN);
         p4_packet_free(port->node->sw, p);
@@ -268,17 +243,12 @@ void net_link_up(net *n, uint32_t link, bool up)
 
 int net_link_rate(net *n, uint32_t link, int direction, uint64_t rate_bps)
 {
-    tm_rate *rate = find_rate(n, rate_bps);
+    link_rate *rate = link_rate_of(&n->rates, rate_bps, n->framing_bytes);
     if (!rate)
         return -1;
-    for (int i = 0; i < 2; i++) {
-        tm_link *l = &n->ends[2 * link + (uint32_t)i]->tm.link;
-        if (direction == i || direction < 0) {
-            l->end_ns = tm_link_free(l); /* the fraction was in units of the old rate */
-            l->end_part = 0;
-            l->rate = rate;
-        }
-    }
+    for (int i = 0; i < 2; i++)
+        if (direction == i || direction < 0)
+            link_set_rate(&n->ends[2 * link + (uint32_t)i]->tm.link, rate);
     return 0;
 }
 

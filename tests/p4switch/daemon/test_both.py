@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from harness import bmv2, controller, programs
-from harness.controller import Program
-from harness.programs import SwitchView
+from harness.control import bmv2_process, controller, programs
+from harness.control.controller import Program
+from harness.control.programs import SwitchView
 from p4switch.compiler import compile_program
 from p4switch.p4runtime.client import GrpcClient
 from p4switch.p4runtime.messages import p4runtime_pb2
@@ -30,11 +30,11 @@ def client(request: pytest.FixtureRequest, namespace: Namespace, start: Any, tmp
     if request.param == "builtin":
         yield start("--no-p4").client()
         return
-    if shutil.which(bmv2.EXECUTABLE) is None:
-        pytest.skip(f"{bmv2.EXECUTABLE} is not in PATH")
+    if shutil.which(bmv2_process.EXECUTABLE) is None:
+        pytest.skip(f"{bmv2_process.EXECUTABLE} is not in PATH")
     address = f"unix:{tmp_path}/p4rt"
     interfaces = {i: f"s{i}" for i in (1, 2, 3)}
-    command = bmv2.command(
+    command = bmv2_process.command(
         1, interfaces, grpc_address=address, thrift_port=9090, notifications=tmp_path / "notifications"
     )
     process = subprocess.Popen(

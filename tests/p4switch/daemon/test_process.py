@@ -254,6 +254,50 @@ def test_program_on_the_command_line(start: Any, namespace: Namespace, compiled:
     assert h1.recv(10000) == frame(2)
 
 
+TALKING = """
+#include <core.p4>
+#include <v1model.p4>
+header h_t { bit<8> a; }
+struct headers { h_t h; }
+struct meta {}
+parser P(packet_in p, out headers h, inout meta m, inout standard_metadata_t s) {
+    state start { p.extract(h.h); transition accept; }
+}
+control V(inout headers h, inout meta m) { apply {} }
+control I(inout headers h, inout meta m, inout standard_metadata_t s) {
+    apply {
+        log_msg("a is {}", { h.h.a });
+        assert(h.h.a != 9);
+        s.egress_spec = 2;
+    }
+}
+control E(inout headers h, inout meta m, inout standard_metadata_t s) { apply {} }
+control C(inout headers h, inout meta m) { apply {} }
+control D(packet_out p, in headers h) { apply { p.emit(h.h); } }
+V1Switch(P(), V(), I(), E(), C(), D()) main;
+"""
+
+
+def test_the_log_has_what_the_program_says(start: Any, namespace: Namespace, tmp_path: Path) -> None:
+    program = tmp_path / "talking.p4"
+    program.write_text(TALKING)
+    compiled = compile_program(program)
+    daemon = start("--no-p4")
+    daemon.client().set_pipeline(compiled.p4info, json.dumps(compiled.json).encode())
+    h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
+    for value in (7, 9, 9):
+        h1.send(bytes([value]) * 60)
+        assert h2.recv(10000) == bytes([value]) * 60
+    stats = daemon.stop()
+    log = [line.partition(" ")[2].partition(" ")[2] for line in daemon.log.read_text().splitlines()]
+    assert [line for line in log if "log_msg" in line] == [f"INFO log_msg: a is {value}" for value in (7, 9, 9)]
+    place = f"{program}:14: assert(h.h.a != 9)"
+    assert (stats["failed_asserts"], stats["failed_assert"]) == (2, place)
+    failed = [line for line in log if "assertion" in line]
+    assert set(failed) <= {f"ERROR an assertion of the program failed{times}: {place}" for times in ("", " 2 times")}
+    assert failed
+
+
 @senders
 def test_a_new_pipeline_under_traffic(start: Any, namespace: Namespace, compiled: Any, send: str) -> None:
     daemon = start("--no-p4", "--send", send, traffic={"ports": {"2": {"rate_bps": 10_000_000}}})

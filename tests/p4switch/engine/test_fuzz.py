@@ -9,7 +9,7 @@ from test_json_errors import everything
 
 from p4switch import native
 from p4switch.compiler import compile_program
-from p4switch.engine import bench, build, fuzz, load
+from p4switch.engine import build, fuzz, load, pipeline_cost
 
 P4SRC = Path(__file__).parents[3] / "p4src"
 
@@ -22,7 +22,7 @@ def test_a_bit_of_everything() -> None:
 
 @pytest.mark.parametrize("name", ["ecn", "int", "trim", "accurate"])
 def test_programs(name: str) -> None:
-    frames = bench.frames(4, None) + bench.frames(0xC4, 3) + bench.frames(0xC4, 7)
+    frames = pipeline_cost.frames(4, None) + pipeline_cost.frames(0xC4, 3) + pipeline_cost.frames(0xC4, 7)
     document = compile_program(P4SRC / f"{name}.p4").json
     line = fuzz.run(document, seed=2, packets=10_000, frames=frames)
     assert line.startswith("10000 packets: ")
@@ -47,7 +47,7 @@ def test_the_fuzzer_finds_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None
 def test_benchmark_compares_equals() -> None:
     for name in ("ecn", "int"):
         document = compile_program(P4SRC / f"{name}.p4").json
-        generated, baseline = bench.outputs(name, document)
+        generated, baseline = pipeline_cost.outputs(name, document)
         assert generated == baseline
         assert len(generated[0]) == 1
 

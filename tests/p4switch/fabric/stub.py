@@ -10,11 +10,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from p4switch import native
+from p4switch import native, traffic
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parents[2] / "p4switch"
-NEVER = 2**62
+NEVER = 2**61
 GBPS = 1_000_000_000
 DROPS = ("program_ingress", "program_egress", "buffer", "no_port", "link_down", "hops", "endless")
 
@@ -23,8 +23,8 @@ def build(*flags: str) -> Path:
     fabric, engine = PACKAGE / "fabric" / "c", PACKAGE / "engine" / "c"
     return native.build(
         "fabric with a stub",
-        [HERE / "stub_switch.c", *sorted(fabric.glob("*.c"))],
-        headers=[*fabric.glob("*.h"), engine / "switch.h", engine / "python.h"],
+        [HERE / "stub_switch.c", *sorted(fabric.glob("*.c")), *traffic.SOURCES, *traffic.PYTHON_SOURCES],
+        headers=[*fabric.glob("*.h"), *traffic.HEADERS, engine / "switch.h", engine / "python.h"],
         flags=[f"-I{native.python_include()}", *flags],
     )
 

@@ -259,3 +259,31 @@ def test_headroom_must_fit_into_the_buffer():
     star.fabric.set_pfc(star.switch, priorities=[3], xoff_bytes=1000, headroom_bytes=20_000)
     with pytest.raises(ValueError, match="headroom"):
         star.fabric.set_pfc(star.switch, priorities=[3, 4], xoff_bytes=1000, headroom_bytes=20_000)
+
+
+def test_a_packet_counts_in_the_class_it_came_with():
+    """A program moves packets of priority 3 to lane 4: what has to stop are the peers' queues of priority 3."""
+    lane = {dscp: dscp >> 3 for dscp in range(64)}
+    frames = [[(0, frame(i, 2, 1000, priority=4, mark=k)) for k in range(100)] for i in (0, 1)]
+    senders = [Host(sent, obeys_pfc_of=RATE) for sent in frames]
+    came_with = [3 if priority == 4 else priority for priority in lane.values()]  # as if the switch had turned 3 into 4
+    star = Star([*senders, Host()], dscp_classes=came_with)
+    star.fabric.set_pfc(star.switch, priorities=[3, 4], xoff_bytes=10_000)
+    star.run()
+    assert senders[0].pauses
+    assert {data[17] for _, data in senders[0].pauses} == {1 << 3}
+    held = columns(star.fabric.pfc_stats())
+    assert set(held["priority"]) == {3}
+
+
+def test_lossless_classes_are_paused_each_for_itself():
+    need = headroom(1000)
+    frames = [[(0, frame(i, 3, 1000, priority=3 + i % 2, mark=k)) for k in range(300)] for i in range(3)]
+    senders = [Host(sent, obeys_pfc_of=RATE) for sent in frames]
+    star = Star([*senders, Host()], buffer_bytes=8 * (20_000 + need))
+    star.fabric.set_pfc(star.switch, priorities=[3, 4], xoff_bytes=20_000, headroom_bytes=need)
+    star.run()
+    terms = balance(star.fabric)
+    assert (terms["delivered"], terms["drop_buffer"]) == (900, 0)
+    assert {data[17] for _, data in senders[0].pauses} == {1 << 3}
+    assert {data[17] for _, data in senders[1].pauses} <= {1 << 4}

@@ -216,3 +216,40 @@ def test_wrong_arguments_change_nothing():
         network.add_host(object())
     assert (network.nodes, network.links) == (3, 1)
     assert network.run() == "idle"
+
+
+def lanes(classes: str, equal: tuple[int, ...] = (3, 4)) -> list[int]:
+    """Two lanes to one slow port: of lane 4 a burst that is there first, of lane 3 one a little later; 6 in between."""
+    first = Host([(0, frame(0, 3, 1000, priority=4, mark=40 + i)) for i in range(4)])
+    second = Host([(100, frame(1, 3, 1000, priority=3, mark=30 + i)) for i in range(4)])
+    control = Host([(900, frame(2, 3, 1000, priority=6, mark=60))])
+    sink = Host()
+    hosts = [first, second, control, sink]
+    Star(hosts, rates={3: 10 * GBPS}, delay_ns=0, classes=classes, equal_priorities=equal).run()
+    return marks(sink)
+
+
+def test_strict_classes_serve_the_higher_priority_first():
+    assert lanes("strict") == [40, 41, 60, 42, 43, 30, 31, 32, 33]
+
+
+def test_equal_classes_that_are_served_by_age():
+    """Lane 4 has frames from 80, 160, ... ns, lane 3 from 180, 260, ...: so they leave."""
+    assert lanes("oldest") == [40, 41, 60, 30, 42, 31, 43, 32, 33]
+
+
+def test_equal_classes_that_are_served_by_turns():
+    assert lanes("least_recent") == [40, 30, 60, 41, 31, 42, 32, 43, 33]
+
+
+def test_only_the_equal_priorities_are_equal():
+    assert lanes("oldest", (1, 3)) == lanes("strict") == lanes("least_recent", ())
+
+
+def test_classes_that_do_not_exist():
+    with pytest.raises(ValueError, match="classes = 'fair'; expected strict, oldest or least_recent"):
+        Star([Host()], classes="fair")
+    with pytest.raises(ValueError, match="equal_priorities: priority 8; expected 0 to 7"):
+        Star([Host()], equal_priorities=(8,))
+    with pytest.raises(ValueError, match="dscp_classes: expected a priority from 0 to 7 for each of 64 DSCPs"):
+        Star([Host()], dscp_classes=[3] * 63)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from p4switch import native
-from p4switch.fabric import bench
+from p4switch.fabric import memory_latency
 
 HERE = Path(__file__).parent
 OPTIONS = "detect_leaks=0:abort_on_error=0:exitcode=99"
@@ -38,7 +38,7 @@ def test_sanitized():
 
 
 def test_a_fat_tree_leaves_no_leak():
-    program = bench.build(*native.SANITIZE)
+    program = memory_latency.build(*native.SANITIZE)
     done = subprocess.run([program, "4", "20", "30", "0"], capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads(done.stdout)["lost"] == 0

@@ -1,0 +1,315 @@
+"""The controller: turns what a P4 program wants written into P4Runtime messages, and programs all switches.
+
+    settings = Settings(cell_bytes=80, seed=1)
+    for switch in topology.switches:
+        client = LocalClient(device_of[switch.name])       # or GrpcClient(address, switch.device_id)
+        view = switch_view(topology, switch, settings)
+        install(client, program, parameters, view)
+
+`program_network` does that for all switches. The controller speaks nothing but P4Runtime, so it is the same for the
+built-in switch in this process, the built-in switch as a process, and BMv2.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TypeVar, get_args
+
+from harness.control import entry_files
+from harness.control.programs import (
+    Action,
+    CloneSession,
+    DefaultAction,
+    Entry,
+    EntryFile,
+    Exact,
+    Lpm,
+    Match,
+    MulticastGroup,
+    PortGroup,
+    ProgramParameters,
+    Range,
+    SwitchView,
+    TableEntry,
+    Ternary,
+)
+from harness.control.programs.base import DSCP_OF_PRIORITY, PortView
+from p4switch.errors import UserError
+from p4switch.p4runtime.bytestring import canonical
+from p4switch.p4runtime.client import Client
+from p4switch.p4runtime.errors import P4RuntimeError
+from p4switch.p4runtime.messages import Message, p4runtime_pb2
+from topologies import Switch, Topology, routes
+from topologies.model import Neighbour
+
+_INSERT, _MODIFY = p4runtime_pb2.Update.INSERT, p4runtime_pb2.Update.MODIFY
+_T = TypeVar("_T")
+_ENTRIES = get_args(Entry)
+
+
+class ControllerError(UserError):
+    """A program and its entries do not fit each other, or a switch refused what was written."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all switches of a run have in common; see `SwitchView`."""
+
+    cell_bytes: int = 80
+    tick_ns: Fraction = Fraction(1)
+    frame_overhead_bytes: int = 0
+    seed: int = 1
+    priority_of_dscp: Mapping[int, int] = field(
+        default_factory=lambda: {DSCP_OF_PRIORITY * priority: priority for priority in range(8)}
+    )
+
+
+def switch_view(topology: Topology, switch: Switch, settings: Settings) -> SwitchView:
+    """What a program may know of one switch of a network."""
+    return SwitchView(
+        device_id=switch.device_id,
+        port_rates_bps={port: there.rate_bps for port, there in topology.ports[switch.name].items()},
+        routes=routes(topology, switch.name),
+        cell_bytes=settings.cell_bytes,
+        tick_ns=settings.tick_ns,
+        frame_overhead_bytes=settings.frame_overhead_bytes,
+        seed=settings.seed,
+        priority_of_dscp=settings.priority_of_dscp,
+        name=switch.name,
+        tier=switch.tier,
+        neighbours={port: _behind(topology, there) for port, there in topology.ports[switch.name].items()},
+        network=topology,
+    )
+
+
+def _behind(topology: Topology, there: Neighbour) -> PortView:
+    host = topology.host_by_name.get(there.node)
+    if host is not None:
+        return PortView(there.node, there.rate_bps, there.delay_ns, address=host.address)
+    return PortView(there.node, there.rate_bps, there.delay_ns, topology.switch_by_name[there.node].tier)
+
+
+@dataclass(frozen=True)
+class _Table:
+    name: str
+    id: int
+    fields: Mapping[str, int]  # ids by name
+    actions: Mapping[str, _Action]
+    selects: bool  # its entries may be groups of actions
+
+
+@dataclass(frozen=True)
+class _Action:
+    id: int
+    params: Mapping[str, int]  # ids by name
+
+
+class Program:
+    """A compiled program as the controller needs it: P4Info by name, and the device config. Shared by all its switches.
+
+    `device_config` is BMv2 JSON. Names are P4Info's full names or aliases.
+    """
+
+    def __init__(self, p4info: Message, device_config: bytes) -> None:
+        self.p4info = p4info
+        self.device_config = device_config
+        actions = {a.preamble.id: _Action(a.preamble.id, {p.name: p.id for p in a.params}) for a in p4info.actions}
+        preambles = {a.preamble.id: a.preamble for a in p4info.actions}
+        selectors = {profile.preamble.id for profile in p4info.action_profiles if profile.with_selector}
+        self._tables: dict[str, _Table] = {}
+        for table in p4info.tables:
+            named = {}
+            for ref in table.action_refs:
+                named[preambles[ref.id].name] = named[preambles[ref.id].alias] = actions[ref.id]
+            fields = {f.name: f.id for f in table.match_fields}
+            preamble, selects = table.preamble, table.implementation_id in selectors
+            entry = _Table(preamble.name, preamble.id, fields, named, selects)
+            self._tables[preamble.name] = self._tables[preamble.alias] = entry
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """Names that entries may use: P4Info's full names and aliases."""
+        return frozenset(self._tables)
+
+    def updates(self, entry: Entry) -> list[Message]:
+        """The P4Runtime Updates that write an entry. Raises ControllerError for a name that is not in P4Info."""
+        if isinstance(entry, EntryFile):
+            return self._updates_of_file(entry.path)
+        entries = self.entries_of_group(entry) if isinstance(entry, PortGroup) else [entry]
+        return [self._update(one) for one in entries]
+
+    def _updates_of_file(self, path: Path) -> list[Message]:
+        try:
+            return [
+                update
+                for found in entry_files.read(path, self.p4info)
+                for update in (self.updates(found) if isinstance(found, _ENTRIES) else [found])
+            ]
+        except ControllerError as error:
+            raise ControllerError(f"{path}: {error}") from None
+
+    def entries_of_group(self, group: PortGroup) -> list[TableEntry]:
+        """What a group of ports becomes in this program. Raises ControllerError if it has no table of such ports."""
+        entries = []
+        for table in {table.id: table for table in self._tables.values()}.values():
+            action = next((name for name, action in table.actions.items() if list(action.params) == ["port"]), None)
+            if action is None:
+                continue
+            takes = [Action(action, {"port": port}) for port in group.ports]
+            group_id = Exact(group.group_id)
+            if table.selects and list(table.fields) == ["group_id"]:
+                entries.append(TableEntry(table.name, {"group_id": group_id}, tuple(takes)))
+            elif table.fields.keys() == {"group_id", "member"}:
+                entries += [
+                    TableEntry(table.name, {"group_id": group_id, "member": Exact(member)}, take)
+                    for member, take in enumerate(takes)
+                ]
+        if not entries:
+            raise ControllerError(
+                "the program has no table of a group's ports; expected one with the match field group_id and an action "
+                "selector, or with group_id and member, and with an action whose parameter is port"
+            )
+        return entries
+
+    def _update(self, entry: TableEntry | DefaultAction | MulticastGroup | CloneSession) -> Message:
+        if isinstance(entry, MulticastGroup):
+            update = p4runtime_pb2.Update(type=_INSERT)
+            group = update.entity.packet_replication_engine_entry.multicast_group_entry
+            group.multicast_group_id = entry.group_id
+            _add_replicas(group, entry.replicas)
+            return update
+        if isinstance(entry, CloneSession):
+            update = p4runtime_pb2.Update(type=_INSERT)
+            session = update.entity.packet_replication_engine_entry.clone_session_entry
+            session.session_id = entry.session_id
+            session.packet_length_bytes = entry.truncate_bytes
+            _add_replicas(session, entry.replicas)
+            return update
+        table = _find("table", entry.table, self._tables, "the program")
+        update = p4runtime_pb2.Update(type=_MODIFY if isinstance(entry, DefaultAction) else _INSERT)
+        message = update.entity.table_entry
+        message.table_id = table.id
+        if isinstance(entry, DefaultAction):
+            message.is_default_action = True
+        else:
+            self._match(table, entry, message)
+        if isinstance(entry.action, Action):
+            self._action(table, entry.table, entry.action, message.action.action)
+        else:
+            for member in entry.action:
+                slot = message.action.action_profile_action_set.action_profile_actions.add(weight=1)
+                self._action(table, entry.table, member, slot.action)
+        return update
+
+    @staticmethod
+    def _match(table: _Table, entry: TableEntry, message: Message) -> None:
+        message.priority = entry.priority
+        for name, match in entry.match.items():
+            field_id = _find("match field", name, table.fields, entry.table)
+            if not _matches_anything(match):
+                _set_match(message.match.add(field_id=field_id), match)
+
+    @staticmethod
+    def _action(table: _Table, where: str, action: Action, message: Message) -> None:
+        known = _find("action", action.name, table.actions, where)
+        message.action_id = known.id
+        for name, value in action.params.items():
+            message.params.add(param_id=_find("parameter", name, known.params, action.name), value=canonical(value))
+
+
+def _find(what: str, name: str, known: Mapping[str, _T], where: str) -> _T:
+    found = known.get(name)
+    if found is None:
+        raise ControllerError(f"{where} has no {what} {name!r}; expected one of {', '.join(sorted(set(known)))}")
+    return found
+
+
+def _matches_anything(match: Match) -> bool:
+    """P4Runtime leaves such a match out. (A range does not know how wide its field is.)"""
+    return (isinstance(match, Lpm) and not match.prefix_len) or (isinstance(match, Ternary) and not match.mask)
+
+
+def _set_match(field_match: Message, match: Match) -> None:
+    if isinstance(match, Exact):
+        field_match.exact.value = canonical(match.value)
+    elif isinstance(match, Lpm):
+        field_match.lpm.value = canonical(match.value)
+        field_match.lpm.prefix_len = match.prefix_len
+    elif isinstance(match, Ternary):
+        field_match.ternary.value = canonical(match.value)
+        field_match.ternary.mask = canonical(match.mask)
+    elif isinstance(match, Range):
+        field_match.range.low = canonical(match.low)
+        field_match.range.high = canonical(match.high)
+
+
+def _add_replicas(entry: Message, replicas: Iterable[tuple[int, int]]) -> None:
+    for port, instance in replicas:
+        entry.replicas.add(port=canonical(port), instance=instance)
+
+
+def install(client: Client, program: Program, parameters: ProgramParameters, view: SwitchView) -> None:
+    """What a program's parameters want on one switch. Raises ControllerError."""
+    view = replace(view, tables=program.tables)
+    program_switch(client, program, parameters.entries(view), view)
+
+
+def program_switch(client: Client, program: Program, entries: Iterable[Entry], view: SwitchView | None = None) -> None:
+    """Installs the pipeline and writes all entries in one batch. Raises ControllerError, before anything is written
+    for what is not in the program, and where a copy would go to a port that the switch of `view` does not have.
+    """
+    updates = [update for entry in entries for update in program.updates(entry)]
+    if view is not None:
+        _check_replicas(updates, view)
+    with _refusals(client):
+        client.set_pipeline(program.p4info, program.device_config)
+        client.write(updates)
+
+
+def write(client: Client, program: Program, entries: Iterable[Entry]) -> None:
+    """Writes more entries into a switch that runs the program, in one batch. Raises ControllerError."""
+    updates = [update for entry in entries for update in program.updates(entry)]
+    with _refusals(client):
+        client.write(updates)
+
+
+@contextlib.contextmanager
+def _refusals(client: Client) -> Iterator[None]:
+    try:
+        yield
+    except P4RuntimeError as error:
+        raise ControllerError(f"switch {client.device_id}: {error}") from error
+
+
+def _check_replicas(updates: Iterable[Message], view: SwitchView) -> None:
+    for update in updates:
+        entry = update.entity.packet_replication_engine_entry
+        for what, group in (
+            (f"multicast group {entry.multicast_group_entry.multicast_group_id}", entry.multicast_group_entry),
+            (f"clone session {entry.clone_session_entry.session_id}", entry.clone_session_entry),
+        ):
+            for replica in group.replicas:
+                port = int.from_bytes(replica.port, "big") if replica.port else replica.egress_port
+                if port not in view.port_rates_bps:
+                    ports = ", ".join(map(str, sorted(view.port_rates_bps)))
+                    raise ControllerError(f"switch {view.name}: {what}: no port {port}; expected one of {ports}")
+
+
+def program_network(
+    topology: Topology,
+    program: Program,
+    parameters: ProgramParameters,
+    client_of: Callable[[Switch], Client],
+    settings: Settings | None = None,
+) -> dict[str, Client]:
+    """Programs every switch of a network; returns the clients by name of switch. Raises ControllerError."""
+    settings = settings or Settings()
+    clients = {}
+    for switch in topology.switches:
+        client = clients[switch.name] = client_of(switch)
+        install(client, program, parameters, switch_view(topology, switch, settings))
+    return clients

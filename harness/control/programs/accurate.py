@@ -1,0 +1,100 @@
+"""Forwarding with ECMP, ACCurate's contention points (max-min fair rates): `p4src/accurate.p4`."""
+
+from __future__ import annotations
+
+import random
+from typing import ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from harness.control.programs.base import ProgramParameters, SwitchView, register
+from harness.control.programs.entries import Action, Entry, Exact, MulticastGroup, TableEntry
+from harness.control.programs.forwarding import forwarding_entries
+from p4switch.errors import UserError
+
+NO_SHIFT = 63  # shifts everything out
+MAX_PORT = 255  # a multicast group's number holds two ports
+
+SHORT_CIRCUIT_INSTANCE = 1
+
+# CR > threshold x FSR, as 2^up + 2^-down.
+SHORT_CIRCUIT_SHIFTS = {
+    1.0: (0, NO_SHIFT),
+    1.25: (0, 2),
+    1.5: (0, 1),
+    2.0: (1, NO_SHIFT),
+    3.0: (1, 0),
+    4.0: (2, NO_SHIFT),
+}
+
+
+@register("accurate")
+class AccurateParameters(ProgramParameters):
+    """ACCurate's constants; the defaults are the paper's, but for the rule (docs/reproduction.md says why)."""
+
+    agrees: ClassVar[tuple[str, ...]] = ("period_ns",)
+
+    alpha: float = Field(0.05, ge=0, lt=1)
+    period_ns: int = Field(20_000, gt=0)
+    # Each switch's clock is ahead of the common one by `clock_offset_ns`, and off by up to `clock_error_ns` either way;
+    # by how much is drawn for each switch.
+    clock_offset_ns: int = 0
+    clock_error_ns: int = Field(0, ge=0)
+    rule: Literal["corrected", "published"] = "corrected"
+    short_circuit_threshold: float = 2.0
+
+    @field_validator("short_circuit_threshold")
+    @classmethod
+    def _representable(cls, value: float) -> float:
+        if value not in SHORT_CIRCUIT_SHIFTS:
+            raise ValueError(f"should be one of {', '.join(f'{t:g}' for t in SHORT_CIRCUIT_SHIFTS)}")
+        return value
+
+    @property
+    def common_period_ns(self) -> int:
+        return self.period_ns
+
+    def entries(self, switch: SwitchView) -> list[Entry]:
+        entries = forwarding_entries(switch)
+        ports = sorted(switch.port_rates_bps)
+        if ports and ports[-1] > MAX_PORT:
+            raise UserError(
+                f"switch {switch.device_id} uses port {ports[-1]}; expected at most {MAX_PORT} with accurate"
+            )
+        ahead_ns = self.clock_offset_ns
+        if self.clock_error_ns:
+            rng = random.Random(f"clock {switch.seed} {switch.device_id}")
+            ahead_ns += rng.randint(-self.clock_error_ns, self.clock_error_ns)
+        for port in ports:
+            action = self._contend(switch, port, ahead_ns)
+            entries.append(TableEntry("contention_point", {"port": Exact(port)}, action))
+            entries += [
+                MulticastGroup(ingress << 8 | port, ((port, 0), (ingress, SHORT_CIRCUIT_INSTANCE)))
+                for ingress in ports
+                if ingress != port
+            ]
+        return entries
+
+    def _contend(self, switch: SwitchView, port: int, ahead_ns: int) -> Action:
+        period_ticks = round(self.period_ns / switch.tick_ns)
+        if period_ticks < 1:
+            raise UserError(
+                f"period_ns {self.period_ns} is less than a tick of the switch's clock ({switch.tick_ns} ns)"
+            )
+        up, down = SHORT_CIRCUIT_SHIFTS[self.short_circuit_threshold]
+        return Action(
+            "contend",
+            {
+                "capacity_kbps": capacity_kbps(switch.port_rates_bps[port], self.alpha),
+                "period_ticks": period_ticks,
+                "phase_ticks": round(ahead_ns / switch.tick_ns) % period_ticks,
+                "corrected": int(self.rule == "corrected"),
+                "short_circuit_up": up,
+                "short_circuit_down": down,
+            },
+        )
+
+
+def capacity_kbps(rate_bps: int, alpha: float) -> int:
+    """C (1 - alpha), what a contention point hands out."""
+    return round(rate_bps * (1 - alpha) / 1000)

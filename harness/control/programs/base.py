@@ -1,0 +1,107 @@
+"""What a P4 program needs to be told: typed parameters by name, and the entries that they become on one switch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+import p4src
+from harness.control.programs.entries import Entry
+from p4switch.registry import Registry
+from topologies.model import Topology
+from topologies.routing import Route
+from topologies.trees import Tree, tree
+
+SOURCE_DIRECTORY = Path(next(iter(p4src.__path__)))
+
+DSCP_OF_PRIORITY = 8  # DSCP = 8 x priority, unless a scenario says otherwise
+
+
+@dataclass(frozen=True)
+class PortView:
+    """What is behind a port: a host, with its address, or a switch, with its tier (0 next to the hosts)."""
+
+    node: str
+    rate_bps: int
+    delay_ns: int
+    tier: int | None = None
+    address: IPv4Address | None = None
+
+
+@dataclass(frozen=True)
+class SwitchView:
+    """All that a program may know of the switch it runs on.
+
+    `port_rates_bps` has every port that is in use. `cell_bytes` is what a unit of queue depth stands for: the
+    traffic manager's cell, or on BMv2, which counts packets, the bytes of a full packet. `tick_ns` is the model time
+    of one tick of the switch's clock. `frame_overhead_bytes` is what a frame costs on a link beyond its own bytes.
+    `seed` is the experiment's: another seed is another choice of ECMP paths. `tables` are those of the compiled
+    program, by the names that entries may use. `network` is for what has to fit on several switches, like `tree`.
+    """
+
+    device_id: int
+    port_rates_bps: Mapping[int, int]
+    routes: Sequence[Route]
+    cell_bytes: int = 80
+    tick_ns: Fraction = Fraction(1)
+    frame_overhead_bytes: int = 0
+    seed: int = 1
+    priority_of_dscp: Mapping[int, int] = field(
+        default_factory=lambda: {DSCP_OF_PRIORITY * priority: priority for priority in range(8)}
+    )
+    name: str = ""
+    tier: int = 0
+    neighbours: Mapping[int, PortView] = field(default_factory=dict)  # by port
+    tables: frozenset[str] = frozenset()
+    network: Topology | None = None
+
+    @property
+    def host_ports(self) -> tuple[int, ...]:
+        """The ports towards hosts."""
+        return self.ports_to_tier(None)
+
+    def ports_to_tier(self, tier: int | None) -> tuple[int, ...]:
+        """The ports towards switches of a tier, in increasing order; None: towards hosts."""
+        return tuple(port for port, there in sorted(self.neighbours.items()) if there.tier == tier)
+
+    def tree(self, root: str, members: Iterable[str] | None = None, choice: int = 0) -> Tree:
+        """See `topologies.trees.tree`: the same one on each switch. `tree.ports(view.name)` are this switch's."""
+        if self.network is None:
+            raise ValueError("a view without a network has no trees")
+        return tree(self.network, root, members, choice)
+
+
+class ProgramParameters(BaseModel, ABC):
+    """Parameters of a program; a subclass adds its own, with units in their names, and says what they become."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    contains: ClassVar[tuple[str, ...]] = ()  # programs whose work this one does, too: it can stand in for them
+    agrees: ClassVar[tuple[str, ...]] = ()  # parameters that the protocol must have, with the same values
+
+    def defines(self) -> dict[str, str]:
+        """Macros that the program is compiled with; what the scenario defines comes on top."""
+        return {}
+
+    @property
+    def common_period_ns(self) -> int:
+        """Hosts and switches have to agree on the time modulo this; 0: they need not."""
+        return 0
+
+    @abstractmethod
+    def entries(self, switch: SwitchView) -> list[Entry]:
+        """Everything that the control plane writes into this switch. Raises UserError for what cannot be expressed."""
+
+
+REGISTRY: Registry[type[ProgramParameters]] = Registry(
+    "program", group="p4cc.programs", package="harness.control.programs", base=ProgramParameters
+)
+register = REGISTRY.register  # with the name of the P4 file, without .p4
+names = REGISTRY.names

@@ -1,0 +1,38 @@
+"""Forwarding with ECMP, RED/ECN marking at dequeue: `p4src/ecn.p4`."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+from typing_extensions import Self
+
+from harness.control.programs.base import ProgramParameters, SwitchView, register
+from harness.control.programs.entries import Entry
+from harness.control.programs.forwarding import forwarding_entries
+from harness.control.programs.marking import Probability, marking_entries, red
+
+
+@register("ecn")
+class EcnParameters(ProgramParameters):
+    """Thresholds of the queue that a packet leaves behind, and the probability of a mark at Kmax.
+
+    The defaults are the HPCC simulator's for DCQCN: 400 and 1600 KB at 100 Gb/s (100 and 400 KB for each 25 Gb/s).
+    """
+
+    kmin_bytes: int = Field(400_000, ge=0)
+    kmax_bytes: int = Field(1_600_000, ge=0)
+    pmax: Probability = 0.2
+    # Thresholds are for a port of this rate and grow with a port's rate; None: they are the same for all ports.
+    reference_rate_bps: int | None = Field(100_000_000_000, gt=0)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.kmin_bytes > self.kmax_bytes:
+            raise ValueError(f"kmin_bytes should not exceed kmax_bytes ({self.kmax_bytes})")
+        return self
+
+    def entries(self, switch: SwitchView) -> list[Entry]:
+        actions = {}
+        for port, rate_bps in switch.port_rates_bps.items():
+            scale = rate_bps / self.reference_rate_bps if self.reference_rate_bps else 1.0
+            actions[port] = red(self.kmin_bytes * scale, self.kmax_bytes * scale, self.pmax, switch.cell_bytes)
+        return [*forwarding_entries(switch), *marking_entries(switch, actions)]

@@ -1,0 +1,103 @@
+"""What the control plane writes into a switch, as plain data: no P4Runtime ids, no byte strings.
+
+Names are those of the P4 source (`ipv4_lpm`, `forward`), as P4Info's aliases have them; values are plain integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Exact:
+    value: int
+
+
+@dataclass(frozen=True)
+class Lpm:
+    value: int
+    prefix_len: int
+
+
+@dataclass(frozen=True)
+class Ternary:
+    value: int
+    mask: int
+
+
+@dataclass(frozen=True)
+class Range:
+    low: int
+    high: int
+
+
+Match = Exact | Lpm | Ternary | Range
+
+
+@dataclass(frozen=True)
+class Action:
+    name: str
+    params: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TableEntry:
+    """One entry. Several actions are the members of a group of the table's action selector, each of weight 1.
+
+    `priority` is P4Runtime's: the highest wins, 0 where no match of the table is ternary or a range.
+    """
+
+    table: str
+    match: Mapping[str, Match]
+    action: Action | tuple[Action, ...]
+    priority: int = 0
+
+
+@dataclass(frozen=True)
+class DefaultAction:
+    """The action of a table for packets that match no entry."""
+
+    table: str
+    action: Action
+
+
+@dataclass(frozen=True)
+class MulticastGroup:
+    """Copies to (egress port, instance), for the packet replication engine. `group_id` is at least 1."""
+
+    group_id: int
+    replicas: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class CloneSession:
+    """Where the copies of a clone session go: (egress port, instance)."""
+
+    session_id: int
+    replicas: tuple[tuple[int, int], ...]
+    truncate_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class PortGroup:
+    """Ports of equal cost, among which the program's load balancer chooses. `group_id` is at least 1.
+
+    It becomes entries of every table of the program that is about ports of a group: with the match field `group_id` and
+    an action selector, whose members they are; or with `group_id` and `member`, which counts them from 0. The action is
+    the one whose parameter is `port`.
+    """
+
+    group_id: int
+    ports: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class EntryFile:
+    """Entries that stand in a file (`harness.control.entry_files`)."""
+
+    path: Path
+
+
+Entry = TableEntry | DefaultAction | PortGroup | MulticastGroup | CloneSession | EntryFile

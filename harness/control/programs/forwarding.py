@@ -1,0 +1,44 @@
+"""Entries of `p4src/include/forwarding.p4`, which every program includes, and of its load balancer."""
+
+from __future__ import annotations
+
+import hashlib
+
+from harness.control.programs.base import SwitchView
+from harness.control.programs.entries import Action, Entry, Exact, Lpm, PortGroup, TableEntry
+
+TABLES = frozenset({"ipv4_lpm", "dscp_to_priority"})
+
+
+def salt_of(device_id: int, seed: int) -> int:
+    """A switch's own 32 bits: well mixed, since salts that differ in a few bits leave switches in step."""
+    digest = hashlib.blake2s(f"{seed}:{device_id}".encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "big")
+
+
+def forward(port: int) -> Action:
+    return Action("forward", {"port": port})
+
+
+def forwarding_entries(switch: SwitchView) -> list[Entry]:
+    """Routes (a group for each distinct set of ports of equal cost) and priorities."""
+    entries: list[Entry] = []
+    groups: dict[tuple[int, ...], int] = {}
+    salt = salt_of(switch.device_id, switch.seed)
+    for route in switch.routes:
+        if len(route.ports) == 1:
+            action = forward(route.ports[0])
+        else:
+            if route.ports not in groups:
+                groups[route.ports] = len(groups) + 1
+                entries.append(PortGroup(groups[route.ports], route.ports))
+            group = {"group_id": groups[route.ports], "group_size": len(route.ports), "salt": salt}
+            action = Action("balance", group)
+        prefix = Lpm(int(route.prefix.network_address), route.prefix.prefixlen)
+        entries.append(TableEntry("ipv4_lpm", {"dst_addr": prefix}, action))
+    for dscp, priority in sorted(switch.priority_of_dscp.items()):
+        if priority:
+            entries.append(
+                TableEntry("dscp_to_priority", {"dscp": Exact(dscp)}, Action("set_priority", {"priority": priority}))
+            )
+    return entries

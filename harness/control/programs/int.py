@@ -1,0 +1,45 @@
+"""Forwarding with ECMP, per-hop telemetry (INT) for HPCC: `p4src/int.p4`."""
+
+from __future__ import annotations
+
+from harness.control.programs.base import ProgramParameters, SwitchView, register
+from harness.control.programs.entries import Action, Entry, Exact, TableEntry
+from harness.control.programs.forwarding import forwarding_entries
+from host_agents.headers import LINK_RATES_BPS
+from p4switch.errors import UserError
+
+LINK_RATE_CODES = {int(rate_bps): code for code, rate_bps in enumerate(LINK_RATES_BPS) if rate_bps > 0.0}
+
+
+@register("int")
+class IntParameters(ProgramParameters):
+    """It has none: what a record says is a fact of the switch."""
+
+    def entries(self, switch: SwitchView) -> list[Entry]:
+        entries = forwarding_entries(switch)
+        for port, rate_bps in sorted(switch.port_rates_bps.items()):
+            params = {
+                "link_rate_code": link_rate_code(rate_bps),
+                "switch_id": switch.device_id & 0xFFF,
+                "tick_ns_q8": tick_ns_q8(switch),
+                "frame_overhead_bytes": switch.frame_overhead_bytes,
+            }
+            entries.append(TableEntry("port_telemetry", {"port": Exact(port)}, Action("telemetry", params)))
+        return entries
+
+
+def link_rate_code(rate_bps: int) -> int:
+    """The INT record's code. Raises UserError for a rate that the wire format does not have."""
+    if rate_bps not in LINK_RATE_CODES:
+        known = ", ".join(f"{rate / 1e9:g}" for rate in sorted(LINK_RATE_CODES))
+        text = f"link rate {rate_bps / 1e9:g} Gb/s has no code in the INT record"
+        raise UserError(f"{text}; expected one of {known} Gb/s")
+    return LINK_RATE_CODES[rate_bps]
+
+
+def tick_ns_q8(switch: SwitchView) -> int:
+    """Model time a clock tick, in 1/256 ns. Raises UserError when that rounds to nothing or does not fit."""
+    scaled = round(switch.tick_ns * 256)
+    if not 0 < scaled < 1 << 32:
+        raise UserError(f"a tick of {float(switch.tick_ns):g} ns is out of range; expected 1/256 ns to 16 ms")
+    return scaled

@@ -1,0 +1,101 @@
+"""Forwarding with ECMP, RED/ECN marking at dequeue, packet trimming: `p4src/trim.p4`."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field, model_validator
+from typing_extensions import Self
+
+from harness.control.programs.base import DSCP_OF_PRIORITY, ProgramParameters, SwitchView, register
+from harness.control.programs.entries import Action, Entry, Exact, TableEntry
+from harness.control.programs.forwarding import forwarding_entries
+from harness.control.programs.marking import Probability, marking_entries, red
+from p4switch.errors import UserError
+
+Priority = Annotated[int, Field(ge=0, le=7)]
+Fraction01 = Annotated[float, Field(ge=0, le=1)]
+
+MIN_TRIM_SIZE_BYTES = 54  # Ethernet, IPv4, UDP and BTH: what a receiver needs to know which packet it was
+
+
+@register("trim")
+class TrimParameters(ProgramParameters):
+    """Queue limits, RED thresholds as fractions of them, and what becomes of a packet that finds its queue full.
+
+    SONiC's packet-trimming knobs are the model: `trim_size_bytes`, `trim_dscp`, `trim_priority` (its queue). With
+    `trimming` off such a packet is dropped. The defaults of Kmin and Kmax are SMaRTT's (20% and 80% of the queue).
+    """
+
+    contains: ClassVar[tuple[str, ...]] = ("ecn",)
+
+    queue_bytes: int = Field(1_000_000, gt=0)
+    header_queue_bytes: int = Field(1_000_000, gt=0)
+    # Queue sizes and thresholds are for a port of this rate and grow with a port's rate; None: the same for all ports.
+    reference_rate_bps: int | None = Field(None, gt=0)
+    kmin_fraction: Fraction01 = 0.2
+    kmax_fraction: Fraction01 = 0.8
+    pmax: Probability = 1.0
+    trimming: bool = True
+    # From this part of the queue on a packet is trimmed by lot, ever more likely up to the full queue, where all are:
+    # else, of flows that send in step, always the same one would be. 1: at the full queue only.
+    trim_from_fraction: Fraction01 = 0.875
+    data_priorities: tuple[Priority, ...] = Field((3,), strict=False)
+    trim_size_bytes: int = Field(64, ge=MIN_TRIM_SIZE_BYTES, le=65535)
+    trim_priority: Priority = 6
+    trim_dscp: int = Field(6 * DSCP_OF_PRIORITY + 1, ge=0, le=63)
+    # A queue that nothing has left for so many times the time it takes to drain both queues is taken to be empty.
+    stale_drain_times: int = Field(10, gt=0)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.kmin_fraction > self.kmax_fraction:
+            raise ValueError(f"kmin_fraction should not exceed kmax_fraction ({self.kmax_fraction})")
+        if self.trimming and any(priority >= self.trim_priority for priority in self.data_priorities):
+            raise ValueError(f"data_priorities should be below trim_priority ({self.trim_priority})")
+        return self
+
+    def entries(self, switch: SwitchView) -> list[Entry]:
+        known = switch.priority_of_dscp.get(self.trim_dscp, self.trim_priority)
+        if known != self.trim_priority:
+            raise UserError(
+                f"trim_dscp {self.trim_dscp} has priority {known} in this network; expected one of priority "
+                f"{self.trim_priority}, or of none"
+            )
+        entries = forwarding_entries(switch)
+        if self.trimming and self.trim_dscp not in switch.priority_of_dscp:
+            priority = Action("set_priority", {"priority": self.trim_priority})
+            entries.append(TableEntry("dscp_to_priority", {"dscp": Exact(self.trim_dscp)}, priority))
+        thresholds = {}
+        for port, rate_bps in sorted(switch.port_rates_bps.items()):
+            scale = rate_bps / self.reference_rate_bps if self.reference_rate_bps else 1.0
+            limit = round(self.queue_bytes * scale)
+            kmin, kmax = self.kmin_fraction * limit, self.kmax_fraction * limit
+            thresholds[port] = red(kmin, kmax, self.pmax, switch.cell_bytes)
+            entries += self._limits(switch, port, limit, round(self.header_queue_bytes * scale), rate_bps)
+        return [*entries, *marking_entries(switch, thresholds)]
+
+    def _limits(self, switch: SwitchView, port: int, limit: int, header_limit: int, rate_bps: int) -> list[Entry]:
+        drain_ns = self.stale_drain_times * (limit + header_limit) * 8 * 10**9 / rate_bps
+        drain_ticks = max(1, round(drain_ns / switch.tick_ns))
+        headers = Action("drop_when_full", {"limit_bytes": header_limit, "drain_ticks": drain_ticks})
+        data = Action("drop_when_full", {"limit_bytes": limit, "drain_ticks": drain_ticks})
+        if self.trimming:
+            data = Action(
+                "trim_when_full",
+                {
+                    "limit_bytes": limit,
+                    "spread_bytes": round(limit * (1 - self.trim_from_fraction)),
+                    "trim_size_bytes": self.trim_size_bytes,
+                    "trim_dscp": self.trim_dscp,
+                    "trim_priority": self.trim_priority,
+                    "trim_limit_bytes": header_limit,
+                    "drain_ticks": drain_ticks,
+                },
+            )
+        actions = dict.fromkeys(self.data_priorities, data)
+        actions[self.trim_priority] = headers
+        return [
+            TableEntry("queue_limit", {"port": Exact(port), "priority": Exact(priority)}, action)
+            for priority, action in sorted(actions.items())
+        ]

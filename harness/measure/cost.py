@@ -1,0 +1,196 @@
+"""The benchmarks: P4 pipelines, hosts, and whole runs, all in CPU time of one core.
+
+A whole run is a permutation of 2 MB flows at 100 Gb/s on a k-ary fat-tree, ACKs and all switch hops included. Each has
+a process of its own, so that memory is its own; its time is that of the run, without set-up, which is told apart.
+Of several runs the fastest counts: what else the machine does can only add to it.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+SIZES = (4, 8, 16)
+PROTOCOLS = ("dcqcn", "hpcc")
+FLOW_BYTES = 2_000_000
+REPEATS = 3
+_TIME_LIMIT_S = 900
+
+
+@dataclass(frozen=True)
+class EndToEnd:
+    """One run. A packet-hop is one transmission of a frame, data or control, over one link."""
+
+    protocol: str
+    k: int
+    hosts: int
+    data_packets: int
+    packet_hops: int
+    set_up_cpu_s: float
+    run_cpu_s: float
+    peak_memory_bytes: int
+
+    @property
+    def us_per_data_packet(self) -> float:
+        return self.run_cpu_s * 1e6 / self.data_packets
+
+    @property
+    def ns_per_packet_hop(self) -> float:
+        return self.run_cpu_s * 1e9 / self.packet_hops
+
+
+def measure(protocol: str, k: int, flow_bytes: int = FLOW_BYTES, repeats: int = REPEATS) -> EndToEnd:
+    """The fastest of `repeats` runs, each in a process of its own. Raises CalledProcessError if one fails."""
+    command = [sys.executable, "-m", "harness.measure.cost", protocol, str(k), str(flow_bytes)]
+    costs = []
+    for _ in range(repeats):
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=_TIME_LIMIT_S)
+        costs.append(EndToEnd(**json.loads(done.stdout)))
+    return min(costs, key=lambda cost: cost.run_cpu_s)
+
+
+def run(protocol: str, k: int, flow_bytes: int) -> EndToEnd:
+    """Runs in this process."""
+    from harness.worlds.native_hosts import use_native_hosts
+
+    use_native_hosts()
+
+    from harness.measure.summary import performance
+    from harness.plan.experiment import plan
+    from harness.plan.scenario import check
+    from harness.worlds.virtual import VirtualWorld
+
+    scenario = check(
+        {
+            "cc": protocol,
+            "topology": {"name": "fat-tree", "k": k},
+            "workload": {"name": "permutation", "size_bytes": flow_bytes},
+            "record": {"queue_interval_ns": 0, "rate_interval_ns": 0},
+        }
+    )
+    world = VirtualWorld(plan("bench", scenario, Path())[0])
+    recording = world.run()
+    assert recording.ended == "done", recording.ended
+    assert recording.conservation["balance"] == 0
+    cost = performance(recording)
+    return EndToEnd(
+        protocol,
+        k,
+        len(world.nics),
+        cost["data_packets"],
+        int(recording.port_stats["tx_packets"].sum()),
+        cost["set_up_cpu_s"],
+        cost["run_cpu_s"],
+        cost["peak_memory_bytes"],
+    )
+
+
+def measure_all(quick: bool, say: Callable[[str], object]) -> dict[str, Any]:
+    """Everything, told line by line as it is known; returns the figures."""
+    sizes = SIZES[:2] if quick else SIZES
+    flow_bytes = FLOW_BYTES // 10 if quick else FLOW_BYTES
+    figures: dict[str, Any] = {"machine": machine()}
+    say(f"on {figures['machine']['cpu']}, {figures['machine']['load']:.1f} processes running on average")
+    figures["memory_latency_ns"] = memory(say)
+    figures["pipelines"] = pipelines(say)
+    figures["hosts"] = hosts(say)
+    figures["switch_process"] = switch_process(say)
+    runs = figures["end_to_end"] = []
+    for protocol in PROTOCOLS:
+        first: EndToEnd | None = None
+        for k in sizes:
+            cost = measure(protocol, k, flow_bytes, 1 if quick else REPEATS)
+            first = first or cost
+            say(
+                f"permutation, {protocol}, k = {k}: {cost.us_per_data_packet:.2f} us a data packet, "
+                f"{cost.ns_per_packet_hop:.0f} ns a packet-hop ({cost.ns_per_packet_hop / first.ns_per_packet_hop:.2f} "
+                f"of k = {first.k}), {cost.peak_memory_bytes / 2**20:.0f} MiB"
+            )
+            runs.append(
+                {
+                    **asdict(cost),
+                    "us_per_data_packet": cost.us_per_data_packet,
+                    "ns_per_packet_hop": cost.ns_per_packet_hop,
+                }
+            )
+    return figures
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on."""
+    import psutil
+
+    model = platform.processor()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
+        model = names[0] if names else model
+    return {"cpu": model or platform.machine(), "python": platform.python_version(), "load": psutil.getloadavg()[0]}
+
+
+def memory(say: Callable[[str], object]) -> dict[str, float]:
+    """What large networks pay for: loads of what is no longer in the cache. By MiB of memory in use."""
+    from p4switch.fabric.memory_latency import memory_latency_ns
+
+    found = {str(size): memory_latency_ns(size) for size in (1, 16, 128)}
+    say("memory: " + ", ".join(f"{ns:.0f} ns a load in {size} MiB" for size, ns in found.items()))
+    return found
+
+
+def pipelines(say: Callable[[str], object]) -> list[dict[str, Any]]:
+    """Each P4 program against the same forwarding written in C by hand."""
+    from harness.control import programs
+    from p4switch.compiler import compile_program
+    from p4switch.engine import pipeline_cost
+
+    found = []
+    for name in ("ecn", "int"):
+        speed = pipeline_cost.measure(name, compile_program(programs.program(name).source).json)
+        say(f"pipeline {name}: {speed.packets_per_second / 1e6:.2f} M packets/s, {speed.ratio:.2f} x hand-written C")
+        found.append({**asdict(speed), "packets_per_second": speed.packets_per_second, "ratio": speed.ratio})
+    return found
+
+
+def switch_process(say: Callable[[str], object]) -> list[dict[str, Any]]:
+    """`p4cc switch` on veth pairs, beside a plain forwarder in C, which is the limit. Empty where that needs more."""
+    from harness.control import programs
+    from p4switch.daemon import process_cost
+    from p4switch.errors import UserError
+
+    try:
+        rows = process_cost.measure(programs.program("ecn").source)
+    except UserError as error:
+        say(f"switch process: not measured: {error}")
+        return []
+    for row in rows:
+        say(
+            f"switch process, {row.what}: {row.forwarded_pps / 1e3:.0f} of {row.offered_pps / 1e3:.0f} thousand "
+            f"packets/s, {row.cpu_us_per_packet:.2f} us of CPU a packet"
+        )
+    return [asdict(row) for row in rows]
+
+
+def hosts(say: Callable[[str], object]) -> list[dict[str, Any]]:
+    """One data packet sent, received and acknowledged, and the ACK processed."""
+    from harness.worlds.native_hosts import use_native_hosts
+
+    use_native_hosts()
+
+    from host_agents.host_cost import host_cost
+
+    found = []
+    for protocol in PROTOCOLS:
+        cost = host_cost(protocol)
+        say(f"hosts, {protocol}: {cost.total_ns:.0f} ns a data packet")
+        found.append({**asdict(cost), "total_ns": cost.total_ns})
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(run(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))))

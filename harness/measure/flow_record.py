@@ -1,0 +1,96 @@
+"""What became of one flow, in any world: its sender and its receiver tell, the record keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.workloads import Flow
+    from host_agents.messages import Message
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a sender knows of a message: done, or how far it got (completed_ns -1). Counts are of its queue pair."""
+
+    size_bytes: int
+    first_sent_ns: int
+    completed_ns: int
+    packets_sent: int
+    retransmitted: int
+    timeouts: int
+    naks: int
+    cnps: int
+
+    @classmethod
+    def of(cls, message: Message) -> Sent:
+        stats = message.qp.stats
+        return cls(
+            size_bytes=message.size_bytes,
+            first_sent_ns=message.first_sent_ns,
+            completed_ns=message.completed_ns,
+            packets_sent=stats.packets_sent,
+            retransmitted=stats.packets_retransmitted,
+            timeouts=stats.timeouts,
+            naks=stats.naks_received,
+            cnps=stats.cnps_received,
+        )
+
+    @classmethod
+    def joined(cls, parts: Collection[Sent]) -> Sent:
+        """Of a flow of several senders, each of which sends it all: from the first to the last of them."""
+        if len(parts) == 1:
+            return next(iter(parts))
+        begun = [part.first_sent_ns for part in parts if part.first_sent_ns >= 0]
+        return cls(
+            size_bytes=max(part.size_bytes for part in parts),
+            first_sent_ns=min(begun, default=-1),
+            completed_ns=-1 if any(part.completed_ns < 0 for part in parts) else max(p.completed_ns for p in parts),
+            packets_sent=sum(part.packets_sent for part in parts),
+            retransmitted=sum(part.retransmitted for part in parts),
+            timeouts=sum(part.timeouts for part in parts),
+            naks=sum(part.naks for part in parts),
+            cnps=sum(part.cnps for part in parts),
+        )
+
+
+@dataclass
+class FlowRecord:
+    """One flow. Times are ns, -1: never. Counts are of its queue pairs when it was done, or at the end of the run."""
+
+    flow: Flow
+    qp: int
+    first_sent_ns: int = -1
+    delivered_ns: int = -1  # every receiver has the last byte
+    completed_ns: int = -1  # every sender has the last acknowledgement
+    packets_sent: int = 0
+    retransmitted: int = 0
+    timeouts: int = 0
+    naks: int = 0
+    cnps: int = 0
+    marked: int = 0  # packets that arrived with a mark
+    delivered_wire_bytes: int = 0  # on the receivers' links, framing and retransmissions included
+
+    def note_sent(self, sent: Sent) -> None:
+        """The sender is done with it, or the run is over."""
+        self.flow.size_bytes = sent.size_bytes  # less than was asked for if it was stopped
+        self.first_sent_ns = sent.first_sent_ns
+        self.completed_ns = sent.completed_ns
+        self.packets_sent = sent.packets_sent
+        self.retransmitted = sent.retransmitted
+        self.timeouts = sent.timeouts
+        self.naks = sent.naks
+        self.cnps = sent.cnps
+
+    def note_delivered(self, time_ns: int, marked: int) -> None:
+        """The receiver has all of it."""
+        self.delivered_ns = time_ns
+        self.marked = marked
+
+    def note_end(self, marked: int, delivered_wire_bytes: int) -> None:
+        """The run is over: what the receiver has counted on the queue pair."""
+        self.delivered_wire_bytes = delivered_wire_bytes
+        if self.delivered_ns < 0:
+            self.marked = marked

@@ -1,0 +1,216 @@
+"""Output folders: written whole or not at all.
+
+A folder is filled under a hidden name beside its place, and gets its name when all is there. The hidden name follows
+from the folder's, so that a second command with the same target is told so at once. Two files say what a hidden folder
+is, so that `p4cc clean` removes what a killed command left, and nothing else:
+
+    $P4CC_CACHE/unfinished/<id>      the hidden folder's path; locked by the process that fills it, as long as it lives
+    .<name>.unfinished/.p4cc         <id>, in the hidden folder
+
+Each is on the disk before what it speaks of, so that this holds after a power cut, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from p4switch import cache
+from p4switch.errors import UserError
+
+_BEING_WRITTEN = ".new"  # a note that is not locked yet
+_ID = re.compile(r"[a-z0-9_]{8}")  # as tempfile makes names
+_HIDDEN = re.compile(r"\..+\.unfinished", re.DOTALL)
+_MARK = ".p4cc"
+
+
+class _TakenError(UserError):
+    """Another command fills, or filled, a folder with this target."""
+
+
+@contextlib.contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """A folder to fill, which becomes `target` when the block ends well and vanishes otherwise. Raises UserError."""
+    exists = UserError(f"output folder {str(target)!r} exists; expected a name that does not")
+    try:
+        if os.path.lexists(target):
+            raise exists
+        made = [folder for folder in target.absolute().parents if not folder.exists()]
+    except OSError as error:
+        raise _refused(target, error) from None
+    scratch = _hidden(target.absolute())
+    with _note(scratch) as number:
+        try:
+            _make(target, scratch, number)
+            yield scratch
+            try:
+                os.rename(scratch, target)
+            except OSError:
+                raise exists from None
+            (target / _MARK).unlink(missing_ok=True)
+        except _TakenError:
+            raise
+        except BaseException as error:
+            _discard(scratch, made)
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise _refused(target, error) from None
+            raise
+
+
+def is_taken(target: Path) -> bool:
+    """Whether `target` exists, or is being written."""
+    return os.path.lexists(target) or os.path.lexists(_hidden(target))
+
+
+def _hidden(target: Path) -> Path:
+    return target.with_name(f".{target.name}.unfinished")
+
+
+def _refused(target: Path, error: OSError) -> UserError:
+    return UserError(f"output folder {str(target)!r}: {error.strerror}")
+
+
+def _make(target: Path, scratch: Path, number: str) -> None:
+    """Makes the hidden folder, with its mark. Raises UserError."""
+    try:
+        try:
+            scratch.parent.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None
+        try:
+            scratch.mkdir(mode=0o755)
+        except FileExistsError:
+            raise _TakenError(
+                f"output folder {str(target)!r}: another command is writing it, or was killed while it did; "
+                f"then 'p4cc clean' removes {str(scratch)!r}"
+            ) from None
+        with (scratch / _MARK).open("xb") as mark:
+            _write_through(mark, number.encode())
+        _sync_folder(scratch)
+    except OSError as error:
+        raise _refused(target, error) from None
+
+
+def _discard(scratch: Path, made: list[Path]) -> None:
+    """Also the folders that were made for it, but for those that somebody else uses by now."""
+    shutil.rmtree(scratch, ignore_errors=True)
+    for folder in made:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def _notes() -> Path:
+    return cache.root() / "unfinished"
+
+
+@contextlib.contextmanager
+def _note(scratch: Path) -> Iterator[str]:
+    """Notes `scratch` during the block, which gets the note's name. Raises UserError."""
+    path, file = _locked_file()
+    note = path.with_suffix("")
+    with file:
+        try:
+            _write_through(file, os.fsencode(scratch))
+            os.rename(path, note)
+            _sync_folder(note.parent)
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            raise _cannot_note(error) from None
+        try:
+            yield note.name
+        finally:
+            note.unlink(missing_ok=True)
+
+
+def _locked_file() -> tuple[Path, BinaryIO]:
+    """A new note. Raises UserError."""
+    try:
+        _notes().mkdir(parents=True, exist_ok=True)
+        number, name = tempfile.mkstemp(suffix=_BEING_WRITTEN, prefix="", dir=_notes())
+        fcntl.flock(number, fcntl.LOCK_EX)
+    except OSError as error:
+        raise _cannot_note(error) from None
+    return Path(name), os.fdopen(number, "wb")
+
+
+def _cannot_note(error: OSError) -> UserError:
+    return UserError(f"folder {_notes()}: {error.strerror}; P4CC_CACHE names a folder that can be written to")
+
+
+def _write_through(file: BinaryIO, content: bytes) -> None:
+    """The file's content is on the disk, not only on its way."""
+    file.write(content)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def clean() -> list[str]:
+    """Removes what commands that were killed had written so far; says what was done."""
+    done = []
+    for note in sorted(_notes().glob("*")):
+        if note.suffix == _BEING_WRITTEN:
+            continue
+        try:
+            if not _ID.fullmatch(note.name):
+                raise ValueError("its name is not one of p4cc's")
+            with _opened(note) as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                removed = _remove(os.fsdecode(file.read()), note.name)
+                note.unlink(missing_ok=True)
+        except (BlockingIOError, FileNotFoundError):
+            continue  # its folder is being filled, or has just got its name
+        except ValueError as error:
+            done.append(f"left note {note} alone: {error}")
+        except OSError as error:
+            done.append(f"could not remove {error.filename or note}: {error.strerror}")
+        else:
+            if removed is not None:
+                done.append(f"removed {removed}, which a killed command had begun to write")
+    return done
+
+
+def _opened(note: Path) -> BinaryIO:
+    """Raises OSError for what is a link, or cannot be read; ValueError for what is no file of this user's."""
+    file = os.fdopen(os.open(note, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK), "r+b")
+    if os.fstat(file.fileno()).st_uid != os.geteuid():
+        file.close()
+        raise ValueError("it is another user's")
+    return file
+
+
+def _remove(text: str, number: str) -> Path | None:
+    """Removes the hidden folder that note `number` names, which says `text`; None: there is none any more.
+
+    Raises ValueError, and removes nothing, if that is not what p4cc made.
+    """
+    if not text:
+        return None  # from before notes were written through to the disk: the path is lost
+    scratch = Path(text)
+    if not scratch.is_absolute() or not _HIDDEN.fullmatch(scratch.name) or "\0" in text or ".." in scratch.parts:
+        raise ValueError(f"{text!r} is not where p4cc writes")
+    if scratch.is_symlink() or not scratch.is_dir():
+        return None
+    if not any(scratch.iterdir()):
+        scratch.rmdir()
+        return scratch
+    mark = scratch / _MARK
+    if mark.is_symlink() or not mark.is_file() or mark.read_bytes() != number.encode():
+        raise ValueError(f"{text!r} has no mark of it")
+    shutil.rmtree(scratch)
+    return scratch

@@ -1,0 +1,15 @@
+"""Probes: what a scenario wants measured beyond flows, queues and rates, one file a kind.
+
+[[record.probes]]
+kind = "register"
+reads = "fsr_of"
+name = "fair_shares" # of the table
+switches = "tor*"
+interval_ns = 10_000
+"""
+
+from harness.measure.probes.base import REGISTRY, HostProbe, Probe, SwitchProbe, parse
+from harness.measure.probes.program import ProgramProbe
+from harness.measure.probes.queue import QueueProbe
+
+__all__ = ["REGISTRY", "HostProbe", "Probe", "ProgramProbe", "QueueProbe", "SwitchProbe", "parse"]

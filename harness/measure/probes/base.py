@@ -1,0 +1,111 @@
+"""What a probe is: something of a run that is read at times, each reading so many rows of a table of its own.
+
+A kind of probe is a file in this package. Its class says what a scenario gives it and what its table's columns are, and
+reads one node: a switch through P4Runtime (`SwitchProbe`), a host beside its NIC (`HostProbe`). When and where it is
+read is the world's affair. Queues are the worlds' own; what a `PortProbe` asks of them they read themselves.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import pandas as pd
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from p4switch.errors import UserError, validate
+from p4switch.numbers import integral
+from p4switch.registry import Registry
+
+if TYPE_CHECKING:
+    from harness.plan.experiment import Run
+    from harness.worlds.host_session import HostSession
+    from p4switch.p4runtime.client import Client
+
+RESERVED = ("flows", "queues", "rates")  # tables that every run has
+Index = Annotated[int, BeforeValidator(integral), Field(ge=0)]
+Values = tuple[int | float | str, ...]
+
+
+class Probe(BaseModel):
+    """One table of a run: `name`.parquet in its folder."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    kind: str
+    reads: str
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
+    # Between readings, from time 0; 0: only at the end of the run.
+    interval_ns: Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)] = 0
+
+    keeps_zeros: ClassVar[bool] = False  # False: rows of a place where all was 0 throughout are left out
+
+    @abstractmethod
+    def check(self, run: Run) -> None:
+        """Raises UserError if the run has nothing of the kind."""
+
+    @property
+    @abstractmethod
+    def places(self) -> tuple[str, ...]:
+        """The columns that say where a value was read, after `time_ns`."""
+
+    @abstractmethod
+    def values(self, run: Run) -> tuple[str, ...]:
+        """The columns of what was read."""
+
+    def table(self, run: Run, rows: list[tuple[Any, ...]]) -> pd.DataFrame:
+        """The readings: (time_ns, place..., value...)."""
+        values = list(self.values(run))
+        table = pd.DataFrame(rows, columns=["time_ns", *self.places, *values])
+        if self.keeps_zeros or table.empty:
+            return table
+        used = table[values].ne(0).any(axis=1).groupby([table[place] for place in self.places]).transform("any")
+        return table[used].reset_index(drop=True)
+
+
+class SwitchProbe(Probe):
+    """Read through P4Runtime. `switches` is a pattern of their names, as of files."""
+
+    switches: str = "*"
+
+    def covers(self, switch: str) -> bool:
+        return fnmatchcase(switch, self.switches)
+
+    @abstractmethod
+    def read(self, run: Run, client: Client) -> Iterator[Values]:
+        """The rows of one switch, without time and switch. Raises UserError."""
+
+
+class HostProbe(Probe):
+    """Read beside the NIC. `hosts` is a pattern of their names, as of files. It goes to the process of the host."""
+
+    hosts: str = "*"
+
+    def covers(self, host: str) -> bool:
+        return fnmatchcase(host, self.hosts)
+
+    @abstractmethod
+    def read(self, host: HostSession) -> Iterator[Values]:
+        """The rows of one host, without time and host."""
+
+
+REGISTRY: Registry[type[Probe]] = Registry(
+    "probe kind", group="p4cc.probes", package="harness.measure.probes", base=Probe
+)
+register = REGISTRY.register
+
+
+def parse(tables: Sequence[Mapping[str, Any]]) -> list[Probe]:
+    """The probes of a scenario, which are not checked against any run yet. Raises UserError."""
+    found: dict[str, Probe] = {}
+    for i, values in enumerate(tables):
+        where = f"record.probes.{i}"
+        if not isinstance(kind := values.get("kind"), str):
+            raise UserError(f"{where}.kind: missing; expected one of {', '.join(REGISTRY.names())}")
+        probe = validate(REGISTRY.find(kind), values, where)
+        if probe.name in RESERVED or probe.name in found:
+            raise UserError(f"{where}.name: there is a table {probe.name!r} already; expected another name")
+        found[probe.name] = probe
+    return list(found.values())

@@ -1,0 +1,52 @@
+"""Registers and indexed counters of the P4 program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from harness.control import program_state
+from harness.control.pipelines import compiled
+from harness.measure.probes.base import Index, SwitchProbe, Values, register
+from p4switch.errors import UserError
+
+if TYPE_CHECKING:
+    from harness.plan.experiment import Run
+    from p4switch.p4runtime.client import Client
+
+
+class CellProbe(SwitchProbe):
+    """`reads`: its name; `indices`: those of the cells, or all."""
+
+    indices: list[Index] | None = None
+
+    def cells(self, run: Run) -> program_state.CellArray:
+        """Raises UserError if the run's program does not have it."""
+        return program_state.find(self.kind, self.reads, compiled(run.build)[1], run.program.name)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        return ("switch", "index")
+
+    def values(self, run: Run) -> tuple[str, ...]:
+        return self.cells(run).values
+
+    def read(self, run: Run, client: Client) -> Iterator[Values]:
+        return program_state.read(client, self.cells(run), self.indices)
+
+    def check(self, run: Run) -> None:
+        cells = self.cells(run)
+        if self.indices and (most := max(self.indices)) >= cells.size:
+            raise UserError(f"indices: {cells.kind} {cells.name!r} has {cells.size} cells; there is no {most}")
+        if not any(self.covers(switch.name) for switch in run.topology.switches):
+            raise UserError(f"switches: topology {run.topology.name!r} has no switch {self.switches!r}")
+
+
+@register("register")
+class RegisterProbe(CellProbe):
+    """Its cells are integers of up to 64 bits."""
+
+
+@register("counter")
+class CounterProbe(CellProbe):
+    """Packets, bytes, or both, as the program counts them."""

@@ -1,0 +1,65 @@
+"""The traffic manager: what waits at ports of switches, or has passed them."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from harness.measure.probes.base import Index, Probe, register
+from p4switch.errors import UserError, suggest
+
+if TYPE_CHECKING:
+    from harness.plan.experiment import Run
+
+# Of a port; `max_` and counts are since the start.
+OF_PORT = (
+    "depth_bytes", "max_bytes", "rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "busy_ns", "drop_bytes",
+)  # fmt: skip
+# Of one priority of a port.
+OF_QUEUE = (
+    "depth_bytes", "depth_packets", "max_bytes", "enqueued_packets", "enqueued_bytes", "dropped_packets",
+    "dropped_bytes",
+)  # fmt: skip
+
+
+@register("queue")
+class QueueProbe(Probe):
+    """Of the ports of the switches that the pattern names, those with number `port`, and to the nodes that the pattern
+    `leads_to` names. With a `priority` it is of that queue alone.
+    """
+
+    reads: str = "depth_bytes"
+    switches: str = "*"
+    port: Index | None = None
+    leads_to: str = "*"
+    priority: Annotated[int, Field(ge=0, le=7)] | None = None
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        return ("switch", "port", "leads_to")
+
+    def values(self, run: Run) -> tuple[str, ...]:
+        return (self.reads,)
+
+    def covers(self, switch: str, port: int, leads_to: str) -> bool:
+        return fnmatchcase(switch, self.switches) and self.port in (None, port) and fnmatchcase(leads_to, self.leads_to)
+
+    def ports(self, run: Run) -> list[tuple[str, int, str]]:
+        """(switch, port, what it leads to) of all that are meant."""
+        topology = run.topology
+        return [
+            (switch.name, port, there.node)
+            for switch in topology.switches
+            for port, there in topology.ports[switch.name].items()
+            if self.covers(switch.name, port, there.node)
+        ]
+
+    def check(self, run: Run) -> None:
+        known = OF_PORT if self.priority is None else OF_QUEUE
+        if self.reads not in known:
+            whose = "a port" if self.priority is None else "a queue"
+            raise UserError(f"reads: {whose} has no {self.reads!r}; {suggest(self.reads, known)}")
+        if not self.ports(run):
+            raise UserError(f"topology {run.topology.name!r} has no such port")

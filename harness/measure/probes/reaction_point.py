@@ -1,0 +1,69 @@
+"""Any attribute of reaction points: DCQCN's alpha, HPCC's reference window, the credit of EQDS."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pydantic import BeforeValidator, Field
+
+from harness.measure.probes.base import HostProbe, Values, register
+from p4switch.errors import UserError, suggest
+from p4switch.numbers import integral
+
+if TYPE_CHECKING:
+    from harness.plan.experiment import Run
+    from harness.worlds.host_session import HostSession
+
+
+@register("reaction_point")
+class ReactionPointProbe(HostProbe):
+    """`reads`: an attribute of the reaction point of each connection on which a host is sending; a dot leads into an
+    object.
+
+    What has no value yet (None) is NaN.
+    """
+
+    reads: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]
+
+    # At the end nobody sends any more.
+    interval_ns: Annotated[int, BeforeValidator(integral), Field(ge=1, lt=2**62)]
+
+    keeps_zeros: ClassVar[bool] = True
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        return ("host", "qp")
+
+    def values(self, run: Run) -> tuple[str, ...]:
+        return (self.reads.rpartition(".")[2],)
+
+    def read(self, host: HostSession) -> Iterator[Values]:
+        get = attrgetter(self.reads)
+        for number, point in host.reaction_points():
+            value = get(point)
+            yield number, math.nan if value is None else value
+
+    def check(self, run: Run) -> None:
+        from host_agents.nic import Nic
+
+        if not any(self.covers(host.name) for host in run.topology.hosts):
+            raise UserError(f"hosts: topology {run.topology.name!r} has no host {self.hosts!r}")
+        # One to look at: what it has is what all of them have.
+        nic = Nic(run.nic_configs()[0], run.protocol, run.load_balancing)
+        owner: object = nic.open_qp("10.0.0.1", 2, 2).reaction_point
+        for name in self.reads.split("."):
+            if not hasattr(owner, name):
+                known = [other for other in dir(owner) if not other.startswith("_") and _number(owner, other)]
+                raise UserError(
+                    f"reads: no reaction point of {run.protocol.name!r} has {self.reads!r}; {suggest(name, known)}"
+                )
+            owner = getattr(owner, name)
+        if not (owner is None or isinstance(owner, int | float)):
+            raise UserError(f"reads: {self.reads!r} of {run.protocol.name!r} is no number")
+
+
+def _number(owner: object, name: str) -> bool:
+    return isinstance(getattr(owner, name, None), int | float)

@@ -1,0 +1,29 @@
+"""What probes have read so far: rows by probe, until they are tables."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from harness.measure.probes.base import Probe, Values
+
+if TYPE_CHECKING:
+    from harness.plan.experiment import Run
+
+
+class Readings:
+    """Of one run. Rows of one probe come in order of time."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+
+    def add(self, probe: Probe, time_ns: int, node: str, rows: Iterable[Values]) -> None:
+        """What was read at one node: the rest of the place, and the values."""
+        self._rows[probe.name] += [(time_ns, node, *row) for row in rows]
+
+    def tables(self, run: Run) -> dict[str, pd.DataFrame]:
+        """One for each of the run's probes."""
+        return {probe.name: probe.table(run, self._rows[probe.name]) for probe in run.probes}

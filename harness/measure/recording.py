@@ -1,0 +1,102 @@
+"""What a world records of one run, whatever the world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from harness.measure.flow_record import FlowRecord
+
+Integers = NDArray[np.int64]
+NO_VALUES: Integers = np.empty((0, 0), np.int64)  # of a series without places
+Progress = Callable[[int, int, int], object]  # flows done, flows known, now_ns
+
+
+class Rate(NamedTuple):
+    """What a connection did in the interval that ends at `time_ns`; limits are those of its reaction point then."""
+
+    time_ns: int
+    qp: int
+    rate_limit_bps: float
+    window_bytes: float
+    rtt_ns: int  # the latest of the interval; -1: none
+    delivered_bytes: int  # on the wire, in the interval
+
+
+@dataclass(frozen=True)
+class Series:
+    """A quantity sampled at many places: `values[i, j]` is that of place j at `times_ns[i]`."""
+
+    quantity: str
+    places: pd.DataFrame  # one row a place: its columns say where it is
+    times_ns: Integers
+    values: Integers
+
+    def at(self, **place: object) -> Integers:
+        """The values of the place whose columns have these values; empty if there is none."""
+        same = np.ones(len(self.places), bool)
+        for column, value in place.items():
+            same &= (self.places[column] == value).to_numpy(bool)
+        return self.values[:, int(np.argmax(same))] if same.any() else np.empty(0, np.int64)
+
+    def table(self) -> pd.DataFrame:
+        """One row a time and place, for places where it was not 0 throughout."""
+        used = self.values.any(axis=0)
+        places = self.places[used]
+        columns = {"time_ns": np.tile(self.times_ns, len(places))}
+        for name in places.columns:
+            columns[name] = np.repeat(places[name].to_numpy(), len(self.times_ns))
+        return pd.DataFrame({**columns, self.quantity: self.values[:, used].T.ravel()})
+
+
+def port_places(ports: Sequence[tuple[str, int, str]]) -> pd.DataFrame:
+    """Ports of switches as places: switch, port, and what it leads to."""
+    return pd.DataFrame(ports, columns=["switch", "port", "leads_to"]).astype({"port": np.int64})
+
+
+class World(Protocol):
+    """Where a run takes place: built for one run, which it carries out once."""
+
+    def run(self, progress: Progress | None = None) -> Recording:
+        """Until every flow is acknowledged, or the scenario's limit."""
+
+    def write_more(self, folder: Path) -> None:
+        """What was asked for beyond the recording: captures, traces."""
+
+
+@dataclass
+class Recording:
+    """All of one run. `ended` says why it ended: "done", "limit", "idle" or "deadlock".
+
+    What is measured over time has a name: the `queues` of switch ports are a series, the `rates` of queue pairs a
+    table (`metrics.rates_table`), and so is what each of the scenario's probes read. All are kept in the run's folder.
+    """
+
+    ended: str
+    end_ns: int
+    events: int
+    flows: list[FlowRecord]
+    series: dict[str, Series]
+    tables: dict[str, pd.DataFrame]
+    port_stats: dict[str, Integers]  # by column; `node` is a name in `node_names`
+    queue_stats: dict[str, Integers]
+    pfc_stats: dict[str, Integers]
+    node_names: list[str]
+    conservation: dict[str, int]
+    pfc_events: list[dict[str, Any]]
+    nic_totals: dict[str, int]
+    workload: dict[str, Any]  # what the workload measured
+    failed_asserts: dict[str, tuple[int, str]]  # by switch: how many asserts of its program failed, and the first
+    cpu_s: float
+    set_up_s: float
+    peak_memory_bytes: int
+    world: str = "virtual"
+    switch: str = "builtin"
+    compiler: str = "builtin"  # of the programs
+    fidelity: dict[str, Any] | None = None  # of a world that runs in real time: how far it can be trusted

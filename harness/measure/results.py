@@ -1,0 +1,150 @@
+"""What is in a run's folder: written, and read back for reports.
+
+scenario.toml      the resolved scenario: running it gives the same tables
+flows.parquet      one row a flow
+queues.parquet     queue depths over time
+rates.parquet      throughput and limits of queue pairs over time
+*.parquet          what each of the scenario's probes read, by its name
+summary.json       figures and checks; performance.json: what the run cost on this machine
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.measure.metrics import flows_table, jain_table
+from harness.measure.probes import Probe, parse
+from harness.measure.probes.base import RESERVED
+from harness.measure.recording import Recording
+from harness.measure.summary import performance, summarize
+from harness.plan import scenario
+from harness.plan.experiment import Run, resolved
+from p4switch.errors import UserError, suggest
+
+_SUFFIX = ".parquet"
+
+
+def files(run: Run, recording: Recording) -> dict[str, bytes]:
+    """All that is kept of a run, by file name."""
+    flows = flows_table(run, recording)
+    over_time = {name: series.table() for name, series in recording.series.items()}
+    tables = {"flows": flows, **over_time, **recording.tables}
+    return {
+        **{f"{name}{_SUFFIX}": _parquet(table) for name, table in tables.items()},
+        "scenario.toml": scenario.dump(resolved(run)).encode(),
+        "summary.json": _json(summarize(run, recording, flows)),
+        "performance.json": _json(performance(recording)),
+    }
+
+
+def _parquet(table: pd.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    # Without pandas' metadata, which names versions.
+    arrow = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(None)
+    pq.write_table(arrow, buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def _json(value: object) -> bytes:
+    return (json.dumps(value, indent=2) + "\n").encode()
+
+
+def write(folder: Path, contents: Mapping[str, bytes]) -> Result:
+    """Makes a run's folder of its files."""
+    folder.mkdir()
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    return load(folder)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A run's folder, read when asked for."""
+
+    folder: Path
+    summary: dict[str, Any]
+    _read: dict[str, pd.DataFrame] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def tables(self) -> frozenset[str]:
+        """The names of the run's tables."""
+        return frozenset(path.stem for path in self.folder.glob(f"*{_SUFFIX}"))
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Raises UserError for one that the run does not have."""
+        if name not in self._read:
+            if name not in self.tables:
+                raise UserError(f"{str(self.folder)!r} has no table {name!r}; {suggest(name, self.tables)}")
+            self._read[name] = pq.read_table(self.folder / f"{name}{_SUFFIX}").to_pandas()
+        return self._read[name]
+
+    @property
+    def flows(self) -> pd.DataFrame:
+        return self.table("flows")
+
+    @property
+    def queues(self) -> pd.DataFrame:
+        return self.table("queues")
+
+    @property
+    def rates(self) -> pd.DataFrame:
+        return self.table("rates")
+
+    @cached_property
+    def jain(self) -> pd.DataFrame:
+        return jain_table(self.flows, self.rates, self.rate_interval_ns)
+
+    @cached_property
+    def scenario_text(self) -> str:
+        return (self.folder / "scenario.toml").read_text(encoding="utf-8")
+
+    @cached_property
+    def _record(self) -> dict[str, Any]:
+        record: dict[str, Any] = scenario.parse(self.scenario_text)["record"]
+        return record
+
+    @property
+    def rate_interval_ns(self) -> int:
+        interval: int = self._record["rate_interval_ns"]
+        return interval
+
+    @cached_property
+    def probes(self) -> list[Probe]:
+        """Those of the scenario's that have a table here."""
+        return [probe for probe in parse(self._record.get("probes", [])) if probe.name in self.tables]
+
+    @cached_property
+    def performance(self) -> dict[str, Any]:
+        figures: dict[str, Any] = json.loads((self.folder / "performance.json").read_text(encoding="utf-8"))
+        return figures
+
+
+def load(folder: Path) -> Result:
+    """The results in a run's folder. Raises UserError if it is none."""
+    for name in ("summary.json", "scenario.toml", "performance.json", *(f"{name}{_SUFFIX}" for name in RESERVED)):
+        if not (folder / name).is_file():
+            raise UserError(f"{str(folder)!r} is not a run's folder: it has no {name}")
+    try:
+        return Result(folder, json.loads((folder / "summary.json").read_text(encoding="utf-8")))
+    except json.JSONDecodeError as error:
+        raise UserError(f"{folder / 'summary.json'}: not JSON: {error}") from None
+
+
+def load_all(folder: Path) -> list[Result]:
+    """A run's folder, or all those directly inside `folder`. Raises UserError if there is none."""
+    if (folder / "summary.json").is_file():
+        return [load(folder)]
+    inside = sorted(path.parent for path in folder.glob("*/summary.json"))
+    if not inside:
+        raise UserError(f"{str(folder)!r} has no results: expected a run's folder, or one with runs in it")
+    return [load(path) for path in inside]

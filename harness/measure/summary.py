@@ -1,0 +1,230 @@
+"""The figures and checks of one run that go into `summary.json`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.measure.metrics import fair_from_ns, jain_table
+from harness.measure.recording import Integers, Recording
+from harness.plan.experiment import Run
+from topologies.model import Neighbour
+from topologies.routing import path, transit_ns
+
+PERCENTILES = {"p50": 50, "p99": 99, "p99_9": 99.9}
+_REASONS = "drop_"
+
+
+def distribution(values: pd.Series[float]) -> dict[str, float | None]:
+    """Mean, percentiles and maximum; None for nothing."""
+    known = values.dropna().to_numpy(float)
+    if not len(known):
+        return dict.fromkeys(("mean", *PERCENTILES, "max"))
+    return {
+        "mean": float(known.mean()),
+        **{name: float(np.percentile(known, p)) for name, p in PERCENTILES.items()},
+        "max": float(known.max()),
+    }
+
+
+def summarize(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str, Any]:
+    """Everything but what depends on the machine: the same for the same scenario and seed."""
+    done = flows[flows["delivered_ns"] >= 0]
+    span_ns = int(done["delivered_ns"].max() - flows["start_ns"].min()) if len(done) else 0
+    jain = jain_table(flows, recording.tables["rates"], run.scenario.record.rate_interval_ns)
+    return {
+        "scenario": run.name,
+        "title": run.scenario.title,
+        "protocol": run.protocol.name,
+        "load_balancer": run.load_balancing.name,
+        "variant": _variant(run, recording),
+        "world": recording.world,
+        "switch": recording.switch,
+        "compiler": recording.compiler,
+        "program": run.program.name,
+        "seed": run.seed,
+        "framing_bytes": run.scenario.framing_bytes,
+        "base_rtt_ns": run.base_rtt_ns(),
+        "ended": recording.ended,
+        "end_ns": recording.end_ns,
+        "flows": len(flows),
+        "flows_delivered": len(done),
+        "bytes_delivered": int(done["size_bytes"].sum()),
+        "goodput_bps": float(done["size_bytes"].sum() * 8e9 / span_ns) if span_ns else None,
+        "last_delivery_ns": int(done["delivered_ns"].max()) if len(done) else None,
+        "fct_ns": distribution(done["fct_ns"]),
+        "slowdown": distribution(done["slowdown"]),
+        "jain": {
+            "mean": float(jain["jain"].mean()) if len(jain) else None,
+            "min": float(jain["jain"].min()) if len(jain) else None,
+            "over_0_9_from_ns": fair_from_ns(jain, int(flows["start_ns"].max())) if len(flows) else None,
+        },
+        "bottleneck": bottleneck(run, recording, flows),
+        "packets_sent": int(flows.groupby("qp")["packets_sent"].max().sum()),
+        "retransmitted": _per_qp(flows, "retransmitted"),
+        "timeouts": _per_qp(flows, "timeouts"),
+        "cnps": _per_qp(flows, "cnps"),
+        "ecn_marked": _per_qp(flows, "marked"),
+        "drops": {k.removeprefix(_REASONS): v for k, v in recording.conservation.items() if k.startswith(_REASONS)},
+        "pfc": {
+            "pauses_sent": _total(recording, "pauses_sent"),
+            "paused_ns": _total(recording, "paused_ns"),
+            "events": recording.pfc_events,
+        },
+        "nic": recording.nic_totals,
+        "workload": recording.workload,
+        "conservation": recording.conservation,
+        "checks": checks(run, recording, flows),
+        **({} if recording.fidelity is None else {"fidelity": recording.fidelity}),
+    }
+
+
+def _variant(run: Run, recording: Recording) -> str:
+    """Nothing is said of what is usual."""
+    usual = {"world": "virtual", "switch": "builtin", "compiler": "builtin"}
+    unusual = [str(getattr(recording, key)) for key in usual if getattr(recording, key) != usual[key]]
+    return ", ".join([run.variant, *unusual])
+
+
+def _per_qp(flows: pd.DataFrame, column: str) -> int:
+    """Counts are cumulative for a queue pair: the last one counts."""
+    return int(flows.groupby("qp")[column].max().sum())
+
+
+def _total(recording: Recording, column: str) -> int:
+    return int(recording.pfc_stats[column].sum())
+
+
+def performance(recording: Recording) -> dict[str, Any]:
+    """What the run cost on this machine."""
+    # Counts are cumulative for a queue pair: those of its last message are all.
+    delivered = sum({r.qp: r.packets_sent - r.retransmitted for r in recording.flows}.values())
+    return {
+        "set_up_cpu_s": recording.set_up_s,
+        "run_cpu_s": recording.cpu_s,
+        "events": recording.events,
+        "data_packets": delivered,
+        "cpu_us_per_data_packet": recording.cpu_s * 1e6 / delivered if delivered else None,
+        "peak_memory_bytes": recording.peak_memory_bytes,
+    }
+
+
+def bottleneck(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str, Any] | None:
+    """The link to a host that its flows kept busiest while there were any: name, how busy, and its queue.
+
+    Busy is the time that the flows' packets took on the wire, ACKs of other flows not counted, over the time from the
+    first byte on the link to the last, times without any flow left out.
+    """
+    wire_bytes = {r.qp: r.delivered_wire_bytes for r in recording.flows}
+    busiest: dict[str, Any] | None = None
+    stats = recording.port_stats
+    row_of = {
+        (recording.node_names[node], int(port)): row
+        for row, (node, port) in enumerate(zip(stats["node"], stats["port"], strict=True))
+    }
+    for name, group in flows.groupby("destination"):
+        there = run.topology.uplink(run.topology.host_by_name[str(name)])
+        row = row_of[there.node, there.port]
+        work_ns = _union_ns(_spans(run, group, recording.end_ns, there))
+        carried = sum(wire_bytes[qp] for qp in group["qp"].unique())
+        busy = carried * 8e9 / there.rate_bps / work_ns if work_ns else 0.0
+        if busiest is None or busy > busiest["busy"]:
+            samples = _samples(recording, there.node, there.port, group)
+            busiest = {
+                "switch": there.node,
+                "port": there.port,
+                "leads_to": str(name),
+                "busy": busy,
+                "queue_max_bytes": most if (most := int(stats["max_bytes"][row])) >= 0 else None,  # -1: not told
+                "queue_mean_bytes": float(samples.mean()) if len(samples) else None,
+                "queue_p99_bytes": float(np.percentile(samples, 99)) if len(samples) else None,
+            }
+    return busiest
+
+
+def _spans(run: Run, flows: pd.DataFrame, end_ns: int, last_link: Neighbour) -> list[tuple[int, int]]:
+    """For each flow to one host: when its first byte could be on the host's link, and when its last one had left it."""
+    host = run.topology.host_by_name
+    mtu_bytes, latency_ns = run.scenario.nic.mtu_bytes, run.scenario.switch.latency_ns
+    on_the_way: dict[tuple[str, int], int] = {}
+    ends = flows["delivered_ns"].where(flows["delivered_ns"] >= 0, end_ns) - last_link.delay_ns
+    spans = []
+    for source, destination, size_bytes, start_ns, end in zip(
+        flows["source"], flows["destination"], flows["size_bytes"], flows["start_ns"], ends, strict=True
+    ):
+        first = (source, min(size_bytes, mtu_bytes))
+        if first not in on_the_way:
+            before = path(run.topology, host[source], host[destination])[:-1]
+            on_the_way[first] = transit_ns(before, run.data_bytes - mtu_bytes + first[1], latency_ns) + latency_ns
+        spans.append((start_ns + on_the_way[first], end))
+    return spans
+
+
+def _union_ns(spans: Iterable[tuple[int, int]]) -> int:
+    """Time during which at least one of the spans was under way."""
+    total = until = 0
+    for start, end in sorted(spans):
+        total += max(0, end - max(start, until))
+        until = max(until, end)
+    return total
+
+
+def _samples(recording: Recording, switch: str, port: int, flows: pd.DataFrame) -> Integers:
+    """Depths of one port from the first start to the last delivery of `flows`; empty if they were not sampled."""
+    queues = recording.series["queues"]
+    depths = queues.at(switch=switch, port=port)
+    if not len(depths):
+        return depths
+    end = flows["delivered_ns"].max() if (flows["delivered_ns"] >= 0).all() else recording.end_ns
+    return depths[(queues.times_ns >= flows["start_ns"].min()) & (queues.times_ns <= end)]
+
+
+def unfinished(summary: Mapping[str, Any]) -> str | None:
+    """What to say of flows that had not arrived when the run ended; None: all had."""
+    done, known = summary["flows_delivered"], summary["flows"]
+    if done == known:
+        return None
+    return f"{done} of {known} flows done when the run ended at {summary['end_ns'] / 1e3:,.0f} µs ({summary['ended']})"
+
+
+def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str, Any]]:
+    """What must hold in every run, whatever the protocol does."""
+    conservation = recording.conservation
+    left = int((flows["completed_ns"] < 0).sum())
+    wished = recording.ended == "limit" and run.scenario.limit_ns is not None
+    lost = conservation["balance"]
+    malformed = recording.nic_totals["malformed"] + recording.nic_totals["misdelivered"]
+    return [
+        {
+            "name": "packets are conserved",
+            "holds": lost == 0 and conservation["pfc_balance"] == 0,
+            "detail": f"{conservation['entered']} entered, {conservation['delivered']} delivered, "
+            f"{sum(v for k, v in conservation.items() if k.startswith(_REASONS))} dropped with a reason, "
+            f"{conservation['queued'] + conservation['on_wire']} in flight; {lost} unaccounted for",
+        },
+        {
+            "name": "flows are completed, or the scenario's time was up",
+            "holds": left == 0 or wished,
+            "detail": f"{left} of {len(flows)} unfinished; the run ended: {recording.ended}",
+        },
+        {
+            "name": "assertions of the P4 program hold",
+            "holds": not recording.failed_asserts,
+            "detail": _failed(recording.failed_asserts),
+        },
+        {
+            "name": "every frame that reached a host was sound and its own",
+            "holds": malformed == 0,
+            "detail": f"{malformed} were not",
+        },
+    ]
+
+
+def _failed(asserts: Mapping[str, tuple[int, str]]) -> str:
+    if not asserts:
+        return "none failed"
+    switch, (_, first) = next(iter(asserts.items()))
+    return f"{sum(count for count, _ in asserts.values())} failed, the first in {switch}: {first}"

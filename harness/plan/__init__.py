@@ -1,0 +1,1 @@
+"""From scenarios and sweeps to runs that are checked before any of them starts."""

@@ -1,0 +1,401 @@
+"""From scenarios to runs: each combination of protocol, load balancer and seed, checked before any of them starts."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import topologies
+from harness import workloads
+from harness.control import load_balancing as switch_load_balancing
+from harness.control import programs
+from harness.control.load_balancing import LoadBalancer
+from harness.control.pipelines import Build
+from harness.control.programs import Program, ProgramParameters
+from harness.measure import probes
+from harness.measure.probes import Probe, ProgramProbe
+from harness.plan.references import loaded
+from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
+from host_agents import registry
+from host_agents.config import NicConfig
+from host_agents.errors import HostError
+from host_agents.registry import LoadBalancing, Protocol
+from p4switch.errors import UserError, raised_at
+from topologies import Topology
+from topologies.model import Neighbour
+
+_T = TypeVar("_T")
+_MAX_LABEL_BYTES = 200
+
+# Bytes of a packet beyond its payload, Ethernet to ICRC; and a whole ACK without telemetry.
+HEADER_BYTES = 58
+ACK_BYTES = 62
+DEFAULT_LIMIT_NS = 1_000_000_000  # of a scenario that wishes for none: more than any run should take
+
+
+@dataclass(frozen=True)
+class LinkChange:
+    """At `time_ns` link number `link` of the topology goes up or down, or gets another rate in both directions."""
+
+    time_ns: int
+    link: int
+    up: bool | None
+    rate_bps: int | None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run, resolved: everything a world needs.
+
+    `scenario` has one protocol, one load balancer and one seed, and of its variant, whose keys are set, the name.
+    """
+
+    name: str  # of the scenario
+    scenario: Scenario
+    folder: Path  # where the scenario's relative paths start
+    topology: Topology
+    protocol: Protocol
+    load_balancing: LoadBalancing
+    program: Program
+    program_parameters: ProgramParameters
+    switch_load_balancer: LoadBalancer
+    names: tuple[str, ...]  # what distinguishes this run from others of the same scenario, but for the seed
+    settings: Mapping[str, Any]  # of its variant
+    probes: tuple[Probe, ...] = ()  # those of the scenario's that this run has something for
+
+    @property
+    def seed(self) -> int:
+        return self.scenario.seeds[0]
+
+    @property
+    def limit_ns(self) -> int:
+        """When the run ends at the latest."""
+        return self.scenario.limit_ns or DEFAULT_LIMIT_NS
+
+    @property
+    def variant(self) -> str:
+        """What distinguishes this run from others of the same scenario, but for the seed."""
+        return ", ".join(self.names)
+
+    @property
+    def label(self) -> str:
+        """A name for the run's folder."""
+        parts = [self.name, *(re.sub(r"[^\w+.-]+", "-", name) for name in self.names), f"seed{self.seed}"]
+        return "-".join(parts)
+
+    @property
+    def data_bytes(self) -> int:
+        """A full data packet as it leaves the host."""
+        payload = self.scenario.nic.mtu_bytes
+        return HEADER_BYTES + payload + (-payload & 3) + (2 if self.protocol.info.telemetry else 0)
+
+    @property
+    def build(self) -> Build:
+        """What the switches run."""
+        given = {name: str(value) for name, value in self.scenario.switch.defines.items()}
+        return Build.of(self.program.source, self.switch_load_balancer, {**self.program_parameters.defines(), **given})
+
+    @property
+    def per_packet(self) -> bool:
+        """Packets of one flow take several paths: by the hosts' choice, or by the switches'."""
+        return self.load_balancing.info.per_packet or self.switch_load_balancer.per_packet
+
+    @property
+    def reliability(self) -> str:
+        selective = self.per_packet or self.protocol.info.selective
+        return self.scenario.nic.reliability or ("selective-repeat" if selective else "go-back-n")
+
+    @property
+    def cc_scope(self) -> str:
+        """Who shares a reaction point. Raises UserError."""
+        return _host(lambda: self.protocol.scope(self.scenario.nic.cc_scope))
+
+    def base_rtt_ns(self) -> int:
+        """The largest base RTT of the network: a full packet there, its ACK back, nothing queued."""
+        return max(self.base_rtts_ns)
+
+    @cached_property
+    def base_rtts_ns(self) -> tuple[int, ...]:
+        """The largest base RTT of the paths through so many switches, from 0; 0: there are none."""
+        extra = self.scenario.framing_bytes
+        by_hops = topologies.routing.base_rtts_ns(
+            self.topology, self.data_bytes + extra, ACK_BYTES + extra, self.scenario.switch.latency_ns
+        )
+        return tuple(by_hops.get(hops, 0) for hops in range(max(by_hops) + 1))
+
+    @property
+    def rto_ns(self) -> int:
+        """The retransmission time-out."""
+        nic = self.scenario.nic
+        return nic.rto_ns if nic.rto_base_rtts is None else round(nic.rto_base_rtts * self.base_rtt_ns())
+
+    @property
+    def loss_packets(self) -> int:
+        """After how many later packets a missing one is lost; 0 where packets overtake each other on several paths."""
+        given = self.scenario.nic.loss_packets
+        if given is not None:
+            return given
+        return 0 if self.per_packet else 3
+
+    def nic_configs(self) -> list[NicConfig]:
+        """What each host's NIC is told, in order of the hosts."""
+        scenario, settings = self.scenario, self.scenario.nic
+        return [
+            NicConfig(
+                address=str(host.address),
+                line_rate_bps=self.topology.uplink(host).rate_bps,
+                base_rtt_ns=self.base_rtt_ns(),
+                base_rtts_ns=self.base_rtts_ns,
+                mtu_bytes=settings.mtu_bytes,
+                data_priority=settings.data_priority,
+                control_priority=settings.control_priority,
+                pfc=scenario.switch.pfc.enabled,
+                reliability=self.reliability,
+                cc_scope=self.cc_scope,
+                ack_every_packets=settings.ack_every_packets,
+                rto_ns=self.rto_ns,
+                loss_packets=self.loss_packets,
+                cell_bytes=scenario.switch.cell_bytes,
+                seed=self.seed,
+            )
+            for host in self.topology.hosts
+        ]
+
+    @property
+    def lossless_priorities(self) -> tuple[int, ...]:
+        """The priorities that PFC pauses."""
+        return self.scenario.switch.pfc.priorities or (self.scenario.nic.data_priority,)
+
+    def headroom_bytes(self, there: Neighbour) -> int:
+        """What a switch keeps free, for each lossless priority, for what a port may still receive after a pause."""
+        pfc = self.scenario.switch.pfc
+        flight_ns = pfc.headroom_delays * there.delay_ns + pfc.reaction_ns
+        return int(flight_ns * there.rate_bps / 8e9) + pfc.headroom_frames * self.data_bytes
+
+    def link_changes(self) -> list[LinkChange]:
+        """What happens to links during the run, in the scenario's order. Raises UserError for a link there is not."""
+        return [self._link_change(i, event) for i, event in enumerate(self.scenario.events)]
+
+    def _link_change(self, index: int, event: LinkEvent) -> LinkChange:
+        a, b = event.link
+        found = [i for i, link in enumerate(self.topology.links) if {link.a, link.b} == {a, b}]
+        if event.parallel >= len(found):
+            raise UserError(
+                f"events.{index}: there is no link {a} - {b} with number {event.parallel} in topology "
+                f"{self.topology.name!r}, which has {len(found)} between them"
+            )
+        number = found[event.parallel]
+        rate_bps = self.topology.links[number].rate_bps
+        rate = None if event.rate_fraction is None else max(1, round(event.rate_fraction * rate_bps))
+        return LinkChange(event.time_ns, number, event.up, rate)
+
+    def traffic(self) -> workloads.Traffic:
+        """The run's flows, made anew."""
+        name, values = named("workload", self.scenario.workload)
+        return workloads.build(name, values, self.topology, self.seed, self.folder)
+
+
+def named(key: str, table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Splits a table into its `name` and the rest. Raises UserError."""
+    values = dict(table)
+    name = values.pop("name", None)
+    if not isinstance(name, str):
+        raise UserError(f"{key}.name: missing; it must be given")
+    return name, values
+
+
+def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
+    """The runs of one scenario. Raises UserError for whatever could not be run."""
+    if len({variant.name for variant in scenario.variants}) < len(scenario.variants):
+        raise UserError("variants: should have different names")
+    built: dict[str, Topology] = {}
+    runs: list[Run] = []
+    for variant in scenario.variants or [Variant(name="")]:
+        tables = {key: value for key, value in scenario.model_dump(exclude_unset=True).items() if key != "variants"}
+        varied = loaded(check(merge(tables, variant.set)), folder)
+        _check_tables(varied)
+        topology_name, values = named("topology", varied.topology)
+        key = repr(varied.topology)
+        if key not in built:
+            built[key] = topologies.build(topology_name, values)
+        topology = built[key]
+        combined = list(itertools.product(_distinct(varied.cc), _distinct(varied.lb), _distinct(varied.seeds)))
+        several = len(varied.cc) > 1 or len(varied.lb) > 1
+        for cc, lb, seed in combined:
+            names = [cc, *([] if lb == "ecmp" else [lb])] if several or not variant.name else []
+            own = (*names, variant.name) if variant.name else tuple(names)
+            only = {
+                "cc": [cc],
+                "lb": [lb],
+                "seeds": [seed],
+                "variants": [Variant(name=", ".join(own))] if variant.name else [],
+            }
+            runs.append(_resolve(name, varied.model_copy(update=only), folder, topology, own, variant.set))
+        first = runs[-len(combined)]
+        if len(first.label.encode()) > _MAX_LABEL_BYTES:
+            raise UserError(f"{first.label[:40]}...: should be a folder's name, of at most {_MAX_LABEL_BYTES} bytes")
+        first.traffic()
+        first.link_changes()
+        _check_buffers(first)
+    return _with_probes(runs)
+
+
+def _with_probes(runs: Sequence[Run]) -> list[Run]:
+    """Each run with the probes that it has something for. Raises UserError for one that no run has anything for."""
+    missing: dict[str, UserError] = {}
+    found: set[str] = set()
+    made = []
+    for run in runs:
+        possible = []
+        for probe in _wanted(run):
+            try:
+                probe.check(run)
+            except UserError as error:
+                missing.setdefault(probe.name, error)
+            else:
+                found.add(probe.name)
+                possible.append(probe)
+        made.append(replace(run, probes=tuple(possible)))
+    for name, mistake in missing.items():
+        if name not in found:
+            raise UserError(f"record.probes: {name!r}: {mistake}")
+    return made
+
+
+def _wanted(run: Run) -> list[Probe]:
+    """The scenario's probes; and what a program from outside keeps, at the end, unless there is a probe of that."""
+    wanted = probes.parse(run.scenario.record.probes)
+    if run.program.outside and not any(isinstance(probe, ProgramProbe) for probe in wanted):
+        wanted.append(ProgramProbe(kind="program"))
+    return wanted
+
+
+def _check_tables(scenario: Scenario) -> None:
+    """Also the tables of what does not run: a mistake there must not pass unseen. Raises UserError."""
+    for name, values in scenario.protocols.items():
+        _host(partial(registry.resolve, name, values))
+    for name, values in scenario.load_balancers.items():
+        _host(partial(registry.resolve_load_balancer, name, values))
+    own = programs.program(scenario.program) if scenario.program else None
+    for name, values in scenario.programs.items():
+        program = own if own is not None and own.name == name else programs.program(name)
+        program.checked(values, f"programs.{name}")
+
+
+def _check_buffers(run: Run) -> None:
+    """PFC's headroom is taken off the shared buffer: something must be left. Raises UserError."""
+    settings = run.scenario.switch
+    if not settings.pfc.enabled:
+        return
+    if settings.buffer_bytes is None:
+        raise UserError("switch.buffer_bytes: missing; PFC needs a shared buffer (or switch.pfc.enabled = false)")
+    for switch in run.topology.switches:
+        headrooms = [run.headroom_bytes(there) for there in run.topology.ports[switch.name].values()]
+        reserved_bytes = sum(headrooms) * len(set(run.lossless_priorities))
+        if reserved_bytes >= settings.buffer_bytes:
+            raise UserError(
+                f"switch.buffer_bytes: should exceed the {reserved_bytes} bytes of headroom that PFC keeps in "
+                f"{switch.name}, got {settings.buffer_bytes}"
+            )
+        if settings.ingress_bytes is not None and max(headrooms) >= settings.ingress_bytes:
+            raise UserError(
+                f"switch.ingress_bytes: should exceed the {max(headrooms)} bytes of headroom that PFC keeps for a port "
+                f"of {switch.name}, got {settings.ingress_bytes}"
+            )
+
+
+def _distinct(values: Sequence[_T]) -> list[_T]:
+    return list(dict.fromkeys(values))
+
+
+def _resolve(
+    name: str,
+    scenario: Scenario,
+    folder: Path,
+    topology: Topology,
+    names: tuple[str, ...],
+    settings: Mapping[str, Any],
+) -> Run:
+    cc, lb = scenario.cc[0], scenario.lb[0]
+    protocol = _host(lambda: registry.resolve(cc, scenario.protocols.get(cc)))
+    _host(lambda: protocol.scope(scenario.nic.cc_scope))
+    load_balancing = _host(lambda: registry.resolve_load_balancer(lb, scenario.load_balancers.get(lb)))
+    program = programs.program(scenario.program or protocol.info.program)
+    needed = protocol.info.program
+    if not program.does_the_work_of(needed):
+        fitting = [p for p in programs.names() if programs.program(p).does_the_work_of(needed)]
+        raise UserError(
+            f"program {program.name!r} does not fit protocol {cc!r}; expected {' or '.join(map(repr, fitting))}"
+        )
+    parameters = program.checked(scenario.programs.get(program.name, {}), f"programs.{program.name}")
+    _check_agreement(protocol, program, parameters)
+    balancer = switch_load_balancing.find(scenario.switch.load_balancing, folder)
+    run = Run(
+        name, scenario, folder, topology, protocol, load_balancing, program, parameters, balancer, names, settings
+    )
+    _check_fit(run)
+    return run
+
+
+def _check_agreement(protocol: Protocol, program: Program, parameters: ProgramParameters) -> None:
+    """What a protocol and a program say that the other must have, too. Raises UserError."""
+    theirs, own = protocol.resolved(), parameters.model_dump()
+    for key in dict.fromkeys((*protocol.info.agrees, *parameters.agrees)):
+        in_protocol, in_program = f"protocols.{protocol.name}.{key}", f"programs.{program.name}.{key}"
+        for wanted, there, of in ((in_protocol, theirs, in_program), (in_program, own, in_protocol)):
+            if key not in there:
+                raise UserError(f"{wanted}: there is no such parameter; {of} needs it, with the same value")
+        if theirs[key] != own[key]:
+            raise UserError(f"{in_protocol}: should be {in_program}, {own[key]}, got {theirs[key]}")
+
+
+def _check_fit(run: Run) -> None:
+    """What does not come with p4cc has to open a queue pair. Raises UserError."""
+    cc, lb = run.protocol.info.name, run.load_balancing.name
+    outside = [registry.KINDS[key].described(name) for key, name in registry.outside([cc], [lb])]
+    if not outside:
+        return
+    from host_agents.nic import Nic  # here: the compiled hosts have to be in place before it is imported
+
+    try:
+        nic = Nic(run.nic_configs()[0], run.protocol, run.load_balancing)
+        nic.open_qp(str(run.topology.hosts[1].address), 2, 2)
+    except Exception as error:
+        raise UserError(f"{' or '.join(outside)} does not fit: {raised_at(error)}") from None
+
+
+def _host(resolve: Callable[[], _T]) -> _T:
+    try:
+        return resolve()
+    except HostError as error:
+        raise UserError(str(error)) from None
+
+
+def resolved(run: Run) -> Scenario:
+    """The run's scenario with the parameters of everything it names written out."""
+    topology_name, _ = named("topology", run.scenario.topology)
+    workload_name, values = named("workload", run.scenario.workload)
+    workload = workloads.parameters(workload_name).model_validate(values).model_dump(exclude_none=True)
+    return run.scenario.model_copy(
+        update={
+            "program": str(run.program.source) if run.program.outside else run.program.name,
+            "topology": {"name": topology_name, **run.topology.parameters},
+            "workload": {"name": workload_name, **workload},
+            "nic": run.scenario.nic.model_copy(update={"reliability": run.reliability, "cc_scope": run.cc_scope}),
+            "record": run.scenario.record.model_copy(
+                update={"probes": [probe.model_dump(exclude_none=True) for probe in run.probes]}
+            ),
+            "protocols": {run.protocol.name: run.protocol.resolved()},
+            "load_balancers": {run.load_balancing.name: _parameters(run.load_balancing.parameters)},
+            "programs": {run.program.name: run.program_parameters.model_dump(mode="json", exclude_none=True)},
+        }
+    )
+
+
+def _parameters(parameters: object) -> dict[str, Any]:
+    return dict(vars(parameters)) if hasattr(parameters, "__dict__") else {}

@@ -1,0 +1,53 @@
+"""Files that a scenario names where it could name what comes with p4cc: `cc = "./aimd.py:aimd"`.
+
+A path is relative to where it is written: to the scenario's or the sweep's file, or to the working directory on a
+command line. A scenario that is planned has names only, and under `extensions` the files that they come from, absolute,
+so that it can be carried out in another process and another folder.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from harness.plan.scenario import Scenario, p4_file
+from harness.workloads.base import REGISTRY as WORKLOADS
+from host_agents import registry
+from p4switch import extensions
+from p4switch.registry import Registry
+from topologies.registry import REGISTRY as TOPOLOGIES
+
+_LISTS: dict[str, Registry[Any]] = dict(registry.KINDS)
+_TABLES: dict[str, Registry[Any]] = {"topology": TOPOLOGIES, "workload": WORKLOADS}
+
+
+def loaded(scenario: Scenario, folder: Path) -> Scenario:
+    """A scenario in which each reference is a name, and its file is among `extensions`; all of them are loaded.
+
+    Of P4 files the paths are absolute. Raises UserError.
+    """
+    files: dict[str, None] = {}
+
+    def named(kind: Registry[Any], text: str) -> str:
+        wanted = extensions.reference(text, folder)
+        if wanted is None:
+            return text
+        files[str(wanted.file)] = None
+        return extensions.name_of(kind, wanted)
+
+    for text in scenario.extensions:
+        file = (folder / text).resolve()
+        extensions.load(file)
+        files[str(file)] = None
+    changes: dict[str, Any] = {
+        key: [named(kind, text) for text in getattr(scenario, key)] for key, kind in _LISTS.items()
+    }
+    for key, kind in _TABLES.items():
+        table = getattr(scenario, key)
+        if isinstance(table.get("name"), str):
+            changes[key] = {**table, "name": named(kind, table["name"])}
+    if scenario.program is not None:
+        changes["program"] = p4_file(scenario.program, folder)
+    balancing = p4_file(scenario.switch.load_balancing, folder)
+    changes["switch"] = scenario.switch.model_copy(update={"load_balancing": balancing})
+    return scenario.model_copy(update={**changes, "extensions": list(files)})

@@ -1,0 +1,319 @@
+"""Scenarios: one TOML file says what network, program, protocol and traffic a run has.
+
+Everything is validated before anything starts; a mistake is a UserError that names the key and what was expected.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tomli_w
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from typing_extensions import Self
+
+from p4switch import extensions
+from p4switch.errors import UserError, suggest, validate
+from p4switch.numbers import integral
+from p4switch.traffic.settings import Bytes, Priority, TrafficManager
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+BUILT_IN = Path(__file__).parents[1] / "scenarios"
+# What may name Python files: lists, and tables by their `name`.
+_LISTS = ("cc", "lb", "extensions")
+_TABLES = ("topology", "workload")
+
+Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
+
+
+def _several(value: object) -> object:
+    """One value where a list may stand."""
+    return value if isinstance(value, list) else [value]
+
+
+class Table(BaseModel):
+    """A table of a TOML file; unknown keys are mistakes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Pfc(Table):
+    """Priority flow control. Thresholds are per ingress port and priority, as in HPCC's simulator."""
+
+    enabled: bool = True
+    # The lossless priorities; none given: the data priority.
+    priorities: tuple[Priority, ...] = Field(default=(), strict=False)
+    # Pause when an ingress port holds more than alpha times what is free of the shared buffer.
+    alpha: Annotated[float, Field(gt=0)] = 0.125
+    xon_gap_bytes: Bytes = 3072
+    # Beyond the threshold, per ingress port, in link delays at line rate; two are on the wire when a pause is sent.
+    headroom_delays: Annotated[float, Field(ge=2)] = 3.0
+    headroom_frames: Annotated[int, Field(ge=2)] = 4
+    reaction_ns: Nanoseconds = 0
+
+
+class SwitchSettings(TrafficManager):
+    """Every switch of the network: its traffic manager (p4switch/traffic/settings.py), and what else it has."""
+
+    buffer_bytes: Bytes | None = 32_000_000
+    # What an ingress port may hold of the data priority: with PFC its threshold and its headroom; without PFC what is
+    # beyond is dropped. None: what PFC's alpha gives, or no limit.
+    ingress_bytes: Bytes | None = None
+    latency_ns: Nanoseconds = 0
+    # How programs choose among paths of equal cost: a name (`p4cc list switch-lb`), or a .p4 file.
+    load_balancing: str = "ecmp"
+    # Macros that the program is compiled with.
+    defines: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], int | str] = {}
+    cell_bytes: Annotated[Bytes, Field(ge=1, le=1 << 16)] = 80
+    pfc: Pfc = Pfc()
+
+
+class NicSettings(Table):
+    """Every host's NIC; see host_agents.config.NicConfig."""
+
+    mtu_bytes: Annotated[int, Field(ge=64, le=9000)] = 1000
+    data_priority: Priority = 3
+    control_priority: Priority = 6
+    # None: go-back-N, or selective repeat where the load balancer sends one flow's packets over several paths, or the
+    # protocol draws each lost packet by itself.
+    reliability: Literal["go-back-n", "selective-repeat"] | None = None
+    # None: as the protocol has it, which is mostly "qp".
+    cc_scope: Literal["qp", "destination", "pair"] | None = None
+    ack_every_packets: Annotated[int, Field(ge=1)] = 1
+    # Longer than what a lossless network may keep a packet: 32 MB take 2.6 ms at 100 Gb/s, in each switch.
+    rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 16_000_000
+    # Instead of rto_ns: in base RTTs of the network.
+    rto_base_rtts: Annotated[float, Field(gt=0)] | None = None
+    # Selective repeat: a packet is lost when one sent so many later is acknowledged; 0: by time-out and trimming only.
+    # None: 3, or 0 where the load balancer sends one flow's packets over several paths.
+    loss_packets: Annotated[int, Field(ge=0)] | None = None
+
+
+class Record(Table):
+    """What is sampled. 0 ns: nothing."""
+
+    queue_interval_ns: Nanoseconds = 1000
+    rate_interval_ns: Nanoseconds = 10_000
+    # Which queues: those of all switch ports, or only those to hosts.
+    queues: Literal["all", "hosts"] = "all"
+    # Further tables, each with what its kind of probe takes; see harness/measure/probes.
+    probes: list[dict[str, Any]] = []
+
+
+class LinkEvent(Table):
+    """A link goes down or up, or gets another rate. The switches' tables stay: ECMP keeps hashing onto a dead link."""
+
+    time_ns: Nanoseconds = 0
+    link: Annotated[list[str], Field(min_length=2, max_length=2)]  # the nodes at its ends
+    parallel: Annotated[int, Field(ge=0)] = 0  # which one of several links between the two
+    up: bool | None = None
+    rate_fraction: Annotated[float, Field(gt=0)] | None = None  # of the rate that the topology gives it
+
+    @model_validator(mode="after")
+    def _one_change(self) -> Self:
+        if (self.up is None) == (self.rate_fraction is None):
+            raise ValueError("should have either up or rate_fraction")
+        return self
+
+
+class Variant(Table):
+    """A scenario run in a way of its own: `set` has keys of the scenario."""
+
+    name: str
+    set: dict[str, Any] = {}
+
+
+class Scenario(Table):
+    """A scenario with all of its defaults. `cc`, `lb` and `seeds` may name several: each combination is a run.
+
+    With `variants`, each of them is run in all these combinations.
+    """
+
+    title: str = ""
+    claims: list[str] = []
+    # Python files that register what this scenario names, relative to its own.
+    extensions: list[str] = []
+    cc: Annotated[list[str], BeforeValidator(_several), Field(min_length=1)] = ["dcqcn", "hpcc"]
+    lb: Annotated[list[str], BeforeValidator(_several), Field(min_length=1)] = ["ecmp"]
+    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], BeforeValidator(_several), Field(min_length=1)] = [1]
+    # The P4 program; none: the one that the protocol needs.
+    program: str | None = None
+    # A run ends when every message is acknowledged, or here. None: after 1 s, and then it has failed.
+    limit_ns: Annotated[Nanoseconds, Field(gt=0)] | None = None
+    # Whether rates and queues charge links for preamble, gap and FCS (24 bytes a frame).
+    framing: bool = False
+    topology: dict[str, Any]
+    workload: dict[str, Any]
+    switch: SwitchSettings = SwitchSettings()
+    nic: NicSettings = NicSettings()
+    record: Record = Record()
+    # Parameters by name of protocol, load balancer, program.
+    protocols: dict[str, dict[str, Any]] = {}
+    load_balancers: dict[str, dict[str, Any]] = {}
+    programs: dict[str, dict[str, Any]] = {}
+    events: list[LinkEvent] = []
+    variants: list[Variant] = []
+
+    @property
+    def framing_bytes(self) -> int:
+        """Preamble and start of frame 8, FCS 4, gap 12."""
+        return 24 if self.framing else 0
+
+
+def built_in() -> dict[str, Path]:
+    """The scenarios that come with p4cc, by name."""
+    return {path.stem: path for path in sorted(BUILT_IN.glob("*.toml"))}
+
+
+def find(name: str) -> Path:
+    """The file of a scenario: a path to a .toml file, or the name of a built-in one."""
+    return find_file("scenario", name, built_in())
+
+
+def find_file(kind: str, name: str, known: Mapping[str, Path]) -> Path:
+    """A path to a .toml file, or one of `known` by name. Raises UserError."""
+    if name.endswith(".toml"):
+        path = Path(name)
+        if not path.is_file():
+            raise UserError(f"no {kind} file {name!r}")
+        return path
+    if name not in known:
+        raise UserError(f"no {kind} {name!r}; {suggest(name, known)}, or a .toml file")
+    return known[name]
+
+
+def parse(text: str) -> dict[str, Any]:
+    """TOML's tables."""
+    return tomllib.loads(text)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The tables of a scenario file, not validated yet."""
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not a TOML file: {error}") from None
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+
+
+def override(tables: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
+    """A copy of `tables` with each `KEY=VALUE` applied: KEY is dotted, VALUE as TOML writes it, or a bare string.
+
+    Python and P4 files that they name are relative to the working directory.
+    """
+    result = _copied(tables)
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        parts = key.strip().split(".")
+        if not equals or not all(parts):
+            raise UserError(f"--set {setting}: expected KEY=VALUE, for example topology.k=8")
+        try:
+            result = merge(result, anchored(nested(parts, _value(text.strip())), Path.cwd()))
+        except UserError as error:
+            raise UserError(f"--set {setting}: {error}") from None
+    return result
+
+
+def nested(keys: Sequence[str], value: object) -> dict[str, Any]:
+    """`value` below `keys`: one table in another."""
+    for key in reversed(keys):
+        value = {key: value}
+    assert isinstance(value, dict)
+    return value
+
+
+def anchored(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """A copy of a scenario's tables, or of some of them, in which every path of a Python or P4 file is absolute."""
+
+    def absolute(text: str) -> str:
+        return str(extensions.reference(text, folder) or text)
+
+    changed = dict(tables)
+    for key in _LISTS:
+        if key in tables:
+            changed[key] = _each(tables[key], absolute)
+    for key in _TABLES:
+        if isinstance(tables.get(key), Mapping) and "name" in tables[key]:
+            changed[key] = {**tables[key], "name": _each(tables[key]["name"], absolute)}
+    if "program" in tables:
+        changed["program"] = _each(tables["program"], lambda text: p4_file(text, folder))
+    switch = tables.get("switch")
+    if isinstance(switch, Mapping) and "load_balancing" in switch:
+        balancing = _each(switch["load_balancing"], lambda text: p4_file(text, folder))
+        changed["switch"] = {**switch, "load_balancing": balancing}
+    if isinstance(tables.get("variants"), list):
+        changed["variants"] = [_anchored_variant(variant, folder) for variant in tables["variants"]]
+    return changed
+
+
+def p4_file(text: str, folder: Path) -> str:
+    """The absolute path of a P4 file, relative to `folder`; a name stays as it is."""
+    return str((folder / Path(text).expanduser()).resolve()) if text.endswith(".p4") else text
+
+
+def _anchored_variant(variant: Any, folder: Path) -> Any:
+    """What is no table is a mistake that is found later."""
+    if not isinstance(variant, Mapping) or not isinstance(variant.get("set"), Mapping):
+        return variant
+    return {**variant, "set": anchored(variant["set"], folder)}
+
+
+def _each(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    return [_each(one, change) for one in value] if isinstance(value, list) else value
+
+
+def merge(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of `tables` in which the values of `changes` replace those of the same keys, at any depth."""
+    result = _copied(tables)
+    for key, value in changes.items():
+        if isinstance(value, Mapping):
+            below = result.get(key, {})
+            if not isinstance(below, Mapping):
+                raise UserError(f"{key!r} is a value, not a table")
+            result[key] = merge(below, value)
+        else:
+            result[key] = value
+    return result
+
+
+def _copied(tables: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _copied(value) if isinstance(value, Mapping) else value for key, value in tables.items()}
+
+
+def _value(text: str) -> object:
+    try:
+        value: object = parse(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+    return value
+
+
+def check(tables: Mapping[str, Any]) -> Scenario:
+    """The scenario that validated tables make. Topology, workload and protocols check their own parameters."""
+    return validate(Scenario, tables, "")
+
+
+def load(name: str, settings: Sequence[str] = ()) -> tuple[Scenario, Path]:
+    """A scenario by name or path, with overrides; and the folder that its relative paths start from."""
+    path = find(name)
+    return check(override(read(path), settings)), path.parent
+
+
+def dump(scenario: Scenario) -> str:
+    """The scenario as TOML, with every default written out; reading it gives the same scenario."""
+    return tomli_w.dumps(_without_none(scenario.model_dump()))
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_none(below) for key, below in value.items() if below is not None}
+    return [_without_none(below) for below in value] if isinstance(value, list) else value

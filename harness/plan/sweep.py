@@ -1,0 +1,143 @@
+"""Sweeps: one TOML file says which scenario is run with which values, as which variants.
+
+    scenario = "accurate-fig5"           # by name, or a .toml file beside this one
+
+    [axes]                               # every combination of their values ...
+    workload.load = [0.05, 0.1, 0.15]
+
+    [[variants]]                         # ... is run as each variant
+    name = "lossless Reno"
+    set = { cc = "reno", switch.pfc.enabled = true }
+
+Runs are independent, so they go to processes of this machine, or of a cluster: `harness.worlds.workers`.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from harness.plan.scenario import Table, Variant, anchored, check, find, find_file, merge, nested, read
+from p4switch.errors import UserError, validate
+from p4switch.extensions import readable
+
+if TYPE_CHECKING:
+    from harness.plan.experiment import Run
+
+BUILT_IN = Path(__file__).parents[1] / "sweeps"
+
+
+class Sweep(Table):
+    """A sweep file. Without variants the scenario's own protocols, load balancers and seeds are what is compared."""
+
+    title: str = ""
+    claims: list[str] = []
+    scenario: str
+    axes: Annotated[dict[str, Any], Field(min_length=1)]
+    variants: list[Variant] = []
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a sweep: values by dotted key, the variant, and the scenario's tables with all of it set."""
+
+    values: Mapping[str, Any]
+    variant: str
+    name: str  # of the scenario
+    tables: Mapping[str, Any]
+    folder: Path  # where the scenario's relative paths start
+    label: str  # the run's
+
+    @property
+    def title(self) -> str:
+        seed = f"seed {self.tables['seeds'][0]}"
+        return ", ".join([self.variant, *(f"{key} {value}" for key, value in self.values.items()), seed])
+
+    def run(self) -> Run:
+        from harness.plan.experiment import plan
+
+        return plan(self.name, check(self.tables), self.folder)[0]
+
+
+def built_in() -> dict[str, Path]:
+    """The sweeps that come with p4cc, by name."""
+    return {path.stem: path for path in sorted(BUILT_IN.glob("*.toml"))}
+
+
+def load(name: str) -> tuple[Sweep, Path]:
+    """A sweep by name, or from a .toml file; and the folder that its relative paths start from. Raises UserError."""
+    path = find_file("sweep", name, built_in())
+    return made(read(path), path.parent), path.parent
+
+
+def made(tables: Mapping[str, Any], folder: Path) -> Sweep:
+    """The sweep that a file's tables make. Python files are relative to `folder`, wherever the scenario is.
+
+    Raises UserError.
+    """
+    changed = anchored(tables, folder)
+    if isinstance(changed.get("axes"), Mapping):
+        changed["axes"] = anchored(changed["axes"], folder)
+    return validate(Sweep, changed, "")
+
+
+def axes_of(tables: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
+    """(key, values) of each axis. Raises UserError for one that is not a list."""
+    for name, value in tables.items():
+        key = (*above, name)
+        if isinstance(value, Mapping):
+            yield from axes_of(value, key)
+        elif isinstance(value, list) and value:
+            yield key, value
+        else:
+            raise UserError(f"axes.{'.'.join(key)}: should be a list of values, got {value!r}")
+
+
+def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None) -> list[Point]:
+    """Every run of a sweep, all of them checked; `changes` are tables of the scenario, before all else.
+
+    Raises UserError for what could not be run.
+    """
+    from harness.plan.experiment import plan
+
+    path = find(str(folder / sweep.scenario) if sweep.scenario.endswith(".toml") else sweep.scenario)
+    tables = merge(read(path), changes or {})
+    axes = list(axes_of(sweep.axes))
+    found = []
+    for variant in sweep.variants or [Variant(name="")]:
+        for values in itertools.product(*(values for _, values in axes)):
+            changed = merge(tables, variant.set)
+            for (key, _), value in zip(axes, values, strict=True):
+                changed = merge(changed, nested(key, value))
+            named = {".".join(key): readable(value) for (key, _), value in zip(axes, values, strict=True)}
+            for run in plan(path.stem, check(changed), path.parent):
+                one = run.scenario.model_dump(include={"extensions", "cc", "lb", "seeds", "variants"})
+                only = merge(merge(changed, run.settings), one)
+                title = ", ".join(
+                    filter(None, [variant.name, run.variant if run.scenario.variants or not variant.name else ""])
+                )
+                found.append(Point(named, title, path.stem, only, path.parent.resolve(), run.label))
+    return found
+
+
+def carry_out(point: Point) -> dict[str, bytes]:
+    """One run, in whatever process this is: the files of its folder."""
+    from harness.worlds.native_hosts import use_native_hosts
+
+    use_native_hosts()
+
+    from harness.measure import results
+    from harness.worlds.virtual import VirtualWorld
+
+    run = point.run()
+    recording = VirtualWorld(run).run()
+    files = results.files(run, recording)
+    del run, recording
+    gc.collect()  # a network is one large cycle, and the process has others to come
+    return files

@@ -1,0 +1,19 @@
+"""The figures of a report, one file each; another file here, or a class registered elsewhere, is another figure."""
+
+from __future__ import annotations
+
+from harness.report.figures.base import REGISTRY, Figure, FigurePerVariant, register
+from harness.report.figures.over_time import over_time
+from harness.report.groups import Comparison
+
+__all__ = ["REGISTRY", "Figure", "FigurePerVariant", "figures", "register"]
+
+
+def figures(comparison: Comparison) -> dict[str, Figure]:
+    """By name, in order of the page: those for which this comparison has data."""
+    found: dict[str, Figure] = {}
+    made = {name: kind() for name, kind in REGISTRY.all().items()}
+    for name, figure in sorted(made.items(), key=lambda item: item[1].order):
+        if all(set(figure.needs) <= result.tables for result in comparison.results) and figure.fits(comparison):
+            found[name] = figure
+    return {**found, **dict(over_time(comparison))}

@@ -1,0 +1,30 @@
+"""Flow completion times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from harness.report.figures.base import Figure, register
+from harness.report.groups import Comparison, Variant
+from harness.report.plots import line, plain
+
+
+@register("fct")
+class CompletionTimes(Figure):
+    needs = ("flows",)
+    order = 10
+
+    def fits(self, comparison: Comparison) -> bool:
+        return comparison.any_delivered
+
+    def caption(self, comparison: Comparison) -> str:
+        return "Flow completion times"
+
+    def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
+        for i, variant in enumerate(variants):
+            fct = np.sort(np.concatenate([r.flows["fct_ns"].dropna().to_numpy() for r in variant.results])) / 1e3
+            axes.step(fct, np.arange(1, len(fct) + 1) / len(fct), where="post", **line(i), label=plain(variant.name))
+        axes.set(xlabel="flow completion time (µs)", ylabel="fraction of flows", ylim=(0, 1.02))

@@ -1,0 +1,33 @@
+"""When flows start, and when they finish."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from harness.report.figures.base import MAX_LINES, Figure, register
+from harness.report.groups import Comparison, Variant
+from harness.report.plots import colour, marker, plain
+
+
+@register("finish")
+class StartAndFinish(Figure):
+    needs = ("flows",)
+    order = 30
+
+    def fits(self, comparison: Comparison) -> bool:
+        return comparison.any_delivered and 1 < comparison.flows["start_ns"].nunique() <= MAX_LINES
+
+    def caption(self, comparison: Comparison) -> str:
+        return "When flows start and when they finish"
+
+    def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
+        for i, variant in enumerate(variants):
+            flows = pd.concat([r.flows for r in variant.results])
+            flows = flows[flows["delivered_ns"] >= 0]
+            times = flows["start_ns"] / 1e3, flows["delivered_ns"] / 1e3
+            axes.plot(*times, marker(i), ms=4, color=colour(i), label=plain(variant.name))
+        axes.set(xlabel="start of the flow (µs)", ylabel="finish (µs)")
+        axes.set_ylim(bottom=0)

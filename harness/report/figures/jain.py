@@ -1,0 +1,41 @@
+"""Fairness over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from harness.report.figures.base import MAX_INSIDE, Figure, register
+from harness.report.groups import CONFIDENCE, Comparison, Variant, estimate
+from harness.report.plots import colour, line, plain
+
+
+@register("jain")
+class Fairness(Figure):
+    needs = ("flows", "rates")
+    order = 40
+
+    def fits(self, comparison: Comparison) -> bool:
+        return all(len(r.jain) for r in comparison.results)
+
+    def caption(self, comparison: Comparison) -> str:
+        seeds = len(comparison.variants[0].results)
+        mean = f", mean of {seeds} seeds" if seeds > 1 else ""
+        shown = mean and len(comparison.variants) <= MAX_INSIDE
+        band = f" and {CONFIDENCE:.0%} confidence interval" if shown else ""
+        return f"Fairness of throughput over time{mean}{band}"
+
+    def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
+        """The mean over seeds, with its confidence interval where there are several and they leave lines to be seen."""
+        for i, variant in enumerate(variants):
+            table = pd.concat([r.jain for r in variant.results])
+            estimates = {time: estimate(values.tolist()) for time, values in table.groupby("time_ns")["jain"]}
+            times = pd.Series(list(estimates), dtype=float) / 1e3
+            mean = pd.Series([e.mean for e in estimates.values()], dtype=float)
+            axes.plot(times, mean, **line(i), label=plain(variant.name))
+            if len(variant.results) > 1 and len(variants) <= MAX_INSIDE:
+                half = pd.Series([e.half_width or 0.0 for e in estimates.values()])
+                axes.fill_between(times, mean - half, mean + half, color=colour(i), alpha=0.2, lw=0)
+        axes.set(xlabel="time (µs)", ylabel="Jain index of active flows", ylim=(0, 1.03))

@@ -1,0 +1,71 @@
+"""What each of a scenario's probes read over time: a figure for each, without a file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib import figure as matplotlib_figure
+from matplotlib.axes import Axes
+
+from harness.measure.probes import Probe
+from harness.report.figures.base import FigurePerVariant
+from harness.report.groups import Comparison, Variant
+from harness.report.plots import COLOURS, thinned
+
+_PREFIX = "probe-"
+_MOST = 32  # places that are shown: those with the largest values
+
+
+class OverTime(FigurePerVariant):
+    """The first column of a probe's values at each of its places; the first seed's."""
+
+    def __init__(self, probe: Probe) -> None:
+        self.probe = probe
+
+    def caption(self, comparison: Comparison) -> str:
+        having = _having(comparison, self.probe.name)
+        tables = [variant.results[0].table(self.probe.name) for variant in having.variants]
+        places = max(len(table.groupby(list(self.probe.places))) for table in tables)
+        of_many = f", the {_MOST} of {places} that get largest" if places > _MOST else ""
+        return f"{self.probe.name}: {self.probe.kind.replace('_', ' ')} {self.probe.reads}{of_many}"
+
+    def wide(self, comparison: Comparison) -> bool:
+        return super().wide(_having(comparison, self.probe.name))
+
+    def plot(self, comparison: Comparison) -> matplotlib_figure.Figure:
+        return super().plot(_having(comparison, self.probe.name))
+
+    def draw_one(self, axes: Axes, variant: Variant) -> None:
+        table = variant.results[0].table(self.probe.name)
+        places = list(self.probe.places)
+        value = table.columns[1 + len(places)]
+        largest = table.groupby(places, sort=False)[value].max().nlargest(_MOST)
+        named = len(largest) <= len(COLOURS)
+        colours = COLOURS if named else mpl.colormaps["viridis"](np.linspace(0, 0.92, len(largest)))
+        rows_at = dict(iter(table.groupby(places, sort=False)))
+        for place, look in zip(sorted(largest.index), colours, strict=False):
+            rows = rows_at[place].reset_index(drop=True)
+            label = " ".join(map(str, place)) if named else None
+            times, values = thinned(rows["time_ns"], rows[value])
+            axes.plot(times / 1e3, values, color=look, lw=0.9, label=label)
+        if named and len(largest):
+            axes.legend()
+        ylabel = self.probe.reads if value == "value" else str(value).replace("_", " ")
+        axes.set(xlabel="time (µs)", ylabel=ylabel)
+
+
+def _having(comparison: Comparison, table: str) -> Comparison:
+    """The variants whose runs have a table of that name, with something in it."""
+    has = [v for v in comparison.variants if table in v.results[0].tables and len(v.results[0].table(table))]
+    return replace(comparison, variants=tuple(has))
+
+
+def over_time(comparison: Comparison) -> Iterator[tuple[str, OverTime]]:
+    """Named figures of all probes that were read more than once."""
+    probes = {probe.name: probe for result in comparison.results for probe in result.probes if probe.interval_ns}
+    for name, probe in sorted(probes.items()):
+        if _having(comparison, name).variants:
+            yield _PREFIX + name, OverTime(probe)

@@ -1,0 +1,38 @@
+"""Slowdown by flow size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from harness.report.figures.base import Figure, register
+from harness.report.groups import Comparison, Variant
+from harness.report.plots import colour, marker, plain
+
+_SIZE_BINS = 12
+
+
+@register("slowdown")
+class Slowdown(Figure):
+    needs = ("flows",)
+    order = 20
+
+    def fits(self, comparison: Comparison) -> bool:
+        return comparison.any_delivered and comparison.flows["size_bytes"].nunique() > 2
+
+    def caption(self, comparison: Comparison) -> str:
+        return "Slowdown by flow size, against the empty network: median, dashed 99th percentile"
+
+    def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
+        """Median and 99th percentile over bins with about as many flows each."""
+        for i, variant in enumerate(variants):
+            flows = pd.concat([r.flows for r in variant.results]).dropna(subset=["slowdown"])
+            bins = flows.groupby(pd.qcut(flows["size_bytes"], _SIZE_BINS, duplicates="drop"), observed=True)
+            sizes = bins["size_bytes"].median()
+            look: dict[str, Any] = {"color": colour(i), "marker": marker(i), "ms": 3}
+            axes.plot(sizes, bins["slowdown"].median(), "-", **look, label=plain(variant.name))
+            axes.plot(sizes, bins["slowdown"].quantile(0.99), "--", **look)
+        axes.set(xscale="log", yscale="log", xlabel="flow size (bytes)", ylabel="FCT slowdown")

@@ -1,0 +1,138 @@
+"""A host's side of a run's session: its connections and messages at one NIC, whoever drives that. No I/O, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from harness.measure.flow_record import Sent
+from host_agents.cc.base import ReactionPoint
+from host_agents.messages import Delivery, Message
+from host_agents.nic import Nic
+from host_agents.qp import QueuePair
+
+# Of the run's session to a host. Times are ns of the model.
+
+
+@dataclass(frozen=True)
+class Connect:
+    """Open this host's end of a connection by `time_ns`; all its ends have the connection's number."""
+
+    number: int
+    peer_address: str
+    time_ns: int
+
+
+@dataclass(frozen=True)
+class Post:
+    """A message on a connection, from `start_ns`, and no longer than until `stop_ns` if that is given."""
+
+    number: int
+    flow: int
+    size_bytes: int
+    start_ns: int
+    stop_ns: int | None
+
+
+# Of a host to the run's session.
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """The message number `sequence` of a connection is here."""
+
+    number: int
+    sequence: int
+    time_ns: int
+    marked: int  # packets of the connection so far
+
+
+@dataclass(frozen=True)
+class Completed:
+    """Every byte that this host sends of a flow is acknowledged."""
+
+    flow: int
+    sent: Sent
+
+
+class RateSample(NamedTuple):
+    """What a connection's reaction point allows; `rtt_ns`: the latest since the sample before, -1: none."""
+
+    time_ns: int
+    number: int
+    rate_bps: float
+    window_bytes: float
+    rtt_ns: int
+
+
+@dataclass(frozen=True)
+class HostReport:
+    """What a host knows when the run is over."""
+
+    unfinished: dict[int, Sent]  # by flow
+    marked: dict[int, int]  # packets that arrived with a mark, by connection
+    delivered_bytes: dict[int, int]  # on the wire, framing included, by connection
+
+
+class HostSession:
+    """Carries out what the session asks of one host, and tells it what the NIC reports."""
+
+    def __init__(self, nic: Nic, tell: Callable[[Delivered | Completed], object]) -> None:
+        self.nic = nic
+        self._tell = tell
+        self._queue_pairs: dict[int, QueuePair] = {}  # by connection
+        self._messages: dict[int, Message] = {}  # by flow, unfinished
+        self._active: dict[int, int] = {}  # unfinished messages by connection, until the sample after the last
+        nic.on_delivered = self._on_delivered
+        nic.on_complete = self._on_complete
+
+    def connect(self, request: Connect) -> None:
+        self._queue_pairs[request.number] = self.nic.open_qp(request.peer_address, request.number, request.number)
+
+    def post(self, request: Post, now_ns: int) -> None:
+        """The NIC may have something to send then."""
+        message = self._queue_pairs[request.number].post(request.size_bytes, start_ns=now_ns, tag=request)
+        self._messages[request.flow] = message
+        self._active[request.number] = self._active.get(request.number, 0) + 1
+
+    def stop(self, request: Post) -> None:
+        """No more of the message than has been sent. Nothing, if it is done."""
+        message = self._messages.get(request.flow)
+        if message is not None:
+            message.qp.truncate(message)
+
+    def sample(self, now_ns: int) -> list[RateSample]:
+        """Of the connections that had something to send since the last call."""
+        samples = []
+        for number, unfinished in list(self._active.items()):
+            qp = self._queue_pairs[number]
+            samples.append(RateSample(now_ns, number, qp.rate_bps, qp.window_bytes, qp.take_rtt_ns()))
+            if not unfinished:
+                del self._active[number]
+        return samples
+
+    def reaction_points(self) -> Iterator[tuple[int, ReactionPoint]]:
+        """Of the connections on which this host is sending, by number."""
+        for number, unfinished in sorted(self._active.items()):
+            if unfinished:
+                yield number, self._queue_pairs[number].reaction_point
+
+    def report(self, delivered_bytes: dict[int, int]) -> HostReport:
+        """`delivered_bytes`: on this host's link, framing included, by connection."""
+        return HostReport(
+            unfinished={flow: Sent.of(message) for flow, message in self._messages.items()},
+            marked={number: qp.stats.marked_received for number, qp in self._queue_pairs.items()},
+            delivered_bytes=delivered_bytes,
+        )
+
+    def _on_delivered(self, delivery: Delivery) -> None:
+        qp = delivery.qp
+        self._tell(Delivered(qp.qpn, delivery.sequence, delivery.time_ns, qp.stats.marked_received))
+
+    def _on_complete(self, message: Message) -> None:
+        request = message.tag
+        assert isinstance(request, Post)
+        del self._messages[request.flow]
+        self._active[request.number] -= 1
+        self._tell(Completed(request.flow, Sent.of(message)))

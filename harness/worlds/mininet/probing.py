@@ -1,0 +1,94 @@
+"""The scenario's probes in this world: switches are read over gRPC while the run goes on, hosts read themselves."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+from harness.measure.probes import Probe, QueueProbe, SwitchProbe
+from harness.measure.probes.readings import Readings
+from harness.plan.experiment import Run
+from harness.worlds.mininet.ledger import PORT_COLUMNS
+from p4switch.errors import UserError
+from p4switch.p4runtime.client import GrpcClient
+
+_AT_THE_END = (*PORT_COLUMNS, "busy_ns")
+
+
+def require(probes: Sequence[Probe]) -> None:
+    """Raises UserError for a probe that only the virtual world has."""
+    for probe in probes:
+        if not isinstance(probe, QueueProbe):
+            continue
+        known = ("depth_bytes",) if probe.interval_ns else _AT_THE_END
+        if probe.priority is not None or probe.reads not in known:
+            when = "over time" if probe.interval_ns else "at the end"
+            raise UserError(
+                f"record.probes: {probe.name!r}: the Mininet world tells of whole ports, {when}: {', '.join(known)}"
+            )
+
+
+class SwitchReader:
+    """Reads what the run's probes want of switches, given by name and address, and adds it to `readings`."""
+
+    def __init__(self, run: Run, addresses: Mapping[str, tuple[str, int]], readings: Readings) -> None:
+        """Addresses come with device ids."""
+        self._run = run
+        self._readings = readings
+        probes = [probe for probe in run.probes if isinstance(probe, SwitchProbe)]
+        self._at_end = [probe for probe in probes if not probe.interval_ns]
+        self._over_time = [probe for probe in probes if probe.interval_ns]
+        wanted = [name for name in addresses if any(probe.covers(name) for probe in probes)]
+        # To read, one does not have to be the primary controller.
+        self._clients = {name: GrpcClient(*addresses[name]) for name in wanted}
+        self._ended = threading.Event()
+        self._failure: UserError | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self, epoch_ns: int, dilation: int) -> None:
+        """Readings are at the model times that were meant, or as soon after as the machine can; that time is noted."""
+        if self._over_time:
+            self._thread = threading.Thread(target=self._read_on, args=(epoch_ns, dilation), name="probes")
+            self._thread.start()
+
+    def stop(self) -> None:
+        """The flows are done. Raises UserError if a switch refused a reading."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def read_last(self, end_ns: int) -> None:
+        """What is to be read at the end of the run: nothing is under way any more. Raises UserError."""
+        for probe in self._at_end:
+            self._read(probe, end_ns)
+
+    def close(self) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+        for client in self._clients.values():
+            client.close()
+
+    def _read_on(self, epoch_ns: int, dilation: int) -> None:
+        due = dict.fromkeys(range(len(self._over_time)), 0)  # model time of the next reading, by probe
+        while True:
+            place = min(due, key=lambda number: due[number])
+            probe = self._over_time[place]
+            wait_ns = epoch_ns + due[place] * dilation - time.monotonic_ns()
+            if self._ended.wait(max(wait_ns, 0) * 1e-9):
+                return
+            now_ns = max(0, (time.monotonic_ns() - epoch_ns) // dilation)
+            try:
+                self._read(probe, now_ns)
+            except UserError as error:
+                self._failure = error
+                return
+            due[place] = max(due[place], now_ns) // probe.interval_ns * probe.interval_ns + probe.interval_ns
+
+    def _read(self, probe: SwitchProbe, time_ns: int) -> None:
+        for name, client in self._clients.items():
+            if probe.covers(name):
+                self._readings.add(probe, time_ns, name, probe.read(self._run, client))

@@ -1,0 +1,178 @@
+"""A run's session: which flows start when and on which connections, and what became of them. No I/O, no clock.
+
+It tells hosts what to do through `carry`, and is told what they report; a world brings both to their places and calls
+`start_due` when a flow's start is near:
+
+    session = Session(traffic, address_of, carry)
+    session.begin()
+    session.start_due(now_ns)                   # not later than session.next_start_ns
+    session.note(host, Delivered | Completed)   # a workload may answer with flows, which changes next_start_ns
+    session.note_rates(samples, delivered)
+    session.end(reports, end_ns)                # session.records is complete
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from harness.measure.flow_record import FlowRecord, Sent
+from harness.measure.recording import Rate
+from harness.workloads import Flow, Traffic
+from harness.worlds.host_session import Completed, Connect, Delivered, HostReport, Post, RateSample
+
+FIRST_NUMBER = 2  # queue pairs 0 and 1 are InfiniBand's own, for management
+Hosts = tuple[int, ...]  # by index
+Carry = Callable[[int, Connect | Post], object]  # to a host, by index; in order
+
+
+@dataclass
+class Connection:
+    """Queue pairs of one number at all of its ends, and the flows on it, in order."""
+
+    number: int
+    sources: Hosts
+    destinations: Hosts
+    flows: list[FlowRecord] = field(default_factory=list)
+    delivered_bytes: int = 0  # on the wire, when rates were sampled last
+
+
+@dataclass
+class _Progress:
+    """What the ends of a flow have told so far."""
+
+    delivered: dict[int, Delivered] = field(default_factory=dict)  # by destination
+    sent: dict[int, Sent] = field(default_factory=dict)  # by source
+
+
+class Session:
+    """The flows of one run. A flow with several ends is one message on one connection: each source sends it all to the
+    address of the destinations, and it is done when each destination has all of it.
+    """
+
+    def __init__(self, traffic: Traffic, address_of: Callable[[Hosts], str], carry: Carry) -> None:
+        """`address_of`: the address of one host, or of several together."""
+        self.traffic = traffic
+        self.connections: list[Connection] = []
+        self.records: list[FlowRecord] = []  # by flow index
+        self.rates: list[Rate] = []
+        self.done = 0
+        self._address_of = address_of
+        self._carry = carry
+        self._shared: dict[tuple[Hosts, Hosts, str], Connection] = {}
+        self._to_start: list[tuple[int, int]] = []  # a heap of (start_ns, flow)
+        self._progress: dict[int, _Progress] = {}  # by flow, of those that were handed over
+
+    @property
+    def finished(self) -> bool:
+        """Every flow that the session knows of is delivered and acknowledged."""
+        return self.done == len(self.records)
+
+    @property
+    def next_start_ns(self) -> int | None:
+        """When the next flow starts that no host knows of; None: there is none."""
+        return self._to_start[0][0] if self._to_start else None
+
+    def all_started(self, now_ns: int) -> bool:
+        """Every flow that the session knows of."""
+        return all(record.flow.start_ns <= now_ns for record in self.records)
+
+    def begin(self) -> None:
+        """The workload's first flows."""
+        self._add(self.traffic.flows)
+
+    def start_due(self, until_ns: int) -> None:
+        """Hands over to their hosts the flows that start until then."""
+        while self._to_start and self._to_start[0][0] <= until_ns:
+            self._hand_over(self.records[heappop(self._to_start)[1]])
+
+    def note(self, host: int, event: Delivered | Completed) -> None:
+        """What a host reports."""
+        if isinstance(event, Delivered):
+            self._on_delivered(host, event)
+        else:
+            self._on_completed(host, event)
+
+    def note_rates(self, samples: Iterable[RateSample], delivered_bytes: Callable[[RateSample], int | None]) -> None:
+        """The senders' samples of one time, or of all, by time and connection.
+
+        `delivered_bytes`: on the wire to the receiver by then; None: nothing since the sample before.
+        """
+        for sample in samples:
+            connection = self.connections[sample.number - FIRST_NUMBER]
+            before = connection.delivered_bytes
+            told = delivered_bytes(sample)
+            connection.delivered_bytes = before if told is None else told
+            self.rates.append(Rate(*sample, delivered_bytes=connection.delivered_bytes - before))
+
+    def end(self, reports: Sequence[HostReport], end_ns: int) -> None:
+        """The run is over, at `end_ns`: what each host knows, in order. Flows that would start later are forgotten."""
+        for host, report in enumerate(reports):
+            for flow, sent in report.unfinished.items():
+                self._progress[flow].sent[host] = sent
+        for flow, progress in self._progress.items():
+            if progress.sent and self.records[flow].completed_ns < 0:
+                self.records[flow].note_sent(Sent.joined(progress.sent.values()))
+        for connection in self.connections:
+            ends = [reports[host] for host in connection.destinations]
+            marked = sum(report.marked.get(connection.number, 0) for report in ends)
+            delivered_bytes = sum(report.delivered_bytes.get(connection.number, 0) for report in ends)
+            for record in connection.flows:
+                record.note_end(marked, delivered_bytes)
+        self.records = [record for record in self.records if record.flow.start_ns <= end_ns]
+
+    # Flows
+
+    def _add(self, flows: Iterable[Flow]) -> None:
+        for flow in flows:
+            flow.index = len(self.records)
+            self.records.append(FlowRecord(flow, -1))
+            heappush(self._to_start, (flow.start_ns, flow.index))
+
+    def _hand_over(self, record: FlowRecord) -> None:
+        flow = record.flow
+        connection = self._connection(flow)
+        record.qp = connection.number
+        connection.flows.append(record)
+        self._progress[flow.index] = _Progress()
+        post = Post(connection.number, flow.index, flow.size_bytes, flow.start_ns, flow.stop_ns)
+        for source in connection.sources:
+            self._carry(source, post)
+
+    def _connection(self, flow: Flow) -> Connection:
+        """Flows have one of their own unless they name one."""
+        key = (flow.sources, flow.destinations, flow.qp or "")
+        if flow.qp is not None and key in self._shared:
+            return self._shared[key]
+        connection = Connection(FIRST_NUMBER + len(self.connections), flow.sources, flow.destinations)
+        self.connections.append(connection)
+        if flow.qp is not None:
+            self._shared[key] = connection
+        # The receivers first: their ends are there before a frame can be.
+        for here, there in ((flow.destinations, flow.sources), (flow.sources, flow.destinations)):
+            for host in here:
+                self._carry(host, Connect(connection.number, self._address_of(there), flow.start_ns))
+        return connection
+
+    # What became of them
+
+    def _on_delivered(self, host: int, event: Delivered) -> None:
+        connection = self.connections[event.number - FIRST_NUMBER]
+        record = connection.flows[event.sequence]
+        told = self._progress[record.flow.index].delivered
+        told[host] = event
+        if len(told) == len(connection.destinations):
+            time_ns = max(each.time_ns for each in told.values())
+            record.note_delivered(time_ns, sum(each.marked for each in told.values()))
+            self.done += record.completed_ns >= 0
+            self._add(self.traffic.on_delivered(record.flow, time_ns))
+
+    def _on_completed(self, host: int, event: Completed) -> None:
+        record = self.records[event.flow]
+        told = self._progress[event.flow].sent
+        told[host] = event.sent
+        if len(told) == len(record.flow.sources):
+            record.note_sent(Sent.joined(told.values()))
+            self.done += record.delivered_ns >= 0  # word of that may come later, from another host
+            self._add(self.traffic.on_completed(record.flow, record.completed_ns))

@@ -1,0 +1,132 @@
+"""Where the runs of a sweep are carried out: by processes of this machine, or by a Dask cluster.
+
+Both take functions and values as pickles, so whoever can talk to a worker runs code as its owner: see
+docs/security.md. The local processes are reached through pipes that they alone have, a cluster through TLS.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent import futures
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from harness.errors import CheckError
+from p4switch.errors import UserError
+
+_Item = TypeVar("_Item")
+_Made = TypeVar("_Made")
+_CONNECT_S = 10
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A Dask cluster that speaks TLS. What is None is as Dask's configuration says (`distributed.comm.tls`)."""
+
+    address: str  # of the scheduler: tls://HOST:PORT
+    ca_file: Path | None = None
+    certificate: Path | None = None  # the client's
+    key: Path | None = None
+
+    def security(self) -> Any:
+        """What Dask is given. Raises UserError where something is missing that TLS needs."""
+        from distributed.security import Security
+
+        if not self.address.startswith("tls://"):
+            raise UserError(
+                f"--scheduler {self.address}: expected tls://HOST:PORT; without TLS whoever reaches a cluster runs "
+                "code on it"
+            )
+        given = {"tls_ca_file": self.ca_file, "tls_client_cert": self.certificate, "tls_client_key": self.key}
+        make: Any = Security  # not annotated
+        security = make(require_encryption=True, **{name: str(path) for name, path in given.items() if path})
+        options = {"tls_ca_file": "--tls-ca", "tls_client_cert": "--tls-cert", "tls_client_key": "--tls-key"}
+        for name, option in options.items():
+            file = getattr(security, name)
+            if not file:
+                raise UserError(f"{option}: missing; expected a file in PEM format, or Dask's configuration to name it")
+            if not Path(file).is_file():
+                raise UserError(f"{option}: no file {file!r}")
+        return security
+
+
+def carry_out(
+    work: Callable[[_Item], _Made], items: Sequence[_Item], where: Cluster | int | None = None
+) -> Generator[tuple[int, _Made], None, None]:
+    """(index, work(item)) of each item, as they are done: by `where` processes (None: one a core), or by a cluster.
+
+    Close the iterator if it is not used up: it ends the processes. Raises UserError for a cluster that cannot be
+    reached, CheckError if a process ends before its work is done, and what `work` raises.
+    """
+    if isinstance(where, Cluster):
+        return _on_cluster(work, items, where)
+    return _in_processes(work, items, where)
+
+
+def _in_processes(
+    work: Callable[[_Item], _Made], items: Sequence[_Item], jobs: int | None
+) -> Generator[tuple[int, _Made], None, None]:
+    from dask.system import CPU_COUNT  # of the cores, those that this process may use
+
+    # A process of its own kind: a fork would inherit the threads of whatever is loaded here, half of them.
+    with _pool(min(jobs or CPU_COUNT, len(items))) as pool:
+        try:
+            waiting = {pool.submit(work, item): i for i, item in enumerate(items)}
+            while waiting:
+                done, _ = futures.wait(waiting, return_when=futures.FIRST_COMPLETED)
+                for future in done:
+                    yield waiting.pop(future), future.result()
+        except BrokenProcessPool:
+            raise CheckError("a process was ended before its run was done; was there enough memory?") from None
+
+
+@contextlib.contextmanager
+def _pool(jobs: int) -> Iterator[futures.ProcessPoolExecutor]:
+    """Its processes end with the block, at once if that ends badly."""
+    others = set(multiprocessing.active_children())
+    context = multiprocessing.get_context("spawn")
+    pool = futures.ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(os.getpid(),))
+    try:
+        yield pool
+    except BaseException:
+        for process in set(multiprocessing.active_children()) - others:
+            process.kill()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin(parent: int) -> None:
+    """In a new process: Ctrl-C is the parent's to deal with, and nothing outlives the parent."""
+    from harness.worlds.mininet.isolation import end_with_parent
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent(signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _on_cluster(
+    work: Callable[[_Item], _Made], items: Sequence[_Item], cluster: Cluster
+) -> Generator[tuple[int, _Made], None, None]:
+    import distributed
+
+    client_of: Any = distributed.Client  # these two are not annotated
+    as_completed: Any = distributed.as_completed
+    security = cluster.security()
+    with contextlib.ExitStack() as stack:
+        try:
+            client = stack.enter_context(client_of(cluster.address, security=security, timeout=_CONNECT_S))
+        except (OSError, ValueError) as error:
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            raise UserError(f"--scheduler {cluster.address}: {reason}") from None
+        waiting = {client.submit(work, item, pure=False): i for i, item in enumerate(items)}
+        for future in as_completed(waiting):
+            yield waiting[future], future.result()
+            future.release()

@@ -1,0 +1,404 @@
+"""Headers and packets, declared once: fields with widths in bits, units and names of values; opcode; who gets it.
+
+    HELLO = Packet("hello", 0xE6, (Header("hello", (Field("kind", 8), Field("rate", 24, unit="kb/s"))),),
+                   to=TO_NOTIFICATION_POINT)
+    body = HELLO.encode(kind=1, rate=5_000)
+    rate = HELLO.get("rate", frame, offset)
+
+The codec is here. `wireformats` makes the P4 include, the tables of `docs/wire-formats.md`, scapy layers and the
+Wireshark dissector from the same declarations. Fields are big-endian, the most significant bit first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from librt.strings import read_i64_be
+from mypy_extensions import i64
+
+from host_agents.errors import PacketError
+
+# How a field is shown.
+DECIMAL: Final = "decimal"
+HEXADECIMAL: Final = "hexadecimal"
+MAC: Final = "mac"
+IPV4: Final = "ipv4"
+
+# Who gets a packet.
+TO_TRANSPORT: Final = 0  # the queue pair itself
+TO_REACTION_POINT: Final = 1
+TO_NOTIFICATION_POINT: Final = 2
+SIDES: Final = ("transport", "reaction point", "notification point")
+
+
+class Field:
+    """A field of `bits` bits.
+
+    `values` names the values that have a meaning of their own; a name that is an identifier becomes a constant of the
+    P4 include. `initial` is the value of a field that the sender does not give. Raises PacketError.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bits: int,
+        meaning: str = "",
+        *,
+        unit: str = "",
+        values: Mapping[int, str] | None = None,
+        display: str = DECIMAL,
+        initial: int = 0,
+    ) -> None:
+        self.name: Final = name
+        self.bits: Final = bits
+        self.meaning: Final = meaning
+        self.unit: Final = unit
+        self.values: Final[dict[int, str]] = dict(values or {})
+        self.display: Final = display
+        self.initial: Final = initial
+        _check_name("field", name)
+        if bits < 1:
+            raise PacketError(f"field {name}: {bits} bits; expected 1 or more")
+        for value in (initial, *self.values):
+            if not 0 <= value < 1 << bits:
+                raise PacketError(f"field {name}: {value} does not fit {bits} bits")
+
+
+def _check_name(kind: str, name: str) -> None:
+    if not (name.isascii() and name.isidentifier() and name == name.lower()):
+        raise PacketError(f"{kind} {name!r}: expected a name in lower case, of letters, digits and _")
+
+
+class Place:
+    """A field at its place in a header, or in what follows the BTH: reads it there. `bit` counts from the start."""
+
+    def __init__(self, field: Field, bit: int) -> None:
+        end_byte = -(-(bit + field.bits) // 8)
+        self.field: Final = field
+        self.bit: Final = bit
+        self.byte: Final = bit // 8
+        self.end_byte: Final = end_byte
+        self.shift: Final = 8 * end_byte - bit - field.bits
+        self.mask: Final = (1 << field.bits) - 1
+        # Eight bytes that end with the field hold all of it, and its value has no sign bit.
+        self._short: Final = field.bits < 64 and end_byte - bit // 8 <= 8
+
+    def get(self, frame: bytes, offset: int) -> int:
+        """The field's value, where its header starts at `frame[offset]`."""
+        end = offset + self.end_byte
+        if self._short and end >= 8:
+            word: i64 = read_i64_be(frame, end - 8)
+            shift: i64 = self.shift
+            mask: i64 = self.mask
+            value: int = (word >> shift) & mask
+            return value
+        return int.from_bytes(frame[offset + self.byte : end], "big") >> self.shift & self.mask
+
+
+class Header:
+    """Fields in a row: whole bytes together. `name` names it in P4 (`name_t`), scapy, Wireshark. Raises PacketError."""
+
+    def __init__(self, name: str, fields: Sequence[Field], meaning: str = "") -> None:
+        self.name: Final = name
+        self.fields: Final = tuple(fields)
+        self.meaning: Final = meaning
+        self.places: Final[dict[str, Place]] = {}
+        bit = 0
+        _check_name("header", name)
+        for field in fields:
+            if field.name in self.places:
+                raise PacketError(f"header {name}: two fields {field.name}")
+            self.places[field.name] = Place(field, bit)
+            bit += field.bits
+        if bit % 8 or bit == 0:
+            raise PacketError(f"header {name}: {bit} bits; expected whole bytes")
+        self.bits: Final = bit
+        self.size_bytes: Final = bit // 8
+
+    def place(self, name: str) -> Place:
+        """Raises PacketError when there is no such field."""
+        place = self.places.get(name)
+        if place is None:
+            raise PacketError(f"header {self.name} has no field {name!r}; expected one of: {', '.join(self.places)}")
+        return place
+
+    def get(self, name: str, frame: bytes, offset: int = 0) -> int:
+        """The value of a field of the header at `frame[offset]`."""
+        return self.place(name).get(frame, offset)
+
+    def decode(self, frame: bytes, offset: int = 0) -> dict[str, int]:
+        """All fields by name. Raises PacketError when the frame ends before the header."""
+        if len(frame) < offset + self.size_bytes:
+            raise PacketError(f"header {self.name}: {len(frame) - offset} bytes; expected {self.size_bytes}")
+        return {name: place.get(frame, offset) for name, place in self.places.items()}
+
+    def encode(self, values: Mapping[str, int]) -> bytes:
+        """The header with these values; the fields not named have their initial ones. Raises PacketError."""
+        for name in values:
+            self.place(name)
+        number = 0
+        for field in self.fields:
+            value = values.get(field.name, field.initial)
+            if not 0 <= value < 1 << field.bits:
+                raise PacketError(f"header {self.name}: {field.name} = {value} does not fit {field.bits} bits")
+            number = number << field.bits | value
+        return number.to_bytes(self.size_bytes, "big")
+
+
+class Records:
+    """A header that is repeated: `count` times, or as often as the field of that name in an earlier header says.
+
+    Zeros fill the last record up to a multiple of `align_bytes`. `limit` is the largest count, where the field's own
+    range does not say it.
+    """
+
+    def __init__(self, header: Header, count: int | str, *, align_bytes: int = 1, limit: int = 0) -> None:
+        self.header: Final = header
+        self.fixed: Final = count if isinstance(count, int) else -1  # -1: `counter` says how many
+        self.counter: Final = count if isinstance(count, str) else ""
+        self.align_bytes: Final = align_bytes
+        self.limit: Final = limit
+
+    def size_bytes(self, count: int) -> int:
+        """Of so many records, with what fills them up."""
+        size = count * self.header.size_bytes
+        return size + -size % self.align_bytes
+
+
+class Packet:
+    """What follows the BTH of a packet with this opcode, and who gets it.
+
+    `parts` are headers, and records at most once. With `opcodes`, it stands for that many opcodes from `opcode` on; if
+    it `wraps` reliable-connection packets, opcode + n carries, after `parts`, what the packet of opcode n does (an AETH
+    for an acknowledgement, else payload). `payload`: other bytes follow; without `icrc` nothing follows those. The
+    packet goes `to` a side; `reply` names a field of one bit that, when set, sends it to the other point instead.
+    Raises PacketError.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        opcode: int,
+        parts: Sequence[Header | Records] = (),
+        *,
+        to: int = TO_TRANSPORT,
+        reply: str = "",
+        opcodes: int = 1,
+        wraps: bool = False,
+        payload: bool = False,
+        icrc: bool = True,
+        meaning: str = "",
+    ) -> None:
+        self.name: Final = name
+        self.opcode: Final = opcode
+        self.opcodes: Final = opcodes
+        self.parts: Final = tuple(parts)
+        self.to: Final = to
+        self.reply: Final = reply
+        self.wraps: Final = wraps
+        self.payload: Final = payload
+        self.icrc: Final = icrc
+        self.meaning: Final = meaning
+        self.headers: Final[list[Header]] = []  # those that are there once
+        self.records: Final[list[Records]] = []  # one or none
+        # Fields of the headers before records of a variable number: they always have the same place.
+        self.places: Final[dict[str, Place]] = {}
+        if opcode < 0 or opcodes < 1 or opcode + opcodes > 0x100:
+            raise PacketError(f"packet {name}: opcode {opcode:#x} and {opcodes - 1} more; expected 0x00 to 0xFF")
+        names: list[str] = []
+        bit = 0
+        fixed = True
+        for part in parts:
+            if isinstance(part, Header):
+                self.headers.append(part)
+                names += part.places
+                for place in part.places.values():
+                    if fixed:
+                        self.places[place.field.name] = Place(place.field, bit + place.bit)
+                bit += part.bits
+            elif self.records:
+                raise PacketError(f"packet {name}: records twice; expected at most one kind of them")
+            else:
+                self.records.append(part)
+                if part.fixed >= 0:
+                    bit += 8 * part.size_bytes(part.fixed)
+                elif part.counter not in self.places:
+                    raise PacketError(f"packet {name}: no field {part.counter!r} says how many records there are")
+                else:
+                    fixed = False
+        for repeated in names:
+            if names.count(repeated) > 1:
+                raise PacketError(f"packet {name}: two fields {repeated}")
+        # Without the records that a field counts.
+        self.size_bytes: Final = bit // 8
+        if reply and (reply not in self.places or self.places[reply].field.bits != 1):
+            raise PacketError(f"packet {name}: no field {reply!r} of one bit says what is a reply")
+        if reply and to == TO_TRANSPORT:
+            raise PacketError(f"packet {name}: expected a reply to be of the reaction point or the notification point")
+
+    def place(self, name: str) -> Place:
+        """A field's place after the BTH. Raises PacketError when there is none that is always the same."""
+        place = self.places.get(name)
+        if place is None:
+            raise PacketError(f"packet {self.name} has no field {name!r}; expected one of: {', '.join(self.places)}")
+        return place
+
+    def get(self, name: str, frame: bytes, offset: int) -> int:
+        """The value of a field of the packet; what follows the BTH starts at `frame[offset]`."""
+        return self.place(name).get(frame, offset)
+
+    def count(self, frame: bytes, offset: int) -> int:
+        """How many records it has; -1 when the frame ends before that is said."""
+        if not self.records:
+            return 0
+        records = self.records[0]
+        if records.fixed >= 0:
+            return records.fixed
+        place = self.places[records.counter]
+        return place.get(frame, offset) if len(frame) >= offset + place.end_byte else -1
+
+    def fits(self, frame: bytes, offset: int) -> bool:
+        """Whether all headers and records are there, and no more records than there may be."""
+        size = self.size_bytes
+        if self.records and self.records[0].fixed < 0:
+            count = self.count(frame, offset)
+            limit = self.records[0].limit
+            if count < 0 or (limit > 0 and count > limit):
+                return False
+            size += self.records[0].size_bytes(count)
+        return len(frame) >= offset + size
+
+    def decode(self, frame: bytes, offset: int) -> dict[str, int]:
+        """All fields by name, without those of records. Raises PacketError when it does not fit."""
+        self._check(frame, offset)
+        values: dict[str, int] = {}
+        for part in self.parts:
+            if isinstance(part, Header):
+                values.update(part.decode(frame, offset))
+                offset += part.size_bytes
+            elif part.fixed >= 0:
+                offset += part.size_bytes(part.fixed)
+            else:
+                offset += part.size_bytes(values[part.counter])
+        return values
+
+    def decode_records(self, frame: bytes, offset: int) -> list[dict[str, int]]:
+        """The records, each by field name. Raises PacketError when it does not fit."""
+        self._check(frame, offset)
+        found: list[dict[str, int]] = []
+        count = self.count(frame, offset)
+        for part in self.parts:
+            if isinstance(part, Header):
+                offset += part.size_bytes
+            else:
+                for _ in range(count):
+                    found.append(part.header.decode(frame, offset))
+                    offset += part.header.size_bytes
+                return found
+        return found
+
+    def encode(self, records: Sequence[Mapping[str, int]] = (), **values: int) -> bytes:
+        """What follows the BTH. Fields not given have their initial values, and one that counts records is the count.
+
+        Raises PacketError for a field that there is not, a value or a number of records that does not fit.
+        """
+        given = dict(values)
+        if self.records:
+            repeated = self.records[0]
+            if repeated.fixed >= 0 and len(records) > repeated.fixed:
+                raise PacketError(f"packet {self.name}: {len(records)} records; expected at most {repeated.fixed}")
+            if repeated.limit > 0 and len(records) > repeated.limit:
+                raise PacketError(f"packet {self.name}: {len(records)} records; expected at most {repeated.limit}")
+            if repeated.counter and repeated.counter not in given:
+                given[repeated.counter] = len(records)
+        elif records:
+            raise PacketError(f"packet {self.name}: it has no records")
+        body = b""
+        for part in self.parts:
+            if isinstance(part, Header):
+                own = {name: given.pop(name) for name in part.places if name in given}
+                body += part.encode(own)
+            else:
+                start = len(body)
+                for record in records:
+                    body += part.header.encode(record)
+                for _ in range(len(records), part.fixed):
+                    body += part.header.encode({})
+                body += bytes(-(len(body) - start) % part.align_bytes)
+        for name in given:
+            known = ", ".join(self.field_names())
+            raise PacketError(f"packet {self.name} has no field {name!r}; expected one of: {known}")
+        return body
+
+    def field_names(self) -> list[str]:
+        """Without those of records."""
+        return [name for header in self.headers for name in header.places]
+
+    def _check(self, frame: bytes, offset: int) -> None:
+        if not self.fits(frame, offset):
+            raise PacketError(f"packet {self.name}: {len(frame) - offset} bytes after the BTH are too few")
+
+
+class Opcodes:
+    """The packets of one run by opcode. `packets` are by owner: the transport, a protocol.
+
+    An opcode is unique within the run only. Raises PacketError when two packets want the same.
+    """
+
+    def __init__(self, packets: Mapping[str, Sequence[Packet]]) -> None:
+        self.packets: Final[dict[str, tuple[Packet, ...]]] = {owner: tuple(own) for owner, own in packets.items()}
+        self._by_opcode: Final[dict[int, Packet]] = {}
+        owners: dict[int, str] = {}
+        for owner, own in packets.items():
+            for packet in own:
+                for opcode in range(packet.opcode, packet.opcode + packet.opcodes):
+                    other = self._by_opcode.get(opcode, packet)
+                    if other is not packet:
+                        raise PacketError(
+                            f"opcode {opcode:#04x} is wanted twice: by {other.name!r} of {owners[opcode]} "
+                            f"and by {packet.name!r} of {owner}"
+                        )
+                    self._by_opcode[opcode] = packet
+                    owners[opcode] = owner
+
+    def joined(self, other: Opcodes) -> Opcodes:
+        """Of both. Raises PacketError when they do not go together."""
+        if other is self:
+            return self
+        both = dict(self.packets)
+        for owner, own in other.packets.items():
+            known = both.get(owner, ())
+            both[owner] = (*known, *(packet for packet in own if packet not in known))
+        return Opcodes(both)
+
+    def find(self, opcode: int) -> Packet | None:
+        return self._by_opcode.get(opcode)
+
+    def all(self) -> list[Packet]:
+        """Each packet once, by opcode."""
+        found: list[Packet] = []
+        for opcode in sorted(self._by_opcode):
+            packet = self._by_opcode[opcode]
+            if not found or found[-1] is not packet:
+                found.append(packet)
+        return found
+
+    def headers(self) -> list[Header]:
+        """Each header of them once. Raises PacketError when two that differ have the same name."""
+        found: dict[str, Header] = {}
+        for packet in self.all():
+            for part in packet.parts:
+                header = part.header if isinstance(part, Records) else part
+                if found.setdefault(header.name, header) is not header:
+                    raise PacketError(f"two headers {header.name}, one of {packet.name!r}; expected a name for each")
+        return list(found.values())
+
+    def side(self, opcode: int, frame: bytes, offset: int) -> int:
+        """Who gets the packet whose headers start at `frame[offset]`; -1: nobody knows it, or it is too short."""
+        packet = self._by_opcode.get(opcode)
+        if packet is None or not packet.fits(frame, offset):
+            return -1
+        if packet.reply and packet.places[packet.reply].get(frame, offset):
+            return TO_REACTION_POINT if packet.to == TO_NOTIFICATION_POINT else TO_NOTIFICATION_POINT
+        return packet.to

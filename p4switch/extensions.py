@@ -1,0 +1,121 @@
+"""Python files of the user's own: what they register is there by name once they are loaded.
+
+A reference names such a file, and what is meant of it where it has several: `./aimd.py`, `./aimd.py:aimd`,
+`./aimd.py:aimd+x` with a mechanism. A file may import the modules that lie beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from p4switch.errors import UserError, raised_at, suggest
+from p4switch.registry import Registry, forget
+
+_REFERENCE = re.compile(r"(?P<file>.+?\.py)(?::(?P<name>[^:+]+))?(?P<added>\+.+)?")
+_loaded: dict[Path, str] = {}  # digest of the text
+
+
+class Reference(NamedTuple):
+    """A file, and what is meant of it; `added`: `+` and mechanisms, or nothing."""
+
+    file: Path
+    name: str | None
+    added: str
+
+    def __str__(self) -> str:
+        return f"{self.file}{':' + self.name if self.name else ''}{self.added}"
+
+
+def reference(text: str, folder: Path) -> Reference | None:
+    """`text` as a reference, relative to `folder`; None: it is a plain name."""
+    found = _REFERENCE.fullmatch(text)
+    if found is None:
+        return None
+    file = (folder / Path(found["file"]).expanduser()).resolve()
+    return Reference(file, found["name"], found["added"] or "")
+
+
+def readable(value: object) -> object:
+    """A reference without its path; anything else as it is."""
+    found = reference(value, Path()) if isinstance(value, str) else None
+    return value if found is None else (found.name or found.file.stem) + found.added
+
+
+def name_of(registry: Registry[Any], wanted: Reference) -> str:
+    """The name of what a reference means, with its file loaded. Raises UserError."""
+    load(wanted.file)
+    names = registry.names_from(str(wanted.file))
+    if wanted.name is None and len(names) == 1:
+        return names[0] + wanted.added
+    if not names:
+        raise UserError(f"{wanted.file} registers no {registry.kind}")
+    if wanted.name is None:
+        raise UserError(f"{wanted.file}: expected {wanted.file.name}:NAME; it has {registry.kind}s {', '.join(names)}")
+    if wanted.name not in names:
+        raise UserError(f"{wanted.file} registers no {registry.kind} {wanted.name!r}; {suggest(wanted.name, names)}")
+    return wanted.name + wanted.added
+
+
+def load(file: Path) -> None:
+    """Has a file register what it defines: once, and anew when its text has changed. Raises UserError."""
+    file = file.resolve()
+    try:
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        raise UserError(f"no Python file {str(file)!r}") from None
+    except OSError as error:
+        raise UserError(f"{file}: {error.strerror}") from None
+    if _loaded.get(file) == digest:
+        return
+    forget(str(file))
+    _loaded.pop(file, None)
+    try:
+        _execute(file)
+    except UserError as error:
+        forget(str(file))
+        raise UserError(f"{file}: {error}") from None
+    except (Exception, SystemExit) as error:
+        forget(str(file))
+        raise UserError(f"{file} cannot be loaded: {raised_at(error)}") from None
+    _loaded[file] = digest
+
+
+def _execute(file: Path) -> None:
+    """As a module of its own name, so that others beside it find it, unless that name is another's."""
+    folder = str(file.parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
+    importlib.invalidate_caches()
+    name = file.stem if file.stem.isidentifier() and _found(file.stem) == file else f"_{_digest(file)}_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    before: ModuleType | None = sys.modules.get(name)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        if before is not None:
+            sys.modules[name] = before
+        raise
+
+
+def _found(name: str) -> Path | None:
+    """The file that an import of that name runs."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except ValueError:
+        return None
+    return Path(spec.origin).resolve() if spec and spec.origin else None
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(str(file).encode()).hexdigest()[:8]

@@ -1,0 +1,59 @@
+"""Files that a user named for output.
+
+A regular file becomes what is written all at once or not at all. What is not one, a device, a pipe or a link, stays
+what it is: it is written through.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from p4switch.errors import UserError
+
+
+def write_files(contents: Mapping[Path, bytes]) -> None:
+    """Writes all of `contents`, by path; where one cannot be written, no regular file is changed.
+
+    Raises UserError that names the file.
+    """
+    scratch: dict[Path, Path] = {}
+    path = Path()
+    try:
+        for path, content in contents.items():
+            if _is_replaced(path):
+                scratch[path] = path.with_name(f".{secrets.token_hex(8)}")
+                with scratch[path].open("xb") as file:
+                    file.write(content)
+                    with contextlib.suppress(FileNotFoundError):
+                        os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
+        for path, content in contents.items():
+            if path not in scratch:
+                path.write_bytes(content)
+        for path, new in scratch.items():
+            new.replace(path)
+    except OSError as error:
+        raise UserError(f"cannot write {str(path)!r}: {error.strerror}") from None
+    finally:
+        for new in scratch.values():
+            new.unlink(missing_ok=True)
+
+
+def check_writable(path: Path, what: str) -> None:
+    """Raises UserError, before anything is done, if `path` is a folder or in none; `what` names the option."""
+    if path.is_dir():
+        raise UserError(f"{what} {path}: Is a directory")
+    if not path.absolute().parent.is_dir():
+        raise UserError(f"{what} {path}: no folder {str(path.parent)!r}")
+
+
+def _is_replaced(path: Path) -> bool:
+    """Whether it is a regular file, or will be. Raises OSError."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:
+        return True

@@ -1,0 +1,65 @@
+/* A transmitter and the rate it sends at, exact to the fraction of a ns. */
+#ifndef P4CC_LINK_H
+#define P4CC_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LINK_LENGTHS 16384 /* frame lengths below this have their duration tabled */
+
+/* How long frames take at a rate: ns + part / rate_bps. Shared by all links of that rate. */
+typedef struct link_rate {
+    struct link_rate *next;
+    uint64_t rate_bps;
+    uint32_t framing_bytes; /* preamble, gap and FCS, which no frame contains */
+    struct link_duration { uint64_t ns, part; } table[LINK_LENGTHS];
+} link_rate;
+
+/* The end of its last frame is end_ns + end_part / rate_bps: no rounding adds up over back-to-back frames. */
+typedef struct link_end {
+    uint64_t end_ns, end_part;
+    link_rate *rate; /* NULL: it has none, and is always free */
+    uint64_t busy_ns;
+} link_end;
+
+/* The one of this rate in the list, made if there is none. NULL: no memory. */
+link_rate *link_rate_of(link_rate **list, uint64_t rate_bps, uint32_t framing_bytes);
+void link_rates_free(link_rate *list);
+uint64_t link_duration_fill(link_rate *rate, uint32_t len, uint64_t *part);
+/* From now on at another rate; what is being sent ends when it would have. */
+void link_set_rate(link_end *l, link_rate *rate);
+
+/* When the transmitter is free again, rounded up. */
+static inline uint64_t link_free_ns(const link_end *l)
+{
+    return l->end_ns + (l->end_part != 0);
+}
+
+/* Sends a frame; returns when its last bit is out, rounded up. `contiguous`: it waited for the one before. */
+static inline uint64_t link_send(link_end *l, uint64_t now, bool contiguous, uint32_t len)
+{
+    link_rate *rate = l->rate;
+    uint64_t start = now, part = 0, duration, rest;
+    if (contiguous) {
+        start = l->end_ns;
+        part = l->end_part;
+    }
+    if (__builtin_expect(len < LINK_LENGTHS && rate->table[len].ns, 1)) {
+        duration = rate->table[len].ns;
+        rest = rate->table[len].part;
+    } else {
+        duration = link_duration_fill(rate, len, &rest);
+    }
+    part += rest;
+    uint64_t end = start + duration;
+    if (part >= rate->rate_bps) {
+        part -= rate->rate_bps;
+        end++;
+    }
+    l->busy_ns += end - start;
+    l->end_ns = end;
+    l->end_part = part;
+    return end + (part != 0);
+}
+
+#endif

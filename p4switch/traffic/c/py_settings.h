@@ -1,0 +1,30 @@
+/* The traffic manager's settings as Python gives them: keyword arguments of the fabric and of the switch process alike. */
+#ifndef P4CC_PY_SETTINGS_H
+#define P4CC_PY_SETTINGS_H
+
+#include "python.h"
+
+#include "tm.h"
+
+#define SETTING_MAX (UINT64_MAX >> 2)
+
+/* Each reads one value, which may be NULL for one that is not given. -1: ValueError is set, with the name. */
+int setting_number(PyObject *value, const char *name, uint64_t low, uint64_t high, uint64_t none, uint64_t *out);
+int setting_bytes(PyObject *value, const char *name, uint64_t *out);      /* None: no limit */
+int setting_packets(PyObject *value, const char *name, uint32_t *out);    /* None: no limit */
+int setting_factor(PyObject *value, const char *name, double *out);       /* None: -1 */
+int setting_scheduler(const char *scheduler, bool *round_robin);          /* fifo, round_robin */
+int setting_priorities(PyObject *value, const char *name, uint8_t *mask);
+
+/* All that a switch is told of its traffic manager. `values`: a dict with nothing else in it. `t`: buffer, threshold, cells
+ * and classes are set; `limits`: what its ports get. -1: TypeError or ValueError is set, nothing is changed. */
+int settings_apply(PyObject *values, tm_switch *t, tm_limits *limits);
+
+/* PFC of an ingress port: priorities and thresholds. -1 as above. */
+int settings_pfc(PyObject *values, const tm_switch *t, tm_pfc *config, uint8_t *lossless);
+/* To be used at a port that has room for it (tm_pfc_alloc). */
+void settings_use_pfc(tm_port *port, const tm_pfc *config, uint8_t lossless);
+/* Takes the headroom of all lossless (port, priority) pairs off the buffer; false: it does not fit, nothing changed. */
+bool settings_reserve_headroom(tm_switch *t);
+
+#endif

@@ -1,0 +1,425 @@
+#include "tm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void fifo_put(tm_fifo *f, p4_packet *p)
+{
+    p->next = NULL;
+    if (f->head)
+        f->tail->next = p;
+    else
+        f->head = p;
+    f->tail = p;
+}
+
+static p4_packet *fifo_get(tm_fifo *f)
+{
+    p4_packet *p = f->head;
+    f->head = p->next;
+    return p;
+}
+
+/* Room for one more ingress port; false without memory. */
+static bool rounds_reserve(tm_rounds *r, uint32_t port)
+{
+    if (port < r->count)
+        return true;
+    if (port > TM_MAX_PORT)
+        return false;
+    struct tm_turn *from = realloc(r->from, (port + 1) * sizeof *from);
+    if (!from)
+        return false;
+    memset(from + r->count, 0, (port + 1 - r->count) * sizeof *from);
+    r->from = from;
+    r->count = port + 1;
+    return true;
+}
+
+static void rounds_append(tm_rounds *r, uint32_t port, bool others)
+{
+    if (others)
+        r->from[r->last].next = port;
+    else
+        r->first = port;
+    r->last = port;
+}
+
+static void queue_put(tm_queue *q, p4_packet *p)
+{
+    tm_rounds *r = q->rounds;
+    if (!r) {
+        fifo_put(&q->fifo, p);
+        return;
+    }
+    if (!r->from[p->ingress_port].fifo.head)
+        rounds_append(r, p->ingress_port, q->packets > 0);
+    fifo_put(&r->from[p->ingress_port].fifo, p);
+}
+
+static p4_packet *queue_get(tm_queue *q)
+{
+    tm_rounds *r = q->rounds;
+    if (!r)
+        return fifo_get(&q->fifo);
+    uint32_t port = r->first;
+    p4_packet *p = fifo_get(&r->from[port].fifo);
+    bool alone = r->first == r->last;
+    r->first = r->from[port].next;
+    if (r->from[port].fifo.head)
+        rounds_append(r, port, !alone);
+    return p;
+}
+
+static void queue_account(tm_queue *q, uint64_t now)
+{
+    q->byte_ns += q->bytes * (now - q->since_ns);
+    q->since_ns = now;
+}
+
+uint64_t tm_xoff_threshold(const tm_switch *t, const tm_pfc *pfc, uint64_t shared_used)
+{
+    if (pfc->alpha < 0)
+        return pfc->xoff_bytes;
+    uint64_t total = t->buffer_bytes - t->reserved_bytes;
+    return total > shared_used ? (uint64_t)(pfc->alpha * (double)(total - shared_used)) : 0;
+}
+
+bool tm_below_xon(const tm_switch *t, const tm_pfc *pfc, uint64_t shared, uint64_t headroom, uint64_t shared_used)
+{
+    uint64_t xoff = tm_xoff_threshold(t, pfc, shared_used);
+    uint64_t xon = xoff > pfc->xon_gap_bytes ? xoff - pfc->xon_gap_bytes : 0;
+    return !headroom && shared <= xon;
+}
+
+static void xoff_set(tm_switch *t, tm_port *in, uint32_t priority)
+{
+    tm_class *c = &in->pfc->classes[priority];
+    in->xoff |= 1u << priority;
+    c->next_xoff = t->xoff;
+    t->xoff = c;
+    if (tm_pfc_due(in))
+        t->wake(in);
+}
+
+/* Ends the pauses for which the cause is gone. */
+static void xoff_review(tm_switch *t)
+{
+    for (tm_class **link = &t->xoff, *c; (c = *link);) {
+        tm_port *in = c->port;
+        if (tm_below_xon(t, in->pfc, c->shared, c->headroom, tm_shared_used(t))) {
+            *link = c->next_xoff;
+            in->xoff &= ~(1u << (c - in->pfc->classes));
+            in->refresh &= in->xoff;
+            if (tm_pfc_due(in))
+                t->wake(in);
+        } else {
+            link = &c->next_xoff;
+        }
+    }
+}
+
+/* Charges the buffer for a packet; false if there is no room. */
+static bool buffer_charge(tm_switch *t, tm_queue *q, const p4_packet *p)
+{
+    tm_port *in = tm_find(t, p->ingress_port);
+    uint32_t priority = p->pfc_class;
+    bool fits = p->len <= tm_shared_free(t);
+    if (in && in->lossless >> priority & 1) {
+        tm_pfc *pfc = in->pfc;
+        tm_class *c = &pfc->classes[priority];
+        if (fits && c->shared + p->len <= tm_xoff_threshold(t, pfc, tm_shared_used(t))) {
+            c->shared += p->len;
+        } else if (pfc->headroom_bytes == TM_NO_LIMIT) {
+            if (!fits)
+                return false;
+            c->shared += p->len;
+        } else {
+            if (c->headroom + p->len > pfc->headroom_bytes)
+                return false;
+            c->headroom += p->len;
+            t->headroom_used_bytes += p->len;
+            if (c->headroom > c->headroom_max_bytes)
+                c->headroom_max_bytes = c->headroom;
+        }
+        if (c->shared + c->headroom > c->ingress_max_bytes)
+            c->ingress_max_bytes = c->shared + c->headroom;
+        t->used_bytes += p->len;
+        if (!(in->xoff >> priority & 1)
+            && (c->headroom || c->shared > tm_xoff_threshold(t, pfc, tm_shared_used(t))))
+            xoff_set(t, in, priority);
+    } else {
+        if (!fits || (t->alpha >= 0 && (double)(q->bytes + p->len) > t->alpha * (double)tm_shared_free(t)))
+            return false;
+        t->used_bytes += p->len;
+    }
+    return true;
+}
+
+static void buffer_release(tm_switch *t, const p4_packet *p)
+{
+    tm_port *in = tm_find(t, p->ingress_port);
+    uint32_t priority = p->pfc_class;
+    t->used_bytes -= p->len;
+    bool review = t->dynamic_pfc;
+    if (in && in->lossless >> priority & 1) {
+        tm_class *c = &in->pfc->classes[priority];
+        uint64_t headroom = c->headroom < p->len ? c->headroom : p->len;
+        c->headroom -= headroom;
+        t->headroom_used_bytes -= headroom;
+        c->shared -= p->len - headroom;
+        review |= in->xoff >> priority & 1;
+    }
+    if (review && t->xoff)
+        xoff_review(t);
+}
+
+uint8_t tm_class_of(const tm_switch *t, const p4_frame *frame)
+{
+    const uint8_t *d = frame->data;
+    bool ipv4 = t->classified && frame->data_len > 15 && d[12] == 8 && d[13] == 0;
+    return ipv4 ? t->class_of_dscp[d[15] >> 2] : 0;
+}
+
+static bool port_idle(const tm_port *p, uint32_t priority, uint64_t now)
+{
+    return link_free_ns(&p->link) <= now && !p->scheduled && !p->serving && !p->direct && !(p->paused >> priority & 1)
+        && !(p->nonempty & ~p->paused) && !tm_pfc_due(p);
+}
+
+bool tm_enqueue(tm_switch *t, tm_port *out, p4_packet *p, uint64_t now)
+{
+    uint32_t priority = tm_priority(p);
+    tm_queue *q = &out->queues[priority];
+    t->priorities |= 1u << priority;
+    if (!t->classified)
+        p->pfc_class = (uint8_t)priority;
+    p->enq_time = tm_ticks(t, now);
+    p->enq_depth = tm_depth(t, q);
+    if (port_idle(out, priority, now)) {
+        out->direct = p;
+    } else {
+        if (q->bytes + p->len > q->limit_bytes || q->packets >= q->limit_packets
+            || out->bytes + p->len > out->limit_bytes || out->packets >= out->limit_packets
+            || (q->rounds && !rounds_reserve(q->rounds, p->ingress_port))
+            || (t->managed && !buffer_charge(t, q, p))) {
+            q->dropped_packets++;
+            q->dropped_bytes += p->len;
+            return false;
+        }
+        if (!t->managed)
+            t->used_bytes += p->len;
+        if (t->used_bytes > t->max_bytes)
+            t->max_bytes = t->used_bytes;
+        queue_account(q, now);
+        queue_put(q, p);
+        out->nonempty |= 1u << priority;
+        q->packets++;
+        q->bytes += p->len;
+        if (q->packets > q->max_packets)
+            q->max_packets = q->packets;
+        if (q->bytes > q->recent_max_bytes) {
+            q->recent_max_bytes = q->bytes;
+            if (q->bytes > q->max_bytes)
+                q->max_bytes = q->bytes;
+        }
+        out->packets++;
+        out->bytes += p->len;
+        if (out->packets > out->max_packets)
+            out->max_packets = out->packets;
+        if (out->bytes > out->recent_max_bytes) {
+            out->recent_max_bytes = out->bytes;
+            if (out->bytes > out->max_bytes)
+                out->max_bytes = out->bytes;
+        }
+        if (out->paused >> priority & 1)
+            goto accepted;
+    }
+    if (!out->scheduled && !out->serving)
+        t->wake(out);
+accepted:
+    q->enqueued_packets++;
+    q->enqueued_bytes += p->len;
+    return true;
+}
+
+p4_drop_reason tm_admit(tm_switch *t, tm_port *out, bool up, p4_packet *packet, uint64_t now)
+{
+    if (!out)
+        return P4_DROP_NO_PORT;
+    if (!up)
+        return P4_DROP_LINK_DOWN;
+    return tm_enqueue(t, out, packet, now) ? P4_DROP_REASONS : P4_DROP_BUFFER;
+}
+
+static const p4_packet *head_of(const tm_queue *q)
+{
+    return q->rounds ? q->rounds->from[q->rounds->first].fifo.head : q->fifo.head;
+}
+
+/* Whether of two equal priorities with packets `a` comes before `b`. */
+static bool comes_before(const tm_port *out, uint32_t a, uint32_t b)
+{
+    const tm_queue *q = &out->queues[a], *other = &out->queues[b];
+    if (out->tm->arbiter == TM_LEAST_RECENT)
+        return q->served < other->served;
+    return head_of(q)->enq_time < head_of(other)->enq_time;
+}
+
+/* The priority whose turn it is; of the equal ones the higher in a tie. `ready` is not 0. */
+static uint32_t next_priority(const tm_port *out, uint32_t ready)
+{
+    uint32_t first = 31 - (uint32_t)__builtin_clz(ready), equal = out->tm->equal;
+    if (!(equal >> first & 1))
+        return first;
+    for (uint32_t rest = ready & equal & ~(1u << first); rest;) {
+        uint32_t other = 31 - (uint32_t)__builtin_clz(rest);
+        rest &= ~(1u << other);
+        if (comes_before(out, other, first))
+            first = other;
+    }
+    return first;
+}
+
+static p4_packet *take(tm_port *out, uint32_t priority, uint64_t now)
+{
+    tm_switch *t = out->tm;
+    tm_queue *q = &out->queues[priority];
+    queue_account(q, now);
+    p4_packet *p = queue_get(q);
+    __builtin_prefetch(q->fifo.head);
+    q->bytes -= p->len;
+    out->bytes -= p->len;
+    out->packets--;
+    if (!--q->packets)
+        out->nonempty &= ~(1u << priority);
+    if (t->managed)
+        buffer_release(t, p);
+    else
+        t->used_bytes -= p->len;
+    return p;
+}
+
+p4_packet *tm_dequeue(tm_port *out, uint64_t now)
+{
+    p4_packet *p = out->direct;
+    if (p) {
+        out->direct = NULL;
+    } else {
+        uint32_t ready = out->nonempty & ~out->paused;
+        if (!ready)
+            return NULL;
+        p = take(out, next_priority(out, ready), now);
+    }
+    if (out->tm->arbiter == TM_LEAST_RECENT)
+        out->queues[tm_priority(p)].served = ++out->turns;
+    p->deq_time = tm_ticks(out->tm, now);
+    p->deq_depth = tm_depth(out->tm, &out->queues[tm_priority(p)]);
+    return p;
+}
+
+p4_packet *tm_flush(tm_port *out, uint64_t now)
+{
+    p4_packet *p = out->direct;
+    if (p)
+        out->direct = NULL;
+    else if (out->nonempty)
+        p = take(out, (uint32_t)__builtin_ctz(out->nonempty), now);
+    return p;
+}
+
+void tm_port_init(tm_port *port, tm_switch *t, uint32_t number)
+{
+    memset(port, 0, sizeof *port);
+    port->tm = t;
+    port->number = number;
+    tm_set_limits(port, &TM_UNLIMITED);
+}
+
+int tm_add_port(tm_switch *t, tm_port *port)
+{
+    if (port->number >= t->port_count) {
+        tm_port **ports = realloc(t->ports, (port->number + 1) * sizeof *ports);
+        if (!ports)
+            return -1;
+        memset(ports + t->port_count, 0, (port->number + 1 - t->port_count) * sizeof *ports);
+        t->ports = ports;
+        t->port_count = port->number + 1;
+    }
+    t->ports[port->number] = port;
+    return 0;
+}
+
+int tm_set_round_robin(tm_port *port, bool on)
+{
+    for (int i = 0; i < TM_PRIORITIES; i++) {
+        tm_queue *q = &port->queues[i];
+        if (on && !q->rounds) {
+            q->rounds = calloc(1, sizeof *q->rounds);
+            if (!q->rounds)
+                return -1;
+        } else if (!on && q->rounds) {
+            free(q->rounds->from);
+            free(q->rounds);
+            q->rounds = NULL;
+        }
+    }
+    return 0;
+}
+
+int tm_set_limits(tm_port *port, const tm_limits *limits)
+{
+    port->limit_bytes = limits->port_bytes;
+    port->limit_packets = limits->port_packets;
+    for (int i = 0; i < TM_PRIORITIES; i++) {
+        port->queues[i].limit_bytes = limits->queue_bytes;
+        port->queues[i].limit_packets = limits->queue_packets;
+    }
+    return port->packets ? 0 : tm_set_round_robin(port, limits->round_robin);
+}
+
+void tm_port_destroy(tm_port *port)
+{
+    tm_set_round_robin(port, false);
+    free(port->pfc);
+    port->pfc = NULL;
+}
+
+int tm_pfc_alloc(tm_port *port)
+{
+    if (port->pfc)
+        return 0;
+    port->pfc = calloc(1, sizeof *port->pfc);
+    if (!port->pfc)
+        return -1;
+    port->pfc->alpha = -1;
+    port->pfc->quanta = 65535;
+    for (int i = 0; i < TM_PRIORITIES; i++)
+        port->pfc->classes[i].port = port;
+    return 0;
+}
+
+void tm_pause(tm_port *port, uint32_t priority, uint64_t now, uint64_t until)
+{
+    tm_class *c = &port->pfc->classes[priority];
+    c->paused_until_ns = until;
+    if (port->paused >> priority & 1)
+        return;
+    port->paused |= 1u << priority;
+    c->paused_since_ns = now;
+    c->pauses_received++;
+}
+
+void tm_resume(tm_port *port, uint32_t priority, uint64_t now)
+{
+    if (!(port->paused >> priority & 1))
+        return;
+    tm_class *c = &port->pfc->classes[priority];
+    uint64_t lasted = now - c->paused_since_ns;
+    port->paused &= ~(1u << priority);
+    c->paused_ns += lasted;
+    if (lasted > c->longest_ns)
+        c->longest_ns = lasted;
+    if (port->tm && !port->scheduled && !port->serving && tm_ready(port))
+        port->tm->wake(port);
+}

@@ -1,0 +1,195 @@
+/* The traffic manager of a switch: queues, admission, PFC accounting and the transmitters' timing.
+ *
+ * It has no clock and no events: whoever drives it (the event loop, a process on wall time) says what time it is, is
+ * told through `wake` which port may have something to send, and asks tm_dequeue for it when the link is free.
+ * Times are ns, sizes bytes. Depths are of what waits: a packet leaves its queue when its transmission starts.
+ */
+#ifndef P4CC_TM_H
+#define P4CC_TM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "link.h"
+#include "switch.h"
+
+#define TM_PRIORITIES 8
+#define TM_MAX_PORT 0xffffu
+#define TM_NO_LIMIT UINT64_MAX
+#define TM_MAX_DEPTH 0x7ffffu /* enq_qdepth and deq_qdepth are bit<19> */
+#define TM_DSCPS 64
+
+/* Which of a port's queues is served. Priorities that are not equal go strictly by their number, the higher first. */
+typedef enum tm_arbiter {
+    TM_STRICT,
+    TM_OLDEST,       /* of the equal ones that whose head was enqueued first */
+    TM_LEAST_RECENT, /* of the equal ones that which has waited longest for a turn */
+} tm_arbiter;
+
+/* What a port's queues may hold, and in which order one of them is served. */
+typedef struct tm_limits {
+    uint64_t queue_bytes, port_bytes;
+    uint32_t queue_packets, port_packets;
+    bool round_robin; /* over ingress ports; else first in, first out */
+} tm_limits;
+
+#define TM_UNLIMITED ((tm_limits){TM_NO_LIMIT, TM_NO_LIMIT, UINT32_MAX, UINT32_MAX, false})
+
+typedef struct tm_fifo {
+    p4_packet *head, *tail;
+} tm_fifo;
+
+/* The packets of a queue by ingress port, and the ports that have some, in the order of their turn. */
+typedef struct tm_rounds {
+    uint32_t count, first, last;
+    struct tm_turn { tm_fifo fifo; uint32_t next; } *from;
+} tm_rounds;
+
+/* What every packet touches is on the first cache line. */
+typedef struct tm_queue {
+    tm_fifo fifo;
+    uint64_t bytes, since_ns;
+    uint32_t packets, limit_packets;
+    uint64_t limit_bytes;
+    uint64_t enqueued_packets, enqueued_bytes;
+    uint64_t dropped_packets, dropped_bytes;
+    uint64_t byte_ns; /* integral of bytes up to since_ns */
+    uint64_t max_bytes, recent_max_bytes;
+    uint32_t max_packets;
+    tm_rounds *rounds; /* NULL: plain FIFO */
+    uint64_t served;   /* the port's turn at which it was served last */
+} __attribute__((aligned(64))) tm_queue;
+
+/* What an ingress port holds of a lossless priority, and what that port's transmitter was told of it by its peer. */
+typedef struct tm_class {
+    struct tm_class *next_xoff;
+    struct tm_port *port;
+    uint64_t shared, headroom; /* bytes */
+    uint64_t paused_since_ns, paused_until_ns;
+    uint64_t paused_ns, longest_ns;
+    uint64_t pauses_sent, resumes_sent, refreshes_sent, pauses_received;
+    uint64_t ingress_max_bytes, headroom_max_bytes;
+} tm_class;
+
+typedef struct tm_pfc {
+    uint64_t xoff_bytes, xon_gap_bytes, headroom_bytes, reaction_ns; /* TM_NO_LIMIT headroom: as the buffer allows */
+    double alpha; /* >= 0: dynamic threshold instead of xoff_bytes */
+    uint32_t quanta;
+    bool refreshing;     /* pauses are to be renewed ... */
+    uint64_t refresh_ns; /* ... at this time */
+    tm_class classes[TM_PRIORITIES];
+} tm_pfc;
+
+typedef struct tm_port {
+    link_end link;
+    struct tm_switch *tm;      /* NULL: a host's */
+    p4_packet *direct;  /* found the port idle, about to be sent */
+    uint8_t nonempty, paused; /* masks of priorities */
+    uint8_t lossless;   /* as an ingress port */
+    uint8_t xoff;       /* what its peer should be told ... */
+    uint8_t announced;  /* ... and what it was told */
+    uint8_t refresh;    /* to be told again */
+    bool scheduled;     /* the driver will come back when the link is free */
+    bool serving;       /* inside the driver's loop for this port */
+    uint32_t packets, limit_packets;
+    uint64_t bytes, limit_bytes;
+    uint64_t max_bytes, recent_max_bytes;
+    uint32_t max_packets, number;
+    uint64_t sent_packets, sent_bytes; /* PFC frames apart */
+    uint64_t turns;     /* packets that have been dequeued */
+    tm_pfc *pfc;
+    tm_queue queues[TM_PRIORITIES];
+} tm_port;
+
+typedef struct tm_switch {
+    tm_port **ports; /* by number; NULL: there is none */
+    uint32_t port_count, tick_ns, cell_bytes;
+    uint8_t priorities; /* in use */
+    uint8_t equal;      /* mask of those that `arbiter` decides between */
+    uint8_t arbiter;    /* a tm_arbiter */
+    bool managed;    /* there is a buffer limit, a dynamic threshold or PFC */
+    bool dynamic_pfc;
+    bool classified; /* class_of_dscp holds; else a packet's PFC class is the priority of its queue */
+    uint8_t class_of_dscp[TM_DSCPS];
+    double alpha;    /* < 0: none */
+    uint64_t buffer_bytes, reserved_bytes; /* TM_NO_LIMIT: unlimited; headroom comes out of it */
+    uint64_t used_bytes, headroom_used_bytes, max_bytes;
+    tm_class *xoff;
+    void (*wake)(tm_port *port);
+} tm_switch;
+
+static inline uint32_t tm_priority(const p4_packet *p)
+{
+    return p->priority < TM_PRIORITIES ? p->priority : TM_PRIORITIES - 1;
+}
+
+static inline tm_port *tm_find(const tm_switch *t, uint32_t number)
+{
+    return number < t->port_count ? t->ports[number] : NULL;
+}
+
+static inline uint64_t tm_shared_used(const tm_switch *t)
+{
+    return t->used_bytes - t->headroom_used_bytes;
+}
+
+static inline uint64_t tm_shared_free(const tm_switch *t)
+{
+    uint64_t total = t->buffer_bytes == TM_NO_LIMIT ? TM_NO_LIMIT : t->buffer_bytes - t->reserved_bytes;
+    uint64_t used = tm_shared_used(t);
+    return total > used ? total - used : 0;
+}
+
+static inline uint32_t tm_depth(const tm_switch *t, const tm_queue *q)
+{
+    if (!q->packets)
+        return 0;
+    uint64_t n = t->cell_bytes ? (q->bytes + t->cell_bytes - 1) / t->cell_bytes : q->packets;
+    return n < TM_MAX_DEPTH ? (uint32_t)n : TM_MAX_DEPTH;
+}
+
+static inline p4_tick tm_ticks(const tm_switch *t, uint64_t now)
+{
+    return t->tick_ns == 1 ? now : now / t->tick_ns;
+}
+
+/* Whether the port has something that may be sent now (PFC frames apart). */
+static inline bool tm_ready(const tm_port *p)
+{
+    return p->direct || (p->nonempty & ~p->paused);
+}
+
+/* What must be told to the peer: priorities to announce as they are now. */
+static inline uint8_t tm_pfc_due(const tm_port *p)
+{
+    return (p->xoff ^ p->announced) | p->refresh;
+}
+
+/* The class in which a frame's sender would obey a pause. 802.1Qbb counts a packet by the class it came with, whatever
+ * queue it is put into. */
+uint8_t tm_class_of(const tm_switch *t, const p4_frame *frame);
+
+/* Takes the packet if there is room; else false, and it stays the caller's. */
+bool tm_enqueue(tm_switch *t, tm_port *out, p4_packet *packet, uint64_t now);
+/* The same for a port that may not be there (NULL), or whose link may be down: why it was not taken, or
+ * P4_DROP_REASONS if it was. */
+p4_drop_reason tm_admit(tm_switch *t, tm_port *out, bool up, p4_packet *packet, uint64_t now);
+/* The packet whose turn it is, or NULL. */
+p4_packet *tm_dequeue(tm_port *out, uint64_t now);
+/* Takes any packet out, paused or not, for a link that went down; NULL: empty. */
+p4_packet *tm_flush(tm_port *out, uint64_t now);
+
+void tm_port_init(tm_port *port, tm_switch *t, uint32_t number);
+int tm_add_port(tm_switch *t, tm_port *port);  /* -1: no memory */
+int tm_set_round_robin(tm_port *port, bool on); /* empty queues only; -1: no memory */
+int tm_set_limits(tm_port *port, const tm_limits *limits); /* the order of empty queues only; -1: no memory */
+void tm_port_destroy(tm_port *port);    /* empty queues only */
+
+/* PFC of a port: the peer's word about a priority of its transmitter. */
+int tm_pfc_alloc(tm_port *port);        /* -1: no memory */
+void tm_pause(tm_port *port, uint32_t priority, uint64_t now, uint64_t until);
+void tm_resume(tm_port *port, uint32_t priority, uint64_t now);
+uint64_t tm_xoff_threshold(const tm_switch *t, const tm_pfc *pfc, uint64_t shared_used);
+bool tm_below_xon(const tm_switch *t, const tm_pfc *pfc, uint64_t shared, uint64_t headroom, uint64_t shared_used);
+
+#endif

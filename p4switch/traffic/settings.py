@@ -1,0 +1,44 @@
+"""What a traffic manager is told, wherever it runs.
+
+The keys are the same in a scenario, in the file of a switch process, and as keyword arguments of `Fabric.add_switch`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from p4switch.numbers import integral
+
+Bytes = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**48)]
+Priority = Annotated[int, Field(ge=0, le=7)]
+
+
+class TrafficManager(BaseModel):
+    """A switch's queues and buffer. Sizes count frames from the Ethernet header to the ICRC; None: no limit."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    buffer_bytes: Bytes | None = None
+    queue_bytes: Bytes | None = None
+    port_bytes: Bytes | None = None
+    # A lossy queue may hold alpha times what is free of the shared buffer.
+    alpha: Annotated[float, Field(gt=0)] | None = None
+    # Within a queue: first in, first out, or the ingress ports by turns.
+    scheduler: Literal["fifo", "round_robin"] = "fifo"
+    # Between the queues of a port: the higher priority first; or, among equal_priorities, that whose head was enqueued
+    # first (lanes), or that which was served least recently.
+    classes: Literal["strict", "oldest", "least_recent"] = "strict"
+    equal_priorities: tuple[Priority, ...] = Field(default=(), strict=False)
+    cell_bytes: Annotated[Bytes, Field(le=1 << 16)] = 80  # unit of the depths that programs see; 0: packets
+
+    def traffic(self) -> dict[str, Any]:
+        """Of these settings alone: keyword arguments of `Fabric.add_switch` and `Live.set_traffic`."""
+        return {name: getattr(self, name) for name in TrafficManager.model_fields}
+
+
+def dscp_classes(priority_of_dscp: Mapping[int, int]) -> list[int]:
+    """The PFC class of each of the 64 DSCPs: what 802.1Qbb's pauses name is what a frame came with."""
+    return [priority_of_dscp.get(dscp, 0) for dscp in range(64)]

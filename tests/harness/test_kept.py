@@ -1,0 +1,65 @@
+"""Results are kept, whatever their report does; names are looked at before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.measure.results import load_all
+from tests.harness.test_commands import call
+
+SCENARIO = """
+cc = "none"
+[topology]
+name = "single-switch"
+hosts = 3
+[workload]
+name = "incast"
+size_bytes = 5_000
+[[variants]]
+name = '{name}'
+"""
+SWEEP = """
+scenario = "odd.toml"
+[axes]
+workload.size_bytes = [1000, 2000]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("P4CC_NATIVE", "0")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "odd.toml").write_text(SCENARIO.format(name=r"$\frac{$"))
+    return tmp_path
+
+
+def test_a_name_is_no_formula(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = call(capsys, "run", "odd.toml", "--out", "out")
+    assert status == 0, err
+    assert r"$\frac{$" in (folder / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("command", ["run", "sweep"])
+def test_results_are_kept_whatever_the_report_does(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("a defect\nof ours")
+
+    (folder / "odd-sweep.toml").write_text(SWEEP)
+    monkeypatch.setattr("harness.report.write_report", fail)
+    monkeypatch.setattr("harness.report.sweep_page.write_sweep", fail)
+    status, _, err = call(capsys, command, "odd.toml" if command == "run" else "odd-sweep.toml", "--out", "out")
+    told = "the results are kept, but there is no report: ZeroDivisionError: a defect (see report-error.txt)"
+    assert (status, err.splitlines()[-1]) == (1, f"p4cc: error: {told}")
+    assert len(load_all(folder / "out")) == (1 if command == "run" else 2)
+    assert "ZeroDivisionError" in (folder / "out" / "report-error.txt").read_text()
+
+
+def test_a_name_that_is_too_long_for_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "odd.toml").write_text(SCENARIO.format(name="x" * 300))
+    status, _, err = call(capsys, "run", "odd.toml")
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert "should be a folder's name, of at most 200 bytes" in err

@@ -1,0 +1,131 @@
+"""The session by itself: what it asks of hosts, and what it makes of their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from harness.measure.flow_record import Sent
+from harness.measure.recording import Rate
+from harness.workloads import Flow, Traffic
+from harness.worlds.host_session import Completed, Connect, Delivered, HostReport, Post, RateSample
+from harness.worlds.session import Session
+
+SENT = Sent(
+    size_bytes=1000, first_sent_ns=5, completed_ns=90, packets_sent=2, retransmitted=1, timeouts=0, naks=0, cnps=0
+)
+
+
+class Hosts:
+    """Everything that a session asks of its hosts, in order."""
+
+    def __init__(self, traffic: Traffic) -> None:
+        self.asked: list[tuple[int, Connect | Post]] = []
+        self.session = Session(
+            traffic, lambda hosts: "+".join(map(str, hosts)), lambda host, request: self.asked.append((host, request))
+        )
+        self.session.begin()
+
+    def taken(self) -> list[tuple[int, Connect | Post]]:
+        asked, self.asked = self.asked, []
+        return asked
+
+
+def test_flows_are_handed_over_when_they_are_due_receivers_first() -> None:
+    hosts = Hosts(Traffic([Flow(0, 1, 1000, 50), Flow(1, 2, 2000, 10, stop_ns=99)]))
+    assert (hosts.session.next_start_ns, hosts.taken()) == (10, [])
+    hosts.session.start_due(10)
+    assert hosts.taken() == [(2, Connect(2, "1", 10)), (1, Connect(2, "2", 10)), (1, Post(2, 1, 2000, 10, 99))]
+    assert hosts.session.next_start_ns == 50
+    hosts.session.start_due(1000)
+    assert hosts.taken() == [(1, Connect(3, "0", 50)), (0, Connect(3, "1", 50)), (0, Post(3, 0, 1000, 50, None))]
+    assert hosts.session.next_start_ns is None
+
+
+def test_flows_of_one_name_share_a_connection() -> None:
+    hosts = Hosts(Traffic([Flow(0, 1, 1000, 0, qp="a"), Flow(0, 1, 500, 0, qp="a"), Flow(0, 2, 1, 0, qp="a")]))
+    hosts.session.start_due(0)
+    posts = [request for _, request in hosts.taken() if isinstance(request, Post)]
+    assert [post.number for post in posts] == [2, 2, 3]
+    hosts.session.note(1, Delivered(2, 1, 70, 4))
+    assert [(r.delivered_ns, r.marked) for r in hosts.session.records] == [(-1, 0), (70, 4), (-1, 0)]
+
+
+def test_a_flow_is_done_whatever_word_comes_first() -> None:
+    for order in ((0, 1), (1, 0)):
+        hosts = Hosts(Traffic([Flow(0, 1, 1000, 0)]))
+        hosts.session.start_due(0)
+        events = ((1, Delivered(2, 0, 60, 3)), (0, Completed(0, SENT)))
+        for i in order:
+            assert not hosts.session.finished
+            hosts.session.note(*events[i])
+        assert hosts.session.finished
+        (record,) = hosts.session.records
+        assert (record.delivered_ns, record.completed_ns, record.marked, record.packets_sent) == (60, 90, 3, 2)
+
+
+def test_a_workload_answers_with_flows() -> None:
+    class PingPong(Traffic):
+        def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
+            return [Flow(flow.destination, flow.source, 1000, now_ns)] if flow.index == 0 else []
+
+    hosts = Hosts(PingPong([Flow(0, 1, 1000, 0)]))
+    hosts.session.start_due(0)
+    hosts.session.note(1, Delivered(2, 0, 60, 0))
+    hosts.session.note(0, Completed(0, SENT))
+    assert not hosts.session.finished
+    assert hosts.session.next_start_ns == 60
+    hosts.taken()
+    hosts.session.start_due(60)
+    assert hosts.taken()[-1] == (1, Post(3, 1, 1000, 60, None))
+
+
+def test_a_transfer_to_several_is_done_when_each_has_all_of_it() -> None:
+    hosts = Hosts(Traffic([Flow(0, 1, 1000, 0, further_destinations=(2, 3))]))
+    hosts.session.start_due(0)
+    asked = hosts.taken()
+    assert asked == [
+        *((receiver, Connect(2, "0", 0)) for receiver in (1, 2, 3)),
+        (0, Connect(2, "1+2+3", 0)),
+        (0, Post(2, 0, 1000, 0, None)),
+    ]
+    (record,) = hosts.session.records
+    hosts.session.note(0, Completed(0, SENT))
+    for host, time_ns in ((3, 80), (1, 50)):
+        hosts.session.note(host, Delivered(2, 0, time_ns, 1))
+        assert (record.delivered_ns, hosts.session.finished) == (-1, False)
+    hosts.session.note(2, Delivered(2, 0, 70, 1))
+    assert (record.delivered_ns, record.marked, hosts.session.finished) == (80, 3, True)
+
+
+def test_a_transfer_from_several_is_done_when_each_has_sent_it() -> None:
+    hosts = Hosts(Traffic([Flow(1, 0, 1000, 0, further_sources=(2,))]))
+    hosts.session.start_due(0)
+    assert [host for host, request in hosts.taken() if isinstance(request, Post)] == [1, 2]
+    hosts.session.note(0, Delivered(2, 0, 60, 0))
+    hosts.session.note(1, Completed(0, SENT))
+    assert not hosts.session.finished
+    hosts.session.note(2, Completed(0, replace(SENT, first_sent_ns=3, completed_ns=95)))
+    assert hosts.session.finished
+    (record,) = hosts.session.records
+    assert (record.first_sent_ns, record.completed_ns, record.packets_sent, record.retransmitted) == (3, 95, 4, 2)
+
+
+def test_the_end_of_a_run_that_was_cut_short() -> None:
+    hosts = Hosts(Traffic([Flow(0, 1, 1000, 0), Flow(0, 1, 1000, 500)]))
+    hosts.session.start_due(10_000)
+    so_far = replace(SENT, completed_ns=-1, packets_sent=1)
+    hosts.session.end([HostReport({0: so_far}, {}, {}), HostReport({}, {2: 7}, {2: 400})], end_ns=200)
+    (record,) = hosts.session.records  # the second had not started
+    assert (record.packets_sent, record.completed_ns, record.marked, record.delivered_wire_bytes) == (1, -1, 7, 400)
+
+
+def test_rates_are_what_arrived_between_samples() -> None:
+    hosts = Hosts(Traffic([Flow(0, 1, 1000, 0)]))
+    hosts.session.start_due(0)
+    totals = {10: 300, 30: 500}
+    samples = [RateSample(time_ns, 2, 1e9, 2e9, -1) for time_ns in (10, 20, 30)]
+    hosts.session.note_rates(samples, lambda sample: totals.get(sample.time_ns))
+    assert hosts.session.rates == [
+        Rate(time_ns, 2, 1e9, 2e9, -1, delivered_bytes) for time_ns, delivered_bytes in ((10, 300), (20, 0), (30, 200))
+    ]

@@ -1,0 +1,75 @@
+"""Flows that are not done when a run ends: told of, and a failure unless the scenario wished it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.measure import results
+from harness.plan.experiment import plan
+from harness.plan.scenario import check
+from harness.worlds.virtual import VirtualWorld
+from host_agents.nic import Nic
+from host_agents.timers import NEVER
+from tests.harness.test_commands import call
+
+SCENARIO: dict[str, Any] = {
+    "cc": ["none"],
+    "topology": {"name": "single-switch", "hosts": 3},
+    "workload": {"name": "incast", "size_bytes": 100_000},
+}
+LIVE = "flows are completed, or the scenario's time was up"
+
+
+def summary(**changes: object) -> dict[str, Any]:
+    run = plan("x", check({**SCENARIO, **changes}), Path())[0]
+    read: dict[str, Any] = json.loads(results.files(run, VirtualWorld(run).run())["summary.json"])
+    return read
+
+
+def liveness(found: dict[str, Any]) -> tuple[bool, str]:
+    (row,) = (row for row in found["checks"] if row["name"] == LIVE)
+    return row["holds"], row["detail"]
+
+
+def test_a_limit_that_the_scenario_wishes_is_one() -> None:
+    found = summary(limit_ns=10_000)
+    assert found["ended"] == "limit"
+    assert liveness(found) == (True, "2 of 2 unfinished; the run ended: limit")
+
+
+def test_any_other_limit_is_a_failure() -> None:
+    slow = {**SCENARIO["topology"], "link_rate_bps": 1000}
+    found = summary(topology=slow, record={"queue_interval_ns": 0, "rate_interval_ns": 100_000_000})
+    assert (found["ended"], found["end_ns"]) == ("limit", 1_000_000_000)
+    assert liveness(found) == (False, "2 of 2 unfinished; the run ended: limit")
+    assert found["jain"] == {"mean": None, "min": None, "over_0_9_from_ns": None}
+
+
+@pytest.mark.parametrize("limit", [{}, {"limit_ns": 1_000_000}])
+@pytest.mark.parametrize("interval_ns", [0, 100_000])
+def test_a_hang_is_a_failure_whatever_was_wished(
+    monkeypatch: pytest.MonkeyPatch, limit: dict[str, int], interval_ns: int
+) -> None:
+    monkeypatch.setattr(Nic, "next_frame", lambda self, now_ns: None)
+    monkeypatch.setattr(Nic, "next_wakeup_ns", lambda self: NEVER)
+    found = summary(**limit, record={"queue_interval_ns": 0, "rate_interval_ns": interval_ns})
+    assert liveness(found) == (False, "2 of 2 unfinished; the run ended: idle")
+
+
+def test_the_terminal_tells_and_strict_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("P4CC_NATIVE", "0")
+    monkeypatch.chdir(tmp_path)
+    arguments = ["run", "incast-star", "--cc", "none", "--set", "workload.senders=2", "--set", "limit_ns=10_000"]
+    told = "incast-star-none-seed1: 0 of 2 flows done when the run ended at 10 µs (limit)"
+    status, _, err = call(capsys, *arguments, "--out", "out")
+    assert (status, err.splitlines()[-1]) == (0, f"warning: {told}")
+    assert "0 of\n2 flows done (limit)" in (tmp_path / "out" / "report.html").read_text()
+    status, _, err = call(capsys, *arguments, "--strict", "--out", "strict")
+    assert (status, err.splitlines()[-1]) == (1, f"p4cc: error: {told}")
+    assert (tmp_path / "strict" / "report.html").exists()

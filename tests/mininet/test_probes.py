@@ -1,0 +1,53 @@
+"""Probes in both worlds: what is counted is the same, what is sampled agrees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.mininet.conftest import Both
+from tests.mininet.networks import needs_mininet
+
+SCENARIO = """
+title = "3 to 1 incast with probes"
+cc = ["dcqcn"]
+[topology]
+name = "single-switch"
+hosts = 4
+link_rate_bps = 10e9
+[workload]
+name = "incast"
+senders = 3
+size_bytes = 200_000
+[record]
+probes = [
+    { kind = "counter", reads = "ecn_marked", name = "marked" },
+    { kind = "counter", reads = "ecn_marked", name = "marks", interval_ns = 100_000 },
+    { kind = "reaction_point", reads = "alpha", name = "alpha", interval_ns = 20_000 },
+    { kind = "queue", reads = "tx_packets", name = "sent", leads_to = "h0-0-2" },
+    { kind = "queue", name = "waiting", interval_ns = 5_000, leads_to = "h0-0-2" },
+]
+"""
+
+
+@needs_mininet
+def test_probes_in_both_worlds(both: Both, tmp_path: Path) -> None:
+    file = tmp_path / "probed.toml"
+    file.write_text(SCENARIO)
+    ((virtual,), (mininet,)) = both(str(file))
+    for result in (virtual, mininet):
+        assert result.table("marked")["packets"].sum() == result.summary["ecn_marked"] > 0
+        # Before a run in Mininet every host sends a frame to every other.
+        others = 3 if result is mininet else 0
+        assert result.table("sent")["tx_packets"].sum() == result.summary["packets_sent"] + others
+        marks = result.table("marks")
+        assert marks["packets"].is_monotonic_increasing
+        assert len(marks) >= 3
+        alpha = result.table("alpha")
+        assert alpha["alpha"].between(0, 1).all()
+        assert alpha["host"].nunique() == 3
+        queues = result.queues.query("leads_to == 'h0-0-2' and time_ns % 5000 == 0")
+        assert result.table("waiting")["depth_bytes"].tolist() == queues["depth_bytes"].tolist()
+    assert mininet.table("alpha")["time_ns"].unique().tolist()[:3] == [20_000, 40_000, 60_000]
+    assert mininet.table("alpha")["alpha"].mean() == pytest.approx(virtual.table("alpha")["alpha"].mean(), rel=0.3)

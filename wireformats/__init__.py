@@ -1,0 +1,24 @@
+"""What is made from the declarations of headers and packets (`host_agents/packets.py`).
+
+P4 includes (`p4`), the tables of `docs/wire-formats.md` (`docs`), scapy layers (`scapy_layers`) and the Wireshark
+dissector (`wireshark`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from host_agents import registry
+from host_agents.headers import THE_TRANSPORT, TRANSPORT
+from host_agents.packets import Opcodes
+
+
+def opcodes(protocols: Sequence[str] = ()) -> Opcodes:
+    """The packets of these protocols and of the transport; of all protocols that there are, if none is named.
+
+    Raises UnknownNameError, and PacketError when two packets have the same opcode.
+    """
+    joined = Opcodes({THE_TRANSPORT: TRANSPORT})
+    for name in protocols or registry.protocols():
+        joined = joined.joined(registry.resolve(name).opcodes)
+    return joined

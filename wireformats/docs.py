@@ -1,0 +1,130 @@
+"""The tables of `docs/wire-formats.md`: `p4cc packets --docs FILE` makes those between its marks anew.
+
+A table stands between `<!-- packets: NAME -->` and `<!-- end of packets -->`. NAME is `opcodes` (every packet by
+opcode), a packet (what follows its BTH) or `header.field` (the field's named values).
+"""
+
+from __future__ import annotations
+
+import re
+
+from host_agents.packets import DECIMAL, SIDES, Field, Header, Opcodes, Packet, Records
+from p4switch.errors import UserError, lookup
+
+_FEW = 8  # more values than these have a table of their own
+_SECTION = re.compile(r"(<!-- packets: ([^>]+) -->\n).*?(<!-- end of packets -->)", re.DOTALL)
+
+
+def updated(text: str, opcodes: Opcodes) -> str:
+    """The page with its tables made of these declarations. Raises UserError for a section that nothing is known of."""
+
+    def table(section: re.Match[str]) -> str:
+        return section[1] + "\n".join(["", *_section(section[2], opcodes), "", ""]) + section[3]
+
+    return _SECTION.sub(table, text)
+
+
+def opcode_table(opcodes: Opcodes) -> list[str]:
+    """Every packet: opcode, what follows the BTH, who gets it, what it is."""
+    lines = ["| opcode | packet | of | after the BTH | goes to | |", "|---|---|---|---|---|---|"]
+    return lines + [f"| {' | '.join(row)} |" for row in _described(opcodes)]
+
+
+def listing(opcodes: Opcodes) -> list[str]:
+    """The same for a terminal: columns as wide as what is in them."""
+    rows = _described(opcodes)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _described(opcodes: Opcodes) -> list[tuple[str, ...]]:
+    owners = {id(packet): owner for owner, own in opcodes.packets.items() for packet in own}
+    return [
+        (numbers(packet), packet.name, owners[id(packet)], contents(packet), recipient(packet), packet.meaning)
+        for packet in opcodes.all()
+    ]
+
+
+def numbers(packet: Packet) -> str:
+    """The packet's opcode or opcodes."""
+    if packet.opcodes == 1:
+        return f"0x{packet.opcode:02X}"
+    return f"0x{packet.opcode:02X} + n, n < 0x{packet.opcodes:02X}"
+
+
+def contents(packet: Packet) -> str:
+    """What follows the BTH, with sizes in bytes."""
+    found = [
+        f"{part.header.name} {part.header.size_bytes} × {part.counter or part.fixed}"
+        if isinstance(part, Records)
+        else f"{part.name} {part.size_bytes}"
+        for part in packet.parts
+    ]
+    if packet.wraps:
+        found.append("what RC opcode n has")
+    return ", ".join([*found, "payload"] if packet.payload else found) or "nothing"
+
+
+def recipient(packet: Packet) -> str:
+    """Who gets the packet, and its replies."""
+    if not packet.reply:
+        return SIDES[packet.to]
+    return f"{SIDES[packet.to]}; {SIDES[3 - packet.to]} if `{packet.reply}`"
+
+
+def layout_table(packet: Packet) -> list[str]:
+    """The fields after the BTH: byte and bit (0: the most significant) where each begins, and its width."""
+    lines = ["| byte | bit | bits | field | unit | |", "|---|---|---|---|---|---|"]
+    start, growth = 0, ""  # growth: bytes of the records before, whose number a field says
+    for part in packet.parts:
+        if isinstance(part, Header):
+            lines += _rows(part, start, growth)
+            start += part.size_bytes
+            continue
+        lines += _rows(part.header, start, f" + {part.header.size_bytes}i")
+        if part.fixed >= 0:
+            start += part.size_bytes(part.fixed)
+        else:
+            growth = f" + {part.header.size_bytes} `{part.counter}`"
+    return lines
+
+
+def value_table(field: Field) -> list[str]:
+    """The named values of a field."""
+    lines = ["| value | |", "|---|---|"]
+    return lines + [f"| {_number(field, value)} | {name} |" for value, name in field.values.items()]
+
+
+def _rows(header: Header, start: int, growth: str) -> list[str]:
+    rows = []
+    for place in header.places.values():
+        field = place.field
+        named = [f"{_number(field, value)} {name}" for value, name in field.values.items()]
+        if len(named) > _FEW:
+            named = []
+        text = "; ".join(filter(None, (field.meaning, ", ".join(named))))
+        cells = (f"{start + place.byte}{growth}", place.bit % 8, field.bits, f"`{field.name}`", field.unit, text)
+        rows.append(f"| {' | '.join(map(str, cells))} |")
+    return rows
+
+
+def _number(field: Field, value: int) -> str:
+    return str(value) if field.display == DECIMAL else f"0x{value:X}"
+
+
+def _section(name: str, opcodes: Opcodes) -> list[str]:
+    if name == "opcodes":
+        return opcode_table(opcodes)
+    packets = {packet.name: packet for packet in opcodes.all()}
+    header, dot, field = name.partition(".")
+    if not dot:
+        return layout_table(lookup("packet", name, packets))
+    headers = {
+        found.name: found
+        for packet in packets.values()
+        for found in (part.header if isinstance(part, Records) else part for part in packet.parts)
+    }
+    places = lookup("header", header, headers).places
+    if field not in places:
+        raise UserError(f"header {header} has no field {field!r}")
+    return value_table(places[field].field)

@@ -1,0 +1,133 @@
+"""P4 includes: header types, opcodes and named values as constants.
+
+Those of the package are committed in `p4src/include/packets/`: `roce.p4` has what every frame and the transport have,
+and a protocol with packets has a file of its own name. `p4cc packets --p4 p4src` writes them. A protocol from elsewhere
+has its include beside the compiled programs: `include_path` is what the compiler is given.
+"""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from host_agents.headers import FRAME, THE_TRANSPORT, TRANSPORT
+from host_agents.packets import HEXADECIMAL, Field, Header, Opcodes, Packet, Records
+from p4switch import cache
+from p4switch.errors import UserError
+
+SOURCE_DIRECTORY = Path(__file__).parents[1] / "p4src"
+FOLDER = Path("include", "packets")  # under p4src, and under any other folder of the include path
+ROCE = "roce"
+_TYPEDEFS = {"mac": (48, "mac_addr_t"), "ipv4": (32, "ipv4_addr_t")}
+_COLUMNS = 120
+
+
+def roce() -> str:
+    """The include of the headers that all frames have, and of the transport's."""
+    typedefs = [f"typedef bit<{bits}> {name};" for bits, name in _TYPEDEFS.values()]
+    return _include(ROCE, typedefs, FRAME, TRANSPORT)
+
+
+def include(name: str, packets: Sequence[Packet]) -> str:
+    """The include of a protocol of this name, without what is in the transport's."""
+    return _include(name, [f'#include "{ROCE}.p4"'], (), packets)
+
+
+def includes(opcodes: Opcodes) -> dict[str, str]:
+    """File name -> text, for the transport and the protocols that have packets."""
+    texts = {f"{ROCE}.p4": roce()}
+    own = {owner: packets for owner, packets in opcodes.packets.items() if owner != THE_TRANSPORT and packets}
+    return texts | {f"{owner}.p4": include(owner, packets) for owner, packets in own.items()}
+
+
+def write(folder: Path, opcodes: Opcodes) -> list[Path]:
+    """Writes the includes under `folder`; returns those that have changed."""
+    changed = []
+    for name, text in includes(opcodes).items():
+        path = folder / FOLDER / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            scratch = path.with_name(f".{os.getpid()}-{name}")
+            scratch.write_text(text, encoding="utf-8")
+            scratch.replace(path)  # whole, whoever else writes it
+            changed.append(path)
+    return changed
+
+
+def include_path(opcodes: Opcodes) -> list[Path]:
+    """The include path for a program from anywhere that serves a run with these packets.
+
+    It is the folder of the package's programs, and one in the cache with the includes of the run's protocols. Raises
+    UserError when the cache cannot be written to.
+    """
+    texts = includes(opcodes)
+    folder = cache.root() / "includes" / cache.digest(*(part for name in sorted(texts) for part in (name, texts[name])))
+    try:
+        write(folder, opcodes)
+    except OSError as error:
+        raise UserError(
+            f"cache folder {folder}: {error.strerror or error}; P4CC_CACHE names a folder that can be written to"
+        ) from error
+    return [SOURCE_DIRECTORY, folder]
+
+
+def _include(name: str, start: Sequence[str], frame: Sequence[Header], packets: Sequence[Packet]) -> str:
+    guard = f"P4CC_PACKETS_{name.upper()}_P4"
+    lines = [
+        "// Made by `p4cc packets` from the declarations in host_agents: not to be edited.",
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+        *start,
+    ]
+    known = [] if frame else [header for packet in TRANSPORT for header in _headers(packet)]
+    headers = [*frame, *(header for packet in packets for header in _headers(packet))]
+    lines += ["", *(f"const bit<8> OPCODE_{_constant(packet.name)} = 0x{packet.opcode:02X};" for packet in packets)]
+    done: list[Header] = []
+    for header in headers:
+        if header not in done and header not in known:
+            done.append(header)
+            lines += ["", *_header(header)]
+    return "\n".join([*lines, "", "#endif", ""])
+
+
+def _headers(packet: Packet) -> list[Header]:
+    return [part.header if isinstance(part, Records) else part for part in packet.parts]
+
+
+def _header(header: Header) -> list[str]:
+    lines = [
+        f"const bit<{field.bits}> {_constant(header.name)}_{_constant(text)} = {_number(field, value)};"
+        for field in header.fields
+        for value, text in field.values.items()
+        if text.isidentifier()
+    ]
+    types = [_type(field) for field in header.fields]
+    width = max(map(len, types))
+    if header.meaning:
+        lines.append(f"// {header.meaning}")
+    lines.append(f"header {header.name}_t {{")
+    for kind, field in zip(types, header.fields, strict=True):
+        line = f"    {kind:{width}} {field.name};"
+        note = " ".join(filter(None, (field.unit and f"[{field.unit}]", field.meaning)))
+        if len(line) + len(note) + 5 > _COLUMNS:
+            lines += textwrap.wrap(note, _COLUMNS, initial_indent="    // ", subsequent_indent="    // ")
+            note = ""
+        lines.append(f"{line}  // {note}" if note else line)
+    return [*lines, "}"]
+
+
+def _type(field: Field) -> str:
+    if field.display in _TYPEDEFS and field.bits == _TYPEDEFS[field.display][0]:
+        return _TYPEDEFS[field.display][1]
+    return f"bit<{field.bits}>"
+
+
+def _number(field: Field, value: int) -> str:
+    return f"0x{value:X}" if field.display == HEXADECIMAL else str(value)
+
+
+def _constant(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "_" for letter in name).upper()
