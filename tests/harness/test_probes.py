@@ -13,7 +13,7 @@ from harness.measure import results
 from harness.measure.recording import Recording
 from harness.plan.experiment import Run, plan
 from harness.plan.scenario import check, parse
-from harness.report.figures import Figure, figures
+from harness.report.figures import REGISTRY, Figure, figures
 from harness.report.groups import Comparison, compare
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
@@ -21,7 +21,7 @@ from p4switch.errors import UserError
 PROBES: list[dict[str, Any]] = [
     {"kind": "register", "reads": "fsr_of", "name": "shares", "interval_ns": 20_000},
     {"kind": "counter", "reads": "ecn_marked", "name": "marked"},
-    {"kind": "counter", "reads": "EcnEgress.marking.ecn_marked", "name": "marks", "interval_ns": 7_000},
+    {"kind": "counter", "reads": "SwitchEgress.stage.ecn_marked", "name": "marks", "interval_ns": 7_000},
     {"kind": "reaction_point", "reads": "alpha", "name": "alpha", "interval_ns": 10_000, "hosts": "h0-0-[34]"},
     {"kind": "queue", "name": "waiting", "interval_ns": 5_000, "leads_to": "h0-0-2"},
     {"kind": "queue", "name": "data", "priority": 3, "interval_ns": 5_000},
@@ -140,8 +140,6 @@ def test_what_was_read_over_time_is_a_figure(comparison: Comparison) -> None:
 
 
 def test_a_figure_is_a_class_that_says_what_it_needs(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
-    from harness.report.figures import base
-
     class Marks(Figure):
         needs = ("marks",)
 
@@ -151,9 +149,9 @@ def test_a_figure_is_a_class_that_says_what_it_needs(comparison: Comparison, mon
         def draw(self, axes: Any, variants: Any) -> None:
             raise AssertionError
 
-    monkeypatch.setattr(base._REGISTRY, "_classes", {**base._REGISTRY._classes, "marks": Marks})
+    monkeypatch.setattr(REGISTRY, "all", lambda: {"marks": Marks})
     assert "marks" not in figures(comparison), "the second variant has no such table"
-    assert "marks" in figures(Comparison("x", "", comparison.variants[:1]))
+    assert next(iter(figures(Comparison("x", "", comparison.variants[:1])))) == "marks"
 
 
 @pytest.mark.parametrize(
@@ -175,7 +173,7 @@ def test_a_figure_is_a_class_that_says_what_it_needs(comparison: Comparison, mon
         ({"kind": "queue", "name": "flows"}, "there is a table 'flows' already"),
         ({"kind": "queue", "name": "../x"}, "record.probes.0.name"),
         ({"kind": "que", "name": "x"}, "no probe kind 'que'; did you mean 'queue'"),
-        ({"name": "x"}, "record.probes.0.kind: missing; expected one of counter, queue"),
+        ({"name": "x"}, "record.probes.0.kind: missing; expected one of counter, program, queue"),
     ],
 )
 def test_mistakes(probe: dict[str, Any], words: str) -> None:

@@ -91,10 +91,10 @@ class HostProbe(Probe):
         """The rows of one host, without time and host."""
 
 
-_REGISTRY: Registry[Probe] = Registry("probe kind")
-register = _REGISTRY.register
-kinds = _REGISTRY.names
-find = _REGISTRY.find
+REGISTRY: Registry[type[Probe]] = Registry(
+    "probe kind", group="p4cc.probes", package="harness.measure.probes", base=Probe
+)
+register = REGISTRY.register
 
 
 def parse(tables: Sequence[Mapping[str, Any]]) -> list[Probe]:
@@ -103,8 +103,8 @@ def parse(tables: Sequence[Mapping[str, Any]]) -> list[Probe]:
     for i, values in enumerate(tables):
         where = f"record.probes.{i}"
         if not isinstance(kind := values.get("kind"), str):
-            raise UserError(f"{where}.kind: missing; expected one of {', '.join(kinds())}")
-        probe = validate(find(kind), values, where)
+            raise UserError(f"{where}.kind: missing; expected one of {', '.join(REGISTRY.names())}")
+        probe = validate(REGISTRY.find(kind), values, where)
         if probe.name in RESERVED or probe.name in found:
             raise UserError(f"{where}.name: there is a table {probe.name!r} already; expected another name")
         found[probe.name] = probe
