@@ -12,7 +12,8 @@ built-in switch in this process, the built-in switch as a process, and BMv2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -264,9 +265,22 @@ def program_switch(client: Client, program: Program, entries: Iterable[Entry], v
     updates = [update for entry in entries for update in program.updates(entry)]
     if view is not None:
         _check_replicas(updates, view)
-    try:
+    with _refusals(client):
         client.set_pipeline(program.p4info, program.device_config)
         client.write(updates)
+
+
+def write(client: Client, program: Program, entries: Iterable[Entry]) -> None:
+    """Writes more entries into a switch that runs the program, in one batch. Raises ControllerError."""
+    updates = [update for entry in entries for update in program.updates(entry)]
+    with _refusals(client):
+        client.write(updates)
+
+
+@contextlib.contextmanager
+def _refusals(client: Client) -> Iterator[None]:
+    try:
+        yield
     except P4RuntimeError as error:
         raise ControllerError(f"switch {client.device_id}: {error}") from error
 

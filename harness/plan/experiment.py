@@ -110,6 +110,11 @@ class Run:
         selective = self.per_packet or self.protocol.info.selective
         return self.scenario.nic.reliability or ("selective-repeat" if selective else "go-back-n")
 
+    @property
+    def cc_scope(self) -> str:
+        """Who shares a reaction point. Raises UserError."""
+        return _host(lambda: self.protocol.scope(self.scenario.nic.cc_scope))
+
     def base_rtt_ns(self) -> int:
         """The largest base RTT of the network: a full packet there, its ACK back, nothing queued."""
         return max(self.base_rtts_ns)
@@ -151,7 +156,7 @@ class Run:
                 control_priority=settings.control_priority,
                 pfc=scenario.switch.pfc.enabled,
                 reliability=self.reliability,
-                cc_scope=settings.cc_scope,
+                cc_scope=self.cc_scope,
                 ack_every_packets=settings.ack_every_packets,
                 rto_ns=self.rto_ns,
                 loss_packets=self.loss_packets,
@@ -256,9 +261,9 @@ def _with_probes(runs: Sequence[Run]) -> list[Run]:
                 found.add(probe.name)
                 possible.append(probe)
         made.append(replace(run, probes=tuple(possible)))
-    for name, error in missing.items():
+    for name, mistake in missing.items():
         if name not in found:
-            raise UserError(f"record.probes: {name!r}: {error}")
+            raise UserError(f"record.probes: {name!r}: {mistake}")
     return made
 
 
@@ -318,6 +323,7 @@ def _resolve(
 ) -> Run:
     cc, lb = scenario.cc[0], scenario.lb[0]
     protocol = _host(lambda: registry.resolve(cc, scenario.protocols.get(cc)))
+    _host(lambda: protocol.scope(scenario.nic.cc_scope))
     load_balancing = _host(lambda: registry.resolve_load_balancer(lb, scenario.load_balancers.get(lb)))
     program = programs.program(scenario.program or protocol.info.program)
     needed = protocol.info.program
@@ -380,7 +386,7 @@ def resolved(run: Run) -> Scenario:
             "program": str(run.program.source) if run.program.outside else run.program.name,
             "topology": {"name": topology_name, **run.topology.parameters},
             "workload": {"name": workload_name, **workload},
-            "nic": run.scenario.nic.model_copy(update={"reliability": run.reliability}),
+            "nic": run.scenario.nic.model_copy(update={"reliability": run.reliability, "cc_scope": run.cc_scope}),
             "record": run.scenario.record.model_copy(
                 update={"probes": [probe.model_dump(exclude_none=True) for probe in run.probes]}
             ),

@@ -29,7 +29,7 @@ BUILT_IN = Path(__file__).parents[1] / "scenarios"
 _LISTS = ("cc", "lb", "extensions")
 _TABLES = ("topology", "workload")
 
-Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)]
+Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
 
 
 def _several(value: object) -> object:
@@ -83,7 +83,8 @@ class NicSettings(Table):
     # None: go-back-N, or selective repeat where the load balancer sends one flow's packets over several paths, or the
     # protocol draws each lost packet by itself.
     reliability: Literal["go-back-n", "selective-repeat"] | None = None
-    cc_scope: Literal["qp", "destination", "pair"] = "qp"
+    # None: as the protocol has it, which is mostly "qp".
+    cc_scope: Literal["qp", "destination", "pair"] | None = None
     ack_every_packets: Annotated[int, Field(ge=1)] = 1
     # Longer than what a lossless network may keep a packet: 32 MB take 2.6 ms at 100 Gb/s, in each switch.
     rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 16_000_000

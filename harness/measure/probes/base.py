@@ -16,8 +16,8 @@ import pandas as pd
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from p4switch.errors import UserError, validate
+from p4switch.numbers import integral
 from p4switch.registry import Registry
-from topologies.registry import integral
 
 if TYPE_CHECKING:
     from harness.plan.experiment import Run
