@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 from p4switch.p4runtime.messages import Message
 from p4switch.registry import forget
-from tests.p4src.test_load_balancing import FIRST_MEMBER
+from tests.p4src.test_load_balancing import FIRST_MEMBER, PAGE, SHOWN
 from tests.p4switch.p4runtime import everything
 
 # No file of p4cc's in it: a router with a register, a counter for each port, a direct counter and a meter.
@@ -237,6 +238,21 @@ def test_the_resolved_scenario_runs_from_another_folder(counting: Path) -> None:
 def test_routes_come_by_themselves_where_the_stages_are_included(counting: Path) -> None:
     (counting / "plain.p4").write_text(COUNTING)
     assert state_of(one(scenario_of(counting, "plain.p4"))) == {}
+
+
+def test_the_programs_that_the_page_shows(tmp_path: Path) -> None:
+    """The one of stages alone compiles to the tables of ecn.p4; the class beside a program of its name is its own."""
+    (stages,) = (text for text in SHOWN if "EGRESS_STAGE" in text)
+    (tmp_path / "shown.p4").write_text(stages)
+    shown, ecn = (
+        pipelines.compiled(pipelines.Build(source))[1]
+        for source in (tmp_path / "shown.p4", programs.program("ecn").source)
+    )
+    assert list(shown.tables) == list(ecn.tables)
+    (python,) = (text for text in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "@register" in text)
+    (tmp_path / "my.p4").write_text(COUNTING.replace("STEP", "THRESHOLD_BYTES"))
+    (tmp_path / "my.py").write_text(python)
+    assert set(state_of(one(scenario_of(tmp_path, "my.p4"), "programs.my.threshold_bytes=5")).values()) == {30, 15}
 
 
 def test_what_it_keeps_is_in_the_folder_of_the_run(counting: Path) -> None:

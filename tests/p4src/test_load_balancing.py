@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -19,18 +20,9 @@ FAR = Flow("10.0.0.2", "10.1.2.3")  # by one of the ports 5 to 8
 NEAR = Flow("10.0.0.2", "10.0.0.3")  # by port 2 alone
 PRIORITY = 3  # of their DSCP
 
-FIRST_MEMBER = """// The first port of a group, always
-#include <include/group_member.p4>
-
-control LoadBalancer(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata,
-                     in bit<16> group_id, in bit<16> group_size, in bit<32> salt, out bool found) {
-    GroupMember() members;
-    apply {
-        members.apply(group_id, 0, standard_metadata.egress_spec);
-        found = true;
-    }
-}
-"""
+PAGE = (Path(__file__).parents[2] / "docs" / "p4-programs.md").read_text(encoding="utf-8")
+SHOWN = re.findall(r"```p4\n(.*?)```", PAGE, re.DOTALL)
+(FIRST_MEMBER,) = (text for text in SHOWN if "control LoadBalancer" in text)
 
 
 def queue_of(port: int) -> int:
