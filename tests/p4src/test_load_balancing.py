@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.commands.run import planned
 from harness.control import load_balancing, programs
+from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import Flow, psn_of
@@ -82,6 +84,18 @@ def test_what_drill_counts_is_what_the_queue_holds(program: str) -> None:
     rig.run()
     assert len(rig.sink.arrived) == 20
     assert rig.register("queue_bytes", queue_of(OUT)) == 0
+
+
+def test_packets_spread_by_queue_finish_a_permutation_before_flows_that_collide() -> None:
+    """Through a whole fat-tree: ECMP puts two of the flows on one link, DRILL and round robin none."""
+    ends = {}
+    for name in load_balancing.names():
+        settings = ["topology.k=4", "workload.size_bytes=60000", "cc=dctcp", f"switch.load_balancing={name}"]
+        (run,) = planned(["permutation"], settings, {})
+        recording = VirtualWorld(run).run()
+        assert recording.ended == "done"
+        ends[name] = recording.end_ns
+    assert ends["drill"] < ends["round_robin"] < ends["ecmp"]
 
 
 def test_a_file_anywhere(tmp_path: Path) -> None:
