@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +18,7 @@ from harness.measure.output_folder import new_folder  # isort: skip
 from harness.plan import sweep as sweeps  # isort: skip
 from harness.plan.experiment import plan  # isort: skip
 from harness.plan.scenario import anchored, check, find, merge, nested, read  # isort: skip
+from harness.worlds.workers import Cluster, carry_out  # isort: skip
 from p4switch.errors import UserError  # isort: skip
 
 if TYPE_CHECKING:
@@ -93,16 +94,18 @@ def sweep(
 ) -> Results:
     """Every run of a sweep: its name, a .toml file, or its tables; a row's axes are columns of the results.
 
-    They run on `jobs` local processes (none: one a core) or on the Dask cluster at `scheduler`. The rest is as for
-    `run`; `set` is for the scenario, below what the sweep says.
+    They run on `jobs` local processes (none: one a core) or on the Dask cluster at `scheduler`, tls://HOST:PORT, with
+    the keys that Dask's configuration names (docs/security.md). The rest is as for `run`; `set` is for the scenario,
+    below what the sweep says.
     """
     if isinstance(file, Mapping):
         found, folder = sweeps.made(file, Path.cwd()), Path.cwd()
     else:
         found, folder = sweeps.load(str(file))
     points = sweeps.points(found, folder, anchored(_nested(set or {}), Path.cwd()))
-    with _target(out) as (target, temporary):
-        for i, files in sweeps.carry_out_all(points, jobs=jobs, scheduler=scheduler):
+    where = jobs if scheduler is None else Cluster(scheduler)
+    with _target(out) as (target, temporary), closing(carry_out(sweeps.carry_out, points, where)) as done:
+        for i, files in done:
             stored.write(target / _label(i, points[i]), files)
     place = Path(out) if out is not None else target
     runs = [Result(stored.load(place / _label(i, point)), point.values) for i, point in enumerate(points)]
