@@ -33,9 +33,10 @@ class ProtocolInfo:
     """What a protocol's file says about it.
 
     `program` is the P4 program (without .p4) that the switches must run; `telemetry` makes data packets carry an INT
-    shim. `packets` are those of its own, which take opcodes from 0xE0 to 0xFF. `parameters` is a dataclass with
-    defaults; `mechanisms` are the names that may follow the protocol's: of mechanisms, whose parameters
-    `reaction_point` gets, or of other protocols, which it gets whole, as a `Protocol`.
+    shim. `agrees` names parameters that this program must have, too, with the same values. `packets` are those of its
+    own, which take opcodes from 0xE0 to 0xFF. `parameters` is a dataclass with defaults; `mechanisms` are the names
+    that may follow the protocol's: of mechanisms, whose parameters `reaction_point` gets, or of other protocols, which
+    it gets whole, as a `Protocol`.
     """
 
     name: str
@@ -46,6 +47,7 @@ class ProtocolInfo:
     reaction_point: Callable[[Any, Mapping[str, Any], Path], ReactionPoint]
     notification_point: Callable[[Any, Path], NotificationPoint]
     telemetry: bool = False
+    agrees: tuple[str, ...] = ()
     mechanisms: tuple[str, ...] = ()
     packets: tuple[Packet, ...] = ()
     # True: each lost packet is drawn again by itself, so go-back-N would waste what was drawn behind it.

@@ -1,4 +1,4 @@
-// Layer-3 forwarding with ECMP, and ACCurate's contention point in front of every link: max-min fair rates from three
+// Layer-3 forwarding, and ACCurate's contention point in front of every link: max-min fair rates from three
 // variables a link, without state for any flow.
 //
 // A flow sends one flow rate packet (FRP) a period, on the path of its data. For the link it is about to take, the contention
@@ -30,9 +30,7 @@
 // for the short-circuit threshold, by amounts that the control plane sets). No division, no multiplication. The quotient takes 25 steps one after
 // the other (15 would do), each a comparison and a subtraction; a chip with fewer stages would look 1/M up and add shifted dividends. Registers are read and
 // written once a packet; a chip with one register access a stage spreads them over its stages, and gets the period's end as an event from its clock.
-#include <core.p4>
-#include <v1model.p4>
-#include "include/headers.p4"
+#include "include/prelude.p4"
 #include "include/packets/accurate.p4"
 
 const bit<16> SHORT_CIRCUIT_INSTANCE = 1;
@@ -46,19 +44,17 @@ struct headers_t {
 }
 
 struct metadata_t {
-    bit<8> opcode;
+    common_metadata_t common;
 }
 
 #include "include/parser.p4"
-#include "include/checksum.p4"
-#include "include/forwarding.p4"
 
 parser AccurateParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     RoceParser() roce;
 
     state start {
-        roce.apply(packet, hdr, meta);
-        transition select(meta.opcode) {
+        roce.apply(packet, hdr, meta, standard_metadata);
+        transition select(meta.common.opcode) {
             OPCODE_FRP: parse_frp;
             default: accept;
         }
@@ -121,7 +117,8 @@ register<bit<32>>(MAX_PORTS) n_old_of;
         period_end = period_end + (period << k);               \
     }
 
-control ContentionPoint(inout headers_t hdr, inout standard_metadata_t standard_metadata) {
+// A stage of ingress: what an FRP does to the link that it is about to take, and the other way round.
+control ContentionPoint(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     Quotient() quotient;
 
     bit<32> capacity = 0;
@@ -211,7 +208,7 @@ control ContentionPoint(inout headers_t hdr, inout standard_metadata_t standard_
     }
 
     apply {
-        if (contention_point.apply().hit) {
+        if (hdr.frp.isValid() && hdr.frp.response == 0 && contention_point.apply().hit) {
             port = (bit<32>)standard_metadata.egress_spec;
             now = standard_metadata.ingress_global_timestamp + phase;
             rate = hdr.frp.current_rate;
@@ -357,18 +354,8 @@ control ContentionPoint(inout headers_t hdr, inout standard_metadata_t standard_
     }
 }
 
-control AccurateIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
-    Ipv4Forwarding() forwarding;
-    ContentionPoint() contention;
-    apply {
-        forwarding.apply(hdr, standard_metadata);
-        if (hdr.frp.isValid() && hdr.frp.response == 0) {
-            contention.apply(hdr, standard_metadata);
-        }
-    }
-}
-
-control AccurateEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+// A stage of egress: the copy that tells the source.
+control ShortCircuit(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     // Back to the source, as the destination would send it.
     action send_back() {
         mac_addr_t mac = hdr.ethernet.src_addr;
@@ -392,10 +379,8 @@ control AccurateEgress(inout headers_t hdr, inout metadata_t meta, inout standar
     }
 }
 
-control AccurateDeparser(packet_out packet, in headers_t hdr) {
-    apply {
-        packet.emit(hdr);
-    }
-}
+#define PARSER AccurateParser
+#define INGRESS_STAGE ContentionPoint
+#define EGRESS_STAGE ShortCircuit
 
-V1Switch(AccurateParser(), VerifyIpv4Checksum(), AccurateIngress(), AccurateEgress(), UpdateIpv4Checksum(), AccurateDeparser()) main;
+#include "include/switch.p4"

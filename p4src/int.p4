@@ -1,10 +1,10 @@
-// Layer-3 forwarding with ECMP, and per-hop telemetry for HPCC.
+// Layer-3 forwarding, and per-hop telemetry for HPCC.
 //
 // A data packet with an INT shim (BTH opcodes 0xC0 + n) gets one record a hop, at dequeue: link rate, time, bytes the link
 // has carried before this packet, queue left behind. Acknowledgements (0xD1) carry the receiver's echo and pass untouched,
 // as does a packet whose record stack is full. Wire format: docs/wire-formats.md, "INT shim".
 //
-// Tables to fill: those of include/forwarding.p4 (ipv4_lpm, ecmp_group, dscp_to_priority), and
+// Tables to fill: those of include/forwarding.p4, and
 //   port_telemetry  egress port -> telemetry(link_rate_code, switch_id, tick_ns_q8, frame_overhead_bytes)
 //     link_rate_code        the record's code for the link's rate
 //     switch_id             12 bits, XORed into the path id
@@ -13,9 +13,7 @@
 //
 // Operations assumed of the hardware: one multiplication by a control-plane constant, for the time; a chip whose clock
 // ticks in nanoseconds drops it. The byte count is one register access (read, add, write) a packet.
-#include <core.p4>
-#include <v1model.p4>
-#include "include/headers.p4"
+#include "include/prelude.p4"
 
 #ifndef INT_MAX_HOPS
 #define INT_MAX_HOPS 8
@@ -36,20 +34,18 @@ struct headers_t {
 }
 
 struct metadata_t {
-    bit<8> opcode;
-    bit<4> records_left;
+    common_metadata_t common;
+    bit<4>            records_left;
 }
 
 #include "include/parser.p4"
-#include "include/checksum.p4"
-#include "include/forwarding.p4"
 
 parser IntParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     RoceParser() roce;
 
     state start {
-        roce.apply(packet, hdr, meta);
-        transition select(meta.opcode) {
+        roce.apply(packet, hdr, meta, standard_metadata);
+        transition select(meta.common.opcode) {
             OPCODE_ACK_WITH_INT: accept;
             OPCODE_WITH_INT &&& 0xE0: parse_int_shim;
             default: accept;
@@ -75,14 +71,8 @@ parser IntParser(packet_in packet, out headers_t hdr, inout metadata_t meta, ino
     }
 }
 
-control IntIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
-    Ipv4Forwarding() forwarding;
-    apply {
-        forwarding.apply(hdr, standard_metadata);
-    }
-}
-
-control IntEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+// A stage of egress.
+control Telemetry(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     bit<4>  rate_code = 0;
     bit<12> own_id = 0;
     bit<64> tick_scale = 0;
@@ -135,10 +125,7 @@ control IntEgress(inout headers_t hdr, inout metadata_t meta, inout standard_met
     }
 }
 
-control IntDeparser(packet_out packet, in headers_t hdr) {
-    apply {
-        packet.emit(hdr);
-    }
-}
+#define PARSER IntParser
+#define EGRESS_STAGE Telemetry
 
-V1Switch(IntParser(), VerifyIpv4Checksum(), IntIngress(), IntEgress(), UpdateIpv4Checksum(), IntDeparser()) main;
+#include "include/switch.p4"

@@ -1,12 +1,10 @@
-// Layer-3 forwarding with ECMP, RED/ECN marking at dequeue, and packet trimming: a data packet that would find its queue full
+// Layer-3 forwarding, RED/ECN marking at dequeue, and packet trimming: a data packet that would find its queue full
 // loses its payload and goes on, marked by BTH opcode and DSCP, in a queue of higher priority.
 //
-// v1model shows a queue only to egress, and a full one drops without a word; so the program counts by itself. Ingress adds a
-// packet's bytes to the register of its queue, egress takes off exactly as many. Whatever enters is thereby either
-// enqueued whole, trimmed, or dropped by this program; the traffic manager must hold at least the limits set here and then
-// never drops. Should it lose a counted packet all the same (its buffer shared with others, a link gone down), the count is put right
-// by two facts: a packet that leaves an empty queue behind proves that nothing is left, and so does a full-looking
-// queue that nothing has left for longer than it takes to drain it.
+// Ingress counts what each queue holds (include/queue_bytes.p4). Whatever enters is thereby either enqueued whole, trimmed, or
+// dropped by this program; the traffic manager must hold at least the limits set here and then never drops. Should it lose a
+// counted packet all the same, the count is put right by what include/queue_bytes.p4 says, and by a second fact: a
+// full-looking queue that nothing has left for longer than it takes to drain it is empty.
 //
 // Tables to fill: those of include/forwarding.p4 and include/ecn.p4, and
 //   queue_limit  (port, priority) -> trim_when_full(limit_bytes, spread_bytes, trim_size_bytes, trim_dscp, trim_priority, trim_limit_bytes, drain_ticks)
@@ -24,12 +22,9 @@
 // Counters by egress port: trimmed, trimmed_sent, trimmed_dropped (no room among the trimmed either), queue_dropped (drop_when_full).
 // Wire format: docs/wire-formats.md, "Trimmed packet".
 //
-// On BMv2 ingress and egress are threads, so an update may be lost; the two facts put that right as well. On hardware the
-// traffic manager trims (Trident 4, Spectrum 2, Tofino 2's deflect-on-drop), and SONiC's knobs size, DSCP and queue are
+// On hardware the traffic manager trims (Trident 4, Spectrum 2, Tofino 2's deflect-on-drop), and SONiC's knobs size, DSCP and queue are
 // trim_size_bytes, trim_dscp and trim_priority. The rest of the program is the same there, without the registers.
-#include <core.p4>
-#include <v1model.p4>
-#include "include/headers.p4"
+#include "include/prelude.p4"
 
 struct headers_t {
     ethernet_t ethernet;
@@ -39,32 +34,16 @@ struct headers_t {
 }
 
 struct metadata_t {
-    bit<8>  opcode;
-    bit<32> queue;          // index of the queue that this packet is counted in
-    bit<32> counted_bytes;  // and with how much; 0: not at all
-    bit<1>  trimmed;        // by this switch
+    common_metadata_t common;
+    bit<1>            trimmed;  // by this switch
 }
 
-#include "include/parser.p4"
-#include "include/checksum.p4"
-#include "include/forwarding.p4"
 #include "include/ecn.p4"
+#include "include/queue_bytes.p4"
 
-const bit<32> QUEUES = 4096;  // 512 ports, 8 priorities
 const bit<16> UDP_OFFSET_BYTES = 34;
 
 const bit<8> OPCODE_LAST_DATA = 0x10;
-
-register<bit<32>>(QUEUES) queue_bytes;
-register<bit<48>>(QUEUES) last_departure;
-
-parser TrimParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
-    RoceParser() roce;
-    state start {
-        roce.apply(packet, hdr, meta);
-        transition accept;
-    }
-}
 
 // Counts a packet in, if there is room.
 control Admission(inout metadata_t meta, in bit<32> packet_bytes, in bit<32> limit_bytes, in bit<32> spread_bytes,
@@ -73,9 +52,9 @@ control Admission(inout metadata_t meta, in bit<32> packet_bytes, in bit<32> lim
     bit<32> kept_free_bytes;
     bit<48> departure;
     apply {
-        queue_bytes.read(held_bytes, meta.queue);
+        queue_bytes.read(held_bytes, meta.common.queue);
         if (held_bytes + packet_bytes > limit_bytes) {
-            last_departure.read(departure, meta.queue);
+            last_departure.read(departure, meta.common.queue);
             if (standard_metadata.ingress_global_timestamp - departure > drain_ticks) {
                 held_bytes = 0;
             }
@@ -86,17 +65,13 @@ control Admission(inout metadata_t meta, in bit<32> packet_bytes, in bit<32> lim
             admitted = held_bytes + packet_bytes + kept_free_bytes <= limit_bytes;
         }
         if (admitted) {
-            if (held_bytes == 0) {  // draining begins here
-                last_departure.write(meta.queue, standard_metadata.ingress_global_timestamp);
-            }
-            meta.counted_bytes = packet_bytes;
-            queue_bytes.write(meta.queue, held_bytes + packet_bytes);
+            COUNT_IN(held_bytes, packet_bytes)
         }
     }
 }
 
-control TrimIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
-    Ipv4Forwarding() forwarding;
+// A stage of ingress.
+control Trimming(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     Admission() admission;
     Admission() trimmed_admission;
 
@@ -159,17 +134,16 @@ control TrimIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
     }
 
     apply {
-        forwarding.apply(hdr, standard_metadata);
         if (queue_limit.apply().hit) {
             packet_bytes = standard_metadata.packet_length;
-            meta.queue = (bit<32>)(standard_metadata.egress_spec ++ standard_metadata.priority);
+            meta.common.queue = QUEUE_OF(standard_metadata.egress_spec);
             admission.apply(meta, packet_bytes, limit, spread, drain_time, standard_metadata, admitted);
             if (!admitted && may_trim && hdr.bth.isValid() && hdr.bth.opcode <= OPCODE_LAST_DATA) {
                 mark_trimmed();
                 if (packet_bytes > (bit<32>)trim_size) {
                     shorten();
                 }
-                meta.queue = (bit<32>)(standard_metadata.egress_spec ++ standard_metadata.priority);
+                meta.common.queue = QUEUE_OF(standard_metadata.egress_spec);
                 trimmed_admission.apply(meta, packet_bytes, trim_limit, 0, drain_time, standard_metadata, admitted);
                 if (!admitted) {
                     trimmed_dropped.count((bit<32>)standard_metadata.egress_spec);
@@ -183,34 +157,24 @@ control TrimIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
     }
 }
 
-control TrimEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+// A stage of egress: packets that were trimmed are not marked.
+control TrimmedDeparture(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    QueueDeparture() departure;
     EcnMarking() marking;
-    bit<32> held_bytes;
 
     counter(MAX_PORTS, CounterType.packets) trimmed_sent;
 
     apply {
-        if (meta.counted_bytes != 0) {
-            queue_bytes.read(held_bytes, meta.queue);
-            held_bytes = held_bytes |-| meta.counted_bytes;
-            if (standard_metadata.deq_qdepth == 0) {
-                held_bytes = 0;
-            }
-            queue_bytes.write(meta.queue, held_bytes);
-            last_departure.write(meta.queue, standard_metadata.egress_global_timestamp);
-        }
+        departure.apply(hdr, meta, standard_metadata);
         if (meta.trimmed == 1) {
             trimmed_sent.count((bit<32>)standard_metadata.egress_port);
         } else {
-            marking.apply(hdr, standard_metadata);
+            marking.apply(hdr, meta, standard_metadata);
         }
     }
 }
 
-control TrimDeparser(packet_out packet, in headers_t hdr) {
-    apply {
-        packet.emit(hdr);
-    }
-}
+#define INGRESS_STAGE Trimming
+#define EGRESS_STAGE TrimmedDeparture
 
-V1Switch(TrimParser(), VerifyIpv4Checksum(), TrimIngress(), TrimEgress(), UpdateIpv4Checksum(), TrimDeparser()) main;
+#include "include/switch.p4"

@@ -9,8 +9,6 @@ from topologies.model import Host, Link, Switch, Topology
 from topologies.registry import TopologyParameters, build, names, parameters
 from topologies.routing import Route, routes
 
-from topologies import blades, clos, dumbbell, fat_tree, leaf_spine, parking_lot, random_graph, single_switch  # isort: skip  # each registers itself
-
 __all__ = [
     "Host",
     "Link",
@@ -18,16 +16,8 @@ __all__ = [
     "Switch",
     "Topology",
     "TopologyParameters",
-    "blades",
     "build",
-    "clos",
-    "dumbbell",
-    "fat_tree",
-    "leaf_spine",
     "names",
     "parameters",
-    "parking_lot",
-    "random_graph",
     "routes",
-    "single_switch",
 ]

@@ -85,6 +85,10 @@ class Topology:
         return {host.name: host for host in self.hosts}
 
     @cached_property
+    def switch_by_name(self) -> dict[str, Switch]:
+        return {switch.name: switch for switch in self.switches}
+
+    @cached_property
     def host_by_address(self) -> dict[IPv4Address, Host]:
         return {host.address: host for host in self.hosts}
 

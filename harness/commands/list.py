@@ -70,6 +70,13 @@ def _programs() -> list[dict[str, Any]]:
     return [_described(name, programs.program(name).parameters) for name in programs.names()]
 
 
+def _switch_load_balancers() -> list[dict[str, Any]]:
+    from harness.control import load_balancing
+
+    found = [load_balancing.find(name, load_balancing.DIRECTORY) for name in load_balancing.names()]
+    return [{"name": one.name, "summary": one.summary, "per_packet": one.per_packet} for one in found]
+
+
 def _described(name: str, model: type[Any]) -> dict[str, Any]:
     """What has a file of its own: its first line, and its parameters with their defaults."""
     summary = _first_line(inspect.getmodule(model).__doc__) or _first_line(model.__doc__)
@@ -97,6 +104,7 @@ KINDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "topologies": _topologies,
     "workloads": _workloads,
     "programs": _programs,
+    "switch-lb": _switch_load_balancers,
 }
 
 
@@ -107,7 +115,8 @@ def command(kind: str | None, as_json: bool) -> None:
     """Show what there is to run.
 
     All of it, or one KIND: scenarios, sweeps, cc (congestion control), lb (load balancers), topologies, workloads,
-    programs. --json also tells parameters with their defaults, sources, and what claims of the papers it is about.
+    programs, switch-lb (load balancers of the switches). --json also tells parameters with their defaults, sources,
+    and what claims of the papers it is about.
     """
     found = {name: sorted(KINDS[name](), key=_by_number) for name in ([kind] if kind else KINDS)}
     if as_json:

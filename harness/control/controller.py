@@ -4,7 +4,7 @@
     for switch in topology.switches:
         client = LocalClient(device_of[switch.name])       # or GrpcClient(address, switch.device_id)
         view = switch_view(topology, switch, settings)
-        program_switch(client, program, parameters.entries(view))
+        install(client, program, parameters, view)
 
 `program_network` does that for all switches. The controller speaks nothing but P4Runtime, so it is the same for the
 built-in switch in this process, the built-in switch as a process, and BMv2.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TypeVar
 
@@ -27,19 +27,21 @@ from harness.control.programs import (
     Lpm,
     Match,
     MulticastGroup,
+    PortGroup,
     ProgramParameters,
     Range,
     SwitchView,
     TableEntry,
     Ternary,
 )
-from harness.control.programs.base import DSCP_OF_PRIORITY
+from harness.control.programs.base import DSCP_OF_PRIORITY, PortView
 from p4switch.errors import UserError
 from p4switch.p4runtime.bytestring import canonical
 from p4switch.p4runtime.client import Client
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import Message, p4runtime_pb2
 from topologies import Switch, Topology, routes
+from topologies.model import Neighbour
 
 _INSERT, _MODIFY = p4runtime_pb2.Update.INSERT, p4runtime_pb2.Update.MODIFY
 _T = TypeVar("_T")
@@ -73,14 +75,27 @@ def switch_view(topology: Topology, switch: Switch, settings: Settings) -> Switc
         frame_overhead_bytes=settings.frame_overhead_bytes,
         seed=settings.seed,
         priority_of_dscp=settings.priority_of_dscp,
+        name=switch.name,
+        tier=switch.tier,
+        neighbours={port: _behind(topology, there) for port, there in topology.ports[switch.name].items()},
+        network=topology,
     )
+
+
+def _behind(topology: Topology, there: Neighbour) -> PortView:
+    host = topology.host_by_name.get(there.node)
+    if host is not None:
+        return PortView(there.node, there.rate_bps, there.delay_ns, address=host.address)
+    return PortView(there.node, there.rate_bps, there.delay_ns, topology.switch_by_name[there.node].tier)
 
 
 @dataclass(frozen=True)
 class _Table:
+    name: str
     id: int
     fields: Mapping[str, int]  # ids by name
     actions: Mapping[str, _Action]
+    selects: bool  # its entries may be groups of actions
 
 
 @dataclass(frozen=True)
@@ -100,16 +115,51 @@ class Program:
         self.device_config = device_config
         actions = {a.preamble.id: _Action(a.preamble.id, {p.name: p.id for p in a.params}) for a in p4info.actions}
         preambles = {a.preamble.id: a.preamble for a in p4info.actions}
+        selectors = {profile.preamble.id for profile in p4info.action_profiles if profile.with_selector}
         self._tables: dict[str, _Table] = {}
         for table in p4info.tables:
             named = {}
             for ref in table.action_refs:
                 named[preambles[ref.id].name] = named[preambles[ref.id].alias] = actions[ref.id]
-            entry = _Table(table.preamble.id, {f.name: f.id for f in table.match_fields}, named)
-            self._tables[table.preamble.name] = self._tables[table.preamble.alias] = entry
+            fields = {f.name: f.id for f in table.match_fields}
+            preamble, selects = table.preamble, table.implementation_id in selectors
+            entry = _Table(preamble.name, preamble.id, fields, named, selects)
+            self._tables[preamble.name] = self._tables[preamble.alias] = entry
 
-    def update(self, entry: Entry) -> Message:
-        """The P4Runtime Update that writes an entry. Raises ControllerError for a name that is not in P4Info."""
+    @property
+    def tables(self) -> frozenset[str]:
+        """Names that entries may use: P4Info's full names and aliases."""
+        return frozenset(self._tables)
+
+    def updates(self, entry: Entry) -> list[Message]:
+        """The P4Runtime Updates that write an entry. Raises ControllerError for a name that is not in P4Info."""
+        entries = self.entries_of_group(entry) if isinstance(entry, PortGroup) else [entry]
+        return [self._update(one) for one in entries]
+
+    def entries_of_group(self, group: PortGroup) -> list[TableEntry]:
+        """What a group of ports becomes in this program. Raises ControllerError if it has no table of such ports."""
+        entries = []
+        for table in {table.id: table for table in self._tables.values()}.values():
+            action = next((name for name, action in table.actions.items() if list(action.params) == ["port"]), None)
+            if action is None:
+                continue
+            takes = [Action(action, {"port": port}) for port in group.ports]
+            group_id = Exact(group.group_id)
+            if table.selects and list(table.fields) == ["group_id"]:
+                entries.append(TableEntry(table.name, {"group_id": group_id}, tuple(takes)))
+            elif table.fields.keys() == {"group_id", "member"}:
+                entries += [
+                    TableEntry(table.name, {"group_id": group_id, "member": Exact(member)}, take)
+                    for member, take in enumerate(takes)
+                ]
+        if not entries:
+            raise ControllerError(
+                "the program has no table of a group's ports; expected one with the match field group_id and an action "
+                "selector, or with group_id and member, and with an action whose parameter is port"
+            )
+        return entries
+
+    def _update(self, entry: TableEntry | DefaultAction | MulticastGroup | CloneSession) -> Message:
         if isinstance(entry, MulticastGroup):
             update = p4runtime_pb2.Update(type=_INSERT)
             group = update.entity.packet_replication_engine_entry.multicast_group_entry
@@ -186,9 +236,19 @@ def _add_replicas(entry: Message, replicas: Iterable[tuple[int, int]]) -> None:
         entry.replicas.add(port=canonical(port), instance=instance)
 
 
-def program_switch(client: Client, program: Program, entries: Iterable[Entry]) -> None:
-    """Installs the pipeline and writes all entries in one batch. Raises ControllerError."""
-    updates = [program.update(entry) for entry in entries]
+def install(client: Client, program: Program, parameters: ProgramParameters, view: SwitchView) -> None:
+    """What a program's parameters want on one switch. Raises ControllerError."""
+    view = replace(view, tables=program.tables)
+    program_switch(client, program, parameters.entries(view), view)
+
+
+def program_switch(client: Client, program: Program, entries: Iterable[Entry], view: SwitchView | None = None) -> None:
+    """Installs the pipeline and writes all entries in one batch. Raises ControllerError, before anything is written
+    for what is not in the program, and where a copy would go to a port that the switch of `view` does not have.
+    """
+    updates = [update for entry in entries for update in program.updates(entry)]
+    if view is not None:
+        _check_replicas(updates, view)
     with _refusals(client):
         client.set_pipeline(program.p4info, program.device_config)
         client.write(updates)
@@ -196,7 +256,7 @@ def program_switch(client: Client, program: Program, entries: Iterable[Entry]) -
 
 def write(client: Client, program: Program, entries: Iterable[Entry]) -> None:
     """Writes more entries into a switch that runs the program, in one batch. Raises ControllerError."""
-    updates = [program.update(entry) for entry in entries]
+    updates = [update for entry in entries for update in program.updates(entry)]
     with _refusals(client):
         client.write(updates)
 
@@ -207,6 +267,20 @@ def _refusals(client: Client) -> Iterator[None]:
         yield
     except P4RuntimeError as error:
         raise ControllerError(f"switch {client.device_id}: {error}") from error
+
+
+def _check_replicas(updates: Iterable[Message], view: SwitchView) -> None:
+    for update in updates:
+        entry = update.entity.packet_replication_engine_entry
+        for what, group in (
+            (f"multicast group {entry.multicast_group_entry.multicast_group_id}", entry.multicast_group_entry),
+            (f"clone session {entry.clone_session_entry.session_id}", entry.clone_session_entry),
+        ):
+            for replica in group.replicas:
+                port = int.from_bytes(replica.port, "big") if replica.port else replica.egress_port
+                if port not in view.port_rates_bps:
+                    ports = ", ".join(map(str, sorted(view.port_rates_bps)))
+                    raise ControllerError(f"switch {view.name}: {what}: no port {port}; expected one of {ports}")
 
 
 def program_network(
@@ -221,5 +295,5 @@ def program_network(
     clients = {}
     for switch in topology.switches:
         client = clients[switch.name] = client_of(switch)
-        program_switch(client, program, parameters.entries(switch_view(topology, switch, settings)))
+        install(client, program, parameters, switch_view(topology, switch, settings))
     return clients

@@ -6,12 +6,15 @@ import json
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.control import controller, programs
+from harness.control import controller
+from harness.control.load_balancing import DEFAULT, LoadBalancer
+from harness.control.programs.base import SOURCE_DIRECTORY
 from p4switch.errors import UserError
 
 if TYPE_CHECKING:
@@ -24,8 +27,26 @@ _P4C_TIMEOUT_S = 120
 
 
 @dataclass(frozen=True)
+class Build:
+    """What is compiled: a P4 file, the folders that it includes from, and its macros."""
+
+    source: Path
+    include_dirs: tuple[Path, ...] = (SOURCE_DIRECTORY,)
+    defines: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, source: Path, load_balancer: LoadBalancer, defines: Mapping[str, str]) -> Build:
+        """The default load balancer is what a program includes by itself."""
+        folders, macros = [SOURCE_DIRECTORY], dict(defines)
+        if load_balancer.name != DEFAULT:
+            folders.append(load_balancer.source.parent)
+            macros["LOAD_BALANCER"] = load_balancer.name
+        return cls(source, tuple(folders), tuple(sorted(macros.items())))
+
+
+@dataclass(frozen=True)
 class Pipeline:
-    """A program of `p4src/`; any number of switches may run it."""
+    """A compiled program; any number of switches may run it."""
 
     program: controller.Program
     library: Path
@@ -39,36 +60,38 @@ class Pipeline:
 
 
 @lru_cache(maxsize=8)
-def pipeline(program: programs.Program, trace: bool = False, compiler: str = "builtin") -> Pipeline:
+def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pipeline:
     """Compiles a program, or takes it from the cache. Raises UserError (a CompileError for errors in the program).
 
     With `trace` it tells what it does with each packet, which costs time.
     """
     from p4switch.engine import build
 
-    config, p4info = compiled(program.source, compiler)
+    config, p4info = compiled(what, compiler)
     return Pipeline(controller.Program(p4info, json.dumps(config).encode()), build(config, trace=trace))
 
 
 @lru_cache(maxsize=32)
-def compiled(source: Path, compiler: str = "builtin") -> tuple[dict[str, Any], Message]:
+def compiled(what: Build, compiler: str = "builtin") -> tuple[dict[str, Any], Message]:
     """BMv2 JSON and P4Info, from the built-in compiler or p4c. Raises UserError."""
     if compiler == "p4c":
-        return _p4c(source)
+        return _p4c(what)
     from p4switch.compiler import compile_program
 
-    own = compile_program(source)
+    own = compile_program(what.source, what.include_dirs, dict(what.defines))
     return own.json, own.p4info
 
 
-def _p4c(source: Path) -> tuple[dict[str, Any], Message]:
+def _p4c(what: Build) -> tuple[dict[str, Any], Message]:
     from p4switch.p4runtime.messages import parse_p4info
 
     if shutil.which(P4C) is None:
         raise UserError(f"{P4C} is not in PATH: install p4c (package p4lang-p4c), or use the built-in compiler")
     with tempfile.TemporaryDirectory(prefix="p4cc-p4c-") as directory:
         config, p4info = Path(directory, "program.json"), Path(directory, "p4info.txtpb")
-        command = [P4C, str(source), "-o", str(config), "--p4runtime-files", str(p4info)]
+        command = [P4C, str(what.source), "-o", str(config), "--p4runtime-files", str(p4info)]
+        command += [part for folder in what.include_dirs for part in ("-I", str(folder))]
+        command += [f"-D{name}={text}" for name, text in what.defines]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_P4C_TIMEOUT_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:

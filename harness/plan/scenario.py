@@ -66,6 +66,10 @@ class SwitchSettings(TrafficManager):
     # beyond is dropped. None: what PFC's alpha gives, or no limit.
     ingress_bytes: Bytes | None = None
     latency_ns: Nanoseconds = 0
+    # How programs choose among paths of equal cost: a name (`p4cc list switch-lb`), or a .p4 file.
+    load_balancing: str = "ecmp"
+    # Macros that the program is compiled with.
+    defines: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], int | str] = {}
     cell_bytes: Annotated[Bytes, Field(ge=1, le=1 << 16)] = 80
     pfc: Pfc = Pfc()
 

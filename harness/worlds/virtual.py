@@ -98,14 +98,14 @@ class VirtualWorld:
 
     def _add_switches(self) -> None:
         run = self.run_plan
-        built = pipeline(run.program, self._trace is not None, self._compiler)
+        built = pipeline(run.build, self._trace is not None, self._compiler)
         settings = run.scenario.switch
         common = controller.Settings(settings.cell_bytes, Fraction(1), run.scenario.framing_bytes, run.seed)
         for switch in run.topology.switches:
             pipe = self._pipes[switch.name] = built.switch(switch.device_id, run.seed)
             client = self._clients[switch.name] = LocalClient(_device(pipe, switch.device_id))
             view = controller.switch_view(run.topology, switch, common)
-            controller.program_switch(client, built.program, run.program_parameters.entries(view))
+            controller.install(client, built.program, run.program_parameters, view)
             node = self.fabric.add_switch(
                 pipe,
                 name=switch.name,

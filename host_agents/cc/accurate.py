@@ -202,6 +202,7 @@ register(
         summary="max-min fair rates computed by the switches",
         source="Karampelas et al., Optimizing Network Congestion Control for High-Performance RDMA Transfers",
         program="accurate",
+        agrees=("period_ns",),
         parameters=AccurateParameters,
         reaction_point=reaction_point,
         notification_point=notification_point,

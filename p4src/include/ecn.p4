@@ -1,4 +1,6 @@
-// RED/ECN marking at dequeue: no mark up to Kmin, probability Pmax (q - Kmin) / (Kmax - Kmin) up to Kmax, certainty above.
+// A stage of egress: RED/ECN marking at dequeue.
+//
+// Its rule: no mark up to Kmin, probability Pmax (q - Kmin) / (Kmax - Kmin) up to Kmax, certainty above.
 //
 // The depth q is what the packet leaves behind in its queue, in cells. The control plane sets, for a port and
 // priority or as ecn_threshold's default action, red(kmin_cells, kmax_cells, span) with span = (Kmax - Kmin) / Pmax:
@@ -15,7 +17,7 @@ typedef bit<19> depth_t;  // cells
 const bit<2> ECN_NOT_ECT = 0;
 const bit<2> ECN_CE = 3;
 
-control EcnMarking(inout headers_t hdr, inout standard_metadata_t standard_metadata) {
+control EcnMarking(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     depth_t kmin = 0x7FFFF;  // out of reach: without an entry nothing is marked
     depth_t kmax = 0x7FFFF;
     bit<32> red_span = 1;

@@ -1,17 +1,18 @@
-// Layer-3 forwarding: the checks of RFC 1812, longest prefix match, ECMP, priority from the DSCP.
+// Layer-3 forwarding: the checks of RFC 1812, longest prefix match, load balancing over paths of equal cost, priority from
+// the DSCP.
 //
 // MAC addresses pass unchanged: in a p4cc network they are functions of the IPv4 addresses.
 //
 // The control plane fills
-//   ipv4_lpm          prefix -> forward(port), or ecmp(group_id, salt)
-//   ecmp_group        group_id -> a group of forward(port) members
+//   ipv4_lpm          prefix -> forward(port), or balance(group_id, group_size, salt)
 //   dscp_to_priority  DSCP -> set_priority; what is not listed has priority 0, the lowest
+// and what the load balancer needs to know of each group of ports. The salt is a number of the switch's own.
 //
-// ECMP picks a member by a hash over the 5-tuple, so a flow keeps its path, and another UDP source port (an entropy)
-// is another path. The salt is the switch's own. CRCs are linear: a salt that is hashed beside the tuple shifts every
-// hash by the same constant, and switches one behind the other split their flows alike (polarization). The product
-// with an odd constant breaks that up. Hardware would give each switch its own polynomial or seed instead, and
-// needs no multiplier.
+// The load balancer is one file: load_balancing/ecmp.p4, or NAME.p4 in the include path with the macro LOAD_BALANCER=NAME. It has a control
+//   LoadBalancer(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata,
+//                in bit<16> group_id, in bit<16> group_size, in bit<32> salt, out bool found)
+// that sets egress_spec to a port of the group, of which there are at least two; the priority is known. `found` is false where the group is
+// not known. LOAD_BALANCER_PER_PACKET is defined by one that sends a flow over several paths. Stages: include/switch.p4.
 #ifndef P4CC_FORWARDING_P4
 #define P4CC_FORWARDING_P4
 
@@ -23,15 +24,24 @@ const bit<32> DROP_TTL = 3;
 const bit<32> DROP_NO_ROUTE = 4;
 const bit<32> DROP_REASONS = 8;
 
-const bit<32> HASH_MULTIPLIER = 0x9E3779B1;
+const bit<32> GROUPS = 1024;
 
-control Ipv4Forwarding(inout headers_t hdr, inout standard_metadata_t standard_metadata) {
-    bit<16> ecmp_group_id = 0;
-    bit<32> ecmp_salt = 0;
-    bit<32> ecmp_hash = 0;
+#define P4CC_FILE_OF(name) <name.p4>
+#ifdef LOAD_BALANCER
+#include P4CC_FILE_OF(LOAD_BALANCER)
+#else
+#include "../load_balancing/ecmp.p4"
+#endif
+
+control Ipv4Forwarding(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    LoadBalancer() load_balancer;
+
+    bit<16> balanced_group_id = 0;
+    bit<16> balanced_group_size = 0;
+    bit<32> balanced_salt = 0;
+    bool    found = false;
 
     counter(DROP_REASONS, CounterType.packets) ingress_drops;
-    action_selector(HashAlgorithm.crc16, 4096, 16) ecmp_selector;
 
     action drop(bit<32> reason) {
         ingress_drops.count(reason);
@@ -42,9 +52,10 @@ control Ipv4Forwarding(inout headers_t hdr, inout standard_metadata_t standard_m
         standard_metadata.egress_spec = port;
     }
 
-    action ecmp(bit<16> group_id, bit<32> salt) {
-        ecmp_group_id = group_id;
-        ecmp_salt = salt;
+    action balance(bit<16> group_id, bit<16> group_size, bit<32> salt) {
+        balanced_group_id = group_id;
+        balanced_group_size = group_size;
+        balanced_salt = salt;
     }
 
     action no_route() {
@@ -57,19 +68,9 @@ control Ipv4Forwarding(inout headers_t hdr, inout standard_metadata_t standard_m
 
     table ipv4_lpm {
         key = { hdr.ipv4.dst_addr: lpm @name("dst_addr"); }
-        actions = { forward; ecmp; no_route; }
+        actions = { forward; balance; no_route; }
         default_action = no_route();
         size = 4096;
-    }
-
-    table ecmp_group {
-        key = {
-            ecmp_group_id: exact @name("group_id");
-            ecmp_hash: selector;
-        }
-        actions = { forward; }
-        implementation = ecmp_selector;
-        size = 1024;
     }
 
     table dscp_to_priority {
@@ -77,13 +78,6 @@ control Ipv4Forwarding(inout headers_t hdr, inout standard_metadata_t standard_m
         actions = { set_priority; }
         default_action = set_priority(0);
         size = 64;
-    }
-
-    action hash_flow(bit<32> ports) {
-        hash(ecmp_hash, HashAlgorithm.crc32, 32w0,
-             { hdr.ipv4.src_addr, hdr.ipv4.dst_addr, hdr.ipv4.protocol, ports },
-             64w0x1_0000_0000);
-        ecmp_hash = (ecmp_hash ^ ecmp_salt) * HASH_MULTIPLIER;
     }
 
     apply {
@@ -101,13 +95,9 @@ control Ipv4Forwarding(inout headers_t hdr, inout standard_metadata_t standard_m
             hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
             dscp_to_priority.apply();
             switch (ipv4_lpm.apply().action_run) {
-                ecmp: {
-                    if (hdr.udp.isValid()) {
-                        hash_flow(hdr.udp.src_port ++ hdr.udp.dst_port);
-                    } else {
-                        hash_flow(0);
-                    }
-                    if (!ecmp_group.apply().hit) {
+                balance: {
+                    load_balancer.apply(hdr, meta, standard_metadata, balanced_group_id, balanced_group_size, balanced_salt, found);
+                    if (!found) {
                         no_route();
                     }
                 }

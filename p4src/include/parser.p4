@@ -1,7 +1,5 @@
 // Ethernet, IPv4, UDP, BTH. A program includes this after it has declared
-//   headers_t   with ethernet, ipv4, udp, bth
-//   metadata_t  with opcode
-// and goes on from meta.opcode, which stays 0 for what is not RoCEv2.
+// headers_t and metadata_t (include/prelude.p4), and goes on from meta.common.opcode, which stays 0 for what is not RoCEv2.
 #ifndef P4CC_PARSER_P4
 #define P4CC_PARSER_P4
 
@@ -9,7 +7,7 @@ error {
     Ipv4HeaderUnsupported  // not version 4, or with options
 }
 
-parser RoceParser(packet_in packet, out headers_t hdr, inout metadata_t meta) {
+parser RoceParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     state start {
         packet.extract(hdr.ethernet);
         transition select(hdr.ethernet.ether_type) {
@@ -38,7 +36,7 @@ parser RoceParser(packet_in packet, out headers_t hdr, inout metadata_t meta) {
 
     state parse_bth {
         packet.extract(hdr.bth);
-        meta.opcode = hdr.bth.opcode;
+        meta.common.opcode = hdr.bth.opcode;
         transition accept;
     }
 }

@@ -21,6 +21,7 @@ from harness.control.programs import (
     Exact,
     Lpm,
     MulticastGroup,
+    PortGroup,
     Range,
     TableEntry,
     Ternary,
@@ -47,12 +48,12 @@ def ecn() -> Any:
 
 
 def table_entry(program: Program, entry: Any) -> Any:
-    return program.update(entry).entity.table_entry
+    return program.updates(entry)[0].entity.table_entry
 
 
 def test_names_become_ids_and_numbers_byte_strings(program: Program) -> None:
     match = {"e": Exact(7), "l": Lpm(0x0A000000, 8), "t": Ternary(0x1200, 0xFF00), "r": Range(3, 300 - 100)}
-    update = program.update(TableEntry("mixed", match, Action("send", {"port": 300}), priority=5))
+    (update,) = program.updates(TableEntry("mixed", match, Action("send", {"port": 300}), priority=5))
     info = next(t for t in program.p4info.tables if t.preamble.alias == "mixed")
     entry = update.entity.table_entry
     assert update.type == p4runtime_pb2.Update.INSERT
@@ -62,7 +63,7 @@ def test_names_become_ids_and_numbers_byte_strings(program: Program) -> None:
     assert (entry.match[2].ternary.value, entry.match[2].ternary.mask) == (b"\x12\0", b"\xff\0")
     assert (entry.match[3].range.low, entry.match[3].range.high) == (b"\x03", b"\xc8")
     assert entry.action.action.params[0].value == b"\x01\x2c"
-    full = program.update(
+    (full,) = program.updates(
         TableEntry("EverythingIngress.mixed", match, Action("EverythingIngress.send", {"port": 300}), 5)
     )
     assert full == update
@@ -82,12 +83,14 @@ def test_groups_are_one_shots(program: Program) -> None:
 
 
 def test_defaults_groups_and_sessions(program: Program) -> None:
-    default = program.update(DefaultAction("lpm_one", Action("send", {"port": 1})))
+    (default,) = program.updates(DefaultAction("lpm_one", Action("send", {"port": 1})))
     assert default.type == p4runtime_pb2.Update.MODIFY
     assert default.entity.table_entry.is_default_action
-    group = program.update(MulticastGroup(3, ((1, 0), (300, 2)))).entity.packet_replication_engine_entry
+    (update,) = program.updates(MulticastGroup(3, ((1, 0), (300, 2))))
+    group = update.entity.packet_replication_engine_entry
     assert [(r.port, r.instance) for r in group.multicast_group_entry.replicas] == [(b"\x01", 0), (b"\x01\x2c", 2)]
-    session = program.update(CloneSession(5, ((1, 0),), 64)).entity.packet_replication_engine_entry
+    (update,) = program.updates(CloneSession(5, ((1, 0),), 64))
+    session = update.entity.packet_replication_engine_entry
     assert session.clone_session_entry.packet_length_bytes == 64
 
 
@@ -102,7 +105,7 @@ def test_defaults_groups_and_sessions(program: Program) -> None:
 )
 def test_wrong_names(program: Program, entry: TableEntry, says: str) -> None:
     with pytest.raises(ControllerError, match=says):
-        program.update(entry)
+        program.updates(entry)
 
 
 class Network:
@@ -192,6 +195,42 @@ def test_settings_reach_the_program() -> None:
     assert len(view.routes) == len(topology.hosts)
 
 
+def test_a_switch_knows_what_is_behind_its_ports() -> None:
+    topology = topologies.build("fat-tree", {"k": 4})
+    switch = next(switch for switch in topology.switches if switch.tier == 0)
+    view = controller.switch_view(topology, switch, Settings())
+    assert (view.name, view.tier) == (switch.name, 0)
+    assert len(view.host_ports) == len(view.ports_to_tier(1)) == 2
+    assert not view.ports_to_tier(2)
+    for port in view.host_ports:
+        there, host = view.neighbours[port], topology.host_by_name[view.neighbours[port].node]
+        assert (there.tier, there.address, there.rate_bps) == (None, host.address, view.port_rates_bps[port])
+    own = view.tree(topology.hosts[-1].name).ports(view.name)
+    assert set(own) >= set(view.host_ports)
+    assert len(own) == 3  # both hosts, and one way up
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        (MulticastGroup(3, ((1, 0), (77, 0))), "multicast group 3: no port 77; expected one of 1, 2, 3"),
+        (CloneSession(4, ((0, 0),)), "clone session 4: no port 0; expected one of 1, 2, 3"),
+    ],
+)
+def test_copies_to_ports_that_there_are_not(ecn: Any, entry: programs.Entry, says: str) -> None:
+    topology = topologies.build("single-switch", {"hosts": 3})
+    client = LocalClient(Device(lambda _: engine.load().Switch(str(engine.build(ecn.json))), 1))
+    compiled = Program(ecn.p4info, json.dumps(ecn.json).encode())
+    view = controller.switch_view(topology, topology.switches[0], Settings())
+    with pytest.raises(ControllerError, match=f"^switch {view.name}: {says}$"):
+        controller.program_switch(client, compiled, [entry], view)
+
+
+def test_a_group_of_ports_needs_a_table_of_such(program: Program) -> None:
+    with pytest.raises(ControllerError, match="the program has no table of a group's ports; expected one with"):
+        program.updates(PortGroup(1, (2, 3)))
+
+
 def test_refusals_name_the_switch(ecn: Any, program: Program) -> None:
     client = LocalClient(Device(lambda _: engine.load().Switch(str(engine.build(ecn.json))), 42))
     compiled = Program(ecn.p4info, json.dumps(ecn.json).encode())
@@ -228,9 +267,10 @@ def test_a_large_network_is_programmed_through_aggregated_routes(ecn: Any) -> No
     compiled = Program(ecn.p4info, json.dumps(ecn.json).encode())
     parameters = programs.parameters("ecn", {})
     updates = [
-        compiled.update(entry)
+        update
         for switch in topology.switches
         for entry in parameters.entries(controller.switch_view(topology, switch, Settings()))
+        for update in compiled.updates(entry)
     ]
     assert len(topology.switches) == 80
     assert len(updates) < 80 * 40  # of 128 hosts

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.control import pipelines, programs
+from harness.control.pipelines import Build
 from harness.measure.results import load_all
 from p4switch.errors import UserError
 from tests.e2e.runs import p4cc
@@ -19,9 +20,9 @@ from pathlib import Path
 from google.protobuf import text_format
 from p4switch.compiler import compile_program
 import json
-source, o, out, files, p4info = sys.argv[1:]
-assert (o, files) == ("-o", "--p4runtime-files")
-made = compile_program(source)
+source, o, out, files, p4info, include, folder, *defines = sys.argv[1:]
+assert (o, files, include) == ("-o", "--p4runtime-files", "-I")
+made = compile_program(source, [folder], dict(text.removeprefix("-D").split("=") for text in defines))
 Path(out).write_text(json.dumps(made.json))
 Path(p4info).write_text(text_format.MessageToString(made.p4info))
 """
@@ -42,11 +43,12 @@ def write(path: Path, text: str) -> None:
 
 
 def test_what_p4c_writes_is_what_runs(p4c: Path) -> None:
-    source = programs.program("ecn").source
+    what = Build(programs.program("int").source, defines=(("INT_MAX_HOPS", "3"),))
     write(p4c, STAND_IN.format(python=sys.executable))
-    config, p4info = pipelines.compiled(source, "p4c")
+    config, p4info = pipelines.compiled(what, "p4c")
     assert config["pipelines"]
-    assert (config, p4info) == pipelines.compiled(source, "builtin")
+    assert (config, p4info) == pipelines.compiled(what, "builtin")
+    assert (config, p4info) != pipelines.compiled(Build(what.source), "builtin")
 
 
 def test_a_run_with_p4c(p4c: Path, tmp_path: Path) -> None:
@@ -66,10 +68,10 @@ def test_a_run_with_p4c(p4c: Path, tmp_path: Path) -> None:
 def test_p4c_is_not_there(p4c: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(p4c.parent))
     with pytest.raises(UserError, match=r"p4c-bm2-ss is not in PATH: install p4c"):
-        pipelines.compiled(programs.program("ecn").source, "p4c")
+        pipelines.compiled(Build(programs.program("ecn").source), "p4c")
 
 
 def test_p4c_refuses(p4c: Path) -> None:
     write(p4c, "#!/bin/sh\necho '[--Wwarn] a warning' >&2\necho 'x.p4(3): [--Werror] error: no' >&2\nexit 1\n")
     with pytest.raises(UserError, match=r"^p4c-bm2-ss: x\.p4\(3\): \[--Werror\] error: no$"):
-        pipelines.compiled(programs.program("ecn").source, "p4c")
+        pipelines.compiled(Build(programs.program("ecn").source), "p4c")

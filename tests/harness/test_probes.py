@@ -151,7 +151,7 @@ def test_a_figure_is_a_class_that_says_what_it_needs(comparison: Comparison, mon
         def draw(self, axes: Any, variants: Any) -> None:
             raise AssertionError
 
-    monkeypatch.setattr(base._REGISTRY, "_classes", {**base._REGISTRY._classes, "marks": Marks})
+    monkeypatch.setattr(base.REGISTRY, "_things", {**base.REGISTRY._things, "marks": Marks})
     assert "marks" not in figures(comparison), "the second variant has no such table"
     assert "marks" in figures(Comparison("x", "", comparison.variants[:1]))
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness import workloads
+from harness.control import programs
 from harness.plan import scenario
-from harness.plan.experiment import plan, resolved
+from harness.plan.experiment import Run, plan, resolved
 from harness.plan.scenario import check, override, parse
+from host_agents import registry
 from p4switch.errors import UserError, validate
 
 MINIMAL = {
@@ -64,6 +67,8 @@ def test_the_resolved_scenario_reads_back_as_itself(name: str) -> None:
             ["cc=accurate", "protocols.accurate.period_ns=40000"],
             "protocols.accurate.period_ns: should be programs.accurate.period_ns, 20000, got 40000",
         ),
+        (["switch.load_balancing=dril"], "switch.load_balancing: no load balancer 'dril'; did you mean 'drill'?"),
+        (["switch.defines={2=1}"], "switch.defines"),
         (["x"], "--set x: expected KEY=VALUE"),
         (["workload.name.x=1"], "'name' is a value, not a table"),
     ],
@@ -73,6 +78,34 @@ def test_mistakes(settings: list[str], message: str) -> None:
         plan("test", check(override(MINIMAL, settings)), Path())
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_what_protocols_and_programs_need_of_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each names parameters that the other must have, too."""
+
+    def planned(cc: str) -> None:
+        plan("test", check(override(MINIMAL, [f"cc={cc}"])), Path())
+
+    planned("dcqcn")
+    monkeypatch.setattr(programs.program("ecn").parameters, "agrees", ("kmin_bytes",))
+    with pytest.raises(UserError, match=r"^protocols\.dcqcn\.kmin_bytes: there is no such parameter; programs\.ecn\."):
+        planned("dcqcn")
+    monkeypatch.undo()
+    needs_eta = dataclasses.replace(registry.protocols()["hpcc"], agrees=("eta",))
+    monkeypatch.setattr(registry.KINDS["cc"], "get", lambda name: needs_eta)
+    with pytest.raises(UserError, match=r"^programs\.int\.eta: there is no such parameter; protocols\.hpcc\.eta needs"):
+        planned("hpcc")
+
+
+def test_load_balancing_by_packet_in_the_switch_is_known_to_the_hosts() -> None:
+    def run(*settings: str) -> Run:
+        return plan("test", check(override(MINIMAL, ["cc=dcqcn", *settings])), Path())[0]
+
+    assert (run().reliability, run().loss_packets) == ("go-back-n", 3)
+    drill = run("switch.load_balancing=drill")
+    assert (drill.reliability, drill.loss_packets) == ("selective-repeat", 0)
+    defined = run("switch.load_balancing=drill", "switch.defines.INT_MAX_HOPS=4")
+    assert dict(defined.build.defines) == {"LOAD_BALANCER": "drill", "INT_MAX_HOPS": "4"}
 
 
 def test_overrides_take_toml_values_and_bare_words() -> None:

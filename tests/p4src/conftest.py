@@ -43,9 +43,10 @@ def make_rig(request: pytest.FixtureRequest) -> Iterator[MakeRig]:
         parameters: Mapping[str, Any] | None = None,
         view: SwitchView = VIEW,
         more: list[Entry] | None = None,
+        load_balancer: str = "ecmp",
     ) -> Rig:
         entries = [*programs.parameters(program, parameters or {}).entries(view), *(more or [])]
-        made.append(RIGS[request.param](program, entries))
+        made.append(RIGS[request.param](program, entries, load_balancer))
         return made[-1]
 
     yield make

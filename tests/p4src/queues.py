@@ -16,6 +16,7 @@ from p4switch.fabric import Fabric
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
 from tests.p4src.conftest import VIEW
+from tests.p4src.rigs import build_of
 
 RATE_BPS = 8_000_000_000  # a byte a nanosecond
 NEVER = 1 << 62
@@ -44,9 +45,14 @@ class QueueRig:
     """Port 2 leads to the sink over a link of 8 Gb/s without delay."""
 
     def __init__(
-        self, program: str, parameters: Mapping[str, Any], view: SwitchView = QUEUE_VIEW, **queues: Any
+        self,
+        program: str,
+        parameters: Mapping[str, Any],
+        view: SwitchView = QUEUE_VIEW,
+        load_balancer: str = "ecmp",
+        **queues: Any,
     ) -> None:
-        built = pipeline(programs.program(program))
+        built = pipeline(build_of(program, load_balancer))
         self.switch = built.switch(device_id=1, seed=1)
         entries = programs.parameters(program, parameters).entries(view)
         controller.program_switch(LocalClient(Device(lambda _: self.switch)), built.program, entries)

@@ -26,8 +26,8 @@ from typing import Any
 
 from scapy.utils import RawPcapReader, RawPcapWriter
 
-from harness.control import controller, pipelines, programs
-from harness.control.programs import DefaultAction, Entry, Exact, Lpm, Match, MulticastGroup, TableEntry
+from harness.control import controller, load_balancing, pipelines, programs
+from harness.control.programs import DefaultAction, Entry, Exact, Lpm, Match, MulticastGroup, PortGroup, TableEntry
 from p4switch.engine import Switch, build
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
@@ -72,8 +72,8 @@ class BuiltinRig(Rig):
     sets_clock = True
     compiler = "builtin"
 
-    def __init__(self, program: str, entries: Sequence[Entry]) -> None:
-        config, p4info = compiled(program, self.compiler)
+    def __init__(self, program: str, entries: Sequence[Entry], load_balancer: str = "ecmp") -> None:
+        config, p4info = compiled(program, self.compiler, load_balancer)
         self.switch = Switch(str(build(config)), device_id=1, seed=1, tick_ns=1)
         device = Device(lambda _: self.switch)
         known = controller.Program(p4info, json.dumps(config).encode())
@@ -110,12 +110,18 @@ class Bmv2Rig(Rig):
     ports = range(1, 9)
     compiler = "builtin"
 
-    def __init__(self, program: str, entries: Sequence[Entry]) -> None:
+    def __init__(self, program: str, entries: Sequence[Entry], load_balancer: str = "ecmp") -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="p4cc-bmv2-")
         self._json = Path(self._directory.name) / "program.json"
-        self._config, _ = compiled(program, self.compiler)
+        self._config, p4info = compiled(program, self.compiler, load_balancer)
         self._json.write_text(json.dumps(self._config))
-        self._commands = Bmv2Commands(self._config).of(entries)
+        known = controller.Program(p4info, b"")
+        plain = [
+            one
+            for entry in entries
+            for one in (known.entries_of_group(entry) if isinstance(entry, PortGroup) else [entry])
+        ]
+        self._commands = Bmv2Commands(self._config).of(plain)
         self._process: subprocess.Popen[bytes] | None = None
         self._thrift = _free_port()
         self._last_counters = ""
@@ -279,9 +285,14 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def compiled(program: str, compiler: str) -> tuple[dict[str, Any], Message]:
+def build_of(program: str, load_balancer: str) -> pipelines.Build:
+    balancer = load_balancing.find(load_balancer, load_balancing.DIRECTORY)
+    return pipelines.Build.of(programs.program(program).source, balancer, {})
+
+
+def compiled(program: str, compiler: str, load_balancer: str = "ecmp") -> tuple[dict[str, Any], Message]:
     """BMv2 JSON and P4Info."""
-    return pipelines.compiled(programs.program(program).source, compiler)
+    return pipelines.compiled(build_of(program, load_balancer), compiler)
 
 
 RIGS: dict[str, type[BuiltinRig] | type[Bmv2Rig]] = {

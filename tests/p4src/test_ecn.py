@@ -90,7 +90,7 @@ def test_probability_grows_from_nothing_at_kmin_to_pmax_at_kmax(depth: int, expe
 def test_without_thresholds_nothing_is_marked() -> None:
     """As the program comes: the table is empty and its default action does nothing."""
     rig = QueueRig("ecn", step(0))
-    rig.switch.table_set_default("EcnEgress.marking.ecn_threshold", None)
+    rig.switch.table_set_default("SwitchEgress.stage.ecn_threshold", None)
     rig.inject(burst(50))
     assert marked(rig.run()) == []
 

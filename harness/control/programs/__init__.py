@@ -14,12 +14,11 @@ from harness.control.programs.entries import (
     Lpm,
     Match,
     MulticastGroup,
+    PortGroup,
     Range,
     TableEntry,
     Ternary,
 )
-
-from harness.control.programs import accurate as _accurate, ecn as _ecn, int as _int, trim as _trim  # isort: skip  # noqa: F401  # each registers itself
 
 __all__ = [
     "Action",
@@ -30,6 +29,7 @@ __all__ = [
     "Lpm",
     "Match",
     "MulticastGroup",
+    "PortGroup",
     "Program",
     "ProgramParameters",
     "Range",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
@@ -31,6 +31,8 @@ SHORT_CIRCUIT_SHIFTS = {
 @register("accurate")
 class AccurateParameters(ProgramParameters):
     """ACCurate's constants; the defaults are the paper's, but for the rule (docs/reproduction.md says why)."""
+
+    agrees: ClassVar[tuple[str, ...]] = ("period_ns",)
 
     alpha: float = Field(0.05, ge=0, lt=1)
     period_ns: int = Field(20_000, gt=0)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,11 +16,24 @@ import p4src
 from harness.control.programs.entries import Entry
 from p4switch.errors import validate
 from p4switch.registry import Registry
+from topologies.model import Topology
 from topologies.routing import Route
+from topologies.trees import Tree, tree
 
 SOURCE_DIRECTORY = Path(next(iter(p4src.__path__)))
 
 DSCP_OF_PRIORITY = 8  # DSCP = 8 x priority, unless a scenario says otherwise
+
+
+@dataclass(frozen=True)
+class PortView:
+    """What is behind a port: a host, with its address, or a switch, with its tier (0 next to the hosts)."""
+
+    node: str
+    rate_bps: int
+    delay_ns: int
+    tier: int | None = None
+    address: IPv4Address | None = None
 
 
 @dataclass(frozen=True)
@@ -29,7 +43,8 @@ class SwitchView:
     `port_rates_bps` has every port that is in use. `cell_bytes` is what a unit of queue depth stands for: the
     traffic manager's cell, or on BMv2, which counts packets, the bytes of a full packet. `tick_ns` is the model time
     of one tick of the switch's clock. `frame_overhead_bytes` is what a frame costs on a link beyond its own bytes.
-    `seed` is the experiment's: another seed is another choice of ECMP paths.
+    `seed` is the experiment's: another seed is another choice of ECMP paths. `tables` are those of the compiled
+    program, by the names that entries may use. `network` is for what has to fit on several switches, like `tree`.
     """
 
     device_id: int
@@ -42,6 +57,26 @@ class SwitchView:
     priority_of_dscp: Mapping[int, int] = field(
         default_factory=lambda: {DSCP_OF_PRIORITY * priority: priority for priority in range(8)}
     )
+    name: str = ""
+    tier: int = 0
+    neighbours: Mapping[int, PortView] = field(default_factory=dict)  # by port
+    tables: frozenset[str] = frozenset()
+    network: Topology | None = None
+
+    @property
+    def host_ports(self) -> tuple[int, ...]:
+        """The ports towards hosts."""
+        return self.ports_to_tier(None)
+
+    def ports_to_tier(self, tier: int | None) -> tuple[int, ...]:
+        """The ports towards switches of a tier, in increasing order; None: towards hosts."""
+        return tuple(port for port, there in sorted(self.neighbours.items()) if there.tier == tier)
+
+    def tree(self, root: str, members: Iterable[str] | None = None, choice: int = 0) -> Tree:
+        """See `topologies.trees.tree`: the same one on each switch. `tree.ports(view.name)` are this switch's."""
+        if self.network is None:
+            raise ValueError("a view without a network has no trees")
+        return tree(self.network, root, members, choice)
 
 
 class ProgramParameters(BaseModel, ABC):
@@ -50,6 +85,11 @@ class ProgramParameters(BaseModel, ABC):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     contains: ClassVar[tuple[str, ...]] = ()  # programs whose work this one does, too: it can stand in for them
+    agrees: ClassVar[tuple[str, ...]] = ()  # parameters that the protocol must have, with the same values
+
+    def defines(self) -> dict[str, str]:
+        """Macros that the program is compiled with; what the scenario defines comes on top."""
+        return {}
 
     @property
     def common_period_ns(self) -> int:

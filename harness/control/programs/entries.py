@@ -79,4 +79,17 @@ class CloneSession:
     truncate_bytes: int = 0
 
 
-Entry = TableEntry | DefaultAction | MulticastGroup | CloneSession
+@dataclass(frozen=True)
+class PortGroup:
+    """Ports of equal cost, among which the program's load balancer chooses. `group_id` is at least 1.
+
+    It becomes entries of every table of the program that is about ports of a group: with the match field `group_id` and
+    an action selector, whose members they are; or with `group_id` and `member`, which counts them from 0. The action is
+    the one whose parameter is `port`.
+    """
+
+    group_id: int
+    ports: tuple[int, ...]
+
+
+Entry = TableEntry | DefaultAction | PortGroup | MulticastGroup | CloneSession

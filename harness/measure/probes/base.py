@@ -91,10 +91,12 @@ class HostProbe(Probe):
         """The rows of one host, without time and host."""
 
 
-_REGISTRY: Registry[Probe] = Registry("probe kind")
-register = _REGISTRY.register
-kinds = _REGISTRY.names
-find = _REGISTRY.find
+REGISTRY: Registry[type[Probe]] = Registry(
+    "probe kind", group="p4cc.probes", package="harness.measure.probes", base=Probe
+)
+register = REGISTRY.register
+kinds = REGISTRY.names
+find = REGISTRY.find
 
 
 def parse(tables: Sequence[Mapping[str, Any]]) -> list[Probe]:

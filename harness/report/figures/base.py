@@ -96,7 +96,9 @@ class FigurePerVariant(Figure):
         return figure
 
 
-_REGISTRY: Registry[Figure] = Registry("figure")
-register = _REGISTRY.register
-names = _REGISTRY.names
-find = _REGISTRY.find
+REGISTRY: Registry[type[Figure]] = Registry(
+    "figure", group="p4cc.figures", package="harness.report.figures", base=Figure
+)
+register = REGISTRY.register
+names = REGISTRY.names
+find = REGISTRY.find

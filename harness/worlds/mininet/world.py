@@ -108,7 +108,7 @@ class MininetWorld:
         stack: contextlib.ExitStack,
     ) -> Recording:
         run = self.run_plan
-        program = pipeline(run.program, compiler=self._compiler)  # what switches will load is in the cache
+        program = pipeline(run.build, compiler=self._compiler)  # what switches will load is in the cache
         plans = switch_plans(run, self.dilation, folder)
         net = stack.enter_context(network(run, plans, self._class, launcher))
         launcher.wait_ready()
@@ -202,7 +202,7 @@ class MininetWorld:
             )
             view = controller.switch_view(run.topology, switch, common)
             with GrpcClient(node.address, switch.device_id, timeout_s=_START_S) as client:
-                controller.program_switch(client, program, run.program_parameters.entries(view))
+                controller.install(client, program, run.program_parameters, view)
             node.configure()
 
         with ThreadPoolExecutor(_CONTROLLERS, "controller") as pool:

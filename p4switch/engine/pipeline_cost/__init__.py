@@ -99,13 +99,13 @@ def _program(switch: "Switch", document: Mapping[str, Any]) -> None:
     def forward(port: int) -> list[bytes]:
         return [port.to_bytes(2, "big")]
 
-    members = [switch.member_add(profile, actions["forward"], forward(port)) for port in range(1, 5)]
+    members = [switch.member_add(profile, actions["member"], forward(port)) for port in range(1, 5)]
     group = switch.group_add(profile)
     switch.group_set(profile, group, members)
     switch.table_add(tables["ecmp_group"], [(b"\0\1", b"")], 0, ("group", group))
     lpm = tables["ipv4_lpm"]
     salt = bytes.fromhex("12345678")
-    switch.table_add(lpm, [(bytes([10, 0, 0, 0]), 8)], 0, ("action", actions["ecmp"], [b"\0\1", salt]))
+    switch.table_add(lpm, [(bytes([10, 0, 0, 0]), 8)], 0, ("action", actions["balance"], [b"\0\1", b"\0\4", salt]))
     for i in range(16):
         switch.table_add(lpm, [(bytes([10, 1, i, 0]), 24)], 0, ("action", actions["forward"], forward(1)))
         switch.table_add(lpm, [(bytes([10, 1, 0, i]), 32)], 0, ("action", actions["forward"], forward(1)))

@@ -1,0 +1,74 @@
+"""Load balancers of the switches: one P4 file each, which every program that includes `forwarding.p4` can do with.
+
+They are found by name in `p4src/load_balancing/`, or by path. The file's first line says what it is;
+`p4src/include/forwarding.p4` says what it must have.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from harness.control.programs.base import SOURCE_DIRECTORY
+from p4switch.errors import UserError, suggest
+
+DIRECTORY = SOURCE_DIRECTORY / "load_balancing"
+DEFAULT = "ecmp"
+
+_CONTROL = re.compile(r"^\s*control\s+LoadBalancer\b", re.MULTILINE)
+_PER_PACKET = re.compile(r"^\s*#\s*define\s+LOAD_BALANCER_PER_PACKET\b", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class LoadBalancer:
+    """How a switch chooses among paths of equal cost."""
+
+    name: str
+    source: Path
+
+    @cached_property
+    def _text(self) -> str:
+        try:
+            return self.source.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"{self.source}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
+
+    @property
+    def summary(self) -> str:
+        """The file's first line."""
+        return self._text.partition("\n")[0].strip().lstrip("/").strip()
+
+    @property
+    def per_packet(self) -> bool:
+        """Packets of one flow take several paths, so arrival out of order is normal."""
+        return bool(_PER_PACKET.search(self._text))
+
+    def check(self) -> None:
+        """Raises UserError if the file cannot be a load balancer."""
+        if not _CONTROL.search(self._text):
+            raise UserError(f"switch.load_balancing: {self.source} has no control LoadBalancer")
+        if not self.name.isidentifier():
+            raise UserError(
+                f"switch.load_balancing: {self.source.name!r}: expected a name of letters, digits and underscores"
+            )
+
+
+def names() -> list[str]:
+    """Those that come with p4cc."""
+    return sorted(path.stem for path in DIRECTORY.glob("*.p4"))
+
+
+def find(name: str, folder: Path) -> LoadBalancer:
+    """By name, or by the path of a `.p4` file, relative to `folder`. Raises UserError."""
+    if name.endswith(".p4"):
+        found = LoadBalancer(Path(name).stem, (folder / name).resolve())
+        if not found.source.is_file():
+            raise UserError(f"switch.load_balancing: no file {name!r}")
+    elif name in names():
+        found = LoadBalancer(name, DIRECTORY / f"{name}.p4")
+    else:
+        raise UserError(f"switch.load_balancing: no load balancer {name!r}; {suggest(name, names())}, or a .p4 file")
+    found.check()
+    return found

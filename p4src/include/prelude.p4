@@ -1,0 +1,22 @@
+// What a program includes first. It then declares
+//   headers_t   with ethernet, ipv4, udp, bth, and what else it parses, in this order
+//   metadata_t  with common, and what else its own stages tell each other
+// includes and writes the stages that it is made of, and ends with include/switch.p4. A stage is a control
+//   control Name(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata)
+#ifndef P4CC_PRELUDE_P4
+#define P4CC_PRELUDE_P4
+
+#include <core.p4>
+#include <v1model.p4>
+#include "headers.p4"
+
+// What the stages of every switch tell each other.
+struct common_metadata_t {
+    bit<8>  opcode;         // the BTH's; 0 for what is not RoCEv2
+    bit<32> queue;          // index of the queue that this packet is counted in (include/queue_bytes.p4)
+    bit<32> counted_bytes;  // and with how much; 0: not at all
+}
+
+const port_t DROP_PORT = 511;  // where mark_to_drop sends a packet
+
+#endif

@@ -1,0 +1,59 @@
+// How many bytes each queue holds, known to ingress.
+//
+// v1model shows a queue only to egress; so a program counts by itself. Ingress adds a packet's bytes to the register of its
+// queue (QueueArrival, or what a program has instead), egress takes off exactly as many (QueueDeparture). Should the traffic
+// manager lose a counted packet (its buffer full, a link gone down), a packet that leaves an empty queue behind puts the count right.
+// Copies that the switch makes are not counted. Several stages of a program may use this: a packet is counted once.
+//
+// On BMv2 ingress and egress are threads, so an update may be lost; the same fact puts that right. On hardware ingress and egress
+// share no registers: a traffic manager that shows its queues to ingress (Tofino 2) stands in for this file.
+#ifndef P4CC_QUEUE_BYTES_P4
+#define P4CC_QUEUE_BYTES_P4
+
+const bit<32> QUEUES = 4096;  // 512 ports, 8 priorities
+
+register<bit<32>>(QUEUES) queue_bytes;
+register<bit<48>>(QUEUES) last_departure;  // or when the queue began to fill; ticks
+
+#define QUEUE_OF(port) ((bit<32>)((port) ++ standard_metadata.priority))
+
+// Counts a packet in that found `held_bytes` in the queue meta.common.queue.
+#define COUNT_IN(held_bytes, packet_bytes)                                                                \
+    if (held_bytes == 0) {  /* draining begins here */                                                    \
+        last_departure.write(meta.common.queue, standard_metadata.ingress_global_timestamp);              \
+    }                                                                                                     \
+    meta.common.counted_bytes = packet_bytes;                                                             \
+    queue_bytes.write(meta.common.queue, held_bytes + packet_bytes);
+
+// The last stage of ingress: counts what is sent to one port, and not counted yet.
+control QueueArrival(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    bit<32> held_bytes;
+
+    apply {
+        if (meta.common.counted_bytes == 0 && standard_metadata.egress_spec != DROP_PORT && standard_metadata.mcast_grp == 0) {
+            meta.common.queue = QUEUE_OF(standard_metadata.egress_spec);
+            queue_bytes.read(held_bytes, meta.common.queue);
+            COUNT_IN(held_bytes, standard_metadata.packet_length)
+        }
+    }
+}
+
+// The first stage of egress: counts a packet out.
+control QueueDeparture(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    bit<32> held_bytes;
+
+    apply {
+        if (meta.common.counted_bytes != 0) {
+            queue_bytes.read(held_bytes, meta.common.queue);
+            held_bytes = held_bytes |-| meta.common.counted_bytes;
+            if (standard_metadata.deq_qdepth == 0) {
+                held_bytes = 0;
+            }
+            queue_bytes.write(meta.common.queue, held_bytes);
+            last_departure.write(meta.common.queue, standard_metadata.egress_global_timestamp);
+            meta.common.counted_bytes = 0;
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,66 @@
+// The switch around a program's own stages; what a program includes last.
+//
+//   parser     include/parser.p4, or the program's own, which goes on from there
+//   ingress    include/forwarding.p4 with the load balancer, then the program's stage
+//   egress     the program's stage, at dequeue
+//
+// A program defines, where it has one, PARSER, INGRESS_STAGE, EGRESS_STAGE: the name of its parser or control. A load balancer
+// (load_balancing/) may define LOAD_BALANCER_ENQUEUE and LOAD_BALANCER_DEQUEUE, stages of its own at the end of ingress and at the start of egress.
+#ifndef P4CC_SWITCH_P4
+#define P4CC_SWITCH_P4
+
+#include "parser.p4"
+#include "checksum.p4"
+#include "forwarding.p4"
+
+#ifndef PARSER
+#define PARSER RoceParser
+#endif
+
+control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    Ipv4Forwarding() forwarding;
+#ifdef INGRESS_STAGE
+    INGRESS_STAGE() stage;
+#endif
+#ifdef LOAD_BALANCER_ENQUEUE
+    LOAD_BALANCER_ENQUEUE() enqueue;
+#endif
+
+    apply {
+        forwarding.apply(hdr, meta, standard_metadata);
+#ifdef INGRESS_STAGE
+        stage.apply(hdr, meta, standard_metadata);
+#endif
+#ifdef LOAD_BALANCER_ENQUEUE
+        enqueue.apply(hdr, meta, standard_metadata);
+#endif
+    }
+}
+
+control SwitchEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+#ifdef LOAD_BALANCER_DEQUEUE
+    LOAD_BALANCER_DEQUEUE() dequeue;
+#endif
+#ifdef EGRESS_STAGE
+    EGRESS_STAGE() stage;
+#endif
+
+    apply {
+#ifdef LOAD_BALANCER_DEQUEUE
+        dequeue.apply(hdr, meta, standard_metadata);
+#endif
+#ifdef EGRESS_STAGE
+        stage.apply(hdr, meta, standard_metadata);
+#endif
+    }
+}
+
+control SwitchDeparser(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr);
+    }
+}
+
+V1Switch(PARSER(), VerifyIpv4Checksum(), SwitchIngress(), SwitchEgress(), UpdateIpv4Checksum(), SwitchDeparser()) main;
+
+#endif

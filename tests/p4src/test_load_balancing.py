@@ -1,0 +1,123 @@
+"""Load balancers: whatever the program, one file each; ECMP's paths are tested with forwarding."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.control import load_balancing, programs
+from p4switch.errors import UserError
+from tests.p4src.conftest import VIEW, MakeRig
+from tests.p4src.packets import Flow, psn_of
+from tests.p4src.queues import OUT, QueueRig
+from tests.p4src.rigs import BuiltinRig, Sent
+
+FAR = Flow("10.0.0.2", "10.1.2.3")  # by one of the ports 5 to 8
+NEAR = Flow("10.0.0.2", "10.0.0.3")  # by port 2 alone
+PRIORITY = 3  # of their DSCP
+
+FIRST_MEMBER = """// The first port of a group, always
+#include <include/group_member.p4>
+
+control LoadBalancer(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata,
+                     in bit<16> group_id, in bit<16> group_size, in bit<32> salt, out bool found) {
+    GroupMember() members;
+    apply {
+        members.apply(group_id, 0, standard_metadata.egress_spec);
+        found = true;
+    }
+}
+"""
+
+
+def queue_of(port: int) -> int:
+    return port << 3 | PRIORITY
+
+
+def built_in(program: str, load_balancer: str) -> BuiltinRig:
+    return BuiltinRig(program, programs.parameters(program, {}).entries(VIEW), load_balancer)
+
+
+@pytest.mark.parametrize("program", programs.names())
+def test_round_robin_takes_the_ports_of_a_group_in_turn(make_rig: MakeRig, program: str) -> None:
+    """One flow over four ports; the other group (ports 3 and 4) counts for itself."""
+    rig = make_rig(program, load_balancer="round_robin")
+    other = Flow("10.0.0.2", "10.0.1.9")
+    sent = [Sent(1, (other if i % 3 == 2 else FAR).data(psn=i)) for i in range(12)]
+    received = rig.run(sent)
+    order = {psn_of(frame): port for port, frames in received.items() for frame in frames}
+    assert [order[i] for i in range(12) if i % 3 != 2] == [5, 6, 7, 8, 5, 6, 7, 8]
+    assert [order[i] for i in range(12) if i % 3 == 2] == [3, 4, 3, 4]
+
+
+@pytest.mark.parametrize("program", programs.names())
+def test_drill_takes_the_shortest_queue_once_it_has_seen_it(program: str) -> None:
+    """All queues but that of port 7 hold something; what was shortest the last time is among the choices."""
+    rig = built_in(program, "drill")
+    chosen = []
+    for i in range(64):
+        for port in (5, 6, 7, 8):
+            held = 0 if port == 7 else 1_000_000 + port
+            rig.switch.register_write("queue_bytes", queue_of(port), held.to_bytes(4, "big"))
+        chosen += [port for port, _ in rig.switch.process(1, FAR.data(psn=i), i)]
+    assert len(chosen) == 64
+    first = chosen.index(7)
+    assert first < 16  # each draw of two of four has it with probability 1/2
+    assert set(chosen[first:]) == {7}
+    assert 8 not in chosen  # it is the longest: two draws have a shorter one
+
+
+def test_drill_chooses_by_the_queue_of_the_packets_own_priority() -> None:
+    rig = built_in("ecn", "drill")
+    for port in (5, 6, 8):
+        rig.switch.register_write("queue_bytes", port << 3 | 6, (1_000_000).to_bytes(4, "big"))
+    chosen = Counter(port for i in range(256) for port, _ in rig.switch.process(1, FAR.data(psn=i), i))
+    assert set(chosen) == {5, 6, 7, 8}  # all of priority 3 are empty, and the first of equals is kept
+
+
+@pytest.mark.parametrize("program", programs.names())
+def test_what_drill_counts_is_what_the_queue_holds(program: str) -> None:
+    view = replace(VIEW, port_rates_bps=dict.fromkeys(VIEW.port_rates_bps, 10**10))
+    rig = QueueRig(program, {}, view, load_balancer="drill")
+    frame = NEAR.data(payload=bytes(1000))
+    rig.inject([(0, frame)] * 20)
+    rig.run(5 * len(frame) + 1)
+    assert rig.queues()[PRIORITY] > 10 * len(frame)
+    assert rig.register("queue_bytes", queue_of(OUT)) == rig.queues()[PRIORITY]
+    rig.run()
+    assert len(rig.sink.arrived) == 20
+    assert rig.register("queue_bytes", queue_of(OUT)) == 0
+
+
+def test_a_file_anywhere(tmp_path: Path) -> None:
+    """And nothing else: no entries of its own, no list of names."""
+    file = tmp_path / "first_member.p4"
+    file.write_text(FIRST_MEMBER)
+    found = load_balancing.find("first_member.p4", tmp_path)
+    assert (found.summary, found.per_packet) == ("The first port of a group, always", False)
+    for program in programs.names():
+        rig = built_in(program, str(file))
+        flows = [Flow("10.0.0.2", "10.1.2.3", entropy) for entropy in range(49152, 49168)]
+        assert {port for flow in flows for port, _ in rig.switch.process(1, flow.data(), 0)} == {5}
+
+
+def test_those_that_come_with_it() -> None:
+    found = {name: load_balancing.find(name, Path()) for name in load_balancing.names()}
+    assert {name: one.per_packet for name, one in found.items()} == {"drill": True, "ecmp": False, "round_robin": True}
+    assert all(one.summary for one in found.values())
+
+
+def test_what_cannot_be_one(tmp_path: Path) -> None:
+    (tmp_path / "empty.p4").write_text("// Nothing\n")
+    (tmp_path / "a-b.p4").write_text(FIRST_MEMBER)
+    with pytest.raises(UserError, match=r"no load balancer 'dril'; did you mean 'drill'\?, or a \.p4 file"):
+        load_balancing.find("dril", tmp_path)
+    with pytest.raises(UserError, match=r"no file 'mine\.p4'"):
+        load_balancing.find("mine.p4", tmp_path)
+    with pytest.raises(UserError, match=r"empty\.p4 has no control LoadBalancer"):
+        load_balancing.find("empty.p4", tmp_path)
+    with pytest.raises(UserError, match=r"'a-b\.p4': expected a name of letters, digits and underscores"):
+        load_balancing.find("a-b.p4", tmp_path)

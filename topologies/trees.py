@@ -1,0 +1,72 @@
+"""Trees for multicast and reduction: shortest paths from a root to all nodes, or to some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+import networkx as nx
+
+from topologies.model import Topology
+
+_T = TypeVar("_T")
+
+@dataclass(frozen=True)
+class Tree:
+    """A tree of nodes that are joined by ports. `up` has each node's port towards the root, which itself has none;
+    `down` has each node's ports away from it, in increasing order.
+    """
+
+    root: str
+    up: Mapping[str, int]
+    down: Mapping[str, tuple[int, ...]]
+
+    def __contains__(self, node: str) -> bool:
+        return node in self.down
+
+    def ports(self, node: str) -> tuple[int, ...]:
+        """All ports of a node that are in the tree, in increasing order; none for a node that is not."""
+        up = (self.up[node],) if node in self.up else ()
+        return tuple(sorted((*up, *self.down.get(node, ()))))
+
+
+def tree(topology: Topology, root: str, members: Iterable[str] | None = None, choice: int = 0) -> Tree:
+    """The tree of shortest paths from `root` (a host or a switch) to `members`; None: a spanning tree of all nodes.
+
+    Where several neighbours are equally near the root, `choice` picks one: trees of different choices use different
+    switches and parallel links, as far as there are any. Raises ValueError for a node that there is not, or that cannot
+    be reached.
+    """
+    return _tree(topology, root, None if members is None else frozenset(members), choice)
+
+
+@lru_cache(maxsize=256)
+def _tree(topology: Topology, root: str, members: frozenset[str] | None, choice: int) -> Tree:
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_nodes_from(topology.ports)
+    graph.add_edges_from((link.a, link.b) for link in topology.links)
+    missing = sorted({root, *(members or ())} - set(graph))
+    if missing:
+        raise ValueError(f"topology {topology.name!r} has no node {missing[0]!r}")
+    distance = nx.single_source_shortest_path_length(graph, root)
+    wanted = set(graph) if members is None else members
+    if unreached := sorted(wanted - distance.keys()):
+        raise ValueError(f"topology {topology.name!r} has no path from {root!r} to {unreached[0]!r}")
+    up: dict[str, int] = {}
+    down: dict[str, set[int]] = {root: set()}
+    for member in sorted(wanted):
+        node = member
+        while node != root and node not in up:
+            above = _picked(sorted(n for n in graph[node] if distance[n] == distance[node] - 1), choice)
+            port = _picked([p for p, there in sorted(topology.ports[node].items()) if there.node == above], choice)
+            up[node] = port
+            down.setdefault(node, set())
+            down.setdefault(above, set()).add(topology.ports[node][port].port)
+            node = above
+    return Tree(root, up, {node: tuple(sorted(ports)) for node, ports in down.items()})
+
+
+def _picked(options: list[_T], choice: int) -> _T:
+    return options[choice % len(options)]
