@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
+import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control import controller, program_state
 from harness.control.programs import Entry, program
 from harness.control.programs.base import SOURCE_DIRECTORY

@@ -1,5 +1,6 @@
 """What the control plane of a P4 program of one's own stands on: what it is told, and the entries it answers with."""
 
+import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control.programs import (
     Action,
     CloneSession,
@@ -9,6 +10,7 @@ from harness.control.programs import (
     Lpm,
     Match,
     MulticastGroup,
+    PortGroup,
     ProgramParameters,
     Range,
     SwitchView,
@@ -17,7 +19,7 @@ from harness.control.programs import (
     names,
     parameters,
 )
-from harness.control.programs.base import register
+from harness.control.programs.base import PortView, register
 
 __all__ = [
     "Action",
@@ -28,6 +30,8 @@ __all__ = [
     "Lpm",
     "Match",
     "MulticastGroup",
+    "PortGroup",
+    "PortView",
     "ProgramParameters",
     "Range",
     "SwitchView",

@@ -12,16 +12,13 @@ from typing import Any, overload
 import pandas as pd
 from matplotlib.figure import Figure
 
+import p4cc._hosts  # noqa: F401  # isort: split
 from harness.errors import CheckError
-from harness.worlds.native_hosts import prefer_native_hosts
-
-prefer_native_hosts()
-
-from harness.measure import results as stored  # noqa: E402
-from harness.measure.summary import unfinished  # noqa: E402
-from harness.report import write_report  # noqa: E402
-from harness.report.figures import figures  # noqa: E402
-from harness.report.groups import compare  # noqa: E402
+from harness.measure import results as stored
+from harness.measure.summary import unfinished
+from harness.report import write_report
+from harness.report.figures import figures
+from harness.report.groups import compare
 
 __all__ = ["CheckError", "Result", "Results"]
 

@@ -11,15 +11,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
-from p4cc.results import CheckError, Result, Results  # before all else: it puts the compiled hosts in place
-
-from harness.measure import results as stored  # isort: skip
-from harness.measure.output_folder import new_folder  # isort: skip
-from harness.plan import sweep as sweeps  # isort: skip
-from harness.plan.experiment import plan  # isort: skip
-from harness.plan.scenario import anchored, check, find, merge, nested, read  # isort: skip
-from harness.worlds import workers  # isort: skip
-from p4switch.errors import UserError  # isort: skip
+import p4cc._hosts  # noqa: F401  # isort: split
+from harness.measure import results as stored
+from harness.measure.output_folder import new_folder
+from harness.plan import sweep as sweeps
+from harness.plan.experiment import plan
+from harness.plan.scenario import anchored, check, find, merge, nested, read
+from harness.worlds import workers
+from p4cc.results import CheckError, Result, Results
+from p4switch.errors import UserError
 
 if TYPE_CHECKING:
     from harness.measure.recording import World

@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple, SupportsBytes
 
+import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control import controller
 from harness.control.programs import Entry
 from harness.control.programs.base import SOURCE_DIRECTORY
