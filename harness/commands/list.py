@@ -70,6 +70,21 @@ def _programs() -> list[dict[str, Any]]:
     return [_described(name, programs.program(name).parameters) for name in programs.names()]
 
 
+def _probes() -> list[dict[str, Any]]:
+    from harness.measure.probes import REGISTRY
+
+    return [_described(name, kind) for name, kind in REGISTRY.all().items()]
+
+
+def _figures() -> list[dict[str, Any]]:
+    from harness.report.figures import REGISTRY
+
+    return [
+        {"name": name, "summary": _first_line(inspect.getmodule(kind).__doc__), "needs": list(kind.needs)}
+        for name, kind in REGISTRY.all().items()
+    ]
+
+
 def _switch_load_balancers() -> list[dict[str, Any]]:
     from harness.control import load_balancing
 
@@ -105,6 +120,8 @@ KINDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "workloads": _workloads,
     "programs": _programs,
     "switch-lb": _switch_load_balancers,
+    "probes": _probes,
+    "figures": _figures,
 }
 
 
@@ -115,8 +132,8 @@ def command(kind: str | None, as_json: bool) -> None:
     """Show what there is to run.
 
     All of it, or one KIND: scenarios, sweeps, cc (congestion control), lb (load balancers), topologies, workloads,
-    programs, switch-lb (load balancers of the switches). --json also tells parameters with their defaults, sources,
-    and what claims of the papers it is about.
+    programs, switch-lb (load balancers of the switches), probes (what a scenario may have measured), figures (of a
+    report). --json also tells parameters with their defaults, sources, and what claims of the papers it is about.
     """
     found = {name: sorted(KINDS[name](), key=_by_number) for name in ([kind] if kind else KINDS)}
     if as_json:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seed", "seeds", multiple=True, type=click.IntRange(0), metavar="N", help="Several give confidence intervals."
 )
+@click.option("--program", metavar="NAME", help="P4 program of the switches: a name, or a .p4 file.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a key, for example topology.k=8.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder to write; must not exist. Default: runs/SCENARIO.")
 @click.option(
@@ -59,6 +60,7 @@ def command(
     cc: tuple[str, ...],
     lb: tuple[str, ...],
     seeds: tuple[int, ...],
+    program: str | None,
     settings: tuple[str, ...],
     out: Path | None,
     world: str,
@@ -92,6 +94,8 @@ def command(
     from harness.measure.output_folder import new_folder
     from harness.report import write_report
 
+    if program is not None:
+        settings = (*settings, f"program={program}")
     runs = planned(scenarios, settings, {"cc": cc, "lb": lb, "seeds": seeds})
     tell_interpreted([run.protocol.name for run in runs], [run.load_balancing.name for run in runs])
     target = out or unused(Path("runs") / "-".join(dict.fromkeys(run.name for run in runs)))

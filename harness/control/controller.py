@@ -16,13 +16,16 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TypeVar
+from pathlib import Path
+from typing import TypeVar, get_args
 
+from harness.control import entry_files
 from harness.control.programs import (
     Action,
     CloneSession,
     DefaultAction,
     Entry,
+    EntryFile,
     Exact,
     Lpm,
     Match,
@@ -45,6 +48,7 @@ from topologies.model import Neighbour
 
 _INSERT, _MODIFY = p4runtime_pb2.Update.INSERT, p4runtime_pb2.Update.MODIFY
 _T = TypeVar("_T")
+_ENTRIES = get_args(Entry)
 
 
 class ControllerError(UserError):
@@ -133,8 +137,20 @@ class Program:
 
     def updates(self, entry: Entry) -> list[Message]:
         """The P4Runtime Updates that write an entry. Raises ControllerError for a name that is not in P4Info."""
+        if isinstance(entry, EntryFile):
+            return self._updates_of_file(entry.path)
         entries = self.entries_of_group(entry) if isinstance(entry, PortGroup) else [entry]
         return [self._update(one) for one in entries]
+
+    def _updates_of_file(self, path: Path) -> list[Message]:
+        try:
+            return [
+                update
+                for found in entry_files.read(path, self.p4info)
+                for update in (self.updates(found) if isinstance(found, _ENTRIES) else [found])
+            ]
+        except ControllerError as error:
+            raise ControllerError(f"{path}: {error}") from None
 
     def entries_of_group(self, group: PortGroup) -> list[TableEntry]:
         """What a group of ports becomes in this program. Raises ControllerError if it has no table of such ports."""

@@ -38,7 +38,9 @@ def test_probes_in_both_worlds(both: Both, tmp_path: Path) -> None:
     ((virtual,), (mininet,)) = both(str(file))
     for result in (virtual, mininet):
         assert result.table("marked")["packets"].sum() == result.summary["ecn_marked"] > 0
-        assert result.table("sent")["tx_packets"].sum() == result.summary["packets_sent"]
+        # Before a run in Mininet every host sends a frame to every other.
+        others = 3 if result is mininet else 0
+        assert result.table("sent")["tx_packets"].sum() == result.summary["packets_sent"] + others
         marks = result.table("marks")
         assert marks["packets"].is_monotonic_increasing
         assert len(marks) >= 3
@@ -47,5 +49,5 @@ def test_probes_in_both_worlds(both: Both, tmp_path: Path) -> None:
         assert alpha["host"].nunique() == 3
         queues = result.queues.query("leads_to == 'h0-0-2' and time_ns % 5000 == 0")
         assert result.table("waiting")["depth_bytes"].tolist() == queues["depth_bytes"].tolist()
-    assert mininet.table("alpha")["time_ns"].unique().tolist()[:4] == [0, 20_000, 40_000, 60_000]
+    assert mininet.table("alpha")["time_ns"].unique().tolist()[:3] == [20_000, 40_000, 60_000]
     assert mininet.table("alpha")["alpha"].mean() == pytest.approx(virtual.table("alpha")["alpha"].mean(), rel=0.3)

@@ -8,13 +8,8 @@ switches = "tor*"
 interval_ns = 10_000
 """
 
-import importlib
-import pkgutil
-
-from harness.measure.probes.base import HostProbe, Probe, SwitchProbe, kinds, parse
+from harness.measure.probes.base import REGISTRY, HostProbe, Probe, SwitchProbe, parse
+from harness.measure.probes.program import ProgramProbe
 from harness.measure.probes.queue import QueueProbe
 
-__all__ = ["HostProbe", "Probe", "QueueProbe", "SwitchProbe", "kinds", "parse"]
-
-for _found in pkgutil.iter_modules(__path__, f"{__name__}."):
-    importlib.import_module(_found.name)
+__all__ = ["REGISTRY", "HostProbe", "Probe", "ProgramProbe", "QueueProbe", "SwitchProbe", "parse"]

@@ -16,8 +16,8 @@ import pandas as pd
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from p4switch.errors import UserError, validate
+from p4switch.numbers import integral
 from p4switch.registry import Registry
-from topologies.registry import integral
 
 if TYPE_CHECKING:
     from harness.plan.experiment import Run
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 RESERVED = ("flows", "queues", "rates")  # tables that every run has
 Index = Annotated[int, BeforeValidator(integral), Field(ge=0)]
-Values = tuple[int | float, ...]
+Values = tuple[int | float | str, ...]
 
 
 class Probe(BaseModel):
@@ -95,8 +95,6 @@ REGISTRY: Registry[type[Probe]] = Registry(
     "probe kind", group="p4cc.probes", package="harness.measure.probes", base=Probe
 )
 register = REGISTRY.register
-kinds = REGISTRY.names
-find = REGISTRY.find
 
 
 def parse(tables: Sequence[Mapping[str, Any]]) -> list[Probe]:
@@ -105,8 +103,8 @@ def parse(tables: Sequence[Mapping[str, Any]]) -> list[Probe]:
     for i, values in enumerate(tables):
         where = f"record.probes.{i}"
         if not isinstance(kind := values.get("kind"), str):
-            raise UserError(f"{where}.kind: missing; expected one of {', '.join(kinds())}")
-        probe = validate(find(kind), values, where)
+            raise UserError(f"{where}.kind: missing; expected one of {', '.join(REGISTRY.names())}")
+        probe = validate(REGISTRY.find(kind), values, where)
         if probe.name in RESERVED or probe.name in found:
             raise UserError(f"{where}.name: there is a table {probe.name!r} already; expected another name")
         found[probe.name] = probe

@@ -22,7 +22,7 @@ class CellProbe(SwitchProbe):
 
     def cells(self, run: Run) -> program_state.CellArray:
         """Raises UserError if the run's program does not have it."""
-        return program_state.find(self.kind, self.reads, compiled(run.program.source)[1], run.program.name)
+        return program_state.find(self.kind, self.reads, compiled(run.build)[1], run.program.name)
 
     @property
     def places(self) -> tuple[str, ...]:

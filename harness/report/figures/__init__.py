@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-
-from harness.report.figures.base import Figure, FigurePerVariant, find, names, register
+from harness.report.figures.base import REGISTRY, Figure, FigurePerVariant, register
 from harness.report.figures.over_time import over_time
 from harness.report.groups import Comparison
 
-__all__ = ["Figure", "FigurePerVariant", "figures", "register"]
-
-for _found in pkgutil.iter_modules(__path__, f"{__name__}."):
-    importlib.import_module(_found.name)
+__all__ = ["REGISTRY", "Figure", "FigurePerVariant", "figures", "register"]
 
 
 def figures(comparison: Comparison) -> dict[str, Figure]:
     """By name, in order of the page: those for which this comparison has data."""
     found: dict[str, Figure] = {}
-    for name, figure in sorted(((name, find(name)()) for name in names()), key=lambda item: (item[1].order, item[0])):
+    made = {name: kind() for name, kind in REGISTRY.all().items()}
+    for name, figure in sorted(made.items(), key=lambda item: item[1].order):
         if all(set(figure.needs) <= result.tables for result in comparison.results) and figure.fits(comparison):
             found[name] = figure
     return {**found, **dict(over_time(comparison))}

@@ -100,5 +100,3 @@ REGISTRY: Registry[type[Figure]] = Registry(
     "figure", group="p4cc.figures", package="harness.report.figures", base=Figure
 )
 register = REGISTRY.register
-names = REGISTRY.names
-find = REGISTRY.find

@@ -52,13 +52,16 @@ class SwitchReader:
             self._thread = threading.Thread(target=self._read_on, args=(epoch_ns, dilation), name="probes")
             self._thread.start()
 
-    def stop(self, end_ns: int) -> None:
-        """The last readings, at the end of the run. Raises UserError if a switch refused any."""
+    def stop(self) -> None:
+        """The flows are done. Raises UserError if a switch refused a reading."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
         if self._failure is not None:
             raise self._failure
+
+    def read_last(self, end_ns: int) -> None:
+        """What is to be read at the end of the run: nothing is under way any more. Raises UserError."""
         for probe in self._at_end:
             self._read(probe, end_ns)
 

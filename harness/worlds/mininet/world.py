@@ -141,10 +141,11 @@ class MininetWorld:
                 switch.schedule(changes, epoch_ns)
         reader.start(epoch_ns, self.dilation)
         ended = coordinator.run(epoch_ns, self.dilation, self._wall_limit_s, progress)
+        reader.stop()
         coordinator.freeze()
         _sleep(_DRAIN_RTTS * rtt_s + 0.1, launcher)
         meter.stop()
-        reader.stop((time.monotonic_ns() - epoch_ns) // self.dilation)
+        reader.read_last((time.monotonic_ns() - epoch_ns) // self.dilation)
         launcher.stop(net.switches)
         counters = {name: switch.counters() for name, switch in net.switches.items()}
         caveats = dict.fromkeys(caveat for switch in net.switches.values() for caveat in switch.caveats())
