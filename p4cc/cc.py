@@ -4,7 +4,7 @@ Importing it puts the compiled hosts in place, unless `P4CC_NATIVE=0` or plain P
 """
 
 import p4cc._hosts  # noqa: F401  # isort: split
-from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.cc.base import Feedback, NotificationPoint, Outlet, Path, ReactionPoint, Traffic
 from host_agents.ranges import NOT_NEGATIVE, POSITIVE, SHARE
 from host_agents.registry import MechanismInfo, ProtocolInfo, protocols, register
 
@@ -15,9 +15,11 @@ __all__ = [
     "Feedback",
     "MechanismInfo",
     "NotificationPoint",
+    "Outlet",
     "Path",
     "ProtocolInfo",
     "ReactionPoint",
+    "Traffic",
     "protocols",
     "register",
 ]

@@ -20,6 +20,7 @@ from harness.control.programs import (
     parameters,
 )
 from harness.control.programs.base import PortView, register
+from harness.control.programs.forwarding import forwarding_entries
 
 __all__ = [
     "Action",
@@ -37,6 +38,7 @@ __all__ = [
     "SwitchView",
     "TableEntry",
     "Ternary",
+    "forwarding_entries",
     "names",
     "parameters",
     "register",
