@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.run import planned
+from harness.plan.request import planned
 from harness.control.programs import Program
 from harness.measure.results import files
 from harness.worlds.virtual import VirtualWorld
