@@ -39,7 +39,7 @@ class NicConfig:
     control_priority: int = 6
     pfc: bool = True  # obey 802.1Qbb pause frames
     reliability: str = GO_BACK_N
-    cc_scope: str = SCOPE_QP
+    cc_scope: str | None = None  # None: as the protocol has it
     # An ACK for every so many packets of a message; its last packet, and anything out of order, ask for one anyway.
     ack_every_packets: int = 1
     rto_ns: int = 1_000_000
@@ -71,7 +71,7 @@ class NicConfig:
             value = getattr(self, name)
             if not low <= value <= high:
                 raise ParameterError(f"{name} {value}: expected {low} to {high}")
-        for name, allowed in (("reliability", RELIABILITIES), ("cc_scope", CC_SCOPES)):
+        for name, allowed in (("reliability", RELIABILITIES), ("cc_scope", (None, *CC_SCOPES))):
             value = getattr(self, name)
             if value not in allowed:
-                raise ParameterError(f"{name} {value!r}: expected one of: {', '.join(allowed)}")
+                raise ParameterError(f"{name} {value!r}: expected one of: {', '.join(filter(None, allowed))}")

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from host_agents.receiver import Receiver
 from host_agents.sender import Sender, SentPacket, spare
 from host_agents.timers import NEVER, Timer
+from host_agents.transport import Transport
 from host_agents.wire import SYNDROME_ACK, SYNDROME_NAK_SEQUENCE
-
-if TYPE_CHECKING:
-    from host_agents.qp import QueuePair
 
 
 class GoBackNSender(Sender):
     """Sends in order; a NAK or a time-out sends everything again from the packet wanted."""
 
-    def __init__(self, qp: QueuePair, rto_ns: int, ack_every_packets: int, first_psn: int) -> None:
-        super().__init__(qp, rto_ns, ack_every_packets, first_psn)
+    def __init__(self, transport: Transport) -> None:
+        super().__init__(transport)
         self.next = 0  # unacked <= next <= fresh
 
     def has_data(self) -> bool:
@@ -55,13 +51,12 @@ class GoBackNSender(Sender):
             timer.arm(self.deadline_ns)
             return
         self.deadline_ns = NEVER
-        qp = self.qp
-        qp.stats.timeouts += 1
+        self.stats.timeouts += 1
         self._go_back()
-        qp.reaction_point.on_timeout(now_ns)
-        qp.load_balancer.on_timeout(now_ns)
-        qp.limiter.add(qp)
-        qp.limiter.wake(now_ns)
+        self.point.on_timeout(now_ns)
+        self.load_balancer.on_timeout(now_ns)
+        self.limiter.add(self)
+        self.limiter.wake(now_ns)
 
     def _release(self, packet: SentPacket) -> None:
         spare(packet)
@@ -75,37 +70,37 @@ class GoBackNSender(Sender):
 class GoBackNReceiver(Receiver):
     """Takes the expected packet only. One NAK for each gap; a duplicate is acknowledged again."""
 
-    def __init__(self, qp: QueuePair, first_psn: int) -> None:
-        super().__init__(qp, first_psn)
+    def __init__(self, transport: Transport) -> None:
+        super().__init__(transport)
         self._nak_sent = False
 
     def on_data(
         self, now_ns: int, psn: int, payload_bytes: int, last: bool, ack_request: bool, marked: bool, frame: bytes
     ) -> None:
         number = self.absolute(psn)
-        qp = self.qp
         if number == self.expected:
             self.expected = number + 1
             self._nak_sent = False
             self.deliver(now_ns, payload_bytes, last)
             if ack_request:
-                qp.send_ack(psn, SYNDROME_ACK, marked, frame)
+                self.send_ack(psn, SYNDROME_ACK, marked, frame)
         elif number > self.expected:
-            qp.stats.out_of_order += 1
+            self.stats.out_of_order += 1
             self._nak(marked, frame)
         else:
-            qp.stats.duplicates += 1
-            qp.send_ack(self.psn(self.expected - 1), SYNDROME_ACK, marked, frame)
+            self.stats.duplicates += 1
+            self.send_ack(self.psn(self.expected - 1), SYNDROME_ACK, marked, frame)
 
-    def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> None:
+    def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> bool:
         number = self.absolute(psn)
         if number == self.expected:
             self._nak_sent = False  # for an earlier copy: this one was lost on its own
         if number >= self.expected:
             self._nak(True, frame)
+        return False
 
     def _nak(self, marked: bool, frame: bytes) -> None:
         if not self._nak_sent:
             self._nak_sent = True
-            self.qp.stats.naks_sent += 1
-            self.qp.send_ack(self.psn(self.expected), SYNDROME_NAK_SEQUENCE, marked, frame)
+            self.stats.naks_sent += 1
+            self.send_ack(self.psn(self.expected), SYNDROME_NAK_SEQUENCE, marked, frame)

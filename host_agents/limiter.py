@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from host_agents.cc.base import ReactionPoint
+from host_agents.port import Port, Source
 from host_agents.timers import Timer, TimerOwner
 
-if TYPE_CHECKING:
-    from host_agents.cc.base import ReactionPoint
-    from host_agents.nic import Nic
-    from host_agents.qp import QueuePair
-
 IDLE: Final = 0  # nothing to send, or the window is closed
-READY: Final = 1  # in the NIC's ring
+READY: Final = 1  # in the port's ring
 WAITING: Final = 2  # for the next-service time
 ROUNDING_NS: Final = 0.001  # sums of fractions of a ns may come out this much too late
 
 
-class RateLimiter(TimerOwner):
+class Member(TimerOwner):
+    """The sending half of a queue pair, as its rate limiter knows it."""
+
+    def __init__(self) -> None:
+        self.next_member: Member | None = None  # in the limiter's ring
+        self.listed = False  # in that ring
+
+    def has_data(self) -> bool:
+        """Whether there is a packet to send, as far as reliability goes."""
+        raise NotImplementedError
+
+    def next_frame(self, now_ns: int) -> bytes:
+        """Send the next packet. Only when `has_data`."""
+        raise NotImplementedError
+
+
+class RateLimiter(Source):
     """Holds its queue pairs back until the NST, and while the reaction point's window is closed.
 
     After a packet of b bytes, NST moves by 8 b / rate. A packet that the link (not the window) made late by up to the
     slack does not delay those after it.
     """
 
-    def __init__(self, nic: Nic, reaction_point: ReactionPoint, priority: int, slack_ns: float) -> None:
+    def __init__(self, port: Port, reaction_point: ReactionPoint, priority: int, slack_ns: float) -> None:
+        super().__init__(port, priority)
         self.state = IDLE
         self.inflight_bytes = 0  # wire bytes sent and neither acknowledged nor given up
         self.nst_ns = 0.0
@@ -33,25 +47,22 @@ class RateLimiter(TimerOwner):
         self._paced_bits = 0.0
         self.slack_ns = slack_ns
         self.reaction_point = reaction_point
-        self.nic = nic
-        self.priority = priority
-        self.next_ready: RateLimiter | None = None  # in the NIC's ring
         # Queue pairs with something to send, as a ring; a closed window keeps them.
-        self._last_member: QueuePair | None = None
-        self.timer = Timer(nic.timers, self)  # see Nic.wait_for_nst
+        self._last_member: Member | None = None
+        self.timer = Timer(port.timers, self)
 
-    def add(self, qp: QueuePair) -> None:
-        """`qp` has something to send."""
-        if qp.listed:
+    def add(self, member: Member) -> None:
+        """`member` has something to send."""
+        if member.listed:
             return
-        qp.listed = True
+        member.listed = True
         last = self._last_member
         if last is None:
-            qp.next_member = qp
+            member.next_member = member
         else:
-            qp.next_member = last.next_member
-            last.next_member = qp
-        self._last_member = qp
+            member.next_member = last.next_member
+            last.next_member = member
+        self._last_member = member
 
     def wake(self, now_ns: int) -> None:
         """Something may have become sendable."""
@@ -61,7 +72,7 @@ class RateLimiter(TimerOwner):
             if self.nst_ns <= now_ns:
                 self.nst_ns = float(now_ns)  # idle time earns nothing
                 self.state = READY
-                self.nic.make_ready(self)
+                self.port.make_ready(self)
             else:
                 self._wait()
 
@@ -71,32 +82,27 @@ class RateLimiter(TimerOwner):
         if self.state == WAITING:
             self._wait()
 
-    def on_timer(self, now_ns: int, timer: Timer) -> None:
-        self.nst_reached()
-
     def nst_reached(self) -> None:
-        """The wait is over."""
         self.state = READY
-        self.nic.make_ready(self)
+        self.port.make_ready(self)
 
     def transmit(self, now_ns: int) -> bytes | None:
-        """A data frame of the next queue pair in turn; None if there is none to send now."""
+        """A data frame of the next member in turn."""
         if self.nst_ns - ROUNDING_NS > now_ns:
             self._wait()
             return None
         last = self._last_member
         while last is not None and self.reaction_point.may_send(self.inflight_bytes):
-            qp = last.next_member
-            assert qp is not None
-            sender = qp.sender
-            if not sender.has_data():
-                last = self._drop(qp, last)
+            member = last.next_member
+            assert member is not None
+            if not member.has_data():
+                last = self._drop(member, last)
                 continue
-            frame = sender.next_frame(now_ns)
-            if sender.has_data():
-                self._last_member = qp  # its turn is over
+            frame = member.next_frame(now_ns)
+            if member.has_data():
+                self._last_member = member  # its turn is over
             else:
-                self._drop(qp, last)
+                self._drop(member, last)
             self._reschedule(now_ns)
             return frame
         self.state = IDLE
@@ -113,25 +119,25 @@ class RateLimiter(TimerOwner):
         self.nst_ns = nominal + self._paced_bits * 1e9 / self.reaction_point.rate_bps
         self.inflight_bytes += wire_bytes
 
-    def _drop(self, qp: QueuePair, last: QueuePair) -> QueuePair | None:
-        """Take `qp`, which follows `last`, out of the ring. Returns the ring's new last."""
-        qp.listed = False
-        if qp is last:
+    def _drop(self, member: Member, last: Member) -> Member | None:
+        """Take `member`, which follows `last`, out of the ring. Returns the ring's new last."""
+        member.listed = False
+        if member is last:
             self._last_member = None
         else:
-            last.next_member = qp.next_member
+            last.next_member = member.next_member
             self._last_member = last
-        qp.next_member = None
+        member.next_member = None
         return self._last_member
 
     def _reschedule(self, now_ns: int) -> None:
         if self._last_member is None or not self.reaction_point.may_send(self.inflight_bytes):
             self.state = IDLE
         elif self.nst_ns - ROUNDING_NS <= now_ns:
-            self.nic.make_ready(self)
+            self.port.make_ready(self)
         else:
             self._wait()
 
     def _wait(self) -> None:
         self.state = WAITING
-        self.nic.wait_for_nst(self, math.ceil(self.nst_ns - ROUNDING_NS))
+        self.port.wait_for_nst(self, math.ceil(self.nst_ns - ROUNDING_NS))

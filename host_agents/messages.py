@@ -3,39 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from host_agents.qp import QueuePair
-
-
-class Message:
-    """Bytes to send on a queue pair. Times are in ns, -1 until they happen."""
-
-    def __init__(self, qp: QueuePair, sequence: int, size_bytes: int, start_ns: int, tag: object) -> None:
-        self.qp = qp
-        self.sequence = sequence  # from 0, per QP
-        self.size_bytes = size_bytes
-        self.start_ns = start_ns
-        self.tag = tag
-        self.first_sent_ns = -1
-        self.completed_ns = -1  # every byte is acknowledged
-        self.first_packet = 0  # its packets are first_packet <= n < end_packet
-        self.end_packet = 0
-
-
-class Delivery:
-    """A message that has arrived whole and in order."""
-
-    def __init__(self, qp: QueuePair, sequence: int, size_bytes: int, time_ns: int) -> None:
-        self.qp = qp
-        self.sequence = sequence
-        self.size_bytes = size_bytes
-        self.time_ns = time_ns
-
-
-CompletionCallback = Callable[[Message], None]
-DeliveryCallback = Callable[[Delivery], None]
+from host_agents.timers import TimerOwner
 
 
 class QpStats:
@@ -107,3 +76,59 @@ QP_COUNTS = (
     "cnps_sent",
     "pulls_held",
 )
+
+
+class Connection(TimerOwner):
+    """One end of a reliable connection, as its messages know it: a `QueuePair`."""
+
+    def __init__(self, qpn: int) -> None:
+        self.qpn = qpn
+        self.stats = QpStats()
+
+    def post(self, size_bytes: int, start_ns: int = 0, tag: object = None) -> Message:
+        """Send `size_bytes`, not before `start_ns` nor before the messages posted earlier. Raises ValueError."""
+        raise NotImplementedError
+
+    def truncate(self, message: Message) -> None:
+        """Send no more of `message` than the packet that ends it; its size becomes what it has got to.
+
+        Raises ValueError if a message was posted after it, or it has not started.
+        """
+        raise NotImplementedError
+
+    def completed(self, message: Message) -> None:
+        """Every byte of `message` is acknowledged."""
+        raise NotImplementedError
+
+    def delivered(self, delivery: Delivery) -> None:
+        """A message has arrived."""
+        raise NotImplementedError
+
+
+class Message:
+    """Bytes to send on a queue pair. Times are in ns, -1 until they happen."""
+
+    def __init__(self, qp: Connection, sequence: int, size_bytes: int, start_ns: int, tag: object) -> None:
+        self.qp = qp
+        self.sequence = sequence  # from 0, per QP
+        self.size_bytes = size_bytes
+        self.start_ns = start_ns
+        self.tag = tag
+        self.first_sent_ns = -1
+        self.completed_ns = -1  # every byte is acknowledged
+        self.first_packet = 0  # its packets are first_packet <= n < end_packet
+        self.end_packet = 0
+
+
+class Delivery:
+    """A message that has arrived whole and in order."""
+
+    def __init__(self, qp: Connection, sequence: int, size_bytes: int, time_ns: int) -> None:
+        self.qp = qp
+        self.sequence = sequence
+        self.size_bytes = size_bytes
+        self.time_ns = time_ns
+
+
+CompletionCallback = Callable[[Message], None]
+DeliveryCallback = Callable[[Delivery], None]

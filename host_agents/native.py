@@ -30,6 +30,10 @@ COMPILED = (
     "wire.py",
     "fifo.py",
     "timers.py",
+    "port.py",
+    "frames.py",
+    "outlet.py",
+    "transport.py",
     "messages.py",
     "template.py",
     "limiter.py",
@@ -61,15 +65,19 @@ def active() -> bool:
     return host_agents.__path__[0] != str(SOURCES)
 
 
+def in_use() -> list[str]:
+    """Modules of those that are compiled which are imported already, compiled or not."""
+    return sorted(name for name in sys.modules if name.startswith("host_agents.") and _is_compiled(name))
+
+
 def activate() -> bool:
     """Put the compiled hosts in place; see `host_agents.use_native`."""
     if os.environ.get("P4CC_NATIVE") == "0":
         return False
     if active():
         return True
-    loaded = [name for name in sys.modules if name.startswith("host_agents.") and _is_compiled(name)]
-    if loaded:
-        raise NativeBuildError(f"use_native() comes too late: {min(loaded)} is imported already")
+    if loaded := in_use():
+        raise NativeBuildError(f"use_native() comes too late: {loaded[0]} is imported already")
     folder = build()
     host_agents.__path__ = [str(folder / "host_agents")]
     _load_shared_library(folder)

@@ -2,63 +2,40 @@
 
 from __future__ import annotations
 
-import random
-from typing import Final
-
 from librt.strings import read_i64_be
 from mypy_extensions import i64
 
 from host_agents import wire
-from host_agents.cc.base import Path, ReactionPoint
-from host_agents.config import SCOPE_DESTINATION, SCOPE_QP, SELECTIVE_REPEAT, NicConfig
+from host_agents.cc.base import Host, Path
+from host_agents.config import SCOPE_PAIR, SCOPE_QP, NicConfig
 from host_agents.errors import HostError
-from host_agents.fifo import Fifo
-from host_agents.go_back_n import GoBackNReceiver, GoBackNSender
+from host_agents.frames import Frames
 from host_agents.limiter import RateLimiter
-from host_agents.messages import CompletionCallback, DeliveryCallback, NicStats
+from host_agents.messages import CompletionCallback, DeliveryCallback
+from host_agents.outlet import Group
 from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT
-from host_agents.pull_pacer import PullPacer
+from host_agents.port import CLASSES, Port
 from host_agents.qp import QueuePair
 from host_agents.registry import LoadBalancing, Protocol
-from host_agents.selective_repeat import SelectiveRepeatReceiver, SelectiveRepeatSender
-from host_agents.timers import NEVER, TimerQueue
-
-CLASSES: Final = 8
 
 
-class Nic:
+class Nic(Port):
     """One NIC with one port. `docs/host-api.md` shows its use."""
 
     def __init__(self, config: NicConfig, protocol: Protocol, load_balancing: LoadBalancing) -> None:
-        # What every frame touches comes first: fewer cache lines.
-        self.now_ns = 0
-        self.timers = TimerQueue()
+        super().__init__(config.control_priority)
         self.address = wire.parse_address(config.address)
-        self.frames_sent = 0
         self.frames_received = 0
         self._last_qp: QueuePair | None = None  # of the frame received last
-        # The limiter whose next-service time comes next, while it is the only one; others use their timers.
-        self._waiting: RateLimiter | None = None
-        self._waiting_ns = NEVER
-        self._ready = 0  # bit mask of the classes that have a limiter ready
-        self._ready_last: list[RateLimiter | None] = [None] * CLASSES  # rings: the last one, the first follows it
-        self._first_control: bytes | None = None  # the oldest control frame; the others are in _control
-        self._any_pause = False  # a class may be paused: look before sending
-        self._control_priority: int = config.control_priority
-        self._control: Fifo[bytes] = Fifo()
-        self._paused_until_ns = [0] * CLASSES
         self.on_complete: CompletionCallback | None = None
         self.on_delivered: DeliveryCallback | None = None
         self.queue_pairs: dict[int, QueuePair] = {}
-        self.stats = NicStats()
-        self.pull_pacer = PullPacer(self.timers, config.line_rate_bps)
         self.config = config
         self.protocol = protocol
         self._opcodes = protocol.opcodes
         self.load_balancing = load_balancing
-        self.random = random.Random(config.seed << 32 | self.address)
-        self._points: dict[int, ReactionPoint] = {}  # shared ones, by destination
-        self._limiters: dict[int, RateLimiter] = {}
+        self.host = Host(config.seed << 32 | self.address, config.rto_ns, self.timers)
+        self._groups: dict[tuple[str, int], Group] = {}  # that outlive their queue pairs, by protocol and destination
 
     # Queue pairs
 
@@ -76,7 +53,8 @@ class Nic:
         """A queue pair to `peer_qpn` at `peer_address`; the peer opens its own with the numbers exchanged.
 
         `first_psn` is the PSN of the first packet in each direction. Protocol, load balancer and priority are the
-        NIC's unless given. Raises HostError when `qpn` is taken or a number is out of range.
+        NIC's unless given. Raises HostError when `qpn` is taken, a number is out of range, or the NIC's `cc_scope` is
+        none of the protocol's.
         """
         config = self.config
         if not 0 < qpn <= wire.QPN_MASK or not 0 < peer_qpn <= wire.QPN_MASK:
@@ -98,35 +76,20 @@ class Nic:
             config.cell_bytes,
             config.base_rtts_ns,
         )
-        point = self._points.get(destination) if config.cc_scope != SCOPE_QP else None
-        new_point = point is None
-        if point is None:
-            point = protocol.reaction_point(path)
-            if config.cc_scope != SCOPE_QP:
-                self._points[destination] = point
-        limiter = self._limiters.get(destination)
+        scope = protocol.scope(config.cc_scope)
+        group = self._group(protocol, scope, destination, path)
+        limiter = group.limiter
         if limiter is None:
             slack_ns = config.pacing_slack_bytes * 8e9 / config.line_rate_bps
-            limiter = RateLimiter(self, point, config.data_priority if priority is None else priority, slack_ns)
-            point.limiters.append(limiter)
-            if config.cc_scope not in (SCOPE_QP, SCOPE_DESTINATION):
-                self._limiters[destination] = limiter
-        balancer = load_balancing.create(self.random.getrandbits(32), path)
-        notifier = protocol.notification_point(path)
-        qp = QueuePair(self, qpn, peer_qpn, destination, telemetry, point, notifier, balancer, limiter)
-        qp.entropy = balancer.next_entropy(self.now_ns)
-        if config.reliability == SELECTIVE_REPEAT:
-            qp.sender = SelectiveRepeatSender(
-                qp, config.rto_ns, config.ack_every_packets, first_psn, config.loss_packets
-            )
-            qp.receiver = SelectiveRepeatReceiver(qp, first_psn)
-        else:
-            qp.sender = GoBackNSender(qp, config.rto_ns, config.ack_every_packets, first_psn)
-            qp.receiver = GoBackNReceiver(qp, first_psn)
+            limiter = RateLimiter(self, group.point, config.data_priority if priority is None else priority, slack_ns)
+            if scope == SCOPE_PAIR:
+                group.limiter = limiter
+        frames = Frames(self.address, destination, peer_qpn, limiter.priority, config.control_priority, telemetry)
+        balancer = load_balancing.create(self.host.random.getrandbits(32), path)
+        qp = QueuePair(
+            self, qpn, destination, frames, group, limiter, balancer, protocol.notification_point(path), first_psn
+        )
         self.queue_pairs[qpn] = qp
-        if new_point:
-            point.bind(self, qp)
-        notifier.bind(self, qp)
         return qp
 
     def close_qp(self, qp: QueuePair) -> None:
@@ -135,12 +98,18 @@ class Nic:
             raise HostError(f"queue pair {qp.qpn} of {self.config.address} still has messages to send")
         del self.queue_pairs[qp.qpn]
         self._last_qp = None
-        qp.notification_point.close()
-        point = qp.reaction_point
-        if self._limiters.get(qp.peer_address) is not qp.limiter:
-            point.limiters.remove(qp.limiter)
-        if self._points.get(qp.peer_address) is not point:
-            point.close()  # a shared one outlives its queue pairs, or opening new ones would reset it
+        qp.close()
+
+    def _group(self, protocol: Protocol, scope: str, destination: int, path: Path) -> Group:
+        """The reaction point for a new queue pair, with those that share it."""
+        if scope == SCOPE_QP:
+            return Group(protocol.reaction_point(path), self.host, self, False)
+        key = (protocol.name, destination)
+        group = self._groups.get(key)
+        if group is None:
+            group = Group(protocol.reaction_point(path), self.host, self, True)
+            self._groups[key] = group
+        return group
 
     # The driver's three calls
 
@@ -255,80 +224,11 @@ class Nic:
                     wakeup = min(wakeup, self._paused_until_ns[priority])
         return wakeup
 
-    # For the parts of the NIC
-
-    def make_ready(self, limiter: RateLimiter) -> None:
-        priority = limiter.priority
-        last = self._ready_last[priority]
-        if last is None:
-            limiter.next_ready = limiter
-            self._ready |= 1 << priority
-        else:
-            limiter.next_ready = last.next_ready
-            last.next_ready = limiter
-        self._ready_last[priority] = limiter
-
-    def send_control(self, frame: bytes) -> None:
-        """Queue a control frame; they go in order, before all data."""
-        if self._first_control is None:
-            self._first_control = frame
-        else:
-            self._control.push(frame)
-
-    def _take_ready(self, priority: int) -> RateLimiter:
-        """The limiter whose turn it is, taken out of the ring of its class."""
-        last = self._ready_last[priority]
-        assert last is not None
-        limiter = last.next_ready
-        assert limiter is not None
-        if limiter is last:
-            self._ready_last[priority] = None
-            self._ready &= ~(1 << priority)
-        else:
-            last.next_ready = limiter.next_ready
-        limiter.next_ready = None
-        return limiter
-
-    def wait_for_nst(self, limiter: RateLimiter, at_ns: int) -> None:
-        """Have `limiter` told at `at_ns`. A NIC with one paced limiter needs no timer for it."""
-        if self._waiting is limiter or (self._waiting is None and not limiter.timer.is_armed()):
-            self._waiting = limiter
-            self._waiting_ns = at_ns
-        else:
-            limiter.timer.arm(at_ns)
-
-    def _serve(self, now_ns: int) -> None:
-        """All that is due, in order of time."""
-        while True:
-            waiting_ns = self._waiting_ns
-            if waiting_ns <= now_ns and waiting_ns <= self.timers.first_ns:
-                limiter = self._waiting
-                assert limiter is not None
-                self._waiting = None
-                self._waiting_ns = NEVER
-                limiter.nst_reached()
-            elif self.timers.first_ns <= now_ns:
-                self.timers.serve_first()
-            else:
-                break
-        self.now_ns = now_ns
-
-    def _paused_classes(self, now_ns: int) -> int:
-        """Bit mask of the classes that are paused at `now_ns`."""
-        mask = 0
-        for priority in range(CLASSES):
-            if self._paused_until_ns[priority] > now_ns:
-                mask |= 1 << priority
-        self._any_pause = mask != 0
-        return mask
-
     def _receive_control(self, now_ns: int, qp: QueuePair, opcode: int, psn: int, frame: bytes, offset: int) -> None:
         if opcode == wire.NACK:
             qp.on_nack(now_ns, psn, frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1])
         elif opcode == wire.TRIMMED:
-            qp.stats.trimmed_received += 1
-            qp.receiver.on_trimmed(now_ns, psn, frame)
-            qp.notification_point.on_trimmed(now_ns, frame)
+            qp.on_trimmed(now_ns, psn, frame)
         elif opcode <= wire.SACK_WITH_INT and len(frame) >= offset + wire.AETH_BYTES + wire.SACK_BYTES:
             sack: i64 = read_i64_be(frame, offset + wire.AETH_BYTES)
             first_missing: int = (sack >> wire.SACK_BITS) & wire.PSN_MASK
@@ -356,5 +256,4 @@ class Nic:
             until = now_ns - (-count * wire.QUANTUM_BITS * 1_000_000_000 // self.config.line_rate_bps)
             planned = max(self._paused_until_ns[priority], now_ns)
             self.stats.paused_ns[priority] += until - planned
-            self._paused_until_ns[priority] = until
-            self._any_pause = True
+            self._pause(priority, until)

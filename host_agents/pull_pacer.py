@@ -1,4 +1,4 @@
-"""The pull pacer of one NIC: receivers that draw data by credit take turns, at what its link can carry.
+"""The pull pacer, a part of a NIC: receivers that draw data by credit take turns, at what its link can carry.
 
 A notification point that has credit to send calls `add`; on its turn (`on_turn`) it sends one, and says how many bytes
 that draws. The next turn, of the next notification point, comes when these bytes have had their time on the link.
@@ -8,17 +8,14 @@ NDP (Handley et al., SIGCOMM 2017, 3.2) and EQDS (Olteanu et al., NSDI 2022) hav
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from host_agents.cc.base import NotificationPoint
 from host_agents.fifo import Fifo
 from host_agents.timers import Timer, TimerOwner, TimerQueue
 
-if TYPE_CHECKING:
-    from host_agents.cc.base import NotificationPoint
-
 
 class PullPacer(TimerOwner):
-    def __init__(self, timers: TimerQueue, line_rate_bps: int) -> None:
+    def __init__(self, timers: TimerQueue, line_rate_bps: float) -> None:
         self._ns_per_byte = 8e9 / line_rate_bps
         self._next_ns = 0.0  # when the link has carried what was drawn so far
         self._ring: Fifo[NotificationPoint] = Fifo()

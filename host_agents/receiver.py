@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from host_agents.cc.base import NotificationPoint
 from host_agents.messages import Delivery
-from host_agents.wire import PSN_HALF, PSN_MASK
-
-if TYPE_CHECKING:
-    from host_agents.qp import QueuePair
+from host_agents.transport import Transport
+from host_agents.wire import PSN_HALF, PSN_MASK, SACK_BITS, SACK_BYTES, SYNDROME_ACK
 
 
 class Receiver:
     """What go-back-N and selective repeat have in common. Packets are numbered from 0 without bound."""
 
-    def __init__(self, qp: QueuePair, first_psn: int) -> None:
-        self.qp = qp
-        self.psn_base = first_psn
+    def __init__(self, transport: Transport) -> None:
+        point = transport.notification_point
+        self.stats = transport.connection.stats
+        self.psn_base = transport.first_psn
         self.expected = 0  # every packet before it has been delivered
         self.messages = 0  # delivered, the MSN of ACKs
         self._message_bytes = 0
+        self._frames = transport.frames
+        self._port = transport.port
+        self._told = point if type(point) is not NotificationPoint else None  # of messages; the base class does nothing
+        self._connection = transport.connection
 
     def absolute(self, psn: int) -> int:
         """The packet number nearest to the expected one that has this PSN."""
@@ -37,19 +39,38 @@ class Receiver:
         """A data packet arrived; `last` when it ends its message."""
         raise NotImplementedError
 
-    def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> None:
-        """The header of a data packet arrived whose payload a switch cut off."""
+    def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> bool:
+        """The header of a data packet arrived whose payload a switch cut off. Whether a NACK asks for it again."""
         raise NotImplementedError
 
     def deliver(self, now_ns: int, payload_bytes: int, last: bool) -> None:
         """The next packet in order goes to the application."""
-        qp = self.qp
-        qp.stats.bytes_delivered += payload_bytes
+        told = self._told
+        if told is not None and self._message_bytes == 0:
+            told.on_message_start(now_ns)
+        self.stats.bytes_delivered += payload_bytes
         self._message_bytes += payload_bytes
         if last:
-            delivery = Delivery(qp, self.messages, self._message_bytes, now_ns)
+            size_bytes = self._message_bytes
+            delivery = Delivery(self._connection, self.messages, size_bytes, now_ns)
             self.messages += 1
             self._message_bytes = 0
-            callback = qp.nic.on_delivered
-            if callback is not None:
-                callback(delivery)
+            if told is not None:
+                told.on_message_end(now_ns, size_bytes)
+            self._connection.delivered(delivery)
+
+    def send_ack(self, psn: int, syndrome: int, marked: bool, frame: bytes) -> None:
+        """An ACK or NAK for the data packet `frame`."""
+        self.stats.acks_sent += 1
+        self._port.send_control(self._frames.ack(psn, syndrome, self.messages, b"", marked, frame))
+
+    def send_sack(self, psn: int, first_missing_psn: int, bitmap: int, marked: bool, frame: bytes) -> None:
+        """A selective ACK for the data packet `frame`."""
+        self.stats.acks_sent += 1
+        sack = (first_missing_psn << SACK_BITS | bitmap).to_bytes(SACK_BYTES, "big")
+        self._port.send_control(self._frames.ack(psn, SYNDROME_ACK, self.messages, sack, marked, frame))
+
+    def send_nack(self, psn: int, frame: bytes) -> None:
+        """A NACK for the trimmed packet `frame`."""
+        self.stats.nacks_sent += 1
+        self._port.send_control(self._frames.nack(psn, frame))

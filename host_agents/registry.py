@@ -15,17 +15,23 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import pydantic
 
+from host_agents.config import CC_SCOPES, SCOPE_QP
 from host_agents.errors import PacketError, ParameterError, UnknownNameError
-from host_agents.headers import THE_TRANSPORT, TRANSPORT
-from host_agents.packets import Opcodes, Packet
 from host_agents.ranges import NOT_NEGATIVE
-from host_agents.wire import FIRST_CONTROL
 from p4switch.errors import UserError
 from p4switch.registry import Registry
 
 if TYPE_CHECKING:
     from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
     from host_agents.lb.base import LoadBalancer
+    from host_agents.packets import Opcodes, Packet
+
+
+def _deaf(parameters: object, path: Path) -> NotificationPoint:
+    """Of protocols whose receivers only acknowledge."""
+    from host_agents.cc.base import NotificationPoint
+
+    return NotificationPoint(path)
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,8 @@ class ProtocolInfo:
     shim. `agrees` names parameters that this program must have, too, with the same values. `packets` are those of its
     own, which take opcodes from 0xE0 to 0xFF. `parameters` is a dataclass with defaults; `mechanisms` are the names
     that may follow the protocol's: of mechanisms, whose parameters `reaction_point` gets, or of other protocols, which
-    it gets whole, as a `Protocol`.
+    it gets whole, as a `Protocol`. Who shares a reaction point is one of `scopes`, `scope` unless a NIC is told
+    (`NicConfig.cc_scope`).
     """
 
     name: str
@@ -45,11 +52,13 @@ class ProtocolInfo:
     program: str
     parameters: type[Any]
     reaction_point: Callable[[Any, Mapping[str, Any], Path], ReactionPoint]
-    notification_point: Callable[[Any, Path], NotificationPoint]
+    notification_point: Callable[[Any, Path], NotificationPoint] = _deaf
     telemetry: bool = False
     agrees: tuple[str, ...] = ()
     mechanisms: tuple[str, ...] = ()
     packets: tuple[Packet, ...] = ()
+    scope: str = SCOPE_QP
+    scopes: tuple[str, ...] = CC_SCOPES
     # True: each lost packet is drawn again by itself, so go-back-N would waste what was drawn behind it.
     selective: bool = False
 
@@ -84,6 +93,13 @@ class Protocol:
     parameters: Any
     mechanisms: Mapping[str, Any]
 
+    def scope(self, wanted: str | None) -> str:
+        """Who shares a reaction point: as `wanted`, or as the protocol has it. Raises ParameterError."""
+        scope = wanted or self.info.scope
+        if scope not in self.info.scopes:
+            raise ParameterError(f"{self.name}: cc_scope {scope!r}: expected one of: {', '.join(self.info.scopes)}")
+        return scope
+
     def reaction_point(self, path: Path) -> ReactionPoint:
         return self.info.reaction_point(self.parameters, self.mechanisms, path)
 
@@ -96,6 +112,11 @@ class Protocol:
 
         Raises PacketError when two want the same opcode, or one wants an opcode that is not a protocol's to take.
         """
+        # Compiled modules, which must not be imported before `use_native`; this one may be.
+        from host_agents.headers import THE_TRANSPORT, TRANSPORT
+        from host_agents.packets import Opcodes
+        from host_agents.wire import FIRST_CONTROL
+
         for packet in self.info.packets:
             if packet.opcode < FIRST_CONTROL:
                 raise PacketError(

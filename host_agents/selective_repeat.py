@@ -7,24 +7,20 @@ acknowledged (RFC 8985's idea, in packets; 0 turns this off, for when packets ta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from host_agents.fifo import Fifo
 from host_agents.receiver import Receiver
 from host_agents.sender import Sender, SentPacket
 from host_agents.timers import NEVER, Timer
+from host_agents.transport import Transport
 from host_agents.wire import SACK_BITS
-
-if TYPE_CHECKING:
-    from host_agents.qp import QueuePair
 
 
 class SelectiveRepeatSender(Sender):
     """Keeps what is in flight in the order of its sending: time-outs and losses are found from the oldest end."""
 
-    def __init__(self, qp: QueuePair, rto_ns: int, ack_every_packets: int, first_psn: int, loss_packets: int) -> None:
-        super().__init__(qp, rto_ns, ack_every_packets, first_psn)
-        self.loss_packets = loss_packets
+    def __init__(self, transport: Transport) -> None:
+        super().__init__(transport)
+        self.loss_packets = transport.config.loss_packets
         self._lost: Fifo[SentPacket] = Fifo()  # to send again
         # In flight, in the order of their sending; linked by `earlier` and `later`.
         self._oldest: SentPacket | None = None
@@ -93,8 +89,7 @@ class SelectiveRepeatSender(Sender):
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         """The time-out of the oldest packet in flight, if there is one that old."""
-        qp = self.qp
-        point = qp.reaction_point
+        point = self.point
         expired = False
         self.deadline_ns = NEVER
         while (packet := self._oldest) is not None:
@@ -105,11 +100,11 @@ class SelectiveRepeatSender(Sender):
             point.on_expired(now_ns, packet.wire_bytes)
             expired = True
         if expired:
-            qp.stats.timeouts += 1
+            self.stats.timeouts += 1
             point.on_timeout(now_ns)
-            qp.load_balancer.on_timeout(now_ns)
-            qp.limiter.add(qp)
-            qp.limiter.wake(now_ns)
+            self.load_balancer.on_timeout(now_ns)
+            self.limiter.add(self)
+            self.limiter.wake(now_ns)
 
     def _requeue(self, packet: SentPacket) -> None:
         self._unlink(packet)
@@ -155,16 +150,15 @@ class SelectiveRepeatSender(Sender):
 
     def _lose(self, now_ns: int, packet: SentPacket, trimmed: bool) -> None:
         self._requeue(packet)
-        qp = self.qp
-        qp.reaction_point.on_nack(now_ns, packet.wire_bytes, trimmed)
-        qp.limiter.add(qp)
+        self.point.on_nack(now_ns, packet.wire_bytes, trimmed)
+        self.limiter.add(self)
 
 
 class SelectiveRepeatReceiver(Receiver):
     """Keeps what arrives early and delivers in order."""
 
-    def __init__(self, qp: QueuePair, first_psn: int) -> None:
-        super().__init__(qp, first_psn)
+    def __init__(self, transport: Transport) -> None:
+        super().__init__(transport)
         self._end = 0  # one past the highest packet seen
         # Early packets by number modulo the length: 0 missing, else payload bytes * 2 + last, plus 1.
         self._early = [0] * 64
@@ -173,7 +167,6 @@ class SelectiveRepeatReceiver(Receiver):
         self, now_ns: int, psn: int, payload_bytes: int, last: bool, ack_request: bool, marked: bool, frame: bytes
     ) -> None:
         number = self.absolute(psn)
-        qp = self.qp
         if number == self.expected:
             self.expected = number + 1
             self.deliver(now_ns, payload_bytes, last)
@@ -186,9 +179,9 @@ class SelectiveRepeatReceiver(Receiver):
                 self._sack(psn, marked, frame)
             return
         if number < self.expected or (number < self._end and self._early[number % len(self._early)] > 0):
-            qp.stats.duplicates += 1
+            self.stats.duplicates += 1
         else:
-            qp.stats.out_of_order += 1
+            self.stats.out_of_order += 1
             while number - self.expected >= len(self._early):
                 self._grow()
             self._early[number % len(self._early)] = 2 * payload_bytes + (2 if last else 1)
@@ -196,15 +189,16 @@ class SelectiveRepeatReceiver(Receiver):
                 self._end = number + 1
         self._sack(psn, marked, frame)
 
-    def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> None:
+    def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> bool:
         number = self.absolute(psn)
         missing = number >= self.expected
         if missing and number < self._end:
             missing = self._early[number % len(self._early)] == 0
         if missing:
-            self.qp.send_nack(psn, frame)
+            self.send_nack(psn, frame)
         else:
             self._sack(psn, True, frame)
+        return missing
 
     def _deliver_early(self, now_ns: int) -> None:
         while self.expected < self._end:
@@ -222,7 +216,7 @@ class SelectiveRepeatReceiver(Receiver):
         for number in range(first, min(self._end, first + SACK_BITS)):
             if self._early[number % len(self._early)] > 0:
                 bitmap |= 1 << (number - first)
-        self.qp.send_sack(psn, self.psn(self.expected), bitmap, marked, frame)
+        self.send_sack(psn, self.psn(self.expected), bitmap, marked, frame)
 
     def _grow(self) -> None:
         old = self._early

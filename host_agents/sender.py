@@ -5,17 +5,16 @@ Packets are numbered from 0 without bound; the PSN on the wire is the number mod
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from host_agents.cc.base import Feedback
 from host_agents.fifo import Fifo
+from host_agents.limiter import Member
 from host_agents.messages import Message
 from host_agents.template import data_frame
-from host_agents.timers import NEVER, Timer, TimerOwner
+from host_agents.timers import NEVER, Timer
+from host_agents.transport import Transport
 from host_agents.wire import PSN_HALF, PSN_MASK, SEND_FIRST, SEND_LAST, SEND_MIDDLE, SEND_ONLY
-
-if TYPE_CHECKING:
-    from host_agents.cc.base import Feedback
-    from host_agents.qp import QueuePair
 
 
 class SentPacket:
@@ -25,7 +24,8 @@ class SentPacket:
         self.number = -1
         self.sends = 0
         self.sent_ns = 0
-        self.order = 0  # among all packets of the reaction point
+        self.order = 0  # of the last sending, among all packets of the reaction point
+        self.place = 0  # of the first sending, likewise
         self.wire_bytes = 0
         self.payload_bytes = 0
         self.template = b""
@@ -38,31 +38,44 @@ class SentPacket:
         self.lost = False  # waits to be sent again
 
 
-class Sender(TimerOwner):
+class Sender(Member):
     """What go-back-N and selective repeat have in common."""
 
-    def __init__(self, qp: QueuePair, rto_ns: int, ack_every_packets: int, first_psn: int) -> None:
-        self.qp = qp
+    def __init__(self, transport: Transport) -> None:
+        super().__init__()
+        config = transport.config
+        frames = transport.frames
+        limiter = transport.limiter
+        self.limiter = limiter
+        self.point = limiter.reaction_point
+        self.traffic = self.point.traffic
+        self.stats = transport.connection.stats
+        self.balanced = transport.load_balancer.balances
+        self.load_balancer = transport.load_balancer
+        self.entropy = self.load_balancer.next_entropy(limiter.port.now_ns)  # of the data packet sent last
         self.unacked = 0  # every packet before it is acknowledged
         self.fresh = 0  # the first packet never sent
         self.end = 0  # one past the last packet posted
         self.message_end = NEVER  # one past the last packet of the oldest message not acknowledged
         self.deadline_ns = NEVER  # of the retransmission time-out
-        self.rto_ns = rto_ns
-        self.ack_every_packets = ack_every_packets
-        self.psn_base = first_psn  # PSN of packet 0
+        self.rto_ns = config.rto_ns
+        self.ack_every_packets = config.ack_every_packets
+        self.psn_base = transport.first_psn  # PSN of packet 0
         self.acked_order = -1  # order of the last packet acknowledged
         # The message that is being sent: its packets are sending_from <= n < sending_end.
         self._sending_from = 0
         self._sending_end = 0
-        self._mtu_bytes = qp.mtu_bytes
-        self._middle = qp.data_template(SEND_MIDDLE, qp.mtu_bytes)
-        self._full_wire_bytes = qp.data_wire_bytes(qp.mtu_bytes)
+        self._mtu_bytes = config.mtu_bytes
+        self._middle = frames.data_template(SEND_MIDDLE, config.mtu_bytes)
+        self._full_wire_bytes = frames.data_wire_bytes(config.mtu_bytes)
         self._mask = 15
         self._ring: list[SentPacket | None] = [None] * 16  # by number; those sent and not acknowledged
-        self.timer = Timer(qp.nic.timers, self)
         self.messages: Fifo[Message] = Fifo()  # not completely acknowledged
         self._unsent: Fifo[Message] = Fifo()  # not completely sent
+        self.posted_bytes = 0  # of the messages that have started
+        self.frames = frames
+        self.qpn = transport.connection.qpn
+        self.timer = Timer(limiter.port.timers, self)
 
     def post(self, message: Message) -> None:
         packets = max(1, -(-message.size_bytes // self._mtu_bytes))
@@ -73,7 +86,8 @@ class Sender(TimerOwner):
             self.message_end = self.end
         self.messages.push(message)
         self._unsent.push(message)
-        self.qp.reaction_point.waiting_bytes += self._message_wire_bytes(message.size_bytes, packets)
+        self.posted_bytes += message.size_bytes
+        self.traffic.waiting_bytes += self._message_wire_bytes(message.size_bytes, packets)
 
     def truncate(self, message: Message) -> None:
         """End `message`, the last one posted, with the next packet to be sent. Nothing to do if it is sent already."""
@@ -82,8 +96,10 @@ class Sender(TimerOwner):
             return
         unsent_bytes = self._message_wire_bytes(message.size_bytes, message.end_packet - message.first_packet)
         unsent_bytes -= (end - message.first_packet) * self._full_wire_bytes
-        self.qp.reaction_point.waiting_bytes -= unsent_bytes
+        self.traffic.waiting_bytes -= unsent_bytes
+        self.posted_bytes -= message.size_bytes
         message.size_bytes = (end - message.first_packet) * self._mtu_bytes
+        self.posted_bytes += message.size_bytes
         if self.message_end == message.end_packet:
             self.message_end = end
         if self._sending_end == message.end_packet:
@@ -91,16 +107,12 @@ class Sender(TimerOwner):
         message.end_packet = end
         self.end = end
 
-    def has_data(self) -> bool:
-        """Whether there is a packet to send, as far as reliability goes."""
-        raise NotImplementedError
-
-    def next_frame(self, now_ns: int) -> bytes:
-        """Send the next packet. Only when `has_data`."""
-        raise NotImplementedError
-
     def outstanding(self) -> bool:
         return self.unacked < self.fresh
+
+    def oldest_place(self, none: int) -> int:
+        """Place of the oldest packet not acknowledged, among all of the reaction point; `none` if there is none."""
+        return self.packet(self.unacked).place if self.unacked < self.fresh else none
 
     def packet(self, number: int) -> SentPacket:
         """The entry of a packet sent and not acknowledged."""
@@ -162,9 +174,7 @@ class Sender(TimerOwner):
             message = messages.pop()
             self.message_end = messages.peek().end_packet if messages.size > 0 else NEVER
             message.completed_ns = now_ns
-            callback = self.qp.nic.on_complete
-            if callback is not None:
-                callback(message)
+            message.qp.completed(message)
 
     def _arm(self, deadline_ns: int) -> None:
         self.deadline_ns = deadline_ns
@@ -177,13 +187,14 @@ class Sender(TimerOwner):
     def _settle(self, packet: SentPacket) -> int:
         """`packet` is acknowledged. Returns its wire bytes."""
         packet.acked = True
-        qp = self.qp
-        qp.stats.bytes_acked += packet.payload_bytes
+        traffic = self.traffic
+        self.stats.bytes_acked += packet.payload_bytes
         if packet.inflight:
             packet.inflight = False
-            qp.limiter.inflight_bytes -= packet.wire_bytes
+            self.limiter.inflight_bytes -= packet.wire_bytes
+            traffic.inflight_bytes -= packet.wire_bytes
         else:
-            qp.reaction_point.waiting_bytes -= packet.wire_bytes  # it need not be sent again
+            traffic.waiting_bytes -= packet.wire_bytes  # it need not be sent again
         return packet.wire_bytes
 
     def _release(self, packet: SentPacket) -> None:
@@ -193,13 +204,14 @@ class Sender(TimerOwner):
         """`packet` is no longer in flight, and not acknowledged: it waits to be sent again."""
         if packet.inflight:
             packet.inflight = False
-            self.qp.limiter.inflight_bytes -= packet.wire_bytes
-            self.qp.reaction_point.waiting_bytes += packet.wire_bytes
+            self.limiter.inflight_bytes -= packet.wire_bytes
+            self.traffic.inflight_bytes -= packet.wire_bytes
+            self.traffic.waiting_bytes += packet.wire_bytes
 
     def _message_wire_bytes(self, size_bytes: int, packets: int) -> int:
         """All of a message's packets, on the wire."""
         full = packets - 1
-        return full * self._full_wire_bytes + self.qp.data_wire_bytes(size_bytes - full * self._mtu_bytes)
+        return full * self._full_wire_bytes + self.frames.data_wire_bytes(size_bytes - full * self._mtu_bytes)
 
     def _new_packet(self, now_ns: int) -> SentPacket:
         """The entry of packet `fresh`, which was never sent."""
@@ -220,6 +232,8 @@ class Sender(TimerOwner):
             self._sending_from = number
             self._sending_end = message.end_packet
         packet.number = number
+        packet.place = self.traffic.fresh_packets
+        self.traffic.fresh_packets += 1
         self.fresh = number + 1
         if number == self._sending_from or number + 1 == self._sending_end:
             self._mark_ends(packet)
@@ -241,30 +255,31 @@ class Sender(TimerOwner):
             size = self._unsent.pop().size_bytes - (number - self._sending_from) * size
             opcode = SEND_ONLY if first else SEND_LAST
         packet.payload_bytes = size
-        packet.template = self.qp.data_template(opcode, size)
-        packet.wire_bytes = self.qp.data_wire_bytes(size)
+        packet.template = self.frames.data_template(opcode, size)
+        packet.wire_bytes = self.frames.data_wire_bytes(size)
         packet.ack_request = last or self.ack_every_packets == 1
 
     def _send(self, now_ns: int, packet: SentPacket) -> bytes:
-        qp = self.qp
-        point = qp.reaction_point
-        stats = qp.stats
+        stats = self.stats
+        traffic = self.traffic
+        wire_bytes = packet.wire_bytes
         if packet.sends > 0:
             stats.packets_retransmitted += 1
         packet.sends += 1
         packet.sent_ns = now_ns
-        packet.order = point.sent_packets
+        packet.order = traffic.sent_packets
         packet.inflight = True
-        point.sent_packets += 1
-        point.waiting_bytes -= packet.wire_bytes
+        traffic.sent_packets += 1
+        traffic.waiting_bytes -= wire_bytes
+        traffic.inflight_bytes += wire_bytes
         stats.packets_sent += 1
-        stats.wire_bytes_sent += packet.wire_bytes
-        qp.limiter.charge(now_ns, packet.wire_bytes)
-        point.on_sent(now_ns, packet.wire_bytes)
-        if qp.balanced:
-            qp.entropy = qp.load_balancer.next_entropy(now_ns)
+        stats.wire_bytes_sent += wire_bytes
+        self.limiter.charge(now_ns, wire_bytes)
+        self.point.on_sent(now_ns, wire_bytes)
+        if self.balanced:
+            self.entropy = self.load_balancer.next_entropy(now_ns)
         psn = (self.psn_base + packet.number) & PSN_MASK
-        return data_frame(packet.template, qp.entropy, psn, packet.ack_request)
+        return data_frame(packet.template, self.entropy, psn, packet.ack_request)
 
     def _grow(self) -> None:
         old, mask = self._ring, self._mask

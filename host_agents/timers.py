@@ -10,7 +10,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-NEVER: Final = 1 << 61
+NEVER: Final = 1 << 61  # the fabric's, too; 2^62 would not fit into a tagged integer of compiled code
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -18,6 +18,7 @@ from p4switch.errors import UserError
 @click.option(
     "--seed", "seeds", multiple=True, type=click.IntRange(0), metavar="N", help="Several give confidence intervals."
 )
+@click.option("--program", metavar="NAME", help="P4 program of the switches: a name, or a .p4 file.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a key, for example topology.k=8.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder to write; must not exist. Default: runs/SCENARIO.")
 @click.option(
@@ -50,6 +51,7 @@ def command(
     cc: tuple[str, ...],
     lb: tuple[str, ...],
     seeds: tuple[int, ...],
+    program: str | None,
     settings: tuple[str, ...],
     out: Path | None,
     world: str,
@@ -77,6 +79,8 @@ def command(
 
     from harness.commands import _run
 
+    if program is not None:
+        settings = (*settings, f"program={program}")
     make = _run.virtual(pcap, trace, compiler)
     if world == "mininet":
         make = _run.mininet(pcap, switch or "builtin", dilation, compiler)

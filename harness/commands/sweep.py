@@ -55,10 +55,11 @@ def command(
     from harness.measure.output_folder import new_folder, unused
     from harness.measure.summary import unfinished
     from harness.plan import sweep
+    from harness.plan.scenario import override
     from harness.report.sweep_page import Entry, write_sweep
 
     found, folder = sweep.load(sweep_file)
-    points = sweep.points(found, folder, settings)
+    points = sweep.points(found, folder, override({}, settings))
     tell_interpreted(*([point.tables[key][0] for point in points] for key in ("cc", "lb")))
     target = out or unused(Path("runs") / Path(sweep_file).stem)
     entries: dict[int, Entry] = {}

@@ -12,16 +12,20 @@ built-in switch in this process, the built-in switch as a process, and BMv2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TypeVar
+from pathlib import Path
+from typing import TypeVar, get_args
 
+from harness.control import entry_files
 from harness.control.programs import (
     Action,
     CloneSession,
     DefaultAction,
     Entry,
+    EntryFile,
     Exact,
     Lpm,
     Match,
@@ -44,6 +48,7 @@ from topologies.model import Neighbour
 
 _INSERT, _MODIFY = p4runtime_pb2.Update.INSERT, p4runtime_pb2.Update.MODIFY
 _T = TypeVar("_T")
+_ENTRIES = get_args(Entry)
 
 
 class ControllerError(UserError):
@@ -132,8 +137,20 @@ class Program:
 
     def updates(self, entry: Entry) -> list[Message]:
         """The P4Runtime Updates that write an entry. Raises ControllerError for a name that is not in P4Info."""
+        if isinstance(entry, EntryFile):
+            return self._updates_of_file(entry.path)
         entries = self.entries_of_group(entry) if isinstance(entry, PortGroup) else [entry]
         return [self._update(one) for one in entries]
+
+    def _updates_of_file(self, path: Path) -> list[Message]:
+        try:
+            return [
+                update
+                for found in entry_files.read(path, self.p4info)
+                for update in (self.updates(found) if isinstance(found, _ENTRIES) else [found])
+            ]
+        except ControllerError as error:
+            raise ControllerError(f"{path}: {error}") from None
 
     def entries_of_group(self, group: PortGroup) -> list[TableEntry]:
         """What a group of ports becomes in this program. Raises ControllerError if it has no table of such ports."""
@@ -248,9 +265,22 @@ def program_switch(client: Client, program: Program, entries: Iterable[Entry], v
     updates = [update for entry in entries for update in program.updates(entry)]
     if view is not None:
         _check_replicas(updates, view)
-    try:
+    with _refusals(client):
         client.set_pipeline(program.p4info, program.device_config)
         client.write(updates)
+
+
+def write(client: Client, program: Program, entries: Iterable[Entry]) -> None:
+    """Writes more entries into a switch that runs the program, in one batch. Raises ControllerError."""
+    updates = [update for entry in entries for update in program.updates(entry)]
+    with _refusals(client):
+        client.write(updates)
+
+
+@contextlib.contextmanager
+def _refusals(client: Client) -> Iterator[None]:
+    try:
+        yield
     except P4RuntimeError as error:
         raise ControllerError(f"switch {client.device_id}: {error}") from error
 

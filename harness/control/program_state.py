@@ -1,14 +1,15 @@
-"""What a P4 program keeps: its registers and counters, read from a switch through P4Runtime."""
+"""What a P4 program keeps: its registers, counters and meters, read from a switch through P4Runtime."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from p4switch.errors import UserError, suggest
 from p4switch.p4runtime.client import Client
 from p4switch.p4runtime.errors import P4RuntimeError
-from p4switch.p4runtime.messages import Message, p4runtime_pb2
+from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2
 
 _MAX_BITS = 64
 
@@ -62,25 +63,124 @@ def find(kind: str, name: str, p4info: Message, program: str) -> CellArray:
 
 def read(client: Client, cells: CellArray, indices: Sequence[int] | None = None) -> Iterator[tuple[int, ...]]:
     """(index, value...) of each cell, or of those asked for. Raises UserError where the switch refuses."""
-    queries = []
-    for index in (None,) if indices is None else indices:
-        query = p4runtime_pb2.Entity()
-        entry = query.register_entry if cells.kind == "register" else query.counter_entry
-        if cells.kind == "register":
-            entry.register_id = cells.id
-        else:
-            entry.counter_id = cells.id
-        if index is not None:
-            entry.index.index = index
-        queries.append(query)
     try:
-        for entity in client.read(queries):
-            if cells.kind == "register":
-                data = entity.register_entry.data.bitstring
-                yield entity.register_entry.index.index, int.from_bytes(data, "big", signed=cells.signed)
-            else:
-                counted = entity.counter_entry.data
-                told = {"packets": counted.packet_count, "bytes": counted.byte_count}
-                yield entity.counter_entry.index.index, *(told[name] for name in cells.values)
+        yield from _read(client, cells, indices)
     except P4RuntimeError as error:
         raise UserError(f"{cells.kind} {cells.name!r} of switch {client.device_id}: {error}") from error
+
+
+def _read(client: Client, cells: CellArray, indices: Sequence[int] | None) -> Iterator[tuple[int, ...]]:
+    for entity in client.read([_query(cells.kind, cells.id, index) for index in indices or (None,)]):
+        if cells.kind == "register":
+            data = entity.register_entry.data.bitstring
+            yield entity.register_entry.index.index, int.from_bytes(data, "big", signed=cells.signed)
+        else:
+            told = _counts(entity.counter_entry.data)
+            yield entity.counter_entry.index.index, *(told[name] for name in cells.values)
+
+
+def _query(kind: str, ident: int, index: int | None = None) -> Message:
+    """An entity that selects one cell, or all of them. `kind`: register, counter or meter."""
+    query = p4runtime_pb2.Entity()
+    entry = getattr(query, f"{kind}_entry")
+    setattr(entry, f"{kind}_id", ident)
+    if index is not None:
+        entry.index.index = index
+    return query
+
+
+def _counts(data: Message) -> dict[str, int]:
+    return {"packets": data.packet_count, "bytes": data.byte_count}
+
+
+class Cell(NamedTuple):
+    """One number that a program keeps. `index` is -1, and `entry` a table's entry, where a direct counter has it.
+
+    `field`: what a counter counts, a rate or burst of a meter, the member of a register's struct, else "value". Of a
+    register's value of more than 64 bits each 64 are a cell, the lowest first, with `[bit]` after the field.
+    """
+
+    kind: str
+    name: str  # P4Info's alias
+    index: int
+    entry: str
+    field: str
+    value: int
+
+
+def everything(client: Client, p4info: Message) -> Iterator[Cell]:
+    """All cells of all that a program keeps. What the switch does not offer is left out (BMv2: registers).
+
+    Raises UserError where the switch refuses.
+    """
+    readers: list[tuple[str, Iterator[Cell]]] = [
+        *((o.preamble.alias, _registers(client, o, p4info.type_info)) for o in p4info.registers),
+        *((o.preamble.alias, _counters(client, o)) for o in p4info.counters),
+        *((o.preamble.alias, _meters(client, o)) for o in p4info.meters),
+        *((o.preamble.alias, _direct_counters(client, o, p4info.tables)) for o in p4info.direct_counters),
+    ]
+    for name, cells in readers:
+        try:
+            yield from cells
+        except P4RuntimeError as error:
+            if error.code != code_pb2.UNIMPLEMENTED:
+                raise UserError(f"{name!r} of switch {client.device_id}: {error}") from error
+
+
+def _registers(client: Client, register: Message, types: Message) -> Iterator[Cell]:
+    for entity in client.read([_query("register", register.preamble.id)]):
+        entry = entity.register_entry
+        for member, number in _members(entry.data, register.type_spec, types):
+            for bit in range(0, max(number.bit_length(), 1), _MAX_BITS):
+                field = f"{member or 'value'}[{bit}]" if bit else member or "value"
+                word = number >> bit & (1 << _MAX_BITS) - 1
+                yield Cell("register", register.preamble.alias, entry.index.index, "", field, word)
+
+
+def _members(data: Message, spec: Message, types: Message, name: str = "") -> Iterator[tuple[str, int]]:
+    """The numbers in a value, each with the members that lead to it; negative ones as the switch keeps them."""
+    kind = data.WhichOneof("data")
+    if kind == "bool":
+        yield name, int(data.bool)
+    elif kind in ("bitstring", "enum_value"):
+        yield name, int.from_bytes(getattr(data, kind), "big")
+    elif kind == "struct":
+        known = [(member.name, member.type_spec) for member in types.structs[spec.struct.name].members]
+        for (member, below), value in zip(known, data.struct.members, strict=True):
+            yield from _members(value, below, types, f"{name}.{member}" if name else member)
+    elif kind == "tuple":
+        for number, (below, value) in enumerate(zip(spec.tuple.members, data.tuple.members, strict=True)):
+            yield from _members(value, below, types, f"{name}.{number}" if name else str(number))
+
+
+def _counters(client: Client, counter: Message) -> Iterator[Cell]:
+    for entity in client.read([_query("counter", counter.preamble.id)]):
+        entry = entity.counter_entry
+        for field, value in _counts(entry.data).items():
+            yield Cell("counter", counter.preamble.alias, entry.index.index, "", field, value)
+
+
+def _meters(client: Client, meter: Message) -> Iterator[Cell]:
+    for entity in client.read([_query("meter", meter.preamble.id)]):
+        entry = entity.meter_entry
+        for field in ("cir", "cburst", "pir", "pburst"):
+            value = getattr(entry.config, field)
+            yield Cell("meter", meter.preamble.alias, entry.index.index, "", field, value)
+
+
+def _direct_counters(client: Client, counter: Message, tables: Sequence[Message]) -> Iterator[Cell]:
+    (table,) = (table for table in tables if table.preamble.id == counter.direct_table_id)
+    names = {match.id: match.name for match in table.match_fields}
+    query = p4runtime_pb2.Entity()
+    query.direct_counter_entry.table_entry.table_id = table.preamble.id
+    for entity in client.read([query]):
+        entry = entity.direct_counter_entry
+        told = " ".join(f"{names[match.field_id]}={_match(match)}" for match in entry.table_entry.match) or "default"
+        for field, value in _counts(entry.data).items():
+            yield Cell("direct counter", counter.preamble.alias, -1, told, field, value)
+
+
+def _match(match: Message) -> str:
+    """`0x0a000001/32`: value and prefix length, or mask, or the end of a range."""
+    parts = [value for _, value in getattr(match, match.WhichOneof("field_match_type")).ListFields()]
+    return "/".join(f"0x{part.hex()}" if isinstance(part, bytes) else str(part) for part in parts)

@@ -18,7 +18,7 @@ from harness.control.load_balancing import LoadBalancer
 from harness.control.pipelines import Build
 from harness.control.programs import Program, ProgramParameters
 from harness.measure import probes
-from harness.measure.probes import Probe
+from harness.measure.probes import Probe, ProgramProbe
 from harness.plan.references import loaded
 from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
 from host_agents import registry
@@ -110,6 +110,11 @@ class Run:
         selective = self.per_packet or self.protocol.info.selective
         return self.scenario.nic.reliability or ("selective-repeat" if selective else "go-back-n")
 
+    @property
+    def cc_scope(self) -> str:
+        """Who shares a reaction point. Raises UserError."""
+        return _host(lambda: self.protocol.scope(self.scenario.nic.cc_scope))
+
     def base_rtt_ns(self) -> int:
         """The largest base RTT of the network: a full packet there, its ACK back, nothing queued."""
         return max(self.base_rtts_ns)
@@ -151,7 +156,7 @@ class Run:
                 control_priority=settings.control_priority,
                 pfc=scenario.switch.pfc.enabled,
                 reliability=self.reliability,
-                cc_scope=settings.cc_scope,
+                cc_scope=self.cc_scope,
                 ack_every_packets=settings.ack_every_packets,
                 rto_ns=self.rto_ns,
                 loss_packets=self.loss_packets,
@@ -247,7 +252,7 @@ def _with_probes(runs: Sequence[Run]) -> list[Run]:
     made = []
     for run in runs:
         possible = []
-        for probe in probes.parse(run.scenario.record.probes):
+        for probe in _wanted(run):
             try:
                 probe.check(run)
             except UserError as error:
@@ -256,10 +261,18 @@ def _with_probes(runs: Sequence[Run]) -> list[Run]:
                 found.add(probe.name)
                 possible.append(probe)
         made.append(replace(run, probes=tuple(possible)))
-    for name, error in missing.items():
+    for name, mistake in missing.items():
         if name not in found:
-            raise UserError(f"record.probes: {name!r}: {error}")
+            raise UserError(f"record.probes: {name!r}: {mistake}")
     return made
+
+
+def _wanted(run: Run) -> list[Probe]:
+    """The scenario's probes; and what a program from outside keeps, at the end, unless there is a probe of that."""
+    wanted = probes.parse(run.scenario.record.probes)
+    if run.program.outside and not any(isinstance(probe, ProgramProbe) for probe in wanted):
+        wanted.append(ProgramProbe(kind="program"))
+    return wanted
 
 
 def _check_tables(scenario: Scenario) -> None:
@@ -268,8 +281,10 @@ def _check_tables(scenario: Scenario) -> None:
         _host(partial(registry.resolve, name, values))
     for name, values in scenario.load_balancers.items():
         _host(partial(registry.resolve_load_balancer, name, values))
+    own = programs.program(scenario.program) if scenario.program else None
     for name, values in scenario.programs.items():
-        programs.parameters(name, values, f"programs.{name}")
+        program = own if own is not None and own.name == name else programs.program(name)
+        program.checked(values, f"programs.{name}")
 
 
 def _check_buffers(run: Run) -> None:
@@ -308,6 +323,7 @@ def _resolve(
 ) -> Run:
     cc, lb = scenario.cc[0], scenario.lb[0]
     protocol = _host(lambda: registry.resolve(cc, scenario.protocols.get(cc)))
+    _host(lambda: protocol.scope(scenario.nic.cc_scope))
     load_balancing = _host(lambda: registry.resolve_load_balancer(lb, scenario.load_balancers.get(lb)))
     program = programs.program(scenario.program or protocol.info.program)
     needed = protocol.info.program
@@ -316,7 +332,7 @@ def _resolve(
         raise UserError(
             f"program {program.name!r} does not fit protocol {cc!r}; expected {' or '.join(map(repr, fitting))}"
         )
-    parameters = programs.parameters(program.name, scenario.programs.get(program.name, {}), f"programs.{program.name}")
+    parameters = program.checked(scenario.programs.get(program.name, {}), f"programs.{program.name}")
     _check_agreement(protocol, program, parameters)
     balancer = switch_load_balancing.find(scenario.switch.load_balancing, folder)
     run = Run(
@@ -367,10 +383,10 @@ def resolved(run: Run) -> Scenario:
     workload = workloads.parameters(workload_name).model_validate(values).model_dump(exclude_none=True)
     return run.scenario.model_copy(
         update={
-            "program": run.program.name,
+            "program": str(run.program.source) if run.program.outside else run.program.name,
             "topology": {"name": topology_name, **run.topology.parameters},
             "workload": {"name": workload_name, **workload},
-            "nic": run.scenario.nic.model_copy(update={"reliability": run.reliability}),
+            "nic": run.scenario.nic.model_copy(update={"reliability": run.reliability, "cc_scope": run.cc_scope}),
             "record": run.scenario.record.model_copy(
                 update={"probes": [probe.model_dump(exclude_none=True) for probe in run.probes]}
             ),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from harness.plan.scenario import Scenario
+from harness.plan.scenario import Scenario, p4_file
 from harness.workloads.base import REGISTRY as WORKLOADS
 from host_agents import registry
 from p4switch import extensions
@@ -24,7 +24,7 @@ _TABLES: dict[str, Registry[Any]] = {"topology": TOPOLOGIES, "workload": WORKLOA
 def loaded(scenario: Scenario, folder: Path) -> Scenario:
     """A scenario in which each reference is a name, and its file is among `extensions`; all of them are loaded.
 
-    Raises UserError.
+    Of P4 files the paths are absolute. Raises UserError.
     """
     files: dict[str, None] = {}
 
@@ -46,4 +46,8 @@ def loaded(scenario: Scenario, folder: Path) -> Scenario:
         table = getattr(scenario, key)
         if isinstance(table.get("name"), str):
             changes[key] = {**table, "name": named(kind, table["name"])}
+    if scenario.program is not None:
+        changes["program"] = p4_file(scenario.program, folder)
+    balancing = p4_file(scenario.switch.load_balancing, folder)
+    changes["switch"] = scenario.switch.model_copy(update={"load_balancing": balancing})
     return scenario.model_copy(update={**changes, "extensions": list(files)})

@@ -29,7 +29,7 @@ BUILT_IN = Path(__file__).parents[1] / "scenarios"
 _LISTS = ("cc", "lb", "extensions")
 _TABLES = ("topology", "workload")
 
-Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)]
+Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
 
 
 def _several(value: object) -> object:
@@ -83,7 +83,8 @@ class NicSettings(Table):
     # None: go-back-N, or selective repeat where the load balancer sends one flow's packets over several paths, or the
     # protocol draws each lost packet by itself.
     reliability: Literal["go-back-n", "selective-repeat"] | None = None
-    cc_scope: Literal["qp", "destination", "pair"] = "qp"
+    # None: as the protocol has it, which is mostly "qp".
+    cc_scope: Literal["qp", "destination", "pair"] | None = None
     ack_every_packets: Annotated[int, Field(ge=1)] = 1
     # Longer than what a lossless network may keep a packet: 32 MB take 2.6 ms at 100 Gb/s, in each switch.
     rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 16_000_000
@@ -205,7 +206,7 @@ def read(path: Path) -> dict[str, Any]:
 def override(tables: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
     """A copy of `tables` with each `KEY=VALUE` applied: KEY is dotted, VALUE as TOML writes it, or a bare string.
 
-    Python files that they name are relative to the working directory.
+    Python and P4 files that they name are relative to the working directory.
     """
     result = _copied(tables)
     for setting in settings:
@@ -229,7 +230,7 @@ def nested(keys: Sequence[str], value: object) -> dict[str, Any]:
 
 
 def anchored(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """A copy of a scenario's tables, or of some of them, in which every path of a Python file is absolute."""
+    """A copy of a scenario's tables, or of some of them, in which every path of a Python or P4 file is absolute."""
 
     def absolute(text: str) -> str:
         return str(extensions.reference(text, folder) or text)
@@ -241,9 +242,20 @@ def anchored(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     for key in _TABLES:
         if isinstance(tables.get(key), Mapping) and "name" in tables[key]:
             changed[key] = {**tables[key], "name": _each(tables[key]["name"], absolute)}
+    if "program" in tables:
+        changed["program"] = _each(tables["program"], lambda text: p4_file(text, folder))
+    switch = tables.get("switch")
+    if isinstance(switch, Mapping) and "load_balancing" in switch:
+        balancing = _each(switch["load_balancing"], lambda text: p4_file(text, folder))
+        changed["switch"] = {**switch, "load_balancing": balancing}
     if isinstance(tables.get("variants"), list):
         changed["variants"] = [_anchored_variant(variant, folder) for variant in tables["variants"]]
     return changed
+
+
+def p4_file(text: str, folder: Path) -> str:
+    """The absolute path of a P4 file, relative to `folder`; a name stays as it is."""
+    return str((folder / Path(text).expanduser()).resolve()) if text.endswith(".p4") else text
 
 
 def _anchored_variant(variant: Any, folder: Path) -> Any:

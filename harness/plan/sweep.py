@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import gc
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from harness.plan.scenario import Table, Variant, anchored, check, find, find_file, merge, nested, override, read
+from harness.plan.scenario import Table, Variant, anchored, check, find, find_file, merge, nested, read
 from p4switch.errors import UserError, validate
 from p4switch.extensions import readable
 
@@ -73,11 +73,18 @@ def built_in() -> dict[str, Path]:
 def load(name: str) -> tuple[Sweep, Path]:
     """A sweep by name, or from a .toml file; and the folder that its relative paths start from. Raises UserError."""
     path = find_file("sweep", name, built_in())
-    tables = read(path)
-    # Its Python files are relative to it, wherever its scenario is.
-    if isinstance(tables.get("axes"), Mapping):
-        tables["axes"] = anchored(tables["axes"], path.parent)
-    return validate(Sweep, anchored(tables, path.parent), ""), path.parent
+    return made(read(path), path.parent), path.parent
+
+
+def made(tables: Mapping[str, Any], folder: Path) -> Sweep:
+    """The sweep that a file's tables make. Python files are relative to `folder`, wherever the scenario is.
+
+    Raises UserError.
+    """
+    changed = anchored(tables, folder)
+    if isinstance(changed.get("axes"), Mapping):
+        changed["axes"] = anchored(changed["axes"], folder)
+    return validate(Sweep, changed, "")
 
 
 def axes_of(tables: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
@@ -92,15 +99,15 @@ def axes_of(tables: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[
             raise UserError(f"axes.{'.'.join(key)}: should be a list of values, got {value!r}")
 
 
-def points(sweep: Sweep, folder: Path, settings: Sequence[str] = ()) -> list[Point]:
-    """Every run of a sweep, all of them checked; `settings` are KEY=VALUE of the scenario, before all else.
+def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None) -> list[Point]:
+    """Every run of a sweep, all of them checked; `changes` are tables of the scenario, before all else.
 
     Raises UserError for what could not be run.
     """
     from harness.plan.experiment import plan
 
     path = find(str(folder / sweep.scenario) if sweep.scenario.endswith(".toml") else sweep.scenario)
-    tables = override(read(path), settings)
+    tables = merge(read(path), changes or {})
     axes = list(axes_of(sweep.axes))
     found = []
     for variant in sweep.variants or [Variant(name="")]:

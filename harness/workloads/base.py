@@ -17,7 +17,7 @@ from p4switch.registry import Registry
 from topologies import Topology
 
 Size = Annotated[int, BeforeValidator(integral), Field(ge=1, lt=2**40)]
-Time = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)]
+Time = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
 
 
 @dataclass

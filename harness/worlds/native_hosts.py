@@ -12,6 +12,14 @@ from p4switch.errors import UserError
 _PATIENCE_S = 2.0
 
 
+def prefer_native_hosts() -> None:
+    """As `use_native_hosts`, unless hosts are in use already, compiled or not."""
+    from host_agents import native
+
+    if not native.in_use():
+        use_native_hosts()
+
+
 def tell_interpreted(cc: Iterable[str], lb: Iterable[str]) -> None:
     """One line for each of these protocols and load balancers that the compiled hosts run in plain Python."""
     from host_agents import native, registry

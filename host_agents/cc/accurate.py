@@ -12,18 +12,14 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from host_agents import wire
-from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
+from host_agents.cc.base import NotificationPoint, Outlet, Path, ReactionPoint
 from host_agents.packets import TO_NOTIFICATION_POINT, Field, Header, Packet
 from host_agents.ranges import POSITIVE, SHARE_OR_NONE
 from host_agents.registry import ProtocolInfo, register
 from host_agents.timers import Timer
-
-if TYPE_CHECKING:
-    from host_agents.nic import Nic
-    from host_agents.qp import QueuePair
 
 # Kinds of an FRP.
 PERIODIC: Final = 0
@@ -86,21 +82,20 @@ class Accurate(ReactionPoint):
         self._clock_error_ns = 0
         self._counted_period = -1  # the last period in which a periodic FRP or a flow-init left
 
-    def bind(self, nic: Nic, qp: QueuePair) -> None:
-        super().bind(nic, qp)
+    def bind(self, outlet: Outlet) -> None:
+        super().bind(outlet)
         self._heartbeat = self.timer()
         limit = self.parameters.clock_error_ns
         if limit > 0:
             # The node's, so the same for all of its flows.
-            self._clock_error_ns = random.Random(nic.config.seed << 32 | nic.address).randint(-limit, limit)
+            self._clock_error_ns = random.Random(self.host.seed).randint(-limit, limit)
 
     def on_start(self, now_ns: int) -> None:
-        stats = self.qp.stats
-        waiting_bytes = stats.bytes_posted - stats.bytes_acked
         exempt_bytes = self.parameters.exempt_bytes
         # On the wire these are as many packets, with their headers.
         exempt_packets = -(-exempt_bytes // self.path.mtu_bytes)
-        self._unannounced_bytes = exempt_packets * self.path.wire_bytes if waiting_bytes < exempt_bytes else 0
+        exempt = self.traffic.unacked_bytes() < exempt_bytes
+        self._unannounced_bytes = exempt_packets * self.path.wire_bytes if exempt else 0
         if self._unannounced_bytes == 0 and not self.active:
             self._init(now_ns)
 
@@ -110,7 +105,7 @@ class Accurate(ReactionPoint):
             self._unannounced_bytes -= wire_bytes
             if self._unannounced_bytes < 0:
                 self._init(now_ns)
-        if self.active and not self.qp.sender.has_data():
+        if self.active and self.traffic.waiting_bytes == 0:
             self._stop(now_ns)
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
@@ -157,12 +152,11 @@ class Accurate(ReactionPoint):
         body = FRP.encode(
             kind=kind,
             counted=int(counted),
-            source_qp=self.qp.qpn,
+            source_qp=self.outlet.qpn(),
             current_rate=int(self.rate_bps / 1e3),
             desired_rate=int(self.wished_bps / 1e3),
         )
-        entropy = self.qp.load_balancer.next_entropy(now_ns)
-        self.nic.send_control(self.qp.control_frame(FRP.opcode, body, psn=self.sequence, entropy=entropy))
+        self.outlet.send_control(FRP, body, psn=self.sequence, entropy=self.outlet.next_entropy(now_ns))
 
     def _period(self, now_ns: int) -> int:
         return (now_ns + self._clock_error_ns) // self.parameters.period_ns
@@ -182,10 +176,9 @@ class AccurateReceiver(NotificationPoint):
         if frp["kind"] == STOP:
             return
         frp["response"] = 1
-        frp["source_qp"] = self.qp.qpn
+        frp["source_qp"] = self.outlet.qpn()
         entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
-        body = FRP_HEADER.encode(frp)
-        self.nic.send_control(self.qp.control_frame(FRP.opcode, body, psn=wire.psn(frame), entropy=entropy))
+        self.outlet.send_control(FRP, FRP_HEADER.encode(frp), psn=wire.psn(frame), entropy=entropy)
 
 
 def reaction_point(parameters: AccurateParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:

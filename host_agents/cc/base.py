@@ -1,21 +1,20 @@
 """What a congestion-control protocol is made of: a reaction point (sender) and a notification point (receiver).
 
 A reaction point sets `rate_bps` and `window_bytes`; the rate limiters of the QPs that share it obey. It learns from the
-`on_...` methods, which the NIC calls. All of them do nothing by default.
+`on_...` methods, which the NIC calls (all of them do nothing by default), and from values: its `path`, its `traffic`,
+which the transport alone writes, and the `host` it is on. What it has to say goes through its `outlet`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import random
+from collections.abc import Callable
+from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from host_agents.timers import Timer, TimerOwner
-
-if TYPE_CHECKING:
-    from host_agents.limiter import RateLimiter
-    from host_agents.nic import Nic
-    from host_agents.qp import QueuePair
+from host_agents.packets import Packet
+from host_agents.timers import Timer, TimerOwner, TimerQueue
 
 UNLIMITED: Final = 1e18  # bytes: a window that never closes
 
@@ -72,22 +71,109 @@ class Feedback:
         self.path_id = 0
 
 
+class Traffic:
+    """What the queue pairs of one reaction point have sent, in sum. The transport alone writes it."""
+
+    def __init__(self) -> None:
+        self.sent_packets = 0  # data packets sent so far, retransmissions included
+        self.fresh_packets = 0  # the same without retransmissions
+        # Data packets' bytes on the wire: sent and neither acknowledged nor given up; to be sent, first or again.
+        self.inflight_bytes = 0
+        self.waiting_bytes = 0
+
+    def unacked_bytes(self) -> int:
+        """Payload of the messages that have started, less what is acknowledged: what is still wanted."""
+        return 0
+
+    def oldest_unacked(self) -> int:
+        """Place, in order of first sending, of the oldest packet not acknowledged; `fresh_packets` if there is none."""
+        return self.fresh_packets
+
+
+class Host:
+    """What all points of one NIC have in common."""
+
+    def __init__(self, seed: int = 0, rto_ns: int = 1_000_000, timers: TimerQueue | None = None) -> None:
+        self.seed = seed
+        self.rto_ns = rto_ns  # the retransmission time-out
+        self.timers = timers or TimerQueue()
+        self.random = random.Random(seed)
+        self._parts: dict[str, object] = {}
+
+    def part(self, name: str, make: Callable[[], object]) -> object:
+        """The part of this NIC that has this name, which its queue pairs share. The first that asks makes it."""
+        found = self._parts.get(name)
+        if found is None:
+            found = make()
+            self._parts[name] = found
+        return found
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Outlet:
+    """The voice of a point: control packets to its peer, and word to those who obey its rate and window.
+
+    A shared reaction point speaks through the first of its queue pairs that is open. This base class says nothing.
+    """
+
+    def __init__(self, host: Host, traffic: Traffic) -> None:
+        self.host = host
+        self.traffic = traffic
+
+    def qpn(self) -> int:
+        """The number of the queue pair that speaks."""
+        return 0
+
+    def next_entropy(self, now_ns: int) -> int:
+        """The entropy (UDP source port) that the load balancer gives to what is sent now."""
+        return 0
+
+    def send_control(self, packet: Packet, body: bytes, *, psn: int = 0, entropy: int = -1, priority: int = -1) -> None:
+        """A control packet to the peer, `body` after its BTH, ahead of all data.
+
+        Entropy and priority default to those of the last data packet and of control packets.
+        """
+
+    def send_counter(self, packet: Packet, value: int, entropy: int) -> None:
+        """A control packet whose body is one number of 8 bytes: what receiver-driven protocols tell each other."""
+
+    def send_cnp(self) -> None:
+        """A congestion notification packet to the peer (annex A17.9.3)."""
+
+    def count_malformed(self) -> None:
+        """A control packet said what cannot be: the NIC counts it."""
+
+    def count_held_pull(self) -> None:
+        """Credit was held back because nothing came of what was sent before: the queue pair counts it."""
+
+    def rate_changed(self) -> None:
+        """The reaction point has another rate, effective at once."""
+
+    def window_opened(self) -> None:
+        """`may_send` may say more than before."""
+
+
+_nowhere: Final = Outlet(Host(), Traffic())  # until `bind`
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Point(TimerOwner):
-    """What both sides have: a place in a NIC, and timers."""
+    """What both sides have: a path, and, once they are bound, a host, a voice and timers."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.outlet = _nowhere
+        self.host = _nowhere.host
         self._timers: list[Timer] = []
 
-    def bind(self, nic: Nic, qp: QueuePair) -> None:
-        """Called once, before anything else, with the (first) queue pair that this is for."""
-        self.nic = nic
-        self.qp = qp
+    def bind(self, outlet: Outlet) -> None:
+        """Called once, before anything else."""
+        self.outlet = outlet
+        self.host = outlet.host
 
     def timer(self, kind: int = 0) -> Timer:
         """A new timer that calls this object's `on_timer`. Only after `bind`."""
-        timer = Timer(self.nic.timers, self, kind)
+        timer = Timer(self.host.timers, self, kind)
         self._timers.append(timer)
         return timer
 
@@ -105,17 +191,18 @@ class ReactionPoint(Point):
         super().__init__(path)
         self.rate_bps = path.line_rate_bps
         self.window_bytes = UNLIMITED
-        # The NIC counts: data packets sent so far, retransmissions included; and wire bytes that wait to be sent, for
-        # the first time or again.
-        self.sent_packets = 0
-        self.waiting_bytes = 0
-        self.limiters: list[RateLimiter] = []  # those that obey this reaction point
+        self.traffic = Traffic()
+        self.whole: ReactionPoint | None = None  # that this one is a part of
+
+    def bind(self, outlet: Outlet) -> None:
+        super().bind(outlet)
+        self.traffic = outlet.traffic
 
     def on_start(self, now_ns: int) -> None:
         """A queue pair has something to send, after it had nothing."""
 
     def on_post(self, now_ns: int) -> None:
-        """A message starts: `waiting_bytes` has grown. Follows `on_start`, if that is called, too."""
+        """A message starts: what waits has grown. Follows `on_start`, if that is called, too."""
 
     def on_idle(self, now_ns: int) -> None:
         """All that a queue pair had to send is acknowledged."""
@@ -149,16 +236,25 @@ class ReactionPoint(Point):
         """A new rate, effective at once: it also moves the next-service time of what was sent last."""
         if rate_bps != self.rate_bps:
             self.rate_bps = rate_bps
-            for limiter in self.limiters:
-                limiter.rate_changed()
+            whole = self.whole
+            if whole is None:
+                self.outlet.rate_changed()
+            else:
+                whole.on_part_changed()
 
     def set_window(self, window_bytes: float) -> None:
         """A new window, effective at once. A smaller one takes nothing back."""
         wider = window_bytes > self.window_bytes
         self.window_bytes = window_bytes
         if wider:
-            for limiter in self.limiters:
-                limiter.wake(self.nic.now_ns)
+            whole = self.whole
+            if whole is None:
+                self.outlet.window_opened()
+            else:
+                whole.on_part_changed()
+
+    def on_part_changed(self) -> None:
+        """A part of this one has set another rate or a wider window."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -172,8 +268,14 @@ class NotificationPoint(Point):
     def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
         """A data packet of this QP arrived, in order or not, ECN-marked or not."""
 
-    def on_trimmed(self, now_ns: int, frame: bytes) -> None:
-        """The header of a data packet arrived whose payload a switch cut off. The transport asks for it again."""
+    def on_trimmed(self, now_ns: int, missing: bool, frame: bytes) -> None:
+        """The header of a data packet arrived whose payload a switch cut off; `missing`: a NACK asks for it again."""
+
+    def on_message_start(self, now_ns: int) -> None:
+        """The first packet of a message is delivered, in order."""
+
+    def on_message_end(self, now_ns: int, size_bytes: int) -> None:
+        """The last packet of a message is delivered. Follows `on_message_start`, maybe at once."""
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """A control packet for the receiver arrived; what follows the BTH starts at `frame[offset]`."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.cc.base import Feedback, Path, ReactionPoint
 from host_agents.ranges import POSITIVE
 from host_agents.registry import ProtocolInfo, register
 
@@ -146,17 +146,17 @@ class Bbr(ReactionPoint):
         self._prior_window_bytes = 0.0
 
     def on_start(self, now_ns: int) -> None:
-        if self._inflight_bytes() == 0:
+        if self.traffic.inflight_bytes == 0:
             self.delivery.restart(now_ns)
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
-        if self.waiting_bytes == 0:
-            self.delivery.limit(self._inflight_bytes())
-        self.delivery.sent(now_ns, self.sent_packets - 1)
+        if self.traffic.waiting_bytes == 0:
+            self.delivery.limit(self.traffic.inflight_bytes)
+        self.delivery.sent(now_ns, self.traffic.sent_packets - 1)
 
     def on_ack(self, feedback: Feedback) -> None:
         now_ns = feedback.now_ns
-        prior_inflight_bytes = self._inflight_bytes() + feedback.acked_bytes
+        prior_inflight_bytes = self.traffic.inflight_bytes + feedback.acked_bytes
         known = self.delivery.acked(now_ns, feedback.order, feedback.acked_bytes, self.min_rtt_ns)
         self._round_start = False
         if known:
@@ -164,7 +164,7 @@ class Bbr(ReactionPoint):
             self._check_full_pipe()
         if self.state == STARTUP and self.filled_pipe:
             self._enter(DRAIN, 1.0 / self.parameters.startup_gain, self.parameters.startup_gain)
-        if self.state == DRAIN and self._inflight_bytes() <= self._inflight_at(1.0):
+        if self.state == DRAIN and self.traffic.inflight_bytes <= self._inflight_at(1.0):
             self._enter_probe_bw(now_ns)
         if self.state == PROBE_BW:
             self._check_cycle(now_ns, prior_inflight_bytes)
@@ -180,9 +180,9 @@ class Bbr(ReactionPoint):
         if not self._recovering:
             self._recovering = True
             self._conserving = True
-            self._recovery_order = self.sent_packets
+            self._recovery_order = self.traffic.sent_packets
             self._prior_window_bytes = max(self._prior_window_bytes, self.window_bytes)
-            self.window_bytes = float(self._inflight_bytes())
+            self.window_bytes = float(self.traffic.inflight_bytes)
         else:
             self.window_bytes -= float(wire_bytes)
         self.window_bytes = max(self.window_bytes, self.packet_bytes)
@@ -192,14 +192,8 @@ class Bbr(ReactionPoint):
         self._prior_window_bytes = max(self._prior_window_bytes, self.window_bytes)
         self._recovering = True
         self._conserving = False
-        self._recovery_order = self.sent_packets
+        self._recovery_order = self.traffic.sent_packets
         self.window_bytes = self.packet_bytes
-
-    def _inflight_bytes(self) -> int:
-        total = 0
-        for limiter in self.limiters:
-            total += limiter.inflight_bytes
-        return total
 
     def _inflight_at(self, gain: float) -> float:
         """What is in flight with so many BDPs by the model (draft, 4.2.3.2)."""
@@ -244,7 +238,7 @@ class Bbr(ReactionPoint):
 
     def _enter_probe_bw(self, now_ns: int) -> None:
         """At a random place of the cycle, but not where it slows down."""
-        self._cycle = (2 + int(self.nic.random.random() * float(len(CYCLE) - 1))) % len(CYCLE)
+        self._cycle = (2 + int(self.host.random.random() * float(len(CYCLE) - 1))) % len(CYCLE)
         self._cycle_started_ns = now_ns
         self._enter(PROBE_BW, CYCLE[self._cycle], self.parameters.window_gain)
 
@@ -275,7 +269,7 @@ class Bbr(ReactionPoint):
 
     def _probe_rtt(self, now_ns: int) -> None:
         if self._probe_rtt_until_ns < 0:
-            if self._inflight_bytes() <= self.parameters.min_window_packets * self.packet_bytes:
+            if self.traffic.inflight_bytes <= self.parameters.min_window_packets * self.packet_bytes:
                 self._probe_rtt_until_ns = now_ns + self.parameters.probe_rtt_ns
                 self._probe_rtt_round_done = False
                 self._round_ends_bytes = self.delivery.delivered_bytes
@@ -311,7 +305,7 @@ class Bbr(ReactionPoint):
         """Towards the gain's BDPs, by what was acknowledged (draft, 4.2.3.5)."""
         smallest = self.parameters.min_window_packets * self.packet_bytes
         if self._conserving:
-            self.window_bytes = max(self.window_bytes, float(self._inflight_bytes()) + acked_bytes)
+            self.window_bytes = max(self.window_bytes, float(self.traffic.inflight_bytes) + acked_bytes)
         else:
             target = self._inflight_at(self.window_gain)
             if self.filled_pipe:
@@ -327,10 +321,6 @@ def reaction_point(parameters: BbrParameters, mechanisms: Mapping[str, object], 
     return Bbr(parameters, path)
 
 
-def notification_point(parameters: BbrParameters, path: Path) -> NotificationPoint:
-    return NotificationPoint(path)
-
-
 register(
     ProtocolInfo(
         name="bbr",
@@ -339,6 +329,5 @@ register(
         program="ecn",
         parameters=BbrParameters,
         reaction_point=reaction_point,
-        notification_point=notification_point,
     )
 )

@@ -9,16 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
+from host_agents.cc.base import NotificationPoint, Outlet, Path, ReactionPoint
 from host_agents.ranges import POSITIVE, SHARE
 from host_agents.registry import ProtocolInfo, register
 from host_agents.timers import NEVER, Timer
-
-if TYPE_CHECKING:
-    from host_agents.nic import Nic
-    from host_agents.qp import QueuePair
 
 
 @dataclass(frozen=True)
@@ -76,8 +72,8 @@ class Dcqcn(ReactionPoint):
         self._alpha_cnp = False  # a CNP since the last one
         self._cut_ns = NEVER  # the next moment at which a cut may be made
 
-    def bind(self, nic: Nic, qp: QueuePair) -> None:
-        super().bind(nic, qp)
+    def bind(self, outlet: Outlet) -> None:
+        super().bind(outlet)
         self._cut_timer = self.timer(CUT)
         self._increase_timer = self.timer(INCREASE)
 
@@ -171,7 +167,7 @@ class CnpSender(NotificationPoint):
     def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
         if marked and now_ns >= self._next_ns:
             self._next_ns = now_ns + self.interval_ns
-            self.qp.send_cnp()
+            self.outlet.send_cnp()
 
 
 def reaction_point(parameters: DcqcnParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.cc.base import Feedback, Path, ReactionPoint
 from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE
 from host_agents.registry import ProtocolInfo, register
 
@@ -64,7 +64,7 @@ class Dctcp(ReactionPoint):
     def on_timeout(self, now_ns: int) -> None:
         self.threshold_bytes = max(self.window_bytes / 2.0, 2.0 * self.packet_bytes)
         self._set(self.packet_bytes)
-        self.cut_order = self.sent_packets
+        self.cut_order = self.traffic.sent_packets
 
     def _end_window(self) -> None:
         """One window of data is acknowledged: alpha takes in the share that was marked (equation 1)."""
@@ -74,12 +74,12 @@ class Dctcp(ReactionPoint):
             self.alpha = (1.0 - gain) * self.alpha + gain * share
         self._acked_bytes = 0
         self._marked_bytes = 0
-        self.window_order = self.sent_packets
+        self.window_order = self.traffic.sent_packets
 
     def _cut(self, factor: float) -> None:
         self._set(self.window_bytes * factor)
         self.threshold_bytes = self.window_bytes
-        self.cut_order = self.sent_packets
+        self.cut_order = self.traffic.sent_packets
 
     def _set(self, window_bytes: float) -> None:
         self.window_bytes = min(max(window_bytes, self.min_window_bytes), self.max_window_bytes)
@@ -87,10 +87,6 @@ class Dctcp(ReactionPoint):
 
 def reaction_point(parameters: DctcpParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
     return Dctcp(parameters, path)
-
-
-def notification_point(parameters: DctcpParameters, path: Path) -> NotificationPoint:
-    return NotificationPoint(path)
 
 
 register(
@@ -101,6 +97,5 @@ register(
         program="ecn",
         parameters=DctcpParameters,
         reaction_point=reaction_point,
-        notification_point=notification_point,
     )
 )

@@ -18,19 +18,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from host_agents import wire
-from host_agents.cc.base import UNLIMITED, Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.cc.base import Feedback, NotificationPoint, Outlet, Path, ReactionPoint
+from host_agents.cc.composite import CompositeReactionPoint
 from host_agents.lb.base import FIRST_ENTROPY
 from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, Field, Header, Packet
+from host_agents.pull_pacer import PullPacer
 from host_agents.ranges import POSITIVE, SHARE
 from host_agents.registry import Protocol, ProtocolInfo, register
 from host_agents.timers import Timer
-
-if TYPE_CHECKING:
-    from host_agents.nic import Nic
-    from host_agents.qp import QueuePair
 
 # Cumulative counts of wire bytes since the queue pair was opened; a body of this form has `send_counter`.
 RTS: Final = Packet(
@@ -72,16 +70,15 @@ class EqdsParameters:
     pull_window_bdp: float = field(default=64.0, metadata=POSITIVE)
 
 
-class Eqds(ReactionPoint):
+class Eqds(CompositeReactionPoint):
     """The sender. It holds `credit_bytes` and has told the receiver of `demand_bytes` to pull.
 
     What is on its way to it is its demand, and what the receiver knows to have been trimmed, less what was pulled; that
     and the credit have to cover what waits to be sent.
     """
 
-    def __init__(self, parameters: EqdsParameters, path: Path, inner: list[ReactionPoint]) -> None:
-        super().__init__(path)
-        self.inner = inner  # window protocols, which limit the sender too
+    def __init__(self, parameters: EqdsParameters, path: Path, parts: list[ReactionPoint]) -> None:
+        super().__init__(path, parts)  # window protocols, which limit the sender too
         self.credit_bytes = 0  # the last packet may overdraw it
         self.demand_bytes = 0  # all that the RTSs asked for
         self.speculating = False
@@ -92,25 +89,13 @@ class Eqds(ReactionPoint):
         self._pulled_of: dict[int, int] = {}  # the same by queue pair
         self._trimmed_bytes = 0  # what NACKs told of, in full packets: the receiver pulls it again by itself
         self._heard_ns = 0  # when the last pull came, or the last RTS left
-        for other in inner:
-            other.limiters = self.limiters
-        self._follow()
 
-    def bind(self, nic: Nic, qp: QueuePair) -> None:
-        super().bind(nic, qp)
+    def bind(self, outlet: Outlet) -> None:
+        super().bind(outlet)
         self._retry = self.timer()
-        for other in self.inner:
-            other.bind(nic, qp)
-
-    def close(self) -> None:
-        super().close()
-        for other in self.inner:
-            other.close()
 
     def may_send(self, inflight_bytes: int) -> bool:
-        if self.credit_bytes <= 0:
-            return False
-        return all(other.may_send(inflight_bytes) for other in self.inner)
+        return self.credit_bytes > 0 and super().may_send(inflight_bytes)
 
     def on_start(self, now_ns: int) -> None:
         if not self._active:
@@ -118,68 +103,52 @@ class Eqds(ReactionPoint):
             self.speculating = True
             self.credit_bytes = self._speculative_bytes
             self._heard_ns = now_ns
-            self._retry.arm(now_ns + self.nic.config.rto_ns)
-        for other in self.inner:
-            other.on_start(now_ns)
+            self._retry.arm(now_ns + self.host.rto_ns)
+        super().on_start(now_ns)
 
     def on_post(self, now_ns: int) -> None:
         self._request(now_ns)
-        for other in self.inner:
-            other.on_post(now_ns)
+        super().on_post(now_ns)
 
     def on_idle(self, now_ns: int) -> None:
-        for other in self.inner:
-            other.on_idle(now_ns)
-        inflight_bytes = 0
-        for limiter in self.limiters:
-            inflight_bytes += limiter.inflight_bytes
-        if self.waiting_bytes == 0 and inflight_bytes == 0:
+        super().on_idle(now_ns)
+        if self.traffic.waiting_bytes == 0 and self.traffic.inflight_bytes == 0:
             self._active = False
             self.credit_bytes = 0
             self._retry.cancel()
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
         self.credit_bytes -= wire_bytes
-        for other in self.inner:
-            other.sent_packets = self.sent_packets
-            other.waiting_bytes = self.waiting_bytes
-            other.on_sent(now_ns, wire_bytes)
+        super().on_sent(now_ns, wire_bytes)
 
     def on_ack(self, feedback: Feedback) -> None:
         self._stop_speculating(feedback.now_ns)
-        for other in self.inner:
-            other.on_ack(feedback)
-        self._follow()
+        super().on_ack(feedback)
 
     def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
         if trimmed:
             self._trimmed_bytes += self.path.wire_bytes
         self._stop_speculating(now_ns)
         self._request(now_ns)
-        for other in self.inner:
-            other.on_nack(now_ns, wire_bytes, trimmed)
-        self._follow()
-
-    def on_expired(self, now_ns: int, wire_bytes: int) -> None:
-        for other in self.inner:
-            other.on_expired(now_ns, wire_bytes)
+        super().on_nack(now_ns, wire_bytes, trimmed)
 
     def on_timeout(self, now_ns: int) -> None:
         self._stop_speculating(now_ns)
         self._request(now_ns)
-        for other in self.inner:
-            other.on_timeout(now_ns)
-        self._follow()
+        super().on_timeout(now_ns)
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """A pull: what it says beyond the last one is credit."""
+        super().on_control(now_ns, opcode, frame, offset)
+        if opcode != PULL.opcode:
+            return
         qpn = wire.dest_qpn(frame)
         pulled = _GRANTED.get(frame, offset)
         more = pulled - self._pulled_of.get(qpn, 0)
         if more <= 0:
             return  # an older one, overtaken
-        if pulled > self.demand_bytes + (self.sent_packets + 1) * self.path.wire_bytes:
-            self.nic.stats.malformed += 1  # more than was asked for and can have been trimmed
+        if pulled > self.demand_bytes + (self.traffic.sent_packets + 1) * self.path.wire_bytes:
+            self.outlet.count_malformed()  # more than was asked for and can have been trimmed
             return
         self._stop_speculating(now_ns)
         self._heard_ns = now_ns
@@ -187,15 +156,14 @@ class Eqds(ReactionPoint):
         self._pulled_bytes += more
         if self._active:
             self.credit_bytes += more
-            for limiter in self.limiters:
-                limiter.wake(now_ns)
+            self.outlet.window_opened()
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         """Without credit, and nothing heard for a time-out: the RTS or the last pulls are lost."""
-        due_ns = self._heard_ns + self.nic.config.rto_ns
+        due_ns = self._heard_ns + self.host.rto_ns
         if due_ns <= now_ns:
-            due_ns = now_ns + self.nic.config.rto_ns
-            if self.waiting_bytes > 0 and self.credit_bytes <= 0:
+            due_ns = now_ns + self.host.rto_ns
+            if self.traffic.waiting_bytes > 0 and self.credit_bytes <= 0:
                 self._send_rts(now_ns)
         timer.arm(due_ns)
 
@@ -208,25 +176,14 @@ class Eqds(ReactionPoint):
 
     def _request(self, now_ns: int) -> None:
         """Ask for what waits and neither credit nor pulls to come cover."""
-        wanted = self.waiting_bytes - self.credit_bytes + self._pulled_bytes - self._trimmed_bytes
+        wanted = self.traffic.waiting_bytes - self.credit_bytes + self._pulled_bytes - self._trimmed_bytes
         if wanted > self.demand_bytes:
             self.demand_bytes = wanted
             self._send_rts(now_ns)
 
     def _send_rts(self, now_ns: int) -> None:
         self._heard_ns = now_ns
-        self.qp.send_counter(RTS.opcode, self.demand_bytes, self.qp.load_balancer.next_entropy(now_ns))
-
-    def _follow(self) -> None:
-        """Rate and window are the smallest of the window protocols'."""
-        if not self.inner:
-            return
-        rate_bps = self.path.line_rate_bps
-        self.window_bytes = UNLIMITED
-        for other in self.inner:
-            rate_bps = min(rate_bps, other.rate_bps)
-            self.window_bytes = min(self.window_bytes, other.window_bytes)
-        self.set_rate(rate_bps)
+        self.outlet.send_counter(RTS, self.demand_bytes, self.outlet.next_entropy(now_ns))
 
 
 class EqdsReceiver(NotificationPoint):
@@ -240,6 +197,7 @@ class EqdsReceiver(NotificationPoint):
         super().__init__(path)
         self.demand_bytes = 0
         self.granted_bytes = 0
+        self._trimmed_bytes = 0  # in full packets, of what is missing
         self._entropy = FIRST_ENTROPY  # of the packet that came last; a pull goes back on its path, as an ACK does
         self._open = True
         self._drawn_bytes = 0  # granted, and on its way
@@ -247,21 +205,28 @@ class EqdsReceiver(NotificationPoint):
         self._held = False  # back by the window
         self._turn_bytes = int(float(path.wire_bytes) / parameters.pull_rate)
 
+    def bind(self, outlet: Outlet) -> None:
+        super().bind(outlet)
+        pacer = self.host.part("pull pacer", self._make_pacer)
+        assert isinstance(pacer, PullPacer)
+        self._pacer = pacer
+
     def close(self) -> None:
         super().close()
         self._open = False
 
     def owed_bytes(self) -> int:
-        trimmed_bytes = self.qp.stats.nacks_sent * self.path.wire_bytes
-        return self.demand_bytes + trimmed_bytes - self.granted_bytes if self._open else 0
+        return self.demand_bytes + self._trimmed_bytes - self.granted_bytes if self._open else 0
 
     def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
         self._arrived(frame)
         if self._held:
             self._pull(now_ns)
 
-    def on_trimmed(self, now_ns: int, frame: bytes) -> None:
+    def on_trimmed(self, now_ns: int, missing: bool, frame: bytes) -> None:
         self._arrived(frame)
+        if missing:
+            self._trimmed_bytes += self.path.wire_bytes
         self._pull(now_ns)
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
@@ -273,7 +238,7 @@ class EqdsReceiver(NotificationPoint):
         if demand > self.demand_bytes:
             self.demand_bytes = demand
         else:
-            self.qp.send_counter(PULL.opcode, self.granted_bytes, self._entropy)
+            self.outlet.send_counter(PULL, self.granted_bytes, self._entropy)
         self._pull(now_ns)
 
     def on_turn(self, now_ns: int) -> int:
@@ -281,11 +246,11 @@ class EqdsReceiver(NotificationPoint):
             return 0
         if self._drawn_bytes >= self._window_bytes:
             self._held = True
-            self.qp.stats.pulls_held += 1
+            self.outlet.count_held_pull()
             return 0
         self._drawn_bytes += self.path.wire_bytes
         self.granted_bytes += self.path.wire_bytes
-        self.qp.send_counter(PULL.opcode, self.granted_bytes, self._entropy)
+        self.outlet.send_counter(PULL, self.granted_bytes, self._entropy)
         return self._turn_bytes
 
     def _arrived(self, frame: bytes) -> None:
@@ -295,12 +260,15 @@ class EqdsReceiver(NotificationPoint):
     def _pull(self, now_ns: int) -> None:
         self._held = False
         if self.owed_bytes() > 0:
-            self.nic.pull_pacer.add(now_ns, self)
+            self._pacer.add(now_ns, self)
+
+    def _make_pacer(self) -> PullPacer:
+        return PullPacer(self.host.timers, self.path.line_rate_bps)
 
 
 def reaction_point(parameters: EqdsParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
-    inner = [added.reaction_point(path) for added in mechanisms.values() if isinstance(added, Protocol)]
-    return Eqds(parameters, path, inner)
+    parts = [added.reaction_point(path) for added in mechanisms.values() if isinstance(added, Protocol)]
+    return Eqds(parameters, path, parts)
 
 
 def notification_point(parameters: EqdsParameters, path: Path) -> NotificationPoint:

@@ -14,7 +14,7 @@ from typing import Final
 from librt.strings import read_i64_be
 from mypy_extensions import i64
 
-from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.cc.base import Feedback, Path, ReactionPoint
 from host_agents.cc.sf import SamplingFrequency, SfParameters
 from host_agents.cc.vai import VaiParameters, VariableAi
 from host_agents.headers import LINK_RATES_BPS
@@ -91,7 +91,7 @@ class Hpcc(ReactionPoint):
                     vai.end_rtt()
             self._compute_window(rtt_over)
         if rtt_over:
-            self.update_order = self.sent_packets
+            self.update_order = self.traffic.sent_packets
 
     def measure_inflight(self, feedback: Feedback) -> bool:
         """Update U from the INT records (lines 1-10). False when they are no sample: nothing to compare with."""
@@ -184,7 +184,7 @@ class Hpcc(ReactionPoint):
         self.set_rate(window * 8e9 / self._base_rtt_ns)
 
     def _ignores(self) -> bool:
-        return self.reference_bytes < self.nic.random.random() * self.max_window_bytes
+        return self.reference_bytes < self.host.random.random() * self.max_window_bytes
 
 
 def reaction_point(parameters: HpccParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
@@ -196,10 +196,6 @@ def reaction_point(parameters: HpccParameters, mechanisms: Mapping[str, object],
     return Hpcc(parameters, path, variable_ai, SamplingFrequency(sf) if isinstance(sf, SfParameters) else None)
 
 
-def notification_point(parameters: HpccParameters, path: Path) -> NotificationPoint:
-    return NotificationPoint(path)
-
-
 register(
     ProtocolInfo(
         name="hpcc",
@@ -208,7 +204,6 @@ register(
         program="int",
         parameters=HpccParameters,
         reaction_point=reaction_point,
-        notification_point=notification_point,
         telemetry=True,
         mechanisms=("vai", "sf"),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.cc.base import Feedback, Path, ReactionPoint
 from host_agents.ranges import POSITIVE
 from host_agents.registry import ProtocolInfo, register
 
@@ -60,10 +60,6 @@ def reaction_point(parameters: MpRdmaParameters, mechanisms: Mapping[str, object
     return MpRdma(parameters, path)
 
 
-def notification_point(parameters: MpRdmaParameters, path: Path) -> NotificationPoint:
-    return NotificationPoint(path)
-
-
 register(
     ProtocolInfo(
         name="mprdma",
@@ -72,6 +68,5 @@ register(
         program="ecn",
         parameters=MpRdmaParameters,
         reaction_point=reaction_point,
-        notification_point=notification_point,
     )
 )

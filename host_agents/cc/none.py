@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
+from host_agents.cc.base import Path, ReactionPoint
 from host_agents.registry import ProtocolInfo, register
 
 
@@ -21,10 +21,6 @@ def reaction_point(parameters: NoneParameters, mechanisms: Mapping[str, object],
     return point
 
 
-def notification_point(parameters: NoneParameters, path: Path) -> NotificationPoint:
-    return NotificationPoint(path)
-
-
 register(
     ProtocolInfo(
         name="none",
@@ -33,6 +29,5 @@ register(
         program="ecn",
         parameters=NoneParameters,
         reaction_point=reaction_point,
-        notification_point=notification_point,
     )
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
+from host_agents.cc.base import Path, ReactionPoint
 from host_agents.registry import ProtocolInfo, register
 
 
@@ -21,10 +21,6 @@ def reaction_point(parameters: PauseOnlyParameters, mechanisms: Mapping[str, obj
     return ReactionPoint(path)
 
 
-def notification_point(parameters: PauseOnlyParameters, path: Path) -> NotificationPoint:
-    return NotificationPoint(path)
-
-
 register(
     ProtocolInfo(
         name="pause-only",
@@ -33,6 +29,5 @@ register(
         program="ecn",
         parameters=PauseOnlyParameters,
         reaction_point=reaction_point,
-        notification_point=notification_point,
     )
 )

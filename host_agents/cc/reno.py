@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.cc.base import Feedback, Path, ReactionPoint
 from host_agents.ranges import POSITIVE
 from host_agents.registry import ProtocolInfo, register
 
@@ -30,7 +30,7 @@ class Reno(ReactionPoint):
         self.segment_bytes = float(path.wire_bytes)
         self.max_bytes = max(float(parameters.max_window_bytes), self.segment_bytes)
         self.ssthresh_bytes = self.max_bytes
-        self.recover = 0  # losses before this packet belong to the last cut
+        self.recover = 0  # losses of packets first sent before this one belong to the last cut
         self.window_bytes = min(parameters.initial_window_packets * self.segment_bytes, self.max_bytes)
 
     def on_ack(self, feedback: Feedback) -> None:
@@ -45,7 +45,7 @@ class Reno(ReactionPoint):
 
     def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
         """Fast retransmit. A loss is news only once all that was in flight at the last cut is acknowledged."""
-        if self.qp.sender.unacked >= self.recover:
+        if self.traffic.oldest_unacked() >= self.recover:
             self._cut()
             self.set_window(self.ssthresh_bytes)
 
@@ -54,16 +54,12 @@ class Reno(ReactionPoint):
         self.set_window(self.segment_bytes)
 
     def _cut(self) -> None:
-        self.recover = self.qp.sender.fresh
+        self.recover = self.traffic.fresh_packets
         self.ssthresh_bytes = max(self.window_bytes / 2.0, self.parameters.min_ssthresh_packets * self.segment_bytes)
 
 
 def reaction_point(parameters: RenoParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
     return Reno(parameters, path)
-
-
-def notification_point(parameters: RenoParameters, path: Path) -> NotificationPoint:
-    return NotificationPoint(path)
 
 
 register(
@@ -74,6 +70,5 @@ register(
         program="ecn",
         parameters=RenoParameters,
         reaction_point=reaction_point,
-        notification_point=notification_point,
     )
 )

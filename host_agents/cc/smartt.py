@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.cc.base import Feedback, Path, ReactionPoint
 from host_agents.errors import ParameterError
 from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE
 from host_agents.registry import ProtocolInfo, register
@@ -143,8 +143,7 @@ class Smartt(ReactionPoint):
             self.adapt = False
             scaling = self.parameters.quick_adapt_scaling
             self.window_bytes = max(float(self.acked_bytes), self.packet_bytes) * scaling
-            for limiter in self.limiters:
-                self.ignore_bytes += limiter.inflight_bytes
+            self.ignore_bytes += self.traffic.inflight_bytes
         self._measure_from(now_ns)
         return adapts
 
@@ -230,10 +229,6 @@ def reaction_point(parameters: SmarttParameters, mechanisms: Mapping[str, object
     return Smartt(parameters, path)
 
 
-def notification_point(parameters: SmarttParameters, path: Path) -> NotificationPoint:
-    return NotificationPoint(path)
-
-
 register(
     ProtocolInfo(
         name="smartt",
@@ -242,6 +237,5 @@ register(
         program="trim",
         parameters=SmarttParameters,
         reaction_point=reaction_point,
-        notification_point=notification_point,
     )
 )

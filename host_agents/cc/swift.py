@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.cc.base import Feedback, Path, ReactionPoint
 from host_agents.cc.sf import SamplingFrequency, SfParameters
 from host_agents.cc.vai import VaiParameters, VariableAi
 from host_agents.ranges import POSITIVE, SHARE
@@ -136,7 +136,7 @@ class Swift(ReactionPoint):
         if update:
             self.reference_bytes = self.window_bytes
         if rtt_over:
-            self.update_order = self.sent_packets
+            self.update_order = self.traffic.sent_packets
 
     def _decrease(self, delay_ns: float, target_ns: float) -> float:
         p = self.parameters
@@ -149,7 +149,7 @@ class Swift(ReactionPoint):
             self.last_decrease_ns = now_ns
 
     def _ignores(self) -> bool:
-        return self.window_bytes < self.nic.random.random() * self.max_window_bytes
+        return self.window_bytes < self.host.random.random() * self.max_window_bytes
 
     def _set(self, window_bytes: float) -> None:
         window = min(max(window_bytes, self.min_window_bytes), self.max_window_bytes)
@@ -169,10 +169,6 @@ def reaction_point(parameters: SwiftParameters, mechanisms: Mapping[str, object]
     return Swift(parameters, path, variable_ai, SamplingFrequency(sf) if isinstance(sf, SfParameters) else None)
 
 
-def notification_point(parameters: SwiftParameters, path: Path) -> NotificationPoint:
-    return NotificationPoint(path)
-
-
 register(
     ProtocolInfo(
         name="swift",
@@ -181,7 +177,6 @@ register(
         program="ecn",
         parameters=SwiftParameters,
         reaction_point=reaction_point,
-        notification_point=notification_point,
         mechanisms=("vai", "sf"),
     )
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
+from host_agents.cc.base import Feedback, Path, ReactionPoint
 from host_agents.ranges import POSITIVE, SHARE
 from host_agents.registry import ProtocolInfo, register
 
@@ -72,10 +72,6 @@ def reaction_point(parameters: TimelyParameters, mechanisms: Mapping[str, object
     return Timely(parameters, path)
 
 
-def notification_point(parameters: TimelyParameters, path: Path) -> NotificationPoint:
-    return NotificationPoint(path)
-
-
 register(
     ProtocolInfo(
         name="timely",
@@ -84,6 +80,5 @@ register(
         program="ecn",
         parameters=TimelyParameters,
         reaction_point=reaction_point,
-        notification_point=notification_point,
     )
 )

@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from p4switch.fabric._fabric import Fabric
+    from p4switch.fabric._fabric import NEVER_NS, Fabric
 
-__all__ = ["Fabric"]
+__all__ = ["NEVER_NS", "Fabric"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Fabric":
+    if name in __all__:
         from p4switch import engine
 
-        return engine.load().Fabric
+        return getattr(engine.load(), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,8 +11,10 @@ from typing import Literal, Protocol
 
 from p4switch.engine._engine import Switch
 
+NEVER_NS: int  # 2**61: times are before it
+
 class Endpoint(Protocol):
-    """See docs/architecture.md, seam 4. Any int >= 2**62 from next_wakeup_ns means never."""
+    """See docs/architecture.md, seam 4. From NEVER_NS on, next_wakeup_ns means never."""
 
     def receive(self, now_ns: int, frame: bytes, /) -> None: ...
     def next_frame(self, now_ns: int, /) -> bytes | None: ...

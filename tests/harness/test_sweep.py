@@ -10,6 +10,7 @@ import pytest
 
 from harness.measure import results
 from harness.plan import sweep
+from harness.plan.scenario import override
 from harness.report.sweep_page import ALL, Entry, write_sweep
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
@@ -45,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def points(folder: Path, *settings: str) -> list[sweep.Point]:
-    return sweep.points(*sweep.load(str(folder / "sizes.toml")), settings)
+    return sweep.points(*sweep.load(str(folder / "sizes.toml")), override({}, settings))
 
 
 def test_each_variant_is_run_with_every_combination_of_values(folder: Path) -> None:

@@ -3,6 +3,7 @@
 With `--native` the compiled hosts are used.
 """
 
+import dataclasses
 import hashlib
 import sys
 
@@ -59,13 +60,11 @@ class Halving(ReactionPoint):
 
 def run(protocol, reliability, scope, parameters=None, point=None, trims=False):
     a, b = pair(protocol, parameters, reliability=reliability, cc_scope=scope, rto_ns=60_000)
-    qps = [connect(a, b, n) for n in (1, 2, 3)]
+    options = {}
     if point is not None:
-        for qa, _ in qps:
-            fresh = point(qa.reaction_point.path)
-            fresh.bind(a, qa)
-            fresh.limiters = qa.reaction_point.limiters
-            qa.reaction_point = qa.limiter.reaction_point = fresh
+        info = dataclasses.replace(a.protocol.info, reaction_point=lambda parameters, mechanisms, path: point(path))
+        options = {"protocol": dataclasses.replace(a.protocol, info=info)}
+    qps = [connect(a, b, n, **options) for n in (1, 2, 3)]
     for i, (qa, qb) in enumerate(qps):
         qa.post(150_000 + i, start_ns=7_001 * i)
         qb.post(5_000)

@@ -140,7 +140,7 @@ def response(qa, current_kbps, sequence=None, short_circuit=0):
     )
     if sequence is None:
         sequence = qa.reaction_point.sequence
-    frame = qa.control_frame(accurate.FRP.opcode, body, psn=sequence)
+    frame = qa.frames.control_frame(accurate.FRP.opcode, body, psn=sequence)
     qa.reaction_point.on_control(0, accurate.FRP.opcode, frame, wire.AFTER_BTH)
 
 
@@ -251,3 +251,53 @@ def test_a_lost_response_costs_a_period():
     assert qa.rate_bps == 10e9
     link.run(40_000)
     assert qa.rate_bps == 2e9
+
+
+@pytest.mark.parametrize("scope", ["qp", "destination", "pair"])
+@pytest.mark.parametrize("sender", [0, 1])
+def test_a_burst_is_announced_once_whichever_queue_pair_sends(scope, sender):
+    a, b = pair("accurate", line_rate_bps=10_000_000_000, cc_scope=scope)
+    qps = [connect(a, b, n)[0] for n in (1, 2)]
+    link = Wire(a, b)
+    qps[sender].post(100_000)
+    link.run(1_000_000)
+    kinds = [frp.kind for _, frp in frps(link, 0) if frp.kind != accurate.PERIODIC]
+    assert kinds == [accurate.INIT, accurate.STOP]
+
+
+@pytest.mark.parametrize("scope", ["destination", "pair"])
+def test_a_burst_lasts_until_the_last_queue_pair_has_sent(scope):
+    a, b = pair("accurate", line_rate_bps=10_000_000_000, cc_scope=scope)
+    qps = [connect(a, b, n)[0] for n in (1, 2)]
+    link = Wire(a, b)
+    qps[0].post(20_000)
+    qps[1].post(100_000)
+    link.run(1_000_000)
+    sent = frps(link, 0)
+    last_data = max(now for now, side, frame in link.sent if side == 0 and not is_frp(frame))
+    assert [frp.kind for _, frp in sent if frp.kind != accurate.PERIODIC] == [accurate.INIT, accurate.STOP]
+    assert sent[-1][0] > last_data
+
+
+def test_what_is_posted_for_later_does_not_announce_a_small_burst():
+    link, qa, qb = setup()
+    qa.post(4_000)
+    qa.post(100_000, start_ns=500_000)
+    link.run(400_000)
+    assert frps(link, 0) == []
+    assert qb.stats.bytes_delivered == 4_000
+
+
+def test_when_the_queue_pair_that_spoke_is_closed_another_speaks():
+    a, b = pair("accurate", line_rate_bps=10_000_000_000, cc_scope="destination")
+    first, second = [connect(a, b, n) for n in (1, 2)]
+    link = Wire(a, b)
+    first[0].post(10_000)
+    link.run(100_000)
+    a.close_qp(first[0])
+    b.close_qp(first[1])
+    before = len(frps(link, 0))
+    second[0].post(100_000)
+    link.run(1_000_000)
+    assert {frp.source_qp for _, frp in frps(link, 0)[before:]} == {2}
+    assert b.stats.unknown_qp == 0

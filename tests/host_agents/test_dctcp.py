@@ -13,7 +13,7 @@ class Flow:
 
     def __init__(self, **parameters):
         self.rp = Dctcp(DctcpParameters(**parameters), Path(100e9, 8_000, 1000, 1058, 80))
-        self.rp.sent_packets = 100
+        self.rp.traffic.sent_packets = 100
         self.acked = 0
 
     def acks(self, count, marked=False):
@@ -22,7 +22,7 @@ class Flow:
             feedback.order, feedback.acked_bytes, feedback.marked = self.acked, 1058, marked
             self.rp.on_ack(feedback)
             self.acked += 1
-            self.rp.sent_packets += 1
+            self.rp.traffic.sent_packets += 1
 
 
 def test_starts_with_one_bdp():

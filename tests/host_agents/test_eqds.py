@@ -49,7 +49,7 @@ def sender(packets, name="eqds", **parameters):
 
 
 def pull(qb, granted_packets):
-    return qb.control_frame(eqds.PULL.opcode, eqds.PULL.encode(granted=granted_packets * PACKET))
+    return qb.frames.control_frame(eqds.PULL.opcode, eqds.PULL.encode(granted=granted_packets * PACKET))
 
 
 class TestSender:
@@ -177,7 +177,7 @@ def receiver(demands, **parameters):
     a, b = pair("eqds", parameters, reliability="selective-repeat")
     for n, packets in enumerate(demands, start=1):
         qa, _ = connect(a, b, n)
-        b.receive(0, qa.control_frame(eqds.RTS.opcode, eqds.RTS.encode(demand=packets * PACKET)))
+        b.receive(0, qa.frames.control_frame(eqds.RTS.opcode, eqds.RTS.encode(demand=packets * PACKET)))
     return a, b
 
 
@@ -209,7 +209,7 @@ class TestReceiver:
     def test_a_pause_between_demands_earns_nothing(self):
         a, b = receiver([2])
         assert len(pulls(b, 50_000)) == 2
-        rts = a.queue_pairs[1].control_frame(eqds.RTS.opcode, eqds.RTS.encode(demand=1000 * PACKET))
+        rts = a.queue_pairs[1].frames.control_frame(eqds.RTS.opcode, eqds.RTS.encode(demand=1000 * PACKET))
         b.receive(60_000, rts)
         assert len(pulls(b, 60_000 + 10 * 85)) == pytest.approx(10, abs=1)
 
@@ -230,14 +230,14 @@ class TestReceiver:
     def test_a_repeated_rts_is_told_what_was_granted(self):
         a, b = receiver([3])
         pulls(b, 10_000)
-        rts = a.queue_pairs[1].control_frame(eqds.RTS.opcode, eqds.RTS.encode(demand=3 * PACKET))
+        rts = a.queue_pairs[1].frames.control_frame(eqds.RTS.opcode, eqds.RTS.encode(demand=3 * PACKET))
         b.receive(10_000, rts)
         assert [number for _, _, number in pulls(b, 20_000)] == [3 * PACKET]
 
     def test_a_demand_that_nobody_has_is_pulled_for_one_window(self):
         a, b = receiver([])
         qa, qb = connect(a, b)
-        forged = qa.control_frame(eqds.RTS.opcode, (2**63 - 1).to_bytes(8, "big"))
+        forged = qa.frames.control_frame(eqds.RTS.opcode, (2**63 - 1).to_bytes(8, "big"))
         b.receive(0, forged)
         window = 64 * 100_000 // PACKET + 1
         assert len(pulls(b, 2_000_000)) == window
@@ -330,5 +330,5 @@ class TestWithAWindow:
         qa, _, _, _, now = sender(1000, "eqds+mprdma", mprdma={"initial_window_bdp": 0.2})
         a = qa.nic
         assert drain(a, now) == []
-        qa.reaction_point.inner[0].set_window(50_000.0)
+        qa.reaction_point.parts[0].set_window(50_000.0)
         assert len(drain(a, now + 1)) == 1

@@ -47,7 +47,7 @@ def test_starts_with_a_window_of_one_bdp_at_line_rate():
 
 def test_first_ack_only_records():
     rp = point()
-    rp.sent_packets = 10
+    rp.traffic.sent_packets = 10
     ack(rp, 0, 0, (1000, 0, 500))
     assert rp.window_bytes == BDP
     assert rp.utilization == 1.0
@@ -58,7 +58,7 @@ def test_utilization_is_rate_plus_queue_over_bdp():
     # In 4000 ns 40,000 bytes left (80 Gb/s, u = 0.8) and both samples saw queues: min(100, 200) cells of 80 B = 8 kB,
     # 0.08 BDP. tau/T = 1/2: U = 1/2 * 1 + 1/2 * 0.88 = 0.94, up to the unit of 128 B.
     rp = point()
-    rp.sent_packets = 10
+    rp.traffic.sent_packets = 10
     ack(rp, 0, 0, (0, 0, 200))
     ack(rp, 100, 1, (4000, 40_000, 100))
     sent = 40_000 // 128 * 128
@@ -105,14 +105,14 @@ class Link:
 def test_multiplicative_decrease_from_the_reference_window():
     rp = point()
     link = Link(rp)
-    rp.sent_packets = 10
+    rp.traffic.sent_packets = 10
     link.ack(0, 1.0)
     u = link.ack(1, 1.9)  # within the RTT: reacts, but W_c stays
     assert rp.window_bytes == pytest.approx(BDP / (u / 0.95) + INCREASE)
     assert rp.reference_bytes == BDP
     u = link.ack(2, 1.9)  # the same sight again does not cut twice
     assert rp.window_bytes == pytest.approx(BDP / (u / 0.95) + INCREASE)
-    rp.sent_packets = 15
+    rp.traffic.sent_packets = 15
     u = link.ack(10, 1.9)  # the RTT is over: W_c follows, and the next RTT ends with packet 15
     assert rp.reference_bytes == rp.window_bytes == pytest.approx(BDP / (u / 0.95) + INCREASE)
     assert rp.update_order == 15
@@ -124,16 +124,16 @@ def test_multiplicative_decrease_from_the_reference_window():
 def test_five_additive_increases_then_a_multiplicative_one():
     rp = point()
     link = Link(rp)
-    rp.sent_packets = 1
+    rp.traffic.sent_packets = 1
     link.ack(0, 1.0)
     link.ack(1, 1.9)
     start = rp.reference_bytes
     for stage in range(5):
         assert rp.stage == stage
-        rp.sent_packets += 1
+        rp.traffic.sent_packets += 1
         u = link.ack(rp.update_order, 0.5)
         assert rp.reference_bytes == pytest.approx(start + (stage + 1) * INCREASE)
-    rp.sent_packets += 1
+    rp.traffic.sent_packets += 1
     before = rp.reference_bytes
     u = link.ack(rp.update_order, 0.76)
     assert rp.reference_bytes == pytest.approx(before / (u / 0.95) + INCREASE)
@@ -143,7 +143,7 @@ def test_five_additive_increases_then_a_multiplicative_one():
 def test_acks_within_an_rtt_do_not_advance_the_stage():
     rp = point()
     link = Link(rp)
-    rp.sent_packets = 100
+    rp.traffic.sent_packets = 100
     link.ack(0, 1.0)
     for order in range(1, 9):
         link.ack(order, 0.5)
@@ -157,7 +157,7 @@ def test_window_bounds():
     link = Link(rp)
     link.ack(0, 1.0)
     for order in range(1, 400):
-        rp.sent_packets = order
+        rp.traffic.sent_packets = order
         link.ack(order, 50.0)
     # The fixed point of W -> W / (50 / 0.95) + W_AI is W_AI (1 + 0.0194...), under the bound of 100 Mb/s: 100 bytes.
     assert rp.window_bytes == pytest.approx(100.0)
@@ -236,23 +236,23 @@ def test_on_the_nic_the_window_limits_what_is_in_flight():
 
 def test_random_feedback_leaves_out_decreases_of_small_reference_windows():
     rp = point(random_feedback=True)
-    rp.nic = SimpleNamespace(random=SimpleNamespace(random=lambda: 0.6))
+    rp.host = SimpleNamespace(random=SimpleNamespace(random=lambda: 0.6))
     link = Link(rp)
-    rp.sent_packets = 10
+    rp.traffic.sent_packets = 10
     link.ack(0, 1.0)
-    rp.sent_packets = 20
+    rp.traffic.sent_packets = 20
     link.ack(10, 1.9)  # W_c is the whole BDP: never left out
     half = rp.reference_bytes
     assert half == pytest.approx(BDP / 2, rel=2e-3)
-    rp.sent_packets = 30
+    rp.traffic.sent_packets = 30
     link.ack(20, 1.9)  # half a BDP is less than 0.6 of it
     assert rp.reference_bytes == half
     assert rp.window_bytes == pytest.approx(BDP / 4, rel=4e-3)  # what follows from every ACK still does
     assert rp.update_order == 30  # and the RTT is over
-    rp.nic.random.random = lambda: 0.4
+    rp.host.random.random = lambda: 0.4
     link.ack(30, 1.9)
     assert rp.reference_bytes == pytest.approx(BDP / 4, rel=4e-3)
-    rp.sent_packets = 40
-    rp.nic.random.random = lambda: 0.99
+    rp.traffic.sent_packets = 40
+    rp.host.random.random = lambda: 0.99
     link.ack(30, 0.5)  # increases are never left out
     assert rp.reference_bytes == pytest.approx(half / 2 + INCREASE, rel=4e-3)

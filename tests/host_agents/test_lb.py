@@ -67,7 +67,7 @@ def test_nacks_and_timeouts_reach_the_load_balancer():
     qa.load_balancer.on_timeout = told.append
     qa.post(1000)
     frame = a.next_frame(0)
-    qb.send_nack(0, frame)
+    qb.receiver.send_nack(0, frame)
     a.receive(100, b.next_frame(50))
     assert a.next_frame(100) is not None
     assert a.next_frame(50_100) is not None

@@ -1,13 +1,15 @@
 """The NIC: pacing, arbitration, priorities, PFC, what it does with frames that are not for it."""
 
+import dataclasses
 import math
 from collections import Counter
 
 import pytest
 
 from host_agents import wire
+from host_agents.cc.base import NotificationPoint
 from host_agents.errors import HostError
-from host_agents.testing import Wire, connect, pair
+from host_agents.testing import Trouble, Wire, connect, pair
 from host_agents.timers import NEVER
 
 FRAME = 1058  # a full data packet without shim
@@ -471,3 +473,69 @@ class TestTruncate:
             qa.truncate(first)
         link.run(200_000)
         assert qb.stats.bytes_delivered == first.size_bytes + 5_000
+
+
+class TestScopesOfAProtocol:
+    def protocol(self, **changes):
+        known = pair("dcqcn")[0].protocol
+        return dataclasses.replace(known, info=dataclasses.replace(known.info, **changes))
+
+    def test_it_has_one_of_its_own(self):
+        a, _ = pair()
+        shared = self.protocol(scope="pair")
+        qps = [a.open_qp("10.0.0.3", n, n, protocol=shared) for n in (1, 2)]
+        assert qps[0].limiter is qps[1].limiter
+
+    def test_the_nic_may_say_otherwise(self):
+        a, _ = pair(cc_scope="destination")
+        shared = self.protocol(scope="pair")
+        qps = [a.open_qp("10.0.0.3", n, n, protocol=shared) for n in (1, 2)]
+        assert qps[0].limiter is not qps[1].limiter
+        assert qps[0].reaction_point is qps[1].reaction_point
+
+    def test_but_not_anything(self):
+        a, _ = pair(cc_scope="destination")
+        with pytest.raises(HostError, match=r"^dcqcn: cc_scope 'destination': expected one of: qp$"):
+            a.open_qp("10.0.0.3", 1, 1, protocol=self.protocol(scopes=("qp",)))
+        assert a.queue_pairs == {}
+
+    def test_protocols_do_not_share_one(self):
+        a, _ = pair("dcqcn", cc_scope="destination")
+        first = a.open_qp("10.0.0.3", 1, 1)
+        other = a.open_qp("10.0.0.3", 2, 2, protocol=pair("hpcc")[0].protocol)
+        assert first.reaction_point is not other.reaction_point
+
+
+class Listener(NotificationPoint):
+    def __init__(self, path):
+        super().__init__(path)
+        self.seen = []
+
+    def on_message_start(self, now_ns):
+        self.seen.append("start")
+
+    def on_message_end(self, now_ns, size_bytes):
+        self.seen.append(size_bytes)
+
+
+@pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
+def test_a_notification_point_is_told_of_messages_in_order_once_each(reliability):
+    a, b = pair(reliability=reliability, rto_ns=50_000)
+    info = dataclasses.replace(b.protocol.info, notification_point=lambda parameters, path: Listener(path))
+    listening = dataclasses.replace(b.protocol, info=info)
+    qa, _ = a.open_qp("10.0.0.3", 1, 1), b.open_qp("10.0.0.2", 1, 1, protocol=listening)
+    for size_bytes in (5_000, 0, 700, 3_000):
+        qa.post(size_bytes)
+    Wire(a, b, trouble=Trouble(loss=0.1, reorder=0.2, duplicate=0.2, seed=5)).run(10_000_000)
+    assert b.queue_pairs[1].notification_point.seen == ["start", 5_000, "start", 0, "start", 700, "start", 3_000]
+
+
+def test_queue_pairs_share_a_part_of_their_nic():
+    a, b = pair()
+    first, second = connect(a, b, 1), connect(a, b, 2)
+    made = []
+    points = [first[0].notification_point, second[0].reaction_point, first[1].notification_point]
+    parts = [point.host.part("counter", lambda: made.append(1) or object()) for point in points]
+    assert parts[0] is parts[1]
+    assert parts[0] is not parts[2]
+    assert len(made) == 2

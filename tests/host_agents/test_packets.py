@@ -198,7 +198,7 @@ def test_a_protocol_cannot_take_what_is_the_transports(opcode, message, monkeypa
 def test_the_nic_counts_a_packet_that_is_cut_off_as_malformed():
     a, b = pair("accurate")
     qa, _ = connect(a, b)
-    frame = qa.control_frame(0xE8, bytes(11))
+    frame = qa.frames.control_frame(0xE8, bytes(11))
     b.receive(0, frame)
     assert b.stats.malformed == 1
     assert b.next_frame(0) is None

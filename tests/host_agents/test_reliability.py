@@ -328,11 +328,13 @@ class TestSelectiveRepeat:
         a, b = pair(reliability="selective-repeat")
         qa, qb = connect(a, b)
         seen = []
-        qb.notification_point.on_trimmed = lambda now_ns, frame: seen.append((now_ns, psn_of(frame)))
+        qb.notification_point.on_trimmed = lambda now_ns, missing, frame: seen.append((psn_of(frame), missing))
         qa.post(2000)
         frames, now = send(a, 2)
         b.receive(now, trimmed(frames[1]))
-        assert seen == [(now, 1)]
+        b.receive(now, frames[1])
+        b.receive(now, trimmed(frames[1]))
+        assert seen == [(1, True), (1, False)]
 
     def test_a_trimmed_copy_of_what_has_arrived_is_acknowledged(self):
         a, b = pair(reliability="selective-repeat")

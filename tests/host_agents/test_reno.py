@@ -38,14 +38,50 @@ def test_congestion_avoidance_adds_a_segment_in_a_window_of_acks():
 
 def test_one_cut_for_all_losses_of_a_window():
     rp, qp = reno(initial_window_packets=16.0)
-    qp.sender.fresh = 16
-    rp.on_nack(0, PACKET, False)
-    rp.on_nack(0, PACKET, False)
+    qp.post(1_000_000)
+    sent = [qp.nic.next_frame(now) for now in range(0, 1600, 100)]
+    assert None not in sent
+    rp.on_nack(2000, PACKET, False)
+    rp.on_nack(2000, PACKET, False)
     assert rp.window_bytes == 8 * PACKET
-    qp.sender.unacked = 16
-    qp.sender.fresh = 24
-    rp.on_nack(0, PACKET, False)
+    qp.sender.on_ack(2000, 14)
+    rp.on_nack(2000, PACKET, False)
+    assert rp.window_bytes == 8 * PACKET  # the last packet of that window is not acknowledged
+    qp.sender.on_ack(2000, 15)
+    rp.on_nack(2000, PACKET, False)
     assert rp.window_bytes == 4 * PACKET
+
+
+def lossy_window(scope, sender):
+    """Losses of five packets of one window of the queue pair `sender` of two; returns its windows, without repeats."""
+    a, b = pair("reno", {"initial_window_packets": 40.0}, reliability="selective-repeat", cc_scope=scope)
+    qps = [connect(a, b, n)[0] for n in (1, 2)]
+    lost = {8, 11, 14, 17, 20}
+
+    def lose(now_ns, frame):
+        psn = int.from_bytes(frame[51:54], "big")
+        if frame[42] < 0x11 and psn in lost:
+            lost.remove(psn)
+            return None
+        return frame
+
+    link = Wire(a, b, hook=lose)
+    qps[sender].post(100_000)
+    cuts = []
+    for now in range(0, 100_000, 50):
+        window = qps[sender].window_bytes
+        link.run(now)
+        if qps[sender].window_bytes < window:
+            cuts.append(now)
+    assert lost == set()
+    return cuts
+
+
+@pytest.mark.parametrize("scope", ["qp", "destination", "pair"])
+@pytest.mark.parametrize("sender", [0, 1])
+def test_five_losses_in_a_window_are_one_cut_whichever_queue_pair_sends(scope, sender):
+    assert len(lossy_window(scope, sender)) == 1
+    assert lossy_window(scope, sender) == lossy_window("qp", 0)
 
 
 def test_a_timeout_leaves_one_segment_and_half_as_threshold():

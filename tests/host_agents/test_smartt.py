@@ -3,8 +3,6 @@
 At 100 Gb/s and 12 us the BDP is gamma's reference, 150 KB: 100 packets of 1500 bytes. The target RTT is 18 us.
 """
 
-from types import SimpleNamespace
-
 import pytest
 
 from host_agents.cc.base import Feedback, Path
@@ -21,7 +19,7 @@ TARGET_NS = 18_000
 def point(rate_bps=100e9, base_rtts_ns=(), inflight_bytes=0, **parameters):
     """QuickAdapt has nothing to do in the tests that do not lose packets."""
     rp = Smartt(SmarttParameters(**parameters), Path(rate_bps, BASE_NS, 1442, PACKET, 80, base_rtts_ns))
-    rp.limiters = [SimpleNamespace(inflight_bytes=inflight_bytes)]
+    rp.traffic.inflight_bytes = inflight_bytes
     return rp
 
 
@@ -147,7 +145,7 @@ class TestQuickAdapt:
         assert rp.window_bytes == started - PACKET
         ack(rp, TARGET_NS, now_ns=20_000)
         rp.on_nack(22_000, PACKET, True)
-        rp.limiters[0].inflight_bytes = 2 * PACKET
+        rp.traffic.inflight_bytes = 2 * PACKET
         ack(rp, TARGET_NS, now_ns=29_999)
         assert rp.adapt  # not yet: the target RTT is not over
         ack(rp, TARGET_NS, now_ns=30_000, acked_bytes=0)  # a duplicate says nothing
@@ -162,7 +160,7 @@ class TestQuickAdapt:
         ack(rp, BASE_NS, now_ns=12_000)
         for i in range(50):
             ack(rp, BASE_NS, now_ns=13_000 + i)
-        rp.limiters[0].inflight_bytes = inflight_packets * PACKET
+        rp.traffic.inflight_bytes = inflight_packets * PACKET
         rp.on_nack(30_000, PACKET, True)
         return rp
 

@@ -157,12 +157,12 @@ def test_packets_sent_twice_say_nothing():
 
 def test_random_feedback_leaves_out_decreases_of_small_windows():
     rp = point(flow_scaling=False, random_feedback=True)
-    rp.nic = SimpleNamespace(random=SimpleNamespace(random=lambda: 0.6))
+    rp.host = SimpleNamespace(random=SimpleNamespace(random=lambda: 0.6))
     ack(rp, 100_000, 100_000)
     assert rp.window_bytes == BDP / 2
     ack(rp, 300_000, 100_000)
     assert rp.window_bytes == BDP / 2
-    rp.nic.random.random = lambda: 0.4
+    rp.host.random.random = lambda: 0.4
     ack(rp, 300_100, 100_000)  # not twice in an RTT
     assert rp.window_bytes == BDP / 2
     ack(rp, 400_000, 100_000)

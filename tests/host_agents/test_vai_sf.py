@@ -114,7 +114,7 @@ class TestHpcc:
     def test_the_reference_falls_every_30_acks_and_rises_every_rtt(self):
         rp = Hpcc(HpccParameters(), PATH, None, SamplingFrequency(SfParameters()))
         link = Link(rp)
-        rp.sent_packets = 1000  # one RTT from here on
+        rp.traffic.sent_packets = 1000  # one RTT from here on
         link.ack(0, 1.0)
         references = []
         for order in range(1, 91):
@@ -125,7 +125,7 @@ class TestHpcc:
         for order in range(91, 200):
             link.ack(order, 0.5)
             assert rp.reference_bytes == references[-1]
-        rp.sent_packets = 1200
+        rp.traffic.sent_packets = 1200
         link.ack(1000, 0.5)
         assert rp.reference_bytes == pytest.approx(references[-1] + INCREASE)
         assert rp.update_order == 1200
@@ -133,7 +133,7 @@ class TestHpcc:
     def test_between_updates_the_window_follows_from_the_reference(self):
         rp = Hpcc(HpccParameters(), PATH, None, SamplingFrequency(SfParameters()))
         link = Link(rp)
-        rp.sent_packets = 1000
+        rp.traffic.sent_packets = 1000
         link.ack(0, 1.0)
         link.ack(1, 1.9)
         first = rp.window_bytes
@@ -145,11 +145,11 @@ class TestHpcc:
         vai = variable_ai()
         rp = Hpcc(HpccParameters(), PATH, vai)
         link = Link(rp)
-        rp.sent_packets = 5
+        rp.traffic.sent_packets = 5
         link.ack(0, 1.0)
         link.ack(1, 1.9, queue_cells=1500)  # 120 kB
         assert vai.bank == 0.0  # the RTT is not over
-        rp.sent_packets = 10
+        rp.traffic.sent_packets = 10
         link.ack(5, 1.9)
         # 120 tokens, of which 100 are spent; the dampener is 120 / 50 = 2.4.
         assert vai.bank == 20.0
@@ -168,7 +168,7 @@ def swift_ack(rp, order, rtt_ns, now_ns=0):
 class TestSwift:
     def test_decreases_come_from_the_reference_and_always_add(self):
         rp = Swift(SwiftParameters(), PATH, None, SamplingFrequency(SfParameters(acks_per_decrease=3)))
-        rp.sent_packets = 1000
+        rp.traffic.sent_packets = 1000
         target = 7_000.0  # 5 us and one hop; no flow-based scaling
         assert rp.target_ns(1) == target
         expected = BDP * (1 - 0.8 * 1_000 / 8_000) + INCREASE
@@ -188,7 +188,7 @@ class TestSwift:
         p = VaiParameters()
         vai = VariableAi(p, p.token_threshold_ns, p.ns_per_token)
         rp = Swift(SwiftParameters(), PATH, vai)
-        rp.sent_packets = 5
+        rp.traffic.sent_packets = 5
         swift_ack(rp, 0, 7_000 + 6_000)  # ends the first RTT: 6 us beyond the target are 200 tokens
         assert vai.bank == 100.0
         assert vai.dampener == 1.5

@@ -19,7 +19,7 @@ from tests.p4src.conftest import VIEW
 from tests.p4src.rigs import build_of
 
 RATE_BPS = 8_000_000_000  # a byte a nanosecond
-NEVER = 1 << 62
+NEVER = 1 << 61
 OUT = 2
 
 QUEUE_VIEW = replace(VIEW, port_rates_bps=dict.fromkeys(VIEW.port_rates_bps, RATE_BPS))

@@ -4,12 +4,14 @@ model = programs.parameters("ecn", {"kmin_bytes": 100_000})
 entries = model.entries(switch_view)
 """
 
-from harness.control.programs.base import Program, ProgramParameters, SwitchView, names, parameters, program
+from harness.control.programs.base import ProgramParameters, SwitchView, names
+from harness.control.programs.catalog import Program, parameters, program
 from harness.control.programs.entries import (
     Action,
     CloneSession,
     DefaultAction,
     Entry,
+    EntryFile,
     Exact,
     Lpm,
     Match,
@@ -25,6 +27,7 @@ __all__ = [
     "CloneSession",
     "DefaultAction",
     "Entry",
+    "EntryFile",
     "Exact",
     "Lpm",
     "Match",

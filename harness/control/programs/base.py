@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
 import p4src
 from harness.control.programs.entries import Entry
-from p4switch.errors import validate
 from p4switch.registry import Registry
 from topologies.model import Topology
 from topologies.routing import Route
@@ -104,30 +103,5 @@ class ProgramParameters(BaseModel, ABC):
 REGISTRY: Registry[type[ProgramParameters]] = Registry(
     "program", group="p4cc.programs", package="harness.control.programs", base=ProgramParameters
 )
-register = REGISTRY.register  # with the name of a file in p4src/, without .p4
+register = REGISTRY.register  # with the name of the P4 file, without .p4
 names = REGISTRY.names
-
-
-@dataclass(frozen=True)
-class Program:
-    """A P4 program of `p4src/`, and what it is told."""
-
-    name: str
-    parameters: type[ProgramParameters]
-
-    @property
-    def source(self) -> Path:
-        return SOURCE_DIRECTORY / f"{self.name}.p4"
-
-    def does_the_work_of(self, other: str) -> bool:
-        return other in (self.name, *self.parameters.contains)
-
-
-def program(name: str) -> Program:
-    """The program of that name. Raises UserError for an unknown one."""
-    return Program(name, REGISTRY.find(name))
-
-
-def parameters(name: str, values: Mapping[str, Any], where: str = "program") -> ProgramParameters:
-    """A program's parameters. Raises UserError that names the wrong key as `where.key`."""
-    return validate(REGISTRY.find(name), values, where)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -92,4 +93,11 @@ class PortGroup:
     ports: tuple[int, ...]
 
 
-Entry = TableEntry | DefaultAction | PortGroup | MulticastGroup | CloneSession
+@dataclass(frozen=True)
+class EntryFile:
+    """Entries that stand in a file (`harness.control.entry_files`)."""
+
+    path: Path
+
+
+Entry = TableEntry | DefaultAction | PortGroup | MulticastGroup | CloneSession | EntryFile

@@ -7,6 +7,8 @@ import hashlib
 from harness.control.programs.base import SwitchView
 from harness.control.programs.entries import Action, Entry, Exact, Lpm, PortGroup, TableEntry
 
+TABLES = frozenset({"ipv4_lpm", "dscp_to_priority"})
+
 
 def salt_of(device_id: int, seed: int) -> int:
     """A switch's own 32 bits: well mixed, since salts that differ in a few bits leave switches in step."""

@@ -9,6 +9,7 @@ interval_ns = 10_000
 """
 
 from harness.measure.probes.base import REGISTRY, HostProbe, Probe, SwitchProbe, parse
+from harness.measure.probes.program import ProgramProbe
 from harness.measure.probes.queue import QueueProbe
 
-__all__ = ["REGISTRY", "HostProbe", "Probe", "QueueProbe", "SwitchProbe", "parse"]
+__all__ = ["REGISTRY", "HostProbe", "Probe", "ProgramProbe", "QueueProbe", "SwitchProbe", "parse"]

@@ -16,8 +16,8 @@ import pandas as pd
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from p4switch.errors import UserError, validate
+from p4switch.numbers import integral
 from p4switch.registry import Registry
-from topologies.registry import integral
 
 if TYPE_CHECKING:
     from harness.plan.experiment import Run
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 RESERVED = ("flows", "queues", "rates")  # tables that every run has
 Index = Annotated[int, BeforeValidator(integral), Field(ge=0)]
-Values = tuple[int | float, ...]
+Values = tuple[int | float | str, ...]
 
 
 class Probe(BaseModel):

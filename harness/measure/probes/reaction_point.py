@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 
 from harness.measure.probes.base import HostProbe, Values, register
 from p4switch.errors import UserError, suggest
-from topologies.registry import integral
+from p4switch.numbers import integral
 
 if TYPE_CHECKING:
     from harness.plan.experiment import Run

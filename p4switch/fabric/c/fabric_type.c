@@ -516,5 +516,5 @@ int p4_fabric_register(PyObject *module)
         Py_DECREF(&type);
         return -1;
     }
-    return 0;
+    return PyModule_AddIntConstant(module, "NEVER_NS", (long)NET_NEVER);
 }

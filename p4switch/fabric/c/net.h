@@ -26,7 +26,8 @@
 #include "wheel.h"
 #include "wire.h"
 
-#define NET_MAX_TIME (UINT64_MAX >> 2) /* and later: never */
+#define NET_NEVER (UINT64_C(1) << 61) /* this and later: what a host says when nothing is due (seam 4) */
+#define NET_MAX_TIME (NET_NEVER - 1)
 #define NET_MAX_WINDOW_NS 4096
 
 /* Of a switch, in the order of one instant. A rank is kind, port and a running number. */

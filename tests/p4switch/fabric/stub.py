@@ -14,7 +14,7 @@ from p4switch import native, traffic
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parents[2] / "p4switch"
-NEVER = 2**62
+NEVER = 2**61
 GBPS = 1_000_000_000
 DROPS = ("program_ingress", "program_egress", "buffer", "no_port", "link_down", "hops", "endless")
 

@@ -1,0 +1,46 @@
+"""Parameters of a P4 program that has no Python file: its entries stand in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import Field
+
+from harness.control.programs.base import ProgramParameters, SwitchView
+from harness.control.programs.entries import Entry, EntryFile
+from harness.control.programs.forwarding import TABLES, forwarding_entries
+from p4switch.errors import UserError
+
+_BESIDE = (".entries.json", ".entries.txtpb")  # in place of .p4
+_SWITCH = "{switch}"
+
+
+class FileParameters(ProgramParameters):
+    """`entry_files` are relative to the program; `{switch}` in a name stands for that of each switch.
+
+    None: those beside `my.p4` that are called `my.entries.json` or `my.entries.txtpb`. A program that includes
+    `forwarding.p4` gets its routes besides.
+    """
+
+    source: ClassVar[Path]
+
+    entry_files: tuple[str, ...] | None = Field(None, strict=False)
+
+    def entries(self, switch: SwitchView) -> list[Entry]:
+        routed = forwarding_entries(switch) if switch.tables >= TABLES else []
+        return [*routed, *map(EntryFile, self._files(switch.name))]
+
+    def _files(self, switch: str) -> list[Path]:
+        if self.entry_files is None:
+            return [path for end in _BESIDE if (path := self.source.with_suffix(end)).is_file()]
+        files = [self.source.parent / name.replace(_SWITCH, switch) for name in self.entry_files]
+        for file in files:
+            if not file.is_file():
+                raise UserError(f"programs.{self.source.stem}.entry_files: no file {str(file)!r}")
+        return files
+
+
+def parameters_of(source: Path) -> type[ProgramParameters]:
+    """The class for one program."""
+    return type("FileParameters", (FileParameters,), {"source": source, "__module__": __name__})

@@ -1,0 +1,40 @@
+"""All that the P4 program keeps: registers, counters, meters. For a program from outside it is read at the run's end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from harness.control import program_state
+from harness.control.pipelines import compiled
+from harness.measure.probes.base import SwitchProbe, Values, register
+
+if TYPE_CHECKING:
+    from harness.plan.experiment import Run
+    from p4switch.p4runtime.client import Client
+
+
+@register("program")
+class ProgramProbe(SwitchProbe):
+    """One row a number (`harness.control.program_state.Cell`); of those that were always 0 there is none."""
+
+    reads: str = "everything"
+    name: str = "program_state"
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        return ("switch", "kind", "object", "index", "entry", "field")
+
+    def values(self, run: Run) -> tuple[str, ...]:
+        return ("value",)
+
+    def read(self, run: Run, client: Client) -> Iterator[Values]:
+        return (cell for cell in program_state.everything(client, compiled(run.build)[1]) if cell.value)
+
+    def table(self, run: Run, rows: list[tuple[Any, ...]]) -> pd.DataFrame:
+        return super().table(run, rows).astype({"index": "int64", "value": "uint64"})
+
+    def check(self, run: Run) -> None:
+        """There may be nothing to read, which is no mistake."""

@@ -1,0 +1,103 @@
+"""A protocol that stands on others: EQDS with a window of SMaRTT's, say."""
+
+from __future__ import annotations
+
+from mypy_extensions import mypyc_attr
+
+from host_agents.cc.base import UNLIMITED, Feedback, Outlet, Path, ReactionPoint
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class CompositeReactionPoint(ReactionPoint):
+    """Its parts are told all that it is told; its rate and window are the smallest of theirs and its own.
+
+    A subclass does its own in the `on_...` methods, and calls those of this class for the parts. It limits the rate by
+    itself with `own_rate_bps`, the window with `own_window_bytes`, and `follow` then.
+    """
+
+    def __init__(self, path: Path, parts: list[ReactionPoint]) -> None:
+        super().__init__(path)
+        self.own_rate_bps = path.line_rate_bps
+        self.own_window_bytes = UNLIMITED
+        self.parts = parts
+        for part in parts:
+            part.whole = self
+        self.follow()
+
+    def bind(self, outlet: Outlet) -> None:
+        super().bind(outlet)
+        for part in self.parts:
+            part.bind(outlet)
+
+    def close(self) -> None:
+        super().close()
+        for part in self.parts:
+            part.close()
+
+    def may_send(self, inflight_bytes: int) -> bool:
+        if not inflight_bytes < self.window_bytes:
+            return False
+        return all(part.may_send(inflight_bytes) for part in self.parts)
+
+    def on_start(self, now_ns: int) -> None:
+        for part in self.parts:
+            part.on_start(now_ns)
+        self.follow()
+
+    def on_post(self, now_ns: int) -> None:
+        for part in self.parts:
+            part.on_post(now_ns)
+        self.follow()
+
+    def on_idle(self, now_ns: int) -> None:
+        for part in self.parts:
+            part.on_idle(now_ns)
+        self.follow()
+
+    def on_sent(self, now_ns: int, wire_bytes: int) -> None:
+        for part in self.parts:
+            part.on_sent(now_ns, wire_bytes)
+        self.follow()
+
+    def on_ack(self, feedback: Feedback) -> None:
+        for part in self.parts:
+            part.on_ack(feedback)
+        self.follow()
+
+    def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
+        for part in self.parts:
+            part.on_nack(now_ns, wire_bytes, trimmed)
+        self.follow()
+
+    def on_expired(self, now_ns: int, wire_bytes: int) -> None:
+        for part in self.parts:
+            part.on_expired(now_ns, wire_bytes)
+
+    def on_timeout(self, now_ns: int) -> None:
+        for part in self.parts:
+            part.on_timeout(now_ns)
+        self.follow()
+
+    def on_cnp(self, now_ns: int) -> None:
+        for part in self.parts:
+            part.on_cnp(now_ns)
+        self.follow()
+
+    def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
+        for part in self.parts:
+            part.on_control(now_ns, opcode, frame, offset)
+        self.follow()
+
+    def on_part_changed(self) -> None:
+        self.follow()
+        self.outlet.window_opened()
+
+    def follow(self) -> None:
+        """Rate and window are the smallest of the parts' and its own."""
+        rate_bps = self.own_rate_bps
+        window_bytes = self.own_window_bytes
+        for part in self.parts:
+            rate_bps = min(rate_bps, part.rate_bps)
+            window_bytes = min(window_bytes, part.window_bytes)
+        self.window_bytes = window_bytes
+        self.set_rate(rate_bps)

@@ -1,0 +1,124 @@
+"""Frames to the peer of one queue pair: data, answers to data, and control packets, from templates."""
+
+from __future__ import annotations
+
+from host_agents import wire
+from host_agents.lb.base import FIRST_ENTROPY
+from host_agents.template import ack_frame, counter_frame
+
+
+class Frames:
+    """Knows both ends' addresses, the peer's queue pair, priorities, and whether data carries an INT shim."""
+
+    def __init__(
+        self, address: int, peer_address: int, peer_qpn: int, priority: int, control_priority: int, telemetry: bool
+    ) -> None:
+        self.telemetry = telemetry
+        self._ack_hops = -1  # INT records of the template; -1: no shim
+        self._ack_template = b""
+        self.peer_qpn = peer_qpn
+        self._address = address
+        self._peer_address = peer_address
+        self._data_dscp = 8 * priority
+        self._control_dscp = 8 * control_priority
+        self._opcode_offset = wire.WITH_INT if telemetry else 0
+        self._shim_bytes = wire.SHIM_BYTES if telemetry else 0
+        self._data_templates: dict[int, bytes] = {}  # by opcode and payload
+        self._cnp = b""
+        self._counter_templates: dict[int, bytes] = {}  # by opcode
+
+    def data_wire_bytes(self, payload_bytes: int) -> int:
+        """A data packet of so many bytes, on the wire as it leaves."""
+        return wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + self._shim_bytes + payload_bytes + (-payload_bytes & 3)
+
+    def data_template(self, opcode: int, payload_bytes: int) -> bytes:
+        """A data frame of this kind, with entropy, AckReq and PSN left open."""
+        key = opcode << 16 | payload_bytes
+        template = self._data_templates.get(key)
+        if template is None:
+            pad = -payload_bytes & 3
+            start = wire.header(
+                self._address,
+                self._peer_address,
+                FIRST_ENTROPY,
+                opcode + self._opcode_offset,
+                self.peer_qpn,
+                after_bth_bytes=self._shim_bytes + payload_bytes + pad,
+                pad_bytes=pad,
+                dscp=self._data_dscp,
+                ecn=wire.ECT0,
+            )
+            template = start + bytes(4 + self._shim_bytes)
+            self._data_templates[key] = template
+        return template
+
+    def ack(self, psn: int, syndrome: int, messages: int, sack: bytes, marked: bool, frame: bytes) -> bytes:
+        """An ACK or NAK for the data packet `frame`: it echoes its INT shim, its entropy and its ECN mark.
+
+        `messages`, delivered so far, is the MSN; `sack` follows the AETH.
+        """
+        hops = frame[wire.AFTER_BTH] >> 4 if self.telemetry else -1
+        if hops != self._ack_hops or not self._ack_template:
+            self._ack_template = self._make_ack_template(hops, len(sack))
+            self._ack_hops = hops
+        aeth = syndrome << 24 | messages & wire.PSN_MASK
+        return ack_frame(self._ack_template, psn, aeth, marked, frame, hops, sack)
+
+    def nack(self, psn: int, frame: bytes) -> bytes:
+        """A NACK for the trimmed packet `frame`."""
+        entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
+        return self.control_frame(wire.NACK, b"", psn=psn, entropy=entropy)
+
+    def cnp(self, entropy: int) -> bytes:
+        """A congestion notification packet (annex A17.9.3: 16 reserved bytes); all have the first one's entropy."""
+        if not self._cnp:
+            self._cnp = self.control_frame(wire.CNP, bytes(16), entropy=entropy, becn=True)
+        return self._cnp
+
+    def control_frame(
+        self,
+        opcode: int,
+        body: bytes,
+        *,
+        psn: int = 0,
+        entropy: int = FIRST_ENTROPY,
+        becn: bool = False,
+        priority: int = -1,
+    ) -> bytes:
+        """A control packet, `body` after its BTH. The priority defaults to that of control packets."""
+        prefix = wire.header(
+            self._address,
+            self._peer_address,
+            entropy,
+            opcode,
+            self.peer_qpn,
+            after_bth_bytes=len(body),
+            dscp=self._control_dscp if priority < 0 else 8 * priority,
+            becn=becn,
+        )
+        return prefix + psn.to_bytes(4, "big") + body
+
+    def counter(self, opcode: int, value: int, entropy: int) -> bytes:
+        """A control packet whose body is one number of 8 bytes."""
+        template = self._counter_templates.get(opcode)
+        if template is None:
+            template = self.control_frame(opcode, bytes(wire.COUNTER_BYTES))
+            self._counter_templates[opcode] = template
+        return counter_frame(template, entropy, value)
+
+    def _make_ack_template(self, hops: int, sack_bytes: int) -> bytes:
+        """The start of an ACK with so many INT records, up to and with the BTH."""
+        shim_bytes = wire.SHIM_BYTES + hops * wire.INT_RECORD_BYTES if self.telemetry else 0
+        opcode = wire.ACKNOWLEDGE + self._opcode_offset
+        if sack_bytes > 0:
+            opcode = wire.SACK_WITH_INT if self.telemetry else wire.SACK
+        start = wire.header(
+            self._address,
+            self._peer_address,
+            FIRST_ENTROPY,
+            opcode,
+            self.peer_qpn,
+            after_bth_bytes=shim_bytes + wire.AETH_BYTES + sack_bytes,
+            dscp=self._control_dscp,
+        )
+        return start + bytes(4)

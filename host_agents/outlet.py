@@ -1,0 +1,104 @@
+"""What the transport gives to a point: the voice and the traffic of the queue pairs that share it."""
+
+from __future__ import annotations
+
+from host_agents.cc.base import Host, Outlet, ReactionPoint, Traffic
+from host_agents.limiter import RateLimiter
+from host_agents.packets import Packet
+from host_agents.port import Port
+from host_agents.sender import Sender
+
+
+class SenderTraffic(Traffic):
+    """Of all `senders` together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.senders: list[Sender] = []
+
+    def unacked_bytes(self) -> int:
+        return sum([sender.posted_bytes - sender.stats.bytes_acked for sender in self.senders])
+
+    def oldest_unacked(self) -> int:
+        oldest = self.fresh_packets
+        for sender in self.senders:
+            oldest = min(oldest, sender.oldest_place(oldest))
+        return oldest
+
+
+class SenderOutlet(Outlet):
+    """Speaks through the first of the queue pairs that are open; without any, nobody hears."""
+
+    def __init__(self, host: Host, traffic: Traffic, port: Port) -> None:
+        super().__init__(host, traffic)
+        self.senders: list[Sender] = []
+        self.limiters: list[RateLimiter] = []
+        self._port = port
+
+    def qpn(self) -> int:
+        return self.senders[0].qpn if self.senders else 0
+
+    def next_entropy(self, now_ns: int) -> int:
+        return self.senders[0].load_balancer.next_entropy(now_ns) if self.senders else 0
+
+    def send_control(self, packet: Packet, body: bytes, *, psn: int = 0, entropy: int = -1, priority: int = -1) -> None:
+        if self.senders:
+            sender = self.senders[0]
+            frame = sender.frames.control_frame(
+                packet.opcode, body, psn=psn, entropy=sender.entropy if entropy < 0 else entropy, priority=priority
+            )
+            self._port.send_control(frame)
+
+    def send_counter(self, packet: Packet, value: int, entropy: int) -> None:
+        if self.senders:
+            self._port.send_control(self.senders[0].frames.counter(packet.opcode, value, entropy))
+
+    def send_cnp(self) -> None:
+        if self.senders:
+            sender = self.senders[0]
+            sender.stats.cnps_sent += 1
+            self._port.send_control(sender.frames.cnp(sender.entropy))
+
+    def count_malformed(self) -> None:
+        self._port.stats.malformed += 1
+
+    def count_held_pull(self) -> None:
+        if self.senders:
+            self.senders[0].stats.pulls_held += 1
+
+    def rate_changed(self) -> None:
+        for limiter in self.limiters:
+            limiter.rate_changed()
+
+    def window_opened(self) -> None:
+        for limiter in self.limiters:
+            limiter.wake(self._port.now_ns)
+
+
+class Group:
+    """A reaction point and the queue pairs that share it."""
+
+    def __init__(self, point: ReactionPoint, host: Host, port: Port, shared: bool) -> None:
+        traffic = SenderTraffic()
+        self.point = point
+        self.shared = shared  # by all queue pairs to a destination; then it outlives them
+        self.limiter: RateLimiter | None = None  # one for all: they share the rate, too
+        self.traffic = traffic
+        self.outlet = SenderOutlet(host, traffic, port)
+        point.bind(self.outlet)
+
+    def join(self, sender: Sender) -> None:
+        """A queue pair is opened."""
+        self.traffic.senders.append(sender)
+        self.outlet.senders.append(sender)
+        if sender.limiter not in self.outlet.limiters:
+            self.outlet.limiters.append(sender.limiter)
+
+    def leave(self, sender: Sender) -> None:
+        """A queue pair is closed."""
+        self.traffic.senders.remove(sender)
+        self.outlet.senders.remove(sender)
+        if sender.limiter is not self.limiter:
+            self.outlet.limiters.remove(sender.limiter)
+        if not self.shared:
+            self.point.close()

@@ -1,0 +1,60 @@
+"""p4cc as a library: runs and their results, the P4 compiler, one switch for packet tests, whole networks.
+
+    import p4cc
+
+    results = p4cc.run("incast", cc=["hpcc", "./aimd.py:aimd"])
+    results.table()                     # a DataFrame, one row a run
+
+What this package and its modules name in `__all__` is public and stays as it is; everything else of the distribution
+(`harness`, `host_agents`, `p4switch`, `topologies`) is internal and may change. Extensions import what they stand on
+from `p4cc.cc`, `p4cc.lb`, `p4cc.workloads`, `p4cc.topologies` and `p4cc.programs`. See docs/python-api.md.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from p4cc.network import Network
+    from p4cc.results import CheckError, Result, Results
+    from p4cc.runs import load, run, sweep
+    from p4cc.switch import Output, Program, Switch, UserError, compile
+    from p4cc.topologies import Topology, topology
+
+__all__ = [
+    "CheckError",
+    "Network",
+    "Output",
+    "Program",
+    "Result",
+    "Results",
+    "Switch",
+    "Topology",
+    "UserError",
+    "compile",
+    "load",
+    "run",
+    "sweep",
+    "topology",
+]
+
+# Each is imported when it is asked for: a packet test waits for no hosts to be compiled.
+_PLACES = {
+    "p4cc.network": ("Network",),
+    "p4cc.results": ("CheckError", "Result", "Results"),
+    "p4cc.runs": ("load", "run", "sweep"),
+    "p4cc.switch": ("Output", "Program", "Switch", "UserError", "compile"),
+    "p4cc.topologies": ("Topology", "topology"),
+}
+_MODULES = {name: module for module, names in _PLACES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

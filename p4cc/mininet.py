@@ -1,0 +1,174 @@
+"""P4 switches and hosts for a Mininet script. They need root, and the distribution's package `mininet`.
+
+    from functools import partial
+    from p4cc.mininet import Mininet, P4Host, P4Switch
+
+    net = Mininet(topo, switch=partial(P4Switch, program="my.p4"), host=P4Host, controller=None)
+    net.start()
+    net["s1"].p4.write(TableEntry(...))
+    net.pingAll()
+
+Importing it makes `import mininet` work in a virtual environment, too.
+"""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import json
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from harness.control import controller
+from harness.control.programs import Entry
+from harness.worlds.mininet import isolation, package
+from p4cc.control import Control, compiled
+from p4switch.compiler import Compiled
+from p4switch.errors import UserError
+from p4switch.p4runtime.client import GrpcClient
+from p4switch.p4runtime.errors import P4RuntimeError
+
+package.require()
+from mininet.net import Mininet  # noqa: E402
+from mininet.node import Host, Switch  # noqa: E402
+
+__all__ = ["Mininet", "P4Host", "P4Switch"]
+
+_START_S = 60.0
+_END_S = 10.0
+_SIOCETHTOOL, _ETHTOOL_STXCSUM = 0x8946, 0x17
+_SWITCH = "from p4switch.daemon.command import command; command()"
+
+Entries = Iterable[Entry] | Callable[[str], Iterable[Entry]]
+
+
+class P4Host(Host):  # type: ignore[misc]  # Mininet has no types
+    """A host with the kernel's own network stack, whose frames have whole checksums; it speaks no IPv6."""
+
+    def config(self, **params: Any) -> Any:
+        result = super().config(**params)
+        self.cmd("for i in default all; do echo 1 > /proc/sys/net/ipv6/conf/$i/disable_ipv6; done")
+        thread = threading.Thread(target=self._compute_checksums)
+        thread.start()
+        thread.join()
+        return result
+
+    def _compute_checksums(self) -> None:
+        """A veth pair leaves them to a network card that there is not. In a thread: it moves to the host's network."""
+        isolation.enter_network(self.pid)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+            for interface in self.intfList():
+                value = array.array("I", [_ETHTOOL_STXCSUM, 0])
+                request = struct.pack("16sP", interface.name.encode(), value.buffer_info()[0])
+                fcntl.ioctl(control, _SIOCETHTOOL, request)
+
+
+class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
+    """A switch process that runs a P4 program; port numbers are those of Mininet's links.
+
+    `entries` are written when it starts: entries of `p4cc.programs`, or what a function of the switch's name returns.
+    `traffic` has the tables of `p4cc switch --traffic`: rates, delays and limits of queues. `p4` is the running
+    program. Raises UserError for a program or entries that do not fit, and when the process does not start.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        program: str | PathLike[str] | Compiled,
+        entries: Entries = (),
+        traffic: Mapping[str, Any] | None = None,
+        seed: int = 1,
+        **params: Any,
+    ) -> None:
+        super().__init__(name, **params)
+        self.device_id = int(self.dpid, 16)
+        self._program = compiled(program)
+        self._known = controller.Program(self._program.p4info, json.dumps(self._program.json).encode())
+        self._entries = entries
+        self._traffic = traffic
+        self._seed = seed
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._client: GrpcClient | None = None
+        self._control: Control | None = None
+
+    @property
+    def p4(self) -> Control:
+        """Entries, registers and counters. Raises UserError unless the switch is running."""
+        if self._control is None:
+            raise UserError(f"switch {self.name} is not running")
+        return self._control
+
+    @property
+    def address(self) -> str:
+        """Of its P4Runtime server."""
+        assert self._folder is not None, f"switch {self.name} has not started"
+        return f"unix:{self._folder.name}/p4rt"
+
+    def start(self, controllers: object) -> None:
+        """Mininet's hook: starts the process, which `batchStartup` programs."""
+        self._folder = tempfile.TemporaryDirectory(prefix=f"p4cc-{self.name}-")
+        folder = Path(self._folder.name)
+        ports = [
+            text for port, intf in self.intfs.items() if intf.name != "lo" for text in ("-i", f"{port}@{intf.name}")
+        ]
+        command = [sys.executable, "-c", _SWITCH, "--no-p4", *ports, "--device-id", str(self.device_id)]
+        command += ["--grpc-server-addr", self.address, "--seed", str(self._seed), "--log-console", "-L", "warn"]
+        if self._traffic is not None:
+            (folder / "traffic.json").write_text(json.dumps(self._traffic))
+            command += ["--traffic", str(folder / "traffic.json")]
+        with (folder / "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+
+    @classmethod
+    def batchStartup(cls, switches: Iterable[P4Switch], **_options: Any) -> Iterable[P4Switch]:  # noqa: N802
+        """Mininet's hook, when all switches have been started: programs them."""
+        for switch in switches:
+            switch.program()
+        return switches
+
+    def program(self) -> None:
+        """Installs the program and its entries; what was written before is gone."""
+        if self._client is None:
+            client = GrpcClient(self.address, self.device_id, timeout_s=_START_S)
+            try:
+                client.open()
+            except P4RuntimeError as error:
+                raise UserError(f"switch {self.name}: {error}; its log: {self.log()}") from None
+            self._client = client
+            self._control = Control(client, self._known)
+        entries = self._entries(self.name) if callable(self._entries) else self._entries
+        controller.program_switch(self._client, self._known, entries)
+
+    def log(self) -> str:
+        """What the process has said so far."""
+        return "" if self._folder is None else Path(self._folder.name, "log").read_text(errors="replace").strip()
+
+    def stop(self, deleteIntfs: bool = True) -> None:  # noqa: N803  # Mininet's name
+        """Mininet's hook: ends the process."""
+        if self._client is not None:
+            self._client.close()
+            self._client = self._control = None
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+        super().stop(deleteIntfs)

@@ -1,0 +1,139 @@
+"""A topology as a Mininet network of P4 switches and Linux hosts, for a script of one's own. It needs root."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from harness.control import controller, programs
+from harness.control.programs import Entry, SwitchView
+from p4cc.control import Control, compiled
+from p4switch.compiler import Compiled
+from p4switch.errors import UserError
+from topologies.model import Switch as TopologySwitch
+from topologies.model import Topology
+
+if TYPE_CHECKING:
+    from p4cc.mininet import P4Switch
+
+__all__ = ["Network"]
+
+
+class Network:
+    """A network that is up, programmed, for as long as a `with` block lasts.
+
+    Hosts have their addresses, and know those of all others, so that whatever speaks IPv4 runs on them; switches run
+    `program`. For a program of p4cc's by name, `parameters` are its own and the entries follow; for any other,
+    `entries` is a function of what is to be known of a switch, and returns its entries. Links are as fast as the
+    machine is: what a network does in time is for `p4cc.run`.
+
+    Raises UserError where Mininet cannot be used, or what does not fit, before anything is started.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        program: str | PathLike[str] | Compiled,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        entries: Callable[[SwitchView], Iterable[Entry]] | None = None,
+        seed: int = 1,
+    ) -> None:
+        if entries is None:
+            if not isinstance(program, str) or program.endswith(".p4"):
+                raise UserError("entries: missing; a program of your own needs a function that returns them")
+            entries = programs.parameters(program, parameters or {}, "parameters").entries
+        elif parameters is not None:
+            raise UserError("parameters: a program has either these or entries")
+        self.topology = topology
+        self._program = compiled(program)
+        self._entries = entries
+        self._seed = seed
+        self._stack = contextlib.ExitStack()
+        self._net: Any = None
+
+    def __enter__(self) -> Network:
+        from harness.worlds.mininet import package
+
+        package.require()
+        with contextlib.ExitStack() as stack:
+            self._bring_up(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+        self._net = None
+
+    def _bring_up(self, stack: contextlib.ExitStack) -> None:
+        from harness.worlds.mininet.isolation import private_network
+        from p4cc.mininet import Mininet, P4Host, P4Switch
+
+        stack.enter_context(private_network())
+        Mininet.inited = True  # or it would change limits of the whole system
+        self._net = Mininet(topo=None, host=P4Host, switch=P4Switch, controller=None, build=False, autoStaticArp=True)
+        stack.callback(self._net.stop)
+        for host in self.topology.hosts:
+            self._net.addHost(host.name, ip=f"{host.address}/8", mac=host.mac.hex(":"))
+        for switch in self.topology.switches:
+            entries = self._entries(self._view(switch))
+            self._net.addSwitch(
+                switch.name, dpid=f"{switch.device_id:x}", program=self._program, entries=entries, seed=self._seed
+            )
+        for number, link in enumerate(self.topology.links):
+            # Names of their own: those of nodes may be too long for an interface.
+            names = {"intfName1": f"p{number}a", "intfName2": f"p{number}b"}
+            self._net.addLink(link.a, link.b, port1=link.a_port, port2=link.b_port, **names)
+        self._net.build()
+        self._net.start()
+
+    def _view(self, switch: TopologySwitch) -> SwitchView:
+        return controller.switch_view(self.topology, switch, controller.Settings(seed=self._seed))
+
+    def switch(self, name: str) -> Control:
+        """The program on a switch: entries, registers and counters. Raises UserError."""
+        return self._switch(name).p4
+
+    def address(self, name: str) -> str:
+        """Of a switch's P4Runtime server. Raises UserError."""
+        return self._switch(name).address
+
+    def popen(self, host: str, command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
+        """Starts a command on a host; `options` are those of subprocess.Popen. Raises UserError for an unknown host."""
+        started: subprocess.Popen[Any] = self._node(host).popen(list(command), **options)
+        return started
+
+    def run(self, host: str, command: Sequence[str], *, timeout_s: float = 60.0) -> str:
+        """What a command on a host writes, once it has ended.
+
+        Raises subprocess.CalledProcessError, subprocess.TimeoutExpired, and UserError for an unknown host.
+        """
+        with self.popen(host, command, text=True) as process:
+            try:
+                written, errors = process.communicate(timeout=timeout_s)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, list(command), written, errors)
+        return str(written)
+
+    def _switch(self, name: str) -> P4Switch:
+        node = self._node(name)
+        if name in self.topology.host_by_name:
+            raise UserError(f"{name!r} is a host; expected a switch")
+        found: P4Switch = node
+        return found
+
+    def _node(self, name: str) -> Any:
+        if self._net is None:
+            raise UserError("the network is not up: it is within its `with` block")
+        if name not in self.topology.ports:
+            raise UserError(f"topology {self.topology.name!r} has no node {name!r}")
+        return self._net[name]

@@ -1,0 +1,36 @@
+"""Networks by name, and what a topology of one's own stands on.
+
+    from p4cc.topologies import Builder, Topology, TopologyParameters, register
+
+A topology's file defines a subclass of `TopologyParameters` with a method `build`, and registers it by name.
+"""
+
+from __future__ import annotations
+
+from topologies import build
+from topologies.model import Builder, Host, Link, Neighbour, Topology
+from topologies.model import Switch as TopologySwitch
+from topologies.registry import Delay, Rate, TopologyParameters, names, register
+from topologies.routing import Route, routes
+
+__all__ = [
+    "Builder",
+    "Delay",
+    "Host",
+    "Link",
+    "Neighbour",
+    "Rate",
+    "Route",
+    "Topology",
+    "TopologyParameters",
+    "TopologySwitch",
+    "names",
+    "register",
+    "routes",
+    "topology",
+]
+
+
+def topology(name: str, **parameters: object) -> Topology:
+    """The network of that name: `topology("fat-tree", k=8)`. Raises UserError."""
+    return build(name, parameters)

@@ -1,0 +1,19 @@
+"""What a workload of one's own stands on.
+
+A workload's file defines a subclass of `WorkloadParameters` with a method `generate(setting)` that returns a `Traffic`,
+and registers it by name.
+"""
+
+from harness.workloads.base import Flow, Setting, Size, Time, Traffic, WorkloadParameters, expect_hosts, names, register
+
+__all__ = [
+    "Flow",
+    "Setting",
+    "Size",
+    "Time",
+    "Traffic",
+    "WorkloadParameters",
+    "expect_hosts",
+    "names",
+    "register",
+]

@@ -1,0 +1,76 @@
+"""Who knows whom: imports flow one way, whatever they are for (types, too)."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def files(package: str) -> Iterator[Path]:
+    for suffix in ("py", "pyi"):
+        yield from sorted((ROOT / package).rglob(f"*.{suffix}"))
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Names that a file imports anywhere: modules, and what is taken from them."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            assert node.module is not None
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def graph(package: str) -> "nx.DiGraph[str]":
+    modules = {name_of(path): path for path in files(package)}
+    found: nx.DiGraph[str] = nx.DiGraph()
+    for name, path in modules.items():
+        found.add_edges_from((name, other) for other in imported(path) if other in modules and other != name)
+    return found
+
+
+def test_the_graph_sees_imports_for_types_and_in_functions() -> None:
+    found = graph("host_agents")
+    assert found.has_edge("host_agents.nic", "host_agents.qp")
+    assert found.has_edge("host_agents.qp", "host_agents.nic")  # for types only
+    assert found.has_edge("host_agents", "host_agents.native")  # in a function
+
+
+def test_no_circle_of_imports_over_more_than_two_files_in_the_hosts() -> None:
+    circles = [sorted(c) for c in nx.strongly_connected_components(graph("host_agents")) if len(c) > 2]
+    assert circles == []
+
+
+def test_congestion_control_and_load_balancers_know_no_nic_queue_pair_or_sender() -> None:
+    transport = {f"host_agents.{name}" for name in ("nic", "qp", "sender", "receiver", "limiter", "port", "outlet")}
+    for folder in ("cc", "lb"):
+        for path in files(f"host_agents/{folder}"):
+            assert transport.isdisjoint(imported(path)), path
+
+
+@pytest.mark.parametrize(
+    ("package", "known"),
+    [
+        ("host_agents", ("p4switch.errors", "p4switch.registry")),  # how users' mistakes and extensions are known
+        ("p4switch", ("nothing",)),
+        ("topologies", ("p4switch",)),
+    ],
+)
+def test_what_is_below_the_harness_knows_nothing_of_it_nor_hosts_and_switches_of_each_other(
+    package: str, known: tuple[str, ...]
+) -> None:
+    others = {"harness", "host_agents", "p4switch", "topologies"} - {package}
+    for path in files(package):
+        wrong = [name for name in imported(path) if name.split(".")[0] in others and not name.startswith(known)]
+        assert wrong == [], path
