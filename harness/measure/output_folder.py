@@ -72,6 +72,15 @@ def is_taken(target: Path) -> bool:
     return os.path.lexists(target) or os.path.lexists(_hidden(target))
 
 
+def unused(path: Path) -> Path:
+    """`path`, or the first of path-2, path-3, ... that does not exist and is not being written."""
+    candidate, number = path, 1
+    while is_taken(candidate):
+        number += 1
+        candidate = path.with_name(f"{path.name}-{number}")
+    return candidate
+
+
 def _hidden(target: Path) -> Path:
     return target.with_name(f".{target.name}.unfinished")
 
