@@ -175,7 +175,7 @@ def _union_ns(spans: Iterable[tuple[int, int]]) -> int:
 def _samples(recording: Recording, switch: str, port: int, flows: pd.DataFrame) -> Integers:
     """Depths of one port from the first start to the last delivery of `flows`; empty if they were not sampled."""
     queues = recording.series["queues"]
-    depths = queues.at(switch=switch, port=port)
+    depths: Integers = queues.at(switch=switch, port=port)
     if not len(depths):
         return depths
     end = flows["delivered_ns"].max() if (flows["delivered_ns"] >= 0).all() else recording.end_ns
