@@ -6,6 +6,9 @@ from pathlib import Path
 
 import click
 
+from host_agents.errors import HostError
+from p4switch.errors import UserError
+
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -22,8 +25,6 @@ def command(cc: tuple[str, ...], wireshark: Path | None, p4_folder: Path | None,
     tshark -X lua_script:FILE reads captures with the dissector. P4 programs include include/packets/NAME.p4.
     """
     import wireformats
-    from host_agents.errors import HostError
-    from p4switch.errors import UserError
     from wireformats import docs, p4
     from wireformats.wireshark import dissector
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from p4switch.output_file import check_writable
+
 
 @click.command()
 @click.argument("run_dirs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN_DIR...")
@@ -15,11 +17,10 @@ def command(run_dirs: tuple[Path, ...], out: Path) -> None:
 
     Writes one HTML page. A RUN_DIR is a folder written by `p4cc run`, or a single run inside one.
     """
-    from harness.measure.results import load_all
-    from harness.report import write_report
-    from p4switch.output_file import check_writable
-
     check_writable(out, "--out")
+
+    from harness.report import load_all, write_report
+
     results = [result for folder in run_dirs for result in load_all(folder)]
     write_report(results, out)
     click.echo(f"{len(results)} runs: {out}")

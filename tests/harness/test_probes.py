@@ -173,7 +173,7 @@ def test_a_figure_is_a_class_that_says_what_it_needs(comparison: Comparison, mon
         ({"kind": "queue", "name": "flows"}, "there is a table 'flows' already"),
         ({"kind": "queue", "name": "../x"}, "record.probes.0.name"),
         ({"kind": "que", "name": "x"}, "no probe kind 'que'; did you mean 'queue'"),
-        ({"name": "x"}, "record.probes.0.kind: missing; expected one of counter, queue"),
+        ({"name": "x"}, "record.probes.0.kind: missing; expected one of counter, program, queue"),
     ],
 )
 def test_mistakes(probe: dict[str, Any], words: str) -> None:
