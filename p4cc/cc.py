@@ -3,13 +3,10 @@
 Importing it puts the compiled hosts in place, unless `P4CC_NATIVE=0` or plain Python is in use already.
 """
 
-from harness.worlds.native_hosts import prefer_native_hosts
-
-prefer_native_hosts()
-
-from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint  # noqa: E402
-from host_agents.ranges import NOT_NEGATIVE, POSITIVE, SHARE  # noqa: E402
-from host_agents.registry import MechanismInfo, ProtocolInfo, protocols, register  # noqa: E402
+import p4cc._hosts  # noqa: F401  # isort: split
+from host_agents.cc.base import Feedback, NotificationPoint, Outlet, Path, ReactionPoint, Traffic
+from host_agents.ranges import NOT_NEGATIVE, POSITIVE, SHARE
+from host_agents.registry import MechanismInfo, ProtocolInfo, protocols, register
 
 __all__ = [
     "NOT_NEGATIVE",
@@ -18,9 +15,11 @@ __all__ = [
     "Feedback",
     "MechanismInfo",
     "NotificationPoint",
+    "Outlet",
     "Path",
     "ProtocolInfo",
     "ReactionPoint",
+    "Traffic",
     "protocols",
     "register",
 ]

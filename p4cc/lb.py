@@ -3,14 +3,11 @@
 Importing it puts the compiled hosts in place, as `p4cc.cc` does.
 """
 
-from harness.worlds.native_hosts import prefer_native_hosts
-
-prefer_native_hosts()
-
-from host_agents.cc.base import Feedback, Path  # noqa: E402
-from host_agents.lb.base import LoadBalancer  # noqa: E402
-from host_agents.ranges import NOT_NEGATIVE, POSITIVE, SHARE  # noqa: E402
-from host_agents.registry import LoadBalancerInfo, load_balancers, register  # noqa: E402
+import p4cc._hosts  # noqa: F401  # isort: split
+from host_agents.cc.base import Feedback, Path
+from host_agents.lb.base import LoadBalancer
+from host_agents.ranges import NOT_NEGATIVE, POSITIVE, SHARE
+from host_agents.registry import LoadBalancerInfo, load_balancers, register
 
 __all__ = [
     "NOT_NEGATIVE",

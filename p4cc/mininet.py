@@ -27,6 +27,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control import controller
 from harness.control.programs import Entry
 from harness.worlds.mininet import isolation, package

@@ -9,6 +9,7 @@ from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control import controller, programs
 from harness.control.programs import Entry, SwitchView
 from p4cc.control import Control, compiled

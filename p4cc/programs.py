@@ -1,5 +1,6 @@
 """What the control plane of a P4 program of one's own stands on: what it is told, and the entries it answers with."""
 
+import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control.programs import (
     Action,
     CloneSession,
@@ -9,6 +10,7 @@ from harness.control.programs import (
     Lpm,
     Match,
     MulticastGroup,
+    PortGroup,
     ProgramParameters,
     Range,
     SwitchView,
@@ -17,7 +19,8 @@ from harness.control.programs import (
     names,
     parameters,
 )
-from harness.control.programs.base import register
+from harness.control.programs.base import PortView, register
+from harness.control.programs.forwarding import forwarding_entries
 
 __all__ = [
     "Action",
@@ -28,11 +31,14 @@ __all__ = [
     "Lpm",
     "Match",
     "MulticastGroup",
+    "PortGroup",
+    "PortView",
     "ProgramParameters",
     "Range",
     "SwitchView",
     "TableEntry",
     "Ternary",
+    "forwarding_entries",
     "names",
     "parameters",
     "register",

@@ -12,15 +12,13 @@ from typing import Any, overload
 import pandas as pd
 from matplotlib.figure import Figure
 
+import p4cc._hosts  # noqa: F401  # isort: split
 from harness.errors import CheckError
-from harness.worlds.native_hosts import prefer_native_hosts
-
-prefer_native_hosts()
-
-from harness.measure import results as stored  # noqa: E402
-from harness.report import write_report  # noqa: E402
-from harness.report.groups import compare  # noqa: E402
-from harness.report.plots import figures  # noqa: E402
+from harness.measure import results as stored
+from harness.measure.summary import unfinished
+from harness.report import write_report
+from harness.report.figures import figures
+from harness.report.groups import compare
 
 __all__ = ["CheckError", "Result", "Results"]
 
@@ -82,9 +80,23 @@ class Result:
         return self._kept.rates
 
     @property
+    def tables(self) -> frozenset[str]:
+        """The names of all tables: these three, and those of the scenario's probes."""
+        return self._kept.tables
+
+    def table(self, name: str) -> pd.DataFrame:
+        """One of `tables`. Raises UserError for another name."""
+        return self._kept.table(name)
+
+    @property
     def failed(self) -> list[str]:
         """The checks that did not hold, one line each."""
         return [f"{check['name']}: {check['detail']}" for check in self.summary["checks"] if not check["holds"]]
+
+    @property
+    def unfinished(self) -> str | None:
+        """What there is to say of flows that were not done when the run ended; None: all were."""
+        return unfinished(self.summary)
 
     def __repr__(self) -> str:
         done = f"{self.summary['flows_delivered']}/{self.summary['flows']} flows"
@@ -115,23 +127,27 @@ class Results(Sequence[Result]):
     def __getitem__(self, index: int | slice) -> Result | Sequence[Result]:
         return self._runs[index]
 
-    def table(self) -> pd.DataFrame:
-        """One row a run: what distinguishes it, and the figures of its summary."""
-        return pd.DataFrame([_row(run) for run in self._runs])
+    def table(self, name: str | None = None) -> pd.DataFrame:
+        """One row a run: what distinguishes it, and the figures of its summary.
+
+        With a name, that table of all runs, one below the other; what distinguishes them is in its first columns.
+        Raises UserError for a table that a run does not have.
+        """
+        return pd.DataFrame([_row(run) for run in self._runs]) if name is None else self._together(name)
 
     @property
     def flows(self) -> pd.DataFrame:
-        """Those of all runs, with the columns scenario, variant, cc, lb and seed (and a sweep's axes) before theirs."""
+        """As `table("flows")`."""
         return self._together("flows")
 
     @property
     def queues(self) -> pd.DataFrame:
-        """As `flows`."""
+        """As `table("queues")`."""
         return self._together("queues")
 
     @property
     def rates(self) -> pd.DataFrame:
-        """As `flows`."""
+        """As `table("rates")`."""
         return self._together("rates")
 
     @property
@@ -144,9 +160,9 @@ class Results(Sequence[Result]):
         comparisons = compare([run._kept for run in self._runs])
         several = len(comparisons) > 1
         return {
-            f"{comparison.scenario}-{name}" if several else name: figure
+            f"{comparison.scenario}-{name}" if several else name: figure.plot(comparison)
             for comparison in comparisons
-            for name, (_, figure) in figures(comparison).items()
+            for name, figure in figures(comparison).items()
         }
 
     def report(self, file: str | PathLike[str]) -> Path:
@@ -161,7 +177,7 @@ class Results(Sequence[Result]):
     def _together(self, name: str) -> pd.DataFrame:
         tables = []
         for run in self._runs:
-            table: pd.DataFrame = getattr(run, name)
+            table = run.table(name)
             tables.append(table.assign(**_key(run))[[*_key(run), *(c for c in table.columns if c not in _key(run))]])
         return pd.concat(tables, ignore_index=True)
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import gc
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
-from p4cc.results import CheckError, Result, Results  # before all else: it puts the compiled hosts in place
-
-from harness.measure import results as stored  # isort: skip
-from harness.measure.output_folder import new_folder  # isort: skip
-from harness.plan import sweep as sweeps  # isort: skip
-from harness.plan.experiment import plan  # isort: skip
-from harness.plan.scenario import anchored, check, find, merge, nested, read  # isort: skip
-from p4switch.errors import UserError  # isort: skip
+import p4cc._hosts  # noqa: F401  # isort: split
+from harness.measure import results as stored
+from harness.measure.output_folder import new_folder
+from harness.plan import sweep as sweeps
+from harness.plan.experiment import plan
+from harness.plan.scenario import anchored, check, find, merge, nested, read
+from harness.worlds import workers
+from p4cc.results import CheckError, Result, Results
+from p4switch.errors import UserError
 
 if TYPE_CHECKING:
     from harness.measure.recording import World
@@ -53,8 +54,8 @@ def run(
     not exist yet. `pcap` adds hosts.pcapng to each run's folder; `trace` (a flow's number; virtual world) trace.txt.
     `switch` and `dilation` are of the Mininet world, which needs root.
 
-    Checks that do not hold are a warning, or CheckError with `strict`. Raises UserError for what cannot be run, before
-    anything starts.
+    Checks that do not hold, and flows that are not done, are a warning, or CheckError with `strict`. Raises UserError
+    for what cannot be run, before anything starts.
     """
     name, tables, folder = _tables(scenario)
     given = {"cc": cc, "lb": lb, "seeds": seeds}
@@ -93,16 +94,19 @@ def sweep(
 ) -> Results:
     """Every run of a sweep: its name, a .toml file, or its tables; a row's axes are columns of the results.
 
-    They run on `jobs` local processes (none: one a core) or on the Dask cluster at `scheduler`. The rest is as for
-    `run`; `set` is for the scenario, below what the sweep says.
+    They run on `jobs` local processes (none: one a core), so that a script needs `if __name__ == "__main__":`, or on
+    the Dask cluster at `scheduler`, tls://HOST:PORT, with the keys that Dask's configuration names
+    (docs/security.md). The rest is as for `run`; `set` is for the scenario, below what the sweep says.
     """
     if isinstance(file, Mapping):
         found, folder = sweeps.made(file, Path.cwd()), Path.cwd()
     else:
         found, folder = sweeps.load(str(file))
     points = sweeps.points(found, folder, anchored(_nested(set or {}), Path.cwd()))
-    with _target(out) as (target, temporary):
-        for i, files in sweeps.carry_out_all(points, jobs=jobs, scheduler=scheduler):
+    where = jobs if scheduler is None else workers.Cluster(scheduler)
+    work = workers.carry_out(sweeps.carry_out, points, where)
+    with _target(out) as (target, temporary), closing(work) as done:
+        for i, files in done:
             stored.write(target / _label(i, points[i]), files)
     place = Path(out) if out is not None else target
     runs = [Result(stored.load(place / _label(i, point)), point.values) for i, point in enumerate(points)]
@@ -166,7 +170,7 @@ def _target(out: str | PathLike[str] | None) -> Iterator[tuple[Path, TemporaryDi
 
 
 def _checked(found: Results, strict: bool) -> Results:
-    failed = found.failed
+    failed = [*found.failed, *(f"{run.name}: {run.unfinished}" for run in found if run.unfinished)]
     if failed and strict:
         raise CheckError("; ".join(failed))
     for line in failed:

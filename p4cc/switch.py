@@ -8,8 +8,10 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple, SupportsBytes
 
+import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control import controller
 from harness.control.programs import Entry
+from harness.control.programs.base import SOURCE_DIRECTORY
 from harness.errors import CheckError
 from p4cc.control import Control, compiled
 from p4switch.compiler import Compiled as Program
@@ -33,9 +35,11 @@ def compile(
 ) -> Program:
     """Compiles a P4-16 program for v1model: `.json` is the BMv2 JSON, `.p4info` the P4Info; `.write` makes files.
 
+    It may include what p4cc's own programs do (`include/forwarding.p4`, ...).
+
     Raises UserError: for errors in the program, with all of them.
     """
-    return compile_program(Path(file), include, define)
+    return compile_program(Path(file), [*include, SOURCE_DIRECTORY], define)
 
 
 class Switch(Control):
@@ -71,7 +75,7 @@ class Switch(Control):
         Raises CheckError when an assert of the program does not hold.
         """
         outputs = [Output(*output) for output in self._switch.process(port, bytes(frame), now)]
-        failed, self._failed_asserts = self._switch.failed_asserts - self._failed_asserts, self._switch.failed_asserts
-        if failed:
-            raise CheckError(f"{failed} assert of the program did not hold for the packet into port {port}")
+        failed, self._failed_asserts = self._failed_asserts, self._switch.failed_asserts
+        if failed != self._failed_asserts:
+            raise CheckError(f"a packet into port {port} fails an assert of the program: {self._switch.failed_assert}")
         return outputs

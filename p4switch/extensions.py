@@ -63,6 +63,12 @@ def name_of(registry: Registry[Any], wanted: Reference) -> str:
     return wanted.name + wanted.added
 
 
+def named(registry: Registry[Any], text: str, folder: Path) -> str:
+    """What a plain name or a reference means, as a name. Raises UserError."""
+    wanted = reference(text, folder)
+    return text if wanted is None else name_of(registry, wanted)
+
+
 def load(file: Path) -> None:
     """Has a file register what it defines: once, and anew when its text has changed. Raises UserError."""
     file = file.resolve()

@@ -7,13 +7,14 @@ from pathlib import Path
 import click
 
 from host_agents.errors import HostError
+from p4switch import extensions
 from p4switch.errors import UserError
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command()
-@click.option("--cc", multiple=True, metavar="NAME", help="A protocol whose packets to take; repeatable. Default: all.")
+@click.option("--cc", multiple=True, metavar="NAME", help="A protocol, or its file, whose packets to take; repeatable. Default: all.")
 @click.option("--wireshark", type=_FILE, metavar="FILE", help="Write a Wireshark dissector in Lua.")
 @click.option(
     "--p4", "p4_folder", type=click.Path(path_type=Path), metavar="FOLDER", help="Write P4 includes under this folder."
@@ -25,11 +26,12 @@ def command(cc: tuple[str, ...], wireshark: Path | None, p4_folder: Path | None,
     tshark -X lua_script:FILE reads captures with the dissector. P4 programs include include/packets/NAME.p4.
     """
     import wireformats
+    from host_agents import registry
     from wireformats import docs, p4
     from wireformats.wireshark import dissector
 
     try:
-        opcodes = wireformats.opcodes(cc)
+        opcodes = wireformats.opcodes([extensions.named(registry.KINDS["cc"], name, Path.cwd()) for name in cc])
     except HostError as error:
         raise UserError(str(error)) from None
     try:

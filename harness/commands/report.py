@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from p4switch.errors import UserError
 from p4switch.output_file import check_writable
 
 
@@ -19,8 +20,14 @@ def command(run_dirs: tuple[Path, ...], out: Path) -> None:
     """
     check_writable(out, "--out")
 
-    from harness.report import load_all, write_report
+    from harness.report import load_all, name_the_damaged, write_report
 
     results = [result for folder in run_dirs for result in load_all(folder)]
-    write_report(results, out)
+    try:
+        write_report(results, out)
+    except UserError:
+        raise
+    except Exception:
+        name_the_damaged(results)
+        raise
     click.echo(f"{len(results)} runs: {out}")

@@ -40,6 +40,8 @@ class _TakenError(UserError):
 def new_folder(target: Path) -> Iterator[Path]:
     """A folder to fill, which becomes `target` when the block ends well and vanishes otherwise. Raises UserError."""
     exists = UserError(f"output folder {str(target)!r} exists; expected a name that does not")
+    if not str(target).isprintable():  # as what is not UTF-8 is read: pages and tables name the folder
+        raise UserError(f"output folder {str(target)!r}: expected a name that can be printed")
     try:
         if os.path.lexists(target):
             raise exists

@@ -1,0 +1,24 @@
+"""What a control packet of one's own is declared with; see docs/adding-a-protocol.md."""
+
+import p4cc._hosts  # noqa: F401  # isort: split
+from host_agents.packets import (
+    DECIMAL,
+    HEXADECIMAL,
+    TO_NOTIFICATION_POINT,
+    TO_REACTION_POINT,
+    Field,
+    Header,
+    Packet,
+    Records,
+)
+
+__all__ = [
+    "DECIMAL",
+    "HEXADECIMAL",
+    "TO_NOTIFICATION_POINT",
+    "TO_REACTION_POINT",
+    "Field",
+    "Header",
+    "Packet",
+    "Records",
+]
