@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.measure.results import load_all
-from tests.harness.test_commands import call
+from tests.harness.commands.test_commands import call
 
 SCENARIO = """
 cc = "none"
