@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import click
 
+from harness.measure import output_folder
+from harness.worlds.mininet import state
+
 
 @click.command()
 def command() -> None:
@@ -12,9 +15,6 @@ def command() -> None:
     Of Mininet runs processes, and with them networks, and logs; of any run or sweep the results that it had written so
     far, in a hidden folder. What is still going on is left alone.
     """
-    from harness.measure import output_folder
-    from harness.worlds.mininet import state
-
     done = [*state.clean(), *output_folder.clean()]
     for line in done:
         click.echo(line)

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import click
 
+from p4switch.compiler import compile_program
+from p4switch.errors import UserError
+
 
 def _definition(text: str) -> tuple[str, str]:
     name, _, value = text.partition("=")
@@ -26,9 +29,6 @@ def _definition(text: str) -> tuple[str, str]:
 )
 def command(file: Path, include: tuple[Path, ...], define: tuple[str, ...], out: Path, p4info: Path | None) -> None:
     """Compile a v1model program. Errors read file:line:col: error: text."""
-    from p4switch.compiler import compile_program
-    from p4switch.errors import UserError
-
     if p4info == out:
         raise UserError(f"--p4info {p4info}: expected another file than that of -o")
     compiled = compile_program(file, include, dict(map(_definition, define)))

@@ -10,11 +10,17 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
+
+from harness.errors import CheckError
+from harness.worlds.mininet import package
+from p4switch import cache, native
+from p4switch.errors import UserError
 
 _AF_XDP = 44
 
@@ -37,9 +43,6 @@ def _python() -> Finding:
 
 
 def _compiler() -> Finding:
-    from p4switch import native
-    from p4switch.errors import UserError
-
     try:
         return Finding("C compiler", True, " ".join(native.compiler()), "P4 pipelines and compiled hosts")
     except UserError as error:
@@ -49,9 +52,6 @@ def _compiler() -> Finding:
 
 
 def _headers() -> Finding:
-    from p4switch import native
-    from p4switch.errors import UserError
-
     try:
         return Finding("Python headers", True, str(native.python_include()), "P4 pipelines and compiled hosts")
     except UserError as error:
@@ -71,10 +71,6 @@ def _mypyc() -> Finding:
 
 
 def _cache() -> Finding:
-    import tempfile
-
-    from p4switch import cache
-
     root = cache.root()
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -120,8 +116,6 @@ def _version(path: str) -> str | None:
 
 
 def _mininet() -> Finding:
-    from harness.worlds.mininet import package
-
     reason = package.missing()
     detail = "can be used" if reason is None else "cannot be used"
     return Finding("Mininet world", reason is None, detail, "--world mininet", required=False, fix=reason or "")
@@ -167,8 +161,6 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def command(as_json: bool) -> None:
     """Tell what is installed, what will work and what to install. Status 1 if something required is missing."""
-    from harness.errors import CheckError
-
     findings = [check() for check in CHECKS]
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))

@@ -6,12 +6,19 @@ from pathlib import Path
 
 import click
 
+from host_agents.errors import HostError
+from p4switch import extensions
+from p4switch.errors import UserError
+
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command()
 @click.option(
-    "--cc", multiple=True, metavar="NAME", help="A protocol, or its file, whose packets to take; repeatable. None: all."
+    "--cc",
+    multiple=True,
+    metavar="NAME",
+    help="A protocol, or its file, whose packets to take; repeatable. Default: all.",
 )
 @click.option("--wireshark", type=_FILE, metavar="FILE", help="Write a Wireshark dissector in Lua.")
 @click.option(
@@ -25,9 +32,6 @@ def command(cc: tuple[str, ...], wireshark: Path | None, p4_folder: Path | None,
     """
     import wireformats
     from host_agents import registry
-    from host_agents.errors import HostError
-    from p4switch import extensions
-    from p4switch.errors import UserError
     from wireformats import docs, p4
     from wireformats.wireshark import dissector
 

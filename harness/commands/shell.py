@@ -6,6 +6,10 @@ import sys
 
 import click
 
+from harness.worlds.mininet.state import find_switch
+from p4switch.errors import UserError
+from p4switch.p4runtime import shell
+
 _PATIENCE_S = 3.0
 
 
@@ -19,12 +23,8 @@ def command(switch: str, device_id: int | None, election_id: int) -> None:
     SWITCH is a switch's name in a running Mininet network, or HOST:PORT of any P4Runtime server. The shell is
     installed into an environment of its own when it is first asked for.
     """
-    from p4switch.p4runtime import shell
-
     address, number = switch, 1
     if ":" not in switch:
-        from harness.worlds.mininet.state import find_switch
-
         address, number = find_switch(switch)
     _reach(address)
     sys.exit(shell.run(address, number if device_id is None else device_id, election_id))
@@ -33,8 +33,6 @@ def command(switch: str, device_id: int | None, election_id: int) -> None:
 def _reach(address: str) -> None:
     """Raises UserError where nothing answers: the shell would say so in several lines."""
     import grpc
-
-    from p4switch.errors import UserError
 
     with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
         try:

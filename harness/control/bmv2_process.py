@@ -18,6 +18,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from thriftpy2.parser import load_fp
+from thriftpy2.protocol import TBinaryProtocolFactory, TMultiplexedProtocolFactory
+from thriftpy2.rpc import client_context
+from thriftpy2.thrift import TException
+
 from p4switch.errors import UserError
 
 EXECUTABLE = "simple_switch_grpc"
@@ -115,11 +120,6 @@ def set_queues(thrift_port: int, queues: Mapping[int, Queue], patience_s: float 
 
     Its P4Runtime server starts first, so this one may take a while. Raises UserError if nobody answers.
     """
-    from thriftpy2.parser import load_fp
-    from thriftpy2.protocol import TBinaryProtocolFactory, TMultiplexedProtocolFactory
-    from thriftpy2.rpc import client_context
-    from thriftpy2.thrift import TException
-
     service: Any = load_fp(io.StringIO(_IDL), "simple_switch_thrift").SimpleSwitch
     protocol = TMultiplexedProtocolFactory(
         TBinaryProtocolFactory(),  # type: ignore[no-untyped-call]  # thriftpy2 is typed in part

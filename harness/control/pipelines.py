@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 from harness.control import controller
 from harness.control.load_balancing import DEFAULT, LoadBalancer
 from harness.control.programs.base import SOURCE_DIRECTORY
+from p4switch.compiler import compile_program
+from p4switch.engine import build, load
 from p4switch.errors import UserError
+from p4switch.p4runtime.messages import Message, parse_p4info
 
 if TYPE_CHECKING:
     from p4switch.engine import Switch
-    from p4switch.p4runtime.messages import Message
 
 COMPILERS = ("builtin", "p4c")
 P4C = "p4c-bm2-ss"
@@ -54,8 +56,6 @@ class Pipeline:
 
     def switch(self, device_id: int, seed: int) -> Switch:
         """A fresh instance whose clock ticks in nanoseconds."""
-        from p4switch.engine import load
-
         switch: Switch = load().Switch(str(self.library), device_id=device_id, seed=seed, tick_ns=1)
         return switch
 
@@ -66,8 +66,6 @@ def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pip
 
     With `trace` it tells what it does with each packet, which costs time.
     """
-    from p4switch.engine import build
-
     config, p4info = compiled(what, compiler)
     if _BALANCED in dict(what.defines) and all(action.preamble.alias != "balance" for action in p4info.actions):
         raise UserError(
@@ -82,15 +80,11 @@ def compiled(what: Build, compiler: str = "builtin") -> tuple[dict[str, Any], Me
     """BMv2 JSON and P4Info, from the built-in compiler or p4c. Raises UserError."""
     if compiler == "p4c":
         return _p4c(what)
-    from p4switch.compiler import compile_program
-
     own = compile_program(what.source, what.include_dirs, dict(what.defines))
     return own.json, own.p4info
 
 
 def _p4c(what: Build) -> tuple[dict[str, Any], Message]:
-    from p4switch.p4runtime.messages import parse_p4info
-
     if shutil.which(P4C) is None:
         raise UserError(f"{P4C} is not in PATH: install p4c (package p4lang-p4c), or use the built-in compiler")
     with tempfile.TemporaryDirectory(prefix="p4cc-p4c-") as directory:

@@ -3,6 +3,8 @@
 A whole run is a permutation of 2 MB flows at 100 Gb/s on a k-ary fat-tree, ACKs and all switch hops included. Each has
 a process of its own, so that memory is its own; its time is that of the run, without set-up, which is told apart.
 Of several runs the fastest counts: what else the machine does can only add to it.
+
+Compiled hosts have to be in place before this is imported.
 """
 
 from __future__ import annotations
@@ -16,12 +18,35 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
+from harness.control import programs
+from harness.measure.summary import performance
+from harness.plan.experiment import plan
+from harness.plan.scenario import check
+from harness.worlds.virtual import VirtualWorld
+from host_agents import registry
+from host_agents.host_cost import host_cost
+from p4switch.compiler import compile_program
+from p4switch.daemon import process_cost
+from p4switch.engine import pipeline_cost
+from p4switch.errors import UserError
+from p4switch.fabric.memory_latency import memory_latency_ns
+
 SIZES = (4, 8, 16)
 PROTOCOLS = ("dcqcn", "hpcc")
 MATRIX_K = 8  # where every protocol is run with every load balancer
 FLOW_BYTES = 2_000_000
 REPEATS = 3
 _TIME_LIMIT_S = 900
+_ONE_RUN = """
+import json, sys
+from dataclasses import asdict
+from harness.worlds.native_hosts import use_native_hosts
+use_native_hosts()
+from harness.measure import cost
+print(json.dumps(asdict(cost.run(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))))
+"""
 
 
 @dataclass(frozen=True)
@@ -51,7 +76,7 @@ def measure(
     protocol: str, k: int, flow_bytes: int = FLOW_BYTES, repeats: int = REPEATS, load_balancer: str = "ecmp"
 ) -> EndToEnd:
     """The fastest of `repeats` runs, each in a process of its own. Raises CalledProcessError if one fails."""
-    command = [sys.executable, "-m", "harness.measure.cost", protocol, load_balancer, str(k), str(flow_bytes)]
+    command = [sys.executable, "-c", _ONE_RUN, protocol, load_balancer, str(k), str(flow_bytes)]
     costs = []
     for _ in range(repeats):
         done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=_TIME_LIMIT_S)
@@ -61,15 +86,6 @@ def measure(
 
 def run(protocol: str, load_balancer: str, k: int, flow_bytes: int) -> EndToEnd:
     """Runs in this process."""
-    from harness.worlds.native_hosts import use_native_hosts
-
-    use_native_hosts()
-
-    from harness.measure.summary import performance
-    from harness.plan.experiment import plan
-    from harness.plan.scenario import check
-    from harness.worlds.virtual import VirtualWorld
-
     scenario = check(
         {
             "cc": protocol,
@@ -133,8 +149,6 @@ def _figures(cost: EndToEnd) -> dict[str, Any]:
 
 def matrix(k: int, flow_bytes: int, repeats: int, say: Callable[[str], object]) -> list[dict[str, Any]]:
     """Every protocol with every load balancer. What a run of several minutes cannot finish is said, not measured."""
-    from host_agents import registry
-
     found = []
     for protocol in registry.protocols():
         per_hop: dict[str, float] = {}
@@ -163,8 +177,6 @@ def _reason(error: subprocess.CalledProcessError | subprocess.TimeoutExpired) ->
 
 def machine() -> dict[str, Any]:
     """What the figures depend on."""
-    import psutil
-
     model = platform.processor()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -175,8 +187,6 @@ def machine() -> dict[str, Any]:
 
 def memory(say: Callable[[str], object]) -> dict[str, float]:
     """What large networks pay for: loads of what is no longer in the cache. By MiB of memory in use."""
-    from p4switch.fabric.memory_latency import memory_latency_ns
-
     found = {str(size): memory_latency_ns(size) for size in (1, 16, 128)}
     say("memory: " + ", ".join(f"{ns:.0f} ns a load in {size} MiB" for size, ns in found.items()))
     return found
@@ -184,10 +194,6 @@ def memory(say: Callable[[str], object]) -> dict[str, float]:
 
 def pipelines(say: Callable[[str], object]) -> list[dict[str, Any]]:
     """Each P4 program against the same forwarding written in C by hand."""
-    from harness.control import programs
-    from p4switch.compiler import compile_program
-    from p4switch.engine import pipeline_cost
-
     found = []
     for name in ("ecn", "int"):
         speed = pipeline_cost.measure(name, compile_program(programs.program(name).source).json)
@@ -198,10 +204,6 @@ def pipelines(say: Callable[[str], object]) -> list[dict[str, Any]]:
 
 def switch_process(say: Callable[[str], object]) -> list[dict[str, Any]]:
     """`p4cc switch` on veth pairs, beside a plain forwarder in C, which is the limit. Empty where that needs more."""
-    from harness.control import programs
-    from p4switch.daemon import process_cost
-    from p4switch.errors import UserError
-
     try:
         rows = process_cost.measure(programs.program("ecn").source)
     except UserError as error:
@@ -217,19 +219,9 @@ def switch_process(say: Callable[[str], object]) -> list[dict[str, Any]]:
 
 def hosts(say: Callable[[str], object]) -> list[dict[str, Any]]:
     """One data packet sent, received and acknowledged, and the ACK processed."""
-    from harness.worlds.native_hosts import use_native_hosts
-
-    use_native_hosts()
-
-    from host_agents.host_cost import host_cost
-
     found = []
     for protocol in PROTOCOLS:
         cost = host_cost(protocol)
         say(f"hosts, {protocol}: {cost.total_ns:.0f} ns a data packet")
         found.append({**asdict(cost), "total_ns": cost.total_ns})
     return found
-
-
-if __name__ == "__main__":
-    print(json.dumps(asdict(run(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))))

@@ -1,5 +1,6 @@
 """Comparison of runs: one self-contained HTML page."""
 
-from harness.report.page import write_report
+from harness.measure.results import load_all
+from harness.report.page import name_the_damaged, write_report
 
-__all__ = ["write_report"]
+__all__ = ["load_all", "name_the_damaged", "write_report"]

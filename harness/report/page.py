@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from harness.measure.results import Result
 from harness.report.figures import figures
 from harness.report.groups import Comparison, Estimate, Variant, compare, over_seeds
 from harness.report.plots import save, svg
+from p4switch.errors import UserError
 from p4switch.output_file import write_files
 
 Quantity = Callable[[dict[str, Any]], float | None]
@@ -122,3 +124,16 @@ def write_report(results: Sequence[Result], target: Path, plots: Path | None = N
         framing=sorted({result.summary["framing_bytes"] for result in results}),
     )
     write_files({target: page.encode()})
+
+
+def name_the_damaged(results: Sequence[Result]) -> None:
+    """Raises UserError for the first that cannot be reported even alone: its files are not as a run wrote them."""
+    for result in results:
+        try:
+            write_report([result], Path(os.devnull))
+        except Exception as error:
+            reason = next(iter(str(error).splitlines()), "")
+            raise UserError(
+                f"{str(result.folder)!r}: damaged results: {type(error).__name__}: {reason}; expected a folder as p4cc "
+                "writes it"
+            ) from None

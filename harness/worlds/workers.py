@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.errors import CheckError
+from harness.worlds.mininet.isolation import end_with_parent
 from p4switch.errors import UserError
 
 _Item = TypeVar("_Item")
@@ -104,8 +105,6 @@ def _pool(jobs: int) -> Iterator[futures.ProcessPoolExecutor]:
 
 def _begin(parent: int) -> None:
     """In a new process: Ctrl-C is the parent's to deal with, and nothing outlives the parent."""
-    from harness.worlds.mininet.isolation import end_with_parent
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent(signal.SIGKILL)
     if os.getppid() != parent:

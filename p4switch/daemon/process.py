@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from google.protobuf.message import DecodeError
+from google.protobuf.text_format import ParseError
+
 from p4switch import daemon, engine
 from p4switch.daemon.config import TrafficSettings, read_changes
 from p4switch.daemon.links import LinkWatcher
@@ -18,7 +21,7 @@ from p4switch.errors import UserError
 from p4switch.output_file import check_writable, write_files
 from p4switch.p4runtime.device import Device
 from p4switch.p4runtime.errors import P4RuntimeError
-from p4switch.p4runtime.messages import p4runtime_pb2
+from p4switch.p4runtime.messages import p4info_pb2, p4runtime_pb2, parse_p4info
 from p4switch.p4runtime.server import P4RuntimeServer
 
 _LOG = logging.getLogger(__name__)
@@ -205,11 +208,6 @@ class SwitchProcess:
 
 
 def _read_p4info(path: Path) -> Any:
-    from google.protobuf.message import DecodeError
-    from google.protobuf.text_format import ParseError
-
-    from p4switch.p4runtime.messages import p4info_pb2, parse_p4info
-
     data = path.read_bytes()
     try:
         if path.suffix in (".bin", ".pb"):

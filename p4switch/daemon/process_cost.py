@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from p4switch import daemon, engine, native, traffic
+from p4switch.compiler import compile_program
 from p4switch.errors import UserError
 
 _HERE = Path(__file__).parent
@@ -93,8 +94,6 @@ def _run(*command: str) -> None:
 
 def _pipeline(program: Path) -> Any:
     """A Switch with a route to port 2."""
-    from p4switch.compiler import compile_program
-
     compiled = compile_program(program)
     switch = daemon.load().Switch(str(engine.build(compiled.json)))
     tables = [t["name"] for p in compiled.json["pipelines"] for t in p["tables"] if t["name"].endswith(".ipv4_lpm")]

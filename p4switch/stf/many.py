@@ -11,6 +11,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from p4switch.compiler import compile_program
+from p4switch.engine import build, load
 from p4switch.errors import UserError
 from p4switch.stf.language import parse
 from p4switch.stf.runner import Runner
@@ -30,8 +32,6 @@ def run_test(
 
     `switch` is "builtin" or "bmv2". `tell` gets what the program says on the built-in one, with the line of the packet.
     """
-    from p4switch.compiler import compile_program
-
     commands = parse(Path(test).read_text())
     compiled = compile_program(program, include_dirs)
     if switch == "bmv2":
@@ -39,8 +39,6 @@ def run_test(
 
         run_on_bmv2(compiled.json, commands)
         return
-    from p4switch.engine import build, load
-
     instance = load().Switch(str(build(compiled.json)), tick_ns=1000)
     Runner(compiled.json, instance, tell).run(commands)
 
@@ -162,6 +160,4 @@ def _prepare(switch: str) -> None:
 
         require()
     else:
-        from p4switch.engine import load
-
         load()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.measure.results import load_all
-from tests.harness.test_extensions import AIMD, WORKLOAD
+from tests.harness.plan.test_extensions import AIMD, WORKLOAD
 from tests.mininet.networks import alone, needs_mininet, p4cc
 
 pytestmark = needs_mininet

@@ -47,7 +47,7 @@ class ReactionPointProbe(HostProbe):
             yield number, math.nan if value is None else value
 
     def check(self, run: Run) -> None:
-        from host_agents.nic import Nic
+        from host_agents.nic import Nic  # here: the compiled hosts have to be in place before it is imported
 
         if not any(self.covers(host.name) for host in run.topology.hosts):
             raise UserError(f"hosts: topology {run.topology.name!r} has no host {self.hosts!r}")

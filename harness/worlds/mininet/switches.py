@@ -17,7 +17,6 @@ from harness.plan.scenario import SwitchSettings
 from harness.worlds.mininet import package
 from harness.worlds.mininet.launcher import Launcher, Process
 from harness.worlds.mininet.messages import PortChange
-from p4switch.errors import lookup
 from p4switch.traffic.settings import dscp_classes
 
 _LOGS_A_SAMPLE = 8  # depths of queues are logged so finely that samples can be read off them
@@ -191,12 +190,3 @@ class BuiltinSwitch(P4Switch):
                 "xon_gap_bytes": pfc.xon_gap_bytes,
             }
         return traffic
-
-
-def switch_class(name: str) -> type[P4Switch]:
-    """By the name that `--switch` takes. Raises UserError for an unknown one, and for one that cannot be used."""
-    from harness.worlds.mininet.bmv2_switch import Bmv2Switch
-
-    cls: type[P4Switch] = lookup("switch", name, {"builtin": BuiltinSwitch, "bmv2": Bmv2Switch})
-    cls.require()
-    return cls

@@ -27,7 +27,8 @@ from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import Configure, Finished
 from harness.worlds.mininet.network import Network, network, port_changes, switch_plans
 from harness.worlds.mininet.state import RunFolder
-from harness.worlds.mininet.switches import P4Switch, SwitchPlan, switch_class
+from harness.worlds.mininet.switch_kinds import switch_class
+from harness.worlds.mininet.switches import P4Switch, SwitchPlan
 from harness.worlds.session import Session
 from p4switch.errors import UserError
 from p4switch.p4runtime.client import GrpcClient

@@ -16,8 +16,17 @@ import pkgutil
 import select
 import signal
 import sys
+import time
+import traceback
 from multiprocessing.connection import Connection
 from typing import Any
+
+import click
+
+from harness.worlds.mininet import isolation
+from harness.worlds.native_hosts import use_native_hosts
+from p4switch import daemon
+from p4switch.errors import UserError
 
 _KINDS = {"switch": "harness.commands.switch", "host": "harness.worlds.mininet.agent"}
 _MODULES = ("grpc._server", "harness.commands.switch", "harness.worlds.mininet.agent", "p4switch.daemon.process")
@@ -27,8 +36,6 @@ _PATIENCE_S = 3.0
 
 def _preload() -> None:
     """Everything that children need, so that its pages are shared."""
-    from harness.worlds.native_hosts import use_native_hosts
-
     use_native_hosts()
     for name in _MODULES:
         importlib.import_module(name)
@@ -36,8 +43,8 @@ def _preload() -> None:
         for module in pkgutil.iter_modules(importlib.import_module(name).__path__, f"{name}."):
             importlib.import_module(module.name)
 
+
     from host_agents import registry
-    from p4switch import daemon
 
     registry.protocols()
     daemon.load()
@@ -49,8 +56,6 @@ def _child(kind: str, arguments: list[str], log: str, namespace_pid: int | None)
     """The life of a forked process. Does not return."""
     status = 1
     try:
-        from harness.worlds.mininet import isolation
-
         isolation.end_with_parent(signal.SIGKILL)
         for number in (signal.SIGTERM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
@@ -69,12 +74,6 @@ def _child(kind: str, arguments: list[str], log: str, namespace_pid: int | None)
 
 
 def _run(kind: str, arguments: list[str]) -> int:
-    import traceback
-
-    import click
-
-    from p4switch.errors import UserError
-
     try:
         command = importlib.import_module(_KINDS[kind]).command
         command.main(arguments, standalone_mode=False)
@@ -141,8 +140,6 @@ class _Zygote:
 
     def end_children(self) -> None:
         """SIGTERM, and SIGKILL for those that do not listen."""
-        import time
-
         for number, patience_s in ((signal.SIGTERM, _PATIENCE_S), (signal.SIGKILL, _PATIENCE_S)):
             for pid in self._names:
                 os.kill(pid, number)
@@ -154,8 +151,6 @@ class _Zygote:
 
 def main() -> None:
     """Entry point of the process."""
-    from harness.worlds.mininet import isolation
-
     os.setsid()  # Ctrl-C is for the launcher, which knows what to do first
     isolation.end_with_parent(signal.SIGTERM)
     zygote = _Zygote(Connection(int(sys.argv[1])))

@@ -19,7 +19,7 @@ from harness.control.programs import SwitchView
 from p4switch.compiler import compile_program
 from p4switch.p4runtime.client import GrpcClient
 from p4switch.p4runtime.messages import p4runtime_pb2
-from tests.harness.test_controller import PROGRAMS, _rocev2
+from tests.harness.control.test_controller import PROGRAMS, _rocev2
 from tests.p4switch.daemon.conftest import Namespace, quiet
 from topologies import Route
 

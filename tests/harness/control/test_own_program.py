@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import topologies
-from harness.commands.run import planned
 from harness.control import controller, entry_files, pipelines, programs
 from harness.control.programs import (
     Action,
@@ -26,6 +25,7 @@ from harness.control.programs import (
 )
 from harness.measure import results
 from harness.plan.experiment import Run, plan, resolved
+from harness.plan.request import planned
 from harness.plan.scenario import check, dump, parse
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError

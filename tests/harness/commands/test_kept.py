@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.measure.results import load_all
-from tests.harness.test_commands import call
+from tests.harness.commands.test_commands import call
 
 SCENARIO = """
 cc = "none"
@@ -49,8 +49,8 @@ def test_results_are_kept_whatever_the_report_does(
         raise ZeroDivisionError("a defect\nof ours")
 
     (folder / "odd-sweep.toml").write_text(SWEEP)
-    monkeypatch.setattr("harness.report.write_report", fail)
-    monkeypatch.setattr("harness.report.sweep_page.write_sweep", fail)
+    monkeypatch.setattr("harness.commands._run.write_report", fail)
+    monkeypatch.setattr("harness.commands._sweep.write_sweep", fail)
     status, _, err = call(capsys, command, "odd.toml" if command == "run" else "odd-sweep.toml", "--out", "out")
     told = "the results are kept, but there is no report: ZeroDivisionError: a defect (see report-error.txt)"
     assert (status, err.splitlines()[-1]) == (1, f"p4cc: error: {told}")

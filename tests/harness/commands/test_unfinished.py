@@ -14,7 +14,7 @@ from harness.plan.scenario import check
 from harness.worlds.virtual import VirtualWorld
 from host_agents.nic import Nic
 from host_agents.timers import NEVER
-from tests.harness.test_commands import call
+from tests.harness.commands.test_commands import call
 
 SCENARIO: dict[str, Any] = {
     "cc": ["none"],

@@ -18,8 +18,8 @@ from harness.worlds.workers import Cluster, carry_out
 from p4switch.compiler import compile_program
 from p4switch.compiler.diagnostics import CompileError
 from p4switch.errors import UserError
-from tests.harness.test_commands import call
-from tests.harness.work import double, fall, listening, refuse
+from tests.harness.commands.test_commands import call
+from tests.harness.worlds.work import double, fall, listening, refuse
 
 HANG = """
 import time

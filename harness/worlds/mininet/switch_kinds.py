@@ -1,0 +1,14 @@
+"""What `--switch` may name."""
+
+from __future__ import annotations
+
+from harness.worlds.mininet.bmv2_switch import Bmv2Switch
+from harness.worlds.mininet.switches import BuiltinSwitch, P4Switch
+from p4switch.errors import lookup
+
+
+def switch_class(name: str) -> type[P4Switch]:
+    """By the name that `--switch` takes. Raises UserError for an unknown one, and for one that cannot be used."""
+    cls: type[P4Switch] = lookup("switch", name, {"builtin": BuiltinSwitch, "bmv2": Bmv2Switch})
+    cls.require()
+    return cls
