@@ -10,7 +10,9 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command()
-@click.option("--cc", multiple=True, metavar="NAME", help="A protocol, or its file, whose packets to take; repeatable. Default: all.")
+@click.option(
+    "--cc", multiple=True, metavar="NAME", help="A protocol, or its file, with packets to take; repeatable. Default: all."
+)
 @click.option("--wireshark", type=_FILE, metavar="FILE", help="Write a Wireshark dissector in Lua.")
 @click.option(
     "--p4", "p4_folder", type=click.Path(path_type=Path), metavar="FOLDER", help="Write P4 includes under this folder."
