@@ -166,6 +166,9 @@ class Nic(Port):
                     self.stats.malformed += 1
                     return
                 offset += wire.SHIM_BYTES + 8 * (frame[offset] >> 4)
+        if offset == wire.AFTER_BTH and qp.telemetry and (kind <= wire.ACKNOWLEDGE or opcode == wire.SACK):
+            self.stats.malformed += 1  # data and what answers it have a shim there
+            return
         rest: int = after_bth - (offset - wire.AFTER_BTH)
         if kind <= wire.SEND_ONLY:
             payload = rest - (frame[wire.PAD] >> 4 & 3)

@@ -52,7 +52,7 @@ class QueuePair(Connection):
         self.balanced = load_balancer.balances
         self._busy = False
         self._rtt_ns = -1  # the latest; -1: none since it was taken
-        self._telemetry = frames.telemetry
+        self.telemetry = frames.telemetry
         self._notifies = type(notification_point) is not NotificationPoint
         self.load_balancer = load_balancer
         self.notification_point = notification_point
@@ -215,9 +215,11 @@ class QueuePair(Connection):
         feedback.hops = wire.INITIAL_TTL - frame[wire.TTL]
         if feedback.resent and feedback.rtt_ns < self.reaction_point.path.base_rtt_over(feedback.hops):
             feedback.rtt_ns = -1
+        if feedback.rtt_ns == 0:
+            feedback.rtt_ns = -1  # no frame is answered when it is sent: the answer is forged
         if feedback.rtt_ns >= 0:
             self._rtt_ns = feedback.rtt_ns
-        if self._telemetry:
+        if self.telemetry:
             feedback.frame = frame
             shim = frame[wire.AFTER_BTH] << 8 | frame[wire.AFTER_BTH + 1]
             feedback.int_hops = shim >> 12

@@ -89,19 +89,22 @@ def sweep(
     set: Mapping[str, Any] | None = None,
     out: str | PathLike[str] | None = None,
     jobs: int | None = None,
+    scheduler: str | None = None,
     strict: bool = False,
 ) -> Results:
     """Every run of a sweep: its name, a .toml file, or its tables; a row's axes are columns of the results.
 
-    They run on `jobs` local processes (none: one a core), so that a script needs `if __name__ == "__main__":`. The
-    rest is as for `run`; `set` is for the scenario, below what the sweep says.
+    They run on `jobs` local processes (none: one a core), so that a script needs `if __name__ == "__main__":`, or on
+    the Dask cluster at `scheduler`, tls://HOST:PORT, with the keys that Dask's configuration names
+    (docs/security.md). The rest is as for `run`; `set` is for the scenario, below what the sweep says.
     """
     if isinstance(file, Mapping):
         found, folder = sweeps.made(file, Path.cwd()), Path.cwd()
     else:
         found, folder = sweeps.load(str(file))
     points = sweeps.points(found, folder, anchored(_nested(set or {}), Path.cwd()))
-    work = workers.carry_out(sweeps.carry_out, points, jobs)
+    where = jobs if scheduler is None else workers.Cluster(scheduler)
+    work = workers.carry_out(sweeps.carry_out, points, where)
     with _target(out) as (target, temporary), closing(work) as done:
         for i, files in done:
             stored.write(target / _label(i, points[i]), files)

@@ -36,10 +36,10 @@ from rich.table import Table
 from p4switch.errors import UserError
 from p4switch.p4runtime.messages import P4DeviceConfig
 
-_PACKAGES = ("ptf", "scapy", "setuptools<81", "p4runtime-shell", "protobuf<3.21")
+_PACKAGES = ("ptf", "scapy<2.6", "setuptools<81", "p4runtime-shell", "protobuf<3.21")
 _VETH_PAIRS = 9
 _MTU_BYTES = 9500
-_TIME_LIMIT_S = 300.0
+_TIME_LIMIT_S = 1200.0
 _TARGETS = ("p4cc", "bmv2")
 _UP4 = """\
     set -e

@@ -21,7 +21,7 @@ Delay = Annotated[int, BeforeValidator(integral), Field(ge=0, le=10**10)]
 class TopologyParameters(BaseModel):
     """Parameters of a topology; a subclass adds its own."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     link_rate_bps: Rate = 100_000_000_000
     link_delay_ns: Delay = 1000

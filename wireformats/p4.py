@@ -7,6 +7,7 @@ has its include beside the compiled programs: `include_path` is what the compile
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 from host_agents.headers import FRAME, THE_TRANSPORT, TRANSPORT
 from host_agents.packets import HEXADECIMAL, Field, Header, Opcodes, Packet, Records
 from p4switch import cache
+from p4switch.errors import UserError
 
 SOURCE_DIRECTORY = Path(__file__).parents[1] / "p4src"
 FOLDER = Path("include", "packets")  # under p4src, and under any other folder of the include path
@@ -47,7 +49,9 @@ def write(folder: Path, opcodes: Opcodes) -> list[Path]:
         path = folder / FOLDER / name
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            scratch = path.with_name(f".{os.getpid()}-{name}")
+            scratch.write_text(text, encoding="utf-8")
+            scratch.replace(path)  # whole, whoever else writes it
             changed.append(path)
     return changed
 
@@ -59,15 +63,14 @@ def include_path(opcodes: Opcodes) -> list[Path]:
     UserError when the cache cannot be written to.
     """
     texts = includes(opcodes)
-    key = cache.digest(*(part for name, text in sorted(texts.items()) for part in (name, text)))
-    kind = Path("includes", key, FOLDER)
-    for name, text in texts.items():
-
-        def produce(target: Path, text: str = text) -> None:
-            target.write_text(text, encoding="utf-8")
-
-        cache.cached(str(kind), Path(name).stem, ".p4", produce)
-    return [SOURCE_DIRECTORY, cache.root() / "includes" / key]
+    folder = cache.root() / "includes" / cache.digest(*(part for name in sorted(texts) for part in (name, texts[name])))
+    try:
+        write(folder, opcodes)
+    except OSError as error:
+        raise UserError(
+            f"cache folder {folder}: {error.strerror or error}; P4CC_CACHE names a folder that can be written to"
+        ) from error
+    return [SOURCE_DIRECTORY, folder]
 
 
 def _include(name: str, start: Sequence[str], frame: Sequence[Header], packets: Sequence[Packet]) -> str:

@@ -72,7 +72,7 @@ def _bind(opcode: int, stack: list[Layer], name: str) -> None:
     _stacks[opcode] = stack
     if stack:
         bind_bottom_up(BTH, stack[0], opcode=opcode)
-    names = BTH.fields_desc[0]
+    names: Any = BTH.fields_desc[0]
     names.s2i.pop(names.i2s.get(opcode), None)
     names.i2s[opcode] = name
     names.s2i[name] = opcode
@@ -137,7 +137,7 @@ def _field(place: Place, counter: str) -> Any:
     return kind(field.name, field.initial, field.bits)
 
 
-class _AboveBth(Packet):  # type: ignore[misc]  # scapy has no types
+class _AboveBth(Packet):
     """A layer above the BTH, whose opcode says what is next."""
 
     def guess_payload_class(self, payload: bytes) -> Layer:
@@ -151,7 +151,7 @@ class _AboveBth(Packet):  # type: ignore[misc]  # scapy has no types
         return following
 
 
-class _Record(Packet):  # type: ignore[misc]
+class _Record(Packet):
     def extract_padding(self, s: bytes) -> tuple[bytes, bytes]:
         """What follows is the next record."""
         return b"", s

@@ -11,7 +11,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.command()
 @click.option(
-    "--cc", multiple=True, metavar="NAME", help="A protocol, or its file, with packets to take; repeatable. Default: all."
+    "--cc", multiple=True, metavar="NAME", help="A protocol, or its file, whose packets to take; repeatable. None: all."
 )
 @click.option("--wireshark", type=_FILE, metavar="FILE", help="Write a Wireshark dissector in Lua.")
 @click.option(

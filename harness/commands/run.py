@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from harness.errors import CheckError
+from harness.worlds.mininet import package
+from harness.worlds.native_hosts import use_native_hosts
 from p4switch.errors import UserError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from harness.commands._progress import RunProgress
-    from harness.measure.recording import World
-    from harness.plan.experiment import Run
-
-    MakeWorld = Callable[[Run], World]
 
 
 @click.command()
@@ -76,126 +67,21 @@ def command(
     A SCENARIO is a name from `p4cc list scenarios`, or a .toml file. Every combination of protocol, load balancer and
     seed is a run, which gets a folder with its results; report.html compares them.
     """
-    make = _virtual(pcap, trace, compiler)
     if world == "mininet":
-        make = _mininet(pcap, trace, switch, dilation, compiler)
+        package.require()
+        if trace is not None:
+            raise UserError("--trace: the Mininet world has no traces; expected --world virtual, or --pcap instead")
     else:
         given = {"--switch": switch is not None, "--dilation": dilation is not None}
         for option in (option for option, is_given in given.items() if is_given):
             raise UserError(f"{option}: the virtual world has no such thing; expected --world mininet with it")
-
-    from harness.worlds.native_hosts import tell_interpreted, use_native_hosts
-
     use_native_hosts()
 
-    from harness.commands._attempt import attempt
-    from harness.commands._progress import RunProgress
-    from harness.measure import results
-    from harness.measure.output_folder import new_folder
-    from harness.report import write_report
+    from harness.commands import _run
 
     if program is not None:
         settings = (*settings, f"program={program}")
-    runs = planned(scenarios, settings, {"cc": cc, "lb": lb, "seeds": seeds})
-    tell_interpreted([run.protocol.name for run in runs], [run.load_balancing.name for run in runs])
-    target = out or unused(Path("runs") / "-".join(dict.fromkeys(run.name for run in runs)))
-    with new_folder(target) as folder, RunProgress(len(runs)) as progress:
-        failed = [check for run in runs for check in _carry_out(run, make, folder, progress, strict)]
-        found = [results.load(folder / run.label) for run in runs]
-        failed += attempt(lambda: write_report(found, folder / "report.html", folder / "plots"), folder)
-    click.echo(f"{len(found)} run{'s' if len(found) > 1 else ''}: {target / 'report.html'}")
-    if failed:
-        raise CheckError("; ".join(failed))
-
-
-def planned(
-    scenarios: Sequence[str], settings: Sequence[str], several: Mapping[str, Sequence[str | int]]
-) -> list[Run]:
-    """Every run of what a command line asks for, `several` by the scenario's key. Raises UserError."""
-    from harness.plan.experiment import plan
-    from harness.plan.scenario import anchored, check, find, override, read
-
-    runs: list[Run] = []
-    for name in scenarios:
-        path = find(name)
-        tables = override(read(path), settings)
-        tables.update(anchored({key: list(values) for key, values in several.items() if values}, Path.cwd()))
-        runs += plan(path.stem, check(tables), path.parent)
-    if len({run.label for run in runs}) < len(runs):
-        raise UserError("scenarios of the same name cannot share an output folder")
-    return runs
-
-
-def unused(path: Path) -> Path:
-    """`path`, or the first of path-2, path-3, ... that does not exist and is not being written."""
-    from harness.measure.output_folder import is_taken
-
-    candidate, number = path, 1
-    while is_taken(candidate):
-        number += 1
-        candidate = path.with_name(f"{path.name}-{number}")
-    return candidate
-
-
-def _virtual(pcap: bool, trace: int | None, compiler: str) -> MakeWorld:
-    def make(run: Run) -> World:
-        from harness.worlds.virtual import VirtualWorld
-
-        return VirtualWorld(run, trace=trace, capture=pcap, compiler=compiler)
-
-    return make
-
-
-def _mininet(
-    pcap: bool, trace: int | None, switch: str | None, dilation: int | None, compiler: str
-) -> MakeWorld:
-    """Raises UserError where this machine or this world cannot."""
-    from harness.worlds.mininet import package
-
-    package.require()
-    if trace is not None:
-        raise UserError("--trace: the Mininet world has no traces; expected --world virtual, or --pcap instead")
-
-    def make(run: Run) -> World:
-        from harness.worlds.mininet.world import MininetWorld
-
-        return MininetWorld(run, capture=pcap, switch=switch or "builtin", dilation=dilation, compiler=compiler)
-
-    return make
-
-
-def _carry_out(run: Run, make: MakeWorld, folder: Path, progress: RunProgress, strict: bool) -> list[str]:
-    """One run, written to a folder of its own; returns the checks that failed."""
-    from harness.measure import results
-    from harness.measure.summary import unfinished
-
-    progress.begin(run.label)
-    world = make(run)
-    recording = world.run(progress.update)
-    target = folder / run.label
-    summary = results.write(target, results.files(run, recording)).summary
-    world.write_more(target)
-    fidelity = recording.fidelity
-    cost = f"{recording.set_up_s + recording.cpu_s:.1f} s of CPU"
-    if fidelity is not None:
-        cost = f"{fidelity['run_s']:.1f} s of wall clock at 1:{fidelity['dilation']}"
-        if fidelity["given_up"]:
-            cost += f" (too fast for this machine: {', '.join(f'1:{factor}' for factor in fidelity['given_up'])})"
-        cost += f", {fidelity['set_up_s']:.1f} s of set-up"
-    progress.end(
-        f"{summary['flows_delivered']}/{summary['flows']} flows in {recording.end_ns / 1e3:,.0f} µs of model time, "
-        f"{cost}"
-    )
-    failed = [f"{check['name']}: {check['detail']}" for check in summary["checks"] if not check["holds"]]
-    warnings = {}  # what they say, and what may help
-    if told := unfinished(summary):
-        warnings[told] = ""
-    if fidelity is not None and not fidelity["trusted"]:
-        text = f"its times cannot be trusted: {'; '.join(fidelity['caveats'] + fidelity['reasons'])}"
-        warnings[text] = "; a larger --dilation may help" if fidelity["reasons"] else ""
-    if strict:
-        failed += warnings
-    else:
-        for text, help_ in warnings.items():
-            click.echo(f"warning: {run.label}: {text}{help_}", err=True)
-    return [f"{run.label}: {text}" for text in failed]
+    make = _run.virtual(pcap, trace, compiler)
+    if world == "mininet":
+        make = _run.mininet(pcap, switch or "builtin", dilation, compiler)
+    _run.carry_out(scenarios, settings, {"cc": cc, "lb": lb, "seeds": seeds}, make, out, strict)

@@ -51,9 +51,8 @@ def command(
     use_native_hosts()
 
     from harness.commands._attempt import attempt
-    from harness.commands.run import unused
     from harness.measure import results
-    from harness.measure.output_folder import new_folder
+    from harness.measure.output_folder import new_folder, unused
     from harness.measure.summary import unfinished
     from harness.plan import sweep
     from harness.plan.scenario import override

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 COMPILERS = ("builtin", "p4c")
 P4C = "p4c-bm2-ss"
+_BALANCED = "LOAD_BALANCER"  # the macro
 _P4C_TIMEOUT_S = 120
 
 
@@ -40,7 +41,7 @@ class Build:
         folders, macros = [SOURCE_DIRECTORY], dict(defines)
         if load_balancer.name != DEFAULT:
             folders.append(load_balancer.source.parent)
-            macros["LOAD_BALANCER"] = load_balancer.name
+            macros[_BALANCED] = load_balancer.name
         return cls(source, tuple(folders), tuple(sorted(macros.items())))
 
 
@@ -68,6 +69,11 @@ def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pip
     from p4switch.engine import build
 
     config, p4info = compiled(what, compiler)
+    if _BALANCED in dict(what.defines) and all(action.preamble.alias != "balance" for action in p4info.actions):
+        raise UserError(
+            f"switch.load_balancing: {what.source} leaves no choice to a load balancer; expected a program that "
+            "includes include/forwarding.p4"
+        )
     return Pipeline(controller.Program(p4info, json.dumps(config).encode()), build(config, trace=trace))
 
 

@@ -12,6 +12,7 @@ from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2
 
 _MAX_BITS = 64
+_UNITS = {1: ("bytes",), 2: ("packets",), 3: ("packets", "bytes")}
 
 
 @dataclass(frozen=True)
@@ -42,15 +43,18 @@ def registers(p4info: Message) -> dict[str, CellArray]:
 
 def counters(p4info: Message) -> dict[str, CellArray]:
     """Indexed counters, by full name and by alias."""
-    units = {1: ("bytes",), 2: ("packets",), 3: ("packets", "bytes")}
     found = {}
     for counter in p4info.counters:
         preamble = counter.preamble
-        values = units.get(counter.spec.unit, ("packets", "bytes"))
         found[preamble.name] = found[preamble.alias] = CellArray(
-            "counter", preamble.name, preamble.id, counter.size, values
+            "counter", preamble.name, preamble.id, counter.size, _counted(counter)
         )
     return found
+
+
+def _counted(counter: Message) -> tuple[str, ...]:
+    """What a counter is declared to count."""
+    return _UNITS.get(counter.spec.unit, ("packets", "bytes"))
 
 
 def find(kind: str, name: str, p4info: Message, program: str) -> CellArray:
@@ -94,7 +98,7 @@ def _counts(data: Message) -> dict[str, int]:
 
 
 class Cell(NamedTuple):
-    """One number that a program keeps. `index` is -1, and `entry` a table's entry, where a direct counter has it.
+    """One number that a program keeps. `cell` is its index, or -1 where it is a direct counter's for a table's `entry`.
 
     `field`: what a counter counts, a rate or burst of a meter, the member of a register's struct, else "value". Of a
     register's value of more than 64 bits each 64 are a cell, the lowest first, with `[bit]` after the field.
@@ -102,7 +106,7 @@ class Cell(NamedTuple):
 
     kind: str
     name: str  # P4Info's alias
-    index: int
+    cell: int
     entry: str
     field: str
     value: int
@@ -156,8 +160,9 @@ def _members(data: Message, spec: Message, types: Message, name: str = "") -> It
 def _counters(client: Client, counter: Message) -> Iterator[Cell]:
     for entity in client.read([_query("counter", counter.preamble.id)]):
         entry = entity.counter_entry
-        for field, value in _counts(entry.data).items():
-            yield Cell("counter", counter.preamble.alias, entry.index.index, "", field, value)
+        told = _counts(entry.data)
+        for field in _counted(counter):
+            yield Cell("counter", counter.preamble.alias, entry.index.index, "", field, told[field])
 
 
 def _meters(client: Client, meter: Message) -> Iterator[Cell]:
@@ -175,9 +180,10 @@ def _direct_counters(client: Client, counter: Message, tables: Sequence[Message]
     query.direct_counter_entry.table_entry.table_id = table.preamble.id
     for entity in client.read([query]):
         entry = entity.direct_counter_entry
-        told = " ".join(f"{names[match.field_id]}={_match(match)}" for match in entry.table_entry.match) or "default"
-        for field, value in _counts(entry.data).items():
-            yield Cell("direct counter", counter.preamble.alias, -1, told, field, value)
+        key = " ".join(f"{names[match.field_id]}={_match(match)}" for match in entry.table_entry.match) or "default"
+        told = _counts(entry.data)
+        for field in _counted(counter):
+            yield Cell("direct counter", counter.preamble.alias, -1, key, field, told[field])
 
 
 def _match(match: Message) -> str:

@@ -40,6 +40,8 @@ class _TakenError(UserError):
 def new_folder(target: Path) -> Iterator[Path]:
     """A folder to fill, which becomes `target` when the block ends well and vanishes otherwise. Raises UserError."""
     exists = UserError(f"output folder {str(target)!r} exists; expected a name that does not")
+    if not str(target).isprintable():  # as what is not UTF-8 is read: pages and tables name the folder
+        raise UserError(f"output folder {str(target)!r}: expected a name that can be printed")
     try:
         if os.path.lexists(target):
             raise exists
@@ -68,6 +70,15 @@ def new_folder(target: Path) -> Iterator[Path]:
 def is_taken(target: Path) -> bool:
     """Whether `target` exists, or is being written."""
     return os.path.lexists(target) or os.path.lexists(_hidden(target))
+
+
+def unused(path: Path) -> Path:
+    """`path`, or the first of path-2, path-3, ... that does not exist and is not being written."""
+    candidate, number = path, 1
+    while is_taken(candidate):
+        number += 1
+        candidate = path.with_name(f"{path.name}-{number}")
+    return candidate
 
 
 def _hidden(target: Path) -> Path:

@@ -15,6 +15,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ from harness.plan.experiment import Run, resolved
 from p4switch.errors import UserError, suggest
 
 _SUFFIX = ".parquet"
+_NAMES = ["switch", "leads_to"]  # columns that are read as categories
+_ROWS = 1 << 20  # of a row group
 
 
 def files(run: Run, recording: Recording) -> dict[str, bytes]:
@@ -48,10 +51,19 @@ def files(run: Run, recording: Recording) -> dict[str, bytes]:
 
 
 def _parquet(table: pd.DataFrame) -> bytes:
+    """Categories are written as what they stand for. Some rows at a time: it is spelt out for these only."""
     buffer = io.BytesIO()
+    parts = (table.iloc[start : start + _ROWS] for start in range(0, max(len(table), 1), _ROWS))
+    spelt_out = dict.fromkeys(table.select_dtypes("category").columns, str)
     # Without pandas' metadata, which names versions.
-    arrow = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(None)
-    pq.write_table(arrow, buffer, compression="zstd")
+    arrows = (
+        pa.Table.from_pandas(part.astype(spelt_out), preserve_index=False).replace_schema_metadata(None)
+        for part in parts
+    )
+    first = next(arrows)
+    with pq.ParquetWriter(buffer, first.schema, compression="zstd") as writer:
+        for arrow in chain((first,), arrows):
+            writer.write_table(arrow)
     return buffer.getvalue()
 
 
@@ -85,7 +97,8 @@ class Result:
         if name not in self._read:
             if name not in self.tables:
                 raise UserError(f"{str(self.folder)!r} has no table {name!r}; {suggest(name, self.tables)}")
-            self._read[name] = pq.read_table(self.folder / f"{name}{_SUFFIX}").to_pandas()
+            path = self.folder / f"{name}{_SUFFIX}"
+            self._read[name] = pq.read_table(path, read_dictionary=_NAMES).to_pandas()
         return self._read[name]
 
     @property
@@ -134,10 +147,16 @@ def load(folder: Path) -> Result:
     for name in ("summary.json", "scenario.toml", "performance.json", *(f"{name}{_SUFFIX}" for name in RESERVED)):
         if not (folder / name).is_file():
             raise UserError(f"{str(folder)!r} is not a run's folder: it has no {name}")
+    path = folder / "summary.json"
     try:
-        return Result(folder, json.loads((folder / "summary.json").read_text(encoding="utf-8")))
-    except json.JSONDecodeError as error:
-        raise UserError(f"{folder / 'summary.json'}: not JSON: {error}") from None
+        summary = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: not JSON: {error}") from None
+    if not isinstance(summary, dict):
+        raise UserError(f"{path}: expected a JSON object")
+    return Result(folder, summary)
 
 
 def load_all(folder: Path) -> list[Result]:

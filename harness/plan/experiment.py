@@ -31,6 +31,7 @@ from topologies.model import Neighbour
 
 _T = TypeVar("_T")
 _MAX_LABEL_BYTES = 200
+_MAX_RTT_NS = 10**12
 
 # Bytes of a packet beyond its payload, Ethernet to ICRC; and a whole ACK without telemetry.
 HEADER_BYTES = 58
@@ -239,6 +240,7 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
         first = runs[-len(combined)]
         if len(first.label.encode()) > _MAX_LABEL_BYTES:
             raise UserError(f"{first.label[:40]}...: should be a folder's name, of at most {_MAX_LABEL_BYTES} bytes")
+        _check_nics(first)
         first.traffic()
         first.link_changes()
         _check_buffers(first)
@@ -285,6 +287,20 @@ def _check_tables(scenario: Scenario) -> None:
     for name, values in scenario.programs.items():
         program = own if own is not None and own.name == name else programs.program(name)
         program.checked(values, f"programs.{name}")
+
+
+def _check_nics(run: Run) -> None:
+    """What the scenario's values come to must be what a NIC can hold. Raises UserError."""
+    rtt_ns = run.base_rtt_ns()
+    if rtt_ns > _MAX_RTT_NS:
+        raise UserError(
+            f"topology: a base RTT of {rtt_ns / 1e9:,.0f} s, expected at most {_MAX_RTT_NS // 10**9} s: "
+            "links are too slow or too long, or switch.latency_ns too large"
+        )
+    try:
+        run.nic_configs()
+    except HostError as error:
+        raise UserError(f"nic.{error}") from None
 
 
 def _check_buffers(run: Run) -> None:

@@ -17,7 +17,7 @@ from typing_extensions import Self
 from p4switch import extensions
 from p4switch.errors import UserError, suggest, validate
 from p4switch.numbers import integral
-from p4switch.traffic.settings import Bytes, Priority, TrafficManager
+from p4switch.traffic.settings import Alpha, Bytes, Priority, TrafficManager
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -30,6 +30,8 @@ _LISTS = ("cc", "lb", "extensions")
 _TABLES = ("topology", "workload")
 
 Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
+_TOO_DEEP = "tables and lists are nested too deeply"
+_MAX_DEPTH = 50  # of tables and lists in each other
 
 
 def _several(value: object) -> object:
@@ -40,7 +42,7 @@ def _several(value: object) -> object:
 class Table(BaseModel):
     """A table of a TOML file; unknown keys are mistakes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class Pfc(Table):
@@ -50,10 +52,10 @@ class Pfc(Table):
     # The lossless priorities; none given: the data priority.
     priorities: tuple[Priority, ...] = Field(default=(), strict=False)
     # Pause when an ingress port holds more than alpha times what is free of the shared buffer.
-    alpha: Annotated[float, Field(gt=0)] = 0.125
+    alpha: Alpha = 0.125
     xon_gap_bytes: Bytes = 3072
     # Beyond the threshold, per ingress port, in link delays at line rate; two are on the wire when a pause is sent.
-    headroom_delays: Annotated[float, Field(ge=2)] = 3.0
+    headroom_delays: Annotated[float, Field(ge=2, le=1e6)] = 3.0
     headroom_frames: Annotated[int, Field(ge=2)] = 4
     reaction_ns: Nanoseconds = 0
 
@@ -89,7 +91,7 @@ class NicSettings(Table):
     # Longer than what a lossless network may keep a packet: 32 MB take 2.6 ms at 100 Gb/s, in each switch.
     rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 16_000_000
     # Instead of rto_ns: in base RTTs of the network.
-    rto_base_rtts: Annotated[float, Field(gt=0)] | None = None
+    rto_base_rtts: Annotated[float, Field(gt=0, le=1e9)] | None = None
     # Selective repeat: a packet is lost when one sent so many later is acknowledged; 0: by time-out and trimming only.
     # None: 3, or 0 where the load balancer sends one flow's packets over several paths.
     loss_packets: Annotated[int, Field(ge=0)] | None = None
@@ -113,7 +115,7 @@ class LinkEvent(Table):
     link: Annotated[list[str], Field(min_length=2, max_length=2)]  # the nodes at its ends
     parallel: Annotated[int, Field(ge=0)] = 0  # which one of several links between the two
     up: bool | None = None
-    rate_fraction: Annotated[float, Field(gt=0)] | None = None  # of the rate that the topology gives it
+    rate_fraction: Annotated[float, Field(gt=0, le=1e6)] | None = None  # of the rate that the topology gives it
 
     @model_validator(mode="after")
     def _one_change(self) -> Self:
@@ -146,6 +148,8 @@ class Scenario(Table):
     program: str | None = None
     # A run ends when every message is acknowledged, or here. None: after 1 s, and then it has failed.
     limit_ns: Annotated[Nanoseconds, Field(gt=0)] | None = None
+    # Virtual world: what the process may hold; a run that needs more ends. None: what the machine has.
+    memory_bytes: Annotated[Bytes, Field(gt=0)] | None = None
     # Whether rates and queues charge links for preamble, gap and FCS (24 bytes a frame).
     framing: bool = False
     topology: dict[str, Any]
@@ -178,6 +182,8 @@ def find(name: str) -> Path:
 
 def find_file(kind: str, name: str, known: Mapping[str, Path]) -> Path:
     """A path to a .toml file, or one of `known` by name. Raises UserError."""
+    if not name.isprintable():  # as what is not UTF-8 is read
+        raise UserError(f"{kind} {name!r}: expected a name that can be printed")
     if name.endswith(".toml"):
         path = Path(name)
         if not path.is_file():
@@ -189,8 +195,24 @@ def find_file(kind: str, name: str, known: Mapping[str, Path]) -> Path:
 
 
 def parse(text: str) -> dict[str, Any]:
-    """TOML's tables."""
-    return tomllib.loads(text)
+    """TOML's tables. Raises TOMLDecodeError, also for what is nested too deeply."""
+    try:
+        tables = tomllib.loads(text)
+    except RecursionError:
+        raise tomllib.TOMLDecodeError(_TOO_DEEP) from None
+    _check_depth(tables)
+    return tables
+
+
+def _check_depth(tables: Mapping[str, Any]) -> None:
+    """What is deeper could not be copied or validated. Raises TOMLDecodeError."""
+    level: list[Any] = [tables]
+    for _ in range(_MAX_DEPTH):
+        values = (list(value.values()) if isinstance(value, Mapping) else value for value in level)
+        level = [below for several in values for below in several if isinstance(below, Mapping | list)]
+        if not level:
+            return
+    raise tomllib.TOMLDecodeError(_TOO_DEEP)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -212,7 +234,7 @@ def override(tables: Mapping[str, Any], settings: Iterable[str]) -> dict[str, An
     for setting in settings:
         key, equals, text = setting.partition("=")
         parts = key.strip().split(".")
-        if not equals or not all(parts):
+        if not equals or not all(parts) or len(parts) > _MAX_DEPTH:
             raise UserError(f"--set {setting}: expected KEY=VALUE, for example topology.k=8")
         try:
             result = merge(result, anchored(nested(parts, _value(text.strip())), Path.cwd()))

@@ -16,8 +16,11 @@ from p4switch.numbers import integral
 from p4switch.registry import Registry
 from topologies import Topology
 
-Size = Annotated[int, BeforeValidator(integral), Field(ge=1, lt=2**40)]
+MAX_SIZE_BYTES = 2**40
+Size = Annotated[int, BeforeValidator(integral), Field(ge=1, lt=MAX_SIZE_BYTES)]
 Time = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
+
+MAX_FLOWS = 2_000_000  # at the start of a run; some 500 bytes each
 
 
 @dataclass
@@ -84,7 +87,7 @@ class Setting:
 class WorkloadParameters(BaseModel):
     """Parameters of a workload; a subclass adds its own."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     @abstractmethod
     def generate(self, setting: Setting) -> Traffic: ...
@@ -105,6 +108,12 @@ def build(name: str, values: Mapping[str, Any], topology: Topology, seed: int, f
     if not traffic.flows:
         raise UserError(f"workload {name!r} has no flows")
     return traffic
+
+
+def expect_flows(key: str, count: int) -> None:
+    """Raises UserError when a workload would make more flows than can be held."""
+    if count > MAX_FLOWS:
+        raise UserError(f"workload.{key}: makes about {count:.2g} flows; expected at most {MAX_FLOWS}")
 
 
 def expect_hosts(key: str, wanted: int, setting: Setting) -> None:

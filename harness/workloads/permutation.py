@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from harness.workloads.base import Flow, Setting, Size, Traffic, WorkloadParameters, register
+from harness.workloads.base import Flow, Setting, Size, Traffic, WorkloadParameters, expect_flows, register
 from p4switch.errors import UserError
 
 _PREFIX_BITS: Final = {"hosts": 32, "racks": 24, "pods": 16}
@@ -27,6 +27,7 @@ class Permutation(WorkloadParameters):
     across: Literal["hosts", "racks", "pods"] = "hosts"
 
     def generate(self, setting: Setting) -> Traffic:
+        expect_flows("parallel", self.parallel * setting.hosts)
         flows = [
             Flow(source, destination, self.size_bytes, 0, group=f"permutation{i}" if self.parallel > 1 else "")
             for i in range(self.parallel)

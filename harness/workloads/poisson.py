@@ -18,7 +18,17 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from harness.workloads.base import Flow, Setting, Time, Traffic, WorkloadParameters, register
+from harness.workloads.base import (
+    MAX_SIZE_BYTES,
+    Flow,
+    Setting,
+    Time,
+    Traffic,
+    WorkloadParameters,
+    expect_flows,
+    register,
+)
+from harness.workloads.files import read_text
 from p4switch.errors import UserError, suggest
 
 _DATA = Path(__file__).parent / "data"
@@ -45,6 +55,7 @@ class Poisson(WorkloadParameters):
             for host in setting.topology.hosts:
                 rate_bps = setting.topology.uplink(host).rate_bps
                 gap_ns = distribution.mean_bytes * 8e9 / (share * rate_bps)
+                expect_flows("duration_ns", setting.hosts * int(self.duration_ns / gap_ns))
                 time_ns = setting.rng.expovariate(1 / gap_ns)
                 while time_ns < self.duration_ns:
                     other = setting.rng.randrange(setting.hosts - 1)
@@ -90,20 +101,20 @@ def read_distribution(name: str, folder: Path) -> Distribution:
             f"workload.distribution: no distribution {name!r}; {suggest(name, distributions())}, or a .txt file"
         )
     points: list[tuple[float, float]] = []
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read as text ({error})") from None
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_text(path).splitlines(), 1):
         if not line.strip():
             continue
         try:
             size, percent = (float(word) for word in line.split())
         except ValueError:
             raise UserError(f"{path}:{number}: expected a size in bytes and a percentage, got {line!r}") from None
+        if not (0 <= size < MAX_SIZE_BYTES and math.isfinite(percent)):
+            raise UserError(f"{path}:{number}: expected a size below {MAX_SIZE_BYTES} and a percentage, got {line!r}")
         if points and (size < points[-1][0] or percent / 100 < points[-1][1] or (size, percent / 100) == points[-1]):
             raise UserError(f"{path}:{number}: expected sizes and percentages that grow")
         points.append((size, percent / 100))
     if len(points) < 2 or points[0][1] != 0 or points[-1][1] != 1:
         raise UserError(f"{path}: expected percentages from 0 to 100")
+    if points[-1][0] == 0:
+        raise UserError(f"{path}: expected a size over 0")
     return Distribution(tuple(size for size, _ in points), tuple(fraction for _, fraction in points))

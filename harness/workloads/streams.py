@@ -15,7 +15,7 @@ ENDLESS_BYTES = 2**39  # at 100 Gb/s more than ten seconds
 class Stream(BaseModel):
     """One flow between two hosts, by index. It ends after `size_bytes`, or at `stop_ns` (of model time)."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     name: str
     source: Annotated[int, Field(ge=0)]

@@ -58,6 +58,7 @@ class Session:
         self.records: list[FlowRecord] = []  # by flow index
         self.rates: list[Rate] = []
         self.done = 0
+        self.forged = 0  # messages that arrived and that nobody has sent: frames on the wire are not to be trusted
         self._address_of = address_of
         self._carry = carry
         self._shared: dict[tuple[Hosts, Hosts, str], Connection] = {}
@@ -159,6 +160,9 @@ class Session:
 
     def _on_delivered(self, host: int, event: Delivered) -> None:
         connection = self.connections[event.number - FIRST_NUMBER]
+        if host not in connection.destinations or event.sequence >= len(connection.flows):
+            self.forged += 1
+            return
         record = connection.flows[event.sequence]
         told = self._progress[record.flow.index].delivered
         told[host] = event

@@ -27,6 +27,7 @@ from harness.measure.tracing import TraceRecord, explain
 from harness.plan.experiment import LinkChange, Run
 from harness.workloads import Traffic
 from harness.worlds.host_session import Completed, Connect, Delivered, HostReport, HostSession, Post
+from harness.worlds.memory import MemoryLimit
 from harness.worlds.session import FIRST_NUMBER, Session
 from host_agents import wire
 from host_agents.nic import Nic
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 # Every moment for which the whole network has to stop shortens the windows in which it runs quickly. So where hosts are
 # independent, flows are not started one by one but handed to their hosts so much ahead.
 _HAND_OVER_NS = 20_000
+_SAMPLES_A_LOOK = 1000  # of the queues, between two looks at the memory
 _COLLECT_AFTER = 1_000_000  # objects made and not freed
 _NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received")
 
@@ -84,6 +86,8 @@ class VirtualWorld:
             self.fabric.at(change.time_ns, partial(self._change_link, change))
         self._ports = self._sample_queues()
         self._readings = Readings()
+        self._memory = MemoryLimit(run.label, run.scenario.memory_bytes)
+        self._looked_ns = 0  # at the memory
         self._set_up_s = time.process_time() - started
 
     # Building
@@ -283,10 +287,8 @@ class VirtualWorld:
             if probe.interval_ns:
                 self.fabric.at(0, partial(self._read_repeatedly, probe))
         with _rare_collection():
-            stop = self.fabric.run(
-                until_ns=self.run_plan.limit_ns,
-                progress=None if progress is None else lambda now, _: progress(session.done, len(session.records), now),
-            )
+            stop = self.fabric.run(until_ns=self.run_plan.limit_ns, progress=partial(self._progress, progress))
+        self._look_at_memory(self.fabric.now_ns)
         ended = "done" if session.finished else {"until": "limit"}.get(stop, stop)
         if ended == "limit" and self._is_idle():
             ended = "idle"
@@ -295,6 +297,17 @@ class VirtualWorld:
                 self._read(probe, self.fabric.now_ns)
         session.end(self._reports(), self.fabric.now_ns)
         return self._recording(ended, time.process_time() - started)
+
+    def _progress(self, progress: Progress | None, now_ns: int, _: int) -> None:
+        self._look_at_memory(now_ns)
+        if progress is not None:
+            progress(self._session.done, len(self._session.records), now_ns)
+
+    def _look_at_memory(self, now_ns: int) -> None:
+        """Raises UserError when there is not enough for what is held and for the tables of what was sampled."""
+        self._looked_ns = now_ns
+        interval_ns = self.run_plan.scenario.record.queue_interval_ns
+        self._memory.look(now_ns, now_ns // interval_ns * len(self._ports) if interval_ns else 0)
 
     def _is_idle(self) -> bool:
         """All flows have started, nothing is under way, and nothing ever will be: only the sampling goes on."""
@@ -314,10 +327,13 @@ class VirtualWorld:
         return [host.report(delivered_bytes) for host, delivered_bytes in zip(self._hosts, delivered, strict=True)]
 
     def _sample_rates(self, now_ns: int) -> None:
+        record = self.run_plan.scenario.record
+        if now_ns - self._looked_ns > _SAMPLES_A_LOOK * record.queue_interval_ns > 0:
+            self._look_at_memory(now_ns)  # a run that waits makes progress in samples only
         delivered = np.frombuffer(self.fabric.flow_stats()["delivered_bytes"], np.int64)
         samples = sorted(sample for host in self._hosts for sample in host.sample(now_ns))
         self._session.note_rates(samples, lambda sample: int(delivered[self._tags[sample.number] - 1]))
-        self.fabric.at(now_ns + self.run_plan.scenario.record.rate_interval_ns, self._sample_rates)
+        self.fabric.at(now_ns + record.rate_interval_ns, self._sample_rates)
 
     def trace_records(self) -> list[TraceRecord]:
         """What happened to the traced flow's packets, hop by hop: see `Fabric.trace_records`."""
@@ -343,6 +359,7 @@ class VirtualWorld:
         depths = np.frombuffer(values, np.int64).reshape(-1, len(self._ports)) if len(self._ports) else NO_VALUES
         rate_interval_ns = self.run_plan.scenario.record.rate_interval_ns
         totals = {name: sum(getattr(nic.stats, name) for nic in self.nics) for name in _NIC_COUNTS}
+        totals["misdelivered"] += self._session.forged
         totals["paused_ns"] = sum(sum(nic.stats.paused_ns) for nic in self.nics)
         return Recording(
             ended=ended,

@@ -119,6 +119,6 @@ def _compile(path: str | Path, include_dirs: Sequence[str | Path], defines: Mapp
     with deep_recursion():
         lowered = lower(program)
         p4info = build_p4info(lowered)
-        bmv2 = to_json(lowered)
+        bmv2 = json.dumps(to_json(lowered))
     warnings = [str(w) for w in program.warnings]
-    return Compiled(json.dumps(bmv2), p4info.SerializeToString(deterministic=True), warnings)
+    return Compiled(bmv2, p4info.SerializeToString(deterministic=True), warnings)

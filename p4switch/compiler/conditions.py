@@ -98,7 +98,10 @@ class _Evaluator:
         if token == "~":
             return ~self._unary(depth + 1)
         if token[0].isdigit():
-            return int(token, 8) if re.fullmatch("0[0-7]+", token) else int(token, 0)
+            try:
+                return int(token, 8) if re.fullmatch("0[0-7]+", token) else int(token, 0)
+            except ValueError:
+                raise ConditionError(f"{token[:20]!r} is not a number") from None
         if token[0].isalpha() or token[0] == "_":
             return 0
         raise ConditionError(f"unexpected {token!r}")

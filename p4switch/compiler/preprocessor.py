@@ -20,8 +20,14 @@ from p4switch.errors import UserError
 
 MAX_INCLUDE_DEPTH = 64
 MAX_CONDITIONALS = 200
+MAX_INCLUDES = 10_000
+MAX_SOURCE_CHARACTERS = 64_000_000
+"""Of all files that are included, each as often as it is."""
 MAX_EXPANSION = 100_000
-"""Tokens that macros may expand to in one program; more is a macro bomb."""
+MAX_ARGUMENTS = 1_000_000
+MAX_EXPANDED_CHARACTERS = 2_000_000
+"""Tokens that macros may expand to in one program, tokens looked through for their arguments, and characters of all
+that; more is a macro bomb."""
 
 _SKIP = re.compile(r'"(?:\\.|[^"\\])*"?|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _NOT_NEWLINE = re.compile(r"[^\n]")
@@ -84,7 +90,8 @@ class Preprocessor:
         self._parts: list[str] = []
         self._pieces: list[Piece] = []
         self._length = 0
-        self._expanded = 0
+        self._expanded = self._looked_at = self._characters = 0
+        self._included = self._read_characters = 0
         self._depth = 0
         self._file = SourceFile("", "")
         self.warnings: list[Diagnostic] = []
@@ -115,6 +122,7 @@ class Preprocessor:
     # Files
 
     def _process(self, file: SourceFile) -> None:
+        self._read_characters += len(file.text)
         outer, self._file = self._file, file
         text = _SKIP.sub(self._blank_comment, file.text)
         conditionals: list[_Conditional] = []
@@ -236,6 +244,9 @@ class Preprocessor:
                 found = False
             if found:
                 self._depth += 1
+                self._included += 1
+                if self._included > MAX_INCLUDES or self._read_characters > MAX_SOURCE_CHARACTERS:
+                    self._fail(offset, f"over {MAX_INCLUDES} files or {MAX_SOURCE_CHARACTERS} characters are included")
                 try:
                     self._process(_read(path))
                 except UserError as error:
@@ -274,7 +285,7 @@ class Preprocessor:
         macro = self._macros[match.group()]
         after = match.end()
         if macro.params is not None:
-            close = _closing_paren(text, after, end)
+            close = self._closing_paren(text, after, end, match.start())
             if close is None:
                 return None
             after = close
@@ -285,7 +296,7 @@ class Preprocessor:
         if last is not None and last.text not in last.hidden:
             pending = self._macros.get(last.text)
             if pending is not None and pending.params is not None:
-                close = _closing_paren(text, after, end)
+                close = self._closing_paren(text, after, end, match.start())
                 if close is not None:
                     tokens += _tokens(text[after:close])
                     return "".join(t.text for t in self._expand(tokens, match.start())), close
@@ -304,18 +315,46 @@ class Preprocessor:
                 continue
             args: list[list[_Token]] | None = None
             if macro.params is not None:
+                before = len(todo)
                 args = _take_arguments(todo)
+                self._looked_at += before - len(todo) if args is not None else _unclosed(todo)
+                self._check_budget(offset)
                 if args is None:
                     out.append(token)
                     continue
                 self._check_arguments(macro, args, offset)
             body = self._body(macro, args or [], offset)
             self._expanded += len(body) + 1
-            if self._expanded > MAX_EXPANSION:
-                self._fail(offset, f"macros expand to more than {MAX_EXPANSION} tokens")
+            self._characters += sum(len(t.text) for t in body)
+            self._check_budget(offset)
             hidden = token.hidden | {macro.name}
             todo.extend(_Token(t.text, t.hidden | hidden) for t in reversed(body))
         return out
+
+    def _check_budget(self, offset: int) -> None:
+        if self._expanded > MAX_EXPANSION:
+            self._fail(offset, f"macros expand to more than {MAX_EXPANSION} tokens")
+        if self._looked_at > MAX_ARGUMENTS:
+            self._fail(offset, f"arguments of macros have more than {MAX_ARGUMENTS} tokens, those in others included")
+        if self._characters > MAX_EXPANDED_CHARACTERS:
+            self._fail(offset, f"macros expand to more than {MAX_EXPANDED_CHARACTERS} characters")
+
+    def _closing_paren(self, text: str, start: int, end: int, offset: int) -> int | None:
+        """After the `)` that closes the `(` which is next after `start`; None if there is no `(` or no end."""
+        depth = 0
+        for match in _TOKEN.finditer(text, start, end):
+            self._looked_at += 1
+            token = match.group()
+            if token == "(":
+                depth += 1
+            elif token == ")" and depth:
+                depth -= 1
+                if depth == 0:
+                    return match.end()
+            elif depth == 0 and not token.isspace():
+                return None
+        self._check_budget(offset)
+        return None
 
     def _check_arguments(self, macro: Macro, args: list[list[_Token]], offset: int) -> None:
         assert macro.params is not None
@@ -357,6 +396,8 @@ class Preprocessor:
             if text == "#" and bound and following in bound:
                 i = body.index(following, i) + 1
                 inner = "".join(t.text for t in _strip(bound[following]))
+                self._characters += len(inner)
+                self._check_budget(offset)
                 new = [_Token('"' + re.sub(r'(["\\])', r"\\\1", inner) + '"')]
             elif text in bound:
                 arg = _strip(bound[text])
@@ -377,22 +418,6 @@ def _read(path: Path) -> SourceFile:
         return SourceFile(str(path), path.read_bytes().decode("utf-8", "replace"))
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
-
-
-def _closing_paren(text: str, start: int, end: int) -> int | None:
-    """After the `)` that closes the `(` which is next after `start`; None if there is no `(` or no end."""
-    depth = 0
-    for match in _TOKEN.finditer(text, start, end):
-        token = match.group()
-        if token == "(":
-            depth += 1
-        elif token == ")" and depth:
-            depth -= 1
-            if depth == 0:
-                return match.end()
-        elif depth == 0 and not token.isspace():
-            return None
-    return None
 
 
 def _take_arguments(todo: list[_Token]) -> list[list[_Token]] | None:
@@ -420,6 +445,12 @@ def _take_arguments(todo: list[_Token]) -> list[list[_Token]] | None:
         else:
             args[-1].append(token)
     return None
+
+
+def _unclosed(todo: list[_Token]) -> int:
+    """How many tokens `_take_arguments` looked at in vain."""
+    following = next((t.text for t in reversed(todo) if not t.text.isspace()), "")
+    return len(todo) if following == "(" else 0
 
 
 def _backwards(tokens: list[_Token], start: int) -> Iterator[_Token]:

@@ -92,6 +92,13 @@ class SourceMap:
         file, offset = self._file_offset(pos)
         return file.locate(offset)
 
+    def rest_of_line(self, pos: int, most: int) -> str:
+        """What follows `pos` on its source line, at most `most` characters of it."""
+        file, offset = self._file_offset(pos)
+        line = file.locate(offset).line
+        end = file.line_starts[line] if line < len(file.line_starts) else len(file.text)
+        return file.text[offset : min(end, offset + most)].rstrip("\r\n")
+
     def line_at(self, pos: int) -> str:
         """The source line that `pos` is on."""
         file, offset = self._file_offset(pos)

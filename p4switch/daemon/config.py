@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from p4switch.errors import UserError
-from p4switch.traffic.settings import Priority, TrafficManager
+from p4switch.traffic.settings import Alpha, Priority, TrafficManager
 
 _Settings = TypeVar("_Settings", bound=BaseModel)
 
@@ -35,7 +35,7 @@ class PfcSettings(_Model):
 
     priorities: tuple[Priority, ...]
     xoff_bytes: Annotated[int | None, Field(ge=0)] = None
-    alpha: Annotated[float | None, Field(gt=0)] = None
+    alpha: Alpha | None = None
     xon_gap_bytes: Annotated[int, Field(ge=0)] = 0
     headroom_bytes: Annotated[int | None, Field(ge=0)] = None
     quanta: Annotated[int, Field(ge=1, le=65535)] = 65535

@@ -99,7 +99,7 @@ class SwitchProcess:
         """Raises ValueError or UserError, which P4Runtime reports as INVALID_ARGUMENT."""
         try:
             document = json.loads(config)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"expected BMv2 JSON: {error}") from error
         library = engine.build(document)
         switch = self._module.Switch(str(library), device_id=self._device_id, seed=self._seed,

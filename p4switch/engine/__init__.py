@@ -64,7 +64,7 @@ def source(document: Mapping[str, Any]) -> str:
     """C source of the pipeline that a BMv2 JSON describes. Raises JsonError."""
     from p4switch.engine.codegen import generate
 
-    return generate(document, str(document.get("program", "program")))
+    return generate(document)
 
 
 def build(document: Mapping[str, Any], *, trace: bool = False) -> Path:
@@ -74,8 +74,8 @@ def build(document: Mapping[str, Any], *, trace: bool = False) -> Path:
     Raises JsonError, native.BuildError.
     """
     flags = [abi_flag(), "-Wno-unused-label", *(["-DP4_TRACE"] if trace else [])]
-    name = str(document.get("program", "program"))
-    return native.build_text(name, source(document), headers=PIPELINE_HEADERS, flags=flags)
+    text = source(document)
+    return native.build_text(str(document.get("program", "program")), text, headers=PIPELINE_HEADERS, flags=flags)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,6 @@
 """A BMv2 JSON to one C source: the pipeline and its description for the control plane."""
 
+import sys
 from collections.abc import Mapping, Sequence
 
 from p4switch.engine import calc, keys, schema
@@ -33,6 +34,7 @@ _INTRINSIC = {
     "QID": "queueing_metadata.qid",
 }
 _REQUIRED = ("INGRESS_PORT", "PACKET_LENGTH", "INSTANCE_TYPE", "EGRESS_SPEC", "EGRESS_PORT")
+_RECURSION_LIMIT = 20 * schema.MAX_NESTING
 _SATURATING = ("ENQ_QDEPTH", "DEQ_QDEPTH")
 
 _PREAMBLE = """\
@@ -380,9 +382,14 @@ class Generator:
         return f"static const {c_type} {name}[] = {{\n{body}    {{NULL}}}};"
 
 
-def generate(document: Mapping[str, Json], name: str = "program") -> str:
+def generate(document: Mapping[str, Json]) -> str:
     """C source of the pipeline that a BMv2 JSON describes. Raises JsonError."""
-    return Generator(document).text(name)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
+    try:
+        return Generator(document).text(str(document.get("program", "program")))
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 __all__ = ["Generator", "generate"]

@@ -7,7 +7,7 @@ import networkx as nx
 
 from p4switch.engine import calc, keys, schema
 from p4switch.engine.emit import Emitter
-from p4switch.engine.expr import Expressions, hex_value, params_of
+from p4switch.engine.expr import Expressions, hex_value, mask_value, params_of
 from p4switch.engine.primitives import Primitives
 from p4switch.engine.program import Program, c_string, identifier
 from p4switch.engine.schema import JsonError
@@ -93,7 +93,7 @@ class Control:
             else:
                 name = ".".join(key.target)
                 width = where.field(list(key.target)).width
-            mask = hex_value(key.mask) if key.mask is not None else None
+            mask = mask_value(key.mask) if key.mask is not None else None
             specs.append((key.name or name, width, _KINDS[key.match_type], mask))
         fields, words = keys.layout(specs)
         kinds = [f.kind for f in fields]
@@ -236,7 +236,7 @@ class Control:
                     if not isinstance(prefix, int) or not 0 <= prefix <= f.width:
                         raise JsonError(f"BMv2 JSON: {where}: bad prefix_length")
                 elif kind in ("ternary", "optional"):
-                    mask = hex_value(key.get("mask")) if key.get("mask") is not None else ones
+                    mask = mask_value(key.get("mask")) if key.get("mask") is not None else ones
             if _KINDS.get(str(kind)) != f.kind:
                 raise JsonError(f"BMv2 JSON: {where}: key field {f.name} cannot have match_type {kind}")
             values += (value & ones).to_bytes(f.nbytes, "big")

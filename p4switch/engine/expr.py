@@ -102,6 +102,14 @@ def hex_value(json: Json) -> int:
         raise JsonError(f"BMv2 JSON: expected a hexadecimal number, got {_short(json)}") from None
 
 
+def mask_value(json: Json) -> int:
+    """The value of a hexstr that is a mask."""
+    value = hex_value(json)
+    if value < 0:
+        raise JsonError(f"BMv2 JSON: mask {_short(json)} is negative")
+    return value
+
+
 def pair(json: Json) -> tuple[Json, Json]:
     if not isinstance(json, Sequence) or isinstance(json, str) or len(json) != 2:
         raise JsonError(f"BMv2 JSON: expected a pair, got {_short(json)}")

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 import networkx as nx
+from pydantic import ValidationError
 
 from p4switch.engine import keys, schema
 from p4switch.engine.emit import Emitter
-from p4switch.engine.expr import Expressions, HeaderRef, hex_value, pair, unwrap
+from p4switch.engine.expr import Expressions, HeaderRef, hex_value, mask_value, pair, unwrap
 from p4switch.engine.primitives import Primitives
 from p4switch.engine.program import Field, Program, c_string
 from p4switch.engine.schema import Json, JsonError
@@ -81,7 +82,7 @@ class ParserGenerator:
         fresh = state.name == self.parser.init_state and state.name not in self.looping
         for op in state.parser_ops:
             # Compilers begin by invalidating headers. A packet begins without any, so that is nothing to do.
-            fresh = fresh and op.op == "primitive" and op.parameters[0].get("op") == "remove_header"
+            fresh = fresh and op.op == "primitive" and self._primitive(op).op == "remove_header"
             if fresh:
                 continue
             em.open("")
@@ -114,10 +115,20 @@ class ParserGenerator:
             self._advance(self.x.data(args[0]))
         elif op.op == "shift":
             count = args[0] if isinstance(args[0], int) else hex_value(unwrap(args[0]).get("value"))
+            if not 0 <= count <= 1 << 16:
+                raise JsonError(f"BMv2 JSON: parser operation shift by {count} bytes; expected 0 to 65536")
             self._advance(Value(f"{8 * count}ull", 8 * count, 8 * count))
         else:
-            primitive = schema.Primitive.model_validate(args[0])
-            Primitives(self.program, self.em, (), "m").primitive(primitive)
+            Primitives(self.program, self.em, (), "m").primitive(self._primitive(op))
+
+    @staticmethod
+    def _primitive(op: schema.ParserOp) -> schema.Primitive:
+        if len(op.parameters) != 1:
+            raise JsonError(f"BMv2 JSON: parser operation {op.op} takes 1 parameter, got {len(op.parameters)}")
+        try:
+            return schema.Primitive.model_validate(op.parameters[0])
+        except ValidationError as error:
+            raise JsonError(f"BMv2 JSON: parser operation {op.op}: {error.errors()[0]['msg']}") from error
 
     def _advance(self, nbits: Value) -> None:
         em = self.em
@@ -293,7 +304,7 @@ class ParserGenerator:
     def _match(self, transition: schema.Transition, pieces: Sequence[str], widths: Sequence[int]) -> str:
         value = hex_value(transition.value)
         total = sum((w + 7) // 8 * 8 for w in widths)
-        mask = (1 << total) - 1 if transition.mask is None else hex_value(transition.mask)
+        mask = (1 << total) - 1 if transition.mask is None else mask_value(transition.mask)
         terms: list[str] = []
         index = 0
         position = total

@@ -162,6 +162,9 @@ class Program:
         _unique("header id", (h.id for h in self.json.headers))
         members = {i: u.name for u in self.json.header_unions for i in u.header_ids}
         unions = {u.id: u for u in self.json.header_unions}
+        for ident, union_name in members.items():
+            if ident in by_id and by_id[ident].metadata:
+                raise JsonError(f"BMv2 JSON: header {by_id[ident].name} cannot be a member of {union_name}: metadata")
 
         def place(item: schema.Header, slot: int, offset: int) -> Header:
             if item.name in self.headers:

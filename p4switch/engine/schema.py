@@ -16,6 +16,10 @@ FieldRef = tuple[str, str]  # header, field
 Int = Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]
 
 
+MAX_NESTING = 500
+"""Of objects and lists in each other. Four or five for an operator: the built-in compiler's stay below half of it."""
+
+
 class JsonError(UserError):
     """A BMv2 JSON that is not what the format says, or that asks for what does not exist."""
 
@@ -292,8 +296,24 @@ class Program(Model):
     field_aliases: list[tuple[str, FieldRef]] = []
 
 
+def _check_nesting(document: Json) -> None:
+    """Raises JsonError: what reads expressions, and a C compiler after it, goes down as deep as they are."""
+    waiting: list[tuple[Json, int]] = [(document, 1)]
+    while waiting:
+        value, depth = waiting.pop()
+        if depth > MAX_NESTING:
+            raise JsonError(f"BMv2 JSON: it is nested over {MAX_NESTING} deep")
+        if isinstance(value, dict):
+            waiting.extend((inner, depth + 1) for inner in value.values())
+        elif isinstance(value, list):
+            waiting.extend((inner, depth + 1) for inner in value)
+
+
 def validate(document: Mapping[str, Json]) -> Program:
     """Raises JsonError, which names the first thing that is not as the format says."""
+    if not isinstance(document, Mapping):
+        raise JsonError(f"BMv2 JSON: expected an object, not a {type(document).__name__}")
+    _check_nesting(document)
     try:
         return Program.model_validate(document)
     except ValidationError as error:

@@ -12,6 +12,8 @@ from p4switch.p4runtime.errors import denied, exhausted, invalid, not_found, pre
 from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2
 
 MAX_CONTROLLERS = 64  # connected at the same time, for each role
+MAX_ROLES = 1024  # that have a controller, or had a primary: the election ids of these are remembered
+MAX_ROLE_NAME = 256
 
 
 @dataclass(eq=False)
@@ -46,7 +48,13 @@ class Arbitration:
             precondition("a stream keeps its device and its role; expected a new stream for another one")
         if message.role.HasField("config"):
             invalid(f"role {name!r}: roles have no configuration here")
-        role = self._roles.setdefault(name, _Role())
+        if len(name) > MAX_ROLE_NAME:
+            invalid(f"the name of a role has {len(name)} characters; expected at most {MAX_ROLE_NAME}")
+        role = self._roles.get(name)
+        if role is None:
+            if len(self._roles) >= MAX_ROLES:
+                exhausted(f"there are {MAX_ROLES} roles already")
+            role = self._roles[name] = _Role()
         others = [c for c in role.controllers if c is not controller]
         if election_id is not None and any(c.election_id == election_id for c in others):
             invalid(f"election id {election_id} is in use by another controller")
@@ -77,6 +85,8 @@ class Arbitration:
         if role.primary is controller:
             role.primary = None
             self._notify_all(controller.role, role)
+        if controller.role and not role.controllers and role.highest is None:
+            del self._roles[controller.role]
 
     def check(self, role_name: str, election_id: Message) -> None:
         """Raises P4RuntimeError (NOT_FOUND, PERMISSION_DENIED) unless this is the primary's."""

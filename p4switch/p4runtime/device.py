@@ -1,11 +1,14 @@
 """A P4Runtime target: takes P4Runtime messages and drives one `Switch`.
 
 `Device` knows nothing of gRPC, streams or elections: it is called directly by a controller in the same process, and by
-`p4switch.p4runtime.server` on behalf of remote ones. It is not thread-safe by itself; whoever has several threads, or
-packets running beside it, gives it a `lock`, which it holds for the whole of each request.
+`p4switch.p4runtime.server` on behalf of remote ones. Requests may come from several threads. Whoever has packets
+running beside it gives it the data plane's `lock`: it is held for the whole of each write, so that no packet sees half
+of one, and for a few entities at a time by reads, which may be long.
 """
 from __future__ import annotations
 
+import itertools
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
     from p4switch.engine._engine import Switch
 
 API_VERSION = "1.5.0"  # of the specification that this server follows
+_ENTITIES_AT_ONCE = 64  # are read before the data plane goes on
+_PAUSE_S = 1e-4  # for the data plane to go on: whoever asks for its lock again at once gets it first
 _ENTITIES_A_RESPONSE = 500  # keeps a response well below gRPC's default limit of 4 MiB
 
 _WriteRequest = p4runtime_pb2.WriteRequest
@@ -138,7 +143,9 @@ class Device:
         self._install = install
         self._clock_ns = clock_ns
         self._tick_ns = tick_ns
+        self._pause_s = 0.0 if lock is None else _PAUSE_S
         self._lock = nullcontext() if lock is None else lock
+        self._control = threading.RLock()  # taken before the data plane's: what is written stays while it is read
         self._down: set[int] = set()
         self._running: _State | None = None  # what packets go through
         self._saved: _State | None = None  # verified and saved, waiting for COMMIT; what is read and written meanwhile
@@ -152,7 +159,7 @@ class Device:
         if action == _SetRequest.COMMIT:
             if request.HasField("config"):
                 invalid("COMMIT takes no config: it commits the one saved before")
-            with self._lock:
+            with self._control, self._lock:
                 if self._saved is None:
                     not_found("COMMIT: no config was saved before")
                 self._commit(self._saved)
@@ -161,8 +168,8 @@ class Device:
                           _SetRequest.RECONCILE_AND_COMMIT):
             invalid("the action is missing; expected VERIFY, VERIFY_AND_SAVE, VERIFY_AND_COMMIT, COMMIT or "
                     "RECONCILE_AND_COMMIT")
-        state = self._state(request)  # takes its time, without the lock
-        with self._lock:
+        state = self._state(request)  # takes its time, without the locks
+        with self._control, self._lock:
             if action == _SetRequest.VERIFY_AND_SAVE:
                 self._saved = state
             elif action != _SetRequest.VERIFY:
@@ -193,7 +200,7 @@ class Device:
         """No config in the response: none was set. Raises P4RuntimeError (NOT_FOUND)."""
         self._check_device(request.device_id)
         response = p4runtime_pb2.GetForwardingPipelineConfigResponse()
-        with self._lock:
+        with self._control:
             state = self._saved or self._running
             if state is None:
                 return response
@@ -218,7 +225,7 @@ class Device:
         all_or_none = request.atomicity != _WriteRequest.CONTINUE_ON_ERROR
         if request.atomicity not in _WriteRequest.Atomicity.values():
             invalid(f"atomicity {request.atomicity} is not known")
-        with self._lock:
+        with self._control, self._lock:
             state = self._current()
             undos: list[Undo] = []
             errors: list[tuple[int, P4RuntimeError]] = []
@@ -237,21 +244,35 @@ class Device:
         return p4runtime_pb2.WriteResponse()
 
     def read(self, request: Message) -> Iterator[Message]:
-        """ReadResponse messages. Raises P4RuntimeError after the last of them, with an error for each query."""
+        """ReadResponse messages. Raises P4RuntimeError after the last of them, with an error for each query.
+
+        No write comes in between; packets do, so that counters of one response may be of different moments.
+        """
         self._check_device(request.device_id)
         entities: list[Message] = []
         errors: list[tuple[int, P4RuntimeError]] = []
-        with self._lock:
+        with self._control:
             state = self._current()
             for position, query in enumerate(request.entities):
                 try:
-                    entities += state.read(query)
+                    self._read(state.read(query), entities)
                 except P4RuntimeError as error:
                     errors.append((position, error))
         for start in range(0, len(entities), _ENTITIES_A_RESPONSE):
             yield p4runtime_pb2.ReadResponse(entities=entities[start:start + _ENTITIES_A_RESPONSE])
         if errors:
             raise batch_error("read", _errors(len(request.entities), errors, False))
+
+    def _read(self, found: Iterator[Message], into: list[Message]) -> None:
+        """Everything, in parts between which the data plane goes on. Raises P4RuntimeError."""
+        while True:
+            with self._lock:
+                part = list(itertools.islice(found, _ENTITIES_AT_ONCE))
+            into += part
+            if len(part) < _ENTITIES_AT_ONCE:
+                return
+            if self._pause_s:
+                time.sleep(self._pause_s)
 
     def _check_device(self, device_id: int) -> None:
         if device_id != self.device_id:
@@ -315,7 +336,7 @@ class Device:
 
     def set_port_up(self, port: int, up: bool) -> None:
         """Members that watch a port that is down are left out of their groups; backup replicas take over."""
-        with self._lock:
+        with self._control, self._lock:
             if up == (port not in self._down):
                 return
             if up:

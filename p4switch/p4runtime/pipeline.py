@@ -184,14 +184,14 @@ def _load(p4info: bytes, device_config: bytes) -> Pipeline:
     text = _program(device_config)
     try:
         program = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         invalid(f"p4_device_config: expected BMv2 JSON: {error}")
     if not isinstance(program, dict) or "pipelines" not in program:
         invalid("p4_device_config: expected BMv2 JSON with 'pipelines'")
     try:
         pipeline = Pipeline(p4info_pb2.P4Info.FromString(p4info), text, device_config)
         return _Loader(pipeline, program).pipeline
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
         invalid(f"p4_device_config: not the BMv2 JSON that was expected: {type(error).__name__}: {error}")
 
 
@@ -410,7 +410,7 @@ def _expect(present: bool, what: str) -> None:
 
 
 def _value(info: Message, width: int, where: str) -> Value:
-    """Of a key field, a parameter or a packet metadata field of P4Info; its type in the data plane has `width` bits."""
+    """Of a key field, a parameter or a packet metadata field of P4Info, which has `width` bits in the data plane."""
     bits = info.bitwidth
     if bits <= 0 < width:
         invalid(f"{where}: {info.name} has no bit width in P4Info; translation to strings is not supported")

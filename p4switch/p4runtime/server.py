@@ -1,14 +1,20 @@
-"""The P4Runtime gRPC service around a `Device`."""
+"""The P4Runtime gRPC service around a `Device`.
+
+One thread runs an event loop, in which each stream is a coroutine: a stream that is silent costs nothing but memory.
+What calls the device or waits for a lock is done by a few workers, a request at a time.
+"""
 from __future__ import annotations
 
+import asyncio
 import logging
-import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NoReturn
+from contextlib import suppress
+from typing import Any, NoReturn, TypeVar
 
 import grpc
+import grpc.aio
 
 from p4switch.errors import UserError
 from p4switch.p4runtime.arbitration import Arbitration, Controller
@@ -18,9 +24,11 @@ from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2
 
 _LOG = logging.getLogger(__name__)
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
-_MAX_STREAMS = 64
+_WORKERS = 16
+_MAX_STREAMS = 4096
 _MAX_OUTGOING = 4096  # messages that wait for one controller; packet-ins beyond them are dropped
 _Response = p4runtime_pb2.StreamMessageResponse
+_T = TypeVar("_T")
 
 
 class P4RuntimeServer:
@@ -36,26 +44,27 @@ class P4RuntimeServer:
         self._arbitration = Arbitration(device.device_id)
         # Held while a primary writes, so that a primary whose time is over finishes before the next one begins.
         self._lock = threading.RLock()
-        self._server = grpc.server(
-            ThreadPoolExecutor(_MAX_STREAMS + 16, "p4runtime"),
-            options=[("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1),
-                     ("grpc.so_reuseport", 0)],
-        )
-        self._server.add_generic_rpc_handlers((self._handlers(),))
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="p4runtime", daemon=True)
+        self._workers = ThreadPoolExecutor(_WORKERS, "p4runtime worker")
+        self._server: grpc.aio.Server | None = None
+        self._streams = 0
         self.port = 0
 
     def start(self) -> None:
         """Raises UserError if the address cannot be listened at."""
-        try:
-            self.port = self._server.add_insecure_port(self._address)
-        except RuntimeError:
-            self.port = 0
-        if not self.port:
-            raise UserError(f"--grpc-server-addr {self._address}: cannot listen there; expected a free HOST:PORT")
-        self._server.start()
+        self._thread.start()
+        self._wait_for(self._start())
 
     def stop(self, grace_s: float = 0.5) -> None:
-        self._server.stop(grace_s).wait()
+        """Ends all calls, those that are not done after `grace_s` too."""
+        if self._thread.is_alive():
+            if self._server is not None:
+                self._wait_for(self._server.stop(grace_s))
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        self._loop.close()
+        self._workers.shutdown(wait=False, cancel_futures=True)
 
     def publish(self, message: Message) -> None:
         """A StreamMessageResponse for the primary controllers: packet-in, digest list, idle time-out."""
@@ -63,18 +72,39 @@ class P4RuntimeServer:
             for controller in self._arbitration.primaries():
                 controller.send(message)
 
+    # -- the event loop ---------------------------------------------------------------------------------------------
+
+    def _wait_for(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
+        """The result of what is to run in the event loop, from another thread."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    async def _work(self, function: Callable[..., _T], *arguments: object) -> _T:
+        return await self._loop.run_in_executor(self._workers, function, *arguments)
+
+    async def _start(self) -> None:
+        server = grpc.aio.server(options=[
+            ("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1), ("grpc.so_reuseport", 0)
+        ])
+        server.add_generic_rpc_handlers((self._handlers(),))
+        with suppress(RuntimeError):
+            self.port = server.add_insecure_port(self._address)
+        if not self.port:
+            raise UserError(f"--grpc-server-addr {self._address}: cannot listen there; expected a free HOST:PORT")
+        await server.start()
+        self._server = server
+
     def _handlers(self) -> grpc.GenericRpcHandler:
         pb = p4runtime_pb2
 
         def unary(method: Callable[[Message], Message], request: Any, response: Any) -> Any:
-            def call(message: Message, context: grpc.ServicerContext) -> Message:
+            async def call(message: Message, context: Any) -> Message:
                 try:
-                    return method(message)
+                    return await self._work(method, message)
                 except P4RuntimeError as error:
-                    _abort(context, error)
+                    await _abort(context, error)
                 except Exception as error:
                     _LOG.exception("an error of the server's own")
-                    _abort(context, P4RuntimeError(code_pb2.INTERNAL, f"{type(error).__name__}: {error}"))
+                    await _abort(context, P4RuntimeError(code_pb2.INTERNAL, f"{type(error).__name__}: {error}"))
 
             return grpc.unary_unary_rpc_method_handler(call, request.FromString, response.SerializeToString)
 
@@ -92,6 +122,8 @@ class P4RuntimeServer:
             "Capabilities": unary(self._device.capabilities, pb.CapabilitiesRequest, pb.CapabilitiesResponse),
         })
 
+    # -- calls ------------------------------------------------------------------------------------------------------
+
     def _check(self, request: Message) -> None:
         if request.device_id != self._device.device_id:
             raise P4RuntimeError(code_pb2.NOT_FOUND, f"device {request.device_id} is not here; "
@@ -108,47 +140,56 @@ class P4RuntimeServer:
             self._check(request)
             return self._device.set_forwarding_pipeline_config(request)
 
-    def _read(self, request: Message, context: grpc.ServicerContext) -> Iterator[Message]:
+    async def _read(self, request: Message, context: Any) -> AsyncIterator[Message]:
+        responses = self._device.read(request)
         try:
-            yield from self._device.read(request)
+            while (response := await self._work(next, responses, None)) is not None:
+                yield response
         except P4RuntimeError as error:
-            _abort(context, error)
+            await _abort(context, error)
 
     # -- streams ----------------------------------------------------------------------------------------------------
 
-    def _stream(self, requests: Iterator[Message], context: grpc.ServicerContext) -> Iterator[Message]:
-        outgoing: queue.Queue[Message | P4RuntimeError | None] = queue.Queue()
+    async def _stream(self, requests: AsyncIterator[Message], context: Any) -> AsyncIterator[Message]:
+        if self._streams >= _MAX_STREAMS:
+            await _abort(context, P4RuntimeError(code_pb2.RESOURCE_EXHAUSTED, f"{_MAX_STREAMS} streams are open"))
+        outgoing: asyncio.Queue[Message | None] = asyncio.Queue()
+
+        def put(message: Message) -> None:
+            if outgoing.qsize() < _MAX_OUTGOING or message.WhichOneof("update") == "arbitration":
+                outgoing.put_nowait(message)
 
         def send(message: Message) -> None:
-            if outgoing.qsize() < _MAX_OUTGOING or message.WhichOneof("update") == "arbitration":
-                outgoing.put(message)
+            with suppress(RuntimeError):  # the event loop is closed: there is no controller any more
+                self._loop.call_soon_threadsafe(put, message)
 
         controller = Controller(send)
 
-        def receive() -> None:
-            end: P4RuntimeError | None = None
-            try:
-                for request in requests:
-                    self._stream_request(controller, request)
-            except P4RuntimeError as error:
-                end = error
-            except Exception as error:  # the stream was cancelled, or gRPC gave up on it
-                _LOG.debug("stream ended: %s", error)
-            outgoing.put(end)
+        async def receive() -> None:
+            async for request in requests:
+                await self._work(self._stream_request, controller, request)
 
-        # gRPC may end a call while nothing is there to send: this wakes the loop below.
-        if not context.add_callback(lambda: outgoing.put(None)):
-            return
-        thread = threading.Thread(target=receive, name="p4runtime stream", daemon=True)
-        thread.start()
+        self._streams += 1
+        receiver = asyncio.create_task(receive())
+        receiver.add_done_callback(lambda _: outgoing.put_nowait(None))
         try:
-            while (message := outgoing.get()) is not None:
-                if isinstance(message, P4RuntimeError):
-                    _abort(context, message)
+            while (message := await outgoing.get()) is not None:
                 yield message
+            error = receiver.exception()
+            if error is not None and not isinstance(error, P4RuntimeError):
+                _LOG.debug("stream ended: %s", error)
+                error = P4RuntimeError(code_pb2.INVALID_ARGUMENT, "expected messages of type StreamMessageRequest")
+            if error is not None:
+                await _abort(context, error)
         finally:
-            with self._lock:
-                self._arbitration.leave(controller)
+            self._streams -= 1
+            receiver.cancel()
+            with suppress(RuntimeError):  # the server has been stopped
+                self._workers.submit(self._leave, controller)
+
+    def _leave(self, controller: Controller) -> None:
+        with self._lock:
+            self._arbitration.leave(controller)
 
     def _stream_request(self, controller: Controller, request: Message) -> None:
         """Raises P4RuntimeError for what ends the stream: a bad arbitration update."""
@@ -186,8 +227,8 @@ def _stream_error(request: Message, kind: str | None, error: P4RuntimeError) -> 
     return response
 
 
-def _abort(context: grpc.ServicerContext, error: P4RuntimeError) -> NoReturn:
+async def _abort(context: Any, error: P4RuntimeError) -> NoReturn:
     if error.errors:
         context.set_trailing_metadata((("grpc-status-details-bin", error.status().SerializeToString()),))
-    context.abort(_CODES[error.code], error.message)
+    await context.abort(_CODES[error.code], error.message)
     raise AssertionError("abort does not return")

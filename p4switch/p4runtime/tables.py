@@ -94,6 +94,8 @@ class TableStore:
         info = state.info
         if message.is_const:
             invalid(f"{info.name}: is_const cannot be written")
+        if message.HasField("time_since_last_hit"):
+            invalid("has_time_since_last_hit must not be set in WriteRequest")
         if message.is_default_action:
             return self._write_default(kind, state, message)
         key = self._key(info, message)
@@ -119,9 +121,8 @@ class TableStore:
 
     @staticmethod
     def _check_extras(info: Table, message: Message) -> None:
-        if message.HasField("time_since_last_hit"):
-            invalid(f"{info.name}: time_since_last_hit cannot be written")
-        # The two sentences are PI's, word for word: there are controllers that compare them.
+        # These sentences, and that about time_since_last_hit, are PI's word for word: there are controllers that
+        # compare them.
         if message.idle_timeout_ns < 0:
             invalid("idle_timeout_ns must be a positive value")
         if message.idle_timeout_ns and not info.idle_timeout:
@@ -231,7 +232,7 @@ class TableStore:
             invalid(f"{info.name}: the default entry always exists; expected MODIFY")
         if message.match or message.priority:
             invalid(f"{info.name}: the default entry has neither match nor priority")
-        if message.idle_timeout_ns or message.HasField("time_since_last_hit"):
+        if message.idle_timeout_ns:
             invalid(f"{info.name}: the default entry has no idle timeout")
         if info.const_default or info.profile is not None:
             denied(f"{info.name}: the default action is constant")

@@ -14,18 +14,19 @@ from p4switch.numbers import integral
 
 Bytes = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**48)]
 Priority = Annotated[int, Field(ge=0, le=7)]
+Alpha = Annotated[float, Field(gt=0, le=1e6)]  # of a dynamic threshold: so many times what is free
 
 
 class TrafficManager(BaseModel):
     """A switch's queues and buffer. Sizes count frames from the Ethernet header to the ICRC; None: no limit."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     buffer_bytes: Bytes | None = None
     queue_bytes: Bytes | None = None
     port_bytes: Bytes | None = None
     # A lossy queue may hold alpha times what is free of the shared buffer.
-    alpha: Annotated[float, Field(gt=0)] | None = None
+    alpha: Alpha | None = None
     # Within a queue: first in, first out, or the ingress ports by turns.
     scheduler: Literal["fifo", "round_robin"] = "fifo"
     # Between the queues of a port: the higher priority first; or, among equal_priorities, that whose head was enqueued

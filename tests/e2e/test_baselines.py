@@ -20,7 +20,7 @@ lb = "spray"
 program = "trim"
 nic = {{ mtu_bytes = 4096, rto_base_rtts = 10 }}
 switch = {{ latency_ns = 400, pfc = {{ enabled = false }} }}
-programs.trim = {{ queue_bytes = 165_000, header_queue_bytes = 165_000 }}
+programs.trim = {{ queue_bytes = 165_000, header_queue_bytes = 165_000, trim_from_fraction = 1.0 }}
 record = {{ queue_interval_ns = 1000 }}
 
 [topology]

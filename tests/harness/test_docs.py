@@ -12,9 +12,9 @@ import click
 import pytest
 
 from harness.cli import cli
-from harness.commands.run import planned
 from harness.plan import sweep
 from harness.plan.experiment import plan
+from harness.plan.request import planned
 from harness.plan.scenario import check, parse
 
 ROOT = Path(__file__).parents[2]

@@ -63,3 +63,26 @@ def test_a_name_that_is_too_long_for_a_folder(folder: Path, capsys: pytest.Captu
     status, _, err = call(capsys, "run", "odd.toml")
     assert (status, len(err.splitlines())) == (2, 1)
     assert "should be a folder's name, of at most 200 bytes" in err
+
+
+def test_a_damaged_folder_is_named_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "odd.toml").write_text(SCENARIO.format(name="x"))
+    assert call(capsys, "run", "odd.toml", "--out", "good")[0] == 0
+    (run,) = (path for path in (folder / "good").iterdir() if (path / "summary.json").exists())
+    damages = {
+        name: [content[: len(content) // 2], b"\xff\xfe", b"{}"]
+        for name in ("summary.json", "flows.parquet", "queues.parquet", "rates.parquet", "scenario.toml")
+        for content in [(run / name).read_bytes()]
+    }
+    told = 0
+    for name, contents in damages.items():
+        sound = (run / name).read_bytes()
+        for content in contents:
+            (run / name).write_bytes(content)
+            status, _, err = call(capsys, "report", "good")
+            told += status == 2
+            assert (status, len(err.splitlines())) in ((0, 0), (2, 1)), (name, content[:20], err)
+            assert str(run.relative_to(folder)) in err or status == 0
+        (run / name).write_bytes(sound)
+    assert told > 8
+    assert call(capsys, "report", "good")[0] == 0

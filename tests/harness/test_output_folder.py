@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.run import unused
-from harness.measure.output_folder import clean, new_folder
+from harness.measure.output_folder import clean, new_folder, unused
 from p4switch.errors import UserError
 from tests.e2e.runs import p4cc
 

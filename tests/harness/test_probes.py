@@ -21,7 +21,7 @@ from p4switch.errors import UserError
 PROBES: list[dict[str, Any]] = [
     {"kind": "register", "reads": "fsr_of", "name": "shares", "interval_ns": 20_000},
     {"kind": "counter", "reads": "ecn_marked", "name": "marked"},
-    {"kind": "counter", "reads": "EcnEgress.marking.ecn_marked", "name": "marks", "interval_ns": 7_000},
+    {"kind": "counter", "reads": "SwitchEgress.stage.ecn_marked", "name": "marks", "interval_ns": 7_000},
     {"kind": "reaction_point", "reads": "alpha", "name": "alpha", "interval_ns": 10_000, "hosts": "h0-0-[34]"},
     {"kind": "queue", "name": "waiting", "interval_ns": 5_000, "leads_to": "h0-0-2"},
     {"kind": "queue", "name": "data", "priority": 3, "interval_ns": 5_000},
@@ -173,7 +173,7 @@ def test_a_figure_is_a_class_that_says_what_it_needs(comparison: Comparison, mon
         ({"kind": "queue", "name": "flows"}, "there is a table 'flows' already"),
         ({"kind": "queue", "name": "../x"}, "record.probes.0.name"),
         ({"kind": "que", "name": "x"}, "no probe kind 'que'; did you mean 'queue'"),
-        ({"name": "x"}, "record.probes.0.kind: missing; expected one of counter, queue"),
+        ({"name": "x"}, "record.probes.0.kind: missing; expected one of counter, program, queue"),
     ],
 )
 def test_mistakes(probe: dict[str, Any], words: str) -> None:

@@ -191,3 +191,10 @@ def test_a_workload_builds_from_its_defaults_or_says_what_is_missing() -> None:
             continue
         with pytest.raises(UserError, match=rf"workload\.{required[0]}: missing"):
             validate(model, {}, "workload")
+
+
+@pytest.mark.parametrize("text", [f"a = {'[' * 100_000}{']' * 100_000}", f"[{'.'.join(['a'] * 20_000)}]"])
+def test_what_is_nested_too_deeply_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "deep.toml").write_text(text)
+    with pytest.raises(UserError, match=r"deep\.toml: not a TOML file: tables and lists are nested too deeply$"):
+        scenario.read(tmp_path / "deep.toml")

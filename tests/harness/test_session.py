@@ -64,6 +64,17 @@ def test_a_flow_is_done_whatever_word_comes_first() -> None:
         assert (record.delivered_ns, record.completed_ns, record.marked, record.packets_sent) == (60, 90, 3, 2)
 
 
+def test_messages_that_nobody_sent_are_counted() -> None:
+    hosts = Hosts(Traffic([Flow(0, 1, 1000, 0)]))
+    hosts.session.start_due(0)
+    for host, sequence in ((1, 1), (1, 1 << 20), (0, 0)):  # never posted; at the sender
+        hosts.session.note(host, Delivered(2, sequence, 50, 0))
+    assert hosts.session.forged == 3
+    assert hosts.session.records[0].delivered_ns == -1
+    hosts.session.note(1, Delivered(2, 0, 60, 3))
+    assert hosts.session.records[0].delivered_ns == 60
+
+
 def test_a_workload_answers_with_flows() -> None:
     class PingPong(Traffic):
         def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:

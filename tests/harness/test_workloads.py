@@ -247,3 +247,27 @@ def test_ns3_mistakes(tmp_path: Path, text: str) -> None:
 def test_a_file_that_is_not_there() -> None:
     with pytest.raises(UserError, match="No such file"):
         build("htsim", file="nowhere.cm")
+
+
+@pytest.mark.parametrize("workload", ["htsim", "ns3"])
+def test_a_file_that_never_ends_is_refused(workload: str) -> None:
+    star = topologies.build("single-switch", {"hosts": 5})
+    with pytest.raises(UserError, match=r"workload\.file: /dev/zero: expected a regular file"):
+        workloads.build(workload, {"file": "/dev/zero"}, star, 1, Path("/"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0 0\n0 100", "expected a size over 0"),
+        ("0 0\ninf 100", ":2: expected a size below"),
+        ("-5 0\n5 100", ":1: expected a size below"),
+        ("0 0\n1e300 100", ":2: expected a size below"),
+        ("0 nan\n5 100", ":1: expected a size below"),
+    ],
+)
+def test_absurd_distributions_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "sizes.txt").write_text(text)
+    star = topologies.build("single-switch", {"hosts": 5})
+    with pytest.raises(UserError, match=message):
+        workloads.build("poisson", {"distribution": "sizes.txt"}, star, 1, tmp_path)

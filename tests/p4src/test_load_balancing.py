@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from harness.commands.run import planned
 from harness.control import load_balancing, programs
+from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import Flow, psn_of
@@ -19,18 +22,9 @@ FAR = Flow("10.0.0.2", "10.1.2.3")  # by one of the ports 5 to 8
 NEAR = Flow("10.0.0.2", "10.0.0.3")  # by port 2 alone
 PRIORITY = 3  # of their DSCP
 
-FIRST_MEMBER = """// The first port of a group, always
-#include <include/group_member.p4>
-
-control LoadBalancer(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata,
-                     in bit<16> group_id, in bit<16> group_size, in bit<32> salt, out bool found) {
-    GroupMember() members;
-    apply {
-        members.apply(group_id, 0, standard_metadata.egress_spec);
-        found = true;
-    }
-}
-"""
+PAGE = (Path(__file__).parents[2] / "docs" / "p4-programs.md").read_text(encoding="utf-8")
+SHOWN = re.findall(r"```p4\n(.*?)```", PAGE, re.DOTALL)
+(FIRST_MEMBER,) = (text for text in SHOWN if "control LoadBalancer" in text)
 
 
 def queue_of(port: int) -> int:
@@ -90,6 +84,18 @@ def test_what_drill_counts_is_what_the_queue_holds(program: str) -> None:
     rig.run()
     assert len(rig.sink.arrived) == 20
     assert rig.register("queue_bytes", queue_of(OUT)) == 0
+
+
+def test_packets_spread_by_queue_finish_a_permutation_before_flows_that_collide() -> None:
+    """Through a whole fat-tree: ECMP puts two of the flows on one link, DRILL and round robin none."""
+    ends = {}
+    for name in load_balancing.names():
+        settings = ["topology.k=4", "workload.size_bytes=60000", "cc=dctcp", f"switch.load_balancing={name}"]
+        (run,) = planned(["permutation"], settings, {})
+        recording = VirtualWorld(run).run()
+        assert recording.ended == "done"
+        ends[name] = recording.end_ns
+    assert ends["drill"] < ends["round_robin"] < ends["ecmp"]
 
 
 def test_a_file_anywhere(tmp_path: Path) -> None:

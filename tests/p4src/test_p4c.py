@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.control import programs
+from harness.control import load_balancing, programs
 from harness.control.pipelines import P4C
 from tests.p4src.rigs import compiled
 
@@ -19,9 +19,12 @@ EXPECTED = "Target does not support default_action for "
 
 
 @needs_p4c
+@pytest.mark.parametrize("load_balancer", [None, *load_balancing.names()])
 @pytest.mark.parametrize("name", programs.names())
-def test_p4c_has_nothing_to_say(name: str, tmp_path: Path) -> None:
+def test_p4c_has_nothing_to_say(name: str, load_balancer: str | None, tmp_path: Path) -> None:
     command = [P4C, str(programs.program(name).source), "-o", str(tmp_path / "program.json")]
+    if load_balancer:
+        command += ["-I", str(load_balancing.DIRECTORY), f"-DLOAD_BALANCER={load_balancer}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     said = [line for line in done.stderr.splitlines() if "warning:" in line or "error:" in line]

@@ -20,19 +20,17 @@ PROBE = Packet(
     to=TO_REACTION_POINT,
 )
 PROGRAM = """
-#include <core.p4>
-#include <v1model.p4>
-#include "include/headers.p4"
+#include "include/prelude.p4"
 #include "include/packets/mine.p4"
 struct headers_t { ethernet_t ethernet; ipv4_t ipv4; udp_t udp; bth_t bth; probe_t probe; }
-struct metadata_t { bit<8> opcode; }
+struct metadata_t { common_metadata_t common; }
 #include "include/parser.p4"
 #include "include/checksum.p4"
 parser Start(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     RoceParser() roce;
     state start {
-        roce.apply(packet, hdr, meta);
-        transition select(meta.opcode) { OPCODE_PROBE: probe; default: accept; }
+        roce.apply(packet, hdr, meta, standard_metadata);
+        transition select(meta.common.opcode) { OPCODE_PROBE: probe; default: accept; }
     }
     state probe { packet.extract(hdr.probe); transition accept; }
 }
@@ -81,3 +79,15 @@ def test_a_program_from_elsewhere_compiles(mine: Opcodes, tmp_path: Path, monkey
 def test_only_what_has_changed_is_written(mine: Opcodes, tmp_path: Path) -> None:
     assert [path.name for path in p4.write(tmp_path, mine)] == ["roce.p4", "mine.p4"]
     assert p4.write(tmp_path, mine) == []
+
+
+def test_a_damaged_include_in_the_cache_is_made_anew(
+    mine: Opcodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("P4CC_CACHE", str(tmp_path))
+    damaged = p4.include_path(mine)[1] / p4.FOLDER / "mine.p4"
+    whole = damaged.read_text()
+    damaged.write_text("header")
+    p4.include_path(mine)
+    assert damaged.read_text() == whole
+    assert sorted(path.name for path in damaged.parent.iterdir()) == ["mine.p4", "roce.p4"]

@@ -81,7 +81,7 @@ class SwitchView:
 class ProgramParameters(BaseModel, ABC):
     """Parameters of a program; a subclass adds its own, with units in their names, and says what they become."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     contains: ClassVar[tuple[str, ...]] = ()  # programs whose work this one does, too: it can stand in for them
     agrees: ClassVar[tuple[str, ...]] = ()  # parameters that the protocol must have, with the same values

@@ -1,4 +1,4 @@
-"""All that the P4 program keeps: registers, counters, meters. For a program from outside it is read at the run's end."""
+"""All that the P4 program keeps: registers, counters, meters. A program from outside is asked when its run ends."""
 
 from __future__ import annotations
 

@@ -283,6 +283,7 @@ class MininetWorld:
                 self._add_readings(probe, end_ns)
         totals = {name: sum(report.nic[name] for report in reports) for name in reports[0].nic}
         totals["malformed"] += sum(report.bad_icrc for report in reports)
+        totals["misdelivered"] += session.forged
         return Recording(
             ended=ended,
             end_ns=end_ns,

@@ -15,6 +15,8 @@ from p4switch.compiler.midend.v1model import Lowered
 
 VERSION = [2, 23]  # of the JSON format
 
+_MAX_FRAGMENT = 200  # characters of the source, for each operation
+
 
 def _field(name: str, t: types.Type) -> list[Any]:
     if isinstance(t, types.Varbit):
@@ -180,13 +182,12 @@ def to_json(lowered: Lowered) -> Json:
     """The JSON of `lowered`, as BMv2's simple_switch and the built-in engine read it."""
     program = lowered.program
     locate = lowered.source.source.locate
-    line_at = lowered.source.source.line_at
 
     def info(span: Any) -> Json:
         if span is None:
             return {}
         file, line, column = locate(span)
-        fragment = line_at(span)[column - 1 :].strip()
+        fragment = lowered.source.source.rest_of_line(span, _MAX_FRAGMENT).strip()
         return {"source_info": {"filename": file, "line": line, "column": column, "source_fragment": fragment}}
 
     return _write(lowered, program, info)

@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from p4switch.compiler.midend.elaborate import Block
 
 
+MAX_STACK = 255
+MAX_CELLS = 1 << 28
+MAX_SIZE = (1 << 31) - 1
+"""Of header stacks; of counters, meters and registers; of tables, profiles and value sets: what the engine loads."""
+MAX_WORK = 400_000
+"""Expressions and statements that are lowered in one program, those of a call each time anew."""
+
+
 class Base:
     """State of the lowering of one program."""
 
@@ -35,6 +43,8 @@ class Base:
         self.loops: list[tuple[ir.Block, ir.Block]] = []  # (break, continue)
         self.cleanups: list[list[tuple[Value, Value]]] = []  # (to, from): what an `exit` copies out, innermost last
         self.prefix = ""  # of the names of locals
+        self._work = 0
+        self._storable: set[types.Type] = set()
         self.unreached: set[ir.Block] = set()  # blocks that nothing leads to, as far as is known
 
     # Errors
@@ -44,6 +54,34 @@ class Base:
         pos = node if isinstance(node, int) else node.pos
         source = self.source.source
         return CompileError([Diagnostic("error", source.locate(pos), message, source.line_at(pos))])
+
+    def work(self, node: ast.Node) -> None:
+        """Notes that one node more is lowered. Raises CompileError where calls in calls have become too many."""
+        self._work += 1
+        if self._work > MAX_WORK:
+            raise self.error(
+                node, f"the program becomes too large: with all calls put in place it has over {MAX_WORK} expressions"
+            )
+
+    def storable(self, t: types.Type, node: ast.Node) -> None:
+        """Raises CompileError for a type of which the target has no variables, where it is declared."""
+        t = types.strip_newtype(t)
+        if t == types.Bits(0):
+            raise self.error(node, "a variable or field of no bits is not supported on this target")
+        if isinstance(t, types.Stack):
+            if isinstance(t.element, (types.Header, types.Union)) and t.size > MAX_STACK:
+                raise self.error(node, f"a header stack of {t.size} is more than this target has, at most {MAX_STACK}")
+            self.storable(t.element, node)
+        elif isinstance(t, (types.Struct, types.Header, types.Union)) and t not in self._storable:
+            self._storable.add(t)
+            for f in t.fields:
+                self.storable(f.type, f.decl)
+
+    def size_of(self, node: ast.Node, size: int, most: int) -> int:
+        """`size`. Raises CompileError if it is not from 1 to `most`."""
+        if not 0 < size <= most:
+            raise self.error(node, f"the size has to be 1 to {most}, not {size}")
+        return size
 
     # Types
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend import fold, ir
 from p4switch.compiler.midend.assign import Leaf
-from p4switch.compiler.midend.elaborate import Block, Elaboration
+from p4switch.compiler.midend.elaborate import Block, Elaboration, ExternObject
 from p4switch.compiler.midend.storage import scalar_type
 from p4switch.compiler.midend.values import (
     EXPRS,
@@ -54,6 +54,7 @@ def _is_simple(value: Value) -> bool:
 class Calls(Elaboration):
     def __init__(self, program: ast.Program) -> None:
         super().__init__(program)
+        self._reach: dict[tuple[ast.ActionDecl, Frame], set[Leaf]] = {}
         self._inside_action = False  # in the body of an action that is inlined
 
     # Provided by the classes below this one
@@ -124,6 +125,13 @@ class Calls(Elaboration):
             against = range(len(leaves)) if directions[i] in _OUT else outs
             alone = not any(self.overlap(leaves[i], leaves[j]) for j in against if j != i)
             alone = alone and not (reach and self.overlap(leaves[i], reach))
+            if fixed and isinstance(value, ExternObject):
+                if frame.values.setdefault(param, value) is not value:
+                    raise self.error(
+                        bound[i] or param,
+                        "a control with tables that is applied more than once needs the same extern object each time",
+                    )
+                continue
             if fixed and param not in frame.values and not isinstance(value, (Packet, Text, Ignored)):
                 frame.values[param] = self.temp(t, param.name)
             previous = frame.values.get(param) if fixed else None
@@ -271,8 +279,12 @@ class Calls(Elaboration):
 
     def reach(self, decl: ast.ActionDecl, home: Frame) -> set[Leaf]:
         """The storage outside its parameters that the body of an action touches, through the actions it calls too."""
+        known = self._reach.get((decl, home))
+        if known is not None:
+            return known
         own: set[ast.Declaration] = set(decl.params)
         result: set[Leaf] = set()
+        self._reach[decl, home] = result
         for node in walk(decl.body):
             called = node.decl if isinstance(node, ast.Call) else None
             if isinstance(called, ast.ActionDecl) and called is not decl and self.home(called) is home:
@@ -319,9 +331,9 @@ class Calls(Elaboration):
                 value = None if local.init is None else self.snapshot(self.expr(local.init))
                 place = block.frame.values.get(local)
                 if place is None:
-                    place = block.frame.values[local] = self.storage.allocate(
-                        self.resolve(local.type), self.prefix + local.name
-                    )
+                    t = self.resolve(local.type)
+                    self.storable(t, local)
+                    place = block.frame.values[local] = self.storage.allocate(t, self.prefix + local.name)
                 if value is None:
                     self.reset(place)
                 else:

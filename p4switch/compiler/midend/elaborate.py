@@ -59,14 +59,16 @@ def local_name(decl: ast.Declaration) -> str:
 
 def has_tables(decl: ast.Declaration) -> bool:
     """Whether a control has tables, its own or those of controls inside it."""
-    if not isinstance(decl, ast.ControlDecl):
-        return False
-    for local in decl.locals:
-        if isinstance(local, ast.TableDecl):
-            return True
-        inner = local.type if isinstance(local, ast.Instantiation) else None
-        if isinstance(inner, types.Control) and has_tables(inner.decl):
-            return True
+    waiting, seen = [decl], {decl}
+    while waiting:
+        control = waiting.pop()
+        for local in control.locals if isinstance(control, ast.ControlDecl) else ():
+            if isinstance(local, ast.TableDecl):
+                return True
+            inner = local.type if isinstance(local, ast.Instantiation) else None
+            if isinstance(inner, types.Control) and inner.decl not in seen:
+                seen.add(inner.decl)
+                waiting.append(inner.decl)
     return False
 
 
@@ -131,6 +133,7 @@ class Elaboration(Expressions):
         annotations: list[ast.Annotation],
         parent: Block | None,
     ) -> Block:
+        self.work(node)
         decl = t.decl
         if not isinstance(decl, (ast.ParserDecl, ast.ControlDecl)):
             raise self.error(node, f"'{decl.name}' is a type: a parser or control with a body is expected here")

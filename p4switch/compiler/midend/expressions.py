@@ -27,6 +27,7 @@ from p4switch.compiler.midend.values import (
 )
 from p4switch.compiler.midend.walk import method_name, parts
 
+_MAX_DEPTH, _MAX_SIZE = 40, 400  # of an expression that goes to the target in one piece
 _PURE_METHODS = {"isValid", "lookahead", "length", "minSizeInBits", "minSizeInBytes"}
 
 
@@ -76,7 +77,10 @@ class Expressions(Assignments):
         """The value of `node`; l-values evaluate to places."""
         if node in self.known:
             return self.known[node]
+        self.work(node)
         value: Value = getattr(self, method_name("_eval_", node))(node)
+        if isinstance(value, ir.Op) and (value.depth > _MAX_DEPTH or value.size > _MAX_SIZE):
+            return self.saved(value)
         return value
 
     def scalar(self, node: ast.Expr) -> ir.Expr:

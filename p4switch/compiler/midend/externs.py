@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend import fold, ir
+from p4switch.compiler.midend.base import MAX_SIZE
 from p4switch.compiler.midend.elaborate import ExternObject
 from p4switch.compiler.midend.storage import flat_fields, header_field, scalar_type
 from p4switch.compiler.midend.tables import Tables
@@ -311,7 +312,8 @@ class Externs(Tables):
         if profile is None:
             size = extern.args["size"]
             assert isinstance(size, ir.Const)
-            profile = self._profiles[extern] = ir.Profile(extern.path, size.value, span=extern.node.pos)
+            number = self.size_of(extern.node, size.value, MAX_SIZE)
+            profile = self._profiles[extern] = ir.Profile(extern.path, number, span=extern.node.pos)
             algorithm = extern.args.get("algorithm")
             if isinstance(algorithm, ir.Const):
                 profile.algorithm = algorithm.member

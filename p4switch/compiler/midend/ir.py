@@ -74,6 +74,13 @@ class Op:
     op: str
     args: tuple[Expr, ...]
     type: Type
+    depth: int = field(init=False)
+    size: int = field(init=False)  # as a tree
+
+    def __post_init__(self) -> None:
+        inner = [a for a in self.args if isinstance(a, Op)]
+        self.depth = 1 + max((a.depth for a in inner), default=0)
+        self.size = 1 + sum(a.size for a in inner)
 
 
 @dataclass(slots=True, eq=False)

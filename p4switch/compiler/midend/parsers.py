@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend import ir
+from p4switch.compiler.midend.base import MAX_SIZE
 from p4switch.compiler.midend.elaborate import Block, control_name
 from p4switch.compiler.midend.externs import Externs
 from p4switch.compiler.midend.values import EXPRS, Frame, ListValue, StructValue, Value
@@ -118,9 +119,9 @@ class Parsers(Externs):
             width = types.width_of(element)
             if width is None:
                 raise self.error(decl, f"a value set of {element} is not supported")
-            size = self.constant(decl.size)
+            size = self.size_of(decl.size, self.constant(decl.size).value, MAX_SIZE)
             name = control_name(decl.name, decl.annotations, self.block.path)
-            self.value_sets[key] = ir.ValueSet(name, width, size.value)
+            self.value_sets[key] = ir.ValueSet(name, width, size)
             self.out.value_sets.append(self.value_sets[key])
         return self.value_sets[key]
 

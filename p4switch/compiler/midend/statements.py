@@ -23,6 +23,7 @@ class Statements(Calls):
             self.statement(statement)
 
     def statement(self, node: ast.Statement) -> None:
+        self.work(node)
         getattr(self, method_name("_do_", node))(node)
 
     def _do_block(self, node: ast.Block) -> None:
@@ -36,7 +37,9 @@ class Statements(Calls):
 
     def _do_var_decl(self, node: ast.VarDecl) -> None:
         value = None if node.init is None else self.expr(node.init)
-        place = self.temp(self.resolve(node.type), node.name)
+        t = self.resolve(node.type)
+        self.storable(t, node)
+        place = self.temp(t, node.name)
         self.frame.values[node] = place
         if value is None:
             self.reset(place)

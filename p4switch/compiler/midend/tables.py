@@ -7,6 +7,7 @@ from typing import Any
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend import ir
+from p4switch.compiler.midend.base import MAX_SIZE
 from p4switch.compiler.midend.elaborate import Block, ExternObject, control_name, local_name
 from p4switch.compiler.midend.statements import Statements
 from p4switch.compiler.midend.storage import scalar_type
@@ -209,6 +210,9 @@ class Tables(Statements):
             table.ir.keys.append(ir.Key(value, key.kind.name, name, mask))
             table.key_types.append(t)
             table.sources.append(source)
+        kinds = [key.match_kind for key in table.ir.keys]
+        if kinds.count("lpm") > 1 and set(kinds) <= {"exact", "lpm"}:
+            raise self.error(table.decl, "a table with more than one lpm key is not supported on this target")
 
     def _key_target(
         self, node: ast.Expr, t: types.Type, table: TableObject, position: int
@@ -332,7 +336,7 @@ class Tables(Statements):
         decl = table.decl
         size = decl.properties.get("size")
         if size is not None:
-            table.ir.size = self.constant(size.value).value or table.ir.size
+            table.ir.size = self.size_of(size.value, self.constant(size.value).value or table.ir.size, MAX_SIZE)
         table.ir.support_timeout = self._flag(decl, "support_timeout", False)
         table.profile = self._extern(decl, "implementation", ("action_profile", "action_selector"))
         if table.profile is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import CompileError, Diagnostic
 from p4switch.compiler.midend import fold, ir
+from p4switch.compiler.midend.base import MAX_CELLS
 from p4switch.compiler.midend.elaborate import Block, ExternObject
 from p4switch.compiler.midend.parsers import Parsers
 from p4switch.compiler.midend.storage import flat_fields, scalar_type
@@ -52,6 +53,9 @@ class Architecture(Parsers):
         self._objects()
         self._unique_names()
         self._whole_bytes()
+        for name, t in self.out.scalars.items():
+            if t == types.Bits(0):
+                raise self._refuse(f"'{name}', a value of no bits, has to be stored: not supported on this target")
         value_sets = [(block, decl, vs) for (block, decl), vs in self.value_sets.items()]
         return Lowered(
             self.source,
@@ -104,6 +108,8 @@ class Architecture(Parsers):
             fields[f.name] = ir.FieldRef("standard_metadata", f.name, t)
             alias = next((a.string for a in f.decl.annotations if a.name == "alias"), None)
             self.out.standard_metadata.append((f.name, t, alias or ""))
+        for param, t in zip(parser.decl.params[1:3], (headers, metadata), strict=True):
+            self.storable(t, param)
         self._headers = self.storage.allocate(headers, "", exact=True)
         self._metadata = self.user_metadata = self.storage.allocate(metadata, "userMetadata")
         self._standard = StructValue(standard, fields)
@@ -270,9 +276,9 @@ class Architecture(Parsers):
 
     def _size(self, extern: ExternObject) -> int:
         size = extern.args["size"]
-        if not isinstance(size, ir.Const) or size.value <= 0:
-            raise self.error(extern.node, "the size has to be a compile-time constant above 0")
-        return size.value
+        if not isinstance(size, ir.Const):
+            raise self.error(extern.node, "the size has to be a compile-time constant")
+        return self.size_of(extern.node, size.value, MAX_CELLS)
 
     def _unit(self, extern: ExternObject) -> str:
         unit = extern.args["type"]

@@ -307,7 +307,17 @@ EXTERN = "extern thing { thing(); void poke(); }\nextern void shout(in bit<8> v)
         ("thing() it; apply { it.poke(); }", EXTERN, "method 'thing.poke' is not supported on this target"),
         ("apply { shout(1); }", EXTERN, "extern function 'shout' is not supported on this target"),
         ("register<bool>(4) r; apply { }", "", "a register of bool is not supported"),
-        ("register<bit<8>>(0) r; apply { }", "", "the size has to be a compile-time constant above 0"),
+        ("register<bit<8>>(0) r; apply { }", "", "the size has to be 1 to 268435456, not 0"),
+        ("register<bit<8>>(4294967295) r; apply { }", "", "the size has to be 1 to 268435456, not 4294967295"),
+        ("table t { key = { hdr.data.a : exact; } actions = { NoAction; } size = 1 << 31; } apply { t.apply(); }", "",
+         "the size has to be 1 to 2147483647, not 2147483648"),
+        ("table t { key = { hdr.data.a : lpm; hdr.data.x : lpm; } actions = { NoAction; } } apply { t.apply(); }", "",
+         "a table with more than one lpm key"),
+        ("bit<0> nothing; apply { nothing = 0; }", "", "a variable or field of no bits"),
+        ("apply { data_t[256] many; many[0].a = 1; }", "", "a header stack of 256 is more than"),
+        ("register<bit<8>>(4) r; register<bit<8>>(4) s; inner() a; apply { a.apply(r); a.apply(s); }",
+         "control inner(register<bit<8>> c) { action x() { c.write(0, 1); } table t { actions = { x; } }"
+         " apply { t.apply(); } }", "needs the same extern object each time"),
         ("table t { key = { hdr.data.a + 1 : exact; } actions = { NoAction; } } apply { t.apply(); }", "",
          "this key is not a name"),
         ("action a() { } @name(\"a\") action b() { } table t { actions = { a; b; } default_action = a; }"

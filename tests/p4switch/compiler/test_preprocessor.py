@@ -123,6 +123,26 @@ def test_errors(tmp_path: Path, text: str, line: int, message: str) -> None:
     assert message in error.message
 
 
+BOMBS = {
+    "doubled": "#define M0(x) x x\n" + "".join(f"#define M{i + 1}(x) M{i}(x) M{i}(x)\n" for i in range(30)) + "M30(1)",
+    "nested": "#define ID(x) x\n" + "ID(" * 20_000 + "1" + ")" * 20_000,
+    "never closed": "#define ID(x) x\n" + "ID(" * 20_000,
+    "strings of strings": "#define S0(x) #x\n"
+    + "".join(f"#define S{i + 1}(x) S{i}(#x)\n" for i in range(40))
+    + 'S40("\\"")',
+    "includes": '#include "bomb0.p4"',
+}
+
+
+@pytest.mark.parametrize("text", BOMBS.values(), ids=BOMBS.keys())
+def test_what_macros_and_includes_grow_to_is_bounded(tmp_path: Path, text: str) -> None:
+    for i in range(30):
+        (tmp_path / f"bomb{i}.p4").write_text(f'#include "bomb{i + 1}.p4"\n' * 2)
+    (tmp_path / "bomb30.p4").write_text("x\n")
+    with pytest.raises(CompileError, match=r"more than|over"):
+        preprocess(tmp_path, text)
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"absent\.p4"):
         Preprocessor([], {}).run(tmp_path / "absent.p4")
@@ -146,7 +166,7 @@ def test_conditions(text: str, expected: bool) -> None:
     assert evaluate_condition(text) is expected
 
 
-@pytest.mark.parametrize("text", ["", "1 1", "(1", "1 ?", "$", "1 << 1000"])
+@pytest.mark.parametrize("text", ["", "1 1", "(1", "1 ?", "$", "1 << 1000", "08"])
 def test_bad_conditions(text: str) -> None:
     with pytest.raises(ConditionError):
         evaluate_condition(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import re
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from p4switch.compiler import compile_program
 from p4switch.compiler.diagnostics import CompileError
 from p4switch.compiler.frontend import parse_and_check
+from p4switch.engine.codegen import generate
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = sorted((Path(__file__).parent / "errors").glob("*.p4")) + sorted((ROOT / "p4src").glob("*.p4"))
@@ -81,6 +84,87 @@ def test_long_expressions_are_fine(tmp_path: Path, operators: int) -> None:
         .replace("#include <core.p4>", "")
     )
     parse_and_check(path)
+
+
+V1MODEL = """
+#include <v1model.p4>
+struct none_t {{ }}
+struct meta_t {{ bit<32> a; bit<32> b; bit<8> i; }}
+{parser}
+control sums(inout none_t hdr, inout meta_t meta) {{ apply {{ }} }}
+control egress(inout none_t hdr, inout meta_t meta, inout standard_metadata_t std) {{ apply {{ }} }}
+control deparse(packet_out pkt, in none_t hdr) {{ apply {{ }} }}
+{before}
+control ingress(inout none_t hdr, inout meta_t meta, inout standard_metadata_t std) {{ {body} }}
+V1Switch(parse(), sums(), ingress(), egress(), sums(), deparse()) main;
+"""
+PARSER = "parser parse(packet_in b, out none_t h, inout meta_t m, inout standard_metadata_t s) "
+DOUBLED = {
+    "functions": (
+        "bit<32> f0(in bit<32> x) { return x; }"
+        + "".join(f"bit<32> f{i + 1}(in bit<32> x) {{ return f{i}(x) + f{i}(x); }}" for i in range(40)),
+        "apply { meta.a = f40(meta.b); }",
+    ),
+    "actions": (
+        "",
+        "action a0() { meta.a = meta.a + 1; }"
+        + "".join(f"action a{i + 1}() {{ a{i}(); a{i}(); }}" for i in range(40))
+        + "apply { a40(); }",
+    ),
+    "controls": (
+        "control c0(inout meta_t m) { apply { m.a = 1; } }"
+        + "".join(
+            f"control c{i + 1}(inout meta_t m) {{ c{i}() x; c{i}() y; apply {{ x.apply(m); y.apply(m); }} }}"
+            for i in range(40)
+        ),
+        "c40() c; apply { c.apply(meta); }",
+    ),
+    "parsers": (
+        "parser p0(packet_in b) { state start { b.advance(8); transition accept; } }"
+        + "".join(
+            f"parser p{i + 1}(packet_in b) {{ p{i}() x; p{i}() y; state start {{ x.apply(b); y.apply(b);"
+            " transition accept; } }"
+            for i in range(40)
+        )
+        + PARSER
+        + "{ p40() p; state start { p.apply(b); transition accept; } }",
+        "apply { }",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "body"), DOUBLED.values(), ids=DOUBLED.keys())
+def test_calls_that_double_are_bounded(tmp_path: Path, before: str, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("p4switch.compiler.midend.base.MAX_WORK", 5_000)
+    path = tmp_path / "x.p4"
+    parser = "" if PARSER in before else PARSER + "{ state start { transition accept; } }"
+    path.write_text(V1MODEL.format(parser=parser, before=before, body=body))
+    with pytest.raises(CompileError, match="the program becomes too large") as caught:
+        compile_program(path)
+    assert caught.value.diagnostics[0].location.line in (9, 10)
+
+
+LARGE = {
+    "sum": "apply { meta.a = meta.b" + " + meta.b" * 1000 + "; }",
+    "shifts": "apply { meta.a = " + "(" * 40 + "meta.b" + " << meta.i)" * 40 + "; }",
+    "constant entries": "action s(bit<32> v) { meta.a = v; } table t { key = { meta.b : ternary; meta.i : exact; }"
+    " actions = { s; } const entries = {" + "".join(f"({i} &&& 0xffff, 1) : s({i});" for i in range(1000)) + "} }"
+    " apply { t.apply(); }",
+    "loop": "apply { for (bit<16> i in (list<bit<16>>){ "
+    + ", ".join(map(str, range(1000)))
+    + " }) { meta.a = meta.a + (bit<32>)i; } }",
+}
+
+
+@pytest.mark.parametrize("body", LARGE.values(), ids=LARGE.keys())
+def test_what_is_written_is_in_proportion_to_the_program(tmp_path: Path, body: str) -> None:
+    path = tmp_path / "x.p4"
+    path.write_text(
+        V1MODEL.format(parser=PARSER + "{ state start { transition accept; } }", before="", body=body)
+    )  # on one line: no place in the source may cost its length
+    compiled = compile_program(path)
+    assert len(json.dumps(compiled.json)) < 200 * path.stat().st_size + 20_000
+    generate(compiled.json)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.run import planned
 from harness.measure.results import files
+from harness.plan.request import planned
 from harness.worlds.virtual import VirtualWorld
 from p4switch.compiler import compile_program
 from p4switch.engine import build, load

@@ -131,6 +131,10 @@ def edit(change: Callable[[Json], None]) -> Json:
     return document
 
 
+def add_operation(document: Json, name: str, *parameters: Json) -> None:
+    document["parsers"][0]["parse_states"][0]["parser_ops"].insert(0, {"op": name, "parameters": list(parameters)})
+
+
 @pytest.mark.parametrize(("change", "message"), [
     (lambda d: d.pop("parsers"), "parsers"),
     (lambda d: d["parsers"].clear(), "no parser"),
@@ -144,6 +148,17 @@ def edit(change: Callable[[Json], None]) -> Json:
     (lambda d: d["header_types"][0]["fields"].pop(0), "ingress_port"),
     (lambda d: d["header_types"][1]["fields"].append(["odd", 3, False]), "whole number of bytes"),
     (lambda d: d["header_types"][1]["fields"].append(["huge", 5000, False]), "5000 bits"),
+    (lambda d: d["pipelines"][0]["tables"][0]["key"][0].update(mask="-0x1"), "mask -0x1 is negative"),
+    (lambda d: d["pipelines"][0]["tables"][0]["entries"][0]["match_key"][0].update(mask="-0x1"), "mask -0x1 is neg"),
+    (lambda d: d["parsers"][0]["parse_states"][0]["transitions"][2].update(mask="-0x1"), "mask -0x1 is negative"),
+    (lambda d: add_operation(d, "primitive"), "primitive takes 1 parameter, got 0"),
+    (lambda d: add_operation(d, "primitive", "x"), "parser operation primitive: Input should be"),
+    (lambda d: add_operation(d, "primitive", {"op": 3}), "parser operation primitive: Input should be"),
+    (lambda d: add_operation(d, "shift", -1), "shift by -1 bytes"),
+    (lambda d: d.update(
+        header_union_types=[{"name": "u_t", "id": 0, "headers": [["m", "m_t"]]}],
+        header_unions=[{"name": "u", "id": 0, "union_type": "u_t", "header_ids": [
+            h["id"] for h in d["headers"] if h["name"] == "m"]}]), "header m cannot be a member of u: metadata"),
 ])
 def test_message(change: Callable[[Json], None], message: str) -> None:
     with pytest.raises(JsonError, match=message):
@@ -151,6 +166,28 @@ def test_message(change: Callable[[Json], None], message: str) -> None:
 
 
 def test_json_of_another_kind() -> None:
-    for document in ({}, {"a": 1}, json.loads('{"pipelines": 1}')):
+    for document in ({}, {"a": 1}, json.loads('{"pipelines": 1}'), [], "", None, 3):
         with pytest.raises(JsonError):
             source(document)
+        with pytest.raises(JsonError):
+            build(document)
+
+
+@pytest.mark.parametrize("depth", [2_000, 100_000])
+def test_nesting_is_bounded(depth: int) -> None:
+    deep: Json = const(1)
+    for _ in range(depth):
+        deep = {"type": "expression", "value": deep}
+    document = edit(lambda d: d["actions"][0]["primitives"].append(assign(field("h", "a"), deep)))
+    with pytest.raises(JsonError, match="nested over 500 deep"):
+        source(document)
+    del document["actions"][0]["primitives"][-1]
+    while isinstance(deep, dict):  # Python itself takes what is as deep as this apart only step by step
+        deep = deep["value"]
+
+
+def test_an_expression_of_a_hundred_operators_is_built() -> None:
+    sum_: Json = field("h", "a")
+    for _ in range(100):
+        sum_ = op("+", sum_, const(1))
+    build(edit(lambda d: d["actions"][0]["primitives"].append(assign(field("h", "a"), sum_))))

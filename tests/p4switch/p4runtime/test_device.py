@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from google.protobuf import text_format
 
-from p4switch.p4runtime import P4RuntimeError
+from p4switch.p4runtime import Device, P4RuntimeError
 from p4switch.p4runtime.messages import Message, P4DeviceConfig, code_pb2, p4info_pb2, p4runtime_pb2
 from tests.p4switch.p4runtime import everything
 from tests.p4switch.p4runtime.conftest import Bench
@@ -319,6 +321,21 @@ def test_the_program_may_come_in_pis_device_config(bench: Bench) -> None:
         assert "expected BMv2 JSON" in refuse(bench, "INVALID_ARGUMENT", config_request(everything.p4info(), broken))
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        b"[]",
+        b'{"pipelines": 1}',
+        b'{"pipelines":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        everything.device_config().replace(b'"0x001"', b'"-"'),
+        everything.device_config().replace(b'"priority": 1', b'"priority": "x"'),
+    ],
+    ids=["list", "number", "deep", "value", "priority"],
+)
+def test_json_that_is_malformed_is_refused(blank: Bench, config: bytes) -> None:
+    assert "BMv2 JSON" in refuse(blank, "INVALID_ARGUMENT", config_request(everything.p4info(), config))
+
+
 def test_capabilities(bench: Bench) -> None:
     version = bench.device.capabilities(p4runtime_pb2.CapabilitiesRequest()).p4runtime_api_version
     assert version.startswith("1.")
@@ -388,6 +405,42 @@ def _overlay(info: Message, change: Message) -> None:
             info.type_spec.CopyFrom(value)
         else:
             setattr(info, part.name, value)
+
+
+def test_a_long_read_lets_packets_through_and_no_write(blank: Bench) -> None:
+    class Lock:
+        """Counts; `held` is called while the lock is free."""
+
+        def __init__(self) -> None:
+            self.taken = 0
+
+        def __enter__(self) -> None:
+            self.taken += 1
+
+        def __exit__(self, *_: object) -> None:
+            between()
+
+    written: list[threading.Thread] = []
+
+    def between() -> None:
+        if lock.taken == 3 and not written:  # in the middle of the read
+            written.append(threading.Thread(target=controller.insert, args=(entry(9999),)))
+            written[0].start()
+
+    lock = Lock()
+    device = Device(lambda config: FakeSwitch(config), lock=lock)  # type: ignore[arg-type, return-value]
+    controller = Controller(device, everything.p4info())
+    device.set_forwarding_pipeline_config(request("VERIFY_AND_COMMIT"))
+
+    def entry(number: int) -> Message:
+        return controller.entry("lpm_one", {"l": (number, 32)}, ("drop",))
+
+    controller.insert(*map(entry, range(1000)))
+    lock.taken = 0
+    assert len(controller.read(controller.entry("lpm_one"))) == 1000
+    assert lock.taken >= 16
+    written[0].join()
+    assert len(controller.read(controller.entry("lpm_one"))) == 1001
 
 
 def test_counters_beyond_what_p4runtime_can_say_stay_at_the_highest(bench: Bench) -> None:

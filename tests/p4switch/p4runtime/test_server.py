@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
+import grpc
 import pytest
 
 from p4switch.errors import UserError
 from p4switch.p4runtime import P4RuntimeError
+from p4switch.p4runtime.arbitration import Arbitration, Controller
 from p4switch.p4runtime.client import GrpcClient
 from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2
 from p4switch.p4runtime.server import P4RuntimeServer
@@ -27,6 +30,7 @@ class Served:
         self.server.start()
         self.address = f"127.0.0.1:{self.server.port}"
         self.clients: list[GrpcClient] = []
+        self.stopped = False
 
     def client(self, election_id: int, device_id: int = 1) -> GrpcClient:
         self.clients.append(GrpcClient(self.address, device_id, election_id=election_id, timeout_s=5))
@@ -35,7 +39,8 @@ class Served:
     def close(self) -> None:
         for client in self.clients:
             client.close()
-        self.server.stop()
+        if not self.stopped:
+            self.server.stop()
 
 
 @pytest.fixture
@@ -90,6 +95,77 @@ def test_reads_need_no_session_and_give_what_they_can(served: Served, primary: G
         found.extend(reader.read([wrap(preset), wrap(p4runtime_pb2.TableEntry(table_id=4))]))
     assert len(found) == 2
     assert [e.canonical_code for e in caught.value.errors] == [code_pb2.OK, code_pb2.INVALID_ARGUMENT]
+
+
+def raw_stream(channel: grpc.Channel, requests: Iterator[bytes]) -> grpc.Call:
+    """A stream whose messages are bytes, whatever they are."""
+    return channel.stream_stream("/p4.v1.P4Runtime/StreamChannel")(requests)
+
+
+def test_silent_streams_keep_nobody_out(served: Served, primary: GrpcClient) -> None:
+    silent = threading.Event()
+    hello = p4runtime_pb2.StreamMessageRequest(arbitration={"device_id": 1}).SerializeToString()
+
+    def introduce(role: int) -> Iterator[bytes]:
+        if role:
+            message = p4runtime_pb2.StreamMessageRequest.FromString(hello)
+            message.arbitration.role.name = f"role {role}"
+            yield message.SerializeToString()
+        silent.wait()
+
+    with grpc.insecure_channel(served.address) as channel:
+        streams = [raw_stream(channel, introduce(i % 2 * i)) for i in range(120)]
+        for stream in streams[1::2]:
+            next(stream)  # the answer to its introduction
+        primary.write([Update(type=INSERT, entity=wrap(entry(served, 10)))])
+        late = served.client(20)
+        late.open()
+        late.write([Update(type=DELETE, entity=wrap(entry(served, 10)))])
+        silent.set()
+        for stream in streams:
+            stream.cancel()
+
+
+def test_it_stops_after_malformed_stream_messages(served: Served) -> None:
+    silent = threading.Event()
+
+    def garbage() -> Iterator[bytes]:
+        yield b"\xff\xff\xff"
+        silent.wait()
+
+    with grpc.insecure_channel(served.address) as channel:
+        streams = [raw_stream(channel, garbage()) for _ in range(40)]
+        codes = []
+        for stream in streams:
+            with pytest.raises(grpc.RpcError) as caught:
+                next(stream)
+            codes.append(caught.value.code())
+        assert set(codes) <= {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.INTERNAL}
+        stopper = threading.Thread(target=served.server.stop)
+        stopper.start()
+        stopper.join(20)
+        silent.set()
+        assert not stopper.is_alive()
+        served.stopped = True
+
+
+def test_roles_are_bounded_and_forgotten() -> None:
+    arbitration = Arbitration(1)
+    sent: list[Message] = []
+
+    def introduce(name: str) -> Controller:
+        controller = Controller(sent.append)
+        arbitration.update(controller, p4runtime_pb2.MasterArbitrationUpdate(device_id=1, role={"name": name}))
+        return controller
+
+    for i in range(3000):
+        arbitration.leave(introduce(f"role {i}"))
+    for i in range(1023):
+        introduce(f"role {i}")
+    for name in ("one more", "x" * 257):
+        with pytest.raises(P4RuntimeError):
+            introduce(name)
+    introduce("")  # that of all who name none is always there
 
 
 def test_only_the_primary_writes(served: Served, primary: GrpcClient) -> None:

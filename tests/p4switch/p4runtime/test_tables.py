@@ -263,6 +263,12 @@ def test_idle_timeout(controller: Controller, bench: Bench, switch: FakeSwitch) 
     assert message == "idle_timeout_ns must be set to 0 for tables which do not support idle timeout"
     entry = controller.entry("fading", {"e": 1}, ("NoAction",), idle_timeout_ns=-5)
     assert controller.refused("INVALID_ARGUMENT", INSERT, entry) == "idle_timeout_ns must be a positive value"
+    for entry in (
+        controller.entry("fading", {"e": 1}, ("NoAction",), time_since_last_hit={"elapsed_ns": 1}),
+        controller.entry("fading", None, ("NoAction",), is_default_action=True, time_since_last_hit={"elapsed_ns": 1}),
+    ):
+        message = controller.refused("INVALID_ARGUMENT", MODIFY, entry)
+        assert message == "has_time_since_last_hit must not be set in WriteRequest"
     bench.now_ns = 1000
     entry = controller.entry("fading", {"e": 1}, ("NoAction",), idle_timeout_ns=500, metadata=b"who")
     controller.insert(entry, controller.entry("fading", {"e": 2}, ("NoAction",)))
