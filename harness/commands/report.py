@@ -28,6 +28,8 @@ def command(run_dirs: tuple[Path, ...], out: Path) -> None:
 
     check_writable(out, "--out")
     results = [result for folder in run_dirs for result in load_all(folder)]
+    for line in dict.fromkeys(line for result in results for line in result.load_extensions()):
+        click.echo(f"warning: {line}", err=True)
     try:
         write_report(results, out)
     except UserError:
