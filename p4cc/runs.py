@@ -18,6 +18,7 @@ from harness.plan import sweep as sweeps
 from harness.plan.experiment import plan
 from harness.plan.scenario import anchored, check, find, merge, nested, read
 from harness.worlds import workers
+from harness.worlds.native_hosts import tell_interpreted
 from p4cc.results import CheckError, Result, Results
 from p4switch.errors import UserError
 
@@ -65,6 +66,7 @@ def run(
     runs = plan(name, check(tables), folder)
     options = {"compiler": compiler, "capture": pcap, "trace": trace, "switch": switch, "dilation": dilation}
     make = _maker(world, options)
+    tell_interpreted([one.protocol.name for one in runs], [one.load_balancing.name for one in runs])
     with _target(out) as (target, temporary):
         for one in runs:
             made = make(one)
@@ -80,7 +82,10 @@ def run(
 
 def load(folder: str | PathLike[str]) -> Results:
     """The results in a folder that `run`, `Results.save` or the command line has written. Raises UserError."""
-    return Results([Result(kept) for kept in stored.load_all(Path(folder))], Path(folder))
+    found = stored.load_all(Path(folder))
+    for line in dict.fromkeys(line for kept in found for line in kept.load_extensions()):
+        warnings.warn(line, stacklevel=2)
+    return Results([Result(kept) for kept in found], Path(folder))
 
 
 def sweep(
@@ -103,6 +108,7 @@ def sweep(
     else:
         found, folder = sweeps.load(str(file))
     points = sweeps.points(found, folder, anchored(_nested(set or {}), Path.cwd()))
+    tell_interpreted(*([point.tables[key][0] for point in points] for key in ("cc", "lb")))
     where = jobs if scheduler is None else workers.Cluster(scheduler)
     work = workers.carry_out(sweeps.carry_out, points, where)
     with _target(out) as (target, temporary), closing(work) as done:

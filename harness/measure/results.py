@@ -30,6 +30,7 @@ from harness.measure.recording import Recording
 from harness.measure.summary import performance, summarize
 from harness.plan import scenario
 from harness.plan.experiment import Run, resolved
+from p4switch import extensions
 from p4switch.errors import UserError, suggest
 
 _SUFFIX = ".parquet"
@@ -125,6 +126,16 @@ class Result:
     def _record(self) -> dict[str, Any]:
         record: dict[str, Any] = scenario.parse(self.scenario_text)["record"]
         return record
+
+    def load_extensions(self) -> list[str]:
+        """Has the files of the user's own that the run stood on register their figures; a line for each that cannot."""
+        told = []
+        for file in scenario.parse(self.scenario_text).get("extensions", []):
+            try:
+                extensions.load(Path(file))
+            except UserError as error:
+                told.append(str(error))
+        return told
 
     @property
     def rate_interval_ns(self) -> int:

@@ -112,6 +112,19 @@ class Pair(TopologyParameters):
             builder.host(f"10.0.0.{i}", switch, self.link_rate_bps, self.link_delay_ns)
         return builder.build(self.model_dump())
 """
+FIGURE = """
+from p4cc.figures import Figure, register
+
+
+@register("sent")
+class Sent(Figure):
+    def caption(self, comparison):
+        return "All that was sent"
+
+    def draw(self, axes, variants):
+        for variant in variants:
+            axes.plot(variant.results[0].flows["packets_sent"], label=variant.name)
+"""
 SCENARIO = """
 cc = ["./own/aimd.py:aimd+soft", "none"]
 lb = "own/lb.py"
@@ -186,6 +199,23 @@ def test_in_a_process_of_its_own(folder: Path) -> None:
     (result,) = results.load_all(folder / "own" / "out")
     assert (result.summary["protocol"], result.summary["load_balancer"]) == ("aimd", "fixed")
     assert result.summary["flows_delivered"] == 2
+
+
+def test_a_report_of_what_stood_on_files(folder: Path) -> None:
+    """It has their figures; where they are gone, it says so and has the others."""
+    (folder / "own" / "figure.py").write_text(FIGURE)
+    (folder / "own.toml").write_text('extensions = ["own/aimd.py", "own/figure.py"]\n' + SCENARIO)
+    environment = {**os.environ, "P4CC_NATIVE": "0"}
+    done = p4cc("run", "own.toml", "--cc", "none", "--lb", "ecmp", "--out", "out", cwd=folder, env=environment)
+    assert done.returncode == 0, done.stderr
+    done = p4cc("report", "out", "--out", "one.html", cwd=folder, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "All that was sent" in (folder / "one.html").read_text()
+    (folder / "own" / "figure.py").unlink()
+    done = p4cc("report", "out", "--out", "two.html", cwd=folder, env=environment)
+    assert done.returncode == 0
+    assert done.stderr == f"warning: no Python file {str(folder / 'own' / 'figure.py')!r}\n"
+    assert "All that was sent" not in (folder / "two.html").read_text()
 
 
 def test_on_workers(folder: Path) -> None:
