@@ -179,7 +179,8 @@ def _samples(recording: Recording, switch: str, port: int, flows: pd.DataFrame) 
     if not len(depths):
         return depths
     end = flows["delivered_ns"].max() if (flows["delivered_ns"] >= 0).all() else recording.end_ns
-    return depths[(queues.times_ns >= flows["start_ns"].min()) & (queues.times_ns <= end)]
+    meanwhile: Integers = depths[(queues.times_ns >= flows["start_ns"].min()) & (queues.times_ns <= end)]
+    return meanwhile
 
 
 def unfinished(summary: Mapping[str, Any]) -> str | None:
