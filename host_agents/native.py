@@ -47,7 +47,15 @@ COMPILED = (
 )
 COMPILED_FOLDERS = ("cc", "lb")
 # No contraction and no -march: the last bits of a float must be those of the interpreter on every machine.
-FLAGS = ("-O3", "-ffp-contract=off", "-fno-strict-overflow", "-DNDEBUG")
+# All code is in one library, which nobody puts anything else in the place of: calls within it need no table.
+FLAGS = (
+    "-O3",
+    "-ffp-contract=off",
+    "-fno-strict-overflow",
+    "-fno-semantic-interposition",
+    "-fvisibility=hidden",
+    "-DNDEBUG",
+)
 BUILD_TIMEOUT_S = 900
 _DIGESTS = "sha256"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ class Network:
     """A network that is up, programmed, for as long as a `with` block lasts.
 
     Hosts have their addresses, and know those of all others, so that whatever speaks IPv4 runs on them; switches run
-    `program`. For a program of p4cc's by name, `parameters` are its own and the entries follow; for any other,
+    `program`, a name or a P4 file. Its `parameters` say what its entries are, as in a scenario; instead of them,
     `entries` is a function of what is to be known of a switch, and returns its entries. Links are as fast as the
     machine is: what a network does in time is for `p4cc.run`.
 
@@ -45,13 +46,14 @@ class Network:
         seed: int = 1,
     ) -> None:
         if entries is None:
-            if not isinstance(program, str) or program.endswith(".p4"):
-                raise UserError("entries: missing; a program of your own needs a function that returns them")
-            entries = programs.parameters(program, parameters or {}, "parameters").entries
+            if isinstance(program, Compiled):
+                raise UserError("entries: missing; a program that is compiled already needs a function of them")
+            entries = programs.parameters(str(program), parameters or {}, "parameters").entries
         elif parameters is not None:
             raise UserError("parameters: a program has either these or entries")
         self.topology = topology
         self._program = compiled(program)
+        self._tables = controller.Program(self._program.p4info, b"").tables
         self._entries = entries
         self._seed = seed
         self._stack = contextlib.ExitStack()
@@ -95,7 +97,8 @@ class Network:
         self._net.start()
 
     def _view(self, switch: TopologySwitch) -> SwitchView:
-        return controller.switch_view(self.topology, switch, controller.Settings(seed=self._seed))
+        view = controller.switch_view(self.topology, switch, controller.Settings(seed=self._seed))
+        return replace(view, tables=self._tables)
 
     def switch(self, name: str) -> Control:
         """The program on a switch: entries, registers and counters. Raises UserError."""

@@ -25,6 +25,7 @@ from harness.measure.summary import performance
 from harness.plan.experiment import plan
 from harness.plan.scenario import check
 from harness.worlds.virtual import VirtualWorld
+from host_agents import registry
 from host_agents.host_cost import host_cost
 from p4switch.compiler import compile_program
 from p4switch.daemon import process_cost
@@ -34,6 +35,7 @@ from p4switch.fabric.memory_latency import memory_latency_ns
 
 SIZES = (4, 8, 16)
 PROTOCOLS = ("dcqcn", "hpcc")
+MATRIX_K = 8  # where every protocol is run with every load balancer
 FLOW_BYTES = 2_000_000
 REPEATS = 3
 _TIME_LIMIT_S = 900
@@ -43,7 +45,7 @@ from dataclasses import asdict
 from harness.worlds.native_hosts import use_native_hosts
 use_native_hosts()
 from harness.measure import cost
-print(json.dumps(asdict(cost.run(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))))
+print(json.dumps(asdict(cost.run(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))))
 """
 
 
@@ -52,6 +54,7 @@ class EndToEnd:
     """One run. A packet-hop is one transmission of a frame, data or control, over one link."""
 
     protocol: str
+    load_balancer: str
     k: int
     hosts: int
     data_packets: int
@@ -69,9 +72,11 @@ class EndToEnd:
         return self.run_cpu_s * 1e9 / self.packet_hops
 
 
-def measure(protocol: str, k: int, flow_bytes: int = FLOW_BYTES, repeats: int = REPEATS) -> EndToEnd:
+def measure(
+    protocol: str, k: int, flow_bytes: int = FLOW_BYTES, repeats: int = REPEATS, load_balancer: str = "ecmp"
+) -> EndToEnd:
     """The fastest of `repeats` runs, each in a process of its own. Raises CalledProcessError if one fails."""
-    command = [sys.executable, "-c", _ONE_RUN, protocol, str(k), str(flow_bytes)]
+    command = [sys.executable, "-c", _ONE_RUN, protocol, load_balancer, str(k), str(flow_bytes)]
     costs = []
     for _ in range(repeats):
         done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=_TIME_LIMIT_S)
@@ -79,11 +84,12 @@ def measure(protocol: str, k: int, flow_bytes: int = FLOW_BYTES, repeats: int = 
     return min(costs, key=lambda cost: cost.run_cpu_s)
 
 
-def run(protocol: str, k: int, flow_bytes: int) -> EndToEnd:
+def run(protocol: str, load_balancer: str, k: int, flow_bytes: int) -> EndToEnd:
     """Runs in this process."""
     scenario = check(
         {
             "cc": protocol,
+            "lb": load_balancer,
             "topology": {"name": "fat-tree", "k": k},
             "workload": {"name": "permutation", "size_bytes": flow_bytes},
             "record": {"queue_interval_ns": 0, "rate_interval_ns": 0},
@@ -96,6 +102,7 @@ def run(protocol: str, k: int, flow_bytes: int) -> EndToEnd:
     cost = performance(recording)
     return EndToEnd(
         protocol,
+        load_balancer,
         k,
         len(world.nics),
         cost["data_packets"],
@@ -127,14 +134,45 @@ def measure_all(quick: bool, say: Callable[[str], object]) -> dict[str, Any]:
                 f"{cost.ns_per_packet_hop:.0f} ns a packet-hop ({cost.ns_per_packet_hop / first.ns_per_packet_hop:.2f} "
                 f"of k = {first.k}), {cost.peak_memory_bytes / 2**20:.0f} MiB"
             )
-            runs.append(
-                {
-                    **asdict(cost),
-                    "us_per_data_packet": cost.us_per_data_packet,
-                    "ns_per_packet_hop": cost.ns_per_packet_hop,
-                }
-            )
+            runs.append(_figures(cost))
+    figures["matrix"] = matrix(SIZES[0] if quick else MATRIX_K, flow_bytes, 1 if quick else REPEATS, say)
     return figures
+
+
+def _figures(cost: EndToEnd) -> dict[str, Any]:
+    return {
+        **asdict(cost),
+        "us_per_data_packet": cost.us_per_data_packet,
+        "ns_per_packet_hop": cost.ns_per_packet_hop,
+    }
+
+
+def matrix(k: int, flow_bytes: int, repeats: int, say: Callable[[str], object]) -> list[dict[str, Any]]:
+    """Every protocol with every load balancer. What a run of several minutes cannot finish is said, not measured."""
+    found = []
+    for protocol in registry.protocols():
+        per_hop: dict[str, float] = {}
+        for balancer in registry.load_balancers():
+            try:
+                cost = measure(protocol, k, flow_bytes, repeats, balancer)
+            except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+                say(f"permutation, {protocol}, {balancer}, k = {k}: not measured: {_reason(error)}")
+                continue
+            per_hop[balancer] = cost.ns_per_packet_hop
+            against = f" ({cost.ns_per_packet_hop / per_hop['ecmp']:.2f} of ecmp)" if "ecmp" in per_hop else ""
+            say(
+                f"permutation, {protocol}, {balancer}, k = {k}: {cost.us_per_data_packet:.2f} us a data packet, "
+                f"{cost.ns_per_packet_hop:.0f} ns a packet-hop{against}"
+            )
+            found.append(_figures(cost))
+    return found
+
+
+def _reason(error: subprocess.CalledProcessError | subprocess.TimeoutExpired) -> str:
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"took over {_TIME_LIMIT_S} s"
+    lines: list[str] = error.stderr.strip().splitlines()
+    return lines[-1] if lines else f"status {error.returncode}"
 
 
 def machine() -> dict[str, Any]:

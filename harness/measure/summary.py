@@ -175,12 +175,12 @@ def _union_ns(spans: Iterable[tuple[int, int]]) -> int:
 def _samples(recording: Recording, switch: str, port: int, flows: pd.DataFrame) -> Integers:
     """Depths of one port from the first start to the last delivery of `flows`; empty if they were not sampled."""
     queues = recording.series["queues"]
-    depths = queues.at(switch=switch, port=port)
+    depths: Integers = queues.at(switch=switch, port=port)
     if not len(depths):
         return depths
     end = flows["delivered_ns"].max() if (flows["delivered_ns"] >= 0).all() else recording.end_ns
-    meanwhile: Integers = depths[(queues.times_ns >= flows["start_ns"].min()) & (queues.times_ns <= end)]
-    return meanwhile
+    sampled: Integers = queues.times_ns
+    return depths[(sampled >= int(flows["start_ns"].min())) & (sampled <= int(end))]
 
 
 def unfinished(summary: Mapping[str, Any]) -> str | None:

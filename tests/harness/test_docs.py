@@ -20,7 +20,7 @@ from harness.plan.scenario import check, parse
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-OWN_FILES = ("my.toml",)  # of the reader's
+OWN_FILES = ("my.toml", "./aimd.py:aimd", "quell/quell.toml")  # of the reader's
 STANDS_FOR_A_NUMBER = re.compile(r"=[A-Z]\b")
 
 
@@ -53,7 +53,7 @@ def starts(command: str) -> None:
     """Everything but the runs themselves."""
     name, context = parsed(command)
     given = context.params
-    if name == "run" and not set(given["scenarios"] or OWN_FILES) & set(OWN_FILES):
+    if name == "run" and not {*(given["scenarios"] or OWN_FILES), *given["cc"]} & set(OWN_FILES):
         several = {"cc": given["cc"], "lb": given["lb"], "seeds": given["seeds"]}
         assert planned(given["scenarios"], given["settings"], several)
     if name == "sweep" and given["sweep_file"]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.plan.request import planned
 from harness.control import load_balancing, programs
+from harness.plan.request import planned
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
