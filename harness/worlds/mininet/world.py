@@ -200,6 +200,7 @@ class MininetWorld:
                 Fraction(self._class.tick_ns(self.dilation)),
                 scenario.framing_bytes,
                 run.seed,
+                groups=run.groups,
             )
             view = controller.switch_view(run.topology, switch, common)
             with GrpcClient(node.address, switch.device_id, timeout_s=_START_S) as client:
