@@ -59,8 +59,8 @@ class Nic(Port):
 
         `first_psn` is the PSN of the first packet in each direction. Protocol, load balancer and priority are the
         NIC's unless given. With `members`, `peer_address` is that of a multicast group, and these are its hosts, each
-        with a queue pair `peer_qpn` to this one. Raises HostError when `qpn` is taken, a number is out of range, or the NIC's `cc_scope` is
-        none of the protocol's.
+        with a queue pair `peer_qpn` to this one. Raises HostError when `qpn` is taken, a number is out of range, a
+        member is given twice, or the NIC's `cc_scope` is none of the protocol's.
         """
         config = self.config
         if not 0 < qpn <= wire.QPN_MASK or not 0 < peer_qpn <= wire.QPN_MASK:

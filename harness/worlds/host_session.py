@@ -19,7 +19,7 @@ from host_agents.qp import QueuePair
 class Connect:
     """Open this host's end of a connection by `time_ns`; all its ends have the connection's number.
 
-    `members`: the hosts behind the peer's address, where that is a group's. `joins`: the group of which this host is one.
+    `members`: the hosts behind the peer's address, where that is a group's. `joins`: the group that this host is in.
     """
 
     number: int

@@ -35,7 +35,7 @@ class Connection:
     sources: Hosts
     destinations: Hosts
     flows: list[FlowRecord] = field(default_factory=list)
-    delivered_bytes: int = 0  # on the wire, when rates were sampled last
+    delivered_bytes: int = 0  # on the wire to each receiver, when rates were sampled last
 
 
 @dataclass
@@ -98,13 +98,14 @@ class Session:
     def note_rates(self, samples: Iterable[RateSample], delivered_bytes: Callable[[RateSample], int | None]) -> None:
         """The senders' samples of one time, or of all, by time and connection.
 
-        `delivered_bytes`: on the wire to the receiver by then; None: nothing since the sample before.
+        `delivered_bytes`: on the wire to the receivers together by then; None: nothing since the sample before. Of
+        several receivers the mean is noted.
         """
         for sample in samples:
             connection = self.connections[sample.number - FIRST_NUMBER]
             before = connection.delivered_bytes
             told = delivered_bytes(sample)
-            connection.delivered_bytes = before if told is None else told
+            connection.delivered_bytes = before if told is None else told // len(connection.destinations)
             self.rates.append(Rate(*sample, delivered_bytes=connection.delivered_bytes - before))
 
     def end(self, reports: Sequence[HostReport], end_ns: int) -> None:
@@ -118,7 +119,7 @@ class Session:
         for connection in self.connections:
             ends = [reports[host] for host in connection.destinations]
             marked = sum(report.marked.get(connection.number, 0) for report in ends)
-            delivered_bytes = sum(report.delivered_bytes.get(connection.number, 0) for report in ends)
+            delivered_bytes = sum(report.delivered_bytes.get(connection.number, 0) for report in ends) // len(ends)
             for record in connection.flows:
                 record.note_end(marked, delivered_bytes)
         self.records = [record for record in self.records if record.flow.start_ns <= end_ns]

@@ -22,7 +22,9 @@ class Hosts:
     def __init__(self, traffic: Traffic) -> None:
         self.asked: list[tuple[int, Connect | Post]] = []
         self.session = Session(
-            traffic, lambda *ends: tuple("+".join(map(str, hosts)) for hosts in ends), lambda host, request: self.asked.append((host, request))
+            traffic,
+            lambda sources, destinations: ("+".join(map(str, sources)), "+".join(map(str, destinations))),
+            lambda host, request: self.asked.append((host, request)),
         )
         self.session.begin()
 

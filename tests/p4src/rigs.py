@@ -294,7 +294,9 @@ def build_of(program: str, load_balancer: str, **defines: str) -> pipelines.Buil
     return pipelines.Build.of(programs.program(program).source, balancer, defines)
 
 
-def compiled(program: str, compiler: str, load_balancer: str = "ecmp", **defines: str) -> tuple[dict[str, Any], Message]:
+def compiled(
+    program: str, compiler: str, load_balancer: str = "ecmp", **defines: str
+) -> tuple[dict[str, Any], Message]:
     """BMv2 JSON and P4Info."""
     return pipelines.compiled(build_of(program, load_balancer, **defines), compiler)
 

@@ -47,7 +47,7 @@ def forwarding_entries(switch: SwitchView) -> list[Entry]:
 
 
 def multicast_entries(switch: SwitchView) -> list[Entry]:
-    """For the program with `MULTICAST`: the groups whose trees pass this switch; whatever else is for a group is lost."""
+    """Of a program with `MULTICAST`: the groups whose trees pass this switch. Whatever else is for a group is lost."""
     entries: list[Entry] = []
     for group in switch.groups:
         ports = switch.group_ports(group)
