@@ -43,6 +43,7 @@ COMPILED = (
     "go_back_n.py",
     "selective_repeat.py",
     "qp.py",
+    "group_qp.py",
     "nic.py",
 )
 COMPILED_FOLDERS = ("cc", "lb")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from librt.strings import read_i64_be
 from mypy_extensions import i64
 
@@ -10,6 +12,7 @@ from host_agents.cc.base import Host, Path
 from host_agents.config import SCOPE_PAIR, SCOPE_QP, NicConfig
 from host_agents.errors import HostError
 from host_agents.frames import Frames
+from host_agents.group_qp import GroupQueuePair
 from host_agents.limiter import RateLimiter
 from host_agents.messages import CompletionCallback, DeliveryCallback
 from host_agents.outlet import Group
@@ -35,6 +38,7 @@ class Nic(Port):
         self._opcodes = protocol.opcodes
         self.load_balancing = load_balancing
         self.host = Host(config.seed << 32 | self.address, config.rto_ns, self.timers)
+        self._joined: set[int] = set()  # addresses of multicast groups
         self._groups: dict[tuple[str, int], Group] = {}  # that outlive their queue pairs, by protocol and destination
 
     # Queue pairs
@@ -49,12 +53,14 @@ class Nic(Port):
         priority: int | None = None,
         protocol: Protocol | None = None,
         load_balancing: LoadBalancing | None = None,
+        members: Sequence[str] = (),
     ) -> QueuePair:
         """A queue pair to `peer_qpn` at `peer_address`; the peer opens its own with the numbers exchanged.
 
         `first_psn` is the PSN of the first packet in each direction. Protocol, load balancer and priority are the
-        NIC's unless given. Raises HostError when `qpn` is taken, a number is out of range, or the NIC's `cc_scope` is
-        none of the protocol's.
+        NIC's unless given. With `members`, `peer_address` is that of a multicast group, and these are its hosts, each
+        with a queue pair `peer_qpn` to this one. Raises HostError when `qpn` is taken, a number is out of range, a
+        member is given twice, or the NIC's `cc_scope` is none of the protocol's.
         """
         config = self.config
         if not 0 < qpn <= wire.QPN_MASK or not 0 < peer_qpn <= wire.QPN_MASK:
@@ -86,9 +92,14 @@ class Nic(Port):
                 group.limiter = limiter
         frames = Frames(self.address, destination, peer_qpn, limiter.priority, config.control_priority, telemetry)
         balancer = load_balancing.create(self.host.random.getrandbits(32), path)
-        qp = QueuePair(
-            self, qpn, destination, frames, group, limiter, balancer, protocol.notification_point(path), first_psn
-        )
+        point = protocol.notification_point(path)
+        if members:
+            hosts = [wire.parse_address(member) for member in members]
+            qp: QueuePair = GroupQueuePair(
+                self, qpn, destination, frames, group, limiter, balancer, point, first_psn, hosts
+            )
+        else:
+            qp = QueuePair(self, qpn, destination, frames, group, limiter, balancer, point, first_psn)
         self.queue_pairs[qpn] = qp
         return qp
 
@@ -99,6 +110,10 @@ class Nic(Port):
         del self.queue_pairs[qp.qpn]
         self._last_qp = None
         qp.close()
+
+    def join(self, group_address: str) -> None:
+        """Take packets of a multicast group from now on."""
+        self._joined.add(wire.parse_address(group_address))
 
     def _group(self, protocol: Protocol, scope: str, destination: int, path: Path) -> Group:
         """The reaction point for a new queue pair, with those that share it."""
@@ -142,7 +157,7 @@ class Nic(Port):
             self.stats.malformed += 1
             return
         addresses: i64 = read_i64_be(frame, wire.SOURCE)
-        if addresses & 0xFFFFFFFF != self.address:
+        if addresses & 0xFFFFFFFF != self.address and addresses & 0xFFFFFFFF not in self._joined:
             self.stats.misdelivered += 1
             return
         bth: i64 = read_i64_be(frame, wire.BECN)  # FECN, BECN, destination QP, AckReq, PSN
@@ -151,7 +166,8 @@ class Nic(Port):
         if qp is None or qp.qpn != qpn:
             qp = self.queue_pairs.get(qpn)
             self._last_qp = qp
-        if qp is None or qp.peer_address != (addresses >> 32) & 0xFFFFFFFF:
+        peer: int = (addresses >> 32) & 0xFFFFFFFF
+        if qp is None or (qp.peer_address != peer and not qp.hears(peer)):
             self.stats.unknown_qp += 1
             return
         opcode: int = frame[wire.BTH]

@@ -79,6 +79,10 @@ class QueuePair(Connection):
         self._outlet.senders.clear()
         self._group.leave(self.sender)
 
+    def hears(self, address: int) -> bool:
+        """Whether a host other than `peer_address` may be at the other end."""
+        return False
+
     @property
     def rate_bps(self) -> float:
         """The reaction point's rate."""

@@ -13,7 +13,7 @@ built-in switch in this process, the built-in switch as a process, and BMv2.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -44,6 +44,7 @@ from p4switch.p4runtime.client import Client
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import Message, p4runtime_pb2
 from topologies import Switch, Topology, routes
+from topologies.groups import Group
 from topologies.model import Neighbour
 
 _INSERT, _MODIFY = p4runtime_pb2.Update.INSERT, p4runtime_pb2.Update.MODIFY
@@ -66,6 +67,7 @@ class Settings:
     priority_of_dscp: Mapping[int, int] = field(
         default_factory=lambda: {DSCP_OF_PRIORITY * priority: priority for priority in range(8)}
     )
+    groups: Sequence[Group] = ()
 
 
 def switch_view(topology: Topology, switch: Switch, settings: Settings) -> SwitchView:
@@ -83,6 +85,7 @@ def switch_view(topology: Topology, switch: Switch, settings: Settings) -> Switc
         tier=switch.tier,
         neighbours={port: _behind(topology, there) for port, there in topology.ports[switch.name].items()},
         network=topology,
+        groups=settings.groups,
     )
 
 

@@ -71,7 +71,7 @@ class FlowRecord:
     naks: int = 0
     cnps: int = 0
     marked: int = 0  # packets that arrived with a mark
-    delivered_wire_bytes: int = 0  # on the receivers' links, framing and retransmissions included
+    delivered_wire_bytes: int = 0  # on a receiver's link, framing and retransmissions included; of several the mean
 
     def note_sent(self, sent: Sent) -> None:
         """The sender is done with it, or the run is over."""

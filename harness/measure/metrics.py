@@ -64,7 +64,7 @@ def fair_from_ns(jain: pd.DataFrame, last_start_ns: int, index: float = 0.9, sam
 
 
 def flows_table(run: Run, recording: Recording) -> pd.DataFrame:
-    """One row a flow, in order of start. Times are ns; fct from the start to the receiver's last byte; 0s: not yet."""
+    """One row a flow, in order of start. Times are ns; fct from the start to all receivers' last byte; 0s: not yet."""
     hosts = run.topology.hosts
     telemetry = run.protocol.info.telemetry
     header = HEADER_BYTES + run.scenario.framing_bytes + (INT_SHIM_BYTES if telemetry else 0)
@@ -73,13 +73,15 @@ def flows_table(run: Run, recording: Recording) -> pd.DataFrame:
     ideal: list[float] = []
     for record in recording.flows:
         flow = record.flow
-        ends = (flow.source, flow.destination)
-        if ends not in paths:
-            paths[ends] = path(run.topology, hosts[flow.source], hosts[flow.destination])
-        latency_ns = run.scenario.switch.latency_ns * (len(paths[ends]) - 1)
-        ideal.append(
-            latency_ns + empty_network_fct_ns(paths[ends], flow.size_bytes, run.scenario.nic.mtu_bytes, header, growth)
-        )
+        slowest_ns = 0.0
+        for destination in flow.destinations:
+            ends = (flow.source, destination)
+            if ends not in paths:
+                paths[ends] = path(run.topology, hosts[flow.source], hosts[destination])
+            latency_ns = run.scenario.switch.latency_ns * (len(paths[ends]) - 1)
+            fct_ns = empty_network_fct_ns(paths[ends], flow.size_bytes, run.scenario.nic.mtu_bytes, header, growth)
+            slowest_ns = max(slowest_ns, latency_ns + fct_ns)
+        ideal.append(slowest_ns)
     records = recording.flows
     table = pd.DataFrame(
         {

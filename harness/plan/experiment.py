@@ -27,6 +27,7 @@ from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
 from p4switch.errors import UserError, raised_at
 from topologies import Topology
+from topologies.groups import Group
 from topologies.model import Neighbour
 
 _T = TypeVar("_T")
@@ -99,7 +100,32 @@ class Run:
     def build(self) -> Build:
         """What the switches run."""
         given = {name: str(value) for name, value in self.scenario.switch.defines.items()}
-        return Build.of(self.program.source, self.switch_load_balancer, {**self.program_parameters.defines(), **given})
+        defines = {**self.program_parameters.defines(), **({"MULTICAST": "1"} if self.groups else {}), **given}
+        return Build.of(self.program.source, self.switch_load_balancer, defines)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The multicast groups that the workload's flows go to. Raises UserError."""
+        name, values = named("workload", self.scenario.workload)
+        wanted = workloads.groups(name, values, self.topology, self.seed, self.folder)
+        return tuple(Group(number, source, members) for number, (source, members) in enumerate(wanted, start=1))
+
+    @cached_property
+    def _group_of(self) -> dict[tuple[tuple[int, ...], tuple[int, ...]], Group]:
+        return {((group.source,), group.members): group for group in self.groups}
+
+    def addresses(self, sources: tuple[int, ...], destinations: tuple[int, ...]) -> tuple[str, str]:
+        """Where frames of a flow between these hosts come from, and where they go to. Raises UserError."""
+        if len(sources) == len(destinations) == 1:
+            (source,), (destination,) = sources, destinations
+            return str(self.topology.hosts[source].address), str(self.topology.hosts[destination].address)
+        group = self._group_of.get((sources, destinations))
+        if group is None:
+            raise UserError(
+                f"workload: a flow from {len(sources)} to {len(destinations)} hosts, "
+                "which is none of the groups that it declares; expected flows from one host"
+            )
+        return str(self.topology.hosts[group.source].address), str(group.address)
 
     @property
     def per_packet(self) -> bool:

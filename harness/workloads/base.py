@@ -15,6 +15,7 @@ from p4switch.errors import UserError, validate
 from p4switch.numbers import integral
 from p4switch.registry import Registry
 from topologies import Topology
+from topologies.groups import MAX_GROUPS
 
 MAX_SIZE_BYTES = 2**40
 Size = Annotated[int, BeforeValidator(integral), Field(ge=1, lt=MAX_SIZE_BYTES)]
@@ -92,6 +93,10 @@ class WorkloadParameters(BaseModel):
     @abstractmethod
     def generate(self, setting: Setting) -> Traffic: ...
 
+    def groups(self, setting: Setting) -> Sequence[tuple[int, tuple[int, ...]]]:
+        """The source and the destinations of every flow that has several; switches are told of them before the run."""
+        return ()
+
 
 REGISTRY: Registry[type[WorkloadParameters]] = Registry(
     "workload", group="p4cc.workloads", package="harness.workloads", base=WorkloadParameters
@@ -108,6 +113,17 @@ def build(name: str, values: Mapping[str, Any], topology: Topology, seed: int, f
     if not traffic.flows:
         raise UserError(f"workload {name!r} has no flows")
     return traffic
+
+
+def groups(
+    name: str, values: Mapping[str, Any], topology: Topology, seed: int, folder: Path
+) -> list[tuple[int, tuple[int, ...]]]:
+    """The multicast groups of the same traffic, each once. Raises UserError."""
+    model = validate(parameters(name), values, "workload")
+    wanted = list(dict.fromkeys(model.groups(Setting(topology, random.Random(f"workload {seed}"), folder))))
+    if len(wanted) > MAX_GROUPS:
+        raise UserError(f"workload {name!r} needs {len(wanted)} multicast groups; expected at most {MAX_GROUPS}")
+    return wanted
 
 
 def expect_flows(key: str, count: int) -> None:

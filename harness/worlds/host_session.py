@@ -17,11 +17,16 @@ from host_agents.qp import QueuePair
 
 @dataclass(frozen=True)
 class Connect:
-    """Open this host's end of a connection by `time_ns`; all its ends have the connection's number."""
+    """Open this host's end of a connection by `time_ns`; all its ends have the connection's number.
+
+    `members`: the hosts behind the peer's address, where that is a group's. `joins`: the group that this host is in.
+    """
 
     number: int
     peer_address: str
     time_ns: int
+    members: tuple[str, ...] = ()
+    joins: str | None = None
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,10 @@ class HostSession:
         nic.on_complete = self._on_complete
 
     def connect(self, request: Connect) -> None:
-        self._queue_pairs[request.number] = self.nic.open_qp(request.peer_address, request.number, request.number)
+        number = request.number
+        self._queue_pairs[number] = self.nic.open_qp(request.peer_address, number, number, members=request.members)
+        if request.joins is not None:
+            self.nic.join(request.joins)
 
     def post(self, request: Post, now_ns: int) -> None:
         """The NIC may have something to send then."""

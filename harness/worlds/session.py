@@ -3,7 +3,7 @@
 It tells hosts what to do through `carry`, and is told what they report; a world brings both to their places and calls
 `start_due` when a flow's start is near:
 
-    session = Session(traffic, address_of, carry)
+    session = Session(traffic, addresses, carry)
     session.begin()
     session.start_due(now_ns)                   # not later than session.next_start_ns
     session.note(host, Delivered | Completed)   # a workload may answer with flows, which changes next_start_ns
@@ -35,7 +35,7 @@ class Connection:
     sources: Hosts
     destinations: Hosts
     flows: list[FlowRecord] = field(default_factory=list)
-    delivered_bytes: int = 0  # on the wire, when rates were sampled last
+    delivered_bytes: int = 0  # on the wire to each receiver, when rates were sampled last
 
 
 @dataclass
@@ -51,15 +51,15 @@ class Session:
     address of the destinations, and it is done when each destination has all of it.
     """
 
-    def __init__(self, traffic: Traffic, address_of: Callable[[Hosts], str], carry: Carry) -> None:
-        """`address_of`: the address of one host, or of several together."""
+    def __init__(self, traffic: Traffic, addresses: Callable[[Hosts, Hosts], tuple[str, str]], carry: Carry) -> None:
+        """`addresses`: where a connection's frames come from and go to, by its sources and its destinations."""
         self.traffic = traffic
         self.connections: list[Connection] = []
         self.records: list[FlowRecord] = []  # by flow index
         self.rates: list[Rate] = []
         self.done = 0
         self.forged = 0  # messages that arrived and that nobody has sent: frames on the wire are not to be trusted
-        self._address_of = address_of
+        self._addresses = addresses
         self._carry = carry
         self._shared: dict[tuple[Hosts, Hosts, str], Connection] = {}
         self._to_start: list[tuple[int, int]] = []  # a heap of (start_ns, flow)
@@ -98,13 +98,14 @@ class Session:
     def note_rates(self, samples: Iterable[RateSample], delivered_bytes: Callable[[RateSample], int | None]) -> None:
         """The senders' samples of one time, or of all, by time and connection.
 
-        `delivered_bytes`: on the wire to the receiver by then; None: nothing since the sample before.
+        `delivered_bytes`: on the wire to the receivers together by then; None: nothing since the sample before. Of
+        several receivers the mean is noted.
         """
         for sample in samples:
             connection = self.connections[sample.number - FIRST_NUMBER]
             before = connection.delivered_bytes
             told = delivered_bytes(sample)
-            connection.delivered_bytes = before if told is None else told
+            connection.delivered_bytes = before if told is None else told // len(connection.destinations)
             self.rates.append(Rate(*sample, delivered_bytes=connection.delivered_bytes - before))
 
     def end(self, reports: Sequence[HostReport], end_ns: int) -> None:
@@ -118,7 +119,7 @@ class Session:
         for connection in self.connections:
             ends = [reports[host] for host in connection.destinations]
             marked = sum(report.marked.get(connection.number, 0) for report in ends)
-            delivered_bytes = sum(report.delivered_bytes.get(connection.number, 0) for report in ends)
+            delivered_bytes = sum(report.delivered_bytes.get(connection.number, 0) for report in ends) // len(ends)
             for record in connection.flows:
                 record.note_end(marked, delivered_bytes)
         self.records = [record for record in self.records if record.flow.start_ns <= end_ns]
@@ -151,9 +152,13 @@ class Session:
         if flow.qp is not None:
             self._shared[key] = connection
         # The receivers first: their ends are there before a frame can be.
-        for here, there in ((flow.destinations, flow.sources), (flow.sources, flow.destinations)):
-            for host in here:
-                self._carry(host, Connect(connection.number, self._address_of(there), flow.start_ns))
+        source, destination = self._addresses(flow.sources, flow.destinations)
+        several = len(flow.destinations) > 1
+        for host in flow.destinations:
+            self._carry(host, Connect(connection.number, source, flow.start_ns, joins=destination if several else None))
+        members = tuple(self._addresses(flow.sources, (host,))[1] for host in flow.destinations) if several else ()
+        for host in flow.sources:
+            self._carry(host, Connect(connection.number, destination, flow.start_ns, members))
         return connection
 
     # What became of them

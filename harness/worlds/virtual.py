@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,7 +76,7 @@ class VirtualWorld:
         self.nics: list[Nic] = []
         self._hosts: list[HostSession] = []
         self._clients: dict[str, LocalClient] = {}  # by switch
-        self._session = Session(traffic, self._address_of, self._carry)
+        self._session = Session(traffic, run.addresses, self._carry)
         self._next_start_ns: int | None = None
         self._tags: dict[int, int] = {}  # the fabric's, by connection
         self._add_hosts()
@@ -104,7 +105,9 @@ class VirtualWorld:
         run = self.run_plan
         built = pipeline(run.build, self._trace is not None, self._compiler)
         settings = run.scenario.switch
-        common = controller.Settings(settings.cell_bytes, Fraction(1), run.scenario.framing_bytes, run.seed)
+        common = controller.Settings(
+            settings.cell_bytes, Fraction(1), run.scenario.framing_bytes, run.seed, groups=run.groups
+        )
         for switch in run.topology.switches:
             pipe = self._pipes[switch.name] = built.switch(switch.device_id, run.seed)
             client = self._clients[switch.name] = LocalClient(_device(pipe, switch.device_id))
@@ -216,10 +219,6 @@ class VirtualWorld:
 
     # Flows
 
-    def _address_of(self, hosts: tuple[int, ...]) -> str:
-        (host,) = hosts
-        return str(self.run_plan.topology.hosts[host].address)
-
     def _schedule_start(self) -> None:
         """One event is enough: that of the earliest flow to come."""
         start_ns = self._session.next_start_ns
@@ -247,10 +246,9 @@ class VirtualWorld:
         """The fabric counts the packets of the flow's connection, and traces them if that was asked for."""
         connection = self._session.connections[request.number - FIRST_NUMBER]
         if request.number not in self._tags:
-            source, destination = (
-                self.run_plan.topology.hosts[end].address for end in (connection.sources[0], connection.destinations[0])
-            )
-            self._tags[request.number] = self.fabric.flow(int(source), int(destination), request.number)
+            ends = connection.sources, connection.destinations
+            source, destination = (int(IPv4Address(address)) for address in self.run_plan.addresses(*ends))
+            self._tags[request.number] = self.fabric.flow(source, destination, request.number)
         if self._trace == request.flow:
             self.trace_tag = self._tags[request.number]
             self.fabric.trace(self.trace_tag)
@@ -322,8 +320,8 @@ class VirtualWorld:
         on_wire = stats["delivered_bytes"] + framing * stats["delivered_packets"]
         delivered: list[dict[int, int]] = [{} for _ in self._hosts]
         for number, tag in self._tags.items():
-            for host in self._session.connections[number - FIRST_NUMBER].destinations:
-                delivered[host][number] = int(on_wire[tag - 1])
+            # Of all members of a group together: the session adds up what its ends say.
+            delivered[self._session.connections[number - FIRST_NUMBER].destinations[0]][number] = int(on_wire[tag - 1])
         return [host.report(delivered_bytes) for host, delivered_bytes in zip(self._hosts, delivered, strict=True)]
 
     def _sample_rates(self, now_ns: int) -> None:

@@ -8,6 +8,10 @@
 //   dscp_to_priority  DSCP -> set_priority; what is not listed has priority 0, the lowest
 // and what the load balancer needs to know of each group of ports. The salt is a number of the switch's own.
 //
+// With the macro MULTICAST, a prefix may also lead to
+//   replicate(group)  a copy to each port of a multicast group of the packet replication engine
+//   no_group          of addresses of groups (239.0.0.0/8), those that lead nowhere
+//
 // The load balancer is one file: load_balancing/ecmp.p4, or NAME.p4 in the include path with the macro LOAD_BALANCER=NAME. It has a control
 //   LoadBalancer(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata,
 //                in bit<16> group_id, in bit<16> group_size, in bit<32> salt, out bool found)
@@ -22,6 +26,7 @@ const bit<32> DROP_NOT_IPV4 = 1;
 const bit<32> DROP_CHECKSUM = 2;     // IPv4 header checksum
 const bit<32> DROP_TTL = 3;
 const bit<32> DROP_NO_ROUTE = 4;
+const bit<32> DROP_NO_GROUP = 5;
 const bit<32> DROP_REASONS = 8;
 
 const bit<32> GROUPS = 1024;
@@ -62,13 +67,31 @@ control Ipv4Forwarding(inout headers_t hdr, inout metadata_t meta, inout standar
         drop(DROP_NO_ROUTE);
     }
 
+#ifdef MULTICAST
+    action replicate(bit<16> group) {
+        standard_metadata.mcast_grp = group;
+    }
+
+    action no_group() {
+        drop(DROP_NO_GROUP);
+    }
+#endif
+
     action set_priority(bit<3> priority) {
         standard_metadata.priority = priority;
     }
 
     table ipv4_lpm {
         key = { hdr.ipv4.dst_addr: lpm @name("dst_addr"); }
-        actions = { forward; balance; no_route; }
+        actions = {
+            forward;
+            balance;
+            no_route;
+#ifdef MULTICAST
+            replicate;
+            no_group;
+#endif
+        }
         default_action = no_route();
         size = 4096;
     }

@@ -32,7 +32,7 @@ VIEW = SwitchView(
 
 @pytest.fixture(params=list(RIGS))
 def make_rig(request: pytest.FixtureRequest) -> Iterator[MakeRig]:
-    """`make_rig("ecn", {"pmax": 0.5})`: a switch with that program; `view` and more `entries` may be given."""
+    """`make_rig("ecn", {"pmax": 0.5})`: a switch with that program; `view`, more entries and macros may be given."""
     reason = missing(request.param)
     if reason:
         pytest.skip(reason)
@@ -44,9 +44,10 @@ def make_rig(request: pytest.FixtureRequest) -> Iterator[MakeRig]:
         view: SwitchView = VIEW,
         more: list[Entry] | None = None,
         load_balancer: str = "ecmp",
+        **defines: str,
     ) -> Rig:
         entries = [*programs.parameters(program, parameters or {}).entries(view), *(more or [])]
-        made.append(RIGS[request.param](program, entries, load_balancer))
+        made.append(RIGS[request.param](program, entries, load_balancer, **defines))
         return made[-1]
 
     yield make

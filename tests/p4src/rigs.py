@@ -72,8 +72,10 @@ class BuiltinRig(Rig):
     sets_clock = True
     compiler = "builtin"
 
-    def __init__(self, program: str, entries: Sequence[Entry], load_balancer: str = "ecmp") -> None:
-        config, p4info = compiled(program, self.compiler, load_balancer)
+    def __init__(
+        self, program: str, entries: Sequence[Entry], load_balancer: str = "ecmp", **defines: str
+    ) -> None:
+        config, p4info = compiled(program, self.compiler, load_balancer, **defines)
         self.switch = Switch(str(build(config)), device_id=1, seed=1, tick_ns=1)
         device = Device(lambda _: self.switch)
         known = controller.Program(p4info, json.dumps(config).encode())
@@ -110,10 +112,12 @@ class Bmv2Rig(Rig):
     ports = range(1, 9)
     compiler = "builtin"
 
-    def __init__(self, program: str, entries: Sequence[Entry], load_balancer: str = "ecmp") -> None:
+    def __init__(
+        self, program: str, entries: Sequence[Entry], load_balancer: str = "ecmp", **defines: str
+    ) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="p4cc-bmv2-")
         self._json = Path(self._directory.name) / "program.json"
-        self._config, p4info = compiled(program, self.compiler, load_balancer)
+        self._config, p4info = compiled(program, self.compiler, load_balancer, **defines)
         self._json.write_text(json.dumps(self._config))
         known = controller.Program(p4info, b"")
         plain = [
@@ -285,14 +289,16 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def build_of(program: str, load_balancer: str) -> pipelines.Build:
+def build_of(program: str, load_balancer: str, **defines: str) -> pipelines.Build:
     balancer = load_balancing.find(load_balancer, load_balancing.DIRECTORY)
-    return pipelines.Build.of(programs.program(program).source, balancer, {})
+    return pipelines.Build.of(programs.program(program).source, balancer, defines)
 
 
-def compiled(program: str, compiler: str, load_balancer: str = "ecmp") -> tuple[dict[str, Any], Message]:
+def compiled(
+    program: str, compiler: str, load_balancer: str = "ecmp", **defines: str
+) -> tuple[dict[str, Any], Message]:
     """BMv2 JSON and P4Info."""
-    return pipelines.compiled(build_of(program, load_balancer), compiler)
+    return pipelines.compiled(build_of(program, load_balancer, **defines), compiler)
 
 
 RIGS: dict[str, type[BuiltinRig] | type[Bmv2Rig]] = {

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 import p4src
 from harness.control.programs.entries import Entry
 from p4switch.registry import Registry
+from topologies.groups import Group
 from topologies.model import Topology
 from topologies.routing import Route
 from topologies.trees import Tree, tree
@@ -43,7 +44,8 @@ class SwitchView:
     traffic manager's cell, or on BMv2, which counts packets, the bytes of a full packet. `tick_ns` is the model time
     of one tick of the switch's clock. `frame_overhead_bytes` is what a frame costs on a link beyond its own bytes.
     `seed` is the experiment's: another seed is another choice of ECMP paths. `tables` are those of the compiled
-    program, by the names that entries may use. `network` is for what has to fit on several switches, like `tree`.
+    program, by the names that entries may use. `network` is for what has to fit on several switches, like `tree` and
+    the multicast `groups` that are to be forwarded to.
     """
 
     device_id: int
@@ -61,6 +63,7 @@ class SwitchView:
     neighbours: Mapping[int, PortView] = field(default_factory=dict)  # by port
     tables: frozenset[str] = frozenset()
     network: Topology | None = None
+    groups: Sequence[Group] = ()
 
     @property
     def host_ports(self) -> tuple[int, ...]:
@@ -76,6 +79,12 @@ class SwitchView:
         if self.network is None:
             raise ValueError("a view without a network has no trees")
         return tree(self.network, root, members, choice)
+
+    def group_ports(self, group: Group) -> tuple[int, ...]:
+        """Where this switch sends what comes for a group; none: it is not on the group's tree."""
+        if self.network is None:
+            raise ValueError("a view without a network has no trees")
+        return group.tree(self.network).down.get(self.name, ())
 
 
 class ProgramParameters(BaseModel, ABC):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 
 from harness.control.programs.base import SwitchView
-from harness.control.programs.entries import Action, Entry, Exact, Lpm, PortGroup, TableEntry
+from harness.control.programs.entries import Action, Entry, Exact, Lpm, MulticastGroup, PortGroup, TableEntry
+from topologies.groups import ADDRESSES
 
 TABLES = frozenset({"ipv4_lpm", "dscp_to_priority"})
 
@@ -21,7 +22,7 @@ def forward(port: int) -> Action:
 
 
 def forwarding_entries(switch: SwitchView) -> list[Entry]:
-    """Routes (a group for each distinct set of ports of equal cost) and priorities."""
+    """Routes (a group for each distinct set of ports of equal cost), multicast groups, and priorities."""
     entries: list[Entry] = []
     groups: dict[tuple[int, ...], int] = {}
     salt = salt_of(switch.device_id, switch.seed)
@@ -36,9 +37,25 @@ def forwarding_entries(switch: SwitchView) -> list[Entry]:
             action = Action("balance", group)
         prefix = Lpm(int(route.prefix.network_address), route.prefix.prefixlen)
         entries.append(TableEntry("ipv4_lpm", {"dst_addr": prefix}, action))
+    entries += multicast_entries(switch)
     for dscp, priority in sorted(switch.priority_of_dscp.items()):
         if priority:
             entries.append(
                 TableEntry("dscp_to_priority", {"dscp": Exact(dscp)}, Action("set_priority", {"priority": priority}))
             )
+    return entries
+
+
+def multicast_entries(switch: SwitchView) -> list[Entry]:
+    """Of a program with `MULTICAST`: the groups whose trees pass this switch. Whatever else is for a group is lost."""
+    entries: list[Entry] = []
+    for group in switch.groups:
+        ports = switch.group_ports(group)
+        if ports:
+            entries.append(MulticastGroup(group.number, tuple((port, 0) for port in ports)))
+            replicate = Action("replicate", {"group": group.number})
+            entries.append(TableEntry("ipv4_lpm", {"dst_addr": Lpm(int(group.address), 32)}, replicate))
+    if switch.groups:
+        others = Lpm(int(ADDRESSES.network_address), ADDRESSES.prefixlen)
+        entries.append(TableEntry("ipv4_lpm", {"dst_addr": others}, Action("no_group")))
     return entries

@@ -43,7 +43,7 @@ class Coordinator:
         self._listener.listen(len(run.topology.hosts))
         self._agents: list[Connection] = []
         self._index_of: dict[object, int] = {}
-        self.session = Session(run.traffic(), self._address_of, self._carry)
+        self.session = Session(run.traffic(), run.addresses, self._carry)
 
     def close(self) -> None:
         for agent in self._agents:
@@ -136,10 +136,6 @@ class Coordinator:
             if time.monotonic() > end:
                 return "wall limit"
         return "done"
-
-    def _address_of(self, hosts: tuple[int, ...]) -> str:
-        (host,) = hosts
-        return str(self._run.topology.hosts[host].address)
 
     def _carry(self, host: int, request: Connect | Post) -> None:
         self._agents[host].send(request)

@@ -105,11 +105,19 @@ def _demand_bps(run: Run) -> float:
     flows, hosts = run.traffic().flows, run.topology.hosts
     return min(
         sum(run.topology.uplink(hosts[index]).rate_bps for index in ends)
-        for ends in ({flow.source for flow in flows}, {flow.destination for flow in flows})
+        for ends in (
+            {source for flow in flows for source in flow.sources},
+            {destination for flow in flows for destination in flow.destinations},
+        )
     )
 
 
 def _mean_links(run: Run) -> float:
+    """The links that a packet crosses, all its copies together."""
     hosts = run.topology.hosts
-    pairs = {(flow.source, flow.destination) for flow in run.traffic().flows}
-    return sum(len(path(run.topology, hosts[a], hosts[b])) for a, b in pairs) / len(pairs)
+    trees = {((group.source,), group.members): group.tree(run.topology) for group in run.groups}
+    transfers = {(flow.sources, flow.destinations) for flow in run.traffic().flows}
+    return sum(
+        len(trees[a, b].up) if (a, b) in trees else len(path(run.topology, hosts[a[0]], hosts[b[0]]))
+        for a, b in transfers
+    ) / len(transfers)

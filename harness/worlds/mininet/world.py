@@ -201,6 +201,7 @@ class MininetWorld:
                 Fraction(self._class.tick_ns(self.dilation)),
                 scenario.framing_bytes,
                 run.seed,
+                groups=run.groups,
             )
             view = controller.switch_view(run.topology, switch, common)
             with GrpcClient(node.address, switch.device_id, timeout_s=_START_S) as client:
@@ -335,11 +336,19 @@ def _lateness(counters: ledger.Counters, reports: list[Finished]) -> list[fideli
 def _add_rates(session: Session, reports: list[Finished], end_ns: int) -> None:
     """The senders' samples, with what arrived at the receivers in the same intervals."""
     ends = {(host, connection.number) for connection in session.connections for host in connection.destinations}
+    arrivals = sorted(
+        (time_ns, number, host, total)
+        for host, report in enumerate(reports)
+        for time_ns, number, total in report.arrivals
+        if (host, number) in ends
+    )
+    latest: dict[tuple[int, int], int] = {}  # by host and connection: it says nothing when nothing has come
+    together: dict[int, int] = {}  # by connection
     arrived: dict[tuple[int, int], int] = {}
-    for host, report in enumerate(reports):
-        for time_ns, number, total in report.arrivals:
-            if (host, number) in ends:
-                arrived[time_ns, number] = arrived.get((time_ns, number), 0) + total
+    for time_ns, number, host, total in arrivals:
+        together[number] = together.get(number, 0) + total - latest.get((host, number), 0)
+        latest[host, number] = total
+        arrived[time_ns, number] = together[number]
     samples = sorted(sample for report in reports for sample in report.rates if sample.time_ns <= end_ns)
     session.note_rates(samples, lambda sample: arrived.get((sample.time_ns, sample.number)))
 

@@ -22,7 +22,9 @@ class Hosts:
     def __init__(self, traffic: Traffic) -> None:
         self.asked: list[tuple[int, Connect | Post]] = []
         self.session = Session(
-            traffic, lambda hosts: "+".join(map(str, hosts)), lambda host, request: self.asked.append((host, request))
+            traffic,
+            lambda sources, destinations: ("+".join(map(str, sources)), "+".join(map(str, destinations))),
+            lambda host, request: self.asked.append((host, request)),
         )
         self.session.begin()
 
@@ -96,8 +98,8 @@ def test_a_transfer_to_several_is_done_when_each_has_all_of_it() -> None:
     hosts.session.start_due(0)
     asked = hosts.taken()
     assert asked == [
-        *((receiver, Connect(2, "0", 0)) for receiver in (1, 2, 3)),
-        (0, Connect(2, "1+2+3", 0)),
+        *((receiver, Connect(2, "0", 0, joins="1+2+3")) for receiver in (1, 2, 3)),
+        (0, Connect(2, "1+2+3", 0, members=("1", "2", "3"))),
         (0, Post(2, 0, 1000, 0, None)),
     ]
     (record,) = hosts.session.records
