@@ -34,6 +34,7 @@ COMPILED = (
     "frames.py",
     "outlet.py",
     "transport.py",
+    "members.py",
     "messages.py",
     "template.py",
     "limiter.py",
@@ -43,7 +44,6 @@ COMPILED = (
     "go_back_n.py",
     "selective_repeat.py",
     "qp.py",
-    "group_qp.py",
     "nic.py",
 )
 COMPILED_FOLDERS = ("cc", "lb")

@@ -12,13 +12,13 @@ from host_agents.cc.base import Host, Path
 from host_agents.config import SCOPE_PAIR, SCOPE_QP, NicConfig
 from host_agents.errors import HostError
 from host_agents.frames import Frames
-from host_agents.group_qp import GroupQueuePair
 from host_agents.limiter import RateLimiter
+from host_agents.members import Members
 from host_agents.messages import CompletionCallback, DeliveryCallback
 from host_agents.outlet import Group
 from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT
 from host_agents.port import CLASSES, Port
-from host_agents.qp import QueuePair
+from host_agents.qp import GroupQueuePair, QueuePair
 from host_agents.registry import LoadBalancing, Protocol
 
 
@@ -67,6 +67,10 @@ class Nic(Port):
             raise HostError(f"queue pair numbers {qpn} and {peer_qpn}: expected 1 to {wire.QPN_MASK}")
         if qpn in self.queue_pairs:
             raise HostError(f"queue pair {qpn} of {config.address} is open already")
+        try:
+            behind = Members([wire.parse_address(member) for member in members])
+        except ValueError as error:
+            raise HostError(f"queue pair {qpn} of {config.address}: {error}") from None
         protocol = protocol or self.protocol
         load_balancing = load_balancing or self.load_balancing
         self._opcodes = self._opcodes.joined(protocol.opcodes)
@@ -94,9 +98,8 @@ class Nic(Port):
         balancer = load_balancing.create(self.host.random.getrandbits(32), path)
         point = protocol.notification_point(path)
         if members:
-            hosts = [wire.parse_address(member) for member in members]
             qp: QueuePair = GroupQueuePair(
-                self, qpn, destination, frames, group, limiter, balancer, point, first_psn, hosts
+                self, qpn, destination, frames, group, limiter, balancer, point, first_psn, behind
             )
         else:
             qp = QueuePair(self, qpn, destination, frames, group, limiter, balancer, point, first_psn)

@@ -12,6 +12,7 @@ from host_agents.frames import Frames
 from host_agents.go_back_n import GoBackNReceiver, GoBackNSender
 from host_agents.lb.base import LoadBalancer
 from host_agents.limiter import RateLimiter
+from host_agents.members import Members
 from host_agents.messages import Connection, Delivery, Message
 from host_agents.outlet import Group, SenderOutlet
 from host_agents.receiver import Receiver
@@ -243,3 +244,55 @@ class QueuePair(Connection):
             self._busy = False
             self.reaction_point.on_idle(now_ns)
         self.limiter.wake(now_ns)
+
+
+class GroupQueuePair(QueuePair):
+    """The sending end of a connection to a multicast group, whose members answer by unicast as ordinary receivers do.
+
+    Congestion control sees the ACK with which all members have a packet. What is sent again goes to all, and those who
+    have it discard it. A NAK counts where all others have what is before it; other losses are found by time-out.
+    """
+
+    def __init__(
+        self,
+        nic: Nic,
+        qpn: int,
+        group_address: int,
+        frames: Frames,
+        group: Group,
+        limiter: RateLimiter,
+        load_balancer: LoadBalancer,
+        notification_point: NotificationPoint,
+        first_psn: int,
+        members: Members,
+    ) -> None:
+        super().__init__(nic, qpn, group_address, frames, group, limiter, load_balancer, notification_point, first_psn)
+        self._members = members
+
+    def hears(self, address: int) -> bool:
+        return self._members.has(address)
+
+    def on_ack(self, now_ns: int, psn: int, syndrome: int, frame: bytes, offset: int) -> None:
+        sender = self.sender
+        number = sender.absolute(psn)
+        nak = syndrome == wire.SYNDROME_NAK_SEQUENCE
+        least = self._members.least_after(number if nak else number + 1, frame, sender.unacked, sender.fresh)
+        if nak and least == number:
+            super().on_ack(now_ns, psn, syndrome, frame, offset)
+        else:
+            self._on_least(now_ns, least, frame, offset)
+
+    def on_sack(self, now_ns: int, psn: int, first_missing_psn: int, bitmap: int, frame: bytes, offset: int) -> None:
+        """What a member has beyond the first packet that it misses is not kept: it is sent again to all."""
+        sender = self.sender
+        first_missing = sender.absolute(first_missing_psn)
+        least = self._members.least_after(first_missing, frame, sender.unacked, sender.fresh)
+        self._on_least(now_ns, least, frame, offset)
+
+    def _on_least(self, now_ns: int, least: int, frame: bytes, offset: int) -> None:
+        """All members have every packet before `least`, by what `frame` says."""
+        sender = self.sender
+        if least > sender.unacked:
+            super().on_ack(now_ns, (sender.psn_base + least - 1) & wire.PSN_MASK, wire.SYNDROME_ACK, frame, offset)
+        else:
+            self.stats.acks_received += 1

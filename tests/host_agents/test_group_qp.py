@@ -112,6 +112,27 @@ def test_a_nak_of_the_last_member_goes_back_at_once():
     assert net.qp.stats.timeouts == 0
 
 
+def test_a_nak_moves_what_all_have_up_to_the_slowest_member():
+    net = Net()
+    net.qp.post(4000)
+    frames = net.sent(net.sender)
+    slow, lossy, fast = MEMBERS
+    net.carry(frames, [fast])
+    net.carry(frames[:1], [slow])
+    net.carry([frames[0], frames[1], frames[3]], [lossy])
+    *_, nak = net.sent(net.members[lossy])  # wants packet 2; its ACKs before are lost
+    net.answer([fast, slow])
+    assert net.qp.stats.bytes_acked == 0
+    net.sender.receive(net.now_ns, nak)
+    assert net.qp.stats.bytes_acked == 1000
+    for _ in range(3):
+        net.now_ns += 100_000
+        net.carry(net.sent(net.sender))
+        net.answer()
+    assert len(net.completed) == 1
+    assert net.bytes_at_members() == [4000] * 3
+
+
 def test_a_member_that_stays_silent_holds_up_the_message():
     net = Net()
     net.qp.post(1000)
@@ -156,5 +177,5 @@ def test_a_nic_takes_packets_of_the_groups_it_has_joined_only():
 
 
 def test_a_member_given_twice():
-    with pytest.raises(HostError, match="queue pair 3: a member of its group is given twice"):
+    with pytest.raises(HostError, match=r"queue pair 3 of 10\.0\.0\.2: a member of the group is given twice"):
         nic_of("10.0.0.2").open_qp(GROUP, 3, 3, members=("10.0.0.3", "10.0.0.3"))

@@ -115,9 +115,9 @@ def _demand_bps(run: Run) -> float:
 def _mean_links(run: Run) -> float:
     """The links that a packet crosses, all its copies together."""
     hosts = run.topology.hosts
-    trees = {((group.source,), group.members): group.tree(run.topology) for group in run.groups}
-    transfers = {(flow.sources, flow.destinations) for flow in run.traffic().flows}
-    return sum(
-        len(trees[a, b].up) if (a, b) in trees else len(path(run.topology, hosts[a[0]], hosts[b[0]]))
-        for a, b in transfers
-    ) / len(transfers)
+    trees = {(group.source, group.members): group.tree(run.topology) for group in run.groups}
+    transfers = {(flow.source, flow.destinations) for flow in run.traffic().flows}
+    links = [
+        len(trees[a, b].up) if (a, b) in trees else len(path(run.topology, hosts[a], hosts[b[0]])) for a, b in transfers
+    ]
+    return sum(links) / len(links)
