@@ -18,7 +18,7 @@ CONTROL_PACKET_BYTES = 158  # Ethernet to ICRC
 
 @register("sperc")
 class SpercParameters(ProgramParameters):
-    """s-PERC's constants. The thesis gives none of them (docs/limitations.md has where these are from)."""
+    """s-PERC's constants: choices, which the thesis leaves open; the protocol has them, too."""
 
     agrees: ClassVar[tuple[str, ...]] = ("headroom", "round_ns", "control_share", "tolerance")
 
