@@ -21,9 +21,10 @@ from typing import Final
 from host_agents import wire
 from host_agents.cc.base import UNLIMITED, NotificationPoint, Outlet, Path, ReactionPoint
 from host_agents.cc.sperc_link import NEW_FLOW, NO_LIMIT, B, E, Link, Record
+from host_agents.config import SCOPE_QP
 from host_agents.packets import TO_NOTIFICATION_POINT, Field, Header, Packet, Records
 from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE
-from host_agents.registry import SCOPE_QP, ProtocolInfo, register
+from host_agents.registry import ProtocolInfo, register
 from host_agents.timers import Timer
 
 MAX_SWITCHES: Final = 6
