@@ -9,7 +9,8 @@ response.
 Frames: docs/wire-formats.md, "Control packet of s-PERC". Rates on the wire are in kb/s for each unit of weight.
 A path must not change under a flow, so the load balancer is one that keeps a flow's entropy.
 
-Not there: 1RC (section 5.2), weights that follow a host's number of flows (5.3; every flow has weight 1).
+Not there: 1RC (section 5.2; the switches do their part), and weights that follow a host's number of flows (5.3): every
+flow has weight 1.
 """
 
 from __future__ import annotations
@@ -67,6 +68,25 @@ CONTROL: Final = Packet(
     meaning="control packet of s-PERC: a flow's state at the links of its path",
 )
 
+SPECULATIVE: Final = Packet(
+    "speculative",
+    0xF0,
+    (
+        Header(
+            "speculative",
+            (
+                Field("epoch", 16, "of the flow's start"),
+                Field("weight", 16, "n for speculative packets", initial=1),
+                Field("sequence", 24, "the packet's place among the speculative ones, from 0"),
+                Field("reserved", 8),
+            ),
+            "Speculative data packet of 1RC.",
+        ),
+    ),
+    opcodes=16,
+    wraps=True,
+    meaning="data that a switch may drop: reliable-connection opcode n as 0xF0 + n",
+)
 _WIRE_BYTES: Final = wire.OVERHEAD_BYTES + 14 + CONTROL.size_bytes  # Ethernet to ICRC
 _OWN_LINK: Final = MAX_SWITCHES  # the places of the records that are the source's
 _DEMAND: Final = MAX_SWITCHES + 1
@@ -249,7 +269,7 @@ register(
         parameters=SpercParameters,
         reaction_point=reaction_point,
         notification_point=notification_point,
-        packets=(CONTROL,),
+        packets=(CONTROL, SPECULATIVE),
         scopes=(SCOPE_QP,),
         single_path=True,
         max_switches=MAX_SWITCHES,

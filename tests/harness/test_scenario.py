@@ -95,7 +95,7 @@ def test_a_path_may_be_too_long_for_a_protocols_packets() -> None:
         plan("test", check({**MINIMAL, "cc": "sperc", "topology": row}), Path())
 
     planned(6)
-    with pytest.raises(UserError, match="^cc 'sperc': a path over 7 switches; expected at most 6$"):
+    with pytest.raises(UserError, match=r"^cc 'sperc': a path over 7 switches; expected at most 6$"):
         planned(7)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from harness.control import programs
 from harness.control.programs.base import SwitchView
 from harness.control.programs.sperc import CONTROL_PACKET_BYTES
-from host_agents.cc.sperc import CONTROL, RECORDS
+from host_agents.cc.sperc import CONTROL, RECORDS, SPECULATIVE
 from host_agents.cc.sperc_link import MAX_WEIGHT, NEW_FLOW, NO_LIMIT, B, E, Link, Record
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import BTH, NOT_ECT, Flow
@@ -319,3 +319,116 @@ def test_the_program_is_the_reference_whatever_control_packets_say(
     both = Both(100)
     for now, (record, old, new, leaving) in enumerate(steps):
         both.packet(Follower(record, old), new, [(record.x, 0)], leaving, now * 1_000)
+
+
+# 1RC: figures 5.1 to 5.4. The BDP is 4 packets: 8 Gb/s over 4 packets' time; an epoch is 13 steps
+
+WINDOWS = {"headroom": 0.0, "rtt_ns": 4 * 1058, "packet_bytes": 1058}
+
+
+class Network:
+    """A link of figures 5.1 to 5.4. Flows start at a step of the hosts' clocks."""
+
+    def __init__(self, make_rig: MakeRig, **parameters: int) -> None:
+        self.rig = make_rig("sperc", {**WINDOWS, **parameters}, view=view({2: 8}))
+        if not isinstance(self.rig, BuiltinRig):
+            pytest.skip("one packet goes on from what another has left")
+
+    def starts(self, step: int, weight: int = 1, new_weight: int = 1, let_through: int = 0xFFFFFF) -> int:
+        """The first control packet of a flow that starts then; returns its let_through."""
+        frame = FlowState(weight=new_weight).frame(
+            2, weight=new_weight, epoch=step // 13 & 0xFFFF, speculative_weight=weight, let_through=let_through
+        )
+        return CONTROL.get("let_through", through(self.rig, 2, frame, step), AFTER_BTH)
+
+    def passes(self, step: int, sequence: int, weight: int = 1) -> bool:
+        body = SPECULATIVE.encode(epoch=step // 13 & 0xFFFF, weight=weight, sequence=sequence)
+        frame = Flow().frame(BTH(opcode=SPECULATIVE.opcode + 1, dest_qp=7), body + bytes(64))
+        received = self.rig.run([Sent(1, frame, step)])
+        assert [f[34:] for f in received[2]] in ([], [frame[34:]])
+        return bool(received[2])
+
+    def passed(self, step: int, sequences: Sequence[int] = range(4), weight: int = 1) -> list[int]:
+        return [sequence for sequence in sequences if self.passes(step, sequence, weight)]
+
+
+def test_figure_5_1(make_rig: MakeRig) -> None:
+    """Flow 1 starts at 11, flow 2 at 15: entries 4 and 2."""
+    network = Network(make_rig)
+    assert network.starts(11) == 4
+    assert network.passed(11, (0, 1)) == [0, 1]
+    assert network.starts(15) == 2
+    assert network.passed(11, (2, 3)) == [2, 3]
+    assert network.passed(15) == [0, 1]
+    assert network.rig.counter("ingress_drops", 5) == 2
+
+
+@pytest.fixture
+def with_entry_2(make_rig: MakeRig) -> Network:
+    """As in figures 5.2 to 5.4: the epoch of step 15 has the entry 2, because another flow has half of the link."""
+    network = Network(make_rig)
+    network.starts(11)
+    network.starts(15)
+    return network
+
+
+def test_figure_5_2_two_flows_of_a_host_pass_four(with_entry_2: Network) -> None:
+    assert [with_entry_2.passed(15), with_entry_2.passed(15)] == [[0, 1], [0, 1]]
+
+
+def test_figure_5_2_with_weights_alone_they_pass_three(with_entry_2: Network) -> None:
+    assert [with_entry_2.passed(15), with_entry_2.passed(15, weight=2)] == [[0, 1], [0]]
+
+
+def test_figure_5_3_shared_sequence_numbers(with_entry_2: Network) -> None:
+    first, second = with_entry_2.passed(15, (0, 2)), with_entry_2.passed(15, (1, 3))
+    assert sorted(first + second) == [0, 1]
+
+
+@pytest.mark.parametrize(("weight", "expected"), [(2, [0]), (1, [0, 1])])
+def test_figure_5_4_the_weight_at_the_epochs_start(with_entry_2: Network, weight: int, expected: list[int]) -> None:
+    """Shared numbers and flow 2's new weight 2 would punish twice."""
+    sent = [(0, 1), (1, weight), (2, 1), (3, weight)]
+    assert [s for s, w in sent if with_entry_2.passes(15, s, w)] == expected
+    assert with_entry_2.starts(15, weight, new_weight=2) == len(expected)
+
+
+def test_later_control_packets_leave_an_entry_as_it_is(make_rig: MakeRig) -> None:
+    """16 that start together pass a full window each: 1RC's limit."""
+    network = Network(make_rig)
+    assert [network.starts(11) for _ in range(16)] == [4] * 16
+    assert [network.passed(11) for _ in range(16)] == [[0, 1, 2, 3]] * 16
+
+
+def test_at_least_one_passes_and_the_least_number_is_brought_back(with_entry_2: Network) -> None:
+    assert with_entry_2.passed(15, weight=1000) == [0]
+    assert with_entry_2.starts(15, weight=1000) == 1
+    assert with_entry_2.starts(15, let_through=1) == 1
+    assert with_entry_2.starts(15, let_through=0) == 0  # a switch before this one lets none pass
+
+
+def test_an_epoch_that_has_lost_its_slot_passes_nothing(make_rig: MakeRig) -> None:
+    network = Network(make_rig)
+    assert not network.passes(11, 0)  # no entry yet
+    assert network.starts(11) == 4
+    newer = 11 + 13 * 16
+    assert network.starts(newer) == 2
+    assert network.starts(11) == 0
+    assert (network.passed(11), network.passed(newer)) == ([], [0, 1])
+    assert network.rig.counter("ingress_drops", 6) == 5
+
+
+def test_epochs_wrap(make_rig: MakeRig) -> None:
+    network = Network(make_rig)
+    last = 13 * 0xFFFF
+    assert [network.starts(last), network.starts(last + 13 * 16)] == [4, 2]
+    assert (network.passed(last), network.passed(last + 13 * 16)) == ([], [0, 1])
+
+
+def test_a_speculative_packet_of_weight_0_or_cut_off_is_malformed(make_rig: MakeRig) -> None:
+    rig = make_rig("sperc", WINDOWS)
+    bth = BTH(opcode=SPECULATIVE.opcode, dest_qp=7)
+    frames = [FlowState().frame(2), Flow().frame(bth, SPECULATIVE.encode(weight=0) + bytes(64))]
+    frames.append(Flow().frame(bth, SPECULATIVE.encode()[:-1]))
+    assert len(rig.run([Sent(1, frame) for frame in frames])[2]) == 1
+    assert rig.counter("ingress_drops", 0) == 2

@@ -5,6 +5,7 @@
 #include "roce.p4"
 
 const bit<8> OPCODE_SPERC = 0xE5;
+const bit<8> OPCODE_SPECULATIVE = 0xF0;
 
 // Control packet of s-PERC: what is the flow's own.
 header sperc_t {
@@ -31,6 +32,14 @@ header sperc_record_t {
     bit<2>  state;  // of the flow at the link
     bit<1>  ignore;  // b says nothing
     bit<13> reserved;
+}
+
+// Speculative data packet of 1RC.
+header speculative_t {
+    bit<16> epoch;  // of the flow's start
+    bit<16> weight;  // n for speculative packets
+    bit<24> sequence;  // the packet's place among the speculative ones, from 0
+    bit<8>  reserved;
 }
 
 #endif
