@@ -61,6 +61,9 @@ class ProtocolInfo:
     scopes: tuple[str, ...] = CC_SCOPES
     # True: each lost packet is drawn again by itself, so go-back-N would waste what was drawn behind it.
     selective: bool = False
+    # What is known of a flow's path has to hold for its next packets: no load balancer that changes it.
+    single_path: bool = False
+    max_switches: int = 0  # on a path, that its packets have room for; 0: any number
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@
 // written once a packet; a chip with one register access a stage spreads them over its stages, and gets the period's end as an event from its clock.
 #include "include/prelude.p4"
 #include "include/packets/accurate.p4"
+#include "include/quotient.p4"
 
 const bit<16> SHORT_CIRCUIT_INSTANCE = 1;
 
@@ -63,38 +64,6 @@ parser AccurateParser(packet_in packet, out headers_t hdr, inout metadata_t meta
     state parse_frp {
         packet.extract(hdr.frp);
         transition accept;
-    }
-}
-
-#define NORMALIZE(bits)                    \
-    if ((subtrahend << bits) <= rest) {    \
-        subtrahend = subtrahend << bits;   \
-        digit = digit << bits;             \
-    }
-
-#define NEXT_DIGIT                         \
-    if (rest >= subtrahend) {              \
-        rest = rest - subtrahend;          \
-        quotient = quotient + digit;       \
-    }                                      \
-    subtrahend = subtrahend >> 1;          \
-    digit = digit >> 1;
-
-// dividend / divisor, rounded down to twenty significant binary digits. Long division; ten digits would be within 0.2%.
-control Quotient(in bit<32> dividend, in bit<32> divisor, out bit<32> quotient) {
-    bit<48> rest;
-    bit<48> subtrahend;
-    bit<32> digit = 1;
-
-    apply {
-        rest = (bit<48>)dividend;
-        subtrahend = (bit<48>)divisor;
-        quotient = 0;
-        NORMALIZE(16) NORMALIZE(8) NORMALIZE(4) NORMALIZE(2) NORMALIZE(1)
-        NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT
-        NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT
-        NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT
-        NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT
     }
 }
 
@@ -146,6 +115,7 @@ control ContentionPoint(inout headers_t hdr, inout metadata_t meta, inout standa
     bit<32> threshold;
     bit<32> dividend;
     bit<32> divisor;
+    bit<64> share;
     bit<32> elsewhere;
     bool    new_period = false;
     bool    update = false;
@@ -317,7 +287,8 @@ control ContentionPoint(inout headers_t hdr, inout metadata_t meta, inout standa
                             divisor = 1;  // more flows have stopped than were known
                         }
                     }
-                    quotient.apply(dividend, divisor, fsr);
+                    quotient.apply((bit<64>)dividend, (bit<64>)divisor, share);
+                    fsr = (bit<32>)share;
                 }
                 if (new_period) {
                     fsr_start = fsr;

@@ -380,6 +380,7 @@ def _resolve(
     run = Run(
         name, scenario, folder, topology, protocol, load_balancing, program, parameters, balancer, names, settings
     )
+    _check_paths(run)
     _check_fit(run)
     return run
 
@@ -394,6 +395,16 @@ def _check_agreement(protocol: Protocol, program: Program, parameters: ProgramPa
                 raise UserError(f"{wanted}: there is no such parameter; {of} needs it, with the same value")
         if theirs[key] != own[key]:
             raise UserError(f"{in_protocol}: should be {in_program}, {own[key]}, got {theirs[key]}")
+
+
+def _check_paths(run: Run) -> None:
+    """Whether the protocol can do with the network's paths. Raises UserError."""
+    info = run.protocol.info
+    if info.single_path and run.per_packet:
+        raise UserError(f"cc {info.name!r}: expected load balancing that keeps a flow on its path, got one by packets")
+    longest = len(run.base_rtts_ns) - 1
+    if info.max_switches and longest > info.max_switches:
+        raise UserError(f"cc {info.name!r}: a path over {longest} switches; expected at most {info.max_switches}")
 
 
 def _check_fit(run: Run) -> None:

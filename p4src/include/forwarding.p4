@@ -20,15 +20,6 @@
 #ifndef P4CC_FORWARDING_P4
 #define P4CC_FORWARDING_P4
 
-// Indices of the counter ingress_drops.
-const bit<32> DROP_MALFORMED = 0;    // shorter than its headers say, or IPv4 with options
-const bit<32> DROP_NOT_IPV4 = 1;
-const bit<32> DROP_CHECKSUM = 2;     // IPv4 header checksum
-const bit<32> DROP_TTL = 3;
-const bit<32> DROP_NO_ROUTE = 4;
-const bit<32> DROP_NO_GROUP = 5;
-const bit<32> DROP_REASONS = 8;
-
 const bit<32> GROUPS = 1024;
 
 #define P4CC_FILE_OF(name) <name.p4>
@@ -45,8 +36,6 @@ control Ipv4Forwarding(inout headers_t hdr, inout metadata_t meta, inout standar
     bit<16> balanced_group_size = 0;
     bit<32> balanced_salt = 0;
     bool    found = false;
-
-    counter(DROP_REASONS, CounterType.packets) ingress_drops;
 
     action drop(bit<32> reason) {
         ingress_drops.count(reason);

@@ -19,4 +19,16 @@ struct common_metadata_t {
 
 const port_t DROP_PORT = 511;  // where mark_to_drop sends a packet
 
+// Indices of the counter ingress_drops.
+const bit<32> DROP_MALFORMED = 0;    // shorter than its headers say, or IPv4 with options
+const bit<32> DROP_NOT_IPV4 = 1;
+const bit<32> DROP_CHECKSUM = 2;     // IPv4 header checksum
+const bit<32> DROP_TTL = 3;
+const bit<32> DROP_NO_ROUTE = 4;
+// 5 and 6 are a program's own.
+const bit<32> DROP_NO_GROUP = 7;     // a multicast group that leads nowhere
+const bit<32> DROP_REASONS = 8;
+
+counter(DROP_REASONS, CounterType.packets) ingress_drops;
+
 #endif

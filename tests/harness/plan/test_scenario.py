@@ -67,6 +67,15 @@ def test_the_resolved_scenario_reads_back_as_itself(name: str) -> None:
             ["cc=accurate", "protocols.accurate.period_ns=40000"],
             "protocols.accurate.period_ns: should be programs.accurate.period_ns, 20000, got 40000",
         ),
+        (
+            ["cc=sperc", "lb=spray"],
+            "cc 'sperc': expected load balancing that keeps a flow on its path, got one by packets",
+        ),
+        (
+            ["cc=sperc", "switch.load_balancing=drill"],
+            "cc 'sperc': expected load balancing that keeps a flow on its path, got one by packets",
+        ),
+        (["cc=sperc", "nic.cc_scope=pair"], "cc_scope 'pair'"),
         (["switch.load_balancing=dril"], "switch.load_balancing: no load balancer 'dril'; did you mean 'drill'?"),
         (["switch.defines={2=1}"], "switch.defines"),
         (["x"], "--set x: expected KEY=VALUE"),
@@ -78,6 +87,16 @@ def test_mistakes(settings: list[str], message: str) -> None:
         plan("test", check(override(MINIMAL, settings)), Path())
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_path_may_be_too_long_for_a_protocols_packets() -> None:
+    def planned(switches: int) -> None:
+        row = {"name": "parking-lot", "switches": switches, "hosts_per_switch": 2}
+        plan("test", check({**MINIMAL, "cc": "sperc", "topology": row}), Path())
+
+    planned(6)
+    with pytest.raises(UserError, match=r"^cc 'sperc': a path over 7 switches; expected at most 6$"):
+        planned(7)
 
 
 def test_what_protocols_and_programs_need_of_each_other(monkeypatch: pytest.MonkeyPatch) -> None:

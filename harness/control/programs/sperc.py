@@ -1,0 +1,69 @@
+"""Forwarding with ECMP, s-PERC in front of every link (weighted max-min fair rates): `p4src/sperc.p4`."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from pydantic import Field, field_validator
+
+from harness.control.programs.base import ProgramParameters, SwitchView, register
+from harness.control.programs.entries import Action, Entry, Exact, TableEntry
+from harness.control.programs.forwarding import forwarding_entries
+from p4switch.errors import UserError
+
+MAX_WEIGHT = 1023
+UNIT = 1 << 20  # of 1/n
+CONTROL_PACKET_BYTES = 158  # Ethernet to ICRC
+
+
+@register("sperc")
+class SpercParameters(ProgramParameters):
+    """s-PERC's constants: choices, which the thesis leaves open; the protocol has them, too."""
+
+    agrees: ClassVar[tuple[str, ...]] = ("headroom", "round_ns", "control_share", "tolerance")
+
+    headroom: float = Field(0.05, ge=0, lt=1)  # of a link, that is not handed out
+    round_ns: int = Field(18_000, gt=0)  # 1.5 base RTTs of 12 us
+    control_share: float = Field(0.02, gt=0, le=1)  # of a link, for control packets
+    tolerance: float = Field(2**-12, ge=0, lt=1)  # of a link, in comparisons
+    # 1RC: what a window is, and how many epochs a link remembers.
+    rtt_ns: int = Field(12_000, gt=0)
+    packet_bytes: int = Field(1_058, gt=0)
+    window_entries: int = Field(16, ge=1, le=1024)
+
+    @field_validator("window_entries")
+    @classmethod
+    def _power_of_two(cls, value: int) -> int:
+        if value & (value - 1):
+            raise ValueError("should be a power of two")
+        return value
+
+    def defines(self) -> dict[str, str]:
+        return {"SPERC_WINDOW_ENTRIES": str(self.window_entries)}
+
+    def entries(self, switch: SwitchView) -> list[Entry]:
+        round_ticks = round(self.round_ns / switch.tick_ns)
+        if round_ticks < 1:
+            raise UserError(f"round_ns {self.round_ns} is less than a tick of the switch's clock ({switch.tick_ns} ns)")
+        window_scale = math.ceil(self.rtt_ns * 1e-6 / (8 * self.packet_bytes) * 2**40)
+        if window_scale >> 32:
+            raise UserError(f"rtt_ns {self.rtt_ns} is too long for packets of {self.packet_bytes} bytes")
+        entries = forwarding_entries(switch)
+        for port, rate_bps in sorted(switch.port_rates_bps.items()):
+            capacity_kbps = round(rate_bps * (1 - self.headroom) / 1000)
+            bits = 8 * (CONTROL_PACKET_BYTES + switch.frame_overhead_bytes)
+            link = {
+                "capacity_kbps": capacity_kbps,
+                "tolerance_kbps": round(capacity_kbps * self.tolerance),
+                "round_ticks": round_ticks,
+                "window_scale": window_scale,
+                "control_ns": round(bits * 1e9 / (self.control_share * rate_bps)),
+            }
+            entries.append(TableEntry("fair_share", {"port": Exact(port)}, Action("share", link)))
+        for which in ("old", "new"):
+            entries += [
+                TableEntry(f"{which}_weight", {"n": Exact(n)}, Action(f"divide_by_{which}", {"part": UNIT // n}))
+                for n in range(1, MAX_WEIGHT + 1)
+            ]
+        return entries

@@ -1,0 +1,96 @@
+"""s-PERC at one link: `p4src/sperc.p4` in Python, bit for bit. A NIC does so for its own link.
+
+Jose et al., SIGMETRICS 2019, as algorithm 3 (section 5.1.1) of the thesis that 1RC is from has it; where the program
+differs, its header says why. Rates are in kb/s for each unit of weight; NO_LIMIT is no limit.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+NEW_FLOW: Final = 0  # a flow's state at a link: not counted yet,
+E: Final = 1  # bottlenecked elsewhere,
+B: Final = 2  # or here
+
+NO_LIMIT: Final = 0xFFFF_FFFF
+MAX_WEIGHT: Final = 1023
+UNIT: Final = 20  # NumB is in units of 2^-20
+_MAX_32: Final = 0xFFFF_FFFF
+_MAX_48: Final = 0xFFFF_FFFF_FFFF
+_DIGITS: Final = 20
+
+
+def quotient(dividend: int, divisor: int) -> int:
+    """Rounded down to twenty significant binary digits, like `include/quotient.p4`."""
+    exact = dividend // divisor
+    extra = max(0, exact.bit_length() - _DIGITS)
+    return exact >> extra << extra
+
+
+class Record:
+    """What a control packet knows of one link."""
+
+    def __init__(self, b: int = 0, x: int = 0, state: int = NEW_FLOW, ignore: int = 1) -> None:
+        self.b = b  # the link's bottleneck rate
+        self.x = x  # the flow's allocation there
+        self.state = state
+        self.ignore = ignore  # 1: b says nothing
+
+
+class Link:
+    """What a link remembers of all its flows. Times are in the unit of the caller's clock."""
+
+    def __init__(self, capacity_kbps: int, tolerance_kbps: int, round_ticks: int, control_ns: int) -> None:
+        self.capacity_kbps = capacity_kbps
+        self.tolerance_kbps = tolerance_kbps
+        self.round_ticks = round_ticks
+        self.control_ns = control_ns
+        self.sum_e = 0
+        self.num_b = 0  # in units of 2^-20
+        self.max_e = 0
+        self.max_e_next = 0  # MaxE': this round's
+        self.round_end = 0
+        self.interval_ns = 0  # between control packets of a flow
+
+    def process(
+        self, records: list[Record], own: int, old_weight: int, new_weight: int, leaving: bool, now: int
+    ) -> None:
+        """A control packet with these records, of which `own` is this link's, is about to take the link."""
+        record = records[own]
+        old_part = (1 << UNIT) // old_weight
+        new_part = (1 << UNIT) // new_weight
+        if now >= self.round_end:
+            self.max_e = self.max_e_next if now - self.round_end < self.round_ticks else 0
+            self.max_e_next = 0
+            self.round_end = now + self.round_ticks
+
+        if record.state == B:
+            self.num_b = min(max(0, self.num_b - old_part) + new_part, _MAX_32)
+        else:
+            if record.state == E:
+                self.sum_e = max(0, self.sum_e - (record.x * old_part >> UNIT))
+            else:
+                self.interval_ns = min(self.interval_ns + self.control_ns, _MAX_32)
+            self.num_b = min(self.num_b + new_part, _MAX_32)
+        self.num_b = max(self.num_b, new_part)
+
+        record.b = min(quotient(max(0, self.capacity_kbps - self.sum_e) << UNIT, self.num_b), NO_LIMIT)
+        elsewhere = NO_LIMIT
+        for place, other in enumerate(records):
+            if place != own and not other.ignore and other.b < elsewhere:
+                elsewhere = other.b
+        record.x = min(record.b, elsewhere)
+        most = max(0, self.capacity_kbps + self.tolerance_kbps - self.sum_e) << UNIT
+        record.ignore = 1 if self.max_e * self.num_b > most else 0
+
+        least = max(0, self.capacity_kbps - self.tolerance_kbps - self.sum_e) << UNIT
+        record.state = B
+        if leaving:
+            self.num_b -= new_part
+            self.interval_ns = max(0, self.interval_ns - self.control_ns)
+        elif elsewhere != NO_LIMIT and elsewhere * self.num_b < least:
+            record.state = E
+            self.sum_e = min(self.sum_e + (record.x * new_part >> UNIT), _MAX_48)
+            self.num_b -= new_part
+            self.max_e = max(self.max_e, record.x)
+            self.max_e_next = max(self.max_e_next, record.x)

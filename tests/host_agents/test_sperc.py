@@ -1,0 +1,205 @@
+"""s-PERC's reaction point: when control packets leave, what is in them, and what a response does."""
+
+import pytest
+
+from host_agents import wire
+from host_agents.cc import sperc
+from host_agents.cc.sperc_link import NEW_FLOW, B, E, Link, Record
+from host_agents.errors import ParameterError
+from host_agents.registry import resolve
+from host_agents.testing import Wire, connect, pair
+
+GBPS = 1_000_000  # kb/s
+LINE = 100_000_000_000
+RTT = 8_000
+BDP = 100_000  # bytes
+TWENTY_DIGITS = 95 * GBPS >> 7 << 7  # of 95 Gb/s
+
+
+def is_control(frame):
+    return len(frame) > wire.BTH and frame[wire.BTH] == sperc.CONTROL.opcode
+
+
+def values(frame):
+    return sperc.CONTROL.decode(frame, wire.AFTER_BTH)
+
+
+def records(frame):
+    return sperc.CONTROL.decode_records(frame, wire.AFTER_BTH)
+
+
+def controls(link, side):
+    return [(now, frame) for now, sender, frame in link.sent if sender == side and is_control(frame)]
+
+
+def data(link):
+    return [now for now, sender, frame in link.sent if sender == 0 and not is_control(frame)]
+
+
+class Switch:
+    """A hook that does to control packets what a switch on the way does: a link of its own, then the records turn."""
+
+    def __init__(self, gbps, others=0):
+        self.link = Link(gbps * GBPS, gbps * GBPS // 4096, 12_000, 0)
+        for _ in range(others):
+            self.link.process([Record() for _ in range(sperc.RECORDS)], 0, 1, 1, False, 0)
+
+    def __call__(self, now, frame):
+        if not is_control(frame) or values(frame)["response"]:
+            return frame
+        own = values(frame)
+        known = [Record(r["b"], r["x"], r["state"], r["ignore"]) for r in records(frame)]
+        self.link.process(known, 0, own["old_weight"], own["new_weight"], bool(own["leaving"]), now)
+        own["switches_passed"] += 1
+        turned = [{"b": r.b, "x": r.x, "state": r.state, "ignore": r.ignore} for r in known[1:] + known[:1]]
+        return frame[: wire.AFTER_BTH] + sperc.CONTROL.encode(turned, **own) + frame[-4:]
+
+
+def setup(hook=None, **parameters):
+    a, b = pair("sperc", parameters, line_rate_bps=LINE, base_rtt_ns=RTT)
+    qa, _ = connect(a, b, qpn=7)
+    return Wire(a, b, hook=hook), qa
+
+
+def own_link(qa):
+    return qa.reaction_point.host.part("s-PERC link", lambda: None)
+
+
+def test_every_byte_of_a_control_packet():
+    body = sperc.CONTROL.encode(
+        [{"b": 0x01020304, "x": 0x05060708, "state": B, "ignore": 0}],
+        response=1,
+        leaving=1,
+        switches_passed=2,
+        epoch=0x0A0B,
+        old_weight=3,
+        new_weight=4,
+        speculative_weight=5,
+        let_through=0x0C0D0E,
+        source_qp=0x111213,
+        interval=0x21222324,
+    )
+    record = "0102030405060708" + "8000"
+    assert body.hex() == "c0020a0b000300040005" + "0c0d0e111213" + "21222324" + record + ("00" * 8 + "2000") * 7
+
+
+def test_a_flow_of_one_bdp_leaves_at_line_rate_and_is_not_counted():
+    link, qa = setup()
+    qa.post(BDP)
+    link.run(20_000)
+    assert controls(link, 0) == []
+    assert data(link)[0] == 0
+    assert qa.rate_bps == LINE
+
+
+def test_a_longer_flow_waits_for_its_first_response():
+    """Alone: the NIC's link is the only one, 95 Gb/s. One control packet at a time; the NIC's interval is 632 ns."""
+    link, qa = setup(demand=False)
+    qa.post(1_000_000)
+    link.run(10_000)
+    (asked, first), (again, _) = controls(link, 0)[:2]
+    ((answered, _), *_) = controls(link, 1)
+    own = records(first)[6]
+    assert (asked, own["b"], own["x"], own["state"], own["ignore"]) == (0, TWENTY_DIGITS, TWENTY_DIGITS, B, 0)
+    assert values(first)["interval"] == 8 * 158 * 50 // 100 == 632
+    assert 0 < asked + 1_000 < answered < again
+    assert min(data(link)) >= answered + 1_000
+    assert qa.rate_bps == 1e3 * TWENTY_DIGITS
+
+
+def test_the_rate_is_the_least_allocation():
+    """A switch of 40 Gb/s with three flows already there: 10 are left. The NIC's link then counts the flow in E."""
+    link, qa = setup(Switch(40, others=3), demand=False)
+    qa.post(1_000_000)
+    link.run(20_000)
+    assert qa.rate_bps == 10e9
+    assert own_link(qa).sum_e == 10 * GBPS
+    assert own_link(qa).num_b == 0
+
+
+def test_the_demand_is_a_record_and_a_flow_that_nothing_else_limits_goes_at_line_rate():
+    """50 kB over 8 us: 50 Gb/s, of which a switch with 60 gives all; then the NIC counts 50 of 95, too."""
+    link, qa = setup(Switch(60), short_flow_bytes=1)
+    qa.post(50_000)
+    link.run(4_000)
+    demand = records(controls(link, 0)[0][1])[7]
+    assert demand["b"] == 50 * qa.reaction_point.path.wire_bytes * 8_000_000 // RTT
+    assert demand["ignore"] == 0
+    assert own_link(qa).sum_e == demand["b"]
+    assert qa.rate_bps == LINE
+
+
+def test_a_flow_leaves_when_all_is_sent_and_nothing_stays():
+    switch = Switch(40)
+    link, qa = setup(switch)
+    qa.post(200_000)
+    link.run(200_000)
+    sent = controls(link, 0)
+    assert [values(frame)["leaving"] for _, frame in sent] == [0] * (len(sent) - 1) + [1]
+    assert sent[-1][0] >= data(link)[-1]
+    assert len(controls(link, 1)) == len(sent) - 1  # it is not answered
+    for one in (switch.link, own_link(qa)):
+        assert (one.sum_e, one.num_b, one.interval_ns) == (0, 0, 0)
+
+
+def test_without_a_response_within_four_intervals_it_begins_anew():
+    """Here an interval is less than the base RTT, which counts then."""
+    lost = []
+
+    def lose_the_first(now, frame):
+        if is_control(frame) and not lost:
+            lost.append(now)
+            return None
+        return frame
+
+    link, qa = setup(lose_the_first, demand=False)
+    qa.post(1_000_000)
+    link.run(40_000)
+    (_, first), (again, second) = controls(link, 0)[:2]
+    assert again == 4 * RTT
+    assert all(r["state"] == NEW_FLOW for r in records(second)[:6])
+    assert wire.psn(second) == wire.psn(first) + 1
+    assert qa.rate_bps == pytest.approx(95e9 / 2, rel=1e-6)  # the NIC's link keeps what it has counted
+
+
+def test_a_response_that_is_not_awaited_changes_nothing():
+    link, qa = setup(demand=False)
+    qa.post(1_000_000)
+    link.run(5_000)
+    before = (qa.rate_bps, qa.reaction_point.outstanding)
+    stale = sperc.CONTROL.encode([{"b": 1, "x": 1, "state": E, "ignore": 0}], response=1, switches_passed=0)
+    frame = qa.frames.control_frame(sperc.CONTROL.opcode, stale, psn=qa.reaction_point.sequence - 1)
+    qa.reaction_point.on_control(5_000, sperc.CONTROL.opcode, frame, wire.AFTER_BTH)
+    assert (qa.rate_bps, qa.reaction_point.outstanding) == before
+
+
+def test_a_response_over_more_than_six_switches_is_malformed():
+    link, qa = setup(demand=False)
+    qa.post(1_000_000)
+    link.run(1_000)
+    body = sperc.CONTROL.encode(response=1, switches_passed=7)
+    frame = qa.frames.control_frame(sperc.CONTROL.opcode, body, psn=qa.reaction_point.sequence)
+    qa.reaction_point.on_control(1_000, sperc.CONTROL.opcode, frame, wire.AFTER_BTH)
+    assert link.nics[0].stats.malformed == 1
+    assert qa.reaction_point.outstanding
+
+
+@pytest.mark.parametrize("scope", ["destination", "pair"])
+def test_only_queue_pairs_have_rates(scope):
+    with pytest.raises(ParameterError, match="cc_scope"):
+        resolve("sperc", {}).scope(scope)
+
+
+def test_the_smallest_rate_is_min_rate():
+    """A link without anything to give: 0 of it would never end."""
+
+    def nothing(now, frame):
+        if is_control(frame) and not values(frame)["response"]:
+            given = [{**r, "x": 0, "b": 0, "state": B, "ignore": 1} for r in records(frame)]
+            return frame[: wire.AFTER_BTH] + sperc.CONTROL.encode(given, **values(frame)) + frame[-4:]
+        return frame
+
+    link, qa = setup(nothing, demand=False, min_rate_bps=5e6)
+    qa.post(1_000_000)
+    link.run(10_000)
+    assert qa.rate_bps == 5e6
