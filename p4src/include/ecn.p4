@@ -7,6 +7,7 @@
 // a number drawn evenly from 0 .. span - 1 is below q - Kmin with just the wanted probability, and nothing is multiplied
 // or divided. Hardware whose random numbers come in powers of two looks the probability up by depth instead.
 //
+// A program that marks by another depth defines MARKING_DEPTH (a depth_t) before, in units of its own.
 // Only ECN-capable packets are marked (RFC 3168). ecn_marked counts the marks of each port.
 #ifndef P4CC_ECN_P4
 #define P4CC_ECN_P4
@@ -16,6 +17,10 @@ typedef bit<19> depth_t;  // cells
 // IPv4's ECN field (RFC 3168).
 const bit<2> ECN_NOT_ECT = 0;
 const bit<2> ECN_CE = 3;
+
+#ifndef MARKING_DEPTH
+#define MARKING_DEPTH standard_metadata.deq_qdepth
+#endif
 
 control EcnMarking(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     depth_t kmin = 0x7FFFF;  // out of reach: without an entry nothing is marked
@@ -51,11 +56,11 @@ control EcnMarking(inout headers_t hdr, inout metadata_t meta, inout standard_me
     apply {
         if (hdr.ipv4.isValid() && hdr.ipv4.ecn != ECN_NOT_ECT && hdr.ipv4.ecn != ECN_CE) {
             ecn_threshold.apply();
-            if (standard_metadata.deq_qdepth > kmax) {
+            if (MARKING_DEPTH > kmax) {
                 mark();
-            } else if (standard_metadata.deq_qdepth > kmin) {
+            } else if (MARKING_DEPTH > kmin) {
                 random(draw, 0, red_span - 1);
-                if (draw < (bit<32>)(standard_metadata.deq_qdepth - kmin)) {
+                if (draw < (bit<32>)(MARKING_DEPTH - kmin)) {
                     mark();
                 }
             }

@@ -1,0 +1,166 @@
+"""Forwarding, RED/ECN marking, Dart's in-order flow deflection: `p4src/dart.p4`.
+
+Source: "Dart: Divide and Specialize for Fast Response to Congestion in RDMA-based Datacenter Networks", sections IV-A,
+IV-B and VI-A.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+from typing_extensions import Self
+
+from harness.control.programs.base import ProgramParameters, SwitchView, register
+from harness.control.programs.entries import Action, DefaultAction, Entry, Exact, Lpm, TableEntry
+from harness.control.programs.forwarding import forwarding_entries
+from harness.control.programs.marking import Probability, marking_entries, red
+from p4switch.errors import UserError
+
+Priority = Annotated[int, Field(ge=0, le=7)]
+
+MARKING_UNIT_BYTES = 64
+NEVER_TICKS = (1 << 48) - 1
+ANY_GROUP = 0  # of the candidates
+
+
+@register("dart")
+class DartParameters(ProgramParameters):
+    """When a short message is deflected, where to, and in which lanes; the RED thresholds of its lanes together.
+
+    The defaults are the corrected Dart with section VI-A's numbers. As printed are `match` "message" and
+    `entry_timeout_ns` None.
+    """
+
+    contains: ClassVar[tuple[str, ...]] = ("ecn",)
+
+    kmin_bytes: int = Field(22_500, ge=0)
+    kmax_bytes: int = Field(22_500, ge=0)
+    pmax: Probability = 1.0
+    threshold_bytes: int = Field(15_000, ge=0, lt=1 << 32)
+    dft_entries: int = Field(8, ge=1, le=16)
+    # An entry that nothing has matched for so long may be taken: the RTO, when nothing is in flight. None: never.
+    entry_timeout_ns: int | None = Field(16_000_000, gt=0)
+    # What an entry knows a packet by: its message and tokens, or its message alone.
+    match: Literal["exact", "message"] = "exact"
+    # Ports that a message is deflected to: all that lead to a switch, or those of its route.
+    candidates: Literal["any", "equal-cost"] = "any"
+    # Deflects what waits for its own host, too: to switches.
+    deflect_host_ports: bool = False
+    lanes: int = Field(2, ge=2)
+    lane_priorities: tuple[Priority, ...] = Field((3, 4, 5, 2, 1), strict=False)  # of lane 0, lane 1, ...
+    # "turn": a packet changes to the next lane where it turns from down to up; "none": it keeps its lane.
+    lane_rule: Literal["turn", "none"] = "turn"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.kmin_bytes > self.kmax_bytes:
+            raise ValueError(f"kmin_bytes should not exceed kmax_bytes ({self.kmax_bytes})")
+        if len(set(self.lane_priorities)) < len(self.lane_priorities):
+            raise ValueError("lane_priorities should differ from each other")
+        if self.lanes > len(self.lane_priorities):
+            raise ValueError(
+                f"lanes should not exceed the priorities that lane_priorities lists ({len(self.lane_priorities)})"
+            )
+        if self.deflect_host_ports and self.candidates == "equal-cost":
+            raise ValueError('deflect_host_ports goes with candidates "any" only')
+        return self
+
+    def entries(self, switch: SwitchView) -> list[Entry]:
+        marking = red(self.kmin_bytes, self.kmax_bytes, self.pmax, MARKING_UNIT_BYTES)
+        return [
+            *forwarding_entries(switch),
+            *marking_entries(switch, dict.fromkeys(switch.port_rates_bps, marking)),
+            self._settings(switch),
+            *self._lanes(switch),
+            *_tiers(switch),
+            *self._candidates(switch),
+        ]
+
+    def _settings(self, switch: SwitchView) -> Entry:
+        timeout_ticks = NEVER_TICKS
+        if self.entry_timeout_ns is not None:
+            timeout_ticks = max(1, round(self.entry_timeout_ns / switch.tick_ns))
+        settings = {
+            "threshold_bytes": self.threshold_bytes,
+            "entries": self.dft_entries,
+            "entry_timeout_ticks": timeout_ticks,
+            "tokens_mask": 7 if self.match == "exact" else 0,
+        }
+        return DefaultAction("iofd", Action("settings", settings))
+
+    def _lanes(self, switch: SwitchView) -> list[Entry]:
+        """Ports of equal cost make no turn, so with these as candidates the last lane deflects as well."""
+        priorities = self.lane_priorities[: self.lanes]
+        turns = self.lane_rule == "turn"
+        found: list[Entry] = []
+        for number, priority in enumerate(priorities):
+            is_last = number + 1 == len(priorities)
+            following = priorities[number + 1] if turns and not is_last else priority
+            lane = {
+                "lanes": sum(1 << each for each in priorities),
+                "last": int(turns and is_last and self.candidates == "any"),
+                "next_dscp": _dscp_of(switch, following),
+                "next_priority": following,
+            }
+            found.append(TableEntry("lane", {"priority": Exact(priority)}, Action("in_lane", lane)))
+        return found
+
+    def _candidates(self, switch: SwitchView) -> list[Entry]:
+        hosts = frozenset(switch.host_ports)
+        if self.candidates == "any":
+            members = tuple(port for port in sorted(switch.neighbours) if port not in hosts)
+            found = _group(ANY_GROUP, members)
+            if self.deflect_host_ports:
+                found += [_normal(ANY_GROUP, port, Action("outside")) for port in sorted(hosts)]
+            return [DefaultAction("candidate_group", _candidates_of(ANY_GROUP, members)), *found]
+        found = []
+        groups: dict[tuple[int, ...], int] = {}
+        for route in switch.routes:
+            members = tuple(port for port in route.ports if port in switch.neighbours and port not in hosts)
+            if members not in groups:
+                groups[members] = len(groups)
+                found += _group(groups[members], members)
+            prefix = Lpm(int(route.prefix.network_address), route.prefix.prefixlen)
+            action = _candidates_of(groups[members], members)
+            found.append(TableEntry("candidate_group", {"dst_addr": prefix}, action))
+        return found
+
+
+def _dscp_of(switch: SwitchView, priority: int) -> int:
+    """The DSCP that says a priority. Raises UserError when none does."""
+    for dscp, told in sorted(switch.priority_of_dscp.items()):
+        if told == priority:
+            return dscp
+    raise UserError(f"lane_priorities: no DSCP has priority {priority} in this network; expected one for each lane")
+
+
+def _tiers(switch: SwitchView) -> list[Entry]:
+    above = [port for port, there in sorted(switch.neighbours.items()) if (there.tier or 0) > switch.tier]
+    return [
+        TableEntry(table, {"port": Exact(port)}, Action("NoAction"))
+        for table in ("from_above", "to_above")
+        for port in above
+    ]
+
+
+def _candidates_of(group: int, members: tuple[int, ...]) -> Action:
+    return Action("candidates", {"group_id": group, "size": len(members)})
+
+
+def _normal(group: int, port: int, action: Action) -> Entry:
+    return TableEntry("normal_port", {"group": Exact(group), "port": Exact(port)}, action)
+
+
+def _group(group: int, members: tuple[int, ...]) -> list[Entry]:
+    """Members count from 0; one that is the normal port or the ingress port is known by its index."""
+    found: list[Entry] = []
+    for index, port in enumerate(members):
+        here = {"group": Exact(group), "port": Exact(port)}
+        candidate = {"group": Exact(group), "index": Exact(index)}
+        found += [
+            TableEntry("candidate", candidate, Action("take_candidate", {"candidate_port": port})),
+            _normal(group, port, Action("in_group", {"index": index})),
+            TableEntry("ingress_member", here, Action("came_by", {"index_of_port": index})),
+        ]
+    return found
