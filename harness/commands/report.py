@@ -23,9 +23,9 @@ def command(run_dirs: tuple[Path, ...], out: Path) -> None:
     from harness.report import load_all, name_the_damaged, write_report
 
     results = [result for folder in run_dirs for result in load_all(folder)]
-    for line in dict.fromkeys(line for result in results for line in result.load_extensions()):
-        click.echo(f"warning: {line}", err=True)
     try:
+        for line in dict.fromkeys(line for result in results for line in result.load_extensions()):
+            click.echo(f"warning: {line}", err=True)
         write_report(results, out)
     except UserError:
         raise
