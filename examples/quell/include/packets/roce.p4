@@ -56,7 +56,8 @@ header bth_t {
     bit<16> partition_key;
     bit<1>  fecn;
     bit<1>  becn;  // the packet that this one answers had ECN CE
-    bit<6>  reserved;
+    bit<3>  tokens;  // how often a switch may still deflect the packet (dart.p4); 0: it keeps to its path
+    bit<3>  reserved;
     bit<24> dest_qp;  // the receiver's queue pair
     bit<1>  ack_request;
     bit<7>  reserved2;
