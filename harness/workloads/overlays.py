@@ -1,6 +1,6 @@
 """Tenants who talk along overlays: rings over their own hosts (thesis, 3.5.3).
 
-In overlay s of a tenant of n hosts, host i sends to host i + s mod n. There are n - 1 of them. A tenant who uses several
+In overlay s of a tenant of n hosts, host i sends to host i + s mod n. There are n - 1 of them. Who uses several
 at once, or another one every RTT, has pairs of hosts that congestion control does not know yet.
 """
 
