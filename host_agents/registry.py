@@ -40,10 +40,10 @@ class ProtocolInfo:
 
     `program` is the P4 program (without .p4) that the switches must run; `telemetry` makes data packets carry an INT
     shim. `agrees` names parameters that this program must have, too, with the same values. `packets` are those of its
-    own, which take opcodes from 0xE0 to 0xFF. `parameters` is a dataclass with defaults; `mechanisms` are the names
-    that may follow the protocol's: of mechanisms, whose parameters `reaction_point` gets, or of other protocols, which
-    it gets whole, as a `Protocol`. Who shares a reaction point is one of `scopes`, `scope` unless a NIC is told
-    (`NicConfig.cc_scope`).
+    own, which take opcodes from 0xE0 to 0xFF; protocols that share theirs name who has them (`packets_of`).
+    `parameters` is a dataclass with defaults; `mechanisms` are the names that may follow the protocol's: of mechanisms,
+    whose parameters `reaction_point` gets, or of other protocols, which it gets whole, as a `Protocol`. Who shares a
+    reaction point is one of `scopes`, `scope` unless a NIC is told (`NicConfig.cc_scope`).
     """
 
     name: str
@@ -57,6 +57,7 @@ class ProtocolInfo:
     agrees: tuple[str, ...] = ()
     mechanisms: tuple[str, ...] = ()
     packets: tuple[Packet, ...] = ()
+    packets_of: str = ""  # whose they are, and the name of their P4 include; this protocol's, unless it is said
     scope: str = SCOPE_QP
     scopes: tuple[str, ...] = CC_SCOPES
     reliabilities: tuple[str, ...] = RELIABILITIES  # those that it can do with
@@ -132,7 +133,7 @@ class Protocol:
                 raise PacketError(
                     f"packet {packet.name!r} of {self.info.name}: opcode {packet.opcode:#04x}; expected 0xe0 to 0xff"
                 )
-        own = Opcodes({THE_TRANSPORT: TRANSPORT, self.info.name: self.info.packets})
+        own = Opcodes({THE_TRANSPORT: TRANSPORT, self.info.packets_of or self.info.name: self.info.packets})
         for added in self.mechanisms.values():
             if isinstance(added, Protocol):
                 own = own.joined(added.opcodes)
@@ -190,6 +191,8 @@ def _check(info: ProtocolInfo | MechanismInfo | LoadBalancerInfo) -> None:
     for field in dataclasses.fields(model):
         if field.default is dataclasses.MISSING:
             raise UserError(f"{info.name}: parameter {field.name} should have a default value")
+    if isinstance(info, ProtocolInfo) and info.telemetry and any(packet.wraps for packet in info.packets):
+        raise UserError(f"{info.name}: either telemetry or packets that wrap data; expected not both")
 
 
 def protocols() -> dict[str, ProtocolInfo]:
