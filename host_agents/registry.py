@@ -187,6 +187,8 @@ def _check(info: ProtocolInfo | MechanismInfo | LoadBalancerInfo) -> None:
     for field in dataclasses.fields(model):
         if field.default is dataclasses.MISSING:
             raise UserError(f"{info.name}: parameter {field.name} should have a default value")
+    if isinstance(info, ProtocolInfo) and info.telemetry and any(packet.wraps for packet in info.packets):
+        raise UserError(f"{info.name}: either telemetry or packets that wrap data; expected not both")
 
 
 def protocols() -> dict[str, ProtocolInfo]:
