@@ -23,6 +23,7 @@ from p4switch.registry import Registry
 
 if TYPE_CHECKING:
     from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
+    from host_agents.collective.injection import Injection
     from host_agents.lb.base import LoadBalancer
     from host_agents.packets import Opcodes, Packet
 
@@ -53,6 +54,8 @@ class ProtocolInfo:
     parameters: type[Any]
     reaction_point: Callable[[Any, Mapping[str, Any], Path], ReactionPoint]
     notification_point: Callable[[Any, Path], NotificationPoint] = _deaf
+    # Of a protocol for collectives: from parameters and the cycles by which a packet may be late.
+    injection: Callable[[Any, float], Injection] | None = None
     telemetry: bool = False
     agrees: tuple[str, ...] = ()
     mechanisms: tuple[str, ...] = ()
