@@ -73,7 +73,7 @@ class Frames:
             total = int.from_bytes(template[wire.TOTAL_LENGTH : wire.TOTAL_LENGTH + 2], "big")
             start = wire.header(
                 self._address,
-                self._peer_address,
+                self.peer_address,
                 FIRST_ENTROPY,
                 wrapper.opcode + template[wire.BTH],
                 self.peer_qpn,
@@ -81,6 +81,7 @@ class Frames:
                 pad_bytes=template[wire.PAD] >> 4 & 3,
                 dscp=8 * priority,
                 ecn=wire.ECT0,
+                partition_key=self.partition_key,
             )
             found = start + bytes(4)
             known[template] = found
