@@ -78,7 +78,7 @@ parser SpercParser(packet_in packet, out headers_t hdr, inout metadata_t meta, i
         roce.apply(packet, hdr, meta, standard_metadata);
         transition select(meta.common.opcode) {
             OPCODE_SPERC: parse_sperc;
-            OPCODE_SPECULATIVE &&& 0xF0: parse_speculative;
+            OPCODE_SPECULATIVE &&& 0xF8: parse_speculative;
             default: accept;
         }
     }

@@ -17,6 +17,7 @@ from topologies.routing import path, transit_ns
 
 PERCENTILES = {"p50": 50, "p99": 99, "p99_9": 99.9}
 _REASONS = "drop_"
+ROLES = ("attacker", "victim")
 
 
 def distribution(values: pd.Series[float]) -> dict[str, float | None]:
@@ -31,11 +32,14 @@ def distribution(values: pd.Series[float]) -> dict[str, float | None]:
     }
 
 
-def summarize(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str, Any]:
-    """Everything but what depends on the machine: the same for the same scenario and seed."""
+def summarize(run: Run, recording: Recording, flows: pd.DataFrame, messages: pd.DataFrame) -> dict[str, Any]:
+    """Everything but what depends on the machine: the same for the same scenario and seed.
+
+    `messages` are the flows by queue pair: where flows are broken up, their pieces.
+    """
     done = flows[flows["delivered_ns"] >= 0]
     span_ns = int(done["delivered_ns"].max() - flows["start_ns"].min()) if len(done) else 0
-    jain = jain_table(flows, recording.tables["rates"], run.scenario.record.rate_interval_ns)
+    jain = jain_table(messages, recording.tables["rates"], run.scenario.record.rate_interval_ns)
     return {
         "scenario": run.name,
         "title": run.scenario.title,
@@ -63,12 +67,12 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str, 
             "min": float(jain["jain"].min()) if len(jain) else None,
             "over_0_9_from_ns": fair_from_ns(jain, int(flows["start_ns"].max())) if len(flows) else None,
         },
-        "bottleneck": bottleneck(run, recording, flows),
-        "packets_sent": int(flows.groupby("qp")["packets_sent"].max().sum()),
-        "retransmitted": _per_qp(flows, "retransmitted"),
-        "timeouts": _per_qp(flows, "timeouts"),
-        "cnps": _per_qp(flows, "cnps"),
-        "ecn_marked": _per_qp(flows, "marked"),
+        "bottleneck": bottleneck(run, recording, messages),
+        "packets_sent": int(messages.groupby("qp")["packets_sent"].max().sum()),
+        "retransmitted": _per_qp(messages, "retransmitted"),
+        "timeouts": _per_qp(messages, "timeouts"),
+        "cnps": _per_qp(messages, "cnps"),
+        "ecn_marked": _per_qp(messages, "marked"),
         "drops": {k.removeprefix(_REASONS): v for k, v in recording.conservation.items() if k.startswith(_REASONS)},
         "pfc": {
             "pauses_sent": _total(recording, "pauses_sent"),
@@ -79,6 +83,11 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str, 
         "workload": recording.workload,
         "conservation": recording.conservation,
         "checks": checks(run, recording, flows),
+        **(
+            {}
+            if run.attack is None
+            else {"isolation": isolation(recording, run.scenario.record.rate_interval_ns, flows, messages)}
+        ),
         **({} if recording.fidelity is None else {"fidelity": recording.fidelity}),
     }
 
@@ -88,6 +97,32 @@ def _variant(run: Run, recording: Recording) -> str:
     usual = {"world": "virtual", "switch": "builtin", "compiler": "builtin"}
     unusual = [str(getattr(recording, key)) for key in usual if getattr(recording, key) != usual[key]]
     return ", ".join([run.variant, *unusual])
+
+
+def isolation(recording: Recording, interval_ns: int, flows: pd.DataFrame, messages: pd.DataFrame) -> dict[str, Any]:
+    """Attackers and victims apart; rates are sampled every `interval_ns`.
+
+    Throughput is on receivers' links, in the second half of the run.
+    """
+    rates = recording.tables["rates"]
+    half_ns = recording.end_ns // 2
+    later = rates[rates["time_ns"] > half_ns]
+    intervals = recording.end_ns // interval_ns - half_ns // interval_ns if interval_ns else 0
+    found: dict[str, Any] = {}
+    for role in ROLES:
+        own = flows[flows["role"] == role]
+        carried = later["qp"].isin(messages.loc[messages["role"] == role, "qp"])
+        found[f"{role}s"] = {
+            "flows": len(own),
+            "flows_delivered": int((own["delivered_ns"] >= 0).sum()),
+            "pieces": int((messages["role"] == role).sum()),
+            "throughput_bps": float(later.loc[carried, "throughput_bps"].sum() / intervals) if intervals else None,
+            "flow_rate_bps": distribution(own["size_bytes"] * 8e9 / own["fct_ns"])["mean"],
+            "fct_ns": distribution(own["fct_ns"]),
+            "slowdown": distribution(own["slowdown"]),
+        }
+    attackers, victims = (found[f"{role}s"]["throughput_bps"] or 0.0 for role in ROLES)
+    return {**found, "attackers_share": attackers / (attackers + victims) if attackers + victims else None}
 
 
 def _per_qp(flows: pd.DataFrame, column: str) -> int:

@@ -63,7 +63,8 @@ class VirtualWorld:
         # With a fixed list of flows, hosts meet in frames only.
         independent = type(traffic) is Traffic
         self._ahead_ns = _HAND_OVER_NS if independent else 0
-        if independent and trace is not None and trace >= (known := len(traffic.flows)):
+        known = len({id(flow.whole or flow) for flow in traffic.flows})
+        if independent and trace is not None and trace >= known:
             raise UserError(f"--trace {trace}: the run has {known} flows; expected a number from 0 to {known - 1}")
         self.fabric = Fabric(framing_bytes=run.scenario.framing_bytes, independent_hosts=independent)
         self.names: list[str] = []  # by fabric node
@@ -251,7 +252,7 @@ class VirtualWorld:
             ends = connection.sources, connection.destinations
             source, destination = (int(IPv4Address(address)) for address in self.run_plan.addresses(*ends))
             self._tags[request.number] = self.fabric.flow(source, destination, request.number)
-        if self._trace == request.flow:
+        if self._trace == self._session.records[request.flow].flow.number:
             self.trace_tag = self._tags[request.number]
             self.fabric.trace(self.trace_tag)
 
