@@ -106,7 +106,13 @@ class VirtualWorld:
         built = pipeline(run.build, self._trace is not None, self._compiler)
         settings = run.scenario.switch
         common = controller.Settings(
-            settings.cell_bytes, Fraction(1), run.scenario.framing_bytes, run.seed, groups=run.groups
+            settings.cell_bytes,
+            Fraction(1),
+            run.scenario.framing_bytes,
+            run.seed,
+            run.base_rtt_ns(),
+            run.data_bytes,
+            groups=run.groups,
         )
         for switch in run.topology.switches:
             pipe = self._pipes[switch.name] = built.switch(switch.device_id, run.seed)

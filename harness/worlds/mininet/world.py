@@ -117,9 +117,7 @@ class MininetWorld:
         coordinator = Coordinator(run, launcher, folder.path)
         stack.callback(coordinator.close)
         for host in run.topology.hosts:
-            launcher.fork(
-                host.name, "host", [host.name, coordinator.address], namespace_pid=net.hosts[host.name].pid
-            )
+            launcher.fork(host.name, "host", [host.name, coordinator.address], namespace_pid=net.hosts[host.name].pid)
         self._program(net, launcher, program.program)
         coordinator.accept(self._configurations(net))
         addresses = {name: (switch.address, switch.plan.device_id) for name, switch in net.switches.items()}
@@ -201,6 +199,8 @@ class MininetWorld:
                 Fraction(self._class.tick_ns(self.dilation)),
                 scenario.framing_bytes,
                 run.seed,
+                run.base_rtt_ns(),
+                run.data_bytes,
                 groups=run.groups,
             )
             view = controller.switch_view(run.topology, switch, common)
