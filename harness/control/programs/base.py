@@ -97,6 +97,7 @@ class ProgramParameters(BaseModel, ABC):
 
     contains: ClassVar[tuple[str, ...]] = ()  # programs whose work this one does, too: it can stand in for them
     agrees: ClassVar[tuple[str, ...]] = ()  # parameters that the protocol must have, with the same values
+    zero_when_done: ClassVar[tuple[str, ...]] = ()  # registers: what flows add there, they take away when they end
 
     def defines(self) -> dict[str, str]:
         """Macros that the program is compiled with; what the scenario defines comes on top."""

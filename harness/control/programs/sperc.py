@@ -23,6 +23,8 @@ class SpercParameters(ProgramParameters):
 
     agrees: ClassVar[tuple[str, ...]] = ("headroom", "round_rtts", "control_share", "tolerance")
 
+    zero_when_done: ClassVar[tuple[str, ...]] = ("sum_e_of", "num_b_of", "interval_of")
+
     headroom: float = Field(0.05, ge=0, lt=1)  # of a link, that is not handed out
     round_rtts: float = Field(1.5, gt=0)  # length of a round, in base RTTs of the network
     control_share: float = Field(0.02, gt=0, le=1)  # of a link, for control packets

@@ -302,6 +302,7 @@ class MininetWorld:
             nic_totals=totals,
             workload=session.traffic.summary(),
             failed_asserts=ledger.failed_asserts(counters),
+            residue=None,
             cpu_s=meter.cpu_s,
             set_up_s=set_up_s,
             peak_memory_bytes=meter.memory_bytes,
