@@ -44,6 +44,7 @@ from p4switch.p4runtime.client import Client
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import Message, p4runtime_pb2
 from topologies import Switch, Topology, routes
+from topologies.collectives import CollectiveGroup
 from topologies.groups import Group
 from topologies.model import Neighbour
 
@@ -68,6 +69,7 @@ class Settings:
         default_factory=lambda: {DSCP_OF_PRIORITY * priority: priority for priority in range(8)}
     )
     groups: Sequence[Group] = ()
+    collectives: Sequence[CollectiveGroup] = ()
 
 
 def switch_view(topology: Topology, switch: Switch, settings: Settings) -> SwitchView:
@@ -86,6 +88,7 @@ def switch_view(topology: Topology, switch: Switch, settings: Settings) -> Switc
         neighbours={port: _behind(topology, there) for port, there in topology.ports[switch.name].items()},
         network=topology,
         groups=settings.groups,
+        collectives=settings.collectives,
     )
 
 

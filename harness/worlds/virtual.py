@@ -106,7 +106,12 @@ class VirtualWorld:
         built = pipeline(run.build, self._trace is not None, self._compiler)
         settings = run.scenario.switch
         common = controller.Settings(
-            settings.cell_bytes, Fraction(1), run.scenario.framing_bytes, run.seed, groups=run.groups
+            settings.cell_bytes,
+            Fraction(1),
+            run.scenario.framing_bytes,
+            run.seed,
+            groups=run.groups,
+            collectives=run.collectives,
         )
         for switch in run.topology.switches:
             pipe = self._pipes[switch.name] = built.switch(switch.device_id, run.seed)

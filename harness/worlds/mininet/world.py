@@ -202,6 +202,7 @@ class MininetWorld:
                 scenario.framing_bytes,
                 run.seed,
                 groups=run.groups,
+                collectives=run.collectives,
             )
             view = controller.switch_view(run.topology, switch, common)
             with GrpcClient(node.address, switch.device_id, timeout_s=_START_S) as client:
