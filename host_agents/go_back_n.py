@@ -40,8 +40,16 @@ class GoBackNSender(Sender):
     def on_nak(self, now_ns: int, number: int) -> int:
         acked_bytes = self.on_ack(now_ns, number - 1)
         if number == self.unacked:
-            self._go_back()
+            self._go_back(self.unacked)
         return acked_bytes
+
+    def send_again(self, place: int) -> None:
+        number = self.next
+        while number > self.unacked and self.packet(number - 1).place >= place:
+            number -= 1
+        if number < self.next:
+            self._go_back(number)
+            self.limiter.add(self)
 
     def on_nack(self, now_ns: int, number: int) -> None:
         """A go-back-N receiver answers a trimmed packet with a NAK, so there is nothing to learn here."""
@@ -52,7 +60,7 @@ class GoBackNSender(Sender):
             return
         self.deadline_ns = NEVER
         self.stats.timeouts += 1
-        self._go_back()
+        self._go_back(self.unacked)
         self.point.on_timeout(now_ns)
         self.load_balancer.on_timeout(now_ns)
         self.limiter.add(self)
@@ -61,10 +69,11 @@ class GoBackNSender(Sender):
     def _release(self, packet: SentPacket) -> None:
         spare(packet)
 
-    def _go_back(self) -> None:
-        for number in range(self.unacked, self.next):
+    def _go_back(self, first: int) -> None:
+        """Send again from packet `first` on."""
+        for number in range(first, self.next):
             self._give_up(self.packet(number))
-        self.next = self.unacked
+        self.next = first
 
 
 class GoBackNReceiver(Receiver):

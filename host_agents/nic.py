@@ -16,7 +16,7 @@ from host_agents.limiter import RateLimiter
 from host_agents.members import Members
 from host_agents.messages import CompletionCallback, DeliveryCallback
 from host_agents.outlet import Group
-from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT
+from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, TO_TRANSPORT
 from host_agents.port import CLASSES, Port
 from host_agents.qp import GroupQueuePair, QueuePair
 from host_agents.registry import LoadBalancing, Protocol
@@ -205,7 +205,7 @@ class Nic(Port):
         elif kind == wire.CNP:
             qp.on_cnp(now_ns)
         elif kind >= wire.FIRST_CONTROL:
-            self._receive_control(now_ns, qp, opcode, psn, frame, offset)
+            self._receive_control(now_ns, qp, opcode, psn, frame, offset, rest)
         else:
             self.stats.malformed += 1
 
@@ -246,7 +246,10 @@ class Nic(Port):
                     wakeup = min(wakeup, self._paused_until_ns[priority])
         return wakeup
 
-    def _receive_control(self, now_ns: int, qp: QueuePair, opcode: int, psn: int, frame: bytes, offset: int) -> None:
+    def _receive_control(
+        self, now_ns: int, qp: QueuePair, opcode: int, psn: int, frame: bytes, offset: int, rest: int
+    ) -> None:
+        """`rest` bytes follow `frame[offset]` on the wire."""
         if opcode == wire.NACK:
             qp.on_nack(now_ns, psn, frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1])
         elif opcode == wire.TRIMMED:
@@ -263,8 +266,23 @@ class Nic(Port):
                 qp.limiter.wake(now_ns)
             elif side == TO_NOTIFICATION_POINT:
                 qp.notification_point.on_control(now_ns, opcode, frame, offset)
+            elif side == TO_TRANSPORT:
+                self._receive_wrapped(now_ns, qp, opcode, psn, frame, rest)
             else:
                 self.stats.malformed += 1
+
+    def _receive_wrapped(self, now_ns: int, qp: QueuePair, opcode: int, psn: int, frame: bytes, rest: int) -> None:
+        """Data that a protocol has wrapped in a packet of its own; its headers are there."""
+        packet = self._opcodes.find(opcode)
+        assert packet is not None
+        kind = opcode - packet.opcode
+        payload = rest - packet.size_bytes - (frame[wire.PAD] >> 4 & 3)
+        if not packet.wraps or qp.telemetry or payload < 0 or kind > wire.SEND_ONLY or kind == 3:
+            self.stats.malformed += 1
+            return
+        last = kind == wire.SEND_LAST or kind == wire.SEND_ONLY
+        marked = frame[wire.TOS] & 3 == wire.CE
+        qp.on_data(now_ns, psn, payload, last, frame[wire.ACK_PSN] & 0x80 != 0, marked, frame)
 
     def _receive_other(self, now_ns: int, frame: bytes) -> None:
         quanta = wire.parse_pause(frame)

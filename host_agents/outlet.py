@@ -59,6 +59,15 @@ class SenderOutlet(Outlet):
             sender.stats.cnps_sent += 1
             self._port.send_control(sender.frames.cnp(sender.entropy))
 
+    def send_again(self, place: int) -> None:
+        for sender in self.senders:
+            sender.send_again(place)
+            sender.limiter.wake(self._port.now_ns)
+
+    def set_priority(self, priority: int) -> None:
+        for limiter in self.limiters:
+            limiter.set_priority(priority)
+
     def count_malformed(self) -> None:
         self._port.stats.malformed += 1
 

@@ -87,6 +87,13 @@ class SelectiveRepeatSender(Sender):
             if packet.inflight:
                 self._lose(now_ns, packet, True)
 
+    def send_again(self, place: int) -> None:
+        for number in range(self.unacked, self.fresh):
+            packet = self.packet(number)
+            if packet.inflight and packet.place >= place:
+                self._requeue(packet)
+        self.limiter.add(self)
+
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         """The time-out of the oldest packet in flight, if there is one that old."""
         point = self.point

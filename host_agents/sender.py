@@ -48,6 +48,7 @@ class Sender(Member):
         limiter = transport.limiter
         self.limiter = limiter
         self.point = limiter.reaction_point
+        self.wrapper = limiter.reaction_point.wrapper
         self.traffic = self.point.traffic
         self.stats = transport.connection.stats
         self.balanced = transport.load_balancer.balances
@@ -160,6 +161,10 @@ class Sender(Member):
         """Packet `number` arrived, and all before `first_missing`. Returns the wire bytes newly acknowledged."""
         return self.on_ack(now_ns, first_missing - 1)
 
+    def send_again(self, place: int) -> None:
+        """Packets from this place on, among all of the reaction point, have not arrived."""
+        raise NotImplementedError
+
     def on_nak(self, now_ns: int, number: int) -> int:
         """The receiver wants `number` and has all before it. Returns the wire bytes newly acknowledged."""
         raise NotImplementedError
@@ -260,6 +265,8 @@ class Sender(Member):
         packet.ack_request = last or self.ack_every_packets == 1
 
     def _send(self, now_ns: int, packet: SentPacket) -> bytes:
+        wrapper = self.wrapper
+        wrapping = b"" if wrapper is None else self._wrap(now_ns, packet)
         stats = self.stats
         traffic = self.traffic
         wire_bytes = packet.wire_bytes
@@ -279,7 +286,18 @@ class Sender(Member):
         if self.balanced:
             self.entropy = self.load_balancer.next_entropy(now_ns)
         psn = (self.psn_base + packet.number) & PSN_MASK
-        return data_frame(packet.template, self.entropy, psn, packet.ack_request)
+        if wrapper is None or not wrapping:
+            return data_frame(packet.template, self.entropy, psn, packet.ack_request)
+        template = self.frames.wrapped_template(packet.template, wrapper, self.limiter.priority)
+        return data_frame(template, self.entropy, psn, packet.ack_request) + wrapping
+
+    def _wrap(self, now_ns: int, packet: SentPacket) -> bytes:
+        """What the reaction point puts between BTH and payload; the packet waits with its length from now on."""
+        wrapping = self.point.wrap(now_ns, packet.place)
+        wire_bytes = self.frames.data_wire_bytes(packet.payload_bytes) + len(wrapping)
+        self.traffic.waiting_bytes += wire_bytes - packet.wire_bytes
+        packet.wire_bytes = wire_bytes
+        return wrapping
 
     def _grow(self) -> None:
         old, mask = self._ring, self._mask

@@ -140,6 +140,15 @@ class Outlet:
     def send_cnp(self) -> None:
         """A congestion notification packet to the peer (annex A17.9.3)."""
 
+    def send_again(self, place: int) -> None:
+        """Data packets from this place on, in order of first sending, have not arrived: they are sent again.
+
+        The protocol knows it, so it counts neither as a NAK nor as a time-out.
+        """
+
+    def set_priority(self, priority: int) -> None:
+        """The class in which data packets that are wrapped leave from now on, and all of them wait; -1: the NIC's."""
+
     def count_malformed(self) -> None:
         """A control packet said what cannot be: the NIC counts it."""
 
@@ -193,6 +202,8 @@ class ReactionPoint(Point):
         self.window_bytes = UNLIMITED
         self.traffic = Traffic()
         self.whole: ReactionPoint | None = None  # that this one is a part of
+        # The packet that may wrap data packets (`Packet.wraps`); where there is one, `wrap` is asked about each.
+        self.wrapper: Packet | None = None
 
     def bind(self, outlet: Outlet) -> None:
         super().bind(outlet)
@@ -206,6 +217,13 @@ class ReactionPoint(Point):
 
     def on_idle(self, now_ns: int) -> None:
         """All that a queue pair had to send is acknowledged."""
+
+    def wrap(self, now_ns: int, place: int) -> bytes:
+        """The headers of `wrapper` with which a data packet leaves; none: it leaves as it is. `on_sent` follows.
+
+        `place` is the packet's, in order of first sending.
+        """
+        return b""
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
         """A data packet leaves."""
