@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -22,6 +22,8 @@ MAX_SIZE_BYTES = 2**40
 Size = Annotated[int, BeforeValidator(integral), Field(ge=1, lt=MAX_SIZE_BYTES)]
 Time = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
 
+Role = Literal["attacker", "victim"]
+
 MAX_FLOWS = 2_000_000  # at the start of a run; some 500 bytes each
 
 
@@ -31,7 +33,8 @@ class Flow:
 
     With `stop_ns` a flow sends until then, and `size_bytes` is no more than a bound; afterwards it is what was sent.
     A flow with further destinations is over when each of them has all of it (a multicast); one with further sources is
-    sent by each of them (a reduction).
+    sent by each of them (a reduction). Under an attack (`harness/workloads/attack.py`) what is handed to the world are
+    pieces of flows, each a flow that says what it is a part of.
     """
 
     source: int
@@ -44,6 +47,14 @@ class Flow:
     index: int = -1  # given when the flow is handed to the world, from 0
     further_sources: tuple[int, ...] = ()
     further_destinations: tuple[int, ...] = ()
+    role: Role | None = None  # where the scenario tells attackers from victims
+    whole: Flow | None = None  # what this is a piece of
+    pieces: int = 1  # of which this flow consists
+
+    @property
+    def number(self) -> int:
+        """From 0, in the order in which the workload makes flows, in one piece or not."""
+        return self.index if self.whole is None else self.whole.index
 
     @property
     def sources(self) -> tuple[int, ...]:
