@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import pydantic
 
-from host_agents.config import CC_SCOPES, SCOPE_QP
+from host_agents.config import CC_SCOPES, RELIABILITIES, SCOPE_QP
 from host_agents.errors import PacketError, ParameterError, UnknownNameError
 from host_agents.ranges import NOT_NEGATIVE
 from p4switch.errors import UserError
@@ -23,6 +23,7 @@ from p4switch.registry import Registry
 
 if TYPE_CHECKING:
     from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
+    from host_agents.collective.injection import Injection
     from host_agents.lb.base import LoadBalancer
     from host_agents.packets import Opcodes, Packet
 
@@ -58,6 +59,8 @@ class ProtocolInfo:
     parameters: type[Any]
     reaction_point: Callable[[Any, Mapping[str, Any], Path], ReactionPoint]
     notification_point: Callable[[Any, Path], NotificationPoint] = _deaf
+    # Of a protocol for collectives: from parameters and the cycles by which a packet may be late.
+    injection: Callable[[Any, float], Injection] | None = None
     telemetry: bool = False
     agrees: tuple[str, ...] = ()
     mechanisms: tuple[str, ...] = ()
@@ -65,6 +68,7 @@ class ProtocolInfo:
     packets_of: str = ""  # whose they are, and the name of their P4 include; this protocol's, unless it is said
     scope: str = SCOPE_QP
     scopes: tuple[str, ...] = CC_SCOPES
+    reliabilities: tuple[str, ...] = RELIABILITIES  # those that it can do with
     # True: each lost packet is drawn again by itself, so go-back-N would waste what was drawn behind it.
     selective: bool = False
     # What is known of a flow's path has to hold for its next packets: no load balancer that changes it.
@@ -116,6 +120,12 @@ class Protocol:
     def priorities(self) -> tuple[int, ...]:
         """Classes of its data besides the NIC's."""
         return self.info.priorities(self.parameters, self.mechanisms)
+
+    def check_reliability(self, wanted: str) -> None:
+        """Raises ParameterError where it cannot do with it."""
+        if wanted not in self.info.reliabilities:
+            expected = ", ".join(self.info.reliabilities)
+            raise ParameterError(f"{self.name}: reliability {wanted!r}: expected one of: {expected}")
 
     def reaction_point(self, path: Path) -> ReactionPoint:
         return self.info.reaction_point(self.parameters, self.mechanisms, path)
