@@ -17,7 +17,7 @@ class GoBackNSender(Sender):
         self.next = 0  # unacked <= next <= fresh
 
     def has_data(self) -> bool:
-        return self.next < self.end
+        return self.next < self.open_end
 
     def next_frame(self, now_ns: int) -> bytes:
         packet = self._new_packet(now_ns) if self.next == self.fresh else self.packet(self.next)
@@ -40,8 +40,16 @@ class GoBackNSender(Sender):
     def on_nak(self, now_ns: int, number: int) -> int:
         acked_bytes = self.on_ack(now_ns, number - 1)
         if number == self.unacked:
-            self._go_back()
+            self._go_back(self.unacked)
         return acked_bytes
+
+    def send_again(self, place: int) -> None:
+        number = self.next
+        while number > self.unacked and self.packet(number - 1).place >= place:
+            number -= 1
+        if number < self.next:
+            self._go_back(number)
+            self.limiter.add(self)
 
     def on_nack(self, now_ns: int, number: int) -> None:
         """A go-back-N receiver answers a trimmed packet with a NAK, so there is nothing to learn here."""
@@ -52,7 +60,7 @@ class GoBackNSender(Sender):
             return
         self.deadline_ns = NEVER
         self.stats.timeouts += 1
-        self._go_back()
+        self._go_back(self.unacked)
         self.point.on_timeout(now_ns)
         self.load_balancer.on_timeout(now_ns)
         self.limiter.add(self)
@@ -61,10 +69,11 @@ class GoBackNSender(Sender):
     def _release(self, packet: SentPacket) -> None:
         spare(packet)
 
-    def _go_back(self) -> None:
-        for number in range(self.unacked, self.next):
+    def _go_back(self, first: int) -> None:
+        """Send again from packet `first` on."""
+        for number in range(first, self.next):
             self._give_up(self.packet(number))
-        self.next = self.unacked
+        self.next = first
 
 
 class GoBackNReceiver(Receiver):
@@ -82,13 +91,15 @@ class GoBackNReceiver(Receiver):
             self.expected = number + 1
             self._nak_sent = False
             self.deliver(now_ns, payload_bytes, last)
+            marked = self.echo(now_ns, marked, frame)
             if ack_request:
                 self.send_ack(psn, SYNDROME_ACK, marked, frame)
         elif number > self.expected:
             self.stats.out_of_order += 1
-            self._nak(marked, frame)
+            self._nak(self.echo(now_ns, marked, frame), frame)
         else:
             self.stats.duplicates += 1
+            marked = self.echo(now_ns, marked, frame)
             self.send_ack(self.psn(self.expected - 1), SYNDROME_ACK, marked, frame)
 
     def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> bool:

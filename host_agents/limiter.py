@@ -41,6 +41,7 @@ class RateLimiter(Source):
     def __init__(self, port: Port, reaction_point: ReactionPoint, priority: int, slack_ns: float) -> None:
         super().__init__(port, priority)
         self.state = IDLE
+        self.data_priority = priority  # the NIC's; `priority` may be another for a while
         self.inflight_bytes = 0  # wire bytes sent and neither acknowledged nor given up
         self.nst_ns = 0.0
         self._paced_from_ns = 0.0  # NST = this + bits / rate, so that a new rate moves it
@@ -81,6 +82,15 @@ class RateLimiter(Source):
         self.nst_ns = self._paced_from_ns + self._paced_bits * 1e9 / self.reaction_point.rate_bps
         if self.state == WAITING:
             self._wait()
+
+    def set_priority(self, priority: int) -> None:
+        """Wait in this class from now on; -1: in the NIC's for data."""
+        if priority < 0:
+            priority = self.data_priority
+        waits = priority != self.priority and self.state == READY and self.port.take_back(self)
+        self.priority = priority
+        if waits:
+            self.port.make_ready(self)
 
     def nst_reached(self) -> None:
         self.state = READY

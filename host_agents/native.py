@@ -46,7 +46,7 @@ COMPILED = (
     "qp.py",
     "nic.py",
 )
-COMPILED_FOLDERS = ("cc", "lb")
+COMPILED_FOLDERS = ("cc", "lb", "collective")
 # No contraction and no -march: the last bits of a float must be those of the interpreter on every machine.
 # All code is in one library, which nobody puts anything else in the place of: calls within it need no table.
 FLAGS = (

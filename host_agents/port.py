@@ -64,6 +64,27 @@ class Port:
             last.next_ready = source
         self._ready_last[priority] = source
 
+    def take_back(self, source: Source) -> bool:
+        """Take a source out of the ring of its class. Whether it was there."""
+        priority = source.priority
+        last = self._ready_last[priority]
+        before = last
+        while before is not None and before.next_ready is not source:
+            before = before.next_ready
+            if before is last:
+                return False
+        if before is None:
+            return False
+        if before is source:
+            self._ready_last[priority] = None
+            self._ready &= ~(1 << priority)
+        else:
+            before.next_ready = source.next_ready
+            if source is last:
+                self._ready_last[priority] = before
+        source.next_ready = None
+        return True
+
     def wait_for_nst(self, source: Source, at_ns: int) -> None:
         """Have `source` told at `at_ns`. A NIC with one paced source needs no timer for it."""
         if self._waiting is source or (self._waiting is None and not source.timer.is_armed()):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import pydantic
 
-from host_agents.config import CC_SCOPES, SCOPE_QP
+from host_agents.config import CC_SCOPES, RELIABILITIES, SCOPE_QP
 from host_agents.errors import PacketError, ParameterError, UnknownNameError
 from host_agents.ranges import NOT_NEGATIVE
 from p4switch.errors import UserError
@@ -23,6 +23,7 @@ from p4switch.registry import Registry
 
 if TYPE_CHECKING:
     from host_agents.cc.base import NotificationPoint, Path, ReactionPoint
+    from host_agents.collective.injection import Injection
     from host_agents.lb.base import LoadBalancer
     from host_agents.packets import Opcodes, Packet
 
@@ -40,10 +41,10 @@ class ProtocolInfo:
 
     `program` is the P4 program (without .p4) that the switches must run; `telemetry` makes data packets carry an INT
     shim. `agrees` names parameters that this program must have, too, with the same values. `packets` are those of its
-    own, which take opcodes from 0xE0 to 0xFF. `parameters` is a dataclass with defaults; `mechanisms` are the names
-    that may follow the protocol's: of mechanisms, whose parameters `reaction_point` gets, or of other protocols, which
-    it gets whole, as a `Protocol`. Who shares a reaction point is one of `scopes`, `scope` unless a NIC is told
-    (`NicConfig.cc_scope`).
+    own, which take opcodes from 0xE0 to 0xFF; protocols that share theirs name who has them (`packets_of`).
+    `parameters` is a dataclass with defaults; `mechanisms` are the names that may follow the protocol's: of mechanisms,
+    whose parameters `reaction_point` gets, or of other protocols, which it gets whole, as a `Protocol`. Who shares a
+    reaction point is one of `scopes`, `scope` unless a NIC is told (`NicConfig.cc_scope`).
     """
 
     name: str
@@ -53,12 +54,16 @@ class ProtocolInfo:
     parameters: type[Any]
     reaction_point: Callable[[Any, Mapping[str, Any], Path], ReactionPoint]
     notification_point: Callable[[Any, Path], NotificationPoint] = _deaf
+    # Of a protocol for collectives: from parameters and the cycles by which a packet may be late.
+    injection: Callable[[Any, float], Injection] | None = None
     telemetry: bool = False
     agrees: tuple[str, ...] = ()
     mechanisms: tuple[str, ...] = ()
     packets: tuple[Packet, ...] = ()
+    packets_of: str = ""  # whose they are, and the name of their P4 include; this protocol's, unless it is said
     scope: str = SCOPE_QP
     scopes: tuple[str, ...] = CC_SCOPES
+    reliabilities: tuple[str, ...] = RELIABILITIES  # those that it can do with
     # True: each lost packet is drawn again by itself, so go-back-N would waste what was drawn behind it.
     selective: bool = False
     # What is known of a flow's path has to hold for its next packets: no load balancer that changes it.
@@ -103,6 +108,12 @@ class Protocol:
             raise ParameterError(f"{self.name}: cc_scope {scope!r}: expected one of: {', '.join(self.info.scopes)}")
         return scope
 
+    def check_reliability(self, wanted: str) -> None:
+        """Raises ParameterError where it cannot do with it."""
+        if wanted not in self.info.reliabilities:
+            expected = ", ".join(self.info.reliabilities)
+            raise ParameterError(f"{self.name}: reliability {wanted!r}: expected one of: {expected}")
+
     def reaction_point(self, path: Path) -> ReactionPoint:
         return self.info.reaction_point(self.parameters, self.mechanisms, path)
 
@@ -125,7 +136,7 @@ class Protocol:
                 raise PacketError(
                     f"packet {packet.name!r} of {self.info.name}: opcode {packet.opcode:#04x}; expected 0xe0 to 0xff"
                 )
-        own = Opcodes({THE_TRANSPORT: TRANSPORT, self.info.name: self.info.packets})
+        own = Opcodes({THE_TRANSPORT: TRANSPORT, self.info.packets_of or self.info.name: self.info.packets})
         for added in self.mechanisms.values():
             if isinstance(added, Protocol):
                 own = own.joined(added.opcodes)
@@ -183,6 +194,8 @@ def _check(info: ProtocolInfo | MechanismInfo | LoadBalancerInfo) -> None:
     for field in dataclasses.fields(model):
         if field.default is dataclasses.MISSING:
             raise UserError(f"{info.name}: parameter {field.name} should have a default value")
+    if isinstance(info, ProtocolInfo) and info.telemetry and any(packet.wraps for packet in info.packets):
+        raise UserError(f"{info.name}: either telemetry or packets that wrap data; expected not both")
 
 
 def protocols() -> dict[str, ProtocolInfo]:

@@ -32,7 +32,7 @@ class SelectiveRepeatSender(Sender):
         lost = self._lost
         while lost.size > 0 and not lost.peek().lost:
             lost.pop()
-        return lost.size > 0 or self.fresh < self.end
+        return lost.size > 0 or self.fresh < self.open_end
 
     def next_frame(self, now_ns: int) -> bytes:
         if self._lost.size > 0:
@@ -86,6 +86,13 @@ class SelectiveRepeatSender(Sender):
             packet = self.packet(number)
             if packet.inflight:
                 self._lose(now_ns, packet, True)
+
+    def send_again(self, place: int) -> None:
+        for number in range(self.unacked, self.fresh):
+            packet = self.packet(number)
+            if packet.inflight and packet.place >= place:
+                self._requeue(packet)
+        self.limiter.add(self)
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         """The time-out of the oldest packet in flight, if there is one that old."""

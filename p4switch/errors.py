@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import traceback
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -18,6 +18,9 @@ class UserError(Exception):
 
     The command line prints it without a traceback and exits with status 2.
     """
+
+    starts_with_place = False
+    """Whether it begins with `file:line:col: error:` by itself, as compilers' errors do."""
 
 
 def raised_at(error: BaseException) -> str:
@@ -78,5 +81,6 @@ def _fields_at(model: type[Any], location: tuple[int | str, ...]) -> list[str]:
     for part in location:
         fields = getattr(current, "model_fields", {})
         if part in fields:
-            current = fields[part].annotation
+            wanted = fields[part].annotation
+            current = next((each for each in get_args(wanted) if hasattr(each, "model_fields")), wanted)  # X | None
     return list(getattr(current, "model_fields", {}))

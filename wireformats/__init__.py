@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from host_agents import registry
+from host_agents.collective import packets as collective
 from host_agents.headers import THE_TRANSPORT, TRANSPORT
 from host_agents.packets import Opcodes
 
 
 def opcodes(protocols: Sequence[str] = ()) -> Opcodes:
-    """The packets of these protocols and of the transport; of all protocols that there are, if none is named.
+    """The packets of these protocols and of the transport; all that there are, if no protocol is named.
 
     Raises UnknownNameError, and PacketError when two packets have the same opcode.
     """
-    joined = Opcodes({THE_TRANSPORT: TRANSPORT})
+    joined = Opcodes({THE_TRANSPORT: TRANSPORT} | ({} if protocols else {collective.NAME: collective.PACKETS}))
     for name in protocols or registry.protocols():
         joined = joined.joined(registry.resolve(name).opcodes)
     return joined

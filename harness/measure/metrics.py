@@ -11,11 +11,18 @@ from numpy.typing import NDArray
 
 from harness.measure.recording import Rate, Recording
 from harness.plan.experiment import HEADER_BYTES, Run
+from harness.workloads import Flow
 from topologies.model import Neighbour
 from topologies.routing import path
 
 INT_SHIM_BYTES = 2
 INT_RECORD_BYTES = 8
+_COUNTS = ("packets_sent", "retransmitted", "timeouts", "naks", "cnps", "marked")
+_COLUMNS = (
+    *("flow", "piece", "source", "destination", "group", "role", "qp", "pieces", "size_bytes"),
+    *("start_ns", "first_sent_ns", "delivered_ns", "completed_ns", "fct_ns", "ideal_fct_ns", "slowdown"),
+    *_COUNTS,
+)
 
 
 def empty_network_fct_ns(
@@ -63,29 +70,45 @@ def fair_from_ns(jain: pd.DataFrame, last_start_ns: int, index: float = 0.9, sam
     return int(later.loc[above, "time_ns"].iloc[0]) if above.any() else None
 
 
-def flows_table(run: Run, recording: Recording) -> pd.DataFrame:
-    """One row a flow, in order of start. Times are ns; fct from the start to all receivers' last byte; 0s: not yet."""
-    hosts = run.topology.hosts
-    telemetry = run.protocol.info.telemetry
-    header = HEADER_BYTES + run.scenario.framing_bytes + (INT_SHIM_BYTES if telemetry else 0)
-    growth = INT_RECORD_BYTES if telemetry else 0
-    paths: dict[tuple[int, int], list[Neighbour]] = {}
-    ideal: list[float] = []
-    for record in recording.flows:
-        flow = record.flow
+class IdealTimes:
+    """Completion times of flows in an otherwise empty network."""
+
+    def __init__(self, run: Run) -> None:
+        telemetry = run.protocol.info.telemetry
+        self._run = run
+        self._header_bytes = HEADER_BYTES + run.scenario.framing_bytes + (INT_SHIM_BYTES if telemetry else 0)
+        self._growth_bytes = INT_RECORD_BYTES if telemetry else 0
+        self._paths: dict[tuple[int, int], list[Neighbour]] = {}
+
+    def fct_ns(self, flow: Flow, size_bytes: int) -> float:
+        """When the last of the flow's receivers has so much."""
+        run, hosts = self._run, self._run.topology.hosts
         slowest_ns = 0.0
         for destination in flow.destinations:
             ends = (flow.source, destination)
-            if ends not in paths:
-                paths[ends] = path(run.topology, hosts[flow.source], hosts[destination])
-            latency_ns = run.scenario.switch.latency_ns * (len(paths[ends]) - 1)
-            fct_ns = empty_network_fct_ns(paths[ends], flow.size_bytes, run.scenario.nic.mtu_bytes, header, growth)
+            if ends not in self._paths:
+                self._paths[ends] = path(run.topology, hosts[flow.source], hosts[destination])
+            links = self._paths[ends]
+            latency_ns = run.scenario.switch.latency_ns * (len(links) - 1)
+            fct_ns = empty_network_fct_ns(
+                links, size_bytes, run.scenario.nic.mtu_bytes, self._header_bytes, self._growth_bytes
+            )
             slowest_ns = max(slowest_ns, latency_ns + fct_ns)
-        ideal.append(slowest_ns)
+        return slowest_ns
+
+
+def messages_table(run: Run, recording: Recording) -> pd.DataFrame:
+    """One row for all that one queue pair carried of a flow, which is all of it, but for an attack.
+
+    Times are ns; fct from the start to all receivers' last byte; -1: not yet. `flow` is the number of the flow. Under
+    an attack `piece` numbers what it is broken into, and `role` says whose it is.
+    """
+    hosts = run.topology.hosts
+    times = IdealTimes(run)
     records = recording.flows
     table = pd.DataFrame(
         {
-            "flow": np.array([r.flow.index for r in records], np.int64),
+            "flow": np.array([r.flow.number for r in records], np.int64),
             "source": [hosts[r.flow.source].name for r in records],
             "destination": [hosts[r.flow.destination].name for r in records],
             "group": [r.flow.group for r in records],
@@ -95,20 +118,50 @@ def flows_table(run: Run, recording: Recording) -> pd.DataFrame:
             "first_sent_ns": np.array([r.first_sent_ns for r in records], np.int64),
             "delivered_ns": np.array([r.delivered_ns for r in records], np.int64),
             "completed_ns": np.array([r.completed_ns for r in records], np.int64),
-            "ideal_fct_ns": np.array(ideal, np.float64),
-            "packets_sent": np.array([r.packets_sent for r in records], np.int64),
-            "retransmitted": np.array([r.retransmitted for r in records], np.int64),
-            "timeouts": np.array([r.timeouts for r in records], np.int64),
-            "naks": np.array([r.naks for r in records], np.int64),
-            "cnps": np.array([r.cnps for r in records], np.int64),
-            "marked": np.array([r.marked for r in records], np.int64),
+            "ideal_fct_ns": np.array([times.fct_ns(r.flow, r.flow.size_bytes) for r in records], np.float64),
+            **{name: np.array([getattr(r, name) for r in records], np.int64) for name in _COUNTS},
         }
     )
-    done = table["delivered_ns"] >= 0
-    fct = (table["delivered_ns"] - table["start_ns"]).astype(float).where(done)
-    table.insert(10, "fct_ns", fct)
-    table.insert(12, "slowdown", fct / table["ideal_fct_ns"])
-    return table
+    if run.attack is not None:
+        table["piece"] = table.groupby("flow").cumcount()
+        table["role"] = [r.flow.role for r in records]
+    return _with_slowdown(table)
+
+
+def flows_table(run: Run, recording: Recording, messages: pd.DataFrame) -> pd.DataFrame:
+    """One row a flow: as `messages`, from the first start of its pieces to their last delivery.
+
+    `qp` is that of the first piece, `pieces` how many there are; counts are those of all.
+    """
+    if run.attack is None:
+        return messages
+    times = IdealTimes(run)
+    wholes = {r.flow.number: r.flow.whole or r.flow for r in recording.flows}
+    pieces = messages.groupby("flow")
+    table = pieces.first().drop(columns="piece").reset_index()
+    flows = [wholes[number] for number in table["flow"]]
+    table["pieces"] = np.array([flow.pieces for flow in flows], np.int64)
+    missing = pieces.size().to_numpy() < table["pieces"].to_numpy()  # what would have started after the end of the run
+    sent_bytes = pieces["size_bytes"].sum().to_numpy()
+    stopped = np.array([flow.stop_ns is not None for flow in flows])
+    table["size_bytes"] = np.where(stopped, sent_bytes, [flow.size_bytes for flow in flows])
+    begun = messages["first_sent_ns"].where(messages["first_sent_ns"] >= 0)
+    table["first_sent_ns"] = begun.groupby(messages["flow"]).min().fillna(-1).astype(np.int64).to_numpy()
+    for name in ("delivered_ns", "completed_ns"):
+        done = (pieces[name].min().to_numpy() >= 0) & ~missing
+        table[name] = np.where(done, pieces[name].max().to_numpy(), -1)
+    for name in _COUNTS:
+        table[name] = pieces[name].sum().to_numpy()
+    sizes = table["size_bytes"].tolist()
+    table["ideal_fct_ns"] = [times.fct_ns(flow, size) for flow, size in zip(flows, sizes, strict=True)]
+    return _with_slowdown(table)
+
+
+def _with_slowdown(table: pd.DataFrame) -> pd.DataFrame:
+    """With FCT and slowdown, and its columns in order."""
+    table["fct_ns"] = (table["delivered_ns"] - table["start_ns"]).astype(float).where(table["delivered_ns"] >= 0)
+    table["slowdown"] = table["fct_ns"] / table["ideal_fct_ns"]
+    return table[[name for name in _COLUMNS if name in table.columns]]
 
 
 def rates_table(rates: Sequence[Rate], interval_ns: int) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 scenario.toml      the resolved scenario: running it gives the same tables
 flows.parquet      one row a flow
+pieces.parquet     one row a piece of a flow, under an attack
 queues.parquet     queue depths over time
 rates.parquet      throughput and limits of queue pairs over time
 *.parquet          what each of the scenario's probes read, by its name
@@ -23,9 +24,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.measure.metrics import flows_table, jain_table
+from harness.measure.metrics import flows_table, jain_table, messages_table
 from harness.measure.probes import Probe, parse
-from harness.measure.probes.base import RESERVED
+from harness.measure.probes.base import EVERYWHERE
 from harness.measure.recording import Recording
 from harness.measure.summary import performance, summarize
 from harness.plan import scenario
@@ -40,13 +41,15 @@ _ROWS = 1 << 20  # of a row group
 
 def files(run: Run, recording: Recording) -> dict[str, bytes]:
     """All that is kept of a run, by file name."""
-    flows = flows_table(run, recording)
+    messages = messages_table(run, recording)
+    flows = flows_table(run, recording, messages)
+    pieces = {} if run.attack is None else {"pieces": messages}
     over_time = {name: series.table() for name, series in recording.series.items()}
-    tables = {"flows": flows, **over_time, **recording.tables}
+    tables = {"flows": flows, **pieces, **over_time, **recording.tables}
     return {
         **{f"{name}{_SUFFIX}": _parquet(table) for name, table in tables.items()},
         "scenario.toml": scenario.dump(resolved(run)).encode(),
-        "summary.json": _json(summarize(run, recording, flows)),
+        "summary.json": _json(summarize(run, recording, flows, messages)),
         "performance.json": _json(performance(recording)),
     }
 
@@ -107,6 +110,11 @@ class Result:
         return self.table("flows")
 
     @property
+    def messages(self) -> pd.DataFrame:
+        """One row for all of a flow that one queue pair carried: of flows in pieces one for each of these."""
+        return self.table("pieces") if "pieces" in self.tables else self.flows
+
+    @property
     def queues(self) -> pd.DataFrame:
         return self.table("queues")
 
@@ -116,7 +124,7 @@ class Result:
 
     @cached_property
     def jain(self) -> pd.DataFrame:
-        return jain_table(self.flows, self.rates, self.rate_interval_ns)
+        return jain_table(self.messages, self.rates, self.rate_interval_ns)
 
     @cached_property
     def scenario_text(self) -> str:
@@ -155,7 +163,7 @@ class Result:
 
 def load(folder: Path) -> Result:
     """The results in a run's folder. Raises UserError if it is none."""
-    for name in ("summary.json", "scenario.toml", "performance.json", *(f"{name}{_SUFFIX}" for name in RESERVED)):
+    for name in ("summary.json", "scenario.toml", "performance.json", *(f"{name}{_SUFFIX}" for name in EVERYWHERE)):
         if not (folder / name).is_file():
             raise UserError(f"{str(folder)!r} is not a run's folder: it has no {name}")
     path = folder / "summary.json"

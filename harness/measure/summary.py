@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.control import program_ledger
 from harness.measure.metrics import fair_from_ns, jain_table
 from harness.measure.recording import Integers, Recording
 from harness.plan.experiment import Run
@@ -16,6 +17,7 @@ from topologies.routing import path, transit_ns
 
 PERCENTILES = {"p50": 50, "p99": 99, "p99_9": 99.9}
 _REASONS = "drop_"
+ROLES = ("attacker", "victim")
 
 
 def distribution(values: pd.Series[float]) -> dict[str, float | None]:
@@ -30,11 +32,14 @@ def distribution(values: pd.Series[float]) -> dict[str, float | None]:
     }
 
 
-def summarize(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str, Any]:
-    """Everything but what depends on the machine: the same for the same scenario and seed."""
+def summarize(run: Run, recording: Recording, flows: pd.DataFrame, messages: pd.DataFrame) -> dict[str, Any]:
+    """Everything but what depends on the machine: the same for the same scenario and seed.
+
+    `messages` are the flows by queue pair: where flows are broken up, their pieces.
+    """
     done = flows[flows["delivered_ns"] >= 0]
     span_ns = int(done["delivered_ns"].max() - flows["start_ns"].min()) if len(done) else 0
-    jain = jain_table(flows, recording.tables["rates"], run.scenario.record.rate_interval_ns)
+    jain = jain_table(messages, recording.tables["rates"], run.scenario.record.rate_interval_ns)
     return {
         "scenario": run.name,
         "title": run.scenario.title,
@@ -62,12 +67,12 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str, 
             "min": float(jain["jain"].min()) if len(jain) else None,
             "over_0_9_from_ns": fair_from_ns(jain, int(flows["start_ns"].max())) if len(flows) else None,
         },
-        "bottleneck": bottleneck(run, recording, flows),
-        "packets_sent": int(flows.groupby("qp")["packets_sent"].max().sum()),
-        "retransmitted": _per_qp(flows, "retransmitted"),
-        "timeouts": _per_qp(flows, "timeouts"),
-        "cnps": _per_qp(flows, "cnps"),
-        "ecn_marked": _per_qp(flows, "marked"),
+        "bottleneck": bottleneck(run, recording, messages),
+        "packets_sent": int(messages.groupby("qp")["packets_sent"].max().sum()),
+        "retransmitted": _per_qp(messages, "retransmitted"),
+        "timeouts": _per_qp(messages, "timeouts"),
+        "cnps": _per_qp(messages, "cnps"),
+        "ecn_marked": _per_qp(messages, "marked"),
         "drops": {k.removeprefix(_REASONS): v for k, v in recording.conservation.items() if k.startswith(_REASONS)},
         "pfc": {
             "pauses_sent": _total(recording, "pauses_sent"),
@@ -78,6 +83,11 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str, 
         "workload": recording.workload,
         "conservation": recording.conservation,
         "checks": checks(run, recording, flows),
+        **(
+            {}
+            if run.attack is None
+            else {"isolation": isolation(recording, run.scenario.record.rate_interval_ns, flows, messages)}
+        ),
         **({} if recording.fidelity is None else {"fidelity": recording.fidelity}),
     }
 
@@ -87,6 +97,32 @@ def _variant(run: Run, recording: Recording) -> str:
     usual = {"world": "virtual", "switch": "builtin", "compiler": "builtin"}
     unusual = [str(getattr(recording, key)) for key in usual if getattr(recording, key) != usual[key]]
     return ", ".join([run.variant, *unusual])
+
+
+def isolation(recording: Recording, interval_ns: int, flows: pd.DataFrame, messages: pd.DataFrame) -> dict[str, Any]:
+    """Attackers and victims apart; rates are sampled every `interval_ns`.
+
+    Throughput is on receivers' links, in the second half of the run.
+    """
+    rates = recording.tables["rates"]
+    half_ns = recording.end_ns // 2
+    later = rates[rates["time_ns"] > half_ns]
+    intervals = recording.end_ns // interval_ns - half_ns // interval_ns if interval_ns else 0
+    found: dict[str, Any] = {}
+    for role in ROLES:
+        own = flows[flows["role"] == role]
+        carried = later["qp"].isin(messages.loc[messages["role"] == role, "qp"])
+        found[f"{role}s"] = {
+            "flows": len(own),
+            "flows_delivered": int((own["delivered_ns"] >= 0).sum()),
+            "pieces": int((messages["role"] == role).sum()),
+            "throughput_bps": float(later.loc[carried, "throughput_bps"].sum() / intervals) if intervals else None,
+            "flow_rate_bps": distribution(own["size_bytes"] * 8e9 / own["fct_ns"])["mean"],
+            "fct_ns": distribution(own["fct_ns"]),
+            "slowdown": distribution(own["slowdown"]),
+        }
+    attackers, victims = (found[f"{role}s"]["throughput_bps"] or 0.0 for role in ROLES)
+    return {**found, "attackers_share": attackers / (attackers + victims) if attackers + victims else None}
 
 
 def _per_qp(flows: pd.DataFrame, column: str) -> int:
@@ -196,15 +232,13 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
     conservation = recording.conservation
     left = int((flows["completed_ns"] < 0).sum())
     wished = recording.ended == "limit" and run.scenario.limit_ns is not None
-    lost = conservation["balance"]
+    lost, miscounted = conservation["balance"], program_ledger.miscounted(conservation)
     malformed = recording.nic_totals["malformed"] + recording.nic_totals["misdelivered"]
     return [
         {
             "name": "packets are conserved",
-            "holds": lost == 0 and conservation["pfc_balance"] == 0,
-            "detail": f"{conservation['entered']} entered, {conservation['delivered']} delivered, "
-            f"{sum(v for k, v in conservation.items() if k.startswith(_REASONS))} dropped with a reason, "
-            f"{conservation['queued'] + conservation['on_wire']} in flight; {lost} unaccounted for",
+            "holds": lost == 0 and conservation["pfc_balance"] == 0 and not miscounted,
+            "detail": "; ".join(filter(None, [_balance(conservation), f"{lost} unaccounted for", miscounted])),
         },
         {
             "name": "flows are completed, or the scenario's time was up",
@@ -222,6 +256,18 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
             "detail": f"{malformed} were not",
         },
     ]
+
+
+def _balance(ledger: Mapping[str, int]) -> str:
+    """What came, and what became of it; of what is rare only where there is any."""
+    came = [f"{ledger['entered']} entered"]
+    came += [f"{ledger['copied']} copied"] if ledger["copied"] else []
+    absorbed, made = (program_ledger.total(ledger, what) for what in (program_ledger.ABSORBED, program_ledger.MADE))
+    gone = [f"{ledger['delivered']} delivered"]
+    gone += [f"{absorbed} absorbed, {made} made of them"] if absorbed else []
+    gone += [f"{program_ledger.total(ledger, program_ledger.DROPPED)} dropped with a reason"]
+    gone += [f"{ledger['queued'] + ledger['on_wire']} in flight"]
+    return ", ".join([*came, *gone])
 
 
 def _failed(asserts: Mapping[str, tuple[int, str]]) -> str:

@@ -14,6 +14,7 @@ import topologies
 from harness import workloads
 from harness.control import load_balancing as switch_load_balancing
 from harness.control import programs
+from harness.control.controller import Settings, switch_view
 from harness.control.load_balancing import LoadBalancer
 from harness.control.pipelines import Build
 from harness.control.programs import Program, ProgramParameters
@@ -21,12 +22,14 @@ from harness.measure import probes
 from harness.measure.probes import Probe, ProgramProbe
 from harness.plan.references import loaded
 from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
+from harness.workloads.attack import Attack, attacked
 from host_agents import registry
 from host_agents.config import NicConfig
 from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
 from p4switch.errors import UserError, raised_at
 from topologies import Topology
+from topologies.collectives import CollectiveGroup
 from topologies.groups import Group
 from topologies.model import Neighbour
 
@@ -109,6 +112,12 @@ class Run:
         name, values = named("workload", self.scenario.workload)
         wanted = workloads.groups(name, values, self.topology, self.seed, self.folder)
         return tuple(Group(number, source, members) for number, (source, members) in enumerate(wanted, start=1))
+
+    @cached_property
+    def collectives(self) -> tuple[CollectiveGroup, ...]:
+        """The groups whose operations the switches replicate and combine. Raises UserError."""
+        name, values = named("workload", self.scenario.workload)
+        return tuple(workloads.collectives(name, values, self.topology, self.seed, self.folder))
 
     @cached_property
     def _group_of(self) -> dict[tuple[tuple[int, ...], tuple[int, ...]], Group]:
@@ -221,10 +230,38 @@ class Run:
         rate = None if event.rate_fraction is None else max(1, round(event.rate_fraction * rate_bps))
         return LinkChange(event.time_ns, number, event.up, rate)
 
+    @cached_property
+    def attack(self) -> Attack | None:
+        """Who attacks, and how. What the scenario leaves open is what hurts most: pieces of one BDP, an RTT apart, so
+        that each is sent before there can be word of congestion (3.5.2). Raises UserError.
+        """
+        table = self.scenario.attack
+        if table is None:
+            return None
+        known = self.topology.hosts
+        hosts = range(len(known)) if table.hosts is None else table.hosts
+        for host in hosts:
+            if host >= len(known):
+                raise UserError(
+                    f"attack.hosts: no host {host}; topology {self.topology.name!r} has hosts 0 to {len(known) - 1}"
+                )
+        if not hosts:
+            raise UserError("attack.hosts: names nobody; expected at least one host, or no list for all of them")
+        rtt_ns = self.base_rtt_ns()
+        piece_bytes = table.piece_bytes
+        if piece_bytes is None and table.pieces is None:
+            slowest_bps = min(self.topology.uplink(known[host]).rate_bps for host in hosts)
+            piece_bytes = max(1, slowest_bps * rtt_ns // 8_000_000_000)
+        over_bytes = table.over_bytes or (1 if piece_bytes is None else piece_bytes + 1)
+        if piece_bytes is not None and piece_bytes >= over_bytes:
+            raise UserError(f"attack.piece_bytes: should be less than over_bytes, {over_bytes}, got {piece_bytes}")
+        return Attack(table.kind, frozenset(hosts), over_bytes, piece_bytes, table.pieces, table.gap_ns or rtt_ns)
+
     def traffic(self) -> workloads.Traffic:
         """The run's flows, made anew."""
         name, values = named("workload", self.scenario.workload)
-        return workloads.build(name, values, self.topology, self.seed, self.folder)
+        traffic = workloads.build(name, values, self.topology, self.seed, self.folder)
+        return traffic if self.attack is None else attacked(traffic, self.attack)
 
 
 def named(key: str, table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -268,6 +305,7 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
             raise UserError(f"{first.label[:40]}...: should be a folder's name, of at most {_MAX_LABEL_BYTES} bytes")
         _check_nics(first)
         first.traffic()
+        _check_collectives(first)
         first.link_changes()
         _check_buffers(first)
     return _with_probes(runs)
@@ -327,6 +365,17 @@ def _check_nics(run: Run) -> None:
         run.nic_configs()
     except HostError as error:
         raise UserError(f"nic.{error}") from None
+
+
+def _check_collectives(run: Run) -> None:
+    """Whether the switches can serve the workload's groups. Raises UserError."""
+    if not run.collectives:
+        return
+    if not run.program.does_the_work_of("collective"):
+        raise UserError(f"program {run.program.name!r}: the workload has collectives; expected 'collective'")
+    settings = Settings(collectives=run.collectives)
+    for switch in run.topology.switches:
+        run.program_parameters.entries(switch_view(run.topology, switch, settings))
 
 
 def _check_buffers(run: Run) -> None:
@@ -434,11 +483,13 @@ def resolved(run: Run) -> Scenario:
     topology_name, _ = named("topology", run.scenario.topology)
     workload_name, values = named("workload", run.scenario.workload)
     workload = workloads.parameters(workload_name).model_validate(values).model_dump(exclude_none=True)
+    attack, given = run.attack, run.scenario.attack
     return run.scenario.model_copy(
         update={
             "program": str(run.program.source) if run.program.outside else run.program.name,
             "topology": {"name": topology_name, **run.topology.parameters},
             "workload": {"name": workload_name, **workload},
+            "attack": given and attack and given.model_copy(update=attack.resolved()),
             "nic": run.scenario.nic.model_copy(update={"reliability": run.reliability, "cc_scope": run.cc_scope}),
             "record": run.scenario.record.model_copy(
                 update={"probes": [probe.model_dump(exclude_none=True) for probe in run.probes]}

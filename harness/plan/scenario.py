@@ -124,6 +124,32 @@ class LinkEvent(Table):
         return self
 
 
+class Attack(Table):
+    """A user who breaks up flows, so that each piece is a queue pair of its own; harness/workloads/attack.py.
+
+    What is not given is chosen for the network; `harness.plan.experiment.Run.attack` says how.
+    """
+
+    # none: the same flows are called attackers', and stay as they are.
+    kind: Literal["none", "parallel", "staggered"]
+    # Those who attack, by index; none given: all.
+    hosts: list[Annotated[int, Field(ge=0)]] | None = None
+    # Flows of at least so many bytes are broken up. None: those that are longer than a piece.
+    over_bytes: Annotated[Bytes, Field(ge=1)] | None = None
+    # The last piece is what is left. None, and no number of pieces: the BDP of the slowest attacker's link.
+    piece_bytes: Annotated[Bytes, Field(ge=1)] | None = None
+    # Instead of piece_bytes: so many, of about the same size.
+    pieces: Annotated[int, Field(ge=2)] | None = None
+    # From one piece to the next of a staggered attack. None: the network's base RTT.
+    gap_ns: Annotated[Nanoseconds, Field(gt=0)] | None = None
+
+    @model_validator(mode="after")
+    def _one_size(self) -> Self:
+        if self.piece_bytes is not None and self.pieces is not None:
+            raise ValueError("should have either piece_bytes or pieces")
+        return self
+
+
 class Variant(Table):
     """A scenario run in a way of its own: `set` has keys of the scenario."""
 
@@ -154,6 +180,8 @@ class Scenario(Table):
     framing: bool = False
     topology: dict[str, Any]
     workload: dict[str, Any]
+    # None: no flow is called an attacker's or a victim's.
+    attack: Attack | None = None
     switch: SwitchSettings = SwitchSettings()
     nic: NicSettings = NicSettings()
     record: Record = Record()

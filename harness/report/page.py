@@ -13,7 +13,7 @@ import jinja2
 from harness.measure.results import Result
 from harness.report.figures import figures
 from harness.report.groups import Comparison, Estimate, Variant, compare, over_seeds
-from harness.report.plots import save, svg
+from harness.report.plots import svg
 from p4switch.errors import UserError
 from p4switch.output_file import write_files
 
@@ -55,6 +55,13 @@ _ROWS = (
     _Row("slowdown 99.9%", _at("slowdown", "p99_9"), 1, 2, best=min),
     _Row("Jain index, mean over time", _at("jain", "mean"), 1, 3, best=max),
     _Row("Jain index over 0.9 from (µs)", _at("jain", "over_0_9_from_ns"), 1e-3, best=min),
+    _Row("attackers' share of the throughput (%)", _at("isolation", "attackers_share"), 100),
+    _Row("attackers' throughput (Gb/s)", _at("isolation", "attackers", "throughput_bps"), 1e-9),
+    _Row("victims' throughput (Gb/s)", _at("isolation", "victims", "throughput_bps"), 1e-9, best=max),
+    _Row("attackers: mean rate of a flow (Gb/s)", _at("isolation", "attackers", "flow_rate_bps"), 1e-9),
+    _Row("victims: mean rate of a flow (Gb/s)", _at("isolation", "victims", "flow_rate_bps"), 1e-9, best=max),
+    _Row("attackers: slowdown 99%", _at("isolation", "attackers", "slowdown", "p99"), 1, 2),
+    _Row("victims: slowdown 99%", _at("isolation", "victims", "slowdown", "p99"), 1, 2, best=min),
     _Row("goodput, payload (Gb/s)", _at("goodput_bps"), 1e-9, best=max),
     _Row("busiest link to a host, busy (%)", _at("bottleneck", "busy"), 100, best=max),
     _Row("its queue, mean (KB)", _at("bottleneck", "queue_mean_bytes"), 1e-3, best=min),
@@ -97,9 +104,8 @@ def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
     drawn = []
     for name, figure in figures(comparison).items():
         plot = figure.plot(comparison)
-        drawn.append((figure.caption(comparison), svg(plot), figure.wide(comparison)))
-        if plots is not None:
-            save(plot, plots / f"{comparison.scenario}-{name}.svg")
+        file = None if plots is None else plots / f"{comparison.scenario}-{name}.svg"
+        drawn.append((figure.caption(comparison), svg(plot, file), figure.wide(comparison)))
     return {
         "comparison": comparison,
         "table": table(comparison.variants),

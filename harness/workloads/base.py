@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -15,11 +15,14 @@ from p4switch.errors import UserError, validate
 from p4switch.numbers import integral
 from p4switch.registry import Registry
 from topologies import Topology
+from topologies.collectives import CollectiveGroup, trees
 from topologies.groups import MAX_GROUPS
 
 MAX_SIZE_BYTES = 2**40
 Size = Annotated[int, BeforeValidator(integral), Field(ge=1, lt=MAX_SIZE_BYTES)]
 Time = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
+
+Role = Literal["attacker", "victim"]
 
 MAX_FLOWS = 2_000_000  # at the start of a run; some 500 bytes each
 
@@ -30,7 +33,8 @@ class Flow:
 
     With `stop_ns` a flow sends until then, and `size_bytes` is no more than a bound; afterwards it is what was sent.
     A flow with further destinations is over when each of them has all of it (a multicast); one with further sources is
-    sent by each of them (a reduction).
+    sent by each of them (a reduction). Under an attack (`harness/workloads/attack.py`) what is handed to the world are
+    pieces of flows, each a flow that says what it is a part of.
     """
 
     source: int
@@ -43,6 +47,14 @@ class Flow:
     index: int = -1  # given when the flow is handed to the world, from 0
     further_sources: tuple[int, ...] = ()
     further_destinations: tuple[int, ...] = ()
+    role: Role | None = None  # where the scenario tells attackers from victims
+    whole: Flow | None = None  # what this is a piece of
+    pieces: int = 1  # of which this flow consists
+
+    @property
+    def number(self) -> int:
+        """From 0, in the order in which the workload makes flows, in one piece or not."""
+        return self.index if self.whole is None else self.whole.index
 
     @property
     def sources(self) -> tuple[int, ...]:
@@ -97,6 +109,10 @@ class WorkloadParameters(BaseModel):
         """The source and the destinations of every flow that has several; switches are told of them before the run."""
         return ()
 
+    def collectives(self, setting: Setting) -> Sequence[CollectiveGroup]:
+        """The groups whose writes the switches replicate and whose reads they combine; each has its own number."""
+        return ()
+
 
 REGISTRY: Registry[type[WorkloadParameters]] = Registry(
     "workload", group="p4cc.workloads", package="harness.workloads", base=WorkloadParameters
@@ -123,6 +139,21 @@ def groups(
     wanted = list(dict.fromkeys(model.groups(Setting(topology, random.Random(f"workload {seed}"), folder))))
     if len(wanted) > MAX_GROUPS:
         raise UserError(f"workload {name!r} needs {len(wanted)} multicast groups; expected at most {MAX_GROUPS}")
+    return wanted
+
+
+def collectives(
+    name: str, values: Mapping[str, Any], topology: Topology, seed: int, folder: Path
+) -> list[CollectiveGroup]:
+    """The groups of the same traffic's collectives. Raises UserError for what this network cannot serve."""
+    model = validate(parameters(name), values, "workload")
+    wanted = list(model.collectives(Setting(topology, random.Random(f"workload {seed}"), folder)))
+    numbers = [group.number for group in wanted]
+    for group in wanted:
+        group.check(topology)
+        trees(topology, group)
+        if numbers.count(group.number) > 1:
+            raise UserError(f"workload.groups: number {group.number} is given twice; expected one for each group")
     return wanted
 
 

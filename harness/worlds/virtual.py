@@ -19,6 +19,7 @@ import pandas as pd
 
 from harness.control import controller
 from harness.control.pipelines import pipeline
+from harness.control.program_ledger import by_name, count
 from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
 from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe
@@ -62,7 +63,8 @@ class VirtualWorld:
         # With a fixed list of flows, hosts meet in frames only.
         independent = type(traffic) is Traffic
         self._ahead_ns = _HAND_OVER_NS if independent else 0
-        if independent and trace is not None and trace >= (known := len(traffic.flows)):
+        known = len({id(flow.whole or flow) for flow in traffic.flows})
+        if independent and trace is not None and trace >= known:
             raise UserError(f"--trace {trace}: the run has {known} flows; expected a number from 0 to {known - 1}")
         self.fabric = Fabric(framing_bytes=run.scenario.framing_bytes, independent_hosts=independent)
         self.names: list[str] = []  # by fabric node
@@ -104,9 +106,15 @@ class VirtualWorld:
     def _add_switches(self) -> None:
         run = self.run_plan
         built = pipeline(run.build, self._trace is not None, self._compiler)
+        self._accounts = built.program.accounts
         settings = run.scenario.switch
         common = controller.Settings(
-            settings.cell_bytes, Fraction(1), run.scenario.framing_bytes, run.seed, groups=run.groups
+            settings.cell_bytes,
+            Fraction(1),
+            run.scenario.framing_bytes,
+            run.seed,
+            groups=run.groups,
+            collectives=run.collectives,
         )
         for switch in run.topology.switches:
             pipe = self._pipes[switch.name] = built.switch(switch.device_id, run.seed)
@@ -249,7 +257,7 @@ class VirtualWorld:
             ends = connection.sources, connection.destinations
             source, destination = (int(IPv4Address(address)) for address in self.run_plan.addresses(*ends))
             self._tags[request.number] = self.fabric.flow(source, destination, request.number)
-        if self._trace == request.flow:
+        if self._trace == self._session.records[request.flow].flow.number:
             self.trace_tag = self._tags[request.number]
             self.fabric.trace(self.trace_tag)
 
@@ -374,7 +382,7 @@ class VirtualWorld:
             queue_stats=_columns(fabric.queue_stats()),
             pfc_stats=_columns(fabric.pfc_stats()),
             node_names=self.names,
-            conservation=fabric.conservation(),
+            conservation=by_name(fabric.conservation(), count(self._clients.values(), self._accounts)),
             pfc_events=[
                 {"time_ns": at, "kind": kind, "queues": [[self.names[node], port, prio] for node, port, prio in queues]}
                 for at, kind, _, queues in fabric.pfc_events()

@@ -83,7 +83,7 @@ SPECULATIVE: Final = Packet(
             "Speculative data packet of 1RC.",
         ),
     ),
-    opcodes=16,
+    opcodes=8,
     wraps=True,
     meaning="data that a switch may drop: reliable-connection opcode n as 0xF0 + n",
 )

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from harness.worlds.host_session import HostSession
     from p4switch.p4runtime.client import Client
 
-RESERVED = ("flows", "queues", "rates")  # tables that every run has
+EVERYWHERE = ("flows", "queues", "rates")  # tables that every run has
+RESERVED = (*EVERYWHERE, "pieces")
 Index = Annotated[int, BeforeValidator(integral), Field(ge=0)]
 Values = tuple[int | float | str, ...]
 

@@ -27,7 +27,8 @@ class Throughput(FigurePerVariant):
         dark if they start early and light if they start late.
         """
         result = variant.results[0]
-        starts = result.flows.groupby("qp").agg(start=("start_ns", "min"), name=("group", "first")).sort_values("start")
+        of_qps = result.messages.groupby("qp")
+        starts = of_qps.agg(start=("start_ns", "min"), name=("group", "first")).sort_values("start")
         named = len(starts) <= len(COLOURS) and starts["name"].nunique() == len(starts)
         shades = mpl.colormaps["viridis"](np.linspace(0, 0.92, max(len(starts), 2)))
         colours = dict(zip(starts.index, COLOURS if named else shades, strict=False))

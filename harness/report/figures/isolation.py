@@ -1,0 +1,79 @@
+"""Attackers and victims apart: what each gets of the network, and how long the flows of each take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from harness.measure.summary import ROLES
+from harness.report.figures.base import Figure, register
+from harness.report.groups import Comparison, Estimate, Variant, over_seeds
+from harness.report.plots import COLOURS, colour, marker, plain
+
+_SIZE_BINS = 10
+_PERCENTILE = 0.99
+
+
+@register("isolation")
+class Shares(Figure):
+    """Bars side by side, means over seeds with their confidence interval."""
+
+    needs = ("pieces",)
+    order = 5
+
+    def fits(self, comparison: Comparison) -> bool:
+        return any(_throughput(variant, role) for variant in comparison.variants for role in ROLES)
+
+    def caption(self, comparison: Comparison) -> str:
+        return "Throughput of attackers and victims on receivers' links, second half of the run"
+
+    def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
+        places = np.arange(len(variants))
+        for i, role in enumerate(ROLES):
+            found = [_throughput(variant, role) for variant in variants]
+            means = [0 if value is None else value.mean / 1e9 for value in found]
+            half = [0 if value is None else (value.half_width or 0) / 1e9 for value in found]
+            shade = COLOURS[1 - i]
+            axes.bar(places + (i - 0.5) * 0.4, means, 0.4, yerr=half, color=shade, label=f"{role}s")
+        names = [plain(variant.name) for variant in variants]
+        axes.set_xticks(
+            places, names, rotation=30 if len(variants) > 2 else 0, ha="right" if len(variants) > 2 else None
+        )
+        axes.set(ylabel="throughput (Gb/s)")
+
+
+def _throughput(variant: Variant, role: str) -> Estimate | None:
+    return over_seeds(variant, lambda summary: summary["isolation"][f"{role}s"]["throughput_bps"])
+
+
+@register("victims")
+class VictimsSlowdown(Figure):
+    needs = ("pieces",)
+    order = 21
+
+    def fits(self, comparison: Comparison) -> bool:
+        victims = comparison.flows[comparison.flows["role"] == "victim"]
+        return bool(victims["fct_ns"].notna().any()) and victims["size_bytes"].nunique() > 2
+
+    def caption(self, comparison: Comparison) -> str:
+        return "Slowdown of victims by flow size, 99th percentile; dashed: of attackers"
+
+    def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
+        """Over bins with about as many flows each."""
+        for i, variant in enumerate(variants):
+            flows = pd.concat([r.flows for r in variant.results]).dropna(subset=["slowdown"])
+            look: dict[str, Any] = {"color": colour(i), "marker": marker(i), "ms": 3}
+            for role, dash in (("victim", "-"), ("attacker", "--")):
+                own = flows[flows["role"] == role]
+                if own.empty:
+                    continue
+                bins = own.groupby(pd.qcut(own["size_bytes"], _SIZE_BINS, duplicates="drop"), observed=True)
+                label = plain(variant.name) if role == "victim" else None
+                axes.plot(
+                    bins["size_bytes"].median(), bins["slowdown"].quantile(_PERCENTILE), dash, **look, label=label
+                )
+        axes.set(xscale="log", yscale="log", xlabel="flow size (bytes)", ylabel="FCT slowdown")

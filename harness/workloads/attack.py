@@ -1,0 +1,114 @@
+"""Attacks on performance isolation: flows broken up so that congestion control never gets hold of them.
+
+A user who may open queue pairs at will can have one message sent by several of them (thesis, chapter 3):
+
+parallel    all pieces start with the flow: per-QP fairness counts each of them (3.5.1)
+staggered   a piece starts every `gap_ns`: each is sent at line rate before there is word of congestion (3.5.2)
+
+An attack rewrites any workload's flows. The world knows pieces only; a flow is over when its last piece is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from harness.workloads.base import MAX_FLOWS, Flow, Traffic
+from p4switch.errors import UserError
+
+
+@dataclass(frozen=True)
+class Attack:
+    """Flows of at least `over_bytes` from these hosts, by index, are broken into pieces of `piece_bytes`, or into so
+    many `pieces`. With the kind `none` they are called attackers' all the same.
+    """
+
+    kind: Literal["none", "parallel", "staggered"]
+    hosts: frozenset[int]
+    over_bytes: int
+    piece_bytes: int | None
+    pieces: int | None
+    gap_ns: int
+
+    def resolved(self) -> dict[str, Any]:
+        """What a scenario may leave open."""
+        return {"over_bytes": self.over_bytes, "piece_bytes": self.piece_bytes, "gap_ns": self.gap_ns}
+
+    def aims_at(self, flow: Flow) -> bool:
+        return flow.source in self.hosts and flow.size_bytes >= self.over_bytes
+
+    def broken_up(self, flow: Flow) -> Iterator[Flow]:
+        """The pieces of a flow, each on a queue pair of its own. One that stops at a time has none that start later."""
+        size_bytes = -(-flow.size_bytes // self.pieces) if self.pieces else self.piece_bytes
+        assert size_bytes is not None
+        gap_ns = self.gap_ns if self.kind == "staggered" else 0
+        count = -(-flow.size_bytes // size_bytes)
+        if flow.stop_ns is not None and gap_ns:
+            count = min(count, -(-(flow.stop_ns - flow.start_ns) // gap_ns))
+        if count > MAX_FLOWS:
+            raise UserError(f"attack.piece_bytes: makes {count:.2g} pieces of a flow; expected at most {MAX_FLOWS}")
+        for i in range(count):
+            rest_bytes = flow.size_bytes - i * size_bytes
+            yield replace(flow, size_bytes=min(size_bytes, rest_bytes), start_ns=flow.start_ns + i * gap_ns, qp=None)
+
+
+def attacked(traffic: Traffic, attack: Attack) -> Traffic:
+    """The same traffic under an attack. Raises UserError for more pieces than can be held."""
+    broken = _Attacked(traffic, attack)
+    # A fixed list of flows stays one: worlds know that nothing comes of a delivery.
+    return Traffic(broken.flows) if type(traffic) is Traffic else broken
+
+
+class _Attacked(Traffic):
+    """Tells the workload of its flows when all of their pieces are there."""
+
+    def __init__(self, traffic: Traffic, attack: Attack) -> None:
+        self._traffic = traffic
+        self._attack = attack
+        self._known = 0  # flows
+        self._undelivered: dict[int, int] = {}  # pieces, by flow
+        self._uncompleted: dict[int, int] = {}
+        self._sent_bytes: dict[int, int] = {}
+        super().__init__(self._pieces_of(traffic.flows))
+
+    def _pieces_of(self, flows: Iterable[Flow]) -> list[Flow]:
+        found: list[Flow] = []
+        for flow in flows:
+            flow.index = self._known
+            self._known += 1
+            attacks = self._attack.aims_at(flow)
+            flow.role = "attacker" if attacks else "victim"
+            pieces = list(self._attack.broken_up(flow)) if attacks and self._attack.kind != "none" else [replace(flow)]
+            flow.pieces = len(pieces)
+            for piece in pieces:
+                piece.whole = flow
+            self._undelivered[flow.index] = self._uncompleted[flow.index] = len(pieces)
+            self._sent_bytes[flow.index] = 0
+            found += pieces
+            if len(found) > MAX_FLOWS:
+                raise UserError(f"attack: makes over {MAX_FLOWS} pieces of the workload's flows; expected fewer")
+        return found
+
+    def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
+        self._undelivered[flow.number] -= 1
+        if self._undelivered[flow.number]:
+            return ()
+        return self._pieces_of(self._traffic.on_delivered(_whole(flow), now_ns))
+
+    def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
+        self._uncompleted[flow.number] -= 1
+        self._sent_bytes[flow.number] += flow.size_bytes
+        if self._uncompleted[flow.number]:
+            return ()
+        whole = _whole(flow)
+        whole.size_bytes = self._sent_bytes[flow.number]  # less than was asked for if it was stopped
+        return self._pieces_of(self._traffic.on_completed(whole, now_ns))
+
+    def summary(self) -> dict[str, Any]:
+        return self._traffic.summary()
+
+
+def _whole(piece: Flow) -> Flow:
+    assert piece.whole is not None
+    return piece.whole

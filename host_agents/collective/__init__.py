@@ -1,0 +1,1 @@
+"""In-network collectives: multicast writes and read reductions over groups of hosts."""

@@ -1,0 +1,90 @@
+"""The packets of in-network collectives: multicast writes, read reductions, pushed contributions.
+
+Every one goes to queue pair 0xFFFFFF; its PSN is its sequence number modulo 2^24. A request (write, read reduction) and
+a pushed result go to the group's address, which names the tree, too; what answers a request goes to its initiator. What
+a switch has put together comes from the group.
+
+Source: chapter 6 of the thesis on memory fabrics (docs/reproduction.md), whose flit is 16 bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from host_agents.packets import HEXADECIMAL, Field, Header, Packet
+
+NAME: Final = "collective"  # of the P4 program, and of the include with these packets
+
+QPN: Final = 0xFFFFFF
+FLIT_BYTES: Final = 16
+LANES: Final = 32
+PAYLOAD_BYTES: Final = 4 * LANES
+ADDRESS_UNIT_BYTES: Final = 16  # of the field `address`
+
+WRITE: Final = 0xF8
+ACKNOWLEDGEMENT: Final = 0xF9
+READ: Final = 0xFA
+CONTRIBUTION: Final = 0xFB
+PUSH: Final = 0xFC
+RESULT: Final = 0xFD
+
+# How contributions are combined, lane by lane; lanes are 32-bit integers in two's complement.
+SUM: Final = 0
+MIN: Final = 1
+MAX: Final = 2
+AND: Final = 3
+OR: Final = 4
+XOR: Final = 5
+OPERATORS: Final[dict[str, int]] = {"sum": SUM, "min": MIN, "max": MAX, "and": AND, "or": OR, "xor": XOR}
+# What a lane that is not used has, by operator: it changes nothing.
+IDENTITIES: Final[dict[int, int]] = {SUM: 0, MIN: 0x7FFFFFFF, MAX: 0x80000000, AND: 0xFFFFFFFF, OR: 0, XOR: 0}
+
+MAX_TREES: Final = 255  # of a group; they count from 1, so that no group's address is one of a multicast flow's
+MAX_GROUPS: Final = 0xFFFF  # they count from 1; 0 is unicast
+_ADDRESSES: Final = 239 << 24  # administratively scoped: RFC 2365
+
+HEADER: Final = Header(
+    "collective",
+    (
+        Field("operator", 4, values={number: name for name, number in OPERATORS.items()}),
+        Field("retry", 1, "sent again"),
+        Field("overflow", 1, "a partial sum did not fit a lane"),
+        Field("reserved", 2),
+        Field("tree", 8, "which of the group's trees, from 1; 0: unicast"),
+        Field("group", 16, "0: unicast"),
+        Field("rank", 16, "the initiator's place in the group, from 0; 0 of what is pushed"),
+        Field("valid_bytes", 16, "of the payload", unit="bytes"),
+        Field("sequence", 32, "number of the operation, from 1: of this initiator and kind, or of the group's pushes"),
+        Field("address", 32, "in the memory of each member", unit="16 bytes"),
+    ),
+    "In-network collectives, directly after the BTH.",
+)
+LANES_HEADER: Final = Header(
+    "lanes",
+    tuple(Field(f"lane{i}", 32, display=HEXADECIMAL) for i in range(LANES)),
+    "Payload of a collective; lanes that are not used have the operator's identity.",
+)
+
+
+def _packet(name: str, opcode: int, has_lanes: bool, meaning: str) -> Packet:
+    return Packet(name, opcode, (HEADER, LANES_HEADER) if has_lanes else (HEADER,), meaning=meaning)
+
+
+PACKETS: Final = (
+    _packet("collective write", WRITE, True, "to every member of a group, or to one host"),
+    _packet("collective acknowledgement", ACKNOWLEDGEMENT, False, "of a write"),
+    _packet("read reduction", READ, False, "asks every member of a group, or one host"),
+    _packet("contribution", CONTRIBUTION, True, "answers a read: a member's, or what switches have combined"),
+    _packet("pushed contribution", PUSH, True, "unasked, towards the root of a tree"),
+    _packet("pushed result", RESULT, True, "of pushed contributions, to every member"),
+)
+
+
+def group_address(tree: int, group: int) -> int:
+    """The IPv4 address of a group on one of its trees: 239.tree.group."""
+    return _ADDRESSES | tree << 16 | group
+
+
+def tree_of(rank: int, sequence: int, trees: int) -> int:
+    """Which of a group's trees, from 1, an operation takes."""
+    return 1 + (rank + sequence) % trees

@@ -1,0 +1,95 @@
+"""Flows that an attack breaks up: what the world gets of them, and what the workload is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.workloads import Flow, Traffic
+from harness.workloads.attack import Attack, attacked
+from p4switch.errors import UserError
+
+
+def attack(kind: Any = "parallel", over: int = 100, piece: int | None = 40, **more: Any) -> Attack:
+    values = {"hosts": frozenset({0}), "pieces": None, "gap_ns": 7, **more}
+    return Attack(kind, over_bytes=over, piece_bytes=piece, **values)
+
+
+def test_flows_of_attackers_from_over_bytes_on_are_broken_up() -> None:
+    flows = [Flow(0, 1, 100, 5, qp="shared"), Flow(0, 1, 99, 5, qp="shared"), Flow(1, 0, 100, 5)]
+    pieces = attacked(Traffic(flows), attack()).flows
+    assert [(p.number, p.size_bytes, p.start_ns, p.qp, p.role) for p in pieces] == [
+        *((0, size, 5, None, "attacker") for size in (40, 40, 20)),
+        (1, 99, 5, "shared", "victim"),
+        (2, 100, 5, None, "victim"),
+    ]
+    assert [flow.pieces for flow in flows] == [3, 1, 1]
+
+
+def test_pieces_of_a_staggered_attack_start_a_gap_apart() -> None:
+    (flow,) = flows = [Flow(0, 1, 100, 5)]
+    assert [p.start_ns for p in attacked(Traffic(flows), attack("staggered")).flows] == [5, 12, 19]
+    assert flow.start_ns == 5
+
+
+def test_without_an_attack_flows_are_called_what_they_would_be() -> None:
+    pieces = attacked(Traffic([Flow(0, 1, 100, 0), Flow(1, 2, 100, 0)]), attack("none")).flows
+    assert [(p.size_bytes, p.role) for p in pieces] == [(100, "attacker"), (100, "victim")]
+
+
+def test_a_flow_that_stops_has_no_piece_that_starts_later() -> None:
+    endless = Flow(0, 1, 2**39, 10, stop_ns=25)
+    pieces = attacked(Traffic([endless]), attack("staggered")).flows
+    assert [(p.start_ns, p.stop_ns) for p in pieces] == [(10, 25), (17, 25), (24, 25)]
+    assert len(attacked(Traffic([endless]), attack(piece=None, pieces=16)).flows) == 16
+
+
+@given(st.integers(100, 10_000), st.integers(1, 99), st.integers(2, 50), st.sampled_from(["parallel", "staggered"]))
+def test_pieces_are_the_flow(size: int, piece: int, pieces: int, kind: str) -> None:
+    by_size = attacked(Traffic([Flow(0, 1, size, 0)]), attack(kind, piece=piece)).flows
+    assert sum(p.size_bytes for p in by_size) == size
+    assert all(p.size_bytes == piece for p in by_size[:-1])
+    by_number = attacked(Traffic([Flow(0, 1, size, 0)]), attack(kind, piece=None, pieces=pieces)).flows
+    assert sum(p.size_bytes for p in by_number) == size
+    assert len(by_number) <= pieces
+    assert max(p.size_bytes for p in by_number) == -(-size // pieces)
+
+
+def test_a_workload_is_told_of_flows_when_all_their_pieces_are_there() -> None:
+    class Chain(Traffic):
+        completed: list[tuple[int, int, int]]
+
+        def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
+            return [Flow(0, 2, 100, now_ns)] if flow.index == 0 else []
+
+        def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
+            self.completed.append((flow.index, flow.size_bytes, now_ns))
+            return []
+
+    chain = Chain([Flow(0, 1, 100, 0), Flow(1, 2, 5, 0)])
+    chain.completed = []
+    traffic = attacked(chain, attack())
+    first, second, third, other = traffic.flows
+    assert [*traffic.on_delivered(other, 3), *traffic.on_delivered(third, 4), *traffic.on_delivered(first, 5)] == []
+    new = list(traffic.on_delivered(second, 9))
+    assert [(p.number, p.size_bytes, p.start_ns) for p in new] == [(2, 40, 9), (2, 40, 9), (2, 20, 9)]
+    second.size_bytes = 30  # it was stopped
+    for piece, time_ns in ((first, 11), (second, 12), (third, 13)):
+        assert chain.completed == []
+        traffic.on_completed(piece, time_ns)
+    assert chain.completed == [(0, 90, 13)]
+
+
+def test_a_fixed_list_of_flows_stays_one() -> None:
+    assert type(attacked(Traffic([Flow(0, 1, 100, 0)]), attack())) is Traffic
+
+
+def test_more_pieces_than_can_be_held_are_refused() -> None:
+    with pytest.raises(UserError, match=r"attack\.piece_bytes: makes .* pieces"):
+        attacked(Traffic([Flow(0, 1, 2**39, 0)]), attack(piece=1))
+    with pytest.raises(UserError, match="attack: makes over"):
+        attacked(Traffic([Flow(0, 1, 1_500_000, i) for i in range(2)]), attack(piece=1))

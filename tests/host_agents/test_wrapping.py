@@ -1,0 +1,162 @@
+"""Data that a reaction point wraps in a packet of its own, what it sends again, and the class that it waits in."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from host_agents import wire
+from host_agents.cc.base import UNLIMITED, ReactionPoint
+from host_agents.headers import IP
+from host_agents.packets import Field, Header, Packet
+from host_agents.registry import Protocol, ProtocolInfo, register
+from host_agents.testing import Wire, connect, pair
+from p4switch.errors import UserError
+
+EARLY = Packet("early", 0xF0, (Header("early", (Field("place", 32), Field("reserved", 32))),), opcodes=16, wraps=True)
+LAST_EARLY = 5
+PAYLOAD = 1_000
+PLAIN_BYTES = PAYLOAD + 58
+
+
+@dataclass(frozen=True)
+class Nothing:
+    pass
+
+
+class Early(ReactionPoint):
+    """Wraps its first packets, then waits until it is told to go on."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self.wrapper = EARLY
+        self.sent_bytes = []
+        self.going_on = False
+
+    def wrap(self, now_ns, place):
+        return b"" if self.going_on else EARLY.encode(place=place)
+
+    def on_sent(self, now_ns, wire_bytes):
+        self.sent_bytes.append(wire_bytes)
+        if not self.going_on and self.traffic.sent_packets == LAST_EARLY:
+            self.set_window(0.0)
+
+    def go_on(self, place):
+        self.going_on = True
+        self.outlet.send_again(place)
+        self.set_window(UNLIMITED)
+
+
+INFO = ProtocolInfo("early", "", "", "ecn", Nothing, lambda parameters, mechanisms, path: Early(path), packets=(EARLY,))
+PROTOCOL = Protocol("early", INFO, Nothing(), {})
+
+
+def setup(hook=None, **config):
+    a, b = pair("none", **config)
+    qa, qb = connect(a, b, protocol=PROTOCOL)
+    return Wire(a, b, hook=hook), qa, qb
+
+
+def lost_from(place):
+    """A hook that loses what is wrapped and has this place or a later one."""
+
+    def hook(now_ns, frame):
+        wrapped = frame[wire.BTH] & 0xF0 == 0xF0
+        return None if wrapped and EARLY.get("place", frame, wire.AFTER_BTH) >= place else frame
+
+    return hook
+
+
+def test_a_wrapped_packet_says_so_and_is_that_much_longer():
+    link, _, _ = setup()
+    link.nics[0].queue_pairs[1].post(2_500)
+    link.run(20_000)
+    frames = [frame for _, side, frame in link.sent if side == 0]
+    assert [frame[wire.BTH] for frame in frames] == [0xF0, 0xF1, 0xF2]
+    assert [EARLY.decode(frame, wire.AFTER_BTH)["place"] for frame in frames] == [0, 1, 2]
+    assert [wire.wire_bytes(frame) for frame in frames] == [PLAIN_BYTES + 8, PLAIN_BYTES + 8, 500 + 58 + 8]
+    assert all(wire.checksum_holds(frame) for frame in frames)
+    assert link.nics[0].queue_pairs[1].reaction_point.sent_bytes == [wire.wire_bytes(frame) for frame in frames]
+
+
+def test_receivers_take_it_as_data():
+    link, qa, qb = setup()
+    qa.post(2_502)
+    link.run(20_000)
+    assert qb.stats.bytes_delivered == 2_502
+    assert link.nics[1].stats.malformed == 0
+    traffic = qa.reaction_point.traffic
+    assert (traffic.inflight_bytes, traffic.waiting_bytes) == (0, 0)
+
+
+@pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
+@pytest.mark.parametrize("passed", [0, 3, 5])
+def test_what_did_not_arrive_is_sent_again_without_a_nak(reliability, passed):
+    link, qa, qb = setup(lost_from(passed), reliability=reliability)
+    qa.post(10 * PAYLOAD)
+    link.run(20_000)
+    traffic = qa.reaction_point.traffic
+    lost, waiting = LAST_EARLY - passed, 10 - LAST_EARLY
+    assert (traffic.inflight_bytes, traffic.waiting_bytes) == (lost * (PLAIN_BYTES + 8), waiting * PLAIN_BYTES)
+    qa.reaction_point.go_on(passed)
+    link.run(60_000)
+    assert qb.stats.bytes_delivered == 10 * PAYLOAD
+    assert (qb.stats.out_of_order, qb.stats.duplicates, qb.stats.naks_sent) == (0, 0, 0)
+    assert (qa.stats.timeouts, qa.stats.packets_retransmitted) == (0, lost)
+    assert (traffic.inflight_bytes, traffic.waiting_bytes) == (0, 0)
+    assert qa.reaction_point.sent_bytes[LAST_EARLY:] == [PLAIN_BYTES] * (lost + waiting)
+
+
+def test_wrapped_packets_leave_in_the_class_that_the_point_has_chosen():
+    """A pause of that class holds them back, and one of the NIC's own class does not."""
+    link, qa, _ = setup()
+    a = link.nics[0]
+    qa.post(10 * PAYLOAD)  # ready in the NIC's class
+    qa.reaction_point.outlet.set_priority(1)
+    a.receive(0, wire.pause_frame(bytes(6), {3: 1_000, 1: 0}))
+    first = a.next_frame(0)
+    assert first is not None
+    assert IP.get("dscp", first, wire.IP) == 8 * 1
+    a.receive(100, wire.pause_frame(bytes(6), {3: 0, 1: 1_000}))
+    assert a.next_frame(1_000) is None
+    qa.reaction_point.going_on = True
+    qa.reaction_point.outlet.set_priority(-1)
+    after = a.next_frame(1_000)
+    assert after is not None
+    assert (after[wire.BTH], IP.get("dscp", after, wire.IP)) == (wire.SEND_MIDDLE, 8 * 3)
+
+
+def test_a_limiter_among_others_changes_its_class_and_they_go_on():
+    a, b = pair("none")
+    qps = [connect(a, b, qpn, protocol=PROTOCOL)[0] for qpn in (1, 2, 3)]
+    for qp in qps:
+        qp.post(2 * PAYLOAD)
+    for qp in (qps[2], qps[0]):
+        qp.reaction_point.outlet.set_priority(1)
+    sent = [a.next_frame(1_000 * i) for i in range(6)]
+    classes = [IP.get("dscp", frame, wire.IP) // 8 for frame in sent]
+    assert classes == [3, 3, 1, 1, 1, 1]
+    assert [EARLY.get("place", frame, wire.AFTER_BTH) for frame in sent] == [0, 1, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("spoil", ["cut", "no payload length", "an opcode that is none"])
+def test_what_cannot_be_data_is_malformed(spoil):
+    link, qa, qb = setup()
+    qa.post(500)
+    frame = bytearray(link.nics[0].next_frame(0))
+    if spoil == "cut":
+        del frame[-1:]
+    elif spoil == "an opcode that is none":
+        frame[wire.BTH] = 0xF3
+    else:
+        plain = qa.frames.control_frame(0xF4, b"\0" * 8)
+        frame = bytearray(plain)
+        frame[wire.PAD] = 0x10
+    link.nics[1].receive(0, bytes(frame))
+    assert link.nics[1].stats.malformed == 1
+    assert qb.stats.packets_received == 0
+
+
+def test_a_protocol_has_telemetry_or_wraps_data():
+    info = ProtocolInfo("both", "", "", "int", Nothing, INFO.reaction_point, packets=(EARLY,), telemetry=True)
+    with pytest.raises(UserError, match="both: either telemetry or"):
+        register(info)
