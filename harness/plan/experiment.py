@@ -205,7 +205,8 @@ class Run:
     @property
     def lossless_priorities(self) -> tuple[int, ...]:
         """The priorities that PFC pauses."""
-        return self.scenario.switch.pfc.priorities or (self.scenario.nic.data_priority,)
+        given = self.scenario.switch.pfc.priorities or (self.scenario.nic.data_priority,)
+        return tuple(dict.fromkeys((*given, *self.protocol.priorities)))
 
     def headroom_bytes(self, there: Neighbour) -> int:
         """What a switch keeps free, for each lossless priority, for what a port may still receive after a pause."""
@@ -430,6 +431,7 @@ def _resolve(
         name, scenario, folder, topology, protocol, load_balancing, program, parameters, balancer, names, settings
     )
     _check_paths(run)
+    _check_priorities(run)
     _check_fit(run)
     return run
 
@@ -454,6 +456,15 @@ def _check_paths(run: Run) -> None:
     longest = len(run.base_rtts_ns) - 1
     if info.max_switches and longest > info.max_switches:
         raise UserError(f"cc {info.name!r}: a path over {longest} switches; expected at most {info.max_switches}")
+
+
+def _check_priorities(run: Run) -> None:
+    """Data that a protocol lets wait behind other data has a lower class. Raises UserError."""
+    usual = run.scenario.nic.data_priority
+    for priority in run.protocol.priorities:
+        if priority >= usual:
+            where = f"protocols.{run.protocol.name}"
+            raise UserError(f"{where}: data in class {priority}; expected one below nic.data_priority, {usual}")
 
 
 def _check_fit(run: Run) -> None:
