@@ -1,0 +1,120 @@
+"""Collectives without congestion control, with a static window, and with AIMD alone: what 3CPO is compared with.
+
+Source: thesis, 6.1.4 (table 6.1; AIMD's thresholds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from host_agents.cc.base import Path, ReactionPoint
+from host_agents.collective.injection import NEEDS_READS_BOTH, Injection, Throttle
+from host_agents.collective.packets import NAME, PACKETS
+from host_agents.ranges import POSITIVE, SHARE
+from host_agents.registry import ProtocolInfo, register
+
+Needs = Literal["reads-both", "both", "large"]
+
+
+@dataclass(frozen=True)
+class NoneParameters:
+    outstanding: int = field(default=128, metadata=POSITIVE)  # operations of each kind that an initiator may have open
+
+
+@dataclass(frozen=True)
+class WindowParameters:
+    # Unanswered operations of each kind. Table 6.1: 3, 5, 12, 24, 48, 128, 128 for 64, 32, 16, 8, 4, 2, 1 initiators.
+    window: int = field(default=3, metadata=POSITIVE)
+
+
+@dataclass(frozen=True)
+class AimdParameters:
+    wm_min: float = field(default=100.0, metadata=POSITIVE)
+    wm_max: float = field(default=2468.0, metadata=POSITIVE)
+    wm_start: float = field(default=2468.0, metadata=POSITIVE)
+    wm_ai: float = 50.0  # added after a probe below `lat_thresh`
+    lat_thresh: float = 2000.0  # cycles
+    max_lat_thresh: float = field(default=5000.0, metadata=POSITIVE)
+    base_md: float = field(default=0.5, metadata=SHARE)  # what is left from `max_lat_thresh` on
+    depth: float = field(default=1.0, metadata=POSITIVE)  # tokens that idle time earns
+    needs: Needs = NEEDS_READS_BOTH
+    outstanding: int = field(default=128, metadata=POSITIVE)
+
+
+class Aimd(Throttle):
+    def __init__(self, parameters: AimdParameters, slack: float) -> None:
+        p = parameters
+        super().__init__(p.outstanding, p.wm_start / p.wm_max, p.depth, slack, p.needs)
+        self.parameters = p
+        self.watermark = p.wm_start
+
+    def on_probe(self, now: float, latency: float) -> None:
+        p = self.parameters
+        if latency < p.lat_thresh:
+            self.watermark += p.wm_ai
+        else:
+            over = (latency - p.lat_thresh) / (p.max_lat_thresh - p.lat_thresh)
+            self.watermark *= 1.0 - min(over, 1.0) * (1.0 - p.base_md)
+        self.watermark = min(max(self.watermark, p.wm_min), p.wm_max)
+        self.requests.set_share(now, self.watermark / p.wm_max)
+        self.responses.set_share(now, self.watermark / p.wm_max)
+
+
+def without_cc(parameters: NoneParameters, slack: float) -> Injection:
+    return Injection(parameters.outstanding)
+
+
+def window(parameters: WindowParameters, slack: float) -> Injection:
+    return Injection(parameters.window)
+
+
+def aimd(parameters: AimdParameters, slack: float) -> Injection:
+    return Aimd(parameters, slack)
+
+
+def reaction_point(parameters: object, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
+    """Of queue pairs beside the collectives: line rate."""
+    return ReactionPoint(path)
+
+
+register(
+    ProtocolInfo(
+        name="collective-none",
+        summary="collectives at line rate",
+        source="Snyder, thesis, 6.1.4",
+        program=NAME,
+        parameters=NoneParameters,
+        reaction_point=reaction_point,
+        packets=PACKETS,
+        packets_of=NAME,
+        injection=without_cc,
+    )
+)
+register(
+    ProtocolInfo(
+        name="collective-window",
+        summary="collectives with a static window",
+        source="Snyder, thesis, 6.1.4, table 6.1",
+        program=NAME,
+        parameters=WindowParameters,
+        reaction_point=reaction_point,
+        packets=PACKETS,
+        packets_of=NAME,
+        injection=window,
+    )
+)
+register(
+    ProtocolInfo(
+        name="collective-aimd",
+        summary="collectives with token buckets, additive increase and multiplicative decrease by a probe's latency",
+        source="Snyder, thesis, 6.1.4",
+        program=NAME,
+        parameters=AimdParameters,
+        reaction_point=reaction_point,
+        packets=PACKETS,
+        packets_of=NAME,
+        injection=aimd,
+    )
+)

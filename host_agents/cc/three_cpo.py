@@ -1,0 +1,216 @@
+"""3CPO: operations of other members cost a host tokens where they contend with its own; RTTs move its watermarks.
+
+Source: thesis, 6.2.2 to 6.2.4, algorithm 6. Where the text leaves something open, it is a parameter
+(docs/reproduction.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from host_agents.cc.base import Path, ReactionPoint
+from host_agents.collective.injection import (
+    NEEDS_READS_BOTH,
+    READ,
+    REQUEST_FLITS,
+    RESPONSE_FLITS,
+    UNICAST,
+    WRITE,
+    Injection,
+    Throttle,
+)
+from host_agents.collective.matching import GroupMatching, Heard
+from host_agents.collective.packets import NAME, PACKETS
+from host_agents.ranges import POSITIVE, SHARE
+from host_agents.registry import ProtocolInfo, register
+
+
+@dataclass(frozen=True)
+class ThreeCpoParameters:
+    """Latencies are in cycles of 16 bytes at link rate."""
+
+    wm_min: float = field(default=100.0, metadata=POSITIVE)
+    wm_max: float = field(default=2468.0, metadata=POSITIVE)
+    wm_start: float = field(default=2468.0, metadata=POSITIVE)
+    wm_ai: float = 50.0
+    lat_thresh: float = 2000.0
+    max_lat_thresh: float = field(default=5000.0, metadata=POSITIVE)
+    base_md: float = field(default=0.5, metadata=SHARE)
+    alpha: float = 12.52  # 1 / (1 / sqrt(wm_min) - 1 / sqrt(wm_max))
+    beta: float = 0.252  # alpha / sqrt(wm_max)
+    min_fbs: float = field(default=0.05, metadata=SHARE)
+    raise_by_equivalent: bool = True  # printed line 14: the watermark rises by what the multicast CC grew
+    # What a remote flit costs below `low_latency` of the latest collective operation; 1 from `high_latency` on.
+    low_cost: float = field(default=0.8, metadata=SHARE)
+    low_latency: float = 1000.0
+    high_latency: float = field(default=2000.0, metadata=POSITIVE)
+    start_rtt: float = 1000.0  # how long a remote operation is kept while no latency is known
+    depth: float = field(default=1.0, metadata=POSITIVE)  # tokens that idle time earns
+    needs: Literal["reads-both", "both", "large"] = NEEDS_READS_BOTH
+    outstanding: int = field(default=128, metadata=POSITIVE)
+
+
+class Watermark:
+    """Algorithm 6 for one kind of tokens: how fast they come.
+
+    `paid` is `global_dec`, the tokens taken for remote flits since the last probe.
+    """
+
+    def __init__(self, parameters: ThreeCpoParameters) -> None:
+        self.parameters = parameters
+        self.value = parameters.wm_start
+        self.paid = 0.0
+        self.equivalent = 0.0  # what the tokens paid in the last RTT amount to, as a decrease of the watermark
+        self._carry_over = 0.0  # tokens that the last RTT could not pay
+
+    def on_probe(self, latency: float, share: float) -> None:
+        """An RTT is over. `share`: of the operations sent in it, those with large packets of this kind; -1: none."""
+        p = self.parameters
+        over = (latency - p.lat_thresh) / (p.max_lat_thresh - p.lat_thresh)
+        md = 1.0 - max(1.0 - over * p.base_md, p.base_md)
+        paid = self.paid
+        if 0.0 <= share <= 0.5:
+            large_less_small = REQUEST_FLITS[WRITE] - RESPONSE_FLITS[WRITE]
+            paid += large_less_small * paid * (2.0 * (1.0 - share) - 1.0)
+        paid += self._carry_over
+        equivalent = p.wm_max * paid / latency
+        possible = self.value / p.wm_max * latency
+        grown = equivalent - self.equivalent
+        if grown > 0.0:
+            if p.raise_by_equivalent:
+                self.value = min(self.value + grown, p.wm_max)
+            if latency > p.lat_thresh and grown < self.value * md:
+                self._decrease(md, equivalent)
+        elif latency > p.lat_thresh:
+            self._decrease(md, equivalent)
+        self.equivalent = equivalent
+        self._carry_over = max(0.0, paid - possible)
+        self.paid = 0.0
+        if latency < p.lat_thresh:
+            self.value += p.wm_ai
+        self.value = min(max(self.value, p.wm_min), p.wm_max)
+
+    def _decrease(self, md: float, equivalent: float) -> None:
+        p = self.parameters
+        beyond = self.value - equivalent
+        if beyond > 0.0:
+            fbs = max(1.0 - (p.alpha / math.sqrt(max(beyond, p.wm_min)) - p.beta), p.min_fbs)
+            self.value -= fbs * md * beyond
+
+
+class ThreeCpo(Throttle):
+    def __init__(self, parameters: ThreeCpoParameters, slack: float) -> None:
+        p = parameters
+        super().__init__(p.outstanding, p.wm_start / p.wm_max, p.depth, slack, p.needs)
+        self.parameters = p
+        self.request_watermark = Watermark(p)
+        self.response_watermark = Watermark(p)
+        self._groups: dict[int, GroupMatching] = {}
+        self._sent = [0, 0]  # multicast operations since the last probe, by kind
+        self._latency = -1.0  # of the latest collective operation
+        self._last_sent = -1.0  # when the latest collective operation left
+        self._gap = 0.0  # between the latest two
+
+    def join(self, group: int, members: int, rank: int) -> None:
+        self._groups[group] = GroupMatching(members, rank)
+
+    def on_sent(self, now: float, group: int, kind: int) -> bool:
+        if group != UNICAST:
+            self._expire(now)
+            matching = self._groups[group]
+            self._pay_remote(
+                now, matching.requests.sent(REQUEST_FLITS[kind]), matching.responses.sent(RESPONSE_FLITS[kind])
+            )
+            self._sent[kind] += 1
+            if self._last_sent >= 0.0:
+                self._gap = now - self._last_sent
+            self._last_sent = now
+        return super().on_sent(now, group, kind)
+
+    def on_heard(self, now: float, group: int, source: int, kind: int) -> None:
+        self._expire(now)
+        matching = self._groups[group]
+        requests, responses = REQUEST_FLITS[kind], RESPONSE_FLITS[kind]
+        matching.heard(Heard(now, source, requests, responses))
+        self._pay_remote(now, matching.requests.heard(source, requests), matching.responses.heard(source, responses))
+
+    def on_answered(self, now: float, group: int, kind: int, latency: float, probe: bool) -> None:
+        if group != UNICAST:
+            self._expire(now)
+            matching = self._groups[group]
+            matching.requests.answered(REQUEST_FLITS[kind])
+            matching.responses.answered(RESPONSE_FLITS[kind])
+            if latency >= 0.0:
+                self._latency = latency
+        super().on_answered(now, group, kind, latency, probe)
+
+    def on_probe(self, now: float, latency: float) -> None:
+        sent = self._sent[READ] + self._sent[WRITE]
+        writes = self._sent[WRITE] / sent if sent > 0 else -1.0
+        reads = self._sent[READ] / sent if sent > 0 else -1.0
+        self.request_watermark.on_probe(latency, writes)
+        self.response_watermark.on_probe(latency, reads)
+        self._sent = [0, 0]
+        wm_max = self.parameters.wm_max
+        self.requests.set_share(now, self.request_watermark.value / wm_max)
+        self.responses.set_share(now, self.response_watermark.value / wm_max)
+
+    def remote_cost(self) -> float:
+        """Tokens for a remote flit that matches."""
+        p = self.parameters
+        latency = self._latency
+        if latency < 0.0 or latency >= p.high_latency:
+            return 1.0
+        if latency <= p.low_latency:
+            return p.low_cost
+        return p.low_cost + (1.0 - p.low_cost) * (latency - p.low_latency) / (p.high_latency - p.low_latency)
+
+    def sizes(self) -> dict[str, int]:
+        """Entries of the queues of remote operations, and of the arrays of all groups."""
+        groups = self._groups.values()
+        return {
+            "remote_queue_entries": sum(group.peak for group in groups),
+            "array_entries": sum(4 * len(group.requests.unmatched) for group in groups),
+        }
+
+    def _expire(self, now: float) -> None:
+        """Forgets remote operations. It is called before latency or gap change, so each goes at its time."""
+        stay = (self._latency if self._latency >= 0.0 else self.parameters.start_rtt) + self._gap
+        for group in self._groups.values():
+            group.expire(now, stay)
+
+    def _pay_remote(self, now: float, requests: int, responses: int) -> None:
+        cost = self.remote_cost()
+        if requests > 0:
+            self.requests.take(now, requests * cost)
+            self.request_watermark.paid += requests * cost
+        if responses > 0:
+            self.responses.take(now, responses * cost)
+            self.response_watermark.paid += responses * cost
+
+
+def reaction_point(parameters: object, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
+    """Of queue pairs beside the collectives: line rate."""
+    return ReactionPoint(path)
+
+
+def injection(parameters: ThreeCpoParameters, slack: float) -> Injection:
+    return ThreeCpo(parameters, slack)
+
+
+register(
+    ProtocolInfo(
+        name="3cpo",
+        summary="collectives: tokens that remote operations cost, too, and watermarks by a probe's latency",
+        source="Snyder, thesis, 6.2, algorithm 6",
+        program=NAME,
+        parameters=ThreeCpoParameters,
+        reaction_point=reaction_point,
+        packets=PACKETS,
+        packets_of=NAME,
+        injection=injection,
+    )
+)

@@ -1,0 +1,112 @@
+"""When a host may send its next operation: the part of a protocol for collectives that an engine asks.
+
+It is told what is sent, heard and answered, in cycles of 16 bytes at link rate, and knows no frame and no NIC.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from host_agents.collective.tokens import TokenBucket
+
+READ: Final = 0
+WRITE: Final = 1
+# Of an operation, by kind: a packet has a header of one flit, and eight of payload if it carries any.
+REQUEST_FLITS: Final = (1, 9)
+RESPONSE_FLITS: Final = (9, 1)
+UNICAST: Final = 0  # the group of operations between two hosts
+NEVER: Final = math.inf
+
+# Which tokens an operation has to wait for; it costs both kinds, whatever it waits for.
+NEEDS_READS_BOTH: Final = "reads-both"  # a read for both, a write for request tokens
+NEEDS_BOTH: Final = "both"
+NEEDS_LARGE: Final = "large"  # each for those of its large packet
+NEEDS: Final = (NEEDS_READS_BOTH, NEEDS_BOTH, NEEDS_LARGE)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Injection:
+    """Nothing holds an initiator back but a number of operations of each kind that may be unanswered."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.unanswered = [0, 0]  # by kind
+
+    def join(self, group: int, members: int, rank: int) -> None:
+        """The host is member `rank` of a group."""
+
+    def ready_at(self, kind: int) -> float:
+        """When an operation of this kind may be sent; the past: at once; NEVER: not before something is answered."""
+        return 0.0 if self.unanswered[kind] < self.limit else NEVER
+
+    def on_sent(self, now: float, group: int, kind: int) -> bool:
+        """An operation leaves, for the first time. Returns whether `on_answered` is to be told that it was a probe."""
+        self.unanswered[kind] += 1
+        return False
+
+    def on_repeated(self, now: float, kind: int, probe: bool) -> None:
+        """A request leaves again, because nothing answered it. It is no probe any more."""
+
+    def on_heard(self, now: float, group: int, source: int, kind: int) -> None:
+        """Another member's request is here, for the first time."""
+
+    def on_answered(self, now: float, group: int, kind: int, latency: float, probe: bool) -> None:
+        """`latency`: from injection to the answer; below 0: not known, as the request was repeated."""
+        self.unanswered[kind] -= 1
+
+    def sizes(self) -> dict[str, int]:
+        """The most that its queues and arrays have held, by name."""
+        return {}
+
+
+class Throttle(Injection):
+    """Injection by tokens of request flits and of response flits, with one operation at a time as a probe.
+
+    `slack` is how late, in cycles, a clock of whole nanoseconds may make a packet without delaying those after it.
+    A subclass moves the watermarks when the probe's answer is there (`on_probe`).
+    """
+
+    def __init__(self, limit: int, share: float, depth: float, slack: float, needs: str) -> None:
+        super().__init__(limit)
+        self.requests = TokenBucket(share, depth + slack)
+        self.responses = TokenBucket(share, depth + slack)
+        self._probing = False
+        self._read_needs_request = needs != NEEDS_LARGE
+        self._write_needs_response = needs == NEEDS_BOTH
+
+    def on_probe(self, now: float, latency: float) -> None:
+        """An RTT is over."""
+
+    def ready_at(self, kind: int) -> float:
+        if self.unanswered[kind] >= self.limit:
+            return NEVER
+        if kind == READ:
+            ready = self.responses.ready_at()
+            return max(ready, self.requests.ready_at()) if self._read_needs_request else ready
+        ready = self.requests.ready_at()
+        return max(ready, self.responses.ready_at()) if self._write_needs_response else ready
+
+    def on_sent(self, now: float, group: int, kind: int) -> bool:
+        self.unanswered[kind] += 1
+        self._pay(now, kind)
+        probe = not self._probing
+        self._probing = True
+        return probe
+
+    def on_repeated(self, now: float, kind: int, probe: bool) -> None:
+        self._pay(now, kind)
+        if probe:
+            self._probing = False
+
+    def on_answered(self, now: float, group: int, kind: int, latency: float, probe: bool) -> None:
+        self.unanswered[kind] -= 1
+        if probe:
+            self._probing = False
+            self.on_probe(now, latency)
+
+    def _pay(self, now: float, kind: int) -> None:
+        self.requests.take(now, float(REQUEST_FLITS[kind]))
+        self.responses.take(now, float(RESPONSE_FLITS[kind]))

@@ -1,0 +1,41 @@
+"""Injection tokens: a bucket that fills with time, as fast as a watermark says (thesis, 6.1.3, figure 6.1)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+ROUNDING: Final = 1e-9  # tokens that sums of fractions may be short of a whole one
+
+
+class TokenBucket:
+    """Tokens of one kind, for request flits or for response flits. Times are in cycles of 16 bytes at link rate.
+
+    `share`, from 0 to 1, is watermark / WM_MAX: the tokens of a cycle. (The thesis draws a random number in each cycle,
+    with the same mean.) What costs more than there is leaves a debt. Idle time earns `depth` tokens at most.
+    """
+
+    def __init__(self, share: float, depth: float = 1.0) -> None:
+        self.share = share
+        self._depth = depth
+        self._tokens = 1.0
+        self._at = 0.0  # the time of `_tokens`
+
+    def tokens(self, now: float) -> float:
+        """What there is at `now`, which is never before the time of an earlier call."""
+        if now > self._at:
+            self._tokens = min(self._tokens + (now - self._at) * self.share, max(self._tokens, self._depth))
+            self._at = now
+        return self._tokens
+
+    def take(self, now: float, tokens: float) -> None:
+        self._tokens = self.tokens(now) - tokens
+
+    def set_share(self, now: float, share: float) -> None:
+        """Another watermark from now on."""
+        self.tokens(now)
+        self.share = share
+
+    def ready_at(self) -> float:
+        """When there is a whole token, if none is taken before; the past: there is one."""
+        missing = 1.0 - ROUNDING - self._tokens
+        return self._at + missing / self.share if missing > 0 else self._at

@@ -1,0 +1,268 @@
+"""3CPO's worked examples, step by step (thesis, figures 6.1 and 6.4 to 6.9), and its other rules."""
+
+import math
+import random
+
+import pytest
+
+from host_agents.cc.collective import Aimd, AimdParameters
+from host_agents.cc.three_cpo import ThreeCpo, ThreeCpoParameters, Watermark
+from host_agents.collective.injection import NEVER, READ, UNICAST, WRITE, Injection
+from host_agents.collective.matching import GroupMatching, Heard, Matching
+from host_agents.collective.tokens import TokenBucket
+
+GROUP = 1
+
+
+def rows(share: float, cost: float, cycles: int) -> list[tuple[str, int]]:
+    """What a sender of packets of this cost does in each cycle, and the whole tokens that it has then."""
+    bucket = TokenBucket(share)
+    found = []
+    for cycle in range(cycles):
+        tokens = math.floor(bucket.tokens(float(cycle)))
+        if tokens >= 1:
+            bucket.take(float(cycle), cost)
+        found.append(("send" if tokens >= 1 else "wait", tokens))
+    return found
+
+
+def test_figure_6_1_a_full_watermark_sends_five_flits_every_five_cycles() -> None:
+    found = rows(10 / 10, 5.0, 11)
+    assert [tokens for _, tokens in found] == [1, -3, -2, -1, 0, 1, -3, -2, -1, 0, 1]
+    assert [cycle for cycle, (action, _) in enumerate(found) if action == "send"] == [0, 5, 10]
+
+
+def test_figure_6_1_half_the_watermark_sends_half_as_often() -> None:
+    found = rows(5 / 10, 5.0, 11)
+    assert [tokens for _, tokens in found] == [1, -4, -3, -3, -2, -2, -1, -1, 0, 0, 1]
+    assert [cycle for cycle, (action, _) in enumerate(found) if action == "send"] == [0, 10]
+
+
+def test_figure_6_4_four_senders_send_every_twenty_cycles() -> None:
+    alone, among_four = rows(1.0, 5.0, 21), rows(1.0, 20.0, 21)
+    assert [cycle for cycle, (action, _) in enumerate(alone) if action == "send"] == [0, 5, 10, 15, 20]
+    assert [cycle for cycle, (action, _) in enumerate(among_four) if action == "send"] == [0, 20]
+    assert [among_four[cycle][1] for cycle in (0, 1, 4, 5, 9, 10, 14, 15, 19, 20)] == [
+        1, -18, -15, -14, -10, -9, -5, -4, 0, 1,
+    ]  # fmt: skip
+
+
+def test_tokens_as_sums_have_the_mean_of_tokens_drawn_at_random() -> None:
+    """The thesis draws a number below WM_MAX in each cycle, and adds a token if that is below the watermark."""
+    draw = random.Random(1)
+    cycles, watermark, wm_max = 200_000, 617, 2468
+    drawn = sum(draw.randrange(wm_max) < watermark for _ in range(cycles))
+    bucket = TokenBucket(watermark / wm_max)
+    bucket.take(0.0, float(cycles))
+    summed = bucket.tokens(float(cycles)) + cycles - 1
+    assert summed == pytest.approx(cycles / 4)
+    assert abs(drawn - summed) < 5 * math.sqrt(cycles * 0.25 * 0.75)  # five standard deviations
+
+
+def test_idle_time_earns_what_the_bucket_holds() -> None:
+    bucket, deep = TokenBucket(1.0), TokenBucket(1.0, depth=50.0)
+    assert (bucket.tokens(1000.0), deep.tokens(1000.0)) == (1.0, 50.0)
+
+
+def test_a_bucket_says_when_it_will_have_a_token() -> None:
+    bucket = TokenBucket(0.25)
+    bucket.take(0.0, 9.0)
+    assert bucket.ready_at() == pytest.approx(36.0)
+    bucket.set_share(20.0, 1.0)
+    assert bucket.ready_at() == pytest.approx(24.0)
+
+
+def test_figure_6_5_remote_requests_match_a_local_one_once() -> None:
+    matching = Matching(4, own=3)
+    assert [matching.heard(source, 1) for source in (0, 1, 2)] == [0, 0, 0]
+    assert matching.unmatched[:3] == [-1, -1, -1]
+    assert 1 + matching.sent(1) == 4
+    assert matching.unmatched[:3] == [0, 0, 0]
+    assert 1 + matching.sent(1) == 1
+    assert matching.unmatched[:3] == [1, 1, 1]
+    assert [matching.heard(source, 1) for source in (0, 1, 2)] == [1, 1, 1]
+    assert matching.unmatched[:3] == [0, 0, 0]
+
+
+def test_figure_6_6_answered_requests_match_nothing_any_more() -> None:
+    matching = Matching(4, own=3)
+    matching.sent(1)
+    matching.sent(1)
+    matching.heard(2, 1)
+    matching.heard(2, 1)
+    matching.heard(0, 1)
+    matching.heard(1, 1)
+    assert (matching.unmatched[:3], matching.local_ops) == ([1, 1, 0], 2)
+    matching.answered(1)
+    assert (matching.unmatched[:3], matching.local_ops) == ([1, 1, 0], 1)
+    matching.answered(1)
+    assert (matching.unmatched[:3], matching.local_ops) == ([0, 0, 0], 0)
+    assert [matching.heard(source, 1) for source in (0, 1, 2)] == [0, 0, 0]
+
+
+def test_figure_6_7_remote_requests_expire() -> None:
+    group = GroupMatching(4, own=3)
+    for at in (0.0, 10.0):
+        group.heard(Heard(at, 0, 1, 9))
+        group.requests.heard(0, 1)
+    assert (group.requests.unmatched[0], group.requests.outstanding[0], group.peak) == (-2, -2, 2)
+    group.expire(99.0, stay=100.0)
+    assert (group.requests.unmatched[0], group.requests.outstanding[0]) == (-2, -2)
+    group.expire(100.0, stay=100.0)
+    assert (group.requests.unmatched[0], group.requests.outstanding[0]) == (-1, -1)
+    assert group.requests.sent(1) == 1
+    group.expire(110.0, stay=100.0)  # what was matched before it expired stays as it is
+    assert (group.requests.unmatched[0], group.requests.outstanding[0]) == (0, 0)
+
+
+# WM_MAX is the figures'; WM_MIN, alpha and beta are those of 1 to 100.
+EXAMPLE = ThreeCpoParameters(
+    wm_min=1.0, wm_max=100.0, wm_start=100.0, alpha=10 / 9, beta=1 / 9, lat_thresh=10.0, max_lat_thresh=15.0
+)
+
+
+def congested_rtts(*paid: float, latency: float = 15.0) -> list[tuple[float, float]]:
+    """The watermark, and the growth of its equivalent, after each RTT with so many tokens paid."""
+    watermark = Watermark(EXAMPLE)
+    found = []
+    for tokens in paid:
+        before = watermark.equivalent
+        watermark.paid = tokens
+        watermark.on_probe(latency, -1.0)
+        found.append((watermark.value, watermark.equivalent - before))
+    return found
+
+
+def test_figure_6_8_the_multicast_congestion_control_is_enough() -> None:
+    ((value, grown),) = congested_rtts(11.0)
+    assert grown == pytest.approx(73.33, abs=0.01)
+    assert grown > 0.5 * 100
+    assert value == 100.0
+
+
+def test_figure_6_9_the_watermark_falls_if_congestion_goes_on() -> None:
+    _, (value, grown) = congested_rtts(11.0, 10.0)
+    assert grown == pytest.approx(-6.67, abs=0.01)
+    fbs = 1 - (10 / 9 / math.sqrt(100 / 3) - 1 / 9)
+    assert value == pytest.approx(100 - fbs * 0.5 * 100 / 3)
+
+
+def test_without_printed_line_14_the_watermark_never_rises_by_its_equivalent() -> None:
+    for raises, expected in ((True, 850.0), (False, 600.0)):
+        watermark = Watermark(ThreeCpoParameters(wm_start=600.0, raise_by_equivalent=raises))
+        watermark.paid = 250.0
+        watermark.on_probe(2468.0, -1.0)
+        # Grown by 250: more than md times the watermark, so that it is not lowered.
+        assert watermark.value == pytest.approx(expected)
+
+
+def test_tokens_that_few_writes_paid_count_for_more() -> None:
+    watermark = Watermark(ThreeCpoParameters())
+    watermark.paid = 10.0
+    watermark.on_probe(1000.0, 0.25)  # scaled by 1 + 8 (2 * 0.75 - 1) = 5
+    assert watermark.equivalent == pytest.approx(2468 * 50 / 1000)
+    watermark.paid = 10.0
+    watermark.on_probe(1000.0, 0.75)
+    assert watermark.equivalent == pytest.approx(2468 * 10 / 1000)
+
+
+def test_what_an_rtt_could_not_pay_counts_in_the_next() -> None:
+    watermark = Watermark(ThreeCpoParameters(wm_start=1234.0, raise_by_equivalent=False))
+    watermark.paid = 3000.0
+    watermark.on_probe(4000.0, -1.0)  # possible: 2000
+    watermark.on_probe(4000.0, -1.0)
+    assert watermark.equivalent == pytest.approx(2468 * 1000 / 4000)
+
+
+def test_watermarks_stay_in_their_range() -> None:
+    watermark = Watermark(ThreeCpoParameters())
+    watermark.on_probe(1000.0, -1.0)
+    assert watermark.value == 2468.0
+    for _ in range(100):
+        watermark.on_probe(9000.0, -1.0)
+    assert 100.0 <= watermark.value < 2468.0
+
+
+def three_cpo(members: int = 4) -> ThreeCpo:
+    injection = ThreeCpo(ThreeCpoParameters(), 0.0)
+    injection.join(GROUP, members, members - 1)
+    return injection
+
+
+def test_remote_operations_cost_tokens_of_both_kinds() -> None:
+    injection = three_cpo()
+    for source in range(3):
+        injection.on_heard(0.0, GROUP, source, WRITE)
+    assert (injection.requests.tokens(0.0), injection.responses.tokens(0.0)) == (1.0, 1.0)
+    injection.on_sent(0.0, GROUP, WRITE)
+    assert injection.requests.tokens(0.0) == 1 - 4 * 9
+    assert injection.responses.tokens(0.0) == 1 - 4 * 1
+    assert (injection.request_watermark.paid, injection.response_watermark.paid) == (27, 3)
+
+
+def test_remote_operations_cost_less_while_latencies_are_low() -> None:
+    for latency, cost in ((500.0, 0.8), (1000.0, 0.8), (1500.0, 0.9), (2000.0, 1.0), (9000.0, 1.0)):
+        injection = three_cpo()
+        assert injection.remote_cost() == 1.0
+        injection.on_sent(0.0, GROUP, READ)
+        injection.on_answered(latency, GROUP, READ, latency, True)
+        assert injection.remote_cost() == pytest.approx(cost)
+
+
+def test_a_remote_operation_stays_for_an_rtt_and_the_gap_between_sends() -> None:
+    for now, cost in ((1999.0, 9 + 3 * 9), (2000.0, 9)):
+        injection = three_cpo()
+        injection.on_sent(0.0, GROUP, WRITE)
+        injection.on_sent(500.0, GROUP, WRITE)
+        injection.on_answered(500.0, GROUP, WRITE, 500.0, False)
+        injection.on_answered(500.0, GROUP, WRITE, 500.0, False)  # RTT and gap: 500 each
+        for source in range(3):
+            injection.on_heard(1000.0, GROUP, source, WRITE)
+        before = injection.requests.tokens(now)
+        injection.on_sent(now, GROUP, WRITE)
+        paid_cost = 9 + (cost - 9) * 0.8
+        assert before - injection.requests.tokens(now) == pytest.approx(paid_cost)
+
+
+def test_a_read_needs_both_tokens_and_a_write_those_of_requests() -> None:
+    injection = three_cpo()
+    injection.on_sent(0.0, UNICAST, READ)  # 1 request and 9 response flits
+    assert injection.ready_at(WRITE) <= 1.0 < injection.ready_at(READ)
+    other = ThreeCpo(ThreeCpoParameters(needs="both"), 0.0)
+    other.on_sent(0.0, UNICAST, READ)
+    assert other.ready_at(WRITE) == other.ready_at(READ) == pytest.approx(9.0)
+    large = ThreeCpo(ThreeCpoParameters(needs="large"), 0.0)
+    large.on_sent(0.0, UNICAST, WRITE)
+    assert large.ready_at(READ) == pytest.approx(1.0)
+    assert large.ready_at(WRITE) == pytest.approx(9.0)
+
+
+def test_one_operation_at_a_time_is_a_probe_and_a_repeated_one_is_none() -> None:
+    injection = three_cpo()
+    assert [injection.on_sent(0.0, GROUP, READ) for _ in range(3)] == [True, False, False]
+    injection.on_answered(900.0, GROUP, READ, 900.0, True)
+    assert injection.on_sent(900.0, GROUP, READ)
+    injection.on_repeated(5000.0, READ, True)
+    assert injection.on_sent(5000.0, GROUP, READ)
+
+
+def test_as_many_operations_of_a_kind_as_the_window_says() -> None:
+    injection = Injection(2)
+    injection.on_sent(0.0, GROUP, READ)
+    assert injection.ready_at(READ) == 0.0
+    injection.on_sent(0.0, GROUP, READ)
+    assert (injection.ready_at(READ), injection.ready_at(WRITE)) == (NEVER, 0.0)
+    injection.on_answered(900.0, GROUP, READ, 900.0, False)
+    assert injection.ready_at(READ) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("latency", "watermark"),
+    [(1999.0, 1050.0), (2000.0, 1000.0), (3500.0, 750.0), (5000.0, 500.0), (9000.0, 500.0)],
+)
+def test_aimd_by_the_latency_of_its_probe(latency: float, watermark: float) -> None:
+    injection = Aimd(AimdParameters(wm_start=1000.0), 0.0)
+    assert injection.on_sent(0.0, GROUP, READ)
+    injection.on_answered(latency, GROUP, READ, latency, True)
+    assert injection.watermark == pytest.approx(watermark)
+    assert injection.requests.share == injection.responses.share == pytest.approx(watermark / 2468)
