@@ -107,6 +107,7 @@ class ProgramParameters(BaseModel, ABC):
 
     contains: ClassVar[tuple[str, ...]] = ()  # programs whose work this one does, too: it can stand in for them
     agrees: ClassVar[tuple[str, ...]] = ()  # parameters that the protocol must have, with the same values
+    counters: ClassVar[tuple[str, ...]] = ()  # those that are read at the end of a run, and saved
     zero_when_done: ClassVar[tuple[str, ...]] = ()  # registers: what flows add there, they take away when they end
 
     def defines(self) -> dict[str, str]:
@@ -117,6 +118,14 @@ class ProgramParameters(BaseModel, ABC):
     def common_period_ns(self) -> int:
         """Hosts and switches have to agree on the time modulo this; 0: they need not."""
         return 0
+
+    @property
+    def equal_priorities(self) -> tuple[int, ...]:
+        """The priorities that packets of one flow change between, that of data first: lanes. None: they keep theirs.
+
+        They are lossless together, and a port sends of them the packet first that was enqueued first.
+        """
+        return ()
 
     @abstractmethod
     def entries(self, switch: SwitchView) -> list[Entry]:
