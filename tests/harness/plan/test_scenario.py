@@ -61,7 +61,10 @@ def test_the_resolved_scenario_reads_back_as_itself(name: str) -> None:
         (["protocols.hpcc.etta=1", "cc=hpcc"], "etta"),
         (["protocols.hpcc.eta=two", "cc=hpcc"], "eta"),
         (["programs.ecn.kmin=1", "cc=dcqcn"], "programs.ecn.kmin: no such key"),
-        (["program=int", "cc=dcqcn"], "program 'int' does not fit protocol 'dcqcn'; expected 'collective' or 'dart' or 'ecn' or 'trim'"),
+        (
+            ["program=int", "cc=dcqcn"],
+            "program 'int' does not fit protocol 'dcqcn'; expected 'collective' or 'dart' or 'ecn' or 'trim'",
+        ),
         (["program=router"], "no program 'router'"),
         (
             ["cc=accurate", "protocols.accurate.period_ns=40000"],
