@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import pydantic
 
-from host_agents.config import CC_SCOPES, SCOPE_QP
+from host_agents.config import CC_SCOPES, RELIABILITIES, SCOPE_QP
 from host_agents.errors import PacketError, ParameterError, UnknownNameError
 from host_agents.ranges import NOT_NEGATIVE
 from p4switch.errors import UserError
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from host_agents.collective.injection import Injection
     from host_agents.lb.base import LoadBalancer
     from host_agents.packets import Opcodes, Packet
+
+
+def _none_besides(parameters: object, mechanisms: Mapping[str, Any]) -> tuple[int, ...]:
+    """Of protocols whose data leaves in the NIC's class for it."""
+    return ()
 
 
 def _deaf(parameters: object, path: Path) -> NotificationPoint:
@@ -63,21 +68,25 @@ class ProtocolInfo:
     packets_of: str = ""  # whose they are, and the name of their P4 include; this protocol's, unless it is said
     scope: str = SCOPE_QP
     scopes: tuple[str, ...] = CC_SCOPES
+    reliabilities: tuple[str, ...] = RELIABILITIES  # those that it can do with
     # True: each lost packet is drawn again by itself, so go-back-N would waste what was drawn behind it.
     selective: bool = False
     # What is known of a flow's path has to hold for its next packets: no load balancer that changes it.
     single_path: bool = False
     max_switches: int = 0  # on a path, that its packets have room for; 0: any number
+    # Classes of data besides the NIC's: below it, and paused by PFC like it.
+    priorities: Callable[[Any, Mapping[str, Any]], tuple[int, ...]] = _none_besides
 
 
 @dataclass(frozen=True)
 class MechanismInfo:
-    """A part that can be added to a protocol (`vai`, `sf`)."""
+    """A part that can be added to a protocol (`vai`, `sf`), together with those that it `needs`."""
 
     name: str
     summary: str
     source: str
     parameters: type[Any]
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,6 +115,17 @@ class Protocol:
         if scope not in self.info.scopes:
             raise ParameterError(f"{self.name}: cc_scope {scope!r}: expected one of: {', '.join(self.info.scopes)}")
         return scope
+
+    @property
+    def priorities(self) -> tuple[int, ...]:
+        """Classes of its data besides the NIC's."""
+        return self.info.priorities(self.parameters, self.mechanisms)
+
+    def check_reliability(self, wanted: str) -> None:
+        """Raises ParameterError where it cannot do with it."""
+        if wanted not in self.info.reliabilities:
+            expected = ", ".join(self.info.reliabilities)
+            raise ParameterError(f"{self.name}: reliability {wanted!r}: expected one of: {expected}")
 
     def reaction_point(self, path: Path) -> ReactionPoint:
         return self.info.reaction_point(self.parameters, self.mechanisms, path)
@@ -260,6 +280,11 @@ def resolve(name: str, parameters: Mapping[str, Any] | None = None) -> Protocol:
         if not isinstance(given, Mapping):
             raise ParameterError(f"{name}: parameter {mechanism}: expected a table of {mechanism}'s own parameters")
         part = _mechanisms.get(mechanism)
+        for needed in part.needs if part is not None else ():
+            if needed not in added:
+                raise ParameterError(
+                    f"protocol {name!r}: {mechanism} needs {needed}; expected {base}+{needed}+{mechanism}"
+                )
         if part is None:
             extra[mechanism] = resolve(mechanism, given)
         else:

@@ -36,9 +36,12 @@ def include(name: str, packets: Sequence[Packet]) -> str:
 
 
 def includes(opcodes: Opcodes) -> dict[str, str]:
-    """File name -> text, for the transport and the protocols that have packets."""
+    """File name -> text, for the transport and the protocols that have packets; once for two that have the same."""
     texts = {f"{ROCE}.p4": roce()}
-    own = {owner: packets for owner, packets in opcodes.packets.items() if owner != THE_TRANSPORT and packets}
+    own: dict[str, Sequence[Packet]] = {}
+    for owner, packets in opcodes.packets.items():
+        if owner != THE_TRANSPORT and packets and packets not in own.values():
+            own[owner] = packets
     return texts | {f"{owner}.p4": include(owner, packets) for owner, packets in own.items()}
 
 

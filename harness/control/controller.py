@@ -45,6 +45,7 @@ from p4switch.p4runtime.client import Client
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import Message, p4runtime_pb2
 from topologies import Switch, Topology, routes
+from topologies.collectives import CollectiveGroup
 from topologies.groups import Group
 from topologies.model import Neighbour
 
@@ -65,10 +66,13 @@ class Settings:
     tick_ns: Fraction = Fraction(1)
     frame_overhead_bytes: int = 0
     seed: int = 1
+    base_rtt_ns: int = SwitchView.base_rtt_ns
+    packet_bytes: int = SwitchView.packet_bytes
     priority_of_dscp: Mapping[int, int] = field(
         default_factory=lambda: {DSCP_OF_PRIORITY * priority: priority for priority in range(8)}
     )
     groups: Sequence[Group] = ()
+    collectives: Sequence[CollectiveGroup] = ()
 
 
 def switch_view(topology: Topology, switch: Switch, settings: Settings) -> SwitchView:
@@ -81,12 +85,15 @@ def switch_view(topology: Topology, switch: Switch, settings: Settings) -> Switc
         tick_ns=settings.tick_ns,
         frame_overhead_bytes=settings.frame_overhead_bytes,
         seed=settings.seed,
+        base_rtt_ns=settings.base_rtt_ns,
+        packet_bytes=settings.packet_bytes,
         priority_of_dscp=settings.priority_of_dscp,
         name=switch.name,
         tier=switch.tier,
         neighbours={port: _behind(topology, there) for port, there in topology.ports[switch.name].items()},
         network=topology,
         groups=settings.groups,
+        collectives=settings.collectives,
     )
 
 

@@ -14,11 +14,13 @@ import topologies
 from harness import workloads
 from harness.control import load_balancing as switch_load_balancing
 from harness.control import programs
+from harness.control.controller import Settings, switch_view
+from harness.control.lanes import cycle, dependencies
 from harness.control.load_balancing import LoadBalancer
 from harness.control.pipelines import Build
 from harness.control.programs import Program, ProgramParameters
 from harness.measure import probes
-from harness.measure.probes import Probe, ProgramProbe
+from harness.measure.probes import CounterProbe, Probe, ProgramProbe
 from harness.plan.references import loaded
 from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
 from harness.workloads.attack import Attack, attacked
@@ -28,6 +30,7 @@ from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
 from p4switch.errors import UserError, raised_at
 from topologies import Topology
+from topologies.collectives import CollectiveGroup
 from topologies.groups import Group
 from topologies.model import Neighbour
 
@@ -118,6 +121,12 @@ class Run:
         return tuple(Group(number, source, members) for number, (source, members) in enumerate(wanted, start=1))
 
     @cached_property
+    def collectives(self) -> tuple[CollectiveGroup, ...]:
+        """The groups whose operations the switches replicate and combine. Raises UserError."""
+        name, values = named("workload", self.scenario.workload)
+        return tuple(workloads.collectives(name, values, self.topology, self.seed, self.folder))
+
+    @cached_property
     def _group_of(self) -> dict[tuple[tuple[int, ...], tuple[int, ...]], Group]:
         return {((group.source,), group.members): group for group in self.groups}
 
@@ -179,6 +188,7 @@ class Run:
     def nic_configs(self) -> list[NicConfig]:
         """What each host's NIC is told, in order of the hosts."""
         scenario, settings = self.scenario, self.scenario.nic
+        nics = tuple(int(host.address) for host in self.topology.hosts)  # a host's index is its NIC's id
         return [
             NicConfig(
                 address=str(host.address),
@@ -196,6 +206,7 @@ class Run:
                 loss_packets=self.loss_packets,
                 cell_bytes=scenario.switch.cell_bytes,
                 seed=self.seed,
+                nics=nics,
             )
             for host in self.topology.hosts
         ]
@@ -203,7 +214,8 @@ class Run:
     @property
     def lossless_priorities(self) -> tuple[int, ...]:
         """The priorities that PFC pauses."""
-        return self.scenario.switch.pfc.priorities or (self.scenario.nic.data_priority,)
+        given = self.scenario.switch.pfc.priorities or (self.scenario.nic.data_priority,)
+        return tuple(dict.fromkeys((*given, *self.protocol.priorities)))
 
     def headroom_bytes(self, there: Neighbour) -> int:
         """What a switch keeps free, for each lossless priority, for what a port may still receive after a pause."""
@@ -302,7 +314,9 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
         if len(first.label.encode()) > _MAX_LABEL_BYTES:
             raise UserError(f"{first.label[:40]}...: should be a folder's name, of at most {_MAX_LABEL_BYTES} bytes")
         _check_nics(first)
+        _check_routes(first)
         first.traffic()
+        _check_collectives(first)
         first.link_changes()
         _check_buffers(first)
     return _with_probes(runs)
@@ -335,6 +349,12 @@ def _wanted(run: Run) -> list[Probe]:
     wanted = probes.parse(run.scenario.record.probes)
     if run.program.outside and not any(isinstance(probe, ProgramProbe) for probe in wanted):
         wanted.append(ProgramProbe(kind="program"))
+    taken = {probe.name for probe in wanted}
+    wanted += [
+        CounterProbe(kind="counter", reads=name, name=name)
+        for name in run.program_parameters.counters
+        if name not in taken
+    ]
     return wanted
 
 
@@ -362,6 +382,35 @@ def _check_nics(run: Run) -> None:
         run.nic_configs()
     except HostError as error:
         raise UserError(f"nic.{error}") from None
+
+
+def _check_collectives(run: Run) -> None:
+    """Whether the switches can serve the workload's groups. Raises UserError."""
+    if not run.collectives:
+        return
+    if not run.program.does_the_work_of("collective"):
+        raise UserError(f"program {run.program.name!r}: the workload has collectives; expected 'collective'")
+    settings = Settings(collectives=run.collectives)
+    for switch in run.topology.switches:
+        run.program_parameters.entries(switch_view(run.topology, switch, settings))
+
+
+def _check_routes(run: Run) -> None:
+    """Lanes break the circles that deflection makes, not those that routes make by themselves. Raises UserError."""
+    lanes = run.program_parameters.equal_priorities
+    if not lanes or not run.scenario.switch.pfc.enabled:
+        return
+    settings = Settings(seed=run.seed)
+    entries = {
+        switch.name: run.program_parameters.entries(switch_view(run.topology, switch, settings))
+        for switch in run.topology.switches
+    }
+    circle = cycle(dependencies(run.topology, entries, lanes[0], deflecting=False))
+    if circle:
+        raise UserError(
+            f"topology {run.topology.name!r}: packets on its routes can wait for each other in a circle "
+            f"({' - '.join(circle[:6])}); program {run.program.name!r} expects routes without"
+        )
 
 
 def _check_buffers(run: Run) -> None:
@@ -412,12 +461,34 @@ def _resolve(
     parameters = program.checked(scenario.programs.get(program.name, {}), f"programs.{program.name}")
     _check_agreement(protocol, program, parameters)
     balancer = switch_load_balancing.find(scenario.switch.load_balancing, folder)
+    scenario = _with_lanes(scenario, program, parameters)
     run = Run(
         name, scenario, folder, topology, protocol, load_balancing, program, parameters, balancer, names, settings
     )
     _check_paths(run)
+    _host(lambda: protocol.check_reliability(run.reliability))
+    _check_priorities(run)
     _check_fit(run)
     return run
+
+
+def _with_lanes(scenario: Scenario, program: Program, parameters: ProgramParameters) -> Scenario:
+    """What switches need to know of a program's lanes, where the scenario does not say it. Raises UserError."""
+    lanes = parameters.equal_priorities
+    if not lanes:
+        return scenario
+    key, nic, switch = f"programs.{program.name}.lane_priorities", scenario.nic, scenario.switch
+    if lanes[0] != nic.data_priority:
+        raise UserError(f"{key}: should begin with nic.data_priority, {nic.data_priority}, got {lanes[0]}")
+    if nic.control_priority in lanes:
+        raise UserError(f"{key}: {nic.control_priority} is nic.control_priority; expected priorities that are free")
+    if switch.pfc.enabled and (lossy := sorted(set(lanes) - set(switch.pfc.priorities or lanes))):
+        raise UserError(f"switch.pfc.priorities: should have all of {key}; {lossy[0]} is missing")
+    if switch.equal_priorities and not set(lanes) <= set(switch.equal_priorities):
+        raise UserError(f"switch.equal_priorities: should have all of {key}, {list(lanes)}")
+    pfc = switch.pfc.model_copy(update={"priorities": switch.pfc.priorities or lanes})
+    told = {"pfc": pfc, "classes": "oldest", "equal_priorities": switch.equal_priorities or lanes}
+    return scenario.model_copy(update={"switch": switch.model_copy(update=told)})
 
 
 def _check_agreement(protocol: Protocol, program: Program, parameters: ProgramParameters) -> None:
@@ -440,6 +511,15 @@ def _check_paths(run: Run) -> None:
     longest = len(run.base_rtts_ns) - 1
     if info.max_switches and longest > info.max_switches:
         raise UserError(f"cc {info.name!r}: a path over {longest} switches; expected at most {info.max_switches}")
+
+
+def _check_priorities(run: Run) -> None:
+    """Data that a protocol lets wait behind other data has a lower class. Raises UserError."""
+    usual = run.scenario.nic.data_priority
+    for priority in run.protocol.priorities:
+        if priority >= usual:
+            where = f"protocols.{run.protocol.name}"
+            raise UserError(f"{where}: data in class {priority}; expected one below nic.data_priority, {usual}")
 
 
 def _check_fit(run: Run) -> None:

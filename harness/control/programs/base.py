@@ -14,7 +14,9 @@ from pydantic import BaseModel, ConfigDict
 
 import p4src
 from harness.control.programs.entries import Entry
+from p4switch.errors import UserError
 from p4switch.registry import Registry
+from topologies.collectives import CollectiveGroup
 from topologies.groups import Group
 from topologies.model import Topology
 from topologies.routing import Route
@@ -43,9 +45,10 @@ class SwitchView:
     `port_rates_bps` has every port that is in use. `cell_bytes` is what a unit of queue depth stands for: the
     traffic manager's cell, or on BMv2, which counts packets, the bytes of a full packet. `tick_ns` is the model time
     of one tick of the switch's clock. `frame_overhead_bytes` is what a frame costs on a link beyond its own bytes.
+    `base_rtt_ns` is the largest base RTT of the network, `packet_bytes` a full data packet as it leaves a host.
     `seed` is the experiment's: another seed is another choice of ECMP paths. `tables` are those of the compiled
     program, by the names that entries may use. `network` is for what has to fit on several switches, like `tree` and
-    the multicast `groups` that are to be forwarded to.
+    the multicast `groups` that are to be forwarded to and the `collectives`, groups whose operations switches combine.
     """
 
     device_id: int
@@ -55,6 +58,8 @@ class SwitchView:
     tick_ns: Fraction = Fraction(1)
     frame_overhead_bytes: int = 0
     seed: int = 1
+    base_rtt_ns: int = 12_000
+    packet_bytes: int = 1_058
     priority_of_dscp: Mapping[int, int] = field(
         default_factory=lambda: {DSCP_OF_PRIORITY * priority: priority for priority in range(8)}
     )
@@ -64,6 +69,7 @@ class SwitchView:
     tables: frozenset[str] = frozenset()
     network: Topology | None = None
     groups: Sequence[Group] = ()
+    collectives: Sequence[CollectiveGroup] = ()
 
     @property
     def host_ports(self) -> tuple[int, ...]:
@@ -73,6 +79,13 @@ class SwitchView:
     def ports_to_tier(self, tier: int | None) -> tuple[int, ...]:
         """The ports towards switches of a tier, in increasing order; None: towards hosts."""
         return tuple(port for port, there in sorted(self.neighbours.items()) if there.tier == tier)
+
+    def dscp_of(self, key: str, priority: int) -> int:
+        """The lowest DSCP that says the priority of this key. Raises UserError when none does."""
+        for dscp, told in sorted(self.priority_of_dscp.items()):
+            if told == priority:
+                return dscp
+        raise UserError(f"{key}: no DSCP has priority {priority} in this network; expected one")
 
     def tree(self, root: str, members: Iterable[str] | None = None, choice: int = 0) -> Tree:
         """See `topologies.trees.tree`: the same one on each switch. `tree.ports(view.name)` are this switch's."""
@@ -94,6 +107,8 @@ class ProgramParameters(BaseModel, ABC):
 
     contains: ClassVar[tuple[str, ...]] = ()  # programs whose work this one does, too: it can stand in for them
     agrees: ClassVar[tuple[str, ...]] = ()  # parameters that the protocol must have, with the same values
+    counters: ClassVar[tuple[str, ...]] = ()  # those that are read at the end of a run, and saved
+    zero_when_done: ClassVar[tuple[str, ...]] = ()  # registers: what flows add there, they take away when they end
 
     def defines(self) -> dict[str, str]:
         """Macros that the program is compiled with; what the scenario defines comes on top."""
@@ -103,6 +118,14 @@ class ProgramParameters(BaseModel, ABC):
     def common_period_ns(self) -> int:
         """Hosts and switches have to agree on the time modulo this; 0: they need not."""
         return 0
+
+    @property
+    def equal_priorities(self) -> tuple[int, ...]:
+        """The priorities that packets of one flow change between, that of data first: lanes. None: they keep theirs.
+
+        They are lossless together, and a port sends of them the packet first that was enqueued first.
+        """
+        return ()
 
     @abstractmethod
     def entries(self, switch: SwitchView) -> list[Entry]:

@@ -15,7 +15,6 @@ from harness.control.programs.base import ProgramParameters, SwitchView, registe
 from harness.control.programs.entries import Action, DefaultAction, Entry, Exact, Lpm, TableEntry
 from harness.control.programs.forwarding import forwarding_entries
 from harness.control.programs.marking import Probability, marking_entries, red
-from p4switch.errors import UserError
 
 Priority = Annotated[int, Field(ge=0, le=7)]
 
@@ -33,6 +32,15 @@ class DartParameters(ProgramParameters):
     """
 
     contains: ClassVar[tuple[str, ...]] = ("ecn",)
+    counters: ClassVar[tuple[str, ...]] = (
+        "deflected",
+        "allocated",
+        "freed",
+        "expired",
+        "table_full",
+        "tokens_spent",
+        "last_lane",
+    )
 
     kmin_bytes: int = Field(22_500, ge=0)
     kmax_bytes: int = Field(22_500, ge=0)
@@ -66,6 +74,10 @@ class DartParameters(ProgramParameters):
             raise ValueError('deflect_host_ports goes with candidates "any" only')
         return self
 
+    @property
+    def equal_priorities(self) -> tuple[int, ...]:
+        return self.lane_priorities[: self.lanes]
+
     def entries(self, switch: SwitchView) -> list[Entry]:
         marking = red(self.kmin_bytes, self.kmax_bytes, self.pmax, MARKING_UNIT_BYTES)
         return [
@@ -91,7 +103,7 @@ class DartParameters(ProgramParameters):
 
     def _lanes(self, switch: SwitchView) -> list[Entry]:
         """Ports of equal cost make no turn, so with these as candidates the last lane deflects as well."""
-        priorities = self.lane_priorities[: self.lanes]
+        priorities = self.equal_priorities
         turns = self.lane_rule == "turn"
         found: list[Entry] = []
         for number, priority in enumerate(priorities):
@@ -100,7 +112,7 @@ class DartParameters(ProgramParameters):
             lane = {
                 "lanes": sum(1 << each for each in priorities),
                 "last": int(turns and is_last and self.candidates == "any"),
-                "next_dscp": _dscp_of(switch, following),
+                "next_dscp": switch.dscp_of("lane_priorities", following),
                 "next_priority": following,
             }
             found.append(TableEntry("lane", {"priority": Exact(priority)}, Action("in_lane", lane)))
@@ -125,14 +137,6 @@ class DartParameters(ProgramParameters):
             action = _candidates_of(groups[members], members)
             found.append(TableEntry("candidate_group", {"dst_addr": prefix}, action))
         return found
-
-
-def _dscp_of(switch: SwitchView, priority: int) -> int:
-    """The DSCP that says a priority. Raises UserError when none does."""
-    for dscp, told in sorted(switch.priority_of_dscp.items()):
-        if told == priority:
-            return dscp
-    raise UserError(f"lane_priorities: no DSCP has priority {priority} in this network; expected one for each lane")
 
 
 def _tiers(switch: SwitchView) -> list[Entry]:
