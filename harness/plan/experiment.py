@@ -101,12 +101,18 @@ class Run:
         payload = self.scenario.nic.mtu_bytes
         return HEADER_BYTES + payload + (-payload & 3) + (2 if self.protocol.info.telemetry else 0)
 
-    @property
+    @cached_property
     def build(self) -> Build:
-        """What the switches run."""
+        """What the switches run. Raises UserError."""
+        from wireformats import p4 as packet_includes  # stands on compiled modules
+
         given = {name: str(value) for name, value in self.scenario.switch.defines.items()}
         defines = {**self.program_parameters.defines(), **({"MULTICAST": "1"} if self.groups else {}), **given}
-        return Build.of(self.program.source, self.switch_load_balancer, defines)
+        kind = registry.KINDS["cc"]
+        outside = [name for file in self.scenario.extensions for name in kind.names_from(file)]
+        opcodes = [*(registry.resolve(name).opcodes for name in outside), self.protocol.opcodes]
+        folders = packet_includes.include_path(*opcodes)
+        return Build.of(self.program.source, self.switch_load_balancer, defines, folders)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
