@@ -90,9 +90,7 @@ class HostReport:
 class HostSession:
     """Carries out what the session asks of one host, and tells it what the NIC reports."""
 
-    def __init__(
-        self, nic: Nic, tell: Callable[[Delivered | Completed], object], columns: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, nic: Nic, tell: Callable[[Delivered | Completed], object], columns: Sequence[str] = ()) -> None:
         """`columns`: numbers of reaction points that are wanted of each flow; a dot leads into an object."""
         self._columns = [attrgetter(name) for name in columns]
         self.nic = nic
