@@ -9,6 +9,9 @@ from mypy_extensions import i64
 
 from host_agents import wire
 from host_agents.cc.base import Host, Path
+from host_agents.collective.config import CollectiveConfig
+from host_agents.collective.engine import Engine
+from host_agents.collective.packets import QPN as COLLECTIVE_QPN
 from host_agents.config import SCOPE_PAIR, SCOPE_QP, NicConfig
 from host_agents.errors import HostError
 from host_agents.frames import Frames
@@ -39,6 +42,7 @@ class Nic(Port):
         self.load_balancing = load_balancing
         self.host = Host(config.seed << 32 | self.address, config.rto_ns, self.timers)
         self._joined: set[int] = set()  # addresses of multicast groups
+        self.collectives: Engine | None = None
         self._groups: dict[tuple[str, int], Group] = {}  # that outlive their queue pairs, by protocol and destination
 
     # Queue pairs
@@ -63,8 +67,8 @@ class Nic(Port):
         member is given twice, or the NIC's `cc_scope` is none of the protocol's.
         """
         config = self.config
-        if not 0 < qpn <= wire.QPN_MASK or not 0 < peer_qpn <= wire.QPN_MASK:
-            raise HostError(f"queue pair numbers {qpn} and {peer_qpn}: expected 1 to {wire.QPN_MASK}")
+        if not 0 < qpn < COLLECTIVE_QPN or not 0 < peer_qpn < COLLECTIVE_QPN:
+            raise HostError(f"queue pair numbers {qpn} and {peer_qpn}: expected 1 to {COLLECTIVE_QPN - 1}")
         if qpn in self.queue_pairs:
             raise HostError(f"queue pair {qpn} of {config.address} is open already")
         try:
@@ -117,6 +121,23 @@ class Nic(Port):
     def join(self, group_address: str) -> None:
         """Take packets of a multicast group from now on."""
         self._joined.add(wire.parse_address(group_address))
+
+    def open_collectives(self, config: CollectiveConfig) -> Engine:
+        """The engine for collectives, which this NIC has from now on. Raises HostError when the protocol has none."""
+        if self.collectives is not None:
+            raise HostError(f"{self.config.address} has an engine for collectives already")
+        slack_cycles = self.config.line_rate_bps / 128e9  # of a ns, as frames leave at whole ones
+        engine = Engine(
+            config,
+            self.address,
+            self.host,
+            self.config.line_rate_bps,
+            self.protocol.injection(slack_cycles),
+            self._joined.add,
+        )
+        self.collectives = engine
+        self._arbiter = engine
+        return engine
 
     def _group(self, protocol: Protocol, scope: str, destination: int, path: Path) -> Group:
         """The reaction point for a new queue pair, with those that share it."""
@@ -171,7 +192,11 @@ class Nic(Port):
             self._last_qp = qp
         peer: int = (addresses >> 32) & 0xFFFFFFFF
         if qp is None or (qp.peer_address != peer and not qp.hears(peer)):
-            self.stats.unknown_qp += 1
+            if qpn == COLLECTIVE_QPN and self.collectives is not None:
+                if not self.collectives.receive(now_ns, frame, after_bth):
+                    self.stats.malformed += 1
+            else:
+                self.stats.unknown_qp += 1
             return
         opcode: int = frame[wire.BTH]
         psn: int = bth & wire.PSN_MASK
@@ -222,6 +247,11 @@ class Nic(Port):
             self._first_control = self._control.pop() if self._control.size > 0 else None
             self.frames_sent += 1
             return control
+        if self._arbiter is not None:
+            arbitrated = self._arbiter.transmit(now_ns, paused)
+            if arbitrated is not None:
+                self.frames_sent += 1
+                return arbitrated
         priority = CLASSES - 1
         sendable = self._ready & ~paused
         while sendable != 0:
@@ -240,6 +270,8 @@ class Nic(Port):
         wakeup = min(self.timers.first_ns, self._waiting_ns)
         if self._first_control is not None:
             wakeup = min(wakeup, self._paused_until_ns[self._control_priority])
+        if self._arbiter is not None:
+            wakeup = min(wakeup, self._arbiter.due_ns(self._paused_until_ns))
         if self._ready != 0:
             for priority in range(CLASSES):
                 if self._ready >> priority & 1:
