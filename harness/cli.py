@@ -64,11 +64,11 @@ def main(args: Sequence[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         _fail("interrupted", 1)
     except UserError as error:
-        _fail(str(error), 2)
+        _fail(str(error), 2, error.starts_with_place)
     except CheckError as error:
         _fail(str(error), 1)
 
 
-def _fail(message: str, status: int) -> None:
-    click.echo(f"p4cc: error: {message}", err=True)
+def _fail(message: str, status: int, starts_with_place: bool = False) -> None:
+    click.echo(message if starts_with_place else f"p4cc: error: {message}", err=True)
     sys.exit(status)

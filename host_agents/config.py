@@ -50,6 +50,7 @@ class NicConfig:
     cell_bytes: int = 80  # unit of the queue lengths in the switches' telemetry
     seed: int = 1
     base_rtts_ns: tuple[int, ...] = ()
+    nics: tuple[int, ...] = ()  # IPv4 addresses, as numbers, of the network's NICs by their ids, at most 2^16
 
     def __post_init__(self) -> None:
         try:

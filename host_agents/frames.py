@@ -12,14 +12,24 @@ class Frames:
     """Knows both ends' addresses, the peer's queue pair, priorities, and whether data carries an INT shim."""
 
     def __init__(
-        self, address: int, peer_address: int, peer_qpn: int, priority: int, control_priority: int, telemetry: bool
+        self,
+        address: int,
+        peer_address: int,
+        peer_qpn: int,
+        priority: int,
+        control_priority: int,
+        telemetry: bool,
+        ack_opcode: int = wire.ACKNOWLEDGE,
+        partition_key: int = wire.DEFAULT_PARTITION,
     ) -> None:
         self.telemetry = telemetry
+        self.peer_address = peer_address
+        self.partition_key = partition_key
+        self._ack_opcode = ack_opcode
         self._ack_hops = -1  # INT records of the template; -1: no shim
         self._ack_template = b""
         self.peer_qpn = peer_qpn
         self._address = address
-        self._peer_address = peer_address
         self._data_dscp = 8 * priority
         self._control_dscp = 8 * control_priority
         self._opcode_offset = wire.WITH_INT if telemetry else 0
@@ -41,7 +51,7 @@ class Frames:
             pad = -payload_bytes & 3
             start = wire.header(
                 self._address,
-                self._peer_address,
+                self.peer_address,
                 FIRST_ENTROPY,
                 opcode + self._opcode_offset,
                 self.peer_qpn,
@@ -49,6 +59,7 @@ class Frames:
                 pad_bytes=pad,
                 dscp=self._data_dscp,
                 ecn=wire.ECT0,
+                partition_key=self.partition_key,
             )
             template = start + bytes(4 + self._shim_bytes)
             self._data_templates[key] = template
@@ -62,7 +73,7 @@ class Frames:
             total = int.from_bytes(template[wire.TOTAL_LENGTH : wire.TOTAL_LENGTH + 2], "big")
             start = wire.header(
                 self._address,
-                self._peer_address,
+                self.peer_address,
                 FIRST_ENTROPY,
                 wrapper.opcode + template[wire.BTH],
                 self.peer_qpn,
@@ -70,6 +81,7 @@ class Frames:
                 pad_bytes=template[wire.PAD] >> 4 & 3,
                 dscp=8 * priority,
                 ecn=wire.ECT0,
+                partition_key=self.partition_key,
             )
             found = start + bytes(4)
             known[template] = found
@@ -78,7 +90,7 @@ class Frames:
     def ack(self, psn: int, syndrome: int, messages: int, sack: bytes, marked: bool, frame: bytes) -> bytes:
         """An ACK or NAK for the data packet `frame`: it echoes its INT shim, its entropy and its ECN mark.
 
-        `messages`, delivered so far, is the MSN; `sack` follows the AETH.
+        `messages`, delivered so far, is the MSN; `sack`, or what a protocol has its own ACKs carry, follows the AETH.
         """
         hops = frame[wire.AFTER_BTH] >> 4 if self.telemetry else -1
         if hops != self._ack_hops or not self._ack_template:
@@ -111,13 +123,14 @@ class Frames:
         """A control packet, `body` after its BTH. The priority defaults to that of control packets."""
         prefix = wire.header(
             self._address,
-            self._peer_address,
+            self.peer_address,
             entropy,
             opcode,
             self.peer_qpn,
             after_bth_bytes=len(body),
             dscp=self._control_dscp if priority < 0 else 8 * priority,
             becn=becn,
+            partition_key=self.partition_key,
         )
         return prefix + psn.to_bytes(4, "big") + body
 
@@ -132,16 +145,17 @@ class Frames:
     def _make_ack_template(self, hops: int, sack_bytes: int) -> bytes:
         """The start of an ACK with so many INT records, up to and with the BTH."""
         shim_bytes = wire.SHIM_BYTES + hops * wire.INT_RECORD_BYTES if self.telemetry else 0
-        opcode = wire.ACKNOWLEDGE + self._opcode_offset
-        if sack_bytes > 0:
+        opcode = self._ack_opcode + self._opcode_offset
+        if sack_bytes > 0 and self._ack_opcode == wire.ACKNOWLEDGE:
             opcode = wire.SACK_WITH_INT if self.telemetry else wire.SACK
         start = wire.header(
             self._address,
-            self._peer_address,
+            self.peer_address,
             FIRST_ENTROPY,
             opcode,
             self.peer_qpn,
             after_bth_bytes=shim_bytes + wire.AETH_BYTES + sack_bytes,
             dscp=self._control_dscp,
+            partition_key=self.partition_key,
         )
         return start + bytes(4)

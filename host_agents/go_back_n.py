@@ -17,7 +17,7 @@ class GoBackNSender(Sender):
         self.next = 0  # unacked <= next <= fresh
 
     def has_data(self) -> bool:
-        return self.next < self.end
+        return self.next < self.open_end
 
     def next_frame(self, now_ns: int) -> bytes:
         packet = self._new_packet(now_ns) if self.next == self.fresh else self.packet(self.next)
@@ -91,13 +91,15 @@ class GoBackNReceiver(Receiver):
             self.expected = number + 1
             self._nak_sent = False
             self.deliver(now_ns, payload_bytes, last)
+            marked = self.echo(now_ns, marked, frame)
             if ack_request:
                 self.send_ack(psn, SYNDROME_ACK, marked, frame)
         elif number > self.expected:
             self.stats.out_of_order += 1
-            self._nak(marked, frame)
+            self._nak(self.echo(now_ns, marked, frame), frame)
         else:
             self.stats.duplicates += 1
+            marked = self.echo(now_ns, marked, frame)
             self.send_ack(self.psn(self.expected - 1), SYNDROME_ACK, marked, frame)
 
     def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> bool:

@@ -85,8 +85,11 @@ class Connection(TimerOwner):
         self.qpn = qpn
         self.stats = QpStats()
 
-    def post(self, size_bytes: int, start_ns: int = 0, tag: object = None) -> Message:
-        """Send `size_bytes`, not before `start_ns` nor before the messages posted earlier. Raises ValueError."""
+    def post(self, size_bytes: int, start_ns: int = 0, tag: object = None, group: IncastGroup | None = None) -> Message:
+        """Send `size_bytes`, not before `start_ns` nor before the messages posted earlier. Raises ValueError.
+
+        `group` says of which incast the message is a part. Raises HostError for one that cannot be.
+        """
         raise NotImplementedError
 
     def truncate(self, message: Message) -> None:
@@ -105,15 +108,32 @@ class Connection(TimerOwner):
         raise NotImplementedError
 
 
+class IncastGroup:
+    """An incast that an application knows of beforehand: the NICs that send to one receiver at a time, by their ids."""
+
+    def __init__(self, number: int, members: tuple[int, ...]) -> None:
+        self.number = number  # tells the incasts to a receiver apart, modulo 2^16
+        self.members = members
+
+
 class Message:
     """Bytes to send on a queue pair. Times are in ns, -1 until they happen."""
 
-    def __init__(self, qp: Connection, sequence: int, size_bytes: int, start_ns: int, tag: object) -> None:
+    def __init__(
+        self,
+        qp: Connection,
+        sequence: int,
+        size_bytes: int,
+        start_ns: int,
+        tag: object,
+        group: IncastGroup | None = None,
+    ) -> None:
         self.qp = qp
         self.sequence = sequence  # from 0, per QP
         self.size_bytes = size_bytes
         self.start_ns = start_ns
         self.tag = tag
+        self.group = group
         self.first_sent_ns = -1
         self.completed_ns = -1  # every byte is acknowledged
         self.first_packet = 0  # its packets are first_packet <= n < end_packet

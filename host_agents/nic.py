@@ -19,7 +19,7 @@ from host_agents.limiter import RateLimiter
 from host_agents.members import Members
 from host_agents.messages import CompletionCallback, DeliveryCallback
 from host_agents.outlet import Group
-from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, TO_TRANSPORT
+from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, TO_SENDER, TO_TRANSPORT
 from host_agents.port import CLASSES, Port
 from host_agents.qp import GroupQueuePair, QueuePair
 from host_agents.registry import LoadBalancing, Protocol
@@ -40,10 +40,11 @@ class Nic(Port):
         self.protocol = protocol
         self._opcodes = protocol.opcodes
         self.load_balancing = load_balancing
-        self.host = Host(config.seed << 32 | self.address, config.rto_ns, self.timers)
+        self.host = Host(config.seed << 32 | self.address, config.rto_ns, self.timers, config.nics)
         self._joined: set[int] = set()  # addresses of multicast groups
         self.collectives: Engine | None = None
-        self._groups: dict[tuple[str, int], Group] = {}  # that outlive their queue pairs, by protocol and destination
+        # That outlive their queue pairs, by protocol, destination and partition key.
+        self._groups: dict[tuple[str, int, int], Group] = {}
 
     # Queue pairs
 
@@ -58,17 +59,21 @@ class Nic(Port):
         protocol: Protocol | None = None,
         load_balancing: LoadBalancing | None = None,
         members: Sequence[str] = (),
+        partition_key: int = wire.DEFAULT_PARTITION,
     ) -> QueuePair:
         """A queue pair to `peer_qpn` at `peer_address`; the peer opens its own with the numbers exchanged.
 
         `first_psn` is the PSN of the first packet in each direction. Protocol, load balancer and priority are the
         NIC's unless given. With `members`, `peer_address` is that of a multicast group, and these are its hosts, each
-        with a queue pair `peer_qpn` to this one. Raises HostError when `qpn` is taken, a number is out of range, a
-        member is given twice, or the NIC's `cc_scope` is none of the protocol's.
+        with a queue pair `peer_qpn` to this one. Both ends have the same partition key, a tenant's. Raises HostError
+        when `qpn` is taken, a number is out of range, a member is given twice, or the NIC's `cc_scope` or `reliability`
+        is none of the protocol's.
         """
         config = self.config
         if not 0 < qpn < COLLECTIVE_QPN or not 0 < peer_qpn < COLLECTIVE_QPN:
             raise HostError(f"queue pair numbers {qpn} and {peer_qpn}: expected 1 to {COLLECTIVE_QPN - 1}")
+        if not 0 < partition_key <= wire.DEFAULT_PARTITION:
+            raise HostError(f"partition key {partition_key}: expected 1 to {wire.DEFAULT_PARTITION}")
         if qpn in self.queue_pairs:
             raise HostError(f"queue pair {qpn} of {config.address} is open already")
         try:
@@ -91,16 +96,26 @@ class Nic(Port):
             config.base_rtts_ns,
         )
         scope = protocol.scope(config.cc_scope)
-        group = self._group(protocol, scope, destination, path)
+        protocol.check_reliability(config.reliability)
+        group = self._group(protocol, scope, destination, partition_key, path)
         limiter = group.limiter
         if limiter is None:
             slack_ns = config.pacing_slack_bytes * 8e9 / config.line_rate_bps
             limiter = RateLimiter(self, group.point, config.data_priority if priority is None else priority, slack_ns)
             if scope == SCOPE_PAIR:
                 group.limiter = limiter
-        frames = Frames(self.address, destination, peer_qpn, limiter.priority, config.control_priority, telemetry)
         balancer = load_balancing.create(self.host.random.getrandbits(32), path)
         point = protocol.notification_point(path)
+        frames = Frames(
+            self.address,
+            destination,
+            peer_qpn,
+            limiter.priority,
+            config.control_priority,
+            telemetry,
+            wire.ACKNOWLEDGE if point.own_ack is None else point.own_ack.opcode,
+            partition_key,
+        )
         if members:
             qp: QueuePair = GroupQueuePair(
                 self, qpn, destination, frames, group, limiter, balancer, point, first_psn, behind
@@ -139,11 +154,11 @@ class Nic(Port):
         self._arbiter = engine
         return engine
 
-    def _group(self, protocol: Protocol, scope: str, destination: int, path: Path) -> Group:
+    def _group(self, protocol: Protocol, scope: str, destination: int, partition_key: int, path: Path) -> Group:
         """The reaction point for a new queue pair, with those that share it."""
         if scope == SCOPE_QP:
             return Group(protocol.reaction_point(path), self.host, self, False)
-        key = (protocol.name, destination)
+        key = (protocol.name, destination, partition_key)
         group = self._groups.get(key)
         if group is None:
             group = Group(protocol.reaction_point(path), self.host, self, True)
@@ -191,7 +206,8 @@ class Nic(Port):
             qp = self.queue_pairs.get(qpn)
             self._last_qp = qp
         peer: int = (addresses >> 32) & 0xFFFFFFFF
-        if qp is None or (qp.peer_address != peer and not qp.hears(peer)):
+        partition: int = frame[wire.PARTITION] << 8 | frame[wire.PARTITION + 1]
+        if qp is None or (qp.peer_address != peer and not qp.hears(peer)) or qp.frames.partition_key != partition:
             if qpn == COLLECTIVE_QPN and self.collectives is not None:
                 if not self.collectives.receive(now_ns, frame, after_bth):
                     self.stats.malformed += 1
@@ -298,6 +314,9 @@ class Nic(Port):
                 qp.limiter.wake(now_ns)
             elif side == TO_NOTIFICATION_POINT:
                 qp.notification_point.on_control(now_ns, opcode, frame, offset)
+            elif side == TO_SENDER:
+                qp.reaction_point.on_control(now_ns, opcode, frame, offset)
+                qp.on_ack(now_ns, psn, frame[offset], frame, offset)
             elif side == TO_TRANSPORT:
                 self._receive_wrapped(now_ns, qp, opcode, psn, frame, rest)
             else:

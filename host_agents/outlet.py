@@ -38,6 +38,15 @@ class SenderOutlet(Outlet):
     def qpn(self) -> int:
         return self.senders[0].qpn if self.senders else 0
 
+    def peer_address(self) -> int:
+        return self.senders[0].frames.peer_address if self.senders else 0
+
+    def partition_key(self) -> int:
+        return self.senders[0].frames.partition_key if self.senders else 0xFFFF
+
+    def data_priority(self) -> int:
+        return self.senders[0].limiter.priority if self.senders else 0
+
     def next_entropy(self, now_ns: int) -> int:
         return self.senders[0].load_balancer.next_entropy(now_ns) if self.senders else 0
 

@@ -29,14 +29,16 @@ IPV4: Final = "ipv4"
 TO_TRANSPORT: Final = 0  # the queue pair itself
 TO_REACTION_POINT: Final = 1
 TO_NOTIFICATION_POINT: Final = 2
-SIDES: Final = ("transport", "reaction point", "notification point")
+TO_SENDER: Final = 3  # an ACK or NAK, its first header an AETH: the reaction point is told, then the queue pair
+SIDES: Final = ("transport", "reaction point", "notification point", "reaction point and transport")
 
 
 class Field:
     """A field of `bits` bits.
 
     `values` names the values that have a meaning of their own; a name that is an identifier becomes a constant of the
-    P4 include. `initial` is the value of a field that the sender does not give. Raises PacketError.
+    P4 include. `initial` is the value of a field that the sender does not give; a packet with less than `least` is
+    malformed. Raises PacketError.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Field:
         values: Mapping[int, str] | None = None,
         display: str = DECIMAL,
         initial: int = 0,
+        least: int = 0,
     ) -> None:
         self.name: Final = name
         self.bits: Final = bits
@@ -57,10 +60,11 @@ class Field:
         self.values: Final[dict[int, str]] = dict(values or {})
         self.display: Final = display
         self.initial: Final = initial
+        self.least: Final = least
         _check_name("field", name)
         if bits < 1:
             raise PacketError(f"field {name}: {bits} bits; expected 1 or more")
-        for value in (initial, *self.values):
+        for value in (initial, least, *self.values):
             if not 0 <= value < 1 << bits:
                 raise PacketError(f"field {name}: {value} does not fit {bits} bits")
 
@@ -230,11 +234,12 @@ class Packet:
         for repeated in names:
             if names.count(repeated) > 1:
                 raise PacketError(f"packet {name}: two fields {repeated}")
+        self._least: Final = [place for place in self.places.values() if place.field.least > 0]
         # Without the records that a field counts.
         self.size_bytes: Final = bit // 8
         if reply and (reply not in self.places or self.places[reply].field.bits != 1):
             raise PacketError(f"packet {name}: no field {reply!r} of one bit says what is a reply")
-        if reply and to == TO_TRANSPORT:
+        if reply and to not in (TO_REACTION_POINT, TO_NOTIFICATION_POINT):
             raise PacketError(f"packet {name}: expected a reply to be of the reaction point or the notification point")
 
     def place(self, name: str) -> Place:
@@ -259,7 +264,7 @@ class Packet:
         return place.get(frame, offset) if len(frame) >= offset + place.end_byte else -1
 
     def fits(self, frame: bytes, offset: int) -> bool:
-        """Whether all headers and records are there, and no more records than there may be."""
+        """Whether all headers and records are there, no more records than there may be, and no field too small."""
         size = self.size_bytes
         if self.records and self.records[0].fixed < 0:
             count = self.count(frame, offset)
@@ -267,7 +272,9 @@ class Packet:
             if count < 0 or (limit > 0 and count > limit):
                 return False
             size += self.records[0].size_bytes(count)
-        return len(frame) >= offset + size
+        if len(frame) < offset + size:
+            return False
+        return all(place.get(frame, offset) >= place.field.least for place in self._least)
 
     def decode(self, frame: bytes, offset: int) -> dict[str, int]:
         """All fields by name, without those of records. Raises PacketError when it does not fit."""

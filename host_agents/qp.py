@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final
 from host_agents import wire
 from host_agents.cc.base import Feedback, NotificationPoint
 from host_agents.config import SELECTIVE_REPEAT
+from host_agents.errors import HostError
 from host_agents.fifo import Fifo
 from host_agents.frames import Frames
 from host_agents.go_back_n import GoBackNReceiver, GoBackNSender
 from host_agents.lb.base import LoadBalancer
 from host_agents.limiter import RateLimiter
 from host_agents.members import Members
-from host_agents.messages import Connection, Delivery, Message
+from host_agents.messages import Connection, Delivery, IncastGroup, Message
 from host_agents.outlet import Group, SenderOutlet
 from host_agents.receiver import Receiver
 from host_agents.selective_repeat import SelectiveRepeatReceiver, SelectiveRepeatSender
@@ -24,6 +25,8 @@ from host_agents.transport import Transport
 if TYPE_CHECKING:
     from host_agents.nic import Nic
 
+
+MAX_INCAST: Final = 255  # members
 
 # There is one, because nothing keeps it.
 _feedback: Final = Feedback()
@@ -106,19 +109,34 @@ class QueuePair(Connection):
 
     # Messages
 
-    def post(self, size_bytes: int, start_ns: int = 0, tag: object = None) -> Message:
-        """Send `size_bytes`, not before `start_ns` nor before the messages posted earlier. Raises ValueError."""
+    def post(self, size_bytes: int, start_ns: int = 0, tag: object = None, group: IncastGroup | None = None) -> Message:
+        """Send `size_bytes`, not before `start_ns` nor before the messages posted earlier. Raises ValueError.
+
+        `group` says of which incast the message is a part. Raises HostError for one that cannot be.
+        """
         if size_bytes < 0:
             raise ValueError(f"message of {size_bytes} bytes: expected 0 or more")
+        if group is not None:
+            self._check(group)
         start_ns = max(start_ns, self.nic.now_ns)
         if self._scheduled.size > 0:
             start_ns = max(start_ns, self._scheduled.last().start_ns)
-        message = Message(self, self._posted, size_bytes, start_ns, tag)
+        message = Message(self, self._posted, size_bytes, start_ns, tag, group)
         self._posted += 1
         self.stats.bytes_posted += size_bytes
         self._scheduled.push(message)
         self._start_timer.arm(self._scheduled.peek().start_ns)
         return message
+
+    def _check(self, group: IncastGroup) -> None:
+        nics = self.nic.config.nics
+        if not 0 < len(group.members) <= MAX_INCAST:
+            raise HostError(f"group {group.number}: {len(group.members)} members; expected 1 to {MAX_INCAST}")
+        for member in group.members:
+            if not 0 <= member < len(nics):
+                raise HostError(f"group {group.number}: no NIC has the id {member}; expected less than {len(nics)}")
+        if self.nic.address not in [nics[member] for member in group.members]:
+            raise HostError(f"group {group.number}: {self.nic.config.address}, which sends, is not among its members")
 
     def truncate(self, message: Message) -> None:
         """Send no more of `message` than the packet that ends it; its size becomes what it has got to.
@@ -134,7 +152,11 @@ class QueuePair(Connection):
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         """The start of a message."""
         while self._scheduled.size > 0 and self._scheduled.peek().start_ns <= now_ns:
-            self.sender.post(self._scheduled.pop())
+            message = self._scheduled.pop()
+            self.sender.post(message)
+            group = message.group
+            if group is not None:
+                self.reaction_point.on_incast(now_ns, self._outlet, message.sequence, group.number, group.members)
         if self._scheduled.size > 0:
             self._start_timer.arm(self._scheduled.peek().start_ns)
         if not self._busy:

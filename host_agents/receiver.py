@@ -22,6 +22,7 @@ class Receiver:
         self._port = transport.port
         self._told = point if type(point) is not NotificationPoint else None  # of messages; the base class does nothing
         self._connection = transport.connection
+        self._answering = point if point.own_ack is not None else None
 
     def absolute(self, psn: int) -> int:
         """The packet number nearest to the expected one that has this PSN."""
@@ -59,10 +60,17 @@ class Receiver:
                 told.on_message_end(now_ns, size_bytes)
             self._connection.delivered(delivery)
 
+    def echo(self, now_ns: int, marked: bool, frame: bytes) -> bool:
+        """The data packet `frame` is dealt with, but for its answer. Returns whether that echoes its ECN mark."""
+        answering = self._answering
+        return marked if answering is None else answering.echo(now_ns, marked, frame)
+
     def send_ack(self, psn: int, syndrome: int, marked: bool, frame: bytes) -> None:
         """An ACK or NAK for the data packet `frame`."""
         self.stats.acks_sent += 1
-        self._port.send_control(self._frames.ack(psn, syndrome, self.messages, b"", marked, frame))
+        answering = self._answering
+        body = b"" if answering is None else answering.ack_body()
+        self._port.send_control(self._frames.ack(psn, syndrome, self.messages, body, marked, frame))
 
     def send_sack(self, psn: int, first_missing_psn: int, bitmap: int, marked: bool, frame: bytes) -> None:
         """A selective ACK for the data packet `frame`."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import pydantic
 
-from host_agents.config import CC_SCOPES, SCOPE_QP
+from host_agents.config import CC_SCOPES, RELIABILITIES, SCOPE_QP
 from host_agents.errors import HostError, PacketError, ParameterError, UnknownNameError
 from host_agents.ranges import NOT_NEGATIVE
 from p4switch.errors import UserError
@@ -63,6 +63,7 @@ class ProtocolInfo:
     packets_of: str = ""  # whose they are, and the name of their P4 include; this protocol's, unless it is said
     scope: str = SCOPE_QP
     scopes: tuple[str, ...] = CC_SCOPES
+    reliabilities: tuple[str, ...] = RELIABILITIES  # those that it can do with
     # True: each lost packet is drawn again by itself, so go-back-N would waste what was drawn behind it.
     selective: bool = False
     # What is known of a flow's path has to hold for its next packets: no load balancer that changes it.
@@ -106,6 +107,12 @@ class Protocol:
         if scope not in self.info.scopes:
             raise ParameterError(f"{self.name}: cc_scope {scope!r}: expected one of: {', '.join(self.info.scopes)}")
         return scope
+
+    def check_reliability(self, wanted: str) -> None:
+        """Raises ParameterError where it cannot do with it."""
+        if wanted not in self.info.reliabilities:
+            expected = ", ".join(self.info.reliabilities)
+            raise ParameterError(f"{self.name}: reliability {wanted!r}: expected one of: {expected}")
 
     def reaction_point(self, path: Path) -> ReactionPoint:
         return self.info.reaction_point(self.parameters, self.mechanisms, path)

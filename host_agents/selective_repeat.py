@@ -32,7 +32,7 @@ class SelectiveRepeatSender(Sender):
         lost = self._lost
         while lost.size > 0 and not lost.peek().lost:
             lost.pop()
-        return lost.size > 0 or self.fresh < self.end
+        return lost.size > 0 or self.fresh < self.open_end
 
     def next_frame(self, now_ns: int) -> bytes:
         if self._lost.size > 0:

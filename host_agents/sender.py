@@ -66,6 +66,13 @@ class Sender(Member):
         # The message that is being sent: its packets are sending_from <= n < sending_end.
         self._sending_from = 0
         self._sending_end = 0
+        self._sending_bytes = 0
+        self._sending_alone = True  # nothing else was in flight when it started
+        self._own_headers = self.point.own_headers
+        self._alone_bytes = self.point.alone_bytes
+        self.open_end = 0  # one past the last packet that may be sent, as far as messages have to travel alone
+        self._alone: Message | None = None  # sent, or to be sent next: those in `_held` wait until it is acknowledged
+        self._held: Fifo[Message] = Fifo()
         self._mtu_bytes = config.mtu_bytes
         self._middle = frames.data_template(SEND_MIDDLE, config.mtu_bytes)
         self._full_wire_bytes = frames.data_wire_bytes(config.mtu_bytes)
@@ -87,6 +94,8 @@ class Sender(Member):
             self.message_end = self.end
         self.messages.push(message)
         self._unsent.push(message)
+        self._held.push(message)
+        self._open()
         self.posted_bytes += message.size_bytes
         self.traffic.waiting_bytes += self._message_wire_bytes(message.size_bytes, packets)
 
@@ -107,6 +116,15 @@ class Sender(Member):
             self._sending_end = end
         message.end_packet = end
         self.end = end
+        self.open_end = min(self.open_end, end)
+
+    def _open(self) -> None:
+        """Let messages go, up to and with the first that travels alone."""
+        while self._alone is None and self._held.size > 0:
+            message = self._held.pop()
+            self.open_end = message.end_packet
+            if message.size_bytes <= self._alone_bytes:
+                self._alone = message
 
     def outstanding(self) -> bool:
         return self.unacked < self.fresh
@@ -179,6 +197,10 @@ class Sender(Member):
             message = messages.pop()
             self.message_end = messages.peek().end_packet if messages.size > 0 else NEVER
             message.completed_ns = now_ns
+            if message is self._alone:
+                self._alone = None
+                self._open()
+                self.limiter.add(self)
             message.qp.completed(message)
 
     def _arm(self, deadline_ns: int) -> None:
@@ -236,6 +258,8 @@ class Sender(Member):
             message.first_sent_ns = now_ns
             self._sending_from = number
             self._sending_end = message.end_packet
+            self._sending_bytes = message.size_bytes
+            self._sending_alone = number == self.unacked
         packet.number = number
         packet.place = self.traffic.fresh_packets
         self.traffic.fresh_packets += 1
@@ -285,10 +309,14 @@ class Sender(Member):
         self.point.on_sent(now_ns, wire_bytes)
         if self.balanced:
             self.entropy = self.load_balancer.next_entropy(now_ns)
+        header = packet.template
+        if self._own_headers:
+            again = packet.sends > 1
+            header = self.point.data_header(now_ns, header, self._sending_bytes, self._sending_alone, again)
         psn = (self.psn_base + packet.number) & PSN_MASK
         if wrapper is None or not wrapping:
-            return data_frame(packet.template, self.entropy, psn, packet.ack_request)
-        template = self.frames.wrapped_template(packet.template, wrapper, self.limiter.priority)
+            return data_frame(header, self.entropy, psn, packet.ack_request)
+        template = self.frames.wrapped_template(header, wrapper, self.limiter.priority)
         return data_frame(template, self.entropy, psn, packet.ack_request) + wrapping
 
     def _wrap(self, now_ns: int, packet: SentPacket) -> bytes:

@@ -41,6 +41,7 @@ DESTINATION_PORT: Final = 36
 UDP_LENGTH: Final = 38
 BTH: Final = 42
 PAD: Final = 43  # pad count in bits 5-4
+PARTITION: Final = 44
 BECN: Final = 46  # FECN is bit 7, BECN bit 6
 ACK_PSN: Final = 50  # AckReq in the top bit, then 7 reserved bits, then the PSN
 AFTER_BTH: Final = 54
@@ -49,6 +50,7 @@ ROCE_PORT: Final = 4791
 INITIAL_TTL: Final = 64
 ECT0: Final = 2
 CE: Final = 3
+DEFAULT_PARTITION: Final = 0xFFFF
 PSN_MASK: Final = 0xFFFFFF
 QPN_MASK: Final = 0xFFFFFF
 PSN_HALF: Final = 0x800000
@@ -126,6 +128,7 @@ def header(
     dscp: int = 0,
     ecn: int = 0,
     becn: bool = False,
+    partition_key: int = DEFAULT_PARTITION,
 ) -> bytes:
     """The first 50 bytes of a RoCEv2 frame: everything before AckReq and PSN.
 
@@ -143,7 +146,8 @@ def header(
     ip[16:20] = destination.to_bytes(4, "big")
     ip[10:12] = ip_checksum(bytes(ip)).to_bytes(2, "big")
     udp = entropy.to_bytes(2, "big") + ROCE_PORT.to_bytes(2, "big") + udp_bytes.to_bytes(2, "big") + b"\0\0"
-    bth = bytes((opcode, pad_bytes << 4, 0xFF, 0xFF, 0x40 if becn else 0)) + dest_qpn.to_bytes(3, "big")
+    bth = bytes((opcode, pad_bytes << 4)) + partition_key.to_bytes(2, "big") + bytes((0x40 if becn else 0,))
+    bth += dest_qpn.to_bytes(3, "big")
     return mac_of(destination) + mac_of(source) + b"\x08\x00" + bytes(ip) + udp + bth
 
 

@@ -44,8 +44,12 @@ const bit<32> NO_LIMIT = 0xFFFFFFFF;
 #define SPERC_WINDOW_ENTRIES 16  // of a link's window table: a power of two
 #endif
 
-const bit<32> DROP_SPECULATIVE = 5;  // beyond what its epoch lets through
-const bit<32> DROP_NO_WINDOW = 6;    // without an entry for its epoch
+// Indices of the counter speculative_drops.
+const bit<32> DROP_SPECULATIVE = 0;  // beyond what its epoch lets through
+const bit<32> DROP_NO_WINDOW = 1;    // without an entry for its epoch
+
+@dropped["ingress", "speculative", "no_window"]
+counter(2, CounterType.packets) speculative_drops;
 
 struct headers_t {
     ethernet_t        ethernet;
@@ -349,7 +353,7 @@ control SpeculativeDrop(inout headers_t hdr, inout metadata_t meta, inout standa
     bit<64> needed;  // what the entry has to be for this packet to pass
 
     action drop(bit<32> reason) {
-        ingress_drops.count(reason);
+        speculative_drops.count(reason);
         mark_to_drop(standard_metadata);
     }
 

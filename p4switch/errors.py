@@ -19,6 +19,9 @@ class UserError(Exception):
     The command line prints it without a traceback and exits with status 2.
     """
 
+    starts_with_place = False
+    """Whether it begins with `file:line:col: error:` by itself, as compilers' errors do."""
+
 
 def raised_at(error: BaseException) -> str:
     """What went wrong in somebody else's Python, and where, in one line."""

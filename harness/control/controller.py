@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TypeVar, get_args
 
 from harness.control import entry_files
+from harness.control.program_ledger import accounts
 from harness.control.programs import (
     Action,
     CloneSession,
@@ -44,6 +45,7 @@ from p4switch.p4runtime.client import Client
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import Message, p4runtime_pb2
 from topologies import Switch, Topology, routes
+from topologies.collectives import CollectiveGroup
 from topologies.groups import Group
 from topologies.model import Neighbour
 
@@ -68,6 +70,7 @@ class Settings:
         default_factory=lambda: {DSCP_OF_PRIORITY * priority: priority for priority in range(8)}
     )
     groups: Sequence[Group] = ()
+    collectives: Sequence[CollectiveGroup] = ()
 
 
 def switch_view(topology: Topology, switch: Switch, settings: Settings) -> SwitchView:
@@ -86,6 +89,7 @@ def switch_view(topology: Topology, switch: Switch, settings: Settings) -> Switc
         neighbours={port: _behind(topology, there) for port, there in topology.ports[switch.name].items()},
         network=topology,
         groups=settings.groups,
+        collectives=settings.collectives,
     )
 
 
@@ -114,12 +118,14 @@ class _Action:
 class Program:
     """A compiled program as the controller needs it: P4Info by name, and the device config. Shared by all its switches.
 
-    `device_config` is BMv2 JSON. Names are P4Info's full names or aliases.
+    `device_config` is BMv2 JSON. Names are P4Info's full names or aliases. Raises UserError for an annotation of the
+    ledger (`harness.control.program_ledger`) that is not as it has to be.
     """
 
     def __init__(self, p4info: Message, device_config: bytes) -> None:
         self.p4info = p4info
         self.device_config = device_config
+        self.accounts = accounts(p4info)
         actions = {a.preamble.id: _Action(a.preamble.id, {p.name: p.id for p in a.params}) for a in p4info.actions}
         preambles = {a.preamble.id: a.preamble for a in p4info.actions}
         selectors = {profile.preamble.id for profile in p4info.action_profiles if profile.with_selector}

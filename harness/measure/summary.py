@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.control import program_ledger
 from harness.measure.metrics import fair_from_ns, jain_table
 from harness.measure.recording import Integers, Recording
 from harness.plan.experiment import Run
@@ -231,15 +232,13 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
     conservation = recording.conservation
     left = int((flows["completed_ns"] < 0).sum())
     wished = recording.ended == "limit" and run.scenario.limit_ns is not None
-    lost = conservation["balance"]
+    lost, miscounted = conservation["balance"], program_ledger.miscounted(conservation)
     malformed = recording.nic_totals["malformed"] + recording.nic_totals["misdelivered"]
     return [
         {
             "name": "packets are conserved",
-            "holds": lost == 0 and conservation["pfc_balance"] == 0,
-            "detail": f"{conservation['entered']} entered, {conservation['delivered']} delivered, "
-            f"{sum(v for k, v in conservation.items() if k.startswith(_REASONS))} dropped with a reason, "
-            f"{conservation['queued'] + conservation['on_wire']} in flight; {lost} unaccounted for",
+            "holds": lost == 0 and conservation["pfc_balance"] == 0 and not miscounted,
+            "detail": "; ".join(filter(None, [_balance(conservation), f"{lost} unaccounted for", miscounted])),
         },
         {
             "name": "flows are completed, or the scenario's time was up",
@@ -257,6 +256,18 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
             "detail": f"{malformed} were not",
         },
     ]
+
+
+def _balance(ledger: Mapping[str, int]) -> str:
+    """What came, and what became of it; of what is rare only where there is any."""
+    came = [f"{ledger['entered']} entered"]
+    came += [f"{ledger['copied']} copied"] if ledger["copied"] else []
+    absorbed, made = (program_ledger.total(ledger, what) for what in (program_ledger.ABSORBED, program_ledger.MADE))
+    gone = [f"{ledger['delivered']} delivered"]
+    gone += [f"{absorbed} absorbed, {made} made of them"] if absorbed else []
+    gone += [f"{program_ledger.total(ledger, program_ledger.DROPPED)} dropped with a reason"]
+    gone += [f"{ledger['queued'] + ledger['on_wire']} in flight"]
+    return ", ".join([*came, *gone])
 
 
 def _failed(asserts: Mapping[str, tuple[int, str]]) -> str:

@@ -14,6 +14,7 @@ import topologies
 from harness import workloads
 from harness.control import load_balancing as switch_load_balancing
 from harness.control import programs
+from harness.control.controller import Settings, switch_view
 from harness.control.load_balancing import LoadBalancer
 from harness.control.pipelines import Build
 from harness.control.programs import Program, ProgramParameters
@@ -28,6 +29,7 @@ from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
 from p4switch.errors import UserError, raised_at
 from topologies import Topology
+from topologies.collectives import CollectiveGroup
 from topologies.groups import Group
 from topologies.model import Neighbour
 
@@ -110,6 +112,12 @@ class Run:
         name, values = named("workload", self.scenario.workload)
         wanted = workloads.groups(name, values, self.topology, self.seed, self.folder)
         return tuple(Group(number, source, members) for number, (source, members) in enumerate(wanted, start=1))
+
+    @cached_property
+    def collectives(self) -> tuple[CollectiveGroup, ...]:
+        """The groups whose operations the switches replicate and combine. Raises UserError."""
+        name, values = named("workload", self.scenario.workload)
+        return tuple(workloads.collectives(name, values, self.topology, self.seed, self.folder))
 
     @cached_property
     def _group_of(self) -> dict[tuple[tuple[int, ...], tuple[int, ...]], Group]:
@@ -297,6 +305,7 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
             raise UserError(f"{first.label[:40]}...: should be a folder's name, of at most {_MAX_LABEL_BYTES} bytes")
         _check_nics(first)
         first.traffic()
+        _check_collectives(first)
         first.link_changes()
         _check_buffers(first)
     return _with_probes(runs)
@@ -356,6 +365,17 @@ def _check_nics(run: Run) -> None:
         run.nic_configs()
     except HostError as error:
         raise UserError(f"nic.{error}") from None
+
+
+def _check_collectives(run: Run) -> None:
+    """Whether the switches can serve the workload's groups. Raises UserError."""
+    if not run.collectives:
+        return
+    if not run.program.does_the_work_of("collective"):
+        raise UserError(f"program {run.program.name!r}: the workload has collectives; expected 'collective'")
+    settings = Settings(collectives=run.collectives)
+    for switch in run.topology.switches:
+        run.program_parameters.entries(switch_view(run.topology, switch, settings))
 
 
 def _check_buffers(run: Run) -> None:

@@ -15,6 +15,7 @@ from p4switch.errors import UserError, validate
 from p4switch.numbers import integral
 from p4switch.registry import Registry
 from topologies import Topology
+from topologies.collectives import CollectiveGroup, trees
 from topologies.groups import MAX_GROUPS
 
 MAX_SIZE_BYTES = 2**40
@@ -108,6 +109,10 @@ class WorkloadParameters(BaseModel):
         """The source and the destinations of every flow that has several; switches are told of them before the run."""
         return ()
 
+    def collectives(self, setting: Setting) -> Sequence[CollectiveGroup]:
+        """The groups whose writes the switches replicate and whose reads they combine; each has its own number."""
+        return ()
+
 
 REGISTRY: Registry[type[WorkloadParameters]] = Registry(
     "workload", group="p4cc.workloads", package="harness.workloads", base=WorkloadParameters
@@ -134,6 +139,21 @@ def groups(
     wanted = list(dict.fromkeys(model.groups(Setting(topology, random.Random(f"workload {seed}"), folder))))
     if len(wanted) > MAX_GROUPS:
         raise UserError(f"workload {name!r} needs {len(wanted)} multicast groups; expected at most {MAX_GROUPS}")
+    return wanted
+
+
+def collectives(
+    name: str, values: Mapping[str, Any], topology: Topology, seed: int, folder: Path
+) -> list[CollectiveGroup]:
+    """The groups of the same traffic's collectives. Raises UserError for what this network cannot serve."""
+    model = validate(parameters(name), values, "workload")
+    wanted = list(model.collectives(Setting(topology, random.Random(f"workload {seed}"), folder)))
+    numbers = [group.number for group in wanted]
+    for group in wanted:
+        group.check(topology)
+        trees(topology, group)
+        if numbers.count(group.number) > 1:
+            raise UserError(f"workload.groups: number {group.number} is given twice; expected one for each group")
     return wanted
 
 

@@ -19,6 +19,7 @@ import pandas as pd
 
 from harness.control import controller
 from harness.control.pipelines import pipeline
+from harness.control.program_ledger import by_name, count
 from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
 from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe
@@ -105,9 +106,15 @@ class VirtualWorld:
     def _add_switches(self) -> None:
         run = self.run_plan
         built = pipeline(run.build, self._trace is not None, self._compiler)
+        self._accounts = built.program.accounts
         settings = run.scenario.switch
         common = controller.Settings(
-            settings.cell_bytes, Fraction(1), run.scenario.framing_bytes, run.seed, groups=run.groups
+            settings.cell_bytes,
+            Fraction(1),
+            run.scenario.framing_bytes,
+            run.seed,
+            groups=run.groups,
+            collectives=run.collectives,
         )
         for switch in run.topology.switches:
             pipe = self._pipes[switch.name] = built.switch(switch.device_id, run.seed)
@@ -375,7 +382,7 @@ class VirtualWorld:
             queue_stats=_columns(fabric.queue_stats()),
             pfc_stats=_columns(fabric.pfc_stats()),
             node_names=self.names,
-            conservation=fabric.conservation(),
+            conservation=by_name(fabric.conservation(), count(self._clients.values(), self._accounts)),
             pfc_events=[
                 {"time_ns": at, "kind": kind, "queues": [[self.names[node], port, prio] for node, port, prio in queues]}
                 for at, kind, _, queues in fabric.pfc_events()

@@ -93,8 +93,15 @@ class Traffic:
 class Host:
     """What all points of one NIC have in common."""
 
-    def __init__(self, seed: int = 0, rto_ns: int = 1_000_000, timers: TimerQueue | None = None) -> None:
+    def __init__(
+        self,
+        seed: int = 0,
+        rto_ns: int = 1_000_000,
+        timers: TimerQueue | None = None,
+        nics: tuple[int, ...] = (),
+    ) -> None:
         self.seed = seed
+        self.nics = nics  # addresses of the network's NICs by their ids
         self.rto_ns = rto_ns  # the retransmission time-out
         self.timers = timers or TimerQueue()
         self.random = random.Random(seed)
@@ -122,6 +129,18 @@ class Outlet:
 
     def qpn(self) -> int:
         """The number of the queue pair that speaks."""
+        return 0
+
+    def peer_address(self) -> int:
+        """The IPv4 address that it speaks to."""
+        return 0
+
+    def partition_key(self) -> int:
+        """That of the queue pair that speaks."""
+        return 0xFFFF
+
+    def data_priority(self) -> int:
+        """That of the queue pair's data packets."""
         return 0
 
     def next_entropy(self, now_ns: int) -> int:
@@ -202,6 +221,9 @@ class ReactionPoint(Point):
         self.window_bytes = UNLIMITED
         self.traffic = Traffic()
         self.whole: ReactionPoint | None = None  # that this one is a part of
+        self.own_headers = False  # it is asked for each data packet's header; set when it is made
+        # A queue pair sends nothing behind a message of up to so many bytes before that is acknowledged; set likewise.
+        self.alone_bytes = -1
         # The packet that may wrap data packets (`Packet.wraps`); where there is one, `wrap` is asked about each.
         self.wrapper: Packet | None = None
 
@@ -211,6 +233,12 @@ class ReactionPoint(Point):
 
     def on_start(self, now_ns: int) -> None:
         """A queue pair has something to send, after it had nothing."""
+
+    def on_incast(self, now_ns: int, outlet: Outlet, sequence: int, number: int, members: tuple[int, ...]) -> None:
+        """Before `on_post`: message number `sequence` of the queue pair of `outlet` is one of an incast's.
+
+        `members` are the ids of the NICs that send to this receiver at that time, this one among them.
+        """
 
     def on_post(self, now_ns: int) -> None:
         """A message starts: what waits has grown. Follows `on_start`, if that is called, too."""
@@ -245,6 +273,15 @@ class ReactionPoint(Point):
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """A control packet (0xE0-0xFF) arrived; what follows the BTH starts at `frame[offset]`."""
+
+    def data_header(self, now_ns: int, header: bytes, message_bytes: int, alone: bool, again: bool) -> bytes:
+        """The header of a data packet that leaves, made of `header`, the usual one. Asked for with `own_headers` only.
+
+        Both go up to and with the BTH (and an empty INT shim); entropy, PSN and AckReq are filled in afterwards. The
+        packet is of a message of `message_bytes`, before which nothing of its queue pair was in flight when it started
+        (`alone`); it is sent `again`, or for the first time. The same arguments should give the same object.
+        """
+        return header
 
     def may_send(self, inflight_bytes: int) -> bool:
         """Whether a packet may leave now, as far as the window goes. The last one may overshoot it."""
@@ -282,9 +319,20 @@ class NotificationPoint(Point):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.pulling = False  # in the pull pacer's ring
+        self.own_ack: Packet | None = None  # what it answers with: an AETH, then `ack_body`; go-back-N only
 
     def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
         """A data packet of this QP arrived, in order or not, ECN-marked or not."""
+
+    def echo(self, now_ns: int, marked: bool, frame: bytes) -> bool:
+        """Whether the answer to a data packet echoes its ECN mark. Asked for with `own_ack` only: for each data packet,
+        when what it brings is delivered, before its answer, if it has one, is made.
+        """
+        return marked
+
+    def ack_body(self) -> bytes:
+        """What an ACK or NAK carries after its AETH, always of the same size. With `own_ack` only."""
+        return b""
 
     def on_trimmed(self, now_ns: int, missing: bool, frame: bytes) -> None:
         """The header of a data packet arrived whose payload a switch cut off; `missing`: a NACK asks for it again."""

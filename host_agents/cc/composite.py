@@ -44,6 +44,10 @@ class CompositeReactionPoint(ReactionPoint):
             part.on_start(now_ns)
         self.follow()
 
+    def on_incast(self, now_ns: int, outlet: Outlet, sequence: int, number: int, members: tuple[int, ...]) -> None:
+        for part in self.parts:
+            part.on_incast(now_ns, outlet, sequence, number, members)
+
     def on_post(self, now_ns: int) -> None:
         for part in self.parts:
             part.on_post(now_ns)

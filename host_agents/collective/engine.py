@@ -16,7 +16,7 @@ from mypy_extensions import i64
 
 from host_agents import wire
 from host_agents.cc.base import Host
-from host_agents.collective.config import RANDOM, ROUND_ROBIN, SHARED, CollectiveConfig
+from host_agents.collective.config import RANDOM, ROUND_ROBIN, SHARED, UNICAST_WINDOW, CollectiveConfig, Joining
 from host_agents.collective.frames import CollectiveFrames
 from host_agents.collective.injection import READ, UNICAST, WRITE, Injection
 from host_agents.collective.memory import Memory, padded
@@ -84,14 +84,18 @@ COLLECTIVE_COUNTS: Final = (
 class Membership:
     """This host as a member of a group. `seen`: by initiator's rank, of reads and of writes."""
 
-    def __init__(self, number: int, members: int, rank: int, trees: int, first_sequence: int, window: int) -> None:
-        self.number = number
-        self.members = members
-        self.rank = rank
-        addresses = [group_address(tree, number) for tree in range(1, trees + 1)]
-        self.streams = [Stream(kind, number, rank, addresses, first_sequence, window) for kind in (READ, WRITE)]
-        self.pushes = Stream(PUSH, number, 0, addresses, first_sequence, window)
-        self.seen = [[Seen(first_sequence, window) for _ in range(members)] for _ in (READ, WRITE)]
+    def __init__(self, joining: Joining) -> None:
+        j = joining
+        self.number = j.number
+        self.members = j.members
+        self.rank = j.rank
+        self.push = j.push
+        self.first_sequence = j.first_sequence
+        addresses = [group_address(tree, j.number) for tree in range(1, j.trees + 1)]
+        # By kind of operation.
+        self.streams = [Stream(kind, j.number, j.rank, addresses, j.first_sequence, j.window) for kind in (READ, WRITE)]
+        self.streams.append(Stream(PUSH, j.number, 0, addresses, j.first_sequence, j.window))
+        self.seen = [[Seen(j.first_sequence, j.window) for _ in range(j.members)] for _ in (READ, WRITE)]
 
     def writes_before(self, rank: int) -> int:
         """All writes of this initiator with a lower sequence number are delivered here."""
@@ -165,17 +169,15 @@ class Engine(Arbiter):
 
     # What the host's programs ask for
 
-    def join(self, number: int, members: int, rank: int, trees: int) -> Membership:
-        """This host is member `rank` of a group. Raises HostError."""
-        if number in self._groups or number == UNICAST:
-            raise HostError(f"collective group {number}: expected another number, that no group has")
-        if not 0 <= rank < members:
-            raise HostError(f"collective group {number}: rank {rank}; expected 0 to {members - 1}")
-        config = self.config
-        membership = Membership(number, members, rank, trees, config.first_sequence, config.window)
+    def join(self, joining: Joining) -> Membership:
+        """This host is a member of a group. Raises HostError when it is in one of this number already."""
+        number = joining.number
+        if number in self._groups:
+            raise HostError(f"collective group {number} is joined already")
+        membership = Membership(joining)
         self._groups[number] = membership
-        self.injection.join(number, members, rank)
-        for address in membership.pushes.addresses:
+        self.injection.join(number, joining.members, joining.rank)
+        for address in membership.streams[READ].addresses:
             self._join(address)
         return membership
 
@@ -184,7 +186,7 @@ class Engine(Arbiter):
         key = destination << 1 | kind
         stream = self._unicast.get(key)
         if stream is None:
-            stream = Stream(kind, UNICAST, 0, [destination], self.config.first_sequence, self.config.window)
+            stream = Stream(kind, UNICAST, 0, [destination], 1, UNICAST_WINDOW)
             self._unicast[key] = stream
         return stream
 
@@ -199,7 +201,7 @@ class Engine(Arbiter):
         those that are not done."""
         streams = [*self._unicast.values()]
         for membership in self._groups.values():
-            streams += [*membership.streams, membership.pushes]
+            streams += membership.streams
         return self.operations + [_row(operation) for stream in streams for operation in stream.unanswered()]
 
     def sizes(self) -> dict[str, int]:
@@ -377,7 +379,7 @@ class Engine(Arbiter):
             key = source << 1 | kind
             found = self._heard_from.get(key)
             if found is None:
-                found = Seen(self.config.first_sequence, self.config.window)
+                found = Seen(1, UNICAST_WINDOW)
                 self._heard_from[key] = found
             seen = found
         else:
@@ -452,7 +454,7 @@ class Engine(Arbiter):
             if membership is None:
                 stats.not_joined += 1
                 return
-            stream = membership.pushes if opcode == RESULT else membership.streams[kind]
+            stream = membership.streams[PUSH if opcode == RESULT else kind]
             if opcode != RESULT and first >> 16 & 0xFFFF != membership.rank:
                 stream = None
         operation = stream.take(sequence) if stream is not None else None

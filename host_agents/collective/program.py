@@ -2,8 +2,8 @@
 
 A step is a collective operation on a whole vector (`all_reduce` ...), in packets of 128 bytes. Who initiates divides
 the vector: each initiator reads its slice reduced (the sum of what all members have), writes it to all members, or
-both. A step is over for a host when its own operations are answered, and when it has what others write to it. Others may
-not have it yet: steps that read what an earlier step has written need a barrier between them.
+both. A step is over for a host when its own operations are answered, and when it has what others write to it. Others
+may not have it yet: steps that read what an earlier step has written need a barrier between them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from host_agents import wire
-from host_agents.collective.engine import Engine, Membership
+from host_agents.collective.config import Joining
+from host_agents.collective.engine import PUSH, Engine, Membership
 from host_agents.collective.injection import READ, UNICAST, WRITE
 from host_agents.collective.operations import Operation, OperationOwner, Stream
 from host_agents.collective.packets import ADDRESS_UNIT_BYTES, OPERATORS, PAYLOAD_BYTES
@@ -57,16 +58,6 @@ class Step:
     idle_ns: int = 0  # before it
 
 
-@dataclass(frozen=True)
-class Joining:
-    """A group that a host is in."""
-
-    number: int
-    members: int
-    rank: int
-    trees: int
-
-
 class Program(OperationOwner):
     """The steps of one host. `on_end` is told when the last one is over, at the NIC's time."""
 
@@ -85,9 +76,8 @@ class Program(OperationOwner):
 
     def join(self, joining: Joining) -> None:
         """Raises HostError."""
-        membership = self.engine.join(joining.number, joining.members, joining.rank, joining.trees)
-        self._memberships[joining.number] = membership
-        self._expected[joining.number] = [self.engine.config.first_sequence] * joining.members
+        self._memberships[joining.number] = self.engine.join(joining)
+        self._expected[joining.number] = [joining.first_sequence] * joining.members
 
     def start(self, steps: Sequence[Step], at_ns: int) -> None:
         """Carries them out from `at_ns` on, once. Raises HostError for what cannot be."""
@@ -126,6 +116,10 @@ class Program(OperationOwner):
                 raise HostError(f"collective step {step.kind!r}: expected a group or a peer")
         elif step.group not in self._memberships:
             raise HostError(f"collective step {step.kind!r}: this host is not in group {step.group}")
+        elif self._memberships[step.group].push != (step.kind == PUSHED_ALL_REDUCE):
+            raise HostError(
+                f"collective step {step.kind!r}: group {step.group} is for pushes, or the step is, not both"
+            )
         elif any(not 0 <= rank < self._memberships[step.group].members for rank in step.initiators):
             raise HostError(f"collective step {step.kind!r}: an initiator that is no member of group {step.group}")
 
@@ -147,7 +141,7 @@ class Program(OperationOwner):
         packets = 1 if step.kind == BARRIER else -(-step.size_bytes // PAYLOAD_BYTES)
         if step.kind == PUSHED_ALL_REDUCE:
             for packet in range(packets):
-                self._post_packet(now_ns, membership.pushes, step, packet)
+                self._post_packet(now_ns, membership.streams[PUSH], step, packet)
             return
         initiators = step.initiators or tuple(range(membership.members))
         each = packets if step.kind in (BARRIER, RANDOM) else -(-packets // len(initiators))

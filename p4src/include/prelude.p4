@@ -25,10 +25,11 @@ const bit<32> DROP_NOT_IPV4 = 1;
 const bit<32> DROP_CHECKSUM = 2;     // IPv4 header checksum
 const bit<32> DROP_TTL = 3;
 const bit<32> DROP_NO_ROUTE = 4;
-// 5 and 6 are a program's own.
-const bit<32> DROP_NO_GROUP = 7;     // a multicast group that leads nowhere
-const bit<32> DROP_REASONS = 8;
+const bit<32> DROP_NO_GROUP = 5;     // a multicast group that leads nowhere
+const bit<32> DROP_REASONS = 6;
 
+// The names under which a run tells of them. A program has counters of its own for what it drops, absorbs or makes itself.
+@dropped["ingress", "malformed", "not_ipv4", "checksum", "ttl", "no_route", "no_group"]
 counter(DROP_REASONS, CounterType.packets) ingress_drops;
 
 #endif

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from p4switch.compiler import ast, types
-from p4switch.compiler.diagnostics import Reporter
+from p4switch.compiler.diagnostics import Reporter, did_you_mean
 
 Scope = dict[str, list[ast.Declaration]]
 """Declarations by name; several only where functions are overloaded."""
@@ -118,9 +118,7 @@ class Base:
 
     def unknown_name(self, node: ast.Node, name: str, what: str = "") -> None:
         """Report that nothing is called `name`, with a guess at what was meant."""
-        known = {n for scope in self.scopes for n in scope}
-        guess = next((n for n in sorted(known) if n != name and n.lower() == name.lower()), None)
-        hint = f" (did you mean {guess!r}?)" if guess else ""
+        hint = did_you_mean(name, (known for scope in self.scopes for known in scope))
         self.error(node, f"{what or 'name'} {name!r} is not declared{hint}")
 
     def unique(self, decls: list[ast.EnumMember] | list[ast.FieldDecl] | list[ast.Parameter], what: str) -> None:

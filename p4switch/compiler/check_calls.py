@@ -10,6 +10,7 @@ from p4switch.compiler.check_base import Place
 from p4switch.compiler.check_convert import describe
 from p4switch.compiler.check_expressions import ExpressionChecker
 from p4switch.compiler.check_types import is_object
+from p4switch.compiler.diagnostics import did_you_mean
 from p4switch.compiler.inference import Inference, paired_params, specialised_params
 from p4switch.compiler.sizes import lacks_width, size_limits
 from p4switch.compiler.types import Type
@@ -291,7 +292,8 @@ class CallChecker(ExpressionChecker):
     def _call_method(self, e: ast.Call, func: ast.Member, t: types.Extern, expected: Type | None) -> ast.Expr:
         methods = [m for m in t.decl.methods if m.name == func.name]
         if not methods:
-            self.error(func, f"{t} has no method {func.name!r}")
+            hint = did_you_mean(func.name, [m.name for m in t.decl.methods])
+            self.error(func, f"{t} has no method {func.name!r}{hint}")
             self.check_values(e.args)
             return e
         method = self._overload(e, f"{t.decl.name}.{func.name}", methods)
@@ -516,7 +518,8 @@ class CallChecker(ExpressionChecker):
             return self._push_or_pop(e, func)
         else:
             shown = f"{t.decl.name!r}" if isinstance(t, types.Callable) else str(t)
-            self.error(func, f"{shown} has no method {name!r}")
+            hint = did_you_mean(name, _built_in_methods(t))
+            self.error(func, f"{shown} has no method {name!r}{hint}")
             self.check_values(e.args)
             return e
         if e.args or e.type_arg_exprs:
@@ -620,3 +623,13 @@ class CallChecker(ExpressionChecker):
         else:
             self.error(at, f"no constructor of {decl.name!r} takes these {len(args)} arguments")
         return None
+
+
+def _built_in_methods(t: Type) -> tuple[str, ...]:
+    if isinstance(t, types.Header):
+        return ("isValid", "setValid", "setInvalid")
+    if isinstance(t, types.Union):
+        return ("isValid",)
+    if isinstance(t, types.Stack):
+        return ("push_front", "pop_front")
+    return ("apply",) if isinstance(t, (types.Table, types.Parser, types.Control)) else ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from p4switch.compiler import ast, constants, types
 from p4switch.compiler.check_types import TypeChecker
+from p4switch.compiler.diagnostics import did_you_mean
 from p4switch.compiler.types import Type
 
 MAX_DEFAULTS = 10_000
@@ -46,6 +47,10 @@ class Conversions(TypeChecker):
             return None
         if isinstance(t, types.InfInt) and isinstance(target, types.Bits):
             return self.sized(e, target)
+        if isinstance(t, types.InfInt) and isinstance(target, types.NewType) and isinstance(e, ast.IntLiteral):
+            # The specification wants a cast; p4c takes the literal, and programs of the field rely on that.
+            bits = isinstance(types.strip_newtype(target), types.Bits)
+            return self.fold_cast(ast.Cast(e.pos, None, e, True, type=target)) if bits else None
         if isinstance(e, ast.IntLiteral) and isinstance(t, types.Bits) and isinstance(target, types.InfInt):
             return retyped(e, e.value, target)
         if isinstance(t, types.Enum) and t.underlying is not None and t.underlying == target:
@@ -125,7 +130,8 @@ class Conversions(TypeChecker):
         given = {f.name: f for f in e.fields}
         for f in e.fields:
             if target.find(f.name) is None:
-                self.error(f, f"{target} has no field {f.name!r}")
+                hint = did_you_mean(f.name, [wanted.name for wanted in target.fields])
+                self.error(f, f"{target} has no field {f.name!r}{hint}")
         fields: list[ast.NamedExpr] = []
         for wanted in target.fields:
             found = given.get(wanted.name)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from p4switch.compiler import ast, constants, types
 from p4switch.compiler.check_base import Place
 from p4switch.compiler.check_convert import describe
 from p4switch.compiler.check_types import is_object
 from p4switch.compiler.check_values import LITERALS, ValueChecker
+from p4switch.compiler.diagnostics import did_you_mean
 from p4switch.compiler.types import Type
 
 _COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
@@ -186,19 +187,21 @@ class ExpressionChecker(ValueChecker):
         if not isinstance(t, types.Unknown):
             callable_base = isinstance(t, types.Callable)
             shown = f"{t.decl.name!r}" if isinstance(t, types.Callable) else str(t)
-            self.error(e, f"{shown} has no {'members' if callable_base else f'member {e.name!r}'}")
+            hint = did_you_mean(e.name, _members(t))
+            self.error(e, f"{shown} has no {'members' if callable_base else f'member {e.name!r}{hint}'}")
         return e
 
     def _static_member(self, e: ast.Member, t: Type) -> ast.Expr:
-        member: ast.EnumMember | None = None
+        members: Mapping[str, ast.EnumMember] = {}
         if isinstance(t, types.Enum):
-            member = t.decl.member(e.name)
+            members = {m.name: m for m in t.decl.members}
         elif isinstance(t, types.Error):
-            member = self.program.errors.get(e.name)
+            members = self.program.errors
+        member = members.get(e.name)
         if member is not None:
             return ast.EnumRef(e.pos, member, type=t)
         if not isinstance(t, types.Unknown):
-            self.error(e, f"{t} has no member {e.name!r}")
+            self.error(e, f"{t} has no member {e.name!r}{did_you_mean(e.name, members)}")
         return e
 
     def _fold_member(self, e: ast.Member) -> ast.Expr:
@@ -545,6 +548,15 @@ class ExpressionChecker(ValueChecker):
             return inference.apply(target)
         self.error(written, f"the type arguments of {target.decl.name!r} cannot be inferred here: write them")
         return types.UNKNOWN
+
+
+def _members(t: Type) -> Iterable[str]:
+    """What can stand after the dot of a value of this type."""
+    if isinstance(t, types.Record):
+        return [f.name for f in t.fields]
+    if isinstance(t, types.AnonRecord):
+        return t.names
+    return ("hit", "miss", "action_run") if isinstance(t, types.ApplyResult) else ()
 
 
 def _is_open(e: ast.Expr) -> bool:

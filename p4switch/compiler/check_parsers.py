@@ -5,6 +5,7 @@ from __future__ import annotations
 from p4switch.compiler import ast, types
 from p4switch.compiler.check_base import MAX_INT32, Place
 from p4switch.compiler.check_tables import TableChecker, call_kind, flattened, subexpressions
+from p4switch.compiler.diagnostics import did_you_mean
 from p4switch.compiler.types import Type
 
 
@@ -59,7 +60,7 @@ class ParserChecker(TableChecker):
     def _target(self, at: ast.Node, name: str, by_name: dict[str, ast.ParserState]) -> ast.ParserState:
         target = by_name.get(name)
         if target is None:
-            self.error(at, f"state {name!r} is not declared")
+            self.error(at, f"state {name!r} is not declared{did_you_mean(name, by_name)}")
             return ast.REJECT
         return target
 

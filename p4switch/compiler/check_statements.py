@@ -10,6 +10,7 @@ from p4switch.compiler.check_base import Place
 from p4switch.compiler.check_calls import CallChecker
 from p4switch.compiler.check_convert import describe
 from p4switch.compiler.check_types import is_object
+from p4switch.compiler.diagnostics import did_you_mean
 
 
 class StatementChecker(CallChecker):
@@ -270,7 +271,8 @@ class StatementChecker(CallChecker):
             default = label.name == "NoAction" and table.default_action is None
             others = [d for d in self.lookup(label.name) if isinstance(d, ast.ActionDecl)] if default else []
             if not others:
-                self.error(label, f"{label.name!r} is not an action of table {table.name!r}")
+                hint = did_you_mean(label.name, [a.name.lstrip(".") for a in table.actions])
+                self.error(label, f"{label.name!r} is not an action of table {table.name!r}{hint}")
                 return
             case.action = others[0]
         else:

@@ -9,6 +9,7 @@ from p4switch.compiler.ast import Direction
 from p4switch.compiler.check_base import MAX_INT64, Place
 from p4switch.compiler.check_convert import describe
 from p4switch.compiler.check_statements import StatementChecker
+from p4switch.compiler.diagnostics import did_you_mean
 from p4switch.compiler.types import Type
 
 
@@ -90,7 +91,8 @@ class TableChecker(StatementChecker):
             self.error(key.expr, f"a key cannot have type {t}")
         kind = self.program.match_kinds.get(key.match_kind)
         if kind is None:
-            self.error(key, f"match kind {key.match_kind!r} is not declared")
+            hint = did_you_mean(key.match_kind, self.program.match_kinds)
+            self.error(key, f"match kind {key.match_kind!r} is not declared{hint}")
             return
         key.kind = kind
         if kind.name in ("lpm", "range") and isinstance(base, (types.Bool, types.Error)):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from p4switch.compiler.source import Location, SourceMap
@@ -31,8 +32,18 @@ class Diagnostic:
         return f"{head}\n  {self.line_text}\n  {indent}^"
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """What to add to "no such name": the nearest known one, if one is near."""
+    others = sorted(set(known) - {name})
+    same = [other for other in others if other.lower() == name.lower()]
+    near = same or difflib.get_close_matches(name, others, 1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
 class CompileError(UserError):
     """A program was refused. `diagnostics` are its errors."""
+
+    starts_with_place = True
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)

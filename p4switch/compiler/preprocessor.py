@@ -131,8 +131,11 @@ class Preprocessor:
         for match in _DIRECTIVE.finditer(text):
             if live:
                 self._emit_text(text, done, match.start())
+            else:
+                self._emit_blank_lines(text, done, match.start())
             done = match.end()
             live = self._directive(match.group(), match.start(), conditionals, live)
+            self._emit_blank_lines(text, match.start(), done)
         if conditionals:
             self._fail(conditionals[-1].offset, "this conditional has no #endif")
         self._emit_text(text, done, len(text))
@@ -165,6 +168,10 @@ class Preprocessor:
             self._emit(expansion, self._file, match.start(), False)
             done = after
         self._emit(text[done:end], self._file, done, True)
+
+    def _emit_blank_lines(self, text: str, start: int, end: int) -> None:
+        """In place of lines that are left out: in a string of several lines, as annotations have them, it shows."""
+        self._emit("\n" * text.count("\n", start, end), self._file, start, False)
 
     # Directives
 

@@ -19,7 +19,7 @@ class Switch:
 
     # `library` is what engine.build returns. With the same seed and device_id, random numbers are the same.
     def __init__(self, library: str, *, device_id: int = 0, seed: int = 0, tick_ns: int = 1) -> None: ...
-    # Frames and packets so far: received, copied, transmitted, dropped (p4_switch_counts in switch.h).
+    # Frames and packets so far: received, cloned, multicast, transmitted, dropped (p4_switch_counts in switch.h).
     @property
     def counts(self) -> dict[str, int]: ...
     drop_port: int  # 511 unless set

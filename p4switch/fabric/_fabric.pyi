@@ -170,8 +170,8 @@ class Fabric:
         first_delivered_ns, last_delivered_ns (-1: never)."""
     def conservation(self) -> dict[str, int]:
         """Packets: entered + copied == delivered + drop_<reason>... + queued + on_wire, or there is a bug.
-        The reasons: program_ingress, program_egress, buffer, no_port, link_down, hops, endless. copied: clones and
-        replicas, as the pipelines count them. PFC frames apart: pfc_sent == pfc_received + pfc_lost + pfc_on_wire.
+        The reasons: program_ingress, program_egress, buffer, no_port, link_down, hops, endless. copied == cloned +
+        multicast, as the pipelines count them. PFC frames apart: pfc_sent == pfc_received + pfc_lost + pfc_on_wire.
         queued, on_wire and pfc_on_wire are counted by walking what is there; "balance" and "pfc_balance" are left side
         less right side: 0."""
     def pfc_events(self) -> list[tuple[int, Literal["storm", "deadlock"], int, list[tuple[int, int, int]]]]:

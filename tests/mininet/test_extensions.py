@@ -1,10 +1,12 @@
-"""A protocol and a workload from files of the user's own: each host's process loads them itself."""
+"""A protocol, a workload and a P4 program from files of the user's own: each host's process loads them itself."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from harness.measure.results import load_all
+from tests.harness.control.test_own_program import scenario_of
+from tests.harness.control.test_program_ledger import MERGING, PARAMETERS
 from tests.harness.plan.test_extensions import AIMD, WORKLOAD
 from tests.mininet.networks import alone, needs_mininet, p4cc
 
@@ -30,3 +32,21 @@ def test_files_of_the_users_own(tmp_path: Path) -> None:
     (result,) = load_all(tmp_path / "out")
     assert result.summary["protocol"] == "aimd"
     assert result.summary["flows_delivered"] == 3
+
+
+def test_a_p4_program_of_the_users_own_and_what_it_says_of_packets(tmp_path: Path) -> None:
+    """Its class beside it is loaded, its entries written, and what it absorbs and makes is in the ledger by name."""
+    (tmp_path / "merging.p4").write_text(MERGING)
+    (tmp_path / "merging.py").write_text(PARAMETERS)
+    scenario = scenario_of(tmp_path, "merging.p4", "[nic]\nrto_ns = 100_000_000\n")
+    with alone():
+        p4cc("run", scenario, "--world", "mininet", "--set", "workload.size_bytes=4000", "--out", str(tmp_path / "out"))
+    (result,) = load_all(tmp_path / "out")
+    summary = result.summary
+    assert (summary["program"], summary["flows_delivered"]) == ("merging", 2)
+    ledger = summary["conservation"]
+    assert (ledger["absorbed_ack"], ledger["made_merged_ack"]) == (8, 4)
+    assert ledger["absorbed_mirrored"] == ledger["cloned"] >= 16
+    assert sum(packets for term, packets in ledger.items() if term.startswith("drop_")) == ledger["balance"] == 0
+    state = result.table("program_state")
+    assert state[state["object"] == "absorbed"]["value"].tolist() == [8]

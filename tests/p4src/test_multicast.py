@@ -13,7 +13,7 @@ from tests.p4src.packets import Flow, ip_checksum_ok, psn_of
 from tests.p4src.rigs import Sent
 from topologies.groups import Group
 
-NO_ROUTE, NO_GROUP = 4, 7
+NO_ROUTE, NO_GROUP = 4, 5
 TOPOLOGY = topologies.build("fat-tree", {"k": 4})
 ALL = Group(1, 0, tuple(range(1, 16)))
 NEAR = Group(2, 0, (1, 2))

@@ -14,7 +14,9 @@ from pydantic import BaseModel, ConfigDict
 
 import p4src
 from harness.control.programs.entries import Entry
+from p4switch.errors import UserError
 from p4switch.registry import Registry
+from topologies.collectives import CollectiveGroup
 from topologies.groups import Group
 from topologies.model import Topology
 from topologies.routing import Route
@@ -45,7 +47,7 @@ class SwitchView:
     of one tick of the switch's clock. `frame_overhead_bytes` is what a frame costs on a link beyond its own bytes.
     `seed` is the experiment's: another seed is another choice of ECMP paths. `tables` are those of the compiled
     program, by the names that entries may use. `network` is for what has to fit on several switches, like `tree` and
-    the multicast `groups` that are to be forwarded to.
+    the multicast `groups` that are to be forwarded to and the `collectives`, groups whose operations switches combine.
     """
 
     device_id: int
@@ -64,6 +66,7 @@ class SwitchView:
     tables: frozenset[str] = frozenset()
     network: Topology | None = None
     groups: Sequence[Group] = ()
+    collectives: Sequence[CollectiveGroup] = ()
 
     @property
     def host_ports(self) -> tuple[int, ...]:
@@ -73,6 +76,13 @@ class SwitchView:
     def ports_to_tier(self, tier: int | None) -> tuple[int, ...]:
         """The ports towards switches of a tier, in increasing order; None: towards hosts."""
         return tuple(port for port, there in sorted(self.neighbours.items()) if there.tier == tier)
+
+    def dscp_of(self, key: str, priority: int) -> int:
+        """The lowest DSCP that says the priority of this key. Raises UserError when none does."""
+        for dscp, told in sorted(self.priority_of_dscp.items()):
+            if told == priority:
+                return dscp
+        raise UserError(f"{key}: no DSCP has priority {priority} in this network; expected one")
 
     def tree(self, root: str, members: Iterable[str] | None = None, choice: int = 0) -> Tree:
         """See `topologies.trees.tree`: the same one on each switch. `tree.ports(view.name)` are this switch's."""

@@ -15,7 +15,6 @@ from harness.control.programs.base import ProgramParameters, SwitchView, registe
 from harness.control.programs.entries import Action, DefaultAction, Entry, Exact, Lpm, TableEntry
 from harness.control.programs.forwarding import forwarding_entries
 from harness.control.programs.marking import Probability, marking_entries, red
-from p4switch.errors import UserError
 
 Priority = Annotated[int, Field(ge=0, le=7)]
 
@@ -100,7 +99,7 @@ class DartParameters(ProgramParameters):
             lane = {
                 "lanes": sum(1 << each for each in priorities),
                 "last": int(turns and is_last and self.candidates == "any"),
-                "next_dscp": _dscp_of(switch, following),
+                "next_dscp": switch.dscp_of("lane_priorities", following),
                 "next_priority": following,
             }
             found.append(TableEntry("lane", {"priority": Exact(priority)}, Action("in_lane", lane)))
@@ -125,14 +124,6 @@ class DartParameters(ProgramParameters):
             action = _candidates_of(groups[members], members)
             found.append(TableEntry("candidate_group", {"dst_addr": prefix}, action))
         return found
-
-
-def _dscp_of(switch: SwitchView, priority: int) -> int:
-    """The DSCP that says a priority. Raises UserError when none does."""
-    for dscp, told in sorted(switch.priority_of_dscp.items()):
-        if told == priority:
-            return dscp
-    raise UserError(f"lane_priorities: no DSCP has priority {priority} in this network; expected one for each lane")
 
 
 def _tiers(switch: SwitchView) -> list[Entry]:

@@ -83,7 +83,9 @@ class Bmv2Switch(P4Switch):
         return [_CAVEAT, f"links from BMv2 have no delay, which this kernel refuses: {self._without_delay}"]
 
     def counters(self) -> Mapping[str, Any]:
-        """What the kernel counted at the ports. BMv2 does not tell which packets it dropped or copied, nor why."""
+        """What the kernel counted at the ports. BMv2 does not tell which packets it dropped or copied, nor why:
+        `drop_in_switch` is the difference, below 0 where it copied more than it dropped.
+        """
         counts = _interface_counts()
         ports: list[Mapping[str, Any]] = []
         for number, port in self.plan.ports.items():
@@ -100,7 +102,7 @@ class Bmv2Switch(P4Switch):
             }
             ports.append(defaultdict(int, known))
         lost = sum(port["rx_packets"] - port["tx_packets"] for port in ports)
-        return defaultdict(int, ports=ports, drop_in_switch=max(0, lost), copied=max(0, -lost))
+        return defaultdict(int, ports=ports, drop_in_switch=lost)
 
 
 def _delay(interface: str, delay_ns: int) -> str:

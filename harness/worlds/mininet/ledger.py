@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.control.program_ledger import PIPELINES, Kind, by_name, lost
 from harness.measure.probes import QueueProbe
 from harness.measure.probes.readings import Readings
 from harness.measure.recording import Integers, Series, port_places
@@ -45,18 +46,26 @@ def lost_by_kernel(counters: Counters, reports: Sequence[Finished]) -> dict[str,
     }
 
 
-def conservation(counters: Counters, reports: Sequence[Finished]) -> dict[str, int]:
-    """As `Fabric.conservation`, with further reasons: drop_in_switch, by a switch that does not tell; drop_socket, lost
-    between the programs and the kernel."""
+def conservation(counters: Counters, reports: Sequence[Finished], counted: Mapping[Kind, int]) -> dict[str, int]:
+    """As `Fabric.conservation`, with what the program has `counted` by name, and with further reasons: drop_in_switch,
+    by a switch that does not tell; drop_socket, lost between the programs and the kernel."""
     ports = [port for switch in counters.values() for port in switch["ports"]]
     entered = sum(report.frames_sent for report in reports)
-    copied = sum(switch["copied"] for switch in counters.values())
+    cloned = sum(switch["cloned"] for switch in counters.values())
+    multicast = sum(switch["multicast"] for switch in counters.values())
     delivered = sum(report.frames_received for report in reports)
     drops = {
         name: sum(port[name] for port in ports) + sum(switch[name] for switch in counters.values()) for name in _DROPS
     }
     drops["drop_link_down"] += sum(report.frames_lost for report in reports)
-    drops["drop_in_switch"] = sum(switch.get("drop_in_switch", 0) for switch in counters.values())  # no more is told
+    copied = cloned + multicast
+    drops["drop_in_switch"] = 0
+    if any("drop_in_switch" in switch for switch in counters.values()):  # no more is told
+        for pipeline in PIPELINES:
+            drops[f"drop_program_{pipeline}"] = lost(counted, pipeline)
+        rest = sum(switch["drop_in_switch"] for switch in counters.values())
+        rest -= sum(lost(counted, pipeline) for pipeline in PIPELINES)
+        drops["drop_in_switch"], copied = max(0, rest), max(0, -rest)
     drops["drop_socket"] = sum(lost_by_kernel(counters, reports).values())
     queued = sum(port["depth_packets"] for port in ports)
     pfc_on_wire = sum(port["on_wire_pfc"] for port in ports)
@@ -64,9 +73,11 @@ def conservation(counters: Counters, reports: Sequence[Finished]) -> dict[str, i
     on_wire += sum(report.frames_unsent for report in reports)
     pfc_sent = sum(port["pfc_sent"] for port in ports)
     pfc_received = sum(port["pfc_received"] for port in ports) + sum(report.pauses_received for report in reports)
-    return {
+    ledger = {
         "entered": entered,
         "copied": copied,
+        "cloned": cloned,
+        "multicast": multicast,
         "delivered": delivered,
         **drops,
         "queued": queued,
@@ -77,6 +88,7 @@ def conservation(counters: Counters, reports: Sequence[Finished]) -> dict[str, i
         "pfc_on_wire": pfc_on_wire,
         "pfc_balance": pfc_sent - pfc_received - pfc_on_wire,
     }
+    return by_name(ledger, counted)
 
 
 def failed_asserts(counters: Counters) -> dict[str, tuple[int, str]]:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 
+from harness.control import program_ledger
 from harness.measure.probes import Probe, QueueProbe, SwitchProbe
 from harness.measure.probes.readings import Readings
 from harness.plan.experiment import Run
@@ -30,16 +31,25 @@ def require(probes: Sequence[Probe]) -> None:
 
 
 class SwitchReader:
-    """Reads what the run's probes want of switches, given by name and address, and adds it to `readings`."""
+    """Reads what the run's probes want of switches, given by name and address, and adds it to `readings`; and what the
+    program has counted by name.
+    """
 
-    def __init__(self, run: Run, addresses: Mapping[str, tuple[str, int]], readings: Readings) -> None:
+    def __init__(
+        self,
+        run: Run,
+        addresses: Mapping[str, tuple[str, int]],
+        readings: Readings,
+        accounts: Sequence[program_ledger.Account],
+    ) -> None:
         """Addresses come with device ids."""
         self._run = run
         self._readings = readings
+        self._accounts = accounts
         probes = [probe for probe in run.probes if isinstance(probe, SwitchProbe)]
         self._at_end = [probe for probe in probes if not probe.interval_ns]
         self._over_time = [probe for probe in probes if probe.interval_ns]
-        wanted = [name for name in addresses if any(probe.covers(name) for probe in probes)]
+        wanted = [name for name in addresses if accounts or any(probe.covers(name) for probe in probes)]
         # To read, one does not have to be the primary controller.
         self._clients = {name: GrpcClient(*addresses[name]) for name in wanted}
         self._ended = threading.Event()
@@ -64,6 +74,10 @@ class SwitchReader:
         """What is to be read at the end of the run: nothing is under way any more. Raises UserError."""
         for probe in self._at_end:
             self._read(probe, end_ns)
+
+    def count(self) -> Mapping[program_ledger.Kind, int]:
+        """What the program has counted by name, at the end of the run. Raises UserError."""
+        return program_ledger.count(self._clients.values(), self._accounts)
 
     def close(self) -> None:
         self._ended.set()

@@ -6,13 +6,14 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
 from harness.control import controller
 from harness.control.pipelines import pipeline
+from harness.control.program_ledger import Kind
 from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
 from harness.measure.probes import HostProbe, QueueProbe
@@ -71,6 +72,7 @@ class MininetWorld:
         self._capture = capture
         self._wall_limit_s = wall_limit_s
         self._reports: list[Finished] = []
+        self._counted: Mapping[Kind, int] = {}  # by the program, by name
 
     def run(self, progress: Progress | None = None) -> Recording:
         """Network up, run, network down; again with time going slower where it cannot be trusted.
@@ -133,7 +135,7 @@ class MininetWorld:
         set_up_s = time.monotonic() - began
 
         self._readings = Readings()
-        reader = probing.SwitchReader(run, addresses, self._readings)
+        reader = probing.SwitchReader(run, addresses, self._readings, program.program.accounts)
         stack.callback(reader.close)
         meter = fidelity.Meter([os.getpid(), launcher.pid, *net.shells(), *pids])
         epoch_ns = self._epoch_ns(plans)
@@ -147,6 +149,7 @@ class MininetWorld:
         _sleep(_DRAIN_RTTS * rtt_s + 0.1, launcher)
         meter.stop()
         reader.read_last((time.monotonic_ns() - epoch_ns) // self.dilation)
+        self._counted = reader.count()
         launcher.stop(net.switches)
         counters = {name: switch.counters() for name, switch in net.switches.items()}
         caveats = dict.fromkeys(caveat for switch in net.switches.values() for caveat in switch.caveats())
@@ -202,6 +205,7 @@ class MininetWorld:
                 scenario.framing_bytes,
                 run.seed,
                 groups=run.groups,
+                collectives=run.collectives,
             )
             view = controller.switch_view(run.topology, switch, common)
             with GrpcClient(node.address, switch.device_id, timeout_s=_START_S) as client:
@@ -297,7 +301,7 @@ class MininetWorld:
             queue_stats={},
             pfc_stats=ledger.pfc_stats(counters, nodes, self.dilation),
             node_names=nodes,
-            conservation=ledger.conservation(counters, reports),
+            conservation=ledger.conservation(counters, reports, self._counted),
             pfc_events=[],
             nic_totals=totals,
             workload=session.traffic.summary(),

@@ -124,15 +124,15 @@ static void enqueue(p4_switch *sw, phv *p, uint32_t port)
     sw->env.enqueue(sw->env.ctx, &p->base);
 }
 
-/* One packet for each replica; takes p. */
-static void replicate(p4_switch *sw, phv *p, const p4_group *group)
+/* One packet for each replica; takes p. Those beyond p are added to made. */
+static void replicate(p4_switch *sw, phv *p, const p4_group *group, uint64_t *made)
 {
     if (!group || !group->count) {
         drop(sw, p, p->ingress_port, P4_DROP_NO_PORT);
         packet_delete(sw, p);
         return;
     }
-    sw->counts.copied += group->count - 1;
+    *made += group->count - 1;
     for (uint32_t i = 0; i + 1 < group->count; i++) {
         phv *q = packet_copy(sw, p);
         SET_EGRESS_RID(q, group->replicas[i].instance);
@@ -146,14 +146,14 @@ static void replicate(p4_switch *sw, phv *p, const p4_group *group)
 static void emit_clone(p4_switch *sw, phv *q, uint32_t session)
 {
     const p4_group *group = p4_group_find(&sw->clones, session);
-    sw->counts.copied++;
+    sw->counts.cloned++;
     TRACE_OF(q, P4_TRACE_CLONE, "", "", session, 0);
     if (!may_hop(q)) {
         drop(sw, q, q->ingress_port, P4_DROP_HOPS);
         packet_delete(sw, q);
         return;
     }
-    replicate(sw, q, group);
+    replicate(sw, q, group, &sw->counts.cloned);
 }
 
 /* The packet as it began ingress, parsed anew, with the metadata of a field list. */
@@ -245,7 +245,7 @@ static void ingress(p4_switch *sw, phv *p)
     if (P4_UNLIKELY(group)) {
         TRACE(P4_TRACE_MULTICAST, "", "", group, 0);
         SET_INSTANCE_TYPE(p, REPLICA);
-        replicate(sw, p, p4_group_find(&sw->multicast, group));
+        replicate(sw, p, p4_group_find(&sw->multicast, group), &sw->counts.multicast);
         return;
     }
     uint32_t port = (uint32_t)GET_EGRESS_SPEC(p);

@@ -790,8 +790,8 @@ static PyObject *get_counts(switch_object *self, void *closure)
 {
     const p4_switch_counts *c = p4_switch_get_counts(self->sw);
     (void)closure;
-    return Py_BuildValue("{sKsKsKsK}", "received", (unsigned long long)c->received, "copied",
-                         (unsigned long long)c->copied, "transmitted", (unsigned long long)c->transmitted, "dropped",
+    return Py_BuildValue("{sKsKsKsKsK}", "received", (unsigned long long)c->received, "cloned",
+                         (unsigned long long)c->cloned, "multicast", (unsigned long long)c->multicast, "transmitted", (unsigned long long)c->transmitted, "dropped",
                          (unsigned long long)c->dropped);
 }
 

@@ -117,10 +117,11 @@ void p4_switch_set_env(p4_switch *sw, const p4_env *env);
 /* What was set last, or its own: for an env that hands some calls on (digests), or puts the old one back. */
 const p4_env *p4_switch_get_env(const p4_switch *sw);
 
-/* For conservation: received + copied = transmitted + dropped (by whatever reason) + packets held by the env. */
+/* For conservation: received + cloned + multicast = transmitted + dropped (by whatever reason) + packets held by the env. */
 typedef struct p4_switch_counts {
     uint64_t received;    /* frames handed to p4_switch_receive */
-    uint64_t copied;      /* packets made by clone and multicast, beyond the one that came in */
+    uint64_t cloned;      /* packets made by clones, */
+    uint64_t multicast;   /* ... and by multicast groups, beyond the one that came in */
     uint64_t transmitted; /* frames returned by p4_switch_transmit */
     uint64_t dropped;     /* packets reported to env->drop by the pipeline */
 } p4_switch_counts;

@@ -249,7 +249,7 @@ int main(int argc, char **argv)
             free(d);
         }
         const p4_switch_counts *c = p4_switch_get_counts(sw);
-        if (c->received + c->copied != c->transmitted + c->dropped + p4_fifo_lost(sw->fifo) - kept) {
+        if (c->received + c->cloned + c->multicast != c->transmitted + c->dropped + p4_fifo_lost(sw->fifo) - kept) {
             fprintf(stderr, "packet %llu: packets are not conserved\n", (unsigned long long)i);
             return 1;
         }

@@ -230,17 +230,18 @@ int main(int argc, char **argv)
     double start = cpu_s();
     net_run(n, until_ns, UINT64_MAX);
     double spent = cpu_s() - start;
-    uint64_t hops = 0, queued, on_wire, pfc_on_wire, copied;
+    uint64_t hops = 0;
     for (uint32_t i = 0; i < n->switches.count; i++)
         hops += n->switches.list[i]->sw->counts.transmitted;
-    net_count(n, &queued, &on_wire, &pfc_on_wire, &copied);
+    const net_counts c = net_count(n);
+    const uint64_t in_flight = c.queued + c.on_wire;
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     printf("{\"hosts\": %u, \"links\": %u, \"events\": %llu, \"hops\": %llu, \"delivered\": %llu, \"in_flight\": %llu, "
            "\"lost\": %lld, \"cpu_s\": %.6f, \"ns_per_hop\": %.2f, \"ns_per_event\": %.2f, \"max_rss_bytes\": %ld}\n",
            count, n->link_count, (unsigned long long)n->events, (unsigned long long)hops,
-           (unsigned long long)n->ledger.delivered, (unsigned long long)(queued + on_wire),
-           (long long)(n->ledger.entered - n->ledger.delivered - queued - on_wire), spent, spent * 1e9 / (double)hops,
+           (unsigned long long)n->ledger.delivered, (unsigned long long)in_flight,
+           (long long)(n->ledger.entered - n->ledger.delivered - in_flight), spent, spent * 1e9 / (double)hops,
            spent * 1e9 / (double)n->events, usage.ru_maxrss * 1024L);
     net_free(n);
     for (bench_packet *p; (p = spare);) {

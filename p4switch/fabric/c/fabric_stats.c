@@ -280,25 +280,26 @@ PyObject *fabric_conservation(fabric *self, PyObject *args, PyObject *kwargs)
     net *n = self->net;
     net_sync(n);
     const net_ledger *l = &n->ledger;
-    uint64_t queued, on_wire, pfc_on_wire, copied;
-    net_count(n, &queued, &on_wire, &pfc_on_wire, &copied);
+    const net_counts c = net_count(n);
+    const uint64_t copied = c.cloned + c.multicast;
     PyObject *dict = PyDict_New();
     if (!dict)
         return NULL;
     uint64_t dropped = 0;
     int bad = put(dict, "entered", (int64_t)l->entered) | put(dict, "copied", (int64_t)copied)
-        | put(dict, "delivered", (int64_t)l->delivered) | put(dict, "queued", (int64_t)queued)
-        | put(dict, "on_wire", (int64_t)on_wire) | put(dict, "pfc_sent", (int64_t)l->pfc_sent)
+        | put(dict, "cloned", (int64_t)c.cloned) | put(dict, "multicast", (int64_t)c.multicast)
+        | put(dict, "delivered", (int64_t)l->delivered) | put(dict, "queued", (int64_t)c.queued)
+        | put(dict, "on_wire", (int64_t)c.on_wire) | put(dict, "pfc_sent", (int64_t)l->pfc_sent)
         | put(dict, "pfc_received", (int64_t)l->pfc_received) | put(dict, "pfc_lost", (int64_t)l->pfc_lost)
-        | put(dict, "pfc_on_wire", (int64_t)pfc_on_wire);
+        | put(dict, "pfc_on_wire", (int64_t)c.pfc_on_wire);
     for (int i = 0; i < P4_DROP_REASONS; i++) {
         char name[32];
         PyOS_snprintf(name, sizeof name, "drop_%s", fabric_drop_names[i]);
         bad |= put(dict, name, (int64_t)l->drops[i]);
         dropped += l->drops[i];
     }
-    bad |= put(dict, "balance", (int64_t)(l->entered + copied - l->delivered - dropped - queued - on_wire))
-        | put(dict, "pfc_balance", (int64_t)(l->pfc_sent - l->pfc_received - l->pfc_lost - pfc_on_wire));
+    bad |= put(dict, "balance", (int64_t)(l->entered + copied - l->delivered - dropped - c.queued - c.on_wire))
+        | put(dict, "pfc_balance", (int64_t)(l->pfc_sent - l->pfc_received - l->pfc_lost - c.pfc_on_wire));
     if (bad)
         Py_CLEAR(dict);
     return dict;

@@ -161,8 +161,12 @@ void net_link_up(net *n, uint32_t link, bool up);
 int net_link_rate(net *n, uint32_t link, int direction, uint64_t rate_bps); /* -1: no memory */
 /* What has come in at a port, PFC frames apart. */
 void net_received(const net_port *port, uint64_t *packets, uint64_t *bytes);
-/* Counted by walking what is there; `copied` as the pipelines say. */
-void net_count(net *n, uint64_t *queued, uint64_t *on_wire, uint64_t *pfc_on_wire, uint64_t *copied);
+typedef struct net_counts {
+    uint64_t queued, on_wire, pfc_on_wire; /* counted by walking what is there */
+    uint64_t cloned, multicast;            /* as the pipelines say */
+} net_counts;
+
+net_counts net_count(net *n);
 
 /* sides.c: sets n->sides and every node's side. Aborts without memory. */
 void net_find_sides(net *n);

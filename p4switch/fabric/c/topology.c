@@ -288,22 +288,25 @@ void net_received(const net_port *port, uint64_t *packets, uint64_t *bytes)
     }
 }
 
-void net_count(net *n, uint64_t *queued, uint64_t *on_wire, uint64_t *pfc_on_wire, uint64_t *copied)
+net_counts net_count(net *n)
 {
-    *queued = *on_wire = *pfc_on_wire = *copied = 0;
+    net_counts c = {0};
     for (uint32_t i = 0; i < n->switches.count; i++) {
         const node *at = n->switches.list[i];
-        *copied += p4_switch_get_counts(at->sw)->copied - at->before.copied;
+        const p4_switch_counts *now = p4_switch_get_counts(at->sw);
+        c.cloned += now->cloned - at->before.cloned;
+        c.multicast += now->multicast - at->before.multicast;
         for (uint32_t j = 0; j < at->events.count; j++)
-            *pfc_on_wire += (event_kind)(at->events.list[j].rank >> 48) == EV_PFC_ARRIVE;
+            c.pfc_on_wire += (event_kind)(at->events.list[j].rank >> 48) == EV_PFC_ARRIVE;
     }
     for (uint32_t i = 0; i < 2 * n->link_count; i++) {
         const wire *w = &n->ends[i]->out;
-        *queued += count_queued(&n->ends[i]->tm);
+        c.queued += count_queued(&n->ends[i]->tm);
         for (uint32_t at = w->head; at != w->tail; at++) {
             bool pfc = frame_is_pfc(w->slots[at & w->mask].frame);
-            *on_wire += !pfc;
-            *pfc_on_wire += pfc;
+            c.on_wire += !pfc;
+            c.pfc_on_wire += pfc;
         }
     }
+    return c;
 }

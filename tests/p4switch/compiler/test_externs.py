@@ -302,7 +302,7 @@ def test_a_packet_in_an_endless_loop_is_dropped_and_counted(switch, loop: str) -
     for parts in ({"ingress": loop}, {"ingress": "apply { std.egress_spec = 1; }", "egress": loop}):
         sw = switch(**parts)
         assert [len(send(sw, frame(a=a))) for a in (0, 1, 0)] == [1, 0, 1]
-        assert sw.counts == {"received": 3, "copied": 0, "transmitted": 2, "dropped": 1}
+        assert sw.counts == {"received": 3, "cloned": 0, "multicast": 0, "transmitted": 2, "dropped": 1}
 
 
 def test_recirculate_and_egress_clone(switch) -> None:  # type: ignore[no-untyped-def]

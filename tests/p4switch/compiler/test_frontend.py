@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from p4switch.compiler import ast, types
+from p4switch.compiler.diagnostics import CompileError
 from p4switch.compiler.frontend import parse_and_check
 
 ROOT = Path(__file__).parents[3]
@@ -284,3 +285,23 @@ def test_errors_and_match_kinds_in_order(tmp_path: Path) -> None:
     assert [m.value for m in program.errors.values()] == list(range(8))
     assert list(program.errors)[-1] == "Mine"
     assert list(program.match_kinds) == ["exact", "ternary", "lpm", "range", "optional", "selector"]
+
+
+def test_a_number_is_a_value_of_a_type_made_of_bits(tmp_path: Path) -> None:
+    """As p4c takes it: constants, arguments, entries; not operands."""
+    program = check(
+        tmp_path,
+        "#include <core.p4>\ntype bit<12> vrf_t;\nconst vrf_t DEFAULT = 0;\n"
+        "control c(inout vrf_t v, inout bit<8> b) {"
+        " action set(vrf_t x) { v = x; }"
+        " table t { key = { v : exact; } actions = { set; } const entries = { 7 : set(5); } }"
+        " apply { v = 4097; if (b == 0) { v = DEFAULT; } set(3); t.apply(); } }",
+    )
+    (assigned, *_) = [s.value for s in body(program) if isinstance(s, ast.Assign)]
+    assert isinstance(assigned, ast.IntLiteral)
+    assert (str(assigned.type), assigned.value) == ("vrf_t", 1), "4097 does not fit into 12 bits"
+    with pytest.raises(CompileError, match="vrf_t and int 3 cannot be compared"):
+        check(
+            tmp_path,
+            "type bit<12> vrf_t;\ncontrol c(in vrf_t v, out bool b) { apply { b = v == 3; } }",
+        )

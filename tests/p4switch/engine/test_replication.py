@@ -82,7 +82,7 @@ def test_drop_in_ingress_and_egress() -> None:
     switch = switch_of(b)
     switch.multicast_set(5, [(1, 0)])
     assert [len(switch.process(0, bytes([c]) + HEAD)) for c in range(4)] == [1, 0, 0, 0]
-    assert switch.counts == {"received": 4, "copied": 0, "transmitted": 1, "dropped": 3}
+    assert switch.counts == {"received": 4, "cloned": 0, "multicast": 0, "transmitted": 1, "dropped": 3}
     switch.drop_port = 3
     assert switch.process(0, b"\0" + HEAD) == []
 
@@ -105,7 +105,7 @@ def test_multicast() -> None:
         switch.multicast_set(4, None)
     with pytest.raises(ValueError, match="0"):
         switch.multicast_set(0, [])
-    assert switch.counts == {"received": 3, "copied": 2, "transmitted": 3, "dropped": 2}
+    assert switch.counts == {"received": 3, "cloned": 0, "multicast": 2, "transmitted": 3, "dropped": 2}
 
 
 def test_ingress_clone_is_the_packet_that_came_in() -> None:
@@ -127,7 +127,7 @@ def test_ingress_clone_is_the_packet_that_came_in() -> None:
     switch.clone_session_set(3, None)
     assert [p for p, _ in switch.process(0, b"\1" + HEAD)] == [2]
     counts = switch.counts
-    assert counts["received"] + counts["copied"] == counts["transmitted"] + counts["dropped"]
+    assert counts["received"] + counts["cloned"] == counts["transmitted"] + counts["dropped"]
 
 
 def test_egress_clone_is_the_packet_that_leaves() -> None:
@@ -187,7 +187,7 @@ def test_endless_recirculation_ends() -> None:
     b.run([call("recirculate", const(2))], "egress")
     switch = switch_of(b)
     assert switch.process(0, b"\0" + HEAD) == []
-    assert switch.counts == {"received": 1, "copied": 0, "transmitted": 0, "dropped": 1}
+    assert switch.counts == {"received": 1, "cloned": 0, "multicast": 0, "transmitted": 0, "dropped": 1}
 
 
 def test_a_frame_that_is_recirculated_and_cloned_each_time_has_one_budget() -> None:
@@ -200,8 +200,8 @@ def test_a_frame_that_is_recirculated_and_cloned_each_time_has_one_budget() -> N
     counts = switch.counts
     assert counts["received"] == 2
     # Each hop makes three packets at most, and each packet is lost in the end.
-    assert counts["copied"] <= 2 * 3 * 1025
-    assert counts["received"] + counts["copied"] == counts["dropped"]
+    assert counts["cloned"] <= 2 * 3 * 1025
+    assert counts["received"] + counts["cloned"] == counts["dropped"]
 
 
 def test_truncate() -> None:

@@ -60,7 +60,7 @@ void p4_switch_receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick no
         copy->data_len = frame->data_len;
         copy->tag = frame->tag;
         memcpy(copy->data, frame->data, frame->data_len);
-        sw->counts.copied++;
+        sw->counts.multicast++;
         enqueue(sw, copy, port, ports[i]);
     }
     enqueue(sw, frame, port, ports[0]);

@@ -52,6 +52,7 @@ def test_each_kind(what: int, received: tuple[int, ...], copied: int, lost: str 
     terms = balance(network)
     assert tuple(len(host.got) for host in hosts[1:]) == received
     assert terms["copied"] == copied
+    assert terms["cloned" if what in (CLONE, CLONE_EGRESS) else "multicast"] == copied
     if lost:
         assert terms[lost] == 10
     digests = switch.digests()

@@ -1,0 +1,117 @@
+"""What a P4 program says of packets by name: those it drops, those it takes in, and those it makes of what it took in.
+
+A counter with one of these annotations says so. The first word is the pipeline that counts, the others name its cells:
+
+    @dropped["ingress", "malformed", "no_route"]     counter(2, CounterType.packets) losses;
+    @absorbed["ingress", "contribution"]             counter(1, CounterType.packets) absorbed;
+    @made["ingress", "result"]                       counter(1, CounterType.packets) made;
+
+A packet that leaves as another one than it came counts twice: it was absorbed, and the other one was made. So a
+pipeline loses exactly what it counts as dropped and absorbed, less what it counts as made; the rest has no name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from harness.control.program_state import CellArray, counters, read
+from p4switch.errors import UserError
+from p4switch.p4runtime.client import Client
+from p4switch.p4runtime.messages import Message
+
+DROPPED, ABSORBED, MADE = "dropped", "absorbed", "made"
+PIPELINES = ("ingress", "egress")
+_TERM = {DROPPED: "drop", ABSORBED: "absorbed", MADE: "made"}  # in the ledger, before the name
+_OTHERS = (  # reasons that are the world's
+    "program_ingress", "program_egress", "buffer", "no_port", "link_down", "hops", "endless", "in_switch", "socket",
+)  # fmt: skip
+
+
+class Kind(NamedTuple):
+    """What becomes of a packet, in which pipeline, under which name."""
+
+    what: str
+    pipeline: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Account:
+    """A counter of a program, and what its cells count; None: a cell that has no name."""
+
+    cells: CellArray
+    kinds: tuple[Kind | None, ...]
+
+
+def accounts(p4info: Message) -> tuple[Account, ...]:
+    """The annotated counters of a program. Raises UserError for one that is not as the annotation has to be."""
+    arrays = counters(p4info)
+    return tuple(
+        Account(array, tuple(_kinds(annotation, array)))
+        for counter in p4info.counters
+        for annotation in counter.preamble.structured_annotations
+        if annotation.name in _TERM
+        for array in (arrays[counter.preamble.name],)
+    )
+
+
+def _kinds(annotation: Message, array: CellArray) -> Iterator[Kind | None]:
+    where = f"@{annotation.name} of counter {array.name!r}"
+    words = [expression.string_value for expression in annotation.expression_list.expressions]
+    if not words or words[0] not in PIPELINES:
+        told = repr(words[0]) if words else "nothing"
+        raise UserError(f"{where}: {told} comes first; expected one of {', '.join(map(repr, PIPELINES))}")
+    if "packets" not in array.values:
+        raise UserError(f"{where}: it counts {', '.join(array.values)}; expected packets")
+    pipeline, *names = words
+    if len(names) > array.size:
+        raise UserError(f"{where}: {len(names)} names of {array.size} cells")
+    for name in names:
+        if name in _OTHERS or (name and not name.replace("_", "a").isalnum()):
+            raise UserError(f"{where}: {name!r}; expected a word that is not one of {', '.join(_OTHERS)}")
+        yield Kind(annotation.name, pipeline, name) if name else None
+
+
+def count(clients: Iterable[Client], of_program: Iterable[Account]) -> Counter[Kind]:
+    """How many packets of each kind the switches have counted; 0 for none. Raises UserError where one refuses."""
+    totals = Counter({kind: 0 for account in of_program for kind in account.kinds if kind})
+    for client in clients:
+        for account in of_program:
+            column = 1 + account.cells.values.index("packets")
+            for row in read(client, account.cells):
+                if row[0] < len(account.kinds) and (kind := account.kinds[row[0]]):
+                    totals[kind] += row[column]
+    return totals
+
+
+def lost(counted: Mapping[Kind, int], pipeline: str) -> int:
+    """How many packets a pipeline has lost by what its program counted."""
+    return sum(-n if kind.what == MADE else n for kind, n in counted.items() if kind.pipeline == pipeline)
+
+
+def by_name(ledger: Mapping[str, int], counted: Mapping[Kind, int]) -> dict[str, int]:
+    """A world's ledger with `drop_NAME`, `absorbed_NAME` and `made_NAME`; `drop_program_...` is what has no name."""
+    named = dict(ledger)
+    for pipeline in PIPELINES:
+        named[f"drop_program_{pipeline}"] -= lost(counted, pipeline)
+    for kind, packets in counted.items():
+        term = f"{_TERM[kind.what]}_{kind.name}"
+        named[term] = named.get(term, 0) + packets
+    return named
+
+
+def total(ledger: Mapping[str, int], what: str) -> int:
+    """All packets that were dropped (for whatever reason), absorbed or made."""
+    return sum(packets for term, packets in ledger.items() if term.startswith(f"{_TERM[what]}_"))
+
+
+def miscounted(ledger: Mapping[str, int]) -> str:
+    """What a program has counted that did not happen; empty: nothing."""
+    for term, packets in ledger.items():
+        if packets < 0 and term.startswith(f"{_TERM[DROPPED]}_"):
+            return f"{term} is {packets}: the program counts what it did not lose"
+    absorbed, made = total(ledger, ABSORBED), total(ledger, MADE)
+    return f"{made} made of {absorbed} absorbed" if made > absorbed else ""

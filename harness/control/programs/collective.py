@@ -1,0 +1,99 @@
+"""Forwarding, RED/ECN marking, collectives in the network: `p4src/collective.p4`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from harness.control.programs.base import SwitchView, register
+from harness.control.programs.ecn import EcnParameters
+from harness.control.programs.entries import Action, DefaultAction, Entry, Exact, Lpm, MulticastGroup, TableEntry
+from harness.control.programs.forwarding import forward
+from p4switch.errors import UserError
+from topologies.collectives import CollectiveGroup, address, trees
+from topologies.trees import Tree
+
+BY_GROUP = 510  # the port of what the program's own stage sends on
+Replicas = dict[tuple[int, ...], int]
+
+
+@register("collective")
+class CollectiveParameters(EcnParameters):
+    """How many slots a switch has for operations under way, and the priority of answers that switches make."""
+
+    contains: ClassVar[tuple[str, ...]] = ("ecn",)
+
+    slots: int = Field(16_384, ge=1, le=1 << 24)  # 140 bytes each for reads, 12 for writes
+    answer_priority: int = Field(4, ge=0, le=7)
+
+    def defines(self) -> dict[str, str]:
+        return {**super().defines(), "COLLECTIVE_SLOTS": str(self.slots)}
+
+    def entries(self, switch: SwitchView) -> list[Entry]:
+        dscp = switch.dscp_of("programs.collective.answer_priority", self.answer_priority)
+        answers = {"dscp": dscp, "priority": self.answer_priority}
+        return [
+            *super().entries(switch),
+            DefaultAction("answer_class", Action("answer_with", answers)),
+            *self._groups(switch),
+        ]
+
+    def _groups(self, switch: SwitchView) -> list[Entry]:
+        if switch.network is None:
+            return []
+        found: list[Entry] = []
+        replicas: Replicas = {}  # ports of the children -> multicast group
+        used_slots = 0
+        most_trees = 0
+        for group in switch.collectives:
+            group_trees = trees(switch.network, group)
+            most_trees = max(most_trees, len(group_trees))
+            here = [(number, tree) for number, tree in enumerate(group_trees, start=1) if switch.name in tree]
+            for number, tree in here:
+                found += _tree_ports(switch, group, number, tree, used_slots, replicas)
+            if here:
+                used_slots += group.slots
+        if used_slots > self.slots:
+            raise UserError(
+                f"programs.collective.slots: {self.slots}: the groups of switch {switch.name} need {used_slots}"
+            )
+        found += [MulticastGroup(number, _numbered(ports)) for ports, number in replicas.items()]
+        for number in range(1, most_trees + 1):
+            prefix = {"dst_addr": Lpm(int(address(number, 0)), 16)}
+            found.append(TableEntry("ipv4_lpm", prefix, forward(BY_GROUP)))
+        return found
+
+
+def _numbered(ports: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """(port, child number)."""
+    return tuple((port, number) for number, port in enumerate(ports))
+
+
+def _tree_ports(
+    switch: SwitchView, group: CollectiveGroup, number: int, tree: Tree, base: int, replicas: Replicas
+) -> list[Entry]:
+    """What comes by each port of a tree: from a child, or, by every link to where the root is, from above."""
+    children = tree.down[switch.name]
+    multicast = replicas.setdefault(children, len(switch.groups) + len(replicas) + 1)
+    common = {
+        "all": (1 << len(children)) - 1,
+        "base": base,
+        "window_bits": group.rank_slots.bit_length() - 1,
+        "members": group.ranks,
+        "replicas": multicast,
+    }
+    up = tree.up.get(switch.name)
+    placed = {"root": int(up is None), "up": up or 0}
+    actions = {port: Action("child", {"number": child, **common, **placed}) for port, child in _numbered(children)}
+    if up is not None:
+        above = switch.neighbours[up].node
+        actions.update(
+            {port: Action("parent", common) for port, there in switch.neighbours.items() if there.node == above}
+        )
+    return [
+        TableEntry(
+            "tree_port", {"group": Exact(group.number), "tree": Exact(number), "port": Exact(port)}, actions[port]
+        )
+        for port in sorted(actions)
+    ]

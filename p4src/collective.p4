@@ -1,0 +1,441 @@
+// Layer-3 forwarding, RED/ECN marking at dequeue, and collectives in the network: requests are replicated down a group's tree, and
+// what answers them is combined on its way up (thesis on memory fabrics, chapter 6).
+//
+// A group has trees of switches. A packet's header names group and tree; group 0 is unicast, which is only routed.
+//   write, read reduction     go up to the tree's root, which replicates them to its children, and these to theirs: switches or members
+//   acknowledgements, contributions   combine at each switch of the tree over its children; the last one leaves with the sum, towards the
+//                             root, and from the root to the initiator. The others are absorbed. Coming from the parent they are whole
+//   pushed contributions      combine likewise, unasked; at the root the last one becomes the pushed result, which is replicated
+// What is combined comes from the group (IPv4 and MAC source).
+//
+// An operation has a slot, its initiator's: base + rank << window_bits + sequence mod 2^window_bits. Its state is the sequence, whether a partial sum
+// overflowed, and which children have been heard; a read's has 32 lanes, too. Nothing is ever cleared: an initiator sends sequence s + W
+// only when s is answered, so a slot is free whenever a newer sequence comes, and the first contribution overwrites. A push group has
+// one initiator (rank 0), all members together, and the control plane gives it twice the slots: who has result s may push s + W.
+//   older sequence       stale: dropped
+//   child heard before   duplicate: dropped
+//   request (again) for a slot that is complete   becomes its answer here, and leaves by the port that it came by
+//   request (again) for one that is not           goes only to the children that have not been heard: egress drops the other copies
+//   contribution pushed again (retry) to a slot that is complete   goes up with the sum; at the root the result goes back to that child
+// So a partial result that is lost costs a repeat, never a second addition, and registers that are set to zero cost repeats (a push group
+// cannot make up for those at its root: members that have the result do not push again).
+//
+// Operators, lane by lane, 32 bits in two's complement: sum, min, max, and, or, xor. A sum wraps, so that any order gives the same bits;
+// a partial sum that overflows sets the header's bit, which stays set.
+//
+// Tables to fill: those of include/forwarding.p4, where the prefixes of groups lead to port BY_GROUP, and of include/ecn.p4, and
+//   tree_port     (group, tree, ingress port) -> child(number, all, base, window_bits, members, root, replicas, up)
+//                                             -> parent(all, base, window_bits, members, replicas)
+//     number        of the child behind the port, from 0 to 62: its bit in `all`, and the instance of its copies
+//     all           a bit for each child
+//     members       how many ranks there are
+//     root          1: this switch is the tree's root
+//     replicas      the multicast group of the children
+//     up            the port towards the root
+//   answer_class  -> answer_with(dscp, priority): of requests that become answers, and of pushed results
+// Counters of packets:
+//   collective_drops   0 rank beyond the members, 1 unknown operator, 2 shorter than its lanes, 3 sequence 0, 4 not for its direction, 5 stale,
+//                      6 duplicate; a group, tree or port without an entry is index 7 of ingress_drops: routed as unicast, a partial sum would pass
+//                      for a result
+//   collective_done    0 absorbed, 1 combined (the last one of its slot), 2 answered from the slot, 3 copies pruned at egress
+// Wire format: docs/wire-formats.md.
+//
+// On hardware: a stateful ALU for each of 33 arrays (the state of a slot and 32 lanes, read and written once a packet, at the same index), so as many as a
+// pipeline of 12 stages with 4 each has; adders with signed minimum and maximum, and an overflow flag that the next stage sees. ALUs of switches
+// take few operations, so an operator fixed when compiled is what fits. The shifts by a variable (slot, child's bit) are entries
+// of tables instead. The bitmap of who has been heard has to go with the packet from ingress to egress, 8 bytes. A slot's state is 96 bits, which is a pair of
+// 64-bit ALUs where one has no wider ones. SLOTS x 140 + 12 bytes are 2.4 MiB of SRAM.
+#include "include/prelude.p4"
+#include "include/packets/collective.p4"
+
+struct headers_t {
+    ethernet_t   ethernet;
+    ipv4_t       ipv4;
+    udp_t        udp;
+    bth_t        bth;
+    collective_t collective;
+    lanes_t      lanes;
+}
+
+struct metadata_t {
+    common_metadata_t common;
+    bit<63>           heard;  // children that need no copy of what is replicated
+}
+
+#include "include/ecn.p4"
+#include "include/parser.p4"
+
+#ifndef COLLECTIVE_SLOTS
+#define COLLECTIVE_SLOTS 16384
+#endif
+const bit<32> SLOTS = COLLECTIVE_SLOTS;
+
+const port_t BY_GROUP = 510;  // where forwarding sends what is for a group: the program's stage sends it on
+
+const bit<16> LANES_BYTES = 128;
+const bit<16> WITHOUT_LANES_BYTES = 60;  // from the IPv4 header to the ICRC
+const bit<16> WITH_LANES_BYTES = WITHOUT_LANES_BYTES + LANES_BYTES;
+const bit<16> IPV4_BYTES = 20;
+
+// Indices of collective_drops.
+const bit<32> DROP_RANK = 0;
+const bit<32> DROP_OPERATOR = 1;
+const bit<32> DROP_LANES = 2;
+const bit<32> DROP_SEQUENCE = 3;
+const bit<32> DROP_DIRECTION = 4;
+const bit<32> DROP_STALE = 5;
+const bit<32> DROP_DUPLICATE = 6;
+const bit<32> COLLECTIVE_DROP_REASONS = 7;
+
+// Indices of collective_done.
+const bit<32> DONE_ABSORBED = 0;
+const bit<32> DONE_COMBINED = 1;
+const bit<32> DONE_ANSWERED = 2;
+const bit<32> DONE_PRUNED = 3;
+const bit<32> DONE_KINDS = 4;
+
+counter(COLLECTIVE_DROP_REASONS, CounterType.packets) collective_drops;
+counter(DONE_KINDS, CounterType.packets) collective_done;
+
+// A slot's state: sequence (32 bits), overflow (1), children heard (63).
+register<bit<96>>(SLOTS) read_state;
+register<bit<96>>(SLOTS) write_state;
+
+#define EACH_LANE(WHAT) \
+    WHAT(0) WHAT(1) WHAT(2) WHAT(3) WHAT(4) WHAT(5) WHAT(6) WHAT(7) \
+    WHAT(8) WHAT(9) WHAT(10) WHAT(11) WHAT(12) WHAT(13) WHAT(14) WHAT(15) \
+    WHAT(16) WHAT(17) WHAT(18) WHAT(19) WHAT(20) WHAT(21) WHAT(22) WHAT(23) \
+    WHAT(24) WHAT(25) WHAT(26) WHAT(27) WHAT(28) WHAT(29) WHAT(30) WHAT(31)
+
+#define LANE_REGISTER(i) register<bit<32>>(SLOTS) sums##i;
+
+EACH_LANE(LANE_REGISTER)
+
+// What becomes of a slot's lanes, beside the operators.
+const bit<4> KEEP = 14;  // the packet gets the sum
+const bit<4> PUT = 15;   // the packet's lanes are the first ones
+
+// The new value of one lane, in the register and in the packet.
+#define COMBINE_LANE(i)                                                     \
+    sums##i.read(sum, slot);                                                \
+    if (how == COLLECTIVE_SUM) {                                            \
+        wrapped = sum + hdr.lanes.lane##i;                                  \
+        overflows = overflows | ((sum ^ wrapped) & (hdr.lanes.lane##i ^ wrapped)); \
+        sum = wrapped;                                                      \
+    } else if (how == PUT) {                                                \
+        sum = hdr.lanes.lane##i;                                            \
+    } else if (how == COLLECTIVE_MIN) {                                     \
+        if ((int<32>)hdr.lanes.lane##i < (int<32>)sum) {                    \
+            sum = hdr.lanes.lane##i;                                        \
+        }                                                                   \
+    } else if (how == COLLECTIVE_MAX) {                                     \
+        if ((int<32>)hdr.lanes.lane##i > (int<32>)sum) {                    \
+            sum = hdr.lanes.lane##i;                                        \
+        }                                                                   \
+    } else if (how == COLLECTIVE_AND) {                                     \
+        sum = sum & hdr.lanes.lane##i;                                      \
+    } else if (how == COLLECTIVE_OR) {                                      \
+        sum = sum | hdr.lanes.lane##i;                                      \
+    } else if (how == COLLECTIVE_XOR) {                                     \
+        sum = sum ^ hdr.lanes.lane##i;                                      \
+    }                                                                       \
+    hdr.lanes.lane##i = sum;                                                \
+    sums##i.write(slot, sum);
+
+// The lanes of contributions to groups are the only payload that is looked at.
+parser CollectiveParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    RoceParser() roce;
+
+    state start {
+        roce.apply(packet, hdr, meta, standard_metadata);
+        transition select(meta.common.opcode) {
+            OPCODE_COLLECTIVE_WRITE: parse_collective;
+            OPCODE_COLLECTIVE_ACKNOWLEDGEMENT: parse_collective;
+            OPCODE_READ_REDUCTION: parse_collective;
+            OPCODE_PUSHED_RESULT: parse_collective;
+            OPCODE_CONTRIBUTION: parse_contribution;
+            OPCODE_PUSHED_CONTRIBUTION: parse_contribution;
+            default: accept;
+        }
+    }
+
+    state parse_collective {
+        packet.extract(hdr.collective);
+        transition accept;
+    }
+
+    state parse_contribution {
+        packet.extract(hdr.collective);
+        transition select(hdr.collective.group, hdr.ipv4.total_len) {
+            (0, _): accept;
+            (_, 0 .. WITH_LANES_BYTES - 1): accept;
+            default: parse_lanes;
+        }
+    }
+
+    state parse_lanes {
+        packet.extract(hdr.lanes);
+        transition accept;
+    }
+}
+
+// A stage of ingress.
+control Collective(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    bit<1>  from_child = 0;
+    bit<63> own_bit = 0;
+    bit<63> all_bits = 0;
+    bit<32> base_slot = 0;
+    bit<5>  window = 0;
+    bit<16> ranks = 0;
+    bit<1>  is_root = 0;
+    bit<16> children = 0;
+    port_t  up_port = 0;
+    bit<6>  answer_dscp = 0;
+    bit<3>  answer_priority = 0;
+
+    bool    is_write;
+    bool    is_request;
+    bool    is_push;
+    bit<32> slot;
+    bit<96> state;
+    bit<32> sequence;
+    bit<1>  overflow;
+    bit<63> heard;
+    bit<4>  how = PUT;
+    bit<32> sum;
+    bit<32> wrapped;
+    bit<32> overflows = 0;
+    bool    complete;
+    bool    lanes_change = false;
+    bool    heard_changes = false;
+    bool    leaves = false;  // the last contribution, or one pushed again
+
+    action refuse(bit<32> reason) {
+        collective_drops.count(reason);
+        mark_to_drop(standard_metadata);
+    }
+
+    action no_entry() {
+        ingress_drops.count(DROP_NO_GROUP);
+        mark_to_drop(standard_metadata);
+    }
+
+    action child(bit<6> number, bit<63> all, bit<32> base, bit<5> window_bits, bit<16> members, bit<1> root,
+                 bit<16> replicas, port_t up) {
+        from_child = 1;
+        own_bit = (bit<63>)1 << number;
+        all_bits = all;
+        base_slot = base;
+        window = window_bits;
+        ranks = members;
+        is_root = root;
+        children = replicas;
+        up_port = up;
+    }
+
+    action parent(bit<63> all, bit<32> base, bit<5> window_bits, bit<16> members, bit<16> replicas) {
+        all_bits = all;
+        base_slot = base;
+        window = window_bits;
+        ranks = members;
+        children = replicas;
+    }
+
+    table tree_port {
+        key = {
+            hdr.collective.group: exact @name("group");
+            hdr.collective.tree: exact @name("tree");
+            standard_metadata.ingress_port: exact @name("port");
+        }
+        actions = { child; parent; no_entry; }
+        const default_action = no_entry();
+        size = 65536;
+    }
+
+    action answer_with(bit<6> dscp, bit<3> priority) {
+        answer_dscp = dscp;
+        answer_priority = priority;
+    }
+
+    table answer_class {
+        actions = { answer_with; }
+        default_action = answer_with(0, 0);
+    }
+
+    action replicate() {
+        standard_metadata.mcast_grp = children;
+    }
+
+    // The packet is of another class from here on.
+    action reclassify() {
+        hdr.ipv4.dscp = answer_dscp;
+        standard_metadata.priority = answer_priority;
+    }
+
+    action come_from_group() {
+        hdr.ipv4.src_addr = 8w239 ++ hdr.collective.tree ++ hdr.collective.group;
+        hdr.ethernet.src_addr = 16w0x0200 ++ hdr.ipv4.src_addr;
+        hdr.udp.checksum = 0;  // none: it covers what is combined
+    }
+
+    // A request goes back to who sent it.
+    action turn_round() {
+        hdr.ipv4.dst_addr = hdr.ipv4.src_addr;
+        hdr.ethernet.dst_addr = hdr.ethernet.src_addr;
+        come_from_group();
+        standard_metadata.egress_spec = standard_metadata.ingress_port;
+    }
+
+    action become_contribution() {
+        hdr.bth.opcode = OPCODE_CONTRIBUTION;
+        hdr.lanes.setValid();
+        hdr.ipv4.total_len = hdr.ipv4.total_len + LANES_BYTES;
+        hdr.udp.length = hdr.udp.length + LANES_BYTES;
+    }
+
+    action become_result() {
+        hdr.bth.opcode = OPCODE_PUSHED_RESULT;
+        hdr.collective.retry = 0;
+    }
+
+    action become_acknowledgement() {
+        hdr.bth.opcode = OPCODE_COLLECTIVE_ACKNOWLEDGEMENT;
+        hdr.ipv4.total_len = WITHOUT_LANES_BYTES;
+        hdr.udp.length = WITHOUT_LANES_BYTES - IPV4_BYTES;
+        truncate((bit<32>)(ETHERNET_BYTES + WITHOUT_LANES_BYTES));
+    }
+
+    apply {
+        if (hdr.collective.isValid() && hdr.collective.group != 0 && standard_metadata.egress_spec != DROP_PORT) {
+            is_write = hdr.bth.opcode == OPCODE_COLLECTIVE_WRITE || hdr.bth.opcode == OPCODE_COLLECTIVE_ACKNOWLEDGEMENT;
+            is_request = hdr.bth.opcode == OPCODE_COLLECTIVE_WRITE || hdr.bth.opcode == OPCODE_READ_REDUCTION;
+            is_push = hdr.bth.opcode == OPCODE_PUSHED_CONTRIBUTION;
+            if (!tree_port.apply().hit) {
+                // no_entry has counted it.
+            } else if (hdr.collective.rank >= ranks) {
+                refuse(DROP_RANK);
+            } else if (hdr.collective.operator > COLLECTIVE_XOR) {
+                refuse(DROP_OPERATOR);
+            } else if (hdr.collective.sequence == 0) {
+                refuse(DROP_SEQUENCE);
+            } else if (hdr.bth.opcode == OPCODE_PUSHED_RESULT) {
+                if (from_child == 0) {
+                    replicate();
+                } else {
+                    refuse(DROP_DIRECTION);
+                }
+            } else if (is_request && from_child == 1 && is_root == 0) {
+                standard_metadata.egress_spec = up_port;
+            } else if (is_request || from_child == 1) {
+                // What meets a slot.
+                slot = base_slot + ((bit<32>)hdr.collective.rank << window)
+                    + (hdr.collective.sequence & (((bit<32>)1 << window) - 1));
+                if (is_write) {
+                    write_state.read(state, slot);
+                } else {
+                    read_state.read(state, slot);
+                }
+                sequence = state[95:64];
+                overflow = state[63:63];
+                heard = state[62:0];
+                if (hdr.collective.sequence > sequence) {
+                    heard = 0;
+                    overflow = 0;
+                } else {
+                    how = hdr.collective.operator;
+                }
+                complete = heard == all_bits;
+                if (hdr.collective.sequence < sequence) {
+                    refuse(DROP_STALE);
+                } else if (is_request) {
+                    if (complete) {
+                        how = KEEP;
+                        turn_round();
+                        if (is_write) {
+                            become_acknowledgement();
+                        } else {
+                            become_contribution();
+                            lanes_change = true;
+                        }
+                        answer_class.apply();
+                        reclassify();
+                        collective_done.count(DONE_ANSWERED);
+                    } else {
+                        meta.heard = heard;
+                        replicate();
+                    }
+                } else if (!is_write && !hdr.lanes.isValid()) {
+                    refuse(DROP_LANES);
+                } else if ((heard & own_bit) == 0) {
+                    heard = heard | own_bit;
+                    overflow = overflow | hdr.collective.overflow;
+                    heard_changes = true;
+                    lanes_change = !is_write;
+                    leaves = heard == all_bits;
+                    if (leaves) {
+                        collective_done.count(DONE_COMBINED);
+                    } else {
+                        collective_done.count(DONE_ABSORBED);
+                        mark_to_drop(standard_metadata);
+                    }
+                } else if (is_push && complete && hdr.collective.retry == 1) {
+                    how = KEEP;
+                    lanes_change = true;
+                    leaves = true;
+                    if (is_root == 1) {
+                        meta.heard = ~own_bit;
+                    }
+                    collective_done.count(DONE_ANSWERED);
+                } else {
+                    refuse(DROP_DUPLICATE);
+                }
+                if (lanes_change) {
+                    EACH_LANE(COMBINE_LANE)
+                    overflow = overflow | overflows[31:31];
+                    hdr.collective.overflow = overflow;
+                }
+                if (heard_changes) {
+                    state = hdr.collective.sequence ++ overflow ++ heard;
+                    if (is_write) {
+                        write_state.write(slot, state);
+                    } else {
+                        read_state.write(slot, state);
+                    }
+                }
+                if (leaves) {
+                    come_from_group();
+                    if (is_root == 0) {
+                        standard_metadata.egress_spec = up_port;
+                    } else if (is_push) {
+                        become_result();
+                        answer_class.apply();
+                        reclassify();
+                        replicate();
+                    }
+                }
+            } else if (is_push) {
+                refuse(DROP_DIRECTION);
+            }
+        }
+    }
+}
+
+// A stage of egress: copies for children that have been heard do not leave.
+control CollectiveDeparture(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    EcnMarking() marking;
+
+    apply {
+        if (meta.heard != 0 && ((meta.heard >> standard_metadata.egress_rid) & 1) == 1) {
+            collective_done.count(DONE_PRUNED);
+            mark_to_drop(standard_metadata);
+        } else {
+            marking.apply(hdr, meta, standard_metadata);
+        }
+    }
+}
+
+#define PARSER CollectiveParser
+#define INGRESS_STAGE Collective
+#define EGRESS_STAGE CollectiveDeparture
+
+#include "include/switch.p4"

@@ -1,0 +1,153 @@
+"""Groups of hosts for collectives in the network, and the trees of switches that serve each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv4Address
+
+import networkx as nx
+
+from p4switch.errors import UserError
+from topologies.model import Topology
+from topologies.trees import Tree, tree
+
+MAX_TREES = 255  # of a group; they count from 1
+MAX_GROUPS = 0xFFFF
+MAX_CHILDREN = 63  # of a switch in a tree
+
+
+def address(number: int, group: int) -> IPv4Address:
+    """What a group's operations on one of its trees are sent to."""
+    return IPv4Address(f"239.{number}.{group >> 8}.{group & 0xFF}")
+
+
+@dataclass(frozen=True)
+class CollectiveGroup:
+    """Hosts that write to all of them, and read from all of them, at once.
+
+    `number` counts from 1. `members` are hosts by index, and a member's place is its rank. Each rank has `window`
+    slots in every switch of the trees: it sends an operation only when the one `window` before it is answered. In a
+    `push` group members send their contributions unasked, and share 2 x `window` slots. Sequence numbers start at
+    `first_sequence`; slots that others have used before want a higher one.
+    """
+
+    number: int
+    members: tuple[int, ...]
+    window: int = 128
+    first_sequence: int = 1
+    push: bool = False
+
+    @property
+    def ranks(self) -> int:
+        """How many have slots of their own."""
+        return 1 if self.push else len(self.members)
+
+    @property
+    def rank_slots(self) -> int:
+        """Of each rank: a power of two."""
+        return 2 * self.window if self.push else self.window
+
+    @property
+    def slots(self) -> int:
+        """In each switch of its trees."""
+        return self.ranks * self.rank_slots
+
+    def check(self, topology: Topology, where: str = "workload") -> None:
+        """Raises UserError, as `where.key: ...`, for what no network can serve."""
+        if self.window < 1 or self.window & (self.window - 1):
+            raise UserError(f"{where}.window: {self.window}: expected a power of two")
+        if not 1 <= self.number <= MAX_GROUPS:
+            raise UserError(f"{where}.groups: number {self.number}: expected 1 to {MAX_GROUPS}")
+        if not 1 <= self.first_sequence < 1 << 32:
+            raise UserError(f"{where}.first_sequence: {self.first_sequence}: expected 1 to 2^32 - 1")
+        if not self.members:
+            raise UserError(f"{where}.members: group {self.number} has none; expected at least one")
+        known = range(len(topology.hosts))
+        for member in self.members:
+            if member not in known:
+                raise UserError(
+                    f"{where}.members: host {member} of group {self.number}: "
+                    f"topology {topology.name!r} has hosts 0 to {len(known) - 1}"
+                )
+        if len(set(self.members)) < len(self.members):
+            twice = next(member for member in self.members if self.members.count(member) > 1)
+            raise UserError(f"{where}.members: host {twice} is twice in group {self.number}; expected each once")
+
+
+def trees(topology: Topology, group: CollectiveGroup, where: str = "workload") -> tuple[Tree, ...]:
+    """The trees that a group's operations take in turn: tree t of the packets' headers is the one at t - 1.
+
+    Their roots are the switches nearest to the member that is farthest from each; where switches are joined by several
+    links, each link is a tree's. Raises UserError where there is no such root with one path only to each member, where
+    there are more than 255 trees, or where a switch has more than 63 children.
+    """
+    return _trees(topology, group.members, group.number, where)
+
+
+@lru_cache(maxsize=256)
+def _trees(topology: Topology, members: tuple[int, ...], number: int, where: str) -> tuple[Tree, ...]:
+    graph: nx.MultiGraph[str] = nx.MultiGraph()
+    graph.add_edges_from((link.a, link.b) for link in topology.links)
+    names = [topology.hosts[member].name for member in members]
+    roots = _roots(topology, graph, names)
+    if not roots:
+        raise UserError(
+            f"{where}.members: group {number}: topology {topology.name!r} has no switch with one shortest path only "
+            "to each member; expected a tree of switches, or several beside each other"
+        )
+    made = []
+    for choice in range(max(_parallel(topology, graph, root, names) for root in roots)):
+        for root in roots:
+            if choice < _parallel(topology, graph, root, names):
+                made.append(tree(topology, root, names, choice))
+    if len(made) > MAX_TREES:
+        raise UserError(
+            f"{where}.members: group {number} has {len(made)} trees, one for each link of a root; "
+            f"expected at most {MAX_TREES}"
+        )
+    for one in made:
+        for switch, ports in one.down.items():
+            if len(ports) > MAX_CHILDREN:
+                raise UserError(
+                    f"{where}.members: group {number}: {switch} has {len(ports)} children in a tree; "
+                    f"expected at most {MAX_CHILDREN}"
+                )
+    return tuple(made)
+
+
+def _roots(topology: Topology, graph: nx.MultiGraph[str], names: list[str]) -> list[str]:
+    """The switches whose farthest member is nearest, of those with one way to each; names in the topology's order."""
+    simple = nx.Graph(graph)
+    farthest: dict[str, int] = {}
+    for switch in topology.switches:
+        distance = nx.single_source_shortest_path_length(simple, switch.name)
+        if all(name in distance for name in names):
+            farthest[switch.name] = max(distance[name] for name in names)
+    nearest = min(farthest.values(), default=0)
+    centres = [switch for switch, distance in farthest.items() if distance == nearest]
+    return [root for root in centres if _has_one_path_to_each(simple, root, names)]
+
+
+def _has_one_path_to_each(simple: nx.Graph[str], root: str, names: list[str]) -> bool:
+    """What is combined goes from the root to its initiator by the routes, which have to be the tree's."""
+    distance = nx.single_source_shortest_path_length(simple, root)
+    for name in names:
+        node = name
+        while node != root:
+            above = [there for there in simple[node] if distance[there] == distance[node] - 1]
+            if len(above) != 1:
+                return False
+            node = above[0]
+    return True
+
+
+def _parallel(topology: Topology, graph: nx.MultiGraph[str], root: str, names: list[str]) -> int:
+    """The most links that are beside each other on the tree of a root."""
+    found = tree(topology, root, names)
+    links = [
+        graph.number_of_edges(node, topology.ports[node][port].node)
+        for node, port in found.up.items()
+        if node not in topology.host_by_name
+    ]
+    return max(links, default=1)
