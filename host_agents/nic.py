@@ -8,8 +8,8 @@ from librt.strings import read_i64_be
 from mypy_extensions import i64
 
 from host_agents import wire
+from host_agents.assignments import CollectiveConfig
 from host_agents.cc.base import Host, Path
-from host_agents.collective.config import CollectiveConfig
 from host_agents.collective.engine import Engine
 from host_agents.collective.packets import QPN as COLLECTIVE_QPN
 from host_agents.config import SCOPE_PAIR, SCOPE_QP, NicConfig
@@ -137,8 +137,11 @@ class Nic(Port):
         """Take packets of a multicast group from now on."""
         self._joined.add(wire.parse_address(group_address))
 
-    def open_collectives(self, config: CollectiveConfig) -> Engine:
-        """The engine for collectives, which this NIC has from now on. Raises HostError when the protocol has none."""
+    def open_collectives(self, config: CollectiveConfig, contents: bytes | None = None) -> Engine:
+        """The engine for collectives, which this NIC has from now on; `contents`: of the host's memory, if it has one.
+
+        Raises HostError when the protocol is not for collectives, or there is an engine already.
+        """
         if self.collectives is not None:
             raise HostError(f"{self.config.address} has an engine for collectives already")
         slack_cycles = self.config.line_rate_bps / 128e9  # of a ns, as frames leave at whole ones
@@ -149,6 +152,7 @@ class Nic(Port):
             self.config.line_rate_bps,
             self.protocol.injection(slack_cycles),
             self._joined.add,
+            contents,
         )
         self.collectives = engine
         self._arbiter = engine

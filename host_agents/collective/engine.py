@@ -15,8 +15,8 @@ from librt.strings import read_i64_be
 from mypy_extensions import i64
 
 from host_agents import wire
+from host_agents.assignments import RANDOM_ORDER, ROUND_ROBIN, SHARED, UNICAST_WINDOW, CollectiveConfig, Joining
 from host_agents.cc.base import Host
-from host_agents.collective.config import RANDOM, ROUND_ROBIN, SHARED, UNICAST_WINDOW, CollectiveConfig, Joining
 from host_agents.collective.frames import CollectiveFrames
 from host_agents.collective.injection import READ, UNICAST, WRITE, Injection
 from host_agents.collective.memory import Memory, padded
@@ -134,13 +134,14 @@ class Engine(Arbiter):
         line_rate_bps: int,
         injection: Injection,
         join: Callable[[int], object],
+        contents: bytes | None = None,
     ) -> None:
         """`join` makes the NIC take packets for another address."""
         self.config = config
         self.injection = injection
         self.stats = CollectiveStats()
         self.cycle_ns = FLIT_BYTES * 8e9 / line_rate_bps
-        self.memory: Memory | None = None
+        self.memory = None if contents is None else Memory(contents, config.fraction_bits)
         self.on_write: Callable[[int, Membership], object] | None = None
         self.operations: list[tuple[str, int, int, int, int, int]] = []  # see `record`
         self._host = host
@@ -154,7 +155,7 @@ class Engine(Arbiter):
         self._shared = config.injection_queues == SHARED
         self._responses: Fifo[bytes] = Fifo()
         self._unordered: list[bytes] = []  # the same, when the order is random
-        self._random = config.response_order == RANDOM
+        self._random = config.response_order == RANDOM_ORDER
         self._memory_ns = math.ceil(config.memory_cycles * self.cycle_ns)
         self._reading: Fifo[_Answer] = Fifo()
         self._turns = [_READS, _WRITES, _RESPONSES]  # the queue served longest ago first

@@ -9,11 +9,23 @@ may not have it yet: steps that read what an earlier step has written need a bar
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from host_agents import wire
-from host_agents.collective.config import Joining
+from host_agents.assignments import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    BARRIER,
+    BROADCAST,
+    PUSHED_ALL_REDUCE,
+    RANDOM,
+    REDUCE,
+    STEPS,
+    UNICAST_RANDOM,
+    UNICAST_READ,
+    Joining,
+    Step,
+)
 from host_agents.collective.engine import PUSH, Engine, Membership
 from host_agents.collective.injection import READ, UNICAST, WRITE
 from host_agents.collective.operations import Operation, OperationOwner, Stream
@@ -21,41 +33,9 @@ from host_agents.collective.packets import ADDRESS_UNIT_BYTES, OPERATORS, PAYLOA
 from host_agents.errors import HostError
 from host_agents.timers import Timer
 
-ALL_REDUCE: Final = "all_reduce"
-REDUCE: Final = "reduce"  # each initiator has its slice reduced
-BROADCAST: Final = "broadcast"
-ALL_GATHER: Final = "all_gather"
-BARRIER: Final = "barrier"
-RANDOM: Final = "random"  # each operation is a read or a write, with equal chance; nobody waits for the others'
-UNICAST_READ: Final = "unicast_read"
-UNICAST_WRITE: Final = "unicast_write"
-UNICAST_RANDOM: Final = "unicast_random"
-PUSHED_ALL_REDUCE: Final = "pushed_all_reduce"  # contributions are sent unasked, results to all members
-STEPS: Final = (
-    ALL_REDUCE, REDUCE, BROADCAST, ALL_GATHER, BARRIER, RANDOM, UNICAST_READ, UNICAST_WRITE, UNICAST_RANDOM,
-    PUSHED_ALL_REDUCE,
-)  # fmt: skip
 _READING: Final = (ALL_REDUCE, REDUCE)
 _WRITING: Final = (BROADCAST, ALL_GATHER, BARRIER)
 _PER_UNIT: Final = PAYLOAD_BYTES // ADDRESS_UNIT_BYTES
-
-
-@dataclass(frozen=True)
-class Step:
-    """`initiators` are ranks, in order of their slices; none: all members. A unicast step names its `peer`, an address.
-
-    In steps of kind `random` and `barrier` each initiator has the whole vector for itself. What `random` steps write is
-    waited for by nobody.
-    """
-
-    kind: str
-    group: int = UNICAST
-    size_bytes: int = 0  # of the vector
-    address: int = 0  # where it starts in each member's memory, in units of 16 bytes
-    operator: str = "sum"
-    initiators: tuple[int, ...] = ()
-    peer: str = ""
-    idle_ns: int = 0  # before it
 
 
 class Program(OperationOwner):
@@ -80,7 +60,7 @@ class Program(OperationOwner):
         self._expected[joining.number] = [joining.first_sequence] * joining.members
 
     def start(self, steps: Sequence[Step], at_ns: int) -> None:
-        """Carries them out from `at_ns` on, once. Raises HostError for what cannot be."""
+        """Carries them out, once: the first from `at_ns` on. Raises HostError for what cannot be."""
         for step in steps:
             self._check(step)
         self._steps = steps

@@ -1,15 +1,19 @@
-"""What an engine for collectives is told: how its NIC queues, answers and numbers."""
+"""What a host is told of collectives before a run: its groups, what it does, and how its NIC queues and answers.
+
+Plain values, which are not compiled: workloads make them before the compiled hosts are in place.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-from host_agents.collective.packets import MAX_GROUPS, MAX_TREES
 from host_agents.errors import ParameterError
 
+MAX_GROUPS: Final = 0xFFFF
+MAX_TREES: Final = 255
 FIFO: Final = "fifo"
-RANDOM: Final = "random"
+RANDOM_ORDER: Final = "random"
 LEAST_RECENT: Final = "least_recent"
 ROUND_ROBIN: Final = "round_robin"
 SEPARATE: Final = "separate"
@@ -53,7 +57,6 @@ class Joining:
 class CollectiveConfig:
     """Raises ParameterError. A cycle is 16 bytes at link rate."""
 
-    data: bool = False  # packets carry lanes, and members have memory; else all lanes are zeros and left out
     memory_cycles: int = 180  # until a read is answered
     response_order: str = FIFO  # which of the responses that wait goes next
     arbiter: str = LEAST_RECENT  # which queue goes next (thesis, 6.2.5)
@@ -73,9 +76,58 @@ class CollectiveConfig:
             if not low <= value <= high:
                 raise ParameterError(f"{name} {value}: expected {low} to {high}")
         for name, allowed in (
-            ("response_order", (FIFO, RANDOM)),
+            ("response_order", (FIFO, RANDOM_ORDER)),
             ("arbiter", (LEAST_RECENT, ROUND_ROBIN)),
             ("injection_queues", (SEPARATE, SHARED)),
         ):
             if getattr(self, name) not in allowed:
                 raise ParameterError(f"{name} {getattr(self, name)!r}: expected one of: {', '.join(allowed)}")
+
+
+# Kinds of steps.
+ALL_REDUCE: Final = "all_reduce"
+REDUCE: Final = "reduce"  # each initiator has its slice reduced
+BROADCAST: Final = "broadcast"
+ALL_GATHER: Final = "all_gather"
+BARRIER: Final = "barrier"
+RANDOM: Final = "random"  # each operation is a read or a write, with equal chance; nobody waits for the others'
+UNICAST_READ: Final = "unicast_read"
+UNICAST_WRITE: Final = "unicast_write"
+UNICAST_RANDOM: Final = "unicast_random"
+PUSHED_ALL_REDUCE: Final = "pushed_all_reduce"  # contributions are sent unasked, results to all members
+STEPS: Final = (
+    ALL_REDUCE, REDUCE, BROADCAST, ALL_GATHER, BARRIER, RANDOM, UNICAST_READ, UNICAST_WRITE, UNICAST_RANDOM,
+    PUSHED_ALL_REDUCE,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Step:
+    """`initiators` are ranks, in order of their slices; none: all members. A unicast step names its `peer`, an address.
+
+    In steps of kind `random` and `barrier` each initiator has the whole vector for itself. What `random` steps write is
+    waited for by nobody.
+    """
+
+    kind: str
+    group: int = 0  # unicast
+    size_bytes: int = 0  # of the vector
+    address: int = 0  # where it starts in each member's memory, in units of 16 bytes
+    operator: str = "sum"
+    initiators: tuple[int, ...] = ()
+    peer: str = ""
+    idle_ns: int = 0  # before it
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What a host is told before a run: its groups, what it is to do from `start_ns` on, and what its memory holds.
+
+    Without `contents` packets carry no lanes, at the same lengths.
+    """
+
+    config: CollectiveConfig
+    joinings: tuple[Joining, ...]
+    steps: tuple[Step, ...]
+    start_ns: int = 0
+    contents: bytes | None = None
