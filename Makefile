@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTHON ?= python3
 
-.PHONY: setup demo test lint bench clean
+.PHONY: setup demo test lint bench attack clean
 .PHONY: reproduce reproduce-reference reproduce-fairness reproduce-accurate reproduce-smartt
 
 setup: $(READY)
@@ -51,6 +51,11 @@ lint: setup
 
 bench: setup
 	@$(BIN)/p4cc bench
+
+# Fuzzers and killers, MINUTES of each kind (docs/security.md).
+MINUTES ?= 1
+attack: setup
+	@$(BIN)/python -m tools.attack --minutes $(MINUTES)
 
 # The figures of docs/reproduction.md and docs/reference-runs.md: a folder each, of which the name exists when all of it is
 # there. So an interrupted `make reproduce` goes on where it was, and `rm -r reproduction` has everything made anew. One

@@ -305,7 +305,10 @@ class Nic(Port):
         if opcode == wire.NACK:
             qp.on_nack(now_ns, psn, frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1])
         elif opcode == wire.TRIMMED:
-            qp.on_trimmed(now_ns, psn, frame)
+            if qp.telemetry and not _has_shim(frame):
+                self.stats.malformed += 1
+            else:
+                qp.on_trimmed(now_ns, psn, frame)
         elif opcode <= wire.SACK_WITH_INT and len(frame) >= offset + wire.AETH_BYTES + wire.SACK_BYTES:
             sack: i64 = read_i64_be(frame, offset + wire.AETH_BYTES)
             first_missing: int = (sack >> wire.SACK_BITS) & wire.PSN_MASK
@@ -352,3 +355,9 @@ class Nic(Port):
             planned = max(self._paused_until_ns[priority], now_ns)
             self.stats.paused_ns[priority] += until - planned
             self._pause(priority, until)
+
+
+def _has_shim(frame: bytes) -> bool:
+    """Whether the INT shim after the BTH is there with all of its records."""
+    at: i64 = wire.AFTER_BTH
+    return len(frame) > at + 1 and len(frame) >= at + wire.SHIM_BYTES + wire.INT_RECORD_BYTES * (frame[at] >> 4)

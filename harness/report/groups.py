@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from harness.measure.results import Result
 
@@ -74,7 +73,11 @@ def estimate(values: Sequence[float]) -> Estimate:
     mean = float(np.mean(values))
     if len(values) < 2:
         return Estimate(mean, None)
-    return Estimate(mean, float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * stats.sem(values)))
+    from scipy.special import stdtrit  # it takes long to load, and most reports are of one seed
+
+    degrees = len(values) - 1
+    standard_error = np.std(values, ddof=1) / np.sqrt(len(values))
+    return Estimate(mean, float(stdtrit(degrees, (1 + CONFIDENCE) / 2) * standard_error))
 
 
 def over_seeds(variant: Variant, figure: Callable[[dict[str, Any]], float | None]) -> Estimate | None:

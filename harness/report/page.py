@@ -13,7 +13,7 @@ import jinja2
 from harness.measure.results import Result
 from harness.report.figures import figures
 from harness.report.groups import Comparison, Estimate, Variant, compare, over_seeds
-from harness.report.plots import save, svg
+from harness.report.plots import svg
 from p4switch.errors import UserError
 from p4switch.output_file import write_files
 
@@ -104,9 +104,8 @@ def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
     drawn = []
     for name, figure in figures(comparison).items():
         plot = figure.plot(comparison)
-        drawn.append((figure.caption(comparison), svg(plot), figure.wide(comparison)))
-        if plots is not None:
-            save(plot, plots / f"{comparison.scenario}-{name}.svg")
+        file = None if plots is None else plots / f"{comparison.scenario}-{name}.svg"
+        drawn.append((figure.caption(comparison), svg(plot, file), figure.wide(comparison)))
     return {
         "comparison": comparison,
         "table": table(comparison.variants),

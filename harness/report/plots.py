@@ -48,16 +48,12 @@ def thinned(times: pd.Series[Any], values: pd.Series[Any]) -> tuple[Any, Any]:
     return times.groupby(groups).first(), values.groupby(groups).max()
 
 
-def svg(figure: Figure) -> str:
-    """The figure as an SVG element that can stand in a page."""
+def svg(figure: Figure, file: Path | None = None) -> str:
+    """The figure as an SVG element that can stand in a page, drawn once; `file` is written with the whole document."""
     text = io.StringIO()
     with mpl.rc_context(fname=STYLE):
         figure.savefig(text, format="svg", metadata=_NO_METADATA)
-    return text.getvalue()[text.getvalue().index("<svg") :]
-
-
-def save(figure: Figure, path: Path) -> None:
-    """The figure as a file, in the format that its name says."""
-    metadata = _NO_METADATA if path.suffix == ".svg" else None
-    with mpl.rc_context(fname=STYLE):
-        figure.savefig(path, dpi=150, metadata=metadata)
+    document = text.getvalue()
+    if file is not None:
+        file.write_text(document, encoding="utf-8")
+    return document[document.index("<svg") :]

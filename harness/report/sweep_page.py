@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from harness.measure.results import Result
 from harness.measure.summary import distribution
 from harness.report.groups import Estimate, estimate
-from harness.report.plots import STYLE, line, plain, save, svg
+from harness.report.plots import STYLE, line, plain, svg
 
 ALL = "all flows"
 _MAX_CLASSES = 4  # flows of more sizes are not told apart
@@ -121,8 +121,7 @@ def write_sweep(folder: Path, title: str, axes_names: Sequence[str], entries: Se
     plots.mkdir()
     drawn = []
     for name, (caption, figure) in figures(fct, axes_names).items():
-        drawn.append((caption, svg(figure)))
-        save(figure, plots / f"{name}.svg")
+        drawn.append((caption, svg(figure, plots / f"{name}.svg")))
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )

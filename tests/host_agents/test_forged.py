@@ -7,25 +7,10 @@ import random
 import pytest
 
 from host_agents import registry, wire
-from host_agents.testing import connect, pair
+from host_agents.testing import connect, pair, trimmed
+from tools.attack.forging import forged
 
 FRAMES = 1500
-
-
-def forged(frame: bytes, rng: random.Random) -> bytes:
-    """`frame` with another opcode, other bytes behind its UDP header, cut off or longer; lengths and checksum agree."""
-    out = bytearray(frame[: rng.choice((54, 55, 56, 58, 62, 64, 70, len(frame)))])
-    out += rng.randbytes(rng.choice((0, 0, 0, 2, 8, 40)))
-    out[wire.BTH] = rng.randrange(256)
-    for _ in range(rng.randrange(4)):
-        out[rng.randrange(wire.BTH + 1, len(out))] = rng.randrange(256)
-    out[wire.BECN + 1 : wire.BECN + 4] = frame[wire.BECN + 1 : wire.BECN + 4]  # the destination queue pair
-    length = len(out) - wire.ETHERNET_BYTES + rng.choice((0, 4, 4, 1000))
-    out[wire.TOTAL_LENGTH : wire.TOTAL_LENGTH + 2] = length.to_bytes(2, "big")
-    out[wire.UDP_LENGTH : wire.UDP_LENGTH + 2] = (length - wire.IPV4_BYTES).to_bytes(2, "big")
-    out[24:26] = bytes(2)
-    out[24:26] = wire.ip_checksum(bytes(out[14:34])).to_bytes(2, "big")
-    return bytes(out)
 
 
 @pytest.mark.parametrize("cc", sorted(registry.protocols()))
@@ -69,3 +54,15 @@ def test_an_ack_without_telemetry_is_counted() -> None:
     assert (a.stats.malformed, qa.stats.acks_received) == (1, 0)
     a.receive(3, answer)
     assert (a.stats.malformed, qa.stats.acks_received) == (1, 1)
+
+
+@pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
+def test_a_trimmed_packet_without_telemetry_is_counted(reliability: str) -> None:
+    a, b = pair("hpcc", reliability=reliability)
+    qa, qb = connect(a, b)
+    qa.post(1000)
+    frame = a.next_frame(0)
+    assert frame is not None
+    b.receive(0, frame)
+    b.receive(1, trimmed(frame))
+    assert (b.stats.malformed, qb.stats.trimmed_received) == (1, 0)

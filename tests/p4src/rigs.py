@@ -20,6 +20,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -75,12 +76,11 @@ class BuiltinRig(Rig):
     def __init__(
         self, program: str, entries: Sequence[Entry], load_balancer: str = "ecmp", **defines: str
     ) -> None:
-        config, p4info = compiled(program, self.compiler, load_balancer, **defines)
-        self.switch = Switch(str(build(config)), device_id=1, seed=1, tick_ns=1)
+        library, known = _built(program, self.compiler, load_balancer, tuple(defines.items()))
+        self.switch = Switch(library, device_id=1, seed=1, tick_ns=1)
         device = Device(lambda _: self.switch)
-        known = controller.Program(p4info, json.dumps(config).encode())
         controller.program_switch(LocalClient(device), known, entries)
-        self._counters = {c.preamble.alias: c.preamble.name for c in p4info.counters}
+        self._counters = {c.preamble.alias: c.preamble.name for c in known.p4info.counters}
 
     def run(self, packets: Iterable[Sent]) -> Received:
         received: Received = defaultdict(list)
@@ -299,6 +299,15 @@ def compiled(
 ) -> tuple[dict[str, Any], Message]:
     """BMv2 JSON and P4Info."""
     return pipelines.compiled(build_of(program, load_balancer, **defines), compiler)
+
+
+@lru_cache(maxsize=32)
+def _built(
+    program: str, compiler: str, load_balancer: str, defines: tuple[tuple[str, str], ...]
+) -> tuple[str, controller.Program]:
+    """The built-in switch's library, and what the controller knows."""
+    config, p4info = compiled(program, compiler, load_balancer, **dict(defines))
+    return str(build(config)), controller.Program(p4info, json.dumps(config).encode())
 
 
 RIGS: dict[str, type[BuiltinRig] | type[Bmv2Rig]] = {

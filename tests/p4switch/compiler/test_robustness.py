@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import random
-import re
 from pathlib import Path
 
 import pytest
@@ -16,24 +14,6 @@ from p4switch.compiler import compile_program
 from p4switch.compiler.diagnostics import CompileError
 from p4switch.compiler.frontend import parse_and_check
 from p4switch.engine.codegen import generate
-
-ROOT = Path(__file__).parents[3]
-PROGRAMS = sorted((Path(__file__).parent / "errors").glob("*.p4")) + sorted((ROOT / "p4src").glob("*.p4"))
-TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[A-Za-z_]\w*|\d\w*|\s+|.', re.DOTALL)
-ODD = [
-    "1 << 5000",
-    "{ 1, 2 }",
-    "{ a = 1 }",
-    "{#}",
-    "...",
-    "error.NoError",
-    "_",
-    "default",
-    "(bit<8>)1",
-    "-1",
-    "T",
-    "int",
-]
 
 
 def apply(text: str) -> str:
@@ -174,23 +154,6 @@ def test_any_bytes(tmp_path: Path, data: bytes) -> None:
     path.write_bytes(data)
     with contextlib.suppress(CompileError):
         parse_and_check(path)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_mutations_of_programs(tmp_path: Path, seed: int) -> None:
-    """Tokens replaced by others of the same program or by odd ones: whatever survives the parser hits the checker."""
-    rng = random.Random(seed)
-    include = ROOT / "p4src" / "include"
-    path = tmp_path / "mutant.p4"
-    for _ in range(40):
-        tokens = TOKEN.findall(rng.choice(PROGRAMS).read_text())
-        words = [i for i, t in enumerate(tokens) if re.match(r"\w", t)]
-        for _ in range(rng.randint(1, 5)):
-            at = rng.choice(words)
-            tokens[at] = rng.choice(ODD) if rng.random() < 0.3 else tokens[rng.choice(words)]
-        path.write_text("".join(tokens))
-        with contextlib.suppress(CompileError):
-            parse_and_check(path, [include, Path(__file__).parent / "errors"])
 
 
 @pytest.mark.parametrize(

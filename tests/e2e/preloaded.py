@@ -1,0 +1,7 @@
+"""What each `p4cc run` loads: imported once by the process that runs are forked from."""
+
+from harness.worlds.native_hosts import use_native_hosts
+
+use_native_hosts()
+
+from harness.commands import _run as _run  # noqa: E402

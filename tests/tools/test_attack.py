@@ -1,0 +1,20 @@
+"""A little of each kind of attack; `make attack` does the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.attack import session
+
+# `pipelines`, `stored` and `mininet_runs` have to build or set up too much: tests/p4switch/engine/test_fuzz.py,
+# tests/p4switch/test_native.py and tests/mininet/test_interruption.py are theirs.
+KINDS = ("documents", "frames", "hosts", "messages", "programs")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_one_turn(name: str) -> None:
+    if reason := session.kind(name).missing():
+        pytest.skip(reason)
+    outcome = session.run(name, seed=1, seconds=500, turns=1)
+    assert outcome.findings == []
+    assert outcome.count > 0

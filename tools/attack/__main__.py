@@ -1,0 +1,68 @@
+"""Attacks p4cc for a time, one kind after another, and counts.
+
+    python -m tools.attack [KIND...] [--minutes N] [--seed N] [--jobs N] [--corpus FOLDER] [--keep FOLDER]
+
+Exit status 1 if anything was found. What makes a finding happen again is in a folder below KEEP, with the command.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from tools.attack import session
+
+
+@click.command(help=__doc__)
+@click.argument("kinds", nargs=-1, type=click.Choice(session.names()), metavar="[KIND...]")
+@click.option("--minutes", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, help="For each.")
+@click.option("--seed", type=click.IntRange(0), help="Of all that is random. Default: another one each time.")
+@click.option("--turn", type=click.IntRange(0), help="This turn alone: what a finding names.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Kinds at a time.")
+@click.option("--corpus", type=click.Path(exists=True, file_okay=False, path_type=Path), help="More P4 programs.")
+@click.option("--keep", type=click.Path(path_type=Path), default=Path("attack-findings"), show_default=True)
+def main(
+    kinds: tuple[str, ...], minutes: float, seed: int | None, turn: int | None, jobs: int, corpus: Path | None,
+    keep: Path,
+) -> None:
+    console = Console(soft_wrap=True, highlight=False)
+    seed = secrets.randbelow(2**32) if seed is None else seed
+    programs = sorted(corpus.glob("**/*.p4")) if corpus else []
+    chosen = {}
+    for name in kinds or session.names():
+        reason = session.kind(name).missing()
+        if reason is None:
+            chosen[name] = session.kind(name)
+        else:
+            console.print(f"left out: {name}: {reason}")
+    console.print(f"seed {seed}")
+
+    def one(name: str) -> session.Outcome:
+        turns = {} if turn is None else {"first": turn, "turns": 1}
+        return session.run(
+            name, seed=seed, seconds=60 * minutes, corpus=programs, keep=keep, tell=console.print, **turns
+        )
+
+    with ThreadPoolExecutor(jobs) as pool:
+        outcomes = dict(zip(chosen, pool.map(one, chosen), strict=True))
+    table = Table("kind", *(("s"), ("turns"), ("count"), ("of"), ("findings")))
+    for name, outcome in outcomes.items():
+        table.add_row(
+            name, f"{outcome.seconds:.0f}", f"{outcome.turns:,}", f"{outcome.count:,}", chosen[name].units,
+            str(len(outcome.findings)),
+        )
+    console.print(table)
+    found = sum(len(outcome.findings) for outcome in outcomes.values())
+    if found:
+        console.print(f"{found} finding{'s' if found > 1 else ''}: {keep}")
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""What every kind of attack has in common, and what one finds."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+ROOT = Path(__file__).parents[2]
+P4SRC = ROOT / "p4src"
+
+
+class Finding(Exception):  # noqa: N818  (what is looked for is no error of the attack's)
+    """What should not have happened. `files` are what makes it happen again, by name."""
+
+    def __init__(self, what: str, files: Mapping[str, bytes] | None = None) -> None:
+        super().__init__(what)
+        self.files = dict(files or {})
+
+
+class Attack(ABC):
+    """One kind. It lives in a process of its own, so what crashes, hangs or grows without bound is found, too.
+
+    `corpus` are more P4 programs to start from, `folder` is an empty one for whatever it needs.
+    """
+
+    units: ClassVar[str]
+    """What `attempt` counts."""
+    patience_s: ClassVar[float] = 180.0
+    """An attempt that takes longer is a finding."""
+    memory_bytes: ClassVar[int | None] = 4 << 30
+    """The address space that an attempt may have; None: all (sanitizers reserve terabytes)."""
+
+    def __init__(self, folder: Path, corpus: Sequence[Path] = ()) -> None:
+        self.folder = folder
+        self.corpus = corpus
+
+    @classmethod
+    def missing(cls) -> str | None:
+        """Why it cannot be done on this machine; None if it can."""
+        return None
+
+    @abstractmethod
+    def attempt(self, rng: random.Random) -> int:
+        """One attack, all of whose choices are `rng`'s; how many units it had. Raises Finding."""
+
+    def close(self) -> None:  # noqa: B027  (most have nothing to end)
+        """Ends what is still there."""

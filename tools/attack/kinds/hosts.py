@@ -1,0 +1,67 @@
+"""Forged frames at two hosts of each protocol: counted, and neither crashes, grows nor goes on for ever."""
+
+from __future__ import annotations
+
+import random
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.worlds.native_hosts import prefer_native_hosts
+from tools.attack.attack import Attack, Finding
+
+prefer_native_hosts()
+
+from host_agents import registry  # noqa: E402  (once it is known whether they are compiled)
+from host_agents.testing import connect, pair  # noqa: E402
+from host_agents.timers import NEVER  # noqa: E402
+from tools.attack.forging import forged  # noqa: E402
+
+_ROUNDS = 1_000  # an attempt
+_AFTERWARDS = 200_000  # frames and wake-ups after the last forged one: by then nothing is due
+
+
+class Hosts(Attack):
+    units = "forged frames"
+
+    def __init__(self, folder: Path, corpus: Sequence[Path] = ()) -> None:
+        super().__init__(folder, corpus)
+        self._protocols = sorted(registry.protocols())
+        self._balancers = sorted(registry.load_balancers())
+
+    def attempt(self, rng: random.Random) -> int:
+        cc, lb = rng.choice(self._protocols), rng.choice(self._balancers)
+        try:
+            return self._one(cc, lb, rng)
+        except Finding:
+            raise
+        except Exception:
+            raise Finding(f"{cc}, {lb}: {traceback.format_exc()}") from None
+
+    def _one(self, cc: str, lb: str, rng: random.Random) -> int:
+        reliability = rng.choice(("go-back-n", "selective-repeat"))
+        a, b = pair(cc, load_balancer=lb, reliability=reliability)
+        qa, qb = connect(a, b)
+        qa.post(10_000)
+        qb.post(10_000)
+        now_ns, count = 0, 0
+        seen: list[bytes] = []
+        for _ in range(_ROUNDS):
+            now_ns += rng.choice((0, 1, 500, 500, 500, 20_000))
+            for sender, receiver in ((a, b), (b, a)):
+                if (frame := sender.next_frame(now_ns)) is not None:
+                    seen.append(frame)
+                    if rng.random() < 0.8:
+                        receiver.receive(now_ns, frame)
+                for _ in range(rng.randrange(4) if seen else 0):
+                    count += 1
+                    receiver.receive(now_ns, forged(rng.choice(seen[-50:]), rng))
+        for _ in range(_AFTERWARDS):
+            wakeups = (a.next_wakeup_ns(), b.next_wakeup_ns())
+            if min(wakeups) >= NEVER:
+                return count
+            now_ns = max(now_ns + 100, min(wakeups))
+            for sender, receiver in ((a, b), (b, a)):
+                if (frame := sender.next_frame(now_ns)) is not None:
+                    receiver.receive(now_ns, frame)
+        raise Finding(f"{cc}, {lb}, {reliability}: still busy {_AFTERWARDS} steps after the last forged frame")

@@ -1,0 +1,106 @@
+"""Mininet runs that are interrupted, killed, or lose a process at a random moment: one line, and nothing is left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+
+from harness.worlds.mininet.state import State, runs
+from tests.e2e.runs import MAIN
+from tests.mininet.networks import REASON, namespaces, nothing_left
+from tools.attack.attack import Attack, Finding
+
+_RUN = ("incast", "--world", "mininet", "--cc", "hpcc", "--set", "topology.k=2", "--set", "workload.senders=1")
+_DILATION = ("--dilation", "10000000")  # so that it would take for ever
+_LATEST_S = 12.0
+_END_S = 60.0
+
+
+class MininetRuns(Attack):
+    units = "runs"
+    memory_bytes = None
+
+    @classmethod
+    def missing(cls) -> str | None:
+        return REASON
+
+    def __init__(self, folder: Path, corpus: Sequence[Path] = ()) -> None:
+        super().__init__(folder, corpus)
+        self._process: subprocess.Popen[str] | None = None
+
+    def close(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait(_END_S)
+
+    def attempt(self, rng: random.Random) -> int:
+        process = self._process = subprocess.Popen(
+            [*MAIN, "run", *_RUN, *_DILATION, "--out", str(self.folder / "out")],
+            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        moment = time.monotonic() + rng.uniform(0, _LATEST_S)
+        found: tuple[Path, State] | None = None
+        while time.monotonic() < moment:
+            found = self._state() or found
+            if process.poll() is not None:
+                raise Finding(f"it ended by itself: {process.communicate()[1]}")
+            time.sleep(0.05)
+        spaces = set()
+        with contextlib.suppress(OSError):
+            spaces = namespaces(found[1]) if found else set()
+        what = self._strike(rng, found)
+        try:
+            _, errors = process.communicate(timeout=_END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise Finding(f"{what}: it has not ended {_END_S:g} s later") from None
+        killed = process.returncode == -signal.SIGKILL
+        if not killed and ("Traceback" in errors or process.returncode not in (1, 0)):
+            raise Finding(f"{what}: exit status {process.returncode}: {errors}")
+        if killed:
+            subprocess.run([*MAIN, "clean"], stdout=subprocess.DEVNULL, timeout=_END_S, check=True)
+        if found is not None:
+            self._nothing_left(what, found, spaces)
+        left = [path.name for path in self.folder.iterdir()]
+        if left:
+            raise Finding(f"{what}: left {left}")
+        return 1
+
+    def _state(self) -> tuple[Path, State] | None:
+        assert self._process is not None
+        return next(((p, s) for p, s in runs() if s.owner.pid == self._process.pid and s.processes), None)
+
+    def _strike(self, rng: random.Random, found: tuple[Path, State] | None) -> str:
+        """To the run itself, or to one of its processes; says what."""
+        assert self._process is not None
+        number = rng.choice((signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL))
+        if found is None or rng.random() < 0.4:
+            self._process.send_signal(number)
+            return f"{number.name} to the run"
+        number = rng.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGSTOP))
+        victim = rng.choice(found[1].processes).find()
+        if victim is not None:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                name = " ".join(victim.cmdline())[-60:]
+                if "mininet:" in name:  # the shell that holds a namespace, which nobody needs to run
+                    number = signal.SIGKILL
+                os.kill(victim.pid, number)
+                return f"{number.name} to {name}"
+        self._process.send_signal(signal.SIGTERM)
+        return "SIGTERM to the run"
+
+    @staticmethod
+    def _nothing_left(what: str, found: tuple[Path, State], spaces: set[str]) -> None:
+        end = time.monotonic() + _END_S
+        while (left := nothing_left(*found, spaces)) and time.monotonic() < end:
+            time.sleep(0.1)
+        if left:
+            raise Finding(f"{what}: left {left}")

@@ -1,0 +1,170 @@
+"""A kind of attack in a process of its own, turn by turn, until its time is over."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import multiprocessing
+import os
+import pkgutil
+import random
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from tools.attack import kinds
+from tools.attack.attack import Attack, Finding
+
+_END_S = 20.0
+_FINDINGS = 20  # of one kind: then it has told enough
+
+
+@dataclass
+class Outcome:
+    """What one kind has come to."""
+
+    turns: int = 0
+    count: int = 0
+    seconds: float = 0.0
+    findings: list[str] = field(default_factory=list)
+
+
+def names() -> list[str]:
+    return sorted(module.name for module in pkgutil.iter_modules(kinds.__path__))
+
+
+def kind(name: str) -> type[Attack]:
+    """The one in the file of that name."""
+    module = importlib.import_module(f"{kinds.__name__}.{name}")
+    (found,) = (
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, Attack) and value.__module__ == module.__name__
+    )
+    return found
+
+
+def _work(
+    name: str, seed: int, first: int, deadline: float, turns: int | None, corpus: Sequence[Path], pipe: Connection
+) -> None:
+    """Attempts until `deadline` (time.monotonic) or so many turns; tells of each: (turn, count, finding, files)."""
+    os.setsid()  # so that what it has started can be ended with it
+    attack_class = kind(name)
+    if attack_class.memory_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (attack_class.memory_bytes, attack_class.memory_bytes))
+    with tempfile.TemporaryDirectory(prefix=f"p4cc-attack-{name}-") as folder:
+        attack = attack_class(Path(folder), corpus)
+        turn = first
+        try:
+            while time.monotonic() < deadline and (turns is None or turn < first + turns):
+                pipe.send((turn, None, "", {}))
+                try:
+                    pipe.send((turn, attack.attempt(random.Random(f"{name}:{seed}:{turn}")), "", {}))
+                except Finding as finding:
+                    pipe.send((turn, 1, str(finding), finding.files))
+                except Exception:  # the attack's own, or one that it did not think of
+                    pipe.send((turn, 1, traceback.format_exc(), {}))
+                turn += 1
+        finally:
+            attack.close()
+
+
+def run(
+    name: str,
+    *,
+    seed: int,
+    seconds: float,
+    turns: int | None = None,
+    first: int = 0,
+    corpus: Sequence[Path] = (),
+    keep: Path | None = None,
+    tell: Callable[[str], None] = lambda line: None,
+) -> Outcome:
+    """Attacks of the kind `name` for so long, or so many turns. What makes a finding happen again is left in `keep`."""
+    context = multiprocessing.get_context("spawn")
+    outcome = Outcome()
+    begin = time.monotonic()
+    deadline = begin + seconds
+    turn = first
+    while time.monotonic() < deadline and len(outcome.findings) < _FINDINGS:
+        left = None if turns is None else first + turns - turn
+        if left == 0:
+            break
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(target=_work, args=(name, seed, turn, deadline, left, corpus, sender))
+        process.start()
+        sender.close()
+        try:
+            turn = _watch(name, seed, process, receiver, turn, outcome, keep, tell)
+        finally:
+            _end(process)
+            receiver.close()
+    outcome.seconds = time.monotonic() - begin
+    return outcome
+
+
+def _watch(
+    name: str, seed: int, process: multiprocessing.process.BaseProcess, pipe: Connection, turn: int, outcome: Outcome,
+    keep: Path | None, tell: Callable[[str], None],
+) -> int:
+    """Until the process has ended; the turn to go on with."""
+    patience_s = kind(name).patience_s
+    going_on = False
+
+    def found(what: str, files: dict[str, bytes]) -> None:
+        again = f"python -m tools.attack {name} --seed {seed} --turn {turn}"
+        first_line = next(iter(reversed(what.strip().splitlines())), what)
+        if first_line not in outcome.findings:
+            outcome.findings.append(first_line)
+            tell(f"{name}: {first_line} ({again})")
+            if keep is not None:
+                _keep(keep / f"{name}-{seed}-{turn}", f"{again}\n\n{what}\n", files)
+
+    while True:
+        try:
+            if not pipe.poll(patience_s):
+                found(f"an attempt takes more than {patience_s:g} s", {})
+                return turn + 1
+            turn, count, what, files = pipe.recv()
+        except EOFError:
+            process.join(_END_S)
+            if going_on or process.exitcode:
+                status = process.exitcode or 0
+                how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+                found(f"the process of an attempt ended: {how}", {})
+                return turn + 1
+            return turn + 1
+        going_on = count is None
+        if count is not None:
+            outcome.turns += 1
+            outcome.count += count
+        if what:
+            found(what, files)
+
+
+def _keep(folder: Path, text: str, files: dict[str, bytes]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "finding.txt").write_text(text)
+    for file, data in files.items():
+        (folder / file).write_bytes(data)
+
+
+def _end(process: multiprocessing.process.BaseProcess) -> None:
+    """And all that it has started."""
+    assert process.pid is not None
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+        except (ProcessLookupError, PermissionError):
+            break
+        process.join(_END_S if number == signal.SIGTERM and process.is_alive() else 0.2)
+    process.join(_END_S)
+    if process.is_alive():
+        print(f"process {process.pid} of an attack does not end", file=sys.stderr)
