@@ -45,7 +45,7 @@ class Program(OperationOwner):
         self.engine = engine
         self.ended_ns = -1
         self._on_end = on_end
-        self._memberships: dict[int, Membership] = {}
+        self.memberships: dict[int, Membership] = {}  # by group
         self._expected: dict[int, list[int]] = {}  # by group: of each initiator, the writes of all steps so far
         self._steps: Sequence[Step] = ()
         self._place = -1  # of the step that is carried out, or about to be
@@ -56,14 +56,16 @@ class Program(OperationOwner):
 
     def join(self, joining: Joining) -> None:
         """Raises HostError."""
-        self._memberships[joining.number] = self.engine.join(joining)
+        self.memberships[joining.number] = self.engine.join(joining)
         self._expected[joining.number] = [joining.first_sequence] * joining.members
 
     def start(self, steps: Sequence[Step], at_ns: int) -> None:
-        """Carries them out, once: the first from `at_ns` on. Raises HostError for what cannot be."""
+        """Carries them out from `at_ns` on, when earlier ones are over. Raises HostError for what cannot be."""
         for step in steps:
             self._check(step)
         self._steps = steps
+        self._place = -1
+        self.ended_ns = -1
         self._advance(at_ns)
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
@@ -80,7 +82,7 @@ class Program(OperationOwner):
             memory.write(operation.address, memory.numbers(operation.result))
         if step.kind == ALL_REDUCE and kind == READ:
             self._post(
-                now_ns, self._memberships[step.group].streams[WRITE], step, operation.address, operation.size_bytes
+                now_ns, self.memberships[step.group].streams[WRITE], step, operation.address, operation.size_bytes
             )
         self._close(now_ns)
 
@@ -94,13 +96,13 @@ class Program(OperationOwner):
         if step.group == UNICAST:
             if not step.peer:
                 raise HostError(f"collective step {step.kind!r}: expected a group or a peer")
-        elif step.group not in self._memberships:
+        elif step.group not in self.memberships:
             raise HostError(f"collective step {step.kind!r}: this host is not in group {step.group}")
-        elif self._memberships[step.group].push != (step.kind == PUSHED_ALL_REDUCE):
+        elif self.memberships[step.group].push != (step.kind == PUSHED_ALL_REDUCE):
             raise HostError(
                 f"collective step {step.kind!r}: group {step.group} is for pushes, or the step is, not both"
             )
-        elif any(not 0 <= rank < self._memberships[step.group].members for rank in step.initiators):
+        elif any(not 0 <= rank < self.memberships[step.group].members for rank in step.initiators):
             raise HostError(f"collective step {step.kind!r}: an initiator that is no member of group {step.group}")
 
     def _advance(self, now_ns: int) -> None:
@@ -117,7 +119,7 @@ class Program(OperationOwner):
         if step.group == UNICAST:
             self._unicast(now_ns, step)
             return
-        membership = self._memberships[step.group]
+        membership = self.memberships[step.group]
         packets = 1 if step.kind == BARRIER else -(-step.size_bytes // PAYLOAD_BYTES)
         if step.kind == PUSHED_ALL_REDUCE:
             for packet in range(packets):
@@ -168,7 +170,7 @@ class Program(OperationOwner):
             return
         step = self._steps[self._place]
         if step.group != UNICAST and step.kind != RANDOM:
-            membership = self._memberships[step.group]
+            membership = self.memberships[step.group]
             expected = self._expected[step.group]
             for rank in range(membership.members):
                 if membership.writes_before(rank) < expected[rank]:
