@@ -203,6 +203,8 @@ class MininetWorld:
                 Fraction(self._class.tick_ns(self.dilation)),
                 scenario.framing_bytes,
                 run.seed,
+                run.base_rtt_ns(),
+                run.data_bytes,
                 groups=run.groups,
                 collectives=run.collectives,
             )
@@ -307,6 +309,7 @@ class MininetWorld:
             nic_totals=totals,
             workload=session.traffic.summary(),
             failed_asserts=ledger.failed_asserts(counters),
+            residue=None,
             cpu_s=meter.cpu_s,
             set_up_s=set_up_s,
             peak_memory_bytes=meter.memory_bytes,
