@@ -178,11 +178,12 @@ class Collectives(WorkloadParameters):
                     f"expected at most its {len(members)} hosts"
                 )
             push = app.kind == PUSHED_ALL_REDUCE
-            groups.append(CollectiveGroup(number, members, app.window, app.first_sequence, push))
-        if sum(
-            len(group.members) * _packets(app, group) for app, group in zip(self.applications, groups, strict=True)
-        ) > (MAX_OPERATIONS * 64):
-            raise UserError("workload.applications: more operations than a run can hold")
+            group = CollectiveGroup(number, members, app.window, app.first_sequence, push)
+            group.check(setting.topology)
+            groups.append(group)
+        operations = sum(_packets(app, group) for app, group in zip(self.applications, groups, strict=True))
+        if operations > MAX_OPERATIONS:
+            raise UserError(f"workload.applications: {operations} operations; expected at most {MAX_OPERATIONS}")
         return groups
 
     def _steps(self, setting: Setting, part: _Part, rank: int, host: int) -> list[Step]:

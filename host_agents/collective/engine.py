@@ -429,7 +429,10 @@ class Engine(Arbiter):
             lanes = b""
             if self.memory is not None:
                 operator = bits >> 4
-                lanes = self.memory.lanes(answer.address, size_bytes, operator if operator < len(OPERATORS) else 0)
+                if answer.first >> 32 & 0xFFFF == UNICAST or operator >= len(OPERATORS):
+                    lanes = padded(self.memory.read(answer.address, size_bytes))
+                else:
+                    lanes = self.memory.lanes(answer.address, size_bytes, operator)
             self._respond(
                 self._frames.frame(
                     CONTRIBUTION,

@@ -70,5 +70,5 @@ class Memory:
 
 
 def padded(value: bytes) -> bytes:
-    """What a write carries: whole lanes, zeros after the value."""
+    """What is not reduced, as a payload: zeros after the value."""
     return value + bytes(PAYLOAD_BYTES - len(value))

@@ -79,7 +79,8 @@ class Program(OperationOwner):
         memory = self.engine.memory
         kind = operation.stream.kind
         if memory is not None and kind != WRITE:
-            memory.write(operation.address, memory.numbers(operation.result))
+            result = operation.result
+            memory.write(operation.address, result if step.group == UNICAST else memory.numbers(result))
         if step.kind == ALL_REDUCE and kind == READ:
             self._post(
                 now_ns, self.memberships[step.group].streams[WRITE], step, operation.address, operation.size_bytes
