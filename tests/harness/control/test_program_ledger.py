@@ -101,6 +101,11 @@ def test_what_a_program_absorbs_and_makes_is_in_the_ledger(merging: str) -> None
     told = summary.checks(run, recording, metrics.flows_table(run, recording))[0]
     assert told["holds"]
     assert told["detail"].startswith("16 entered, 16 copied, 12 delivered, 24 absorbed, 4 made of them, 0 dropped")
+    for balance, words in ((-3, "3 more PFC frames arrived than were sent"), (2, "2 PFC frames did not arrive")):
+        recording.conservation["pfc_balance"] = balance
+        told = summary.checks(run, recording, metrics.flows_table(run, recording))[0]
+        assert not told["holds"]
+        assert told["detail"].endswith(f"0 unaccounted for; {words}")
 
 
 def test_a_program_that_counts_what_it_did_not_lose_fails_its_run(merging: str) -> None:
