@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from host_agents.packets import Opcodes, Packet
 
 
+def _none_besides(parameters: object, mechanisms: Mapping[str, Any]) -> tuple[int, ...]:
+    """Of protocols whose data leaves in the NIC's class for it."""
+    return ()
+
+
 def _deaf(parameters: object, path: Path) -> NotificationPoint:
     """Of protocols whose receivers only acknowledge."""
     from host_agents.cc.base import NotificationPoint
@@ -69,16 +74,19 @@ class ProtocolInfo:
     # What is known of a flow's path has to hold for its next packets: no load balancer that changes it.
     single_path: bool = False
     max_switches: int = 0  # on a path, that its packets have room for; 0: any number
+    # Classes of data besides the NIC's: below it, and paused by PFC like it.
+    priorities: Callable[[Any, Mapping[str, Any]], tuple[int, ...]] = _none_besides
 
 
 @dataclass(frozen=True)
 class MechanismInfo:
-    """A part that can be added to a protocol (`vai`, `sf`)."""
+    """A part that can be added to a protocol (`vai`, `sf`), together with those that it `needs`."""
 
     name: str
     summary: str
     source: str
     parameters: type[Any]
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,6 +115,11 @@ class Protocol:
         if scope not in self.info.scopes:
             raise ParameterError(f"{self.name}: cc_scope {scope!r}: expected one of: {', '.join(self.info.scopes)}")
         return scope
+
+    @property
+    def priorities(self) -> tuple[int, ...]:
+        """Classes of its data besides the NIC's."""
+        return self.info.priorities(self.parameters, self.mechanisms)
 
     def check_reliability(self, wanted: str) -> None:
         """Raises ParameterError where it cannot do with it."""
@@ -267,6 +280,11 @@ def resolve(name: str, parameters: Mapping[str, Any] | None = None) -> Protocol:
         if not isinstance(given, Mapping):
             raise ParameterError(f"{name}: parameter {mechanism}: expected a table of {mechanism}'s own parameters")
         part = _mechanisms.get(mechanism)
+        for needed in part.needs if part is not None else ():
+            if needed not in added:
+                raise ParameterError(
+                    f"protocol {name!r}: {mechanism} needs {needed}; expected {base}+{needed}+{mechanism}"
+                )
         if part is None:
             extra[mechanism] = resolve(mechanism, given)
         else:

@@ -33,11 +33,14 @@
 //     replicas      the multicast group of the children
 //     up            the port towards the root
 //   answer_class  -> answer_with(dscp, priority): of requests that become answers, and of pushed results
-// Counters of packets:
+// Counters of packets, by which a run's ledger tells of them (docs/p4-programs.md); what comes as a contribution and leaves as the sum, or comes
+// as a request and leaves as its answer, is absorbed, and the other is made:
 //   collective_drops   0 rank beyond the members, 1 unknown operator, 2 shorter than its lanes, 3 sequence 0, 4 not for its direction, 5 stale,
-//                      6 duplicate; a group, tree or port without an entry is index 7 of ingress_drops: routed as unicast, a partial sum would pass
-//                      for a result
-//   collective_done    0 absorbed, 1 combined (the last one of its slot), 2 answered from the slot, 3 copies pruned at egress
+//                      6 duplicate; a group, tree or port without an entry is DROP_NO_GROUP of ingress_drops: routed as unicast, a partial sum
+//                      would pass for a result
+//   collective_absorbed   0 contributions and acknowledgements, 1 requests, and contributions pushed again, that the slot answered
+//   collective_made    0 what was combined, 1 answers from a slot
+//   collective_pruned  copies, at egress
 // Wire format: docs/wire-formats.md.
 //
 // On hardware: a stateful ALU for each of 33 arrays (the state of a slot and 32 lanes, read and written once a packet, at the same index), so as many as a
@@ -87,15 +90,17 @@ const bit<32> DROP_STALE = 5;
 const bit<32> DROP_DUPLICATE = 6;
 const bit<32> COLLECTIVE_DROP_REASONS = 7;
 
-// Indices of collective_done.
-const bit<32> DONE_ABSORBED = 0;
-const bit<32> DONE_COMBINED = 1;
-const bit<32> DONE_ANSWERED = 2;
-const bit<32> DONE_PRUNED = 3;
-const bit<32> DONE_KINDS = 4;
+const bit<32> CONTRIBUTIONS = 0;  // of collective_absorbed, and what they become of collective_made
+const bit<32> REQUESTS = 1;
 
+@dropped["ingress", "rank", "operator", "lanes", "sequence", "direction", "stale", "duplicate"]
 counter(COLLECTIVE_DROP_REASONS, CounterType.packets) collective_drops;
-counter(DONE_KINDS, CounterType.packets) collective_done;
+@absorbed["ingress", "contribution", "request"]
+counter(2, CounterType.packets) collective_absorbed;
+@made["ingress", "combined", "answer"]
+counter(2, CounterType.packets) collective_made;
+@absorbed["egress", "pruned"]
+counter(1, CounterType.packets) collective_pruned;
 
 // A slot's state: sequence (32 bits), overflow (1), children heard (63).
 register<bit<96>>(SLOTS) read_state;
@@ -272,6 +277,11 @@ control Collective(inout headers_t hdr, inout metadata_t meta, inout standard_me
         standard_metadata.priority = answer_priority;
     }
 
+    action answered() {
+        collective_absorbed.count(REQUESTS);
+        collective_made.count(REQUESTS);
+    }
+
     action come_from_group() {
         hdr.ipv4.src_addr = 8w239 ++ hdr.collective.tree ++ hdr.collective.group;
         hdr.ethernet.src_addr = 16w0x0200 ++ hdr.ipv4.src_addr;
@@ -359,7 +369,7 @@ control Collective(inout headers_t hdr, inout metadata_t meta, inout standard_me
                         }
                         answer_class.apply();
                         reclassify();
-                        collective_done.count(DONE_ANSWERED);
+                        answered();
                     } else {
                         meta.heard = heard;
                         replicate();
@@ -372,10 +382,10 @@ control Collective(inout headers_t hdr, inout metadata_t meta, inout standard_me
                     heard_changes = true;
                     lanes_change = !is_write;
                     leaves = heard == all_bits;
+                    collective_absorbed.count(CONTRIBUTIONS);
                     if (leaves) {
-                        collective_done.count(DONE_COMBINED);
+                        collective_made.count(CONTRIBUTIONS);
                     } else {
-                        collective_done.count(DONE_ABSORBED);
                         mark_to_drop(standard_metadata);
                     }
                 } else if (is_push && complete && hdr.collective.retry == 1) {
@@ -385,7 +395,7 @@ control Collective(inout headers_t hdr, inout metadata_t meta, inout standard_me
                     if (is_root == 1) {
                         meta.heard = ~own_bit;
                     }
-                    collective_done.count(DONE_ANSWERED);
+                    answered();
                 } else {
                     refuse(DROP_DUPLICATE);
                 }
@@ -426,7 +436,7 @@ control CollectiveDeparture(inout headers_t hdr, inout metadata_t meta, inout st
 
     apply {
         if (meta.heard != 0 && ((meta.heard >> standard_metadata.egress_rid) & 1) == 1) {
-            collective_done.count(DONE_PRUNED);
+            collective_pruned.count(0);
             mark_to_drop(standard_metadata);
         } else {
             marking.apply(hdr, meta, standard_metadata);

@@ -66,6 +66,8 @@ class Settings:
     tick_ns: Fraction = Fraction(1)
     frame_overhead_bytes: int = 0
     seed: int = 1
+    base_rtt_ns: int = SwitchView.base_rtt_ns
+    packet_bytes: int = SwitchView.packet_bytes
     priority_of_dscp: Mapping[int, int] = field(
         default_factory=lambda: {DSCP_OF_PRIORITY * priority: priority for priority in range(8)}
     )
@@ -83,6 +85,8 @@ def switch_view(topology: Topology, switch: Switch, settings: Settings) -> Switc
         tick_ns=settings.tick_ns,
         frame_overhead_bytes=settings.frame_overhead_bytes,
         seed=settings.seed,
+        base_rtt_ns=settings.base_rtt_ns,
+        packet_bytes=settings.packet_bytes,
         priority_of_dscp=settings.priority_of_dscp,
         name=switch.name,
         tier=switch.tier,

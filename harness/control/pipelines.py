@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -39,9 +39,15 @@ class Build:
     defines: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, source: Path, load_balancer: LoadBalancer, defines: Mapping[str, str]) -> Build:
+    def of(
+        cls,
+        source: Path,
+        load_balancer: LoadBalancer,
+        defines: Mapping[str, str],
+        include_dirs: Sequence[Path] = (SOURCE_DIRECTORY,),
+    ) -> Build:
         """The default load balancer is what a program includes by itself."""
-        folders, macros = [SOURCE_DIRECTORY], dict(defines)
+        folders, macros = [*include_dirs], dict(defines)
         if load_balancer.name != DEFAULT:
             folders.append(load_balancer.source.parent)
             macros[_BALANCED] = load_balancer.name

@@ -65,6 +65,16 @@ def find(kind: str, name: str, p4info: Message, program: str) -> CellArray:
     return arrays[name]
 
 
+def left_in(client: Client, names: Sequence[str], p4info: Message, program: str) -> dict[str, int]:
+    """The registers of these names that are not 0 throughout, each with the sum of its cells. Raises UserError."""
+    found = {}
+    for name in names:
+        left = sum(value for _, value in read(client, find("register", name, p4info, program)))
+        if left:
+            found[name] = left
+    return found
+
+
 def read(client: Client, cells: CellArray, indices: Sequence[int] | None = None) -> Iterator[tuple[int, ...]]:
     """(index, value...) of each cell, or of those asked for. Raises UserError where the switch refuses."""
     try:

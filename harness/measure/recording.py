@@ -98,6 +98,8 @@ class Recording:
     nic_totals: dict[str, int]
     workload: dict[str, Any]  # what the workload measured
     failed_asserts: dict[str, tuple[int, str]]  # by switch: how many asserts of its program failed, and the first
+    # Of flows that have all ended: "register of switch" and what is left in its cells. None: not looked for.
+    residue: dict[str, int] | None
     cpu_s: float
     set_up_s: float
     peak_memory_bytes: int

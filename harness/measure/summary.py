@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -257,7 +257,26 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
             "holds": malformed == 0,
             "detail": f"{malformed} were not",
         },
+        *_residue(run, recording),
     ]
+
+
+def _residue(run: Run, recording: Recording) -> list[dict[str, Any]]:
+    registers = run.program_parameters.zero_when_done
+    was_down = any(change.up is False for change in run.link_changes())
+    return [residue_check(registers, recording.residue, was_down)] if registers else []
+
+
+def residue_check(registers: Sequence[str], residue: Mapping[str, int] | None, was_down: bool) -> dict[str, Any]:
+    """What switches count of flows is gone when these are; a link that `was_down` may have lost word of their ends."""
+    detail = "not looked at: the run was over before all flows were" if residue is None else "0 everywhere"
+    if residue:
+        detail = ", ".join(f"{where}: {left}" for where, left in residue.items())
+    return {
+        "name": f"{', '.join(registers)}: nothing is left of flows that have ended",
+        "holds": not residue or was_down,
+        "detail": detail,
+    }
 
 
 def _balance(ledger: Mapping[str, int]) -> str:

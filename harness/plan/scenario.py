@@ -24,6 +24,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+FLIT_BYTES = 16
 BUILT_IN = Path(__file__).parents[1] / "scenarios"
 # What may name Python files: lists, and tables by their `name`.
 _LISTS = ("cc", "lb", "extensions")
@@ -178,8 +179,9 @@ class Scenario(Table):
     limit_ns: Annotated[Nanoseconds, Field(gt=0)] | None = None
     # Virtual world: what the process may hold; a run that needs more ends. None: what the machine has.
     memory_bytes: Annotated[Bytes, Field(gt=0)] | None = None
-    # Whether rates and queues charge links for preamble, gap and FCS (24 bytes a frame).
-    framing: bool = False
+    # Whether links charge a frame for preamble, gap and FCS (24 bytes), too; "flits": for its bytes after the BTH
+    # alone, without the ICRC, and at least 16 (a memory fabric, whose flits have no headers below).
+    framing: bool | Literal["flits"] = False
     topology: dict[str, Any]
     workload: dict[str, Any]
     # None: no flow is called an attacker's or a victim's.
@@ -196,8 +198,22 @@ class Scenario(Table):
 
     @property
     def framing_bytes(self) -> int:
-        """Preamble and start of frame 8, FCS 4, gap 12."""
+        """What a link charges a frame beyond its own bytes: preamble and start of frame 8, FCS 4, gap 12.
+
+        Negative in flits: Ethernet 14, IPv4 20, UDP 8, BTH 12 and ICRC 4 are not charged.
+        """
+        if self.framing == "flits":
+            return -58
         return 24 if self.framing else 0
+
+    @property
+    def largest_expansion(self) -> float:
+        """How many bytes a switch may have to hold for each byte that a link charges."""
+        return (FLIT_BYTES - self.framing_bytes) / FLIT_BYTES if self.framing == "flits" else 1.0
+
+    def link_bytes(self, frame_bytes: int) -> int:
+        """What a link charges a frame of so many bytes, Ethernet to ICRC."""
+        return max(frame_bytes + self.framing_bytes, FLIT_BYTES)
 
 
 def built_in() -> dict[str, Path]:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from harness.control import controller
-from harness.control.pipelines import pipeline
+from harness.control import controller, program_state
+from harness.control.pipelines import compiled, pipeline
 from harness.control.program_ledger import by_name, count
 from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 _HAND_OVER_NS = 20_000
 _SAMPLES_A_LOOK = 1000  # of the queues, between two looks at the memory
 _COLLECT_AFTER = 1_000_000  # objects made and not freed
+_MOST_RTTS_TO_END = 1000  # after the last flow's end, for what is still under way
 _NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received")
 
 
@@ -113,6 +114,8 @@ class VirtualWorld:
             Fraction(1),
             run.scenario.framing_bytes,
             run.seed,
+            run.base_rtt_ns(),
+            run.data_bytes,
             groups=run.groups,
             collectives=run.collectives,
         )
@@ -140,7 +143,7 @@ class VirtualWorld:
             return
         for switch in self.run_plan.topology.switches:
             for port, there in self.run_plan.topology.ports[switch.name].items():
-                headroom_bytes = self.run_plan.headroom_bytes(there) if pfc.enabled else 0
+                headroom_bytes = self.run_plan.headroom_bytes(switch.name, there) if pfc.enabled else 0
                 self.fabric.set_pfc(
                     self._nodes[switch.name],
                     priorities=self.run_plan.lossless_priorities,
@@ -302,7 +305,26 @@ class VirtualWorld:
             if not probe.interval_ns:
                 self._read(probe, self.fabric.now_ns)
         session.end(self._reports(), self.fabric.now_ns)
-        return self._recording(ended, time.process_time() - started)
+        recording = self._recording(ended, time.process_time() - started)
+        if ended == "done":
+            recording.residue = self._residue()
+        return recording
+
+    def _residue(self) -> dict[str, int]:
+        """What the registers have left of flows, when the last word of their ends has come to all switches."""
+        run = self.run_plan
+        registers = run.program_parameters.zero_when_done
+        if not registers:
+            return {}
+        until_ns = self.fabric.now_ns + _MOST_RTTS_TO_END * run.base_rtt_ns()
+        while self._is_busy() and self.fabric.now_ns < until_ns:
+            self.fabric.run(until_ns=self.fabric.now_ns + run.base_rtt_ns())
+        p4info = compiled(run.build)[1]
+        return {
+            f"{register} of {switch}": left
+            for switch, client in self._clients.items()
+            for register, left in program_state.left_in(client, registers, p4info, run.program.name).items()
+        }
 
     def _progress(self, progress: Progress | None, now_ns: int, _: int) -> None:
         self._look_at_memory(now_ns)
@@ -317,9 +339,12 @@ class VirtualWorld:
 
     def _is_idle(self) -> bool:
         """All flows have started, nothing is under way, and nothing ever will be: only the sampling goes on."""
+        return self._session.all_started(self.fabric.now_ns) and not self._is_busy()
+
+    def _is_busy(self) -> bool:
+        """Something is under way, or will be."""
         held = self.fabric.conservation()
-        busy = held["queued"] or held["on_wire"] or any(nic.next_wakeup_ns() < NEVER for nic in self.nics)
-        return self._session.all_started(self.fabric.now_ns) and not busy
+        return bool(held["queued"] or held["on_wire"]) or any(nic.next_wakeup_ns() < NEVER for nic in self.nics)
 
     def _reports(self) -> list[HostReport]:
         """What is known only now: the counts of unfinished flows, and what was on the receivers' links."""
@@ -394,6 +419,7 @@ class VirtualWorld:
                 for name, pipe in self._pipes.items()
                 if pipe.failed_assert is not None
             },
+            residue=None,
             cpu_s=cpu_s,
             set_up_s=self._set_up_s,
             peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -4,13 +4,11 @@ A flow sends control packets, one at a time. Each link on the way to the receive
 (`sperc_link`), computes the flow's allocation (`p4src/sperc.p4`); the receiver sends the packet back, and the source
 sends at the least allocation, divided by the flow's weight. What the flow could use at all is a record, too: the
 demand. A flow of up to `short_flow_bytes` leaves at line rate without control packets; another one waits for its first
-response.
+response. With 1RC (`one_rc`) no flow is exempt and none waits: it sends speculative packets until then. With weights
+(`weights`) each of a host's n flows weighs 1/n.
 
 Frames: docs/wire-formats.md, "Control packet of s-PERC". Rates on the wire are in kb/s for each unit of weight.
 A path must not change under a flow, so the load balancer is one that keeps a flow's entropy.
-
-Not there: 1RC (section 5.2; the switches do their part), and weights that follow a host's number of flows (5.3): every
-flow has weight 1.
 """
 
 from __future__ import annotations
@@ -19,9 +17,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from librt.strings import BytesWriter, read_i64_be, write_i64_be
+from mypy_extensions import i64
+
 from host_agents import wire
-from host_agents.cc.base import UNLIMITED, NotificationPoint, Outlet, Path, ReactionPoint
-from host_agents.cc.sperc_link import NEW_FLOW, NO_LIMIT, B, E, Link, Record
+from host_agents.cc.base import UNLIMITED, Feedback, NotificationPoint, Outlet, Path, ReactionPoint
+from host_agents.cc.one_rc import (
+    DATA_PRIORITY,
+    SPECULATIVE,
+    HostFlows,
+    OneRcParameters,
+    Speculation,
+)
+from host_agents.cc.sperc_link import MAX_WEIGHT, NEW_FLOW, NO_LIMIT, B, E, Link, Record
+from host_agents.cc.weights import SHARE_HOST, WeightsParameters
 from host_agents.config import SCOPE_QP
 from host_agents.packets import TO_NOTIFICATION_POINT, Field, Header, Packet, Records
 from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE
@@ -68,26 +77,17 @@ CONTROL: Final = Packet(
     meaning="control packet of s-PERC: a flow's state at the links of its path",
 )
 
-SPECULATIVE: Final = Packet(
-    "speculative",
-    0xF0,
-    (
-        Header(
-            "speculative",
-            (
-                Field("epoch", 16, "of the flow's start"),
-                Field("weight", 16, "n for speculative packets", initial=1),
-                Field("sequence", 24, "the packet's place among the speculative ones, from 0"),
-                Field("reserved", 8),
-            ),
-            "Speculative data packet of 1RC.",
-        ),
-    ),
-    opcodes=8,
-    wraps=True,
-    meaning="data that a switch may drop: reliable-connection opcode n as 0xF0 + n",
-)
+_HEADER_BYTES: Final = CONTROL_HEADER.size_bytes
+_RECORD_BYTES: Final = RECORD_HEADER.size_bytes
+_SOURCE_QP: Final = CONTROL.place("source_qp").byte
 _WIRE_BYTES: Final = wire.OVERHEAD_BYTES + 14 + CONTROL.size_bytes  # Ethernet to ICRC
+_PASSED: Final = CONTROL.place("switches_passed")
+_LET_THROUGH: Final = CONTROL.place("let_through")
+_INTERVAL: Final = CONTROL.place("interval")
+_RESPONSE: Final = 0x80  # in the first byte
+_LEAVING: Final = 0x40
+_MAX_SIGNED: Final = 0x7FFF_FFFF
+_writer: Final = BytesWriter()
 _OWN_LINK: Final = MAX_SWITCHES  # the places of the records that are the source's
 _DEMAND: Final = MAX_SWITCHES + 1
 
@@ -96,27 +96,82 @@ _DEMAND: Final = MAX_SWITCHES + 1
 class SpercParameters:
     """The thesis gives the length of short flows only.
 
-    The authors' simulator has headroom, control share and demand in another form, and rounds of 20 us; the tolerance is
-    what lets rates settle where several links of a path have the same share.
+    The authors' simulator has headroom, control share and demand in another form, and rounds of 20 us where the RTT is
+    12 us; the tolerance is what lets rates settle where several links of a path have the same share.
     """
 
     headroom: float = field(default=0.05, metadata=SHARE_OR_NONE)  # of a link, that is not handed out
-    round_ns: int = field(default=18_000, metadata=POSITIVE)  # 1.5 base RTTs of 12 us
+    round_rtts: float = field(default=1.5, metadata=POSITIVE)  # length of a round, in base RTTs of the network
     control_share: float = field(default=0.02, metadata=SHARE)  # of a link, for control packets
     tolerance: float = field(default=2**-12, metadata=SHARE_OR_NONE)  # of a link, in comparisons
-    short_flow_bytes: int = 0  # up to this many bytes a flow is not counted; 0: one BDP (section 5.1.2)
+    # Up to this many bytes a flow is not counted; 0: one BDP (section 5.1.2). With 1RC each one is.
+    short_flow_bytes: int = 0
     demand: bool = True  # the source's record of what the flow could use at most
     own_link: bool = True  # the NIC's link is one of the links; a switch in the NIC would do it instead
     min_rate_bps: float = field(default=1e6, metadata=POSITIVE)
 
 
+def control_body(
+    records: list[Record],
+    leaving: bool,
+    epoch: int,
+    old_weight: int,
+    new_weight: int,
+    speculative_weight: int,
+    source_qp: int,
+    interval_ns: int,
+) -> bytes:
+    """What `CONTROL.encode` makes of a packet on its way to the receiver, without its dictionaries."""
+    w = _writer
+    w.truncate(0)
+    first: i64 = (_LEAVING if leaving else 0) << 56 | epoch << 32 | old_weight << 16 | new_weight
+    second: i64 = speculative_weight << 48 | 0xFFFFFF << 24 | source_qp
+    write_i64_be(w, first)
+    write_i64_be(w, second)
+    w.append(interval_ns >> 24)
+    w.append(interval_ns >> 16 & 0xFF)
+    w.append(interval_ns >> 8 & 0xFF)
+    w.append(interval_ns & 0xFF)
+    for record in records:
+        b = record.b
+        if b > _MAX_SIGNED:
+            b -= 1 << 32  # the same bits, as a number with a sign
+        rates: i64 = b << 32 | record.x
+        write_i64_be(w, rates)
+        w.append(record.state << 6 | record.ignore << 5)
+        w.append(0)
+    return w.getvalue()
+
+
+def read_records(records: list[Record], passed: int, frame: bytes, offset: int) -> None:
+    """Bring `records` up to date from a packet that so many switches have turned."""
+    for place, record in enumerate(records):
+        turned = place - passed if place >= passed else place - passed + RECORDS
+        start = offset + _HEADER_BYTES + _RECORD_BYTES * turned
+        rates: i64 = read_i64_be(frame, start)
+        b: int = (rates >> 32) & 0xFFFFFFFF
+        x: int = rates & 0xFFFFFFFF
+        flags = frame[start + 8]
+        record.b = b
+        record.x = x
+        record.state = flags >> 6
+        record.ignore = flags >> 5 & 1
+
+
 class Sperc(ReactionPoint):
     """The reaction point. Its flow is *counted* from its first control packet to the one that says that it leaves."""
 
-    def __init__(self, parameters: SpercParameters, path: Path) -> None:
+    def __init__(
+        self,
+        parameters: SpercParameters,
+        path: Path,
+        one_rc: OneRcParameters | None = None,
+        weights: WeightsParameters | None = None,
+    ) -> None:
         super().__init__(path)
         self.parameters = parameters
         self.counted = False
+        self.weight = 1  # n of the control packet sent last
         self.records: list[Record] = []  # the switches' in the order of the path, the NIC's, the demand
         self.sequence = 0  # of the control packet sent last
         self.outstanding = False  # it is not back
@@ -125,6 +180,15 @@ class Sperc(ReactionPoint):
         self._link: Link | None = None  # the NIC's own
         short = parameters.short_flow_bytes
         self._short_bytes = float(short) if short > 0 else path.bdp_bytes
+        self._one_rc = one_rc
+        self._weighted = weights is not None
+        self._flows: HostFlows | None = None
+        self._speculation: Speculation | None = None
+        self._awaited_place = -1  # scheduled packets wait for the ACK of all before it; -1: for none
+        if one_rc is not None:
+            shared = weights is not None and weights.share == SHARE_HOST
+            self._speculation = Speculation(one_rc, path, weights is not None, shared)
+            self.wrapper = SPECULATIVE
 
     def bind(self, outlet: Outlet) -> None:
         super().bind(outlet)
@@ -133,37 +197,77 @@ class Sperc(ReactionPoint):
             link = self.host.part("s-PERC link", self._make_link)
             assert isinstance(link, Link)
             self._link = link
+        if self._one_rc is not None:
+            flows = self.host.part("s-PERC flows", self._make_flows)
+            assert isinstance(flows, HostFlows)
+            self._flows = flows
 
     def _make_link(self) -> Link:
         p = self.parameters
         capacity_kbps = round(self.path.line_rate_bps * (1.0 - p.headroom) / 1e3)
         control_ns = round(float(8 * _WIRE_BYTES) * 1e9 / (p.control_share * self.path.line_rate_bps))
-        return Link(capacity_kbps, round(float(capacity_kbps) * p.tolerance), p.round_ns, control_ns)
+        round_ns = max(1, round(p.round_rtts * float(self.path.base_rtt_ns)))
+        return Link(capacity_kbps, round(float(capacity_kbps) * p.tolerance), round_ns, control_ns)
+
+    def _make_flows(self) -> HostFlows:
+        one_rc = self._one_rc
+        assert one_rc is not None
+        epoch_ns = max(1, round(one_rc.epoch_rtts * float(self.path.base_rtt_ns)))
+        return HostFlows(self.host, epoch_ns, one_rc.clock_error_ns)
 
     def on_post(self, now_ns: int) -> None:
         if self.counted:
             return
-        if float(self.traffic.unacked_bytes()) <= self._short_bytes:
+        if self._speculation is None and float(self.traffic.unacked_bytes()) <= self._short_bytes:
             self.set_rate(self.path.line_rate_bps)
             return
         self.counted = True
+        flows = self._flows
+        if flows is not None:
+            flows.start(now_ns)
         self._begin(now_ns)
+
+    def wrap(self, now_ns: int, place: int) -> bytes:
+        speculation = self._speculation
+        if speculation is None or not speculation.under_way:
+            return b""
+        return speculation.header(place)
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
         """After its last packet a flow leaves; a control packet that is under way has to come back first."""
-        if self.counted and self.traffic.waiting_bytes == 0 and not self.outstanding:
+        if not self.counted:
+            return
+        if self.traffic.waiting_bytes == 0 and not self.outstanding:
             self._leave(now_ns)
+        speculation = self._speculation
+        if speculation is not None and speculation.under_way and speculation.is_over:
+            self.set_window(0.0)
+
+    def on_ack(self, feedback: Feedback) -> None:
+        if self._awaited_place >= 0 and self.traffic.oldest_unacked() >= self._awaited_place:
+            self._go_on()
+
+    def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
+        self._go_on()
+
+    def on_timeout(self, now_ns: int) -> None:
+        self._go_on()
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
+        speculation = self._speculation
         if not self.outstanding:
             self._send(now_ns)
-        elif self.traffic.waiting_bytes > 0:
-            self._begin(now_ns)  # no response: the links are asked anew, and keep what they have counted
+            return
+        # No response: the links are asked anew, and keep what they have counted.
+        if speculation is not None and speculation.under_way:
+            self.outlet.send_again(self.traffic.oldest_unacked())
+        if self.traffic.waiting_bytes > 0:
+            self._begin(now_ns)
         else:
-            self.counted = False
+            self._uncount(now_ns)
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
-        passed = CONTROL.get("switches_passed", frame, offset)
+        passed = _PASSED.get(frame, offset)
         if passed > MAX_SWITCHES:
             self.outlet.count_malformed()
             return
@@ -171,14 +275,13 @@ class Sperc(ReactionPoint):
             return  # it has come too late: the flow has begun anew
         self.outstanding = False
         self._timer.cancel()
-        arrived = CONTROL.decode_records(frame, offset)
-        for place, record in enumerate(self.records):
-            found = arrived[place - passed]
-            record.b = found["b"]
-            record.x = found["x"]
-            record.state = found["state"]
-            record.ignore = found["ignore"]
-        self.interval_ns = CONTROL.get("interval", frame, offset)
+        read_records(self.records, passed, frame, offset)
+        self.interval_ns = _INTERVAL.get(frame, offset)
+        speculation = self._speculation
+        if speculation is None:
+            self.set_window(UNLIMITED)
+        elif speculation.under_way:
+            self._end_speculation(speculation, _LET_THROUGH.get(frame, offset))
         self._obey()
         if self.traffic.waiting_bytes == 0:
             self._leave(now_ns)
@@ -186,6 +289,28 @@ class Sperc(ReactionPoint):
             self._send(now_ns)
         else:
             self._timer.arm(self._sent_ns + self.interval_ns)
+
+    def _end_speculation(self, speculation: Speculation, let_through: int) -> None:
+        """The switches have told how many packets pass; the others are sent again, and all that follow, as usual."""
+        speculation.under_way = False
+        place = speculation.first_dropped(let_through)
+        if place >= 0:
+            self.outlet.send_again(place)
+        else:
+            place = self.traffic.fresh_packets
+        if speculation.priority != DATA_PRIORITY:
+            self.outlet.set_priority(DATA_PRIORITY)
+            if self.traffic.oldest_unacked() < place:
+                self._awaited_place = place  # what is scheduled would overtake it
+                self.set_window(0.0)
+                return
+        self.set_window(UNLIMITED)
+
+    def _go_on(self) -> None:
+        """Nothing that is scheduled can overtake a speculative packet any more, or one was lost."""
+        if self._awaited_place >= 0:
+            self._awaited_place = -1
+            self.set_window(UNLIMITED)
 
     def _obey(self) -> None:
         """The rate is the least allocation. Where nothing but the demand limits it, the flow ends within an RTT."""
@@ -197,39 +322,66 @@ class Sperc(ReactionPoint):
         if least == NO_LIMIT or (not demand.ignore and least >= demand.b):
             self.set_rate(self.path.line_rate_bps)
         else:
-            rate_bps = max(float(least) * 1e3, self.parameters.min_rate_bps)
+            rate_bps = max(float(least) * 1e3 / float(self.weight), self.parameters.min_rate_bps)
             self.set_rate(min(rate_bps, self.path.line_rate_bps))
-        self.set_window(UNLIMITED)
 
     def _begin(self, now_ns: int) -> None:
-        """Nothing leaves before the first response."""
+        """Without 1RC nothing leaves before the first response."""
         self.records = [Record() for _ in range(RECORDS)]
         self.interval_ns = 0
-        self.set_window(0.0)
+        self._awaited_place = -1
+        speculation, flows = self._speculation, self._flows
+        if speculation is None or flows is None:
+            self.set_window(0.0)
+        else:
+            speculation.start(flows.epoch(now_ns))
+            self.outlet.set_priority(speculation.priority)
+            self.set_rate(self.path.line_rate_bps)
+            self.set_window(UNLIMITED)
         self._send(now_ns)
 
     def _leave(self, now_ns: int) -> None:
         self._send(now_ns, True)
         self.outstanding = False  # it is not answered
-        self.counted = False
         self._timer.cancel()
+        self._uncount(now_ns)
+
+    def _uncount(self, now_ns: int) -> None:
+        self.counted = False
+        speculation = self._speculation
+        if speculation is not None and speculation.under_way:
+            speculation.under_way = False
+            self.outlet.set_priority(DATA_PRIORITY)
+        flows = self._flows
+        if flows is not None:
+            flows.leave(now_ns)
 
     def _send(self, now_ns: int, leaving: bool = False) -> None:
+        flows, speculation = self._flows, self._speculation
+        epoch = flows.number(now_ns) if flows is not None else 0
+        old_weight = self.weight
+        if self._weighted and flows is not None:
+            self.weight = min(flows.active, MAX_WEIGHT)
         if self.parameters.demand:
             demand = self.records[_DEMAND]
-            demand.b = min(self.traffic.waiting_bytes * 8_000_000 // self.path.base_rtt_ns, NO_LIMIT)
+            asked = self.traffic.waiting_bytes * 8_000_000 // self.path.base_rtt_ns
+            demand.b = min(asked * self.weight, NO_LIMIT)
             demand.ignore = 0
         interval_ns = 0
         link = self._link
         if link is not None:
-            link.process(self.records, _OWN_LINK, 1, 1, leaving, now_ns)
+            link.process(self.records, _OWN_LINK, old_weight, self.weight, leaving, now_ns)
             interval_ns = link.interval_ns
         self.sequence = (self.sequence + 1) & wire.PSN_MASK
-        body = CONTROL.encode(
-            [{"b": r.b, "x": r.x, "state": r.state, "ignore": r.ignore} for r in self.records],
-            leaving=int(leaving),
-            source_qp=self.outlet.qpn(),
-            interval=interval_ns,
+        body = control_body(
+            self.records,
+            leaving,
+            epoch,
+            old_weight,
+            self.weight,
+            1 if speculation is None else speculation.weight,
+            self.outlet.qpn(),
+            interval_ns,
         )
         self.outlet.send_control(CONTROL, body, psn=self.sequence, entropy=self.outlet.next_entropy(now_ns))
         self.outstanding = True
@@ -241,18 +393,30 @@ class SpercReceiver(NotificationPoint):
     """The destination: it sends a control packet back to its source. One that leaves needs no answer."""
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
-        values = CONTROL.decode(frame, offset)
-        if values["leaving"]:
+        if frame[offset] & _LEAVING:
             return
-        values["response"] = 1
-        values["source_qp"] = self.outlet.qpn()
         entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
-        body = CONTROL.encode(CONTROL.decode_records(frame, offset), **values)
+        body = (
+            bytes((frame[offset] | _RESPONSE,))
+            + frame[offset + 1 : offset + _SOURCE_QP]
+            + self.outlet.qpn().to_bytes(3, "big")
+            + frame[offset + _SOURCE_QP + 3 : offset + CONTROL.size_bytes]
+        )
         self.outlet.send_control(CONTROL, body, psn=wire.psn(frame), entropy=entropy)
 
 
 def reaction_point(parameters: SpercParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
-    return Sperc(parameters, path)
+    one_rc, weights = mechanisms.get("1rc"), mechanisms.get("weights")
+    assert one_rc is None or isinstance(one_rc, OneRcParameters)
+    assert weights is None or isinstance(weights, WeightsParameters)
+    return Sperc(parameters, path, one_rc, weights)
+
+
+def priorities(parameters: SpercParameters, mechanisms: Mapping[str, object]) -> tuple[int, ...]:
+    one_rc = mechanisms.get("1rc")
+    if not isinstance(one_rc, OneRcParameters) or one_rc.speculative_priority == DATA_PRIORITY:
+        return ()
+    return (one_rc.speculative_priority,)
 
 
 def notification_point(parameters: SpercParameters, path: Path) -> NotificationPoint:
@@ -265,12 +429,14 @@ register(
         summary="max-min fair rates computed by the switches from bottleneck rates in control packets",
         source="Jose et al., A Distributed Algorithm to Calculate Max-Min Fair Rates Without Per-Flow State",
         program="sperc",
-        agrees=("headroom", "round_ns", "control_share", "tolerance"),
+        agrees=("headroom", "round_rtts", "control_share", "tolerance"),
         parameters=SpercParameters,
         reaction_point=reaction_point,
         notification_point=notification_point,
         packets=(CONTROL, SPECULATIVE),
+        mechanisms=("1rc", "weights"),
         scopes=(SCOPE_QP,),
+        priorities=priorities,
         single_path=True,
         max_switches=MAX_SWITCHES,
     )

@@ -14,13 +14,15 @@ if "--native" in sys.argv:
 
 from host_agents import native, nic, wire
 from host_agents.cc.base import ReactionPoint
+from host_agents.cc.one_rc import SPECULATIVE
+from host_agents.cc.sperc import CONTROL
 from host_agents.testing import Trouble, Wire, connect, pair, trimmed
 
 
 class Switch:
     """Marks every seventh data frame and stamps an INT record of a loaded 100 Gb/s link on those with a shim.
 
-    With `trims`, it cuts the payload off every eleventh.
+    With `trims`, it cuts the payload off every eleventh. Of s-PERC's speculative packets it lets the first 20 pass.
     """
 
     def __init__(self, trims):
@@ -30,6 +32,12 @@ class Switch:
 
     def __call__(self, now_ns, frame):
         out = bytearray(frame)
+        if frame[wire.BTH] == CONTROL.opcode:
+            place = wire.AFTER_BTH + CONTROL.place("let_through").byte
+            out[place : place + 3] = (20).to_bytes(3, "big")
+            return bytes(out)
+        if frame[wire.BTH] & 0xF8 == SPECULATIVE.opcode:
+            return frame if SPECULATIVE.get("sequence", frame, wire.AFTER_BTH) < 20 else None
         data = frame[wire.BTH] in (0, 1, 2, 4, 0xC0, 0xC1, 0xC2, 0xC4)
         if not data:
             return frame
@@ -92,5 +100,7 @@ for reliability in ("go-back-n", "selective-repeat"):
         run("eqds+mprdma", reliability, scope, trims=True)
     for protocol in ("eqds", "eqds+smartt", "smartt", "mprdma", "bbr"):
         run(protocol, reliability, "qp", trims=True)
+    for protocol in ("sperc", "sperc+1rc", "sperc+1rc+weights"):
+        run(protocol, reliability, "qp")
     run("none", reliability, "qp", point=Halving)
 run("dcqcn", "go-back-n", "qp", {"gain": 0.5, "rate_increase_interval_ns": 20_000, "byte_counter_bytes": 20_000})

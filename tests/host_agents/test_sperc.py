@@ -4,61 +4,22 @@ import pytest
 
 from host_agents import wire
 from host_agents.cc import sperc
-from host_agents.cc.sperc_link import NEW_FLOW, B, E, Link, Record
+from host_agents.cc.sperc_link import NEW_FLOW, B, E
 from host_agents.errors import ParameterError
 from host_agents.registry import resolve
-from host_agents.testing import Wire, connect, pair
+from tests.host_agents.sperc_rig import GBPS, LINE, RTT, Switch, controls, is_control, nics, records, values
 
-GBPS = 1_000_000  # kb/s
-LINE = 100_000_000_000
-RTT = 8_000
 BDP = 100_000  # bytes
 TWENTY_DIGITS = 95 * GBPS >> 7 << 7  # of 95 Gb/s
-
-
-def is_control(frame):
-    return len(frame) > wire.BTH and frame[wire.BTH] == sperc.CONTROL.opcode
-
-
-def values(frame):
-    return sperc.CONTROL.decode(frame, wire.AFTER_BTH)
-
-
-def records(frame):
-    return sperc.CONTROL.decode_records(frame, wire.AFTER_BTH)
-
-
-def controls(link, side):
-    return [(now, frame) for now, sender, frame in link.sent if sender == side and is_control(frame)]
 
 
 def data(link):
     return [now for now, sender, frame in link.sent if sender == 0 and not is_control(frame)]
 
 
-class Switch:
-    """A hook that does to control packets what a switch on the way does: a link of its own, then the records turn."""
-
-    def __init__(self, gbps, others=0):
-        self.link = Link(gbps * GBPS, gbps * GBPS // 4096, 12_000, 0)
-        for _ in range(others):
-            self.link.process([Record() for _ in range(sperc.RECORDS)], 0, 1, 1, False, 0)
-
-    def __call__(self, now, frame):
-        if not is_control(frame) or values(frame)["response"]:
-            return frame
-        own = values(frame)
-        known = [Record(r["b"], r["x"], r["state"], r["ignore"]) for r in records(frame)]
-        self.link.process(known, 0, own["old_weight"], own["new_weight"], bool(own["leaving"]), now)
-        own["switches_passed"] += 1
-        turned = [{"b": r.b, "x": r.x, "state": r.state, "ignore": r.ignore} for r in known[1:] + known[:1]]
-        return frame[: wire.AFTER_BTH] + sperc.CONTROL.encode(turned, **own) + frame[-4:]
-
-
 def setup(hook=None, **parameters):
-    a, b = pair("sperc", parameters, line_rate_bps=LINE, base_rtt_ns=RTT)
-    qa, _ = connect(a, b, qpn=7)
-    return Wire(a, b, hook=hook), qa
+    link, (qa,) = nics(hook, parameters=parameters)
+    return link, qa
 
 
 def own_link(qa):

@@ -14,15 +14,17 @@ from hypothesis import strategies as st
 from harness.control import programs
 from harness.control.programs.base import SwitchView
 from harness.control.programs.sperc import CONTROL_PACKET_BYTES
-from host_agents.cc.sperc import CONTROL, RECORDS, SPECULATIVE
+from host_agents.cc.one_rc import SPECULATIVE
+from host_agents.cc.sperc import CONTROL, RECORDS
 from host_agents.cc.sperc_link import MAX_WEIGHT, NEW_FLOW, NO_LIMIT, B, E, Link, Record
+from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import BTH, NOT_ECT, Flow
 from tests.p4src.rigs import BuiltinRig, Rig, Sent
 
 GBPS = 1_000_000  # kb/s
 AFTER_BTH = 54
-ROUND = 18_000
+ROUND = VIEW.base_rtt_ns * 3 // 2
 DIGITS = 2**-18  # what twenty digits may lose
 
 REGISTERS = ("sum_e", "num_b", "max_e", "max_e_next", "round_end", "interval")
@@ -110,7 +112,7 @@ class Example:
 
 def test_the_example(make_rig: MakeRig) -> None:
     """c = 9 and 12; rates to twenty digits."""
-    rig = make_rig("sperc", {"headroom": 0.0, "round_ns": ROUND}, view=view({2: 9, 3: 12}))
+    rig = make_rig("sperc", {"headroom": 0.0}, view=view({2: 9, 3: 12}))
     if not isinstance(rig, BuiltinRig):
         pytest.skip("one packet goes on from what another has left")
     net = Example(rig)
@@ -225,7 +227,7 @@ def test_rates_go_by_weights(make_rig: MakeRig, other: int) -> None:
 
 @cache
 def kept_rig(capacity_gbps: int) -> BuiltinRig:
-    entries = programs.parameters("sperc", {"round_ns": ROUND}).entries(view({2: capacity_gbps}))
+    entries = programs.parameters("sperc", {}).entries(view({2: capacity_gbps}))
     return BuiltinRig("sperc", entries)
 
 
@@ -323,14 +325,15 @@ def test_the_program_is_the_reference_whatever_control_packets_say(
 
 # 1RC: figures 5.1 to 5.4. The BDP is 4 packets: 8 Gb/s over 4 packets' time; an epoch is 13 steps
 
-WINDOWS = {"headroom": 0.0, "rtt_ns": 4 * 1058, "packet_bytes": 1058}
+WINDOWS = {"headroom": 0.0}
+FOUR_PACKETS = replace(view({2: 8}), base_rtt_ns=4 * VIEW.packet_bytes)
 
 
 class Network:
     """A link of figures 5.1 to 5.4. Flows start at a step of the hosts' clocks."""
 
     def __init__(self, make_rig: MakeRig, **parameters: int) -> None:
-        self.rig = make_rig("sperc", {**WINDOWS, **parameters}, view=view({2: 8}))
+        self.rig = make_rig("sperc", {**WINDOWS, **parameters}, view=FOUR_PACKETS)
         if not isinstance(self.rig, BuiltinRig):
             pytest.skip("one packet goes on from what another has left")
 
@@ -432,3 +435,81 @@ def test_a_speculative_packet_of_weight_0_or_cut_off_is_malformed(make_rig: Make
     frames.append(Flow().frame(bth, SPECULATIVE.encode()[:-1]))
     assert len(rig.run([Sent(1, frame) for frame in frames])[2]) == 1
     assert rig.counter("ingress_drops", 0) == 2
+
+
+def test_a_window_is_of_packets_as_the_link_has_them(make_rig: MakeRig) -> None:
+    """10,580 ns of 8 Gb/s are ten packets of 1,058 bytes, and nine with 20 bytes between frames."""
+    there = replace(FOUR_PACKETS, base_rtt_ns=10_580)
+    for overhead_bytes, packets in ((0, 10), (20, 9)):
+        rig = make_rig("sperc", WINDOWS, view=replace(there, frame_overhead_bytes=overhead_bytes))
+        (control,) = rig.run([Sent(1, FlowState().frame(2))])[2]
+        assert CONTROL.get("let_through", control, AFTER_BTH) == packets
+
+
+def test_a_round_shorter_than_a_tick_is_a_mistake() -> None:
+    with pytest.raises(UserError, match="round_rtts: should make a round of at least a tick"):
+        programs.parameters("sperc", {"round_rtts": 1e-6}).entries(VIEW)
+
+
+@dataclass
+class Window:
+    """The model of a slot of the window table."""
+
+    epoch: int
+    packets: int
+
+
+EPOCHS = st.integers(0xFFF0, 0x10010)  # they wrap
+EVENTS = st.lists(
+    st.one_of(
+        st.tuples(st.just("starts"), EPOCHS, st.integers(1, 3)),
+        st.tuples(st.just("sends"), EPOCHS, st.integers(1, 3)),
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(entries=st.sampled_from((2, 4)), events=EVENTS)
+def test_what_passes_is_what_the_window_table_has_for_the_epoch(
+    entries: int, events: list[tuple[str, int, int]]
+) -> None:
+    """A host numbers its speculative packets of an epoch; at most max(1, entry / weight) of them pass.
+
+    The first control packet of an epoch makes the entry, unless a newer epoch has the slot.
+    """
+    rig = windows_rig(entries)
+    for name in REGISTERS:
+        rig.switch.register_write(f"{name}_of", 2, bytes(len(rig.switch.register_read(f"{name}_of", 2))))
+    for slot in range(entries):
+        rig.switch.register_write("window_table", 2 * entries + slot, bytes(4))
+    table: dict[int, Window] = {}
+    sent: dict[tuple[int, int], int] = {}
+    passed: dict[tuple[int, int], int] = {}
+    for kind, epoch, weight in events:
+        window = table.get(epoch % entries)
+        if kind == "starts":
+            frame = FlowState().frame(2, epoch=epoch & 0xFFFF, speculative_weight=weight)
+            after = through(rig, 2, frame, 0)
+            let_through = CONTROL.get("let_through", after, AFTER_BTH)
+            if window is None or window.epoch < epoch:
+                rate = CONTROL.decode_records(after, AFTER_BTH)[-1]["b"]
+                packets = max(1, min(rate * 1_000 * FOUR_PACKETS.base_rtt_ns // (8 * 10**9 * 1_058), 0xFFFF))
+                window = table[epoch % entries] = Window(epoch, packets)
+            expected = max(1, window.packets // weight) if window.epoch == epoch else 0
+            assert let_through == expected
+        else:
+            number = sent[epoch, weight] = sent.get((epoch, weight), -1) + 1
+            body = SPECULATIVE.encode(epoch=epoch & 0xFFFF, weight=weight, sequence=number)
+            frame = Flow().frame(BTH(opcode=SPECULATIVE.opcode + 1, dest_qp=7), body + bytes(64))
+            passes = bool(rig.run([Sent(1, frame, 0)])[2])
+            least = max(1, window.packets // weight) if window is not None and window.epoch == epoch else 0
+            assert passes == (number < least)
+            passed[epoch, weight] = passed.get((epoch, weight), 0) + passes
+            assert passed[epoch, weight] <= 4  # no entry is larger
+
+
+@cache
+def windows_rig(entries: int) -> BuiltinRig:
+    parameters = programs.parameters("sperc", {**WINDOWS, "window_entries": entries})
+    return BuiltinRig("sperc", parameters.entries(FOUR_PACKETS), SPERC_WINDOW_ENTRIES=str(entries))

@@ -65,6 +65,7 @@ def frame(opcode: int, body: bytes, carried_bytes: int = 0) -> bytes:
             {"SEND first with INT", "SEND middle with INT", "SEND last with INT", "SACK with INT"},
         ),
         ("accurate", {}, {"FRP"}),
+        ("sperc+1rc", {}, {"SPERC", "SEND first speculative", "SEND middle speculative"}),
         ("eqds", {"reliability": "selective-repeat"}, {"RTS", "pull", "SACK"}),
     ],
 )

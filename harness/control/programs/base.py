@@ -42,12 +42,14 @@ class PortView:
 class SwitchView:
     """All that a program may know of the switch it runs on.
 
-    `port_rates_bps` has every port that is in use. `cell_bytes` is what a unit of queue depth stands for: the
-    traffic manager's cell, or on BMv2, which counts packets, the bytes of a full packet. `tick_ns` is the model time
-    of one tick of the switch's clock. `frame_overhead_bytes` is what a frame costs on a link beyond its own bytes.
-    `seed` is the experiment's: another seed is another choice of ECMP paths. `tables` are those of the compiled
-    program, by the names that entries may use. `network` is for what has to fit on several switches, like `tree` and
-    the multicast `groups` that are to be forwarded to and the `collectives`, groups whose operations switches combine.
+    `port_rates_bps` has every port that is in use. `cell_bytes` is what a unit of queue depth stands for: the traffic
+    manager's cell, or on BMv2, which counts packets, the bytes of a full packet. `tick_ns` is the model time of one
+    tick of the switch's clock. `frame_overhead_bytes` is what a frame costs on a link beyond its own bytes, or,
+    negative, what does not count. `base_rtt_ns` is the largest base RTT of the network, `packet_bytes` a full data
+    packet as it leaves a host. `seed` is the experiment's: another seed is another choice of ECMP paths. `tables` are
+    those of the compiled program, by the names that entries may use. `network` is for what has to fit on several
+    switches, like `tree` and the multicast `groups` that are to be forwarded to and the `collectives`, groups whose
+    operations switches combine.
     """
 
     device_id: int
@@ -57,6 +59,8 @@ class SwitchView:
     tick_ns: Fraction = Fraction(1)
     frame_overhead_bytes: int = 0
     seed: int = 1
+    base_rtt_ns: int = 12_000
+    packet_bytes: int = 1_058
     priority_of_dscp: Mapping[int, int] = field(
         default_factory=lambda: {DSCP_OF_PRIORITY * priority: priority for priority in range(8)}
     )
@@ -104,6 +108,8 @@ class ProgramParameters(BaseModel, ABC):
 
     contains: ClassVar[tuple[str, ...]] = ()  # programs whose work this one does, too: it can stand in for them
     agrees: ClassVar[tuple[str, ...]] = ()  # parameters that the protocol must have, with the same values
+    counters: ClassVar[tuple[str, ...]] = ()  # those that are read at the end of a run, and saved
+    zero_when_done: ClassVar[tuple[str, ...]] = ()  # registers: what flows add there, they take away when they end
 
     def defines(self) -> dict[str, str]:
         """Macros that the program is compiled with; what the scenario defines comes on top."""
@@ -113,6 +119,14 @@ class ProgramParameters(BaseModel, ABC):
     def common_period_ns(self) -> int:
         """Hosts and switches have to agree on the time modulo this; 0: they need not."""
         return 0
+
+    @property
+    def equal_priorities(self) -> tuple[int, ...]:
+        """The priorities that packets of one flow change between, that of data first: lanes. None: they keep theirs.
+
+        They are lossless together, and a port sends of them the packet first that was enqueued first.
+        """
+        return ()
 
     @abstractmethod
     def entries(self, switch: SwitchView) -> list[Entry]:

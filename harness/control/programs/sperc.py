@@ -21,16 +21,15 @@ CONTROL_PACKET_BYTES = 158  # Ethernet to ICRC
 class SpercParameters(ProgramParameters):
     """s-PERC's constants: choices, which the thesis leaves open; the protocol has them, too."""
 
-    agrees: ClassVar[tuple[str, ...]] = ("headroom", "round_ns", "control_share", "tolerance")
+    agrees: ClassVar[tuple[str, ...]] = ("headroom", "round_rtts", "control_share", "tolerance")
+
+    zero_when_done: ClassVar[tuple[str, ...]] = ("sum_e_of", "num_b_of", "interval_of")
 
     headroom: float = Field(0.05, ge=0, lt=1)  # of a link, that is not handed out
-    round_ns: int = Field(18_000, gt=0)  # 1.5 base RTTs of 12 us
+    round_rtts: float = Field(1.5, gt=0)  # length of a round, in base RTTs of the network
     control_share: float = Field(0.02, gt=0, le=1)  # of a link, for control packets
     tolerance: float = Field(2**-12, ge=0, lt=1)  # of a link, in comparisons
-    # 1RC: what a window is, and how many epochs a link remembers.
-    rtt_ns: int = Field(12_000, gt=0)
-    packet_bytes: int = Field(1_058, gt=0)
-    window_entries: int = Field(16, ge=1, le=1024)
+    window_entries: int = Field(16, ge=1, le=1024)  # 1RC: how many epochs a link remembers
 
     @field_validator("window_entries")
     @classmethod
@@ -43,12 +42,16 @@ class SpercParameters(ProgramParameters):
         return {"SPERC_WINDOW_ENTRIES": str(self.window_entries)}
 
     def entries(self, switch: SwitchView) -> list[Entry]:
-        round_ticks = round(self.round_ns / switch.tick_ns)
+        round_ticks = round(self.round_rtts * switch.base_rtt_ns / switch.tick_ns)
         if round_ticks < 1:
-            raise UserError(f"round_ns {self.round_ns} is less than a tick of the switch's clock ({switch.tick_ns} ns)")
-        window_scale = math.ceil(self.rtt_ns * 1e-6 / (8 * self.packet_bytes) * 2**40)
+            raise UserError(
+                f"round_rtts: should make a round of at least a tick of the switch's clock ({switch.tick_ns} ns), "
+                f"got {self.round_rtts} of {switch.base_rtt_ns} ns"
+            )
+        packet_bytes = switch.packet_bytes + switch.frame_overhead_bytes
+        window_scale = math.ceil(switch.base_rtt_ns * 1e-6 / (8 * packet_bytes) * 2**40)
         if window_scale >> 32:
-            raise UserError(f"rtt_ns {self.rtt_ns} is too long for packets of {self.packet_bytes} bytes")
+            raise UserError(f"a base RTT of {switch.base_rtt_ns} ns is too long for packets of {packet_bytes} bytes")
         entries = forwarding_entries(switch)
         for port, rate_bps in sorted(switch.port_rates_bps.items()):
             capacity_kbps = round(rate_bps * (1 - self.headroom) / 1000)

@@ -119,9 +119,7 @@ class MininetWorld:
         coordinator = Coordinator(run, launcher, folder.path)
         stack.callback(coordinator.close)
         for host in run.topology.hosts:
-            launcher.fork(
-                host.name, "host", [host.name, coordinator.address], namespace_pid=net.hosts[host.name].pid
-            )
+            launcher.fork(host.name, "host", [host.name, coordinator.address], namespace_pid=net.hosts[host.name].pid)
         self._program(net, launcher, program.program)
         coordinator.accept(self._configurations(net))
         addresses = {name: (switch.address, switch.plan.device_id) for name, switch in net.switches.items()}
@@ -204,6 +202,8 @@ class MininetWorld:
                 Fraction(self._class.tick_ns(self.dilation)),
                 scenario.framing_bytes,
                 run.seed,
+                run.base_rtt_ns(),
+                run.data_bytes,
                 groups=run.groups,
                 collectives=run.collectives,
             )
@@ -309,6 +309,7 @@ class MininetWorld:
             nic_totals=totals,
             workload=session.traffic.summary(),
             failed_asserts=ledger.failed_asserts(counters),
+            residue=None,
             cpu_s=meter.cpu_s,
             set_up_s=set_up_s,
             peak_memory_bytes=meter.memory_bytes,

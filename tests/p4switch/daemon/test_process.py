@@ -85,6 +85,12 @@ def test_a_clock_that_is_set_back_blocks_no_port(
     assert daemon.stop()["lag_max_ns"] < 60e9
 
 
+def test_a_program_may_be_source(start: Any, compiled: Any) -> None:
+    controller = Controller(None, compiled.p4info)  # type: ignore[arg-type]
+    entry = controller.entry("lpm_one", {"l": (0x0A000002, 32)}, ("send", {"port": 2}))
+    start(str(PROGRAM)).client().write([Update(type=INSERT, entity=wrap(entry))])
+
+
 def test_packets_between_ports(start: Any, namespace: Namespace, compiled: Any) -> None:
     daemon = start("--no-p4")
     c = Remote(daemon.client(), compiled)
@@ -365,13 +371,15 @@ def test_it_ends_cleanly(start: Any, number: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "expected either FILE.json or --no-p4"),
+        ((), "expected either FILE.p4, FILE.json or --no-p4"),
+        ((str(PROGRAM), "--p4info", "x"), "--p4info: expected FILE.json with it"),
+        (("/nowhere.p4",), "/nowhere.p4: No such file"),
         (("--no-p4", "-i", "4@nothere"), "-i 4@nothere"),
         (("--no-p4", "-i", "1@s2"), "each port number once"),
         (("--no-p4", "-i", "600@s2"), "below 512"),
         (("--no-p4", "--cpu-port", "2"), "each of them once"),
         (("/nowhere.json",), "/nowhere.json: No such file"),
-        ((str(PROGRAM),), "expected BMv2 JSON"),
+        ((str(Path(__file__)),), "expected BMv2 JSON"),
         (("--no-p4", "--log-level", "loud"), "expected one of trace"),
     ],
 )
@@ -381,6 +389,14 @@ def test_mistakes(start: Any, arguments: tuple[str, ...], says: str) -> None:
     assert daemon.process.returncode == 2
     assert says in errors
     assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize("address", ["localhost:99999", "9559", "localhost:", ":9559"])
+def test_an_address_that_is_none(start: Any, address: str) -> None:
+    daemon = start("--no-p4", address=address)
+    _, errors = daemon.process.communicate(timeout=60)
+    assert daemon.process.returncode == 2
+    assert f"{address!r}; expected HOST:PORT with a port up to 65535" in errors
 
 
 def test_an_address_in_use(start: Any) -> None:

@@ -1,0 +1,150 @@
+"""1RC, the hosts' half (sections 5.2 and 5.4 of Snyder's thesis): a flow's first packets leave before it has a rate.
+
+They are speculative: at line rate, numbered from 0, up to one BDP. A switch lets as many pass as the rates of the
+flow's epoch allow (`p4src/sperc.p4`), drops the others in order, and says how many in the flow's control packet. The
+host then goes on from the first one that was dropped, so that a receiver sees neither gap nor duplicate.
+
+The NIC's own link lets all of them pass: what it has no time for waits in the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from host_agents.cc.base import Host, Path
+from host_agents.cc.sperc_link import MAX_WEIGHT
+from host_agents.packets import Field, Header, Packet
+from host_agents.ranges import POSITIVE
+from host_agents.registry import MechanismInfo, register
+
+SPECULATIVE: Final = Packet(
+    "speculative",
+    0xF0,
+    (
+        Header(
+            "speculative",
+            (
+                Field("epoch", 16, "of the flow's start"),
+                Field("weight", 16, "n for speculative packets", initial=1),
+                Field("sequence", 24, "the packet's place among the speculative ones, from 0"),
+                Field("reserved", 8),
+            ),
+            "Speculative data packet of 1RC.",
+        ),
+    ),
+    opcodes=8,
+    wraps=True,
+    meaning="data that a switch may drop: reliable-connection opcode n as 0xF0 + n",
+)
+EPOCH_MASK: Final = 0xFFFF
+DATA_PRIORITY: Final = -1
+
+_CLASS: Final[Mapping[str, float]] = {"ge": -1, "le": 7}
+
+
+@dataclass(frozen=True)
+class OneRcParameters:
+    epoch_rtts: float = field(default=1.0, metadata=POSITIVE)  # length of an epoch, in base RTTs of the network
+    clock_error_ns: int = 100  # a host's clock is off by up to so much (section 5.1.3)
+    # A class of their own, below data's (section 5.1.2); -1: they share data's queue (5.5.2).
+    speculative_priority: int = field(default=DATA_PRIORITY, metadata=_CLASS)
+
+
+class Epoch:
+    """What the flows of a host that start in the same epoch have in common."""
+
+    def __init__(self, number: int, weight: int) -> None:
+        self.number = number  # by the network's clock, modulo 2^16
+        self.weight = weight  # n for speculative packets: the host's flows at its start, at least 1
+        self.sequence = 0  # of the next speculative packet, where the flows share the numbers
+
+
+class HostFlows:
+    """A host's flows, and its clock, which all hosts have nearly the same."""
+
+    def __init__(self, host: Host, epoch_ns: int, clock_error_ns: int) -> None:
+        self.active = 0
+        self._epoch_ns = epoch_ns
+        self._offset_ns = host.random.randint(-clock_error_ns, clock_error_ns)
+        self._epoch_index = -2  # since the clock's zero; before any that there is
+        self._epoch = Epoch(0, 1)
+
+    def number(self, now_ns: int) -> int:
+        """The epoch's number in packets."""
+        return (now_ns + self._offset_ns) // self._epoch_ns & EPOCH_MASK
+
+    def epoch(self, now_ns: int) -> Epoch:
+        """The present epoch. To be asked before flows start or leave."""
+        index = (now_ns + self._offset_ns) // self._epoch_ns
+        if index != self._epoch_index:
+            self._epoch_index = index
+            self._epoch = Epoch(index & EPOCH_MASK, min(max(1, self.active), MAX_WEIGHT))
+        return self._epoch
+
+    def start(self, now_ns: int) -> None:
+        self.epoch(now_ns)
+        self.active += 1
+
+    def leave(self, now_ns: int) -> None:
+        self.epoch(now_ns)
+        self.active -= 1
+
+
+class Speculation:
+    """A flow's speculative packets."""
+
+    def __init__(self, parameters: OneRcParameters, path: Path, weighted: bool, shared: bool) -> None:
+        self.priority = parameters.speculative_priority
+        self.under_way = False  # data leaves as speculative packets
+        self.limit = max(1, int(path.bdp_bytes / float(path.wire_bytes)))  # packets
+        self._weighted = weighted  # by the host's flows
+        self._shared = shared  # flows of a host and an epoch share the numbers
+        self._epoch = Epoch(0, 1)
+        # Of each packet that has left: its number, and its place in order of first sending.
+        self._sequences: list[int] = []
+        self._places: list[int] = []
+
+    @property
+    def weight(self) -> int:
+        return self._epoch.weight if self._weighted else 1
+
+    @property
+    def is_over(self) -> bool:
+        """As many have left as may leave."""
+        return len(self._places) >= self.limit
+
+    def start(self, epoch: Epoch) -> None:
+        self.under_way = True
+        self._epoch = epoch
+        self._sequences.clear()
+        self._places.clear()
+
+    def header(self, place: int) -> bytes:
+        """Of the packet that leaves now."""
+        epoch = self._epoch
+        sequence = len(self._places)
+        if self._shared:
+            sequence = epoch.sequence
+            epoch.sequence = sequence + 1
+        self._sequences.append(sequence)
+        self._places.append(place)
+        return (epoch.number << 48 | self.weight << 32 | sequence << 8).to_bytes(8, "big")
+
+    def first_dropped(self, let_through: int) -> int:
+        """The place of the first packet that did not pass, when the numbers below `let_through` did; -1: all did."""
+        for index, sequence in enumerate(self._sequences):
+            if sequence >= let_through:
+                return min(self._places[index:])
+        return -1
+
+
+register(
+    MechanismInfo(
+        name="1rc",
+        summary="speculative packets at line rate from the start, dropped in order beyond what an epoch allows",
+        source="Snyder, thesis, sections 5.2 and 5.4, algorithms 4 and 5",
+        parameters=OneRcParameters,
+    )
+)

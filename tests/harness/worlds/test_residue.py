@@ -1,0 +1,61 @@
+"""What switches count of flows has to be gone when the flows are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.measure.recording import Recording
+from harness.measure.summary import residue_check
+from harness.plan.experiment import plan
+from harness.plan.scenario import check
+from harness.worlds.virtual import VirtualWorld
+
+REGISTERS = ("sum_e_of", "num_b_of", "interval_of")
+
+
+def run(cc: str = "sperc", stop_ns: int = 60_000, **more: Any) -> Recording:
+    flows = [
+        {"name": "long", "source": 0, "destination": 2, "stop_ns": stop_ns},
+        {"name": "short", "source": 1, "destination": 2, "start_ns": 20_000, "size_bytes": 500},
+    ]
+    tables = {
+        "cc": cc,
+        "topology": {"name": "single-switch", "hosts": 3, "link_rate_bps": 10e9, "link_delay_ns": 500},
+        "workload": {"name": "streams", "flows": flows},
+        **more,
+    }
+    return VirtualWorld(plan("x", check(tables), Path())[0]).run()
+
+
+@pytest.mark.parametrize("cc", ["sperc", "sperc+1rc", "sperc+1rc+weights"])
+def test_nothing_is_left_though_the_last_control_packets_leave_after_the_flows_ends(cc: str) -> None:
+    recording = run(cc)
+    assert recording.ended == "done"
+    assert recording.residue == {}
+    assert residue_check(REGISTERS, recording.residue, False)["holds"]
+
+
+def test_a_lost_control_packet_leaves_its_flow_behind() -> None:
+    """The switch has counted the flow; the link behind it is down, and nothing comes back to say so."""
+    down = [{"time_ns": t, "link": ["s0", "h0-0-4"], "up": up} for t, up in ((30_000, False), (45_000, True))]
+    recording = run(events=down, nic={"rto_ns": 50_000})
+    assert recording.ended == "done"
+    assert recording.residue is not None
+    assert recording.residue["num_b_of of s0"] >= 1 << 19
+    assert residue_check(REGISTERS, recording.residue, True)["holds"]
+    failed = residue_check(REGISTERS, recording.residue, False)
+    assert not failed["holds"]
+    assert "num_b_of of s0" in failed["detail"]
+
+
+def test_a_run_that_ends_before_its_flows_is_not_looked_at() -> None:
+    recording = run(limit_ns=40_000)
+    assert recording.residue is None
+    assert residue_check(REGISTERS, None, False)["holds"]
+
+
+def test_programs_that_count_no_flows_have_no_such_check() -> None:
+    assert run("none").residue == {}
