@@ -207,6 +207,7 @@ class Run:
                 loss_packets=self.loss_packets,
                 cell_bytes=scenario.switch.cell_bytes,
                 seed=self.seed,
+                check_icrc=settings.check_icrc,
                 nics=nics,
             )
             for host in self.topology.hosts
