@@ -16,12 +16,14 @@ import importlib.machinery
 import importlib.util
 import os
 import platform
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -197,9 +199,18 @@ def build() -> Path:
             if not _is_sound(folder):  # else another process has built the same
                 raise
         shutil.rmtree(folder / "damaged", ignore_errors=True)
+    except (OSError, shutil.Error) as error:
+        raise NativeBuildError(f"folder {root}: {_reason(error)}; P4CC_CACHE names another folder") from None
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return folder
+
+
+def _reason(error: OSError) -> str:
+    """In a few words; `shutil.Error` lists what could not be copied: (from, to, the error's text)."""
+    if isinstance(error, shutil.Error):
+        return re.sub(r"^\[Errno \d+\] |: '.*", "", str(error.args[0][0][2]))
+    return error.strerror or str(error)
 
 
 def _digests(folder: Path) -> list[tuple[str, str]]:
@@ -226,15 +237,7 @@ def _compile(work: Path, compiler: str) -> None:
         modules += [f"host_agents/{name}/{path.name}" for path in sorted((package / name).glob("*.py"))]
     environment = dict(os.environ, CFLAGS=" ".join(FLAGS), CC=compiler, PYTHONPATH="", MYPYPATH=str(SOURCES.parent))
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", _BUILD, *modules],
-            cwd=work,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=BUILD_TIMEOUT_S,
-            check=False,
-        )
+        done = _run([sys.executable, "-c", _BUILD, *modules], work, environment)
     except subprocess.TimeoutExpired:
         raise NativeBuildError(f"compiling the hosts took over {BUILD_TIMEOUT_S} s") from None
     if done.returncode != 0:
@@ -242,6 +245,20 @@ def _compile(work: Path, compiler: str) -> None:
         raise NativeBuildError("compiling the hosts failed: " + (lines[-1] if lines else "no output"))
     shutil.rmtree(work / "build", ignore_errors=True)
     shutil.rmtree(work / ".mypy_cache", ignore_errors=True)
+
+
+def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """With a process group of its own: after a signal or the time-out, no compiler that it has started goes on."""
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            out, err = process.communicate(timeout=BUILD_TIMEOUT_S)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def _sources(package: Path) -> dict[str, Path]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from harness.control import controller
 from harness.control.load_balancing import DEFAULT, LoadBalancer
 from harness.control.programs.base import SOURCE_DIRECTORY
+from p4switch import processes
 from p4switch.compiler import compile_program
 from p4switch.engine import build, load
 from p4switch.errors import UserError
@@ -99,7 +100,7 @@ def _p4c(what: Build) -> tuple[dict[str, Any], Message]:
         command += [part for folder in what.include_dirs for part in ("-I", str(folder))]
         command += [f"-D{name}={text}" for name, text in what.defines]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_P4C_TIMEOUT_S, check=False)
+            done = processes.run(command, timeout_s=_P4C_TIMEOUT_S)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise UserError(f"{P4C}: {error}") from None
         if done.returncode:

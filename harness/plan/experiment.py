@@ -216,6 +216,7 @@ class Run:
                 cell_bytes=scenario.switch.cell_bytes,
                 stamps=LATENCY in self.columns,
                 seed=self.seed,
+                check_icrc=settings.check_icrc,
                 nics=nics,
             )
             for host in self.topology.hosts
@@ -293,9 +294,12 @@ class Run:
         return Attack(table.kind, frozenset(hosts), over_bytes, piece_bytes, table.pieces, table.gap_ns or rtt_ns)
 
     def traffic(self) -> workloads.Traffic:
-        """The run's flows, made anew."""
+        """The run's flows, made anew. Raises UserError, also where one has ends that the network cannot serve."""
         name, values = named("workload", self.scenario.workload)
         traffic = workloads.build(name, values, self.topology, self.seed, self.folder)
+        several = (flow for flow in traffic.flows if flow.further_sources or flow.further_destinations)
+        for ends in {(flow.sources, flow.destinations) for flow in several}:
+            self.addresses(*ends)
         return traffic if self.attack is None else attacked(traffic, self.attack)
 
 

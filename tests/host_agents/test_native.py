@@ -133,6 +133,19 @@ def test_every_module_is_either_compiled_or_known_to_stay_python():
     assert found == stays | set(native.COMPILED)
 
 
+def test_a_disk_that_is_full_is_one_line(tmp_path):
+    """A limit on the size of files does what a full disk does: writing fails, in the middle of a file."""
+    code = (
+        "import resource, host_agents.native as native; resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000));"
+        "native.build()"
+    )
+    status, _, errors = python("-c", code, P4CC_CACHE=str(tmp_path))
+    last = errors.strip().splitlines()[-1]
+    assert status == 1
+    assert last.endswith(f"NativeBuildError: folder {tmp_path}/hosts: File too large; P4CC_CACHE names another folder")
+    assert list((tmp_path / "hosts").iterdir()) == []
+
+
 @pytest.fixture
 def copy(empty_cache):
     """Sources as a copy that was compiled has them."""

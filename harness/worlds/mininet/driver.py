@@ -173,7 +173,9 @@ class Driver:
             qpn = wire.dest_qpn(frame)
             self.delivered_bytes[qpn] = self.delivered_bytes.get(qpn, 0) + length + self._framing_bytes
             # Switches insert telemetry into packets with a shim, and trim; all others keep their ICRC.
-            if frame[wire.BTH] < wire.WITH_INT and not wire.icrc_holds(frame):
+            # Where the NIC checks it by itself, it is among the malformed.
+            checked = frame[wire.BTH] >= wire.WITH_INT or self.nic.config.check_icrc
+            if not checked and not wire.icrc_holds(frame):
                 self.bad_icrc += 1
         if self.captured is not None:
             first_bit = self.now_ns - self._delay_ns - (length + self._framing_bytes) * 8_000_000_000 // self._rate_bps

@@ -103,6 +103,7 @@ typedef struct live {
     int32_t framing_bytes;
     uint64_t now, origin;    /* of what is being done; CLOCK_MONOTONIC of time 0 */
     uint64_t kernel_origin;  /* CLOCK_REALTIME of time 0, with which the kernel stamps frames */
+    uint64_t clocks_read;    /* when that was found out */
     uint64_t rest_ns;        /* how long frames may wait in their rings, so that many are handled at a time */
     uint64_t waited_at, waited_events; /* when the loop last began to wait, and the events until then */
     uint64_t log_interval;   /* depths are logged once in so many ns at most; 0: not at all */
