@@ -41,7 +41,7 @@ def test_a_packet_alone_has_the_latency_of_the_empty_network(cc: str) -> None:
 
 
 def test_what_waits_takes_longer() -> None:
-    (run,) = planned(["max_latency_ns"])
+    (run,) = planned([], record={"columns": ["max_latency_ns"], "queue_interval_ns": 20})
     recording = VirtualWorld(run).run()
     (port,) = [i for i, p in enumerate(recording.series["queues"].places["leads_to"]) if p == "h0-0-2"]
     deepest_ns = recording.series["queues"].values[:, port].max() * 8 / 100
