@@ -247,6 +247,30 @@ def test_figure_2_two_senders_have_a_half_each_within_an_rtt_and_the_whole_after
     assert sum(record.cnps for record in recording.flows) == 0
 
 
+def test_flows_to_a_busy_receiver_are_exempt_from_marks_of_the_fabric() -> None:
+    """III-C says that rates are correct in all cases. A and B send to R1; A shares a link with C and E, which send to
+    others: A and B keep their halves, where max-min fair rates are 3.33, 6.67, 3.33 and 3.33 Gb/s.
+    """
+    names = {"A": (0, 4), "C": (1, 5), "E": (2, 6), "B": (7, 4)}
+    flows = [Flow(*ends, 2**39, 0, group=name, stop_ns=700_000) for name, ends in names.items()]
+    dumbbell = {
+        "name": "dumbbell",
+        "pairs": 4,
+        "link_rate_bps": 10e9,
+        "bottleneck_rate_bps": 10e9,
+        "link_delay_ns": 1000,
+    }
+    program, record = {"threshold_bytes": 15_000}, {"rate_interval_ns": 100_000}
+    run = planned(flows, cc="dart-paper", topology=dumbbell, program=program, record=record)
+    rates = VirtualWorld(run).run().tables["rates"]
+    later = rates[rates["time_ns"] > 200_000].groupby("qp")["throughput_bps"].mean() / 1e9
+    of = dict(zip(names, later, strict=True))
+    assert 4.6 < of["A"] < 5.4
+    assert 4.6 < of["B"] < 5.4
+    assert of["C"] + of["E"] < 10 - of["A"] + 0.1
+    assert max(of["C"], of["E"]) < 2.7
+
+
 # Mistakes
 
 
