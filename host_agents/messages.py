@@ -31,6 +31,7 @@ class QpStats:
         # receiver
         self.duplicates = 0
         self.out_of_order = 0
+        self.out_of_window = 0  # so far ahead that no sender can have sent it: discarded
         self.trimmed_received = 0
         self.naks_sent = 0
         self.nacks_sent = 0
@@ -46,7 +47,7 @@ class NicStats:
     """Counts of one NIC."""
 
     def __init__(self) -> None:
-        self.malformed = 0  # not a frame this NIC understands, or cut short, or a bad IPv4 checksum
+        self.malformed = 0  # not a frame this NIC understands, or cut short, or a bad IPv4 checksum or ICRC
         self.misdelivered = 0  # for another address
         self.unknown_qp = 0
         self.pauses_received = 0
@@ -69,6 +70,7 @@ QP_COUNTS = (
     "marked_received",
     "duplicates",
     "out_of_order",
+    "out_of_window",
     "trimmed_received",
     "acks_sent",
     "naks_sent",
@@ -85,9 +87,7 @@ class Connection(TimerOwner):
         self.qpn = qpn
         self.stats = QpStats()
 
-    def post(
-        self, size_bytes: int, start_ns: int = 0, tag: object = None, group: IncastGroup | None = None
-    ) -> Message:
+    def post(self, size_bytes: int, start_ns: int = 0, tag: object = None, group: IncastGroup | None = None) -> Message:
         """Send `size_bytes`, not before `start_ns` nor before the messages posted earlier. Raises ValueError.
 
         `group` says of which incast the message is a part. Raises HostError for one that cannot be.

@@ -161,6 +161,10 @@ def bottleneck(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
         (recording.node_names[node], int(port)): row
         for row, (node, port) in enumerate(zip(stats["node"], stats["port"], strict=True))
     }
+    members = {str(group.address): [run.topology.hosts[host].name for host in group.members] for group in run.groups}
+    if members:
+        flows = flows.assign(destination=flows["destination"].map(lambda name: members.get(name, [name])))
+        flows = flows.explode("destination")
     for name, group in flows.groupby("destination"):
         there = run.topology.uplink(run.topology.host_by_name[str(name)])
         row = row_of[there.node, there.port]
@@ -238,7 +242,9 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
         {
             "name": "packets are conserved",
             "holds": lost == 0 and conservation["pfc_balance"] == 0 and not miscounted,
-            "detail": "; ".join(filter(None, [_balance(conservation), f"{lost} unaccounted for", miscounted])),
+            "detail": "; ".join(
+                filter(None, [_balance(conservation), f"{lost} unaccounted for", _pfc(conservation), miscounted])
+            ),
         },
         {
             "name": "flows are completed, or the scenario's time was up",
@@ -249,6 +255,11 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
             "name": "assertions of the P4 program hold",
             "holds": not recording.failed_asserts,
             "detail": _failed(recording.failed_asserts),
+        },
+        {
+            "name": "what hosts worked out together came out right",
+            "holds": not (wrong := recording.workload.get("mistakes", [])),
+            "detail": "; ".join(wrong) or "nothing is wrong",
         },
         {
             "name": "every frame that reached a host was sound and its own",
@@ -287,6 +298,14 @@ def _balance(ledger: Mapping[str, int]) -> str:
     gone += [f"{program_ledger.total(ledger, program_ledger.DROPPED)} dropped with a reason"]
     gone += [f"{ledger['queued'] + ledger['on_wire']} in flight"]
     return ", ".join([*came, *gone])
+
+
+def _pfc(ledger: Mapping[str, int]) -> str:
+    """What is wrong with the count of PFC frames, which nobody drops and nobody else sends; "": nothing."""
+    balance = ledger["pfc_balance"]
+    if balance < 0:
+        return f"{-balance} more PFC frames arrived than were sent"
+    return f"{balance} PFC frames did not arrive" if balance else ""
 
 
 def _failed(asserts: Mapping[str, tuple[int, str]]) -> str:

@@ -31,6 +31,7 @@ from host_agents.registry import LoadBalancing, Protocol
 from p4switch.errors import UserError, raised_at
 from topologies import Topology
 from topologies.collectives import CollectiveGroup
+from topologies.collectives import trees as collective_trees
 from topologies.groups import Group
 from topologies.model import Neighbour
 
@@ -100,12 +101,18 @@ class Run:
         payload = self.scenario.nic.mtu_bytes
         return HEADER_BYTES + payload + (-payload & 3) + (2 if self.protocol.info.telemetry else 0)
 
-    @property
+    @cached_property
     def build(self) -> Build:
-        """What the switches run."""
+        """What the switches run. Raises UserError."""
+        from wireformats import p4 as packet_includes  # stands on compiled modules
+
         given = {name: str(value) for name, value in self.scenario.switch.defines.items()}
         defines = {**self.program_parameters.defines(), **({"MULTICAST": "1"} if self.groups else {}), **given}
-        return Build.of(self.program.source, self.switch_load_balancer, defines)
+        kind = registry.KINDS["cc"]
+        outside = [name for file in self.scenario.extensions for name in kind.names_from(file)]
+        opcodes = [*(registry.resolve(name).opcodes for name in outside), self.protocol.opcodes]
+        folders = packet_includes.include_path(*opcodes)
+        return Build.of(self.program.source, self.switch_load_balancer, defines, folders)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -159,9 +166,9 @@ class Run:
     @cached_property
     def base_rtts_ns(self) -> tuple[int, ...]:
         """The largest base RTT of the paths through so many switches, from 0; 0: there are none."""
-        extra = self.scenario.framing_bytes
+        charged = self.scenario.link_bytes
         by_hops = topologies.routing.base_rtts_ns(
-            self.topology, self.data_bytes + extra, ACK_BYTES + extra, self.scenario.switch.latency_ns
+            self.topology, charged(self.data_bytes), charged(ACK_BYTES), self.scenario.switch.latency_ns
         )
         return tuple(by_hops.get(hops, 0) for hops in range(max(by_hops) + 1))
 
@@ -200,6 +207,7 @@ class Run:
                 loss_packets=self.loss_packets,
                 cell_bytes=scenario.switch.cell_bytes,
                 seed=self.seed,
+                check_icrc=settings.check_icrc,
                 nics=nics,
             )
             for host in self.topology.hosts
@@ -211,11 +219,26 @@ class Run:
         given = self.scenario.switch.pfc.priorities or (self.scenario.nic.data_priority,)
         return tuple(dict.fromkeys((*given, *self.protocol.priorities)))
 
-    def headroom_bytes(self, there: Neighbour) -> int:
-        """What a switch keeps free, for each lossless priority, for what a port may still receive after a pause."""
+    def headroom_bytes(self, switch: str, there: Neighbour) -> int:
+        """What a switch keeps free, for each lossless priority, for what a port may still receive after a pause.
+
+        A frame counts as often as the switch may copy it, and with all its bytes, whatever links charge for it.
+        """
         pfc = self.scenario.switch.pfc
         flight_ns = pfc.headroom_delays * there.delay_ns + pfc.reaction_ns
-        return int(flight_ns * there.rate_bps / 8e9) + pfc.headroom_frames * self.data_bytes
+        flight_bytes = int(flight_ns * there.rate_bps / 8e9 * self.scenario.largest_expansion)
+        return (flight_bytes + pfc.headroom_frames * self.data_bytes) * self._copies.get(switch, 1)
+
+    @cached_property
+    def _copies(self) -> dict[str, int]:
+        """By switch, what the largest of its multicast groups makes of a frame."""
+        found: dict[str, int] = {}
+        trees = [group.tree(self.topology) for group in self.groups]
+        trees += [tree for group in self.collectives for tree in collective_trees(self.topology, group)]
+        for tree in trees:
+            for node, ports in tree.down.items():
+                found[node] = max(len(ports), found.get(node, 1))
+        return found
 
     def link_changes(self) -> list[LinkChange]:
         """What happens to links during the run, in the scenario's order. Raises UserError for a link there is not."""
@@ -262,9 +285,12 @@ class Run:
         return Attack(table.kind, frozenset(hosts), over_bytes, piece_bytes, table.pieces, table.gap_ns or rtt_ns)
 
     def traffic(self) -> workloads.Traffic:
-        """The run's flows, made anew."""
+        """The run's flows, made anew. Raises UserError, also where one has ends that the network cannot serve."""
         name, values = named("workload", self.scenario.workload)
         traffic = workloads.build(name, values, self.topology, self.seed, self.folder)
+        several = (flow for flow in traffic.flows if flow.further_sources or flow.further_destinations)
+        for ends in {(flow.sources, flow.destinations) for flow in several}:
+            self.addresses(*ends)
         return traffic if self.attack is None else attacked(traffic, self.attack)
 
 
@@ -415,7 +441,7 @@ def _check_buffers(run: Run) -> None:
     if settings.buffer_bytes is None:
         raise UserError("switch.buffer_bytes: missing; PFC needs a shared buffer (or switch.pfc.enabled = false)")
     for switch in run.topology.switches:
-        headrooms = [run.headroom_bytes(there) for there in run.topology.ports[switch.name].values()]
+        headrooms = [run.headroom_bytes(switch.name, there) for there in run.topology.ports[switch.name].values()]
         reserved_bytes = sum(headrooms) * len(set(run.lossless_priorities))
         if reserved_bytes >= settings.buffer_bytes:
             raise UserError(

@@ -66,6 +66,18 @@ def test_it_names_the_process_that_died(tmp_path: Path, kind: str) -> None:
         assert nothing_left(path, state, spaces) == []
 
 
+def test_it_names_the_process_that_was_stopped(tmp_path: Path) -> None:
+    with running(tmp_path) as run:
+        path, state = run.state()
+        spaces = namespaces(state)
+        victim = _process(run, state, "h2-1-3")
+        victim.suspend()
+        status, errors = run.end()
+        line = f"p4cc: error: host h2-1-3 (process {victim.pid}) was stopped (SIGSTOP)"
+        assert (status, errors.splitlines()[-1]) == (1, line)
+        assert nothing_left(path, state, spaces) == []
+
+
 def test_clean_removes_what_kill_leaves_and_nothing_else(tmp_path: Path) -> None:
     with running(tmp_path) as run:
         path, state = run.state()

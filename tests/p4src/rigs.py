@@ -116,6 +116,7 @@ class Bmv2Rig(Rig):
         self._json = Path(self._directory.name) / "program.json"
         self._config, p4info = compiled(program, self.compiler, load_balancer, **defines)
         self._json.write_text(json.dumps(self._config))
+        self._counters = {c.preamble.alias: c.preamble.name for c in p4info.counters}
         known = controller.Program(p4info, b"")
         plain = [
             one
@@ -184,7 +185,7 @@ class Bmv2Rig(Rig):
         return [(c["name"], index) for c in self._config["counter_arrays"] for index in range(min(10, c["size"]))]
 
     def counter(self, name: str, index: int) -> int:
-        full = next(c["name"] for c in self._config["counter_arrays"] if c["name"].endswith("." + name))
+        full = self._counters[name]
         for line in self._last_counters.splitlines():
             found = re.search(rf"{re.escape(full)}\[{index}\]=.*?(\d+) packets", line)
             if found:

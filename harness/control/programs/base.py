@@ -42,13 +42,14 @@ class PortView:
 class SwitchView:
     """All that a program may know of the switch it runs on.
 
-    `port_rates_bps` has every port that is in use. `cell_bytes` is what a unit of queue depth stands for: the
-    traffic manager's cell, or on BMv2, which counts packets, the bytes of a full packet. `tick_ns` is the model time
-    of one tick of the switch's clock. `frame_overhead_bytes` is what a frame costs on a link beyond its own bytes.
-    `base_rtt_ns` is the largest base RTT of the network, `packet_bytes` a full data packet as it leaves a host.
-    `seed` is the experiment's: another seed is another choice of ECMP paths. `tables` are those of the compiled
-    program, by the names that entries may use. `network` is for what has to fit on several switches, like `tree` and
-    the multicast `groups` that are to be forwarded to and the `collectives`, groups whose operations switches combine.
+    `port_rates_bps` has every port that is in use. `cell_bytes` is what a unit of queue depth stands for: the traffic
+    manager's cell, or on BMv2, which counts packets, the bytes of a full packet. `tick_ns` is the model time of one
+    tick of the switch's clock. `frame_overhead_bytes` is what a frame costs on a link beyond its own bytes, or,
+    negative, what does not count. `base_rtt_ns` is the largest base RTT of the network, `packet_bytes` a full data
+    packet as it leaves a host. `seed` is the experiment's: another seed is another choice of ECMP paths. `tables` are
+    those of the compiled program, by the names that entries may use. `network` is for what has to fit on several
+    switches, like `tree` and the multicast `groups` that are to be forwarded to and the `collectives`, groups whose
+    operations switches combine.
     """
 
     device_id: int
