@@ -100,8 +100,9 @@ class IdealTimes:
 def messages_table(run: Run, recording: Recording) -> pd.DataFrame:
     """One row for all that one queue pair carried of a flow, which is all of it, but for an attack.
 
-    Times are ns; fct from the start to all receivers' last byte; -1: not yet. `flow` is the number of the flow. Under
-    an attack `piece` numbers what it is broken into, and `role` says whose it is.
+    `destination` is a host, or the address of a multicast group; `flow` is its number. Times are ns; -1: not
+    yet; fct is from the start to the last byte at the last receiver. Under an attack `piece` numbers what a flow is
+    broken into, and `role` says whose it is.
     """
     hosts = run.topology.hosts
     times = IdealTimes(run)
@@ -110,7 +111,7 @@ def messages_table(run: Run, recording: Recording) -> pd.DataFrame:
         {
             "flow": np.array([r.flow.number for r in records], np.int64),
             "source": [hosts[r.flow.source].name for r in records],
-            "destination": [hosts[r.flow.destination].name for r in records],
+            "destination": [_destination(run, r.flow) for r in records],
             "group": [r.flow.group for r in records],
             "qp": np.array([r.qp for r in records], np.int64),
             "size_bytes": np.array([r.flow.size_bytes for r in records], np.int64),
@@ -126,6 +127,12 @@ def messages_table(run: Run, recording: Recording) -> pd.DataFrame:
         table["piece"] = table.groupby("flow").cumcount()
         table["role"] = [r.flow.role for r in records]
     return _with_slowdown(table)
+
+
+def _destination(run: Run, flow: Flow) -> str:
+    if flow.further_destinations:
+        return run.addresses(flow.sources, flow.destinations)[1]
+    return run.topology.hosts[flow.destination].name
 
 
 def flows_table(run: Run, recording: Recording, messages: pd.DataFrame) -> pd.DataFrame:

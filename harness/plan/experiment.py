@@ -285,9 +285,12 @@ class Run:
         return Attack(table.kind, frozenset(hosts), over_bytes, piece_bytes, table.pieces, table.gap_ns or rtt_ns)
 
     def traffic(self) -> workloads.Traffic:
-        """The run's flows, made anew."""
+        """The run's flows, made anew. Raises UserError, also where one has ends that the network cannot serve."""
         name, values = named("workload", self.scenario.workload)
         traffic = workloads.build(name, values, self.topology, self.seed, self.folder)
+        several = (flow for flow in traffic.flows if flow.further_sources or flow.further_destinations)
+        for ends in {(flow.sources, flow.destinations) for flow in several}:
+            self.addresses(*ends)
         return traffic if self.attack is None else attacked(traffic, self.attack)
 
 
