@@ -95,10 +95,12 @@ class Sender(Member):
             self.message_end = self.end
         self.messages.push(message)
         self._unsent.push(message)
+        wire_bytes = self._message_wire_bytes(message.size_bytes, packets)
+        self.posted_bytes += message.size_bytes
+        self.traffic.waiting_bytes += wire_bytes
+        self.traffic.held_bytes += wire_bytes
         self._held.push(message)
         self._open()
-        self.posted_bytes += message.size_bytes
-        self.traffic.waiting_bytes += self._message_wire_bytes(message.size_bytes, packets)
 
     def truncate(self, message: Message) -> None:
         """End `message`, the last one posted, with the next packet to be sent. Nothing to do if it is sent already."""
@@ -108,6 +110,8 @@ class Sender(Member):
         unsent_bytes = self._message_wire_bytes(message.size_bytes, message.end_packet - message.first_packet)
         unsent_bytes -= (end - message.first_packet) * self._full_wire_bytes
         self.traffic.waiting_bytes -= unsent_bytes
+        if message.first_packet >= self.open_end:
+            self.traffic.held_bytes -= unsent_bytes
         self.posted_bytes -= message.size_bytes
         message.size_bytes = (end - message.first_packet) * self._mtu_bytes
         self.posted_bytes += message.size_bytes
@@ -124,6 +128,8 @@ class Sender(Member):
         while self._alone is None and self._held.size > 0:
             message = self._held.pop()
             self.open_end = message.end_packet
+            packets = message.end_packet - message.first_packet
+            self.traffic.held_bytes -= self._message_wire_bytes(message.size_bytes, packets)
             if message.size_bytes <= self._alone_bytes:
                 self._alone = message
 
