@@ -36,6 +36,7 @@ class QpStats:
         self.naks_sent = 0
         self.nacks_sent = 0
         self.cnps_sent = 0
+        self.max_latency_ns = -1  # of packets that arrived, from when they were sent; -1: not measured
         self.pulls_held = 0  # times that credit was held back because nothing came of what was sent before
 
     def counts(self) -> dict[str, int]:
@@ -87,9 +88,7 @@ class Connection(TimerOwner):
         self.qpn = qpn
         self.stats = QpStats()
 
-    def post(
-        self, size_bytes: int, start_ns: int = 0, tag: object = None, group: IncastGroup | None = None
-    ) -> Message:
+    def post(self, size_bytes: int, start_ns: int = 0, tag: object = None, group: IncastGroup | None = None) -> Message:
         """Send `size_bytes`, not before `start_ns` nor before the messages posted earlier. Raises ValueError.
 
         `group` says of which incast the message is a part. Raises HostError for one that cannot be.

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
+from harness.measure.collective_record import CollectiveReport
 from harness.measure.flow_record import Sent
+from host_agents.assignments import Assignment
 from host_agents.cc.base import ReactionPoint
+from host_agents.collective.program import Program
 from host_agents.messages import Delivery, IncastGroup, Message
 from host_agents.nic import Nic
 from host_agents.qp import QueuePair
@@ -65,6 +70,16 @@ class Completed:
     sent: Sent
 
 
+@dataclass(frozen=True)
+class Ended:
+    """The host's collectives are over."""
+
+    time_ns: int
+
+
+Event = Delivered | Completed | Ended
+
+
 class RateSample(NamedTuple):
     """What a connection's reaction point allows; `rtt_ns`: the latest since the sample before, -1: none."""
 
@@ -82,17 +97,22 @@ class HostReport:
     unfinished: dict[int, Sent]  # by flow
     marked: dict[int, int]  # packets that arrived with a mark, by connection
     delivered_bytes: dict[int, int]  # on the wire, framing included, by connection
+    max_latency_ns: dict[int, int] = field(default_factory=dict)  # where that was measured, by connection
+    collectives: CollectiveReport | None = None
 
 
 class HostSession:
     """Carries out what the session asks of one host, and tells it what the NIC reports."""
 
-    def __init__(self, nic: Nic, tell: Callable[[Delivered | Completed], object]) -> None:
+    def __init__(self, nic: Nic, tell: Callable[[Event], object], columns: Sequence[str] = ()) -> None:
+        """`columns`: numbers of reaction points that are wanted of each flow; a dot leads into an object."""
+        self._columns = [attrgetter(name) for name in columns]
         self.nic = nic
         self._tell = tell
         self._queue_pairs: dict[int, QueuePair] = {}  # by connection
         self._messages: dict[int, Message] = {}  # by flow, unfinished
         self._active: dict[int, int] = {}  # unfinished messages by connection, until the sample after the last
+        self._program: Program | None = None
         nic.on_delivered = self._on_delivered
         nic.on_complete = self._on_complete
 
@@ -108,6 +128,14 @@ class HostSession:
         message = self._queue_pairs[request.number].post(request.size_bytes, start_ns=now_ns, tag=request, group=group)
         self._messages[request.flow] = message
         self._active[request.number] = self._active.get(request.number, 0) + 1
+
+    def assign(self, request: Assignment) -> None:
+        """Collectives. The NIC has something to do at their start."""
+        engine = self.nic.open_collectives(request.config, request.contents)
+        self._program = Program(engine, lambda now_ns: self._tell(Ended(now_ns)))
+        for joining in request.joinings:
+            self._program.join(joining)
+        self._program.start(request.steps, request.start_ns)
 
     def stop(self, request: Post) -> None:
         """No more of the message than has been sent. Nothing, if it is done."""
@@ -134,10 +162,25 @@ class HostSession:
     def report(self, delivered_bytes: dict[int, int]) -> HostReport:
         """`delivered_bytes`: on this host's link, framing included, by connection."""
         return HostReport(
-            unfinished={flow: Sent.of(message) for flow, message in self._messages.items()},
+            unfinished={flow: self._sent(message) for flow, message in self._messages.items()},
             marked={number: qp.stats.marked_received for number, qp in self._queue_pairs.items()},
             delivered_bytes=delivered_bytes,
+            max_latency_ns={
+                number: qp.stats.max_latency_ns
+                for number, qp in self._queue_pairs.items()
+                if qp.stats.max_latency_ns >= 0
+            },
+            collectives=None if self._program is None else _report(self._program),
         )
+
+    def _sent(self, message: Message) -> Sent:
+        if not self._columns:
+            return Sent.of(message)
+        request = message.tag
+        assert isinstance(request, Post)
+        point = self._queue_pairs[request.number].reaction_point
+        values = [get(point) for get in self._columns]
+        return Sent.of(message, tuple(math.nan if value is None else float(value) for value in values))
 
     def _on_delivered(self, delivery: Delivery) -> None:
         qp = delivery.qp
@@ -148,4 +191,18 @@ class HostSession:
         assert isinstance(request, Post)
         del self._messages[request.flow]
         self._active[request.number] -= 1
-        self._tell(Completed(request.flow, Sent.of(message)))
+        self._tell(Completed(request.flow, self._sent(message)))
+
+
+def _report(program: Program) -> CollectiveReport:
+    engine = program.engine
+    memory = engine.memory
+    return CollectiveReport(
+        ended_ns=program.ended_ns,
+        cycle_ns=engine.cycle_ns,
+        operations=engine.record(),
+        counts=engine.stats.counts(),
+        sizes=engine.sizes(),
+        contents=None if memory is None else bytes(memory.contents),
+        clipped=0 if memory is None else memory.clipped,
+    )

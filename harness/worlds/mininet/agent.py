@@ -29,6 +29,7 @@ from harness.worlds.mininet.messages import (
 )
 from harness.worlds.mininet.port import RawPort
 from host_agents import registry, wire
+from host_agents.assignments import Assignment
 from host_agents.nic import Nic
 from host_agents.timers import NEVER
 from p4switch import extensions
@@ -85,7 +86,7 @@ class Agent:
         self.nic = Nic(
             c.nic, registry.resolve(c.cc, c.cc_parameters), registry.resolve_load_balancer(c.lb, c.lb_parameters)
         )
-        self.host = HostSession(self.nic, connection.send)
+        self.host = HostSession(self.nic, connection.send, c.columns)
         self.driver = Driver(
             self.nic, port, rate_bps=c.rate_bps, delay_ns=c.delay_ns, framing_bytes=c.framing_bytes,
             dilation=c.dilation,
@@ -135,6 +136,8 @@ class Agent:
             self.driver.at(request.time_ns, lambda _: self.host.connect(request))
         elif isinstance(request, Post):
             self.driver.at(request.start_ns, lambda now_ns: self._post(request, now_ns))
+        elif isinstance(request, Assignment):
+            self.host.assign(request)
         elif isinstance(request, Freeze):
             self._frozen = True
             self.driver.freeze()
