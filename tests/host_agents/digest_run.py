@@ -124,6 +124,8 @@ for reliability in ("go-back-n", "selective-repeat"):
     for protocol in ("sperc", "sperc+1rc", "sperc+1rc+weights"):
         run(protocol, reliability, "qp")
     run("none", reliability, "qp", point=Halving)
+for protocol in ("dart", "dart-paper"):
+    run(protocol, "go-back-n", "pair", {"short_bytes": 150_001, "source_ecn_bytes": 3_000})
 run("dcqcn", "go-back-n", "qp", {"gain": 0.5, "rate_increase_interval_ns": 20_000, "byte_counter_bytes": 20_000})
 for protocol in ("collective-window", "collective-aimd", "3cpo"):
     collectives(protocol)
