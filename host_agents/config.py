@@ -50,6 +50,9 @@ class NicConfig:
     cell_bytes: int = 80  # unit of the queue lengths in the switches' telemetry
     seed: int = 1
     base_rtts_ns: tuple[int, ...] = ()
+    # Frames are whole, with their ICRC; a data packet or an answer whose ICRC does not hold is malformed. Not asked of
+    # what switches may change: packets with a shim, and control packets of protocols.
+    check_icrc: bool = False
     nics: tuple[int, ...] = ()  # IPv4 addresses, as numbers, of the network's NICs by their ids, at most 2^16
 
     def __post_init__(self) -> None:

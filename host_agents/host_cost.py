@@ -20,6 +20,7 @@ RATE_CODE = LINK_RATES_BPS.index(LINE_RATE_BPS)  # in INT records
 BASE_RTT_NS = 100_000
 PACKET_NS = 90
 BATCH = 200
+MAX_IDLE = 100  # round trips
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,19 @@ class _Telemetry:
         return bytes(head) + (self.hops << 12 | 0x5A5).to_bytes(2, "big") + record.to_bytes(8, "big") * self.hops
 
 
+def _control(nic: Nic, now_ns: int, until_ns: int) -> list[bytes]:
+    """What the receiver sends until then: ACKs at once, pulls at the pace of the link."""
+    frames: list[bytes] = []
+    while (due_ns := max(now_ns, nic.next_wakeup_ns())) < until_ns:
+        now_ns = due_ns
+        frame = nic.next_frame(now_ns)
+        if frame is None:
+            now_ns += PACKET_NS
+        else:
+            frames.append(frame)
+    return frames
+
+
 def host_cost(
     protocol: str = "hpcc",
     *,
@@ -70,7 +84,10 @@ def host_cost(
     reliability: str = "go-back-n",
     load_balancer: str = "ecmp",
 ) -> HostCost:
-    """Measure `packets` data packets between two NICs; HPCC gets INT records of `hops` links."""
+    """Measure `packets` data packets between two NICs; HPCC gets INT records of `hops` links.
+
+    Raises RuntimeError where the protocol stops sending, as one may that needs what a switch would say.
+    """
     chosen = resolve(protocol)
     balancer = resolve_load_balancer(load_balancer)
     nics = [
@@ -86,6 +103,7 @@ def host_cost(
     spent = [0, 0, 0, 0]
     now_ns = 0
     done = 0
+    idle = 0
     while done < packets:
         frames: list[bytes] = []
         times = range(now_ns, now_ns + BATCH * PACKET_NS, PACKET_NS)
@@ -102,15 +120,17 @@ def host_cost(
         for frame in frames:
             receiver.receive(now_ns, frame)
         t3 = clock()
-        acks = [receiver.next_frame(now_ns) for _ in frames]
+        controls = _control(receiver, now_ns, now_ns + BASE_RTT_NS // 2)
         t4 = clock()
         now_ns += BASE_RTT_NS // 2
-        for ack in acks:
-            if ack is not None:
-                sender.receive(now_ns, ack)
+        for control in controls:
+            sender.receive(now_ns, control)
         t5 = clock()
         for i, nanoseconds in enumerate((t1 - t0, t3 - t2, t4 - t3, t5 - t4)):
             spent[i] += nanoseconds
         done += len(frames)
+        idle = 0 if frames else idle + 1
+        if idle == MAX_IDLE:
+            raise RuntimeError(f"{protocol}: after {done} packets nothing is sent for {MAX_IDLE * BASE_RTT_NS} ns")
     each = [nanoseconds / done for nanoseconds in spent]
     return HostCost(protocol, reliability, queue_pairs, native.active(), done, *each)

@@ -31,6 +31,7 @@ class QpStats:
         # receiver
         self.duplicates = 0
         self.out_of_order = 0
+        self.out_of_window = 0  # so far ahead that no sender can have sent it: discarded
         self.trimmed_received = 0
         self.naks_sent = 0
         self.nacks_sent = 0
@@ -46,7 +47,7 @@ class NicStats:
     """Counts of one NIC."""
 
     def __init__(self) -> None:
-        self.malformed = 0  # not a frame this NIC understands, or cut short, or a bad IPv4 checksum
+        self.malformed = 0  # not a frame this NIC understands, or cut short, or a bad IPv4 checksum or ICRC
         self.misdelivered = 0  # for another address
         self.unknown_qp = 0
         self.pauses_received = 0
@@ -69,6 +70,7 @@ QP_COUNTS = (
     "marked_received",
     "duplicates",
     "out_of_order",
+    "out_of_window",
     "trimmed_received",
     "acks_sent",
     "naks_sent",

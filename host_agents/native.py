@@ -3,22 +3,31 @@
 The copy lies in `$P4CC_CACHE` (default `~/.cache/p4cc`), in a folder named by the digest of all sources, the compiler
 and the Python version, so it is never stale. Modules that are not hot stay Python there, too. A file of the folder has
 the digests of all others, by which a damaged copy is found before it is loaded, and made anew.
+
+With `P4CC_NATIVE=keep` a copy serves on when protocols and load balancers have been edited since: those files run
+interpreted on it, and so do those that import them.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.machinery
 import importlib.util
 import os
 import platform
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import ModuleType
 
 import host_agents
 from host_agents.errors import NativeBuildError
@@ -47,6 +56,7 @@ COMPILED = (
     "nic.py",
 )
 COMPILED_FOLDERS = ("cc", "lb", "collective")
+KEPT_FOLDERS = ("cc", "lb")  # what is edited there may run interpreted on compiled hosts
 # No contraction and no -march: the last bits of a float must be those of the interpreter on every machine.
 # All code is in one library, which nobody puts anything else in the place of: calls within it need no table.
 FLAGS = (
@@ -87,15 +97,79 @@ def activate() -> bool:
         return True
     if loaded := in_use():
         raise NativeBuildError(f"use_native() comes too late: {loaded[0]} is imported already")
-    folder = build()
+    folder = None
+    if os.environ.get("P4CC_NATIVE") == "keep" and (kept := _kept()):
+        folder, files = kept
+        sys.meta_path.insert(0, _Edited(files))
+    folder = folder or build()
     host_agents.__path__ = [str(folder / "host_agents")]
     _load_shared_library(folder)
     return True
 
 
+def edited() -> list[Path]:
+    """Files that run interpreted on the compiled hosts, as they, or what they import, have changed since."""
+    return [file for finder in sys.meta_path if isinstance(finder, _Edited) for file in finder.files.values()]
+
+
+class _Edited:
+    """Finds modules in the sources, before any compiled copy of them."""
+
+    def __init__(self, files: Iterable[Path]) -> None:
+        self.files = {".".join(file.relative_to(SOURCES.parent).with_suffix("").parts): file for file in files}
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        file = self.files.get(name)
+        return importlib.util.spec_from_file_location(name, file) if file else None
+
+
+def _kept() -> tuple[Path, list[Path]] | None:
+    """A compiled copy in the cache that does with the fewest interpreted files, and these; None: there is none."""
+    found = []
+    for folder in _root().glob(f"{_tools()}-*"):
+        files = _interpreted(folder / "host_agents")
+        if files is not None and _is_sound(folder):
+            found.append((len(files), str(folder), files))
+    if not found:
+        return None
+    _, name, files = min(found)
+    return Path(name), files
+
+
+def _interpreted(package: Path) -> list[Path] | None:
+    """The sources that cannot be taken from a compiled copy; None: the copy is of no use."""
+    sources = _sources(SOURCES)
+    if sources.keys() != _sources(package).keys():
+        return None
+    stale = {name for name, file in sources.items() if file.read_bytes() != (package / name).read_bytes()}
+    imports = {name: _imported(file) for name, file in sources.items()} if stale else {}
+    while more := {name for name, imported in imports.items() if imported & stale} - stale:
+        stale |= more
+    if any(name.split("/")[0] not in KEPT_FOLDERS for name in stale):
+        return None
+    return [sources[name] for name in sorted(stale)]
+
+
+def _imported(file: Path) -> set[str]:
+    """The files of this package that a file imports."""
+    names = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return {f"{name.replace('.', '/')}.py".removeprefix("host_agents/") for name in names}
+
+
+def _root() -> Path:
+    return Path(os.environ.get("P4CC_CACHE") or Path.home() / ".cache" / "p4cc") / "hosts"
+
+
 def build() -> Path:
     """The folder with the compiled hosts, built now if the cache does not have it. Raises NativeBuildError."""
-    root = Path(os.environ.get("P4CC_CACHE") or Path.home() / ".cache" / "p4cc") / "hosts"
+    root = _root()
     folder = root / _digest()
     if _is_sound(folder):
         return folder
@@ -125,9 +199,18 @@ def build() -> Path:
             if not _is_sound(folder):  # else another process has built the same
                 raise
         shutil.rmtree(folder / "damaged", ignore_errors=True)
+    except (OSError, shutil.Error) as error:
+        raise NativeBuildError(f"folder {root}: {_reason(error)}; P4CC_CACHE names another folder") from None
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return folder
+
+
+def _reason(error: OSError) -> str:
+    """In a few words; `shutil.Error` lists what could not be copied: (from, to, the error's text)."""
+    if isinstance(error, shutil.Error):
+        return re.sub(r"^\[Errno \d+\] |: '.*", "", str(error.args[0][0][2]))
+    return error.strerror or str(error)
 
 
 def _digests(folder: Path) -> list[tuple[str, str]]:
@@ -154,15 +237,7 @@ def _compile(work: Path, compiler: str) -> None:
         modules += [f"host_agents/{name}/{path.name}" for path in sorted((package / name).glob("*.py"))]
     environment = dict(os.environ, CFLAGS=" ".join(FLAGS), CC=compiler, PYTHONPATH="", MYPYPATH=str(SOURCES.parent))
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", _BUILD, *modules],
-            cwd=work,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=BUILD_TIMEOUT_S,
-            check=False,
-        )
+        done = _run([sys.executable, "-c", _BUILD, *modules], work, environment)
     except subprocess.TimeoutExpired:
         raise NativeBuildError(f"compiling the hosts took over {BUILD_TIMEOUT_S} s") from None
     if done.returncode != 0:
@@ -172,14 +247,39 @@ def _compile(work: Path, compiler: str) -> None:
     shutil.rmtree(work / ".mypy_cache", ignore_errors=True)
 
 
+def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """With a process group of its own: after a signal or the time-out, no compiler that it has started goes on."""
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            out, err = process.communicate(timeout=BUILD_TIMEOUT_S)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def _sources(package: Path) -> dict[str, Path]:
+    """By name relative to the package."""
+    return {path.relative_to(package).as_posix(): path for path in sorted(package.rglob("*.py"))}
+
+
 def _digest() -> str:
     digest = hashlib.sha256()
-    for path in sorted(SOURCES.rglob("*.py")):
-        digest.update(f"{path.relative_to(SOURCES)}\0{path.stat().st_size}\0".encode())
+    for name, path in _sources(SOURCES).items():
+        digest.update(f"{name}\0{path.stat().st_size}\0".encode())
         digest.update(path.read_bytes())
+    return f"{_tools()}-{digest.hexdigest()[:24]}"
+
+
+def _tools() -> str:
+    """The digest of all that makes a difference besides the sources."""
+    digest = hashlib.sha256()
     for text in (*FLAGS, sys.version, platform.machine(), _compiler_version(), _version("mypy"), _version("librt")):
         digest.update(text.encode() + b"\0")
-    return digest.hexdigest()[:24]
+    return digest.hexdigest()[:12]
 
 
 def _compiler_version() -> str:

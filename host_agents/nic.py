@@ -38,6 +38,7 @@ class Nic(Port):
         self._opcodes = protocol.opcodes
         self.load_balancing = load_balancing
         self.host = Host(config.seed << 32 | self.address, config.rto_ns, self.timers, config.nics)
+        self._checks_icrc = config.check_icrc
         self._joined: set[int] = set()  # addresses of multicast groups
         # That outlive their queue pairs, by protocol, destination and partition key.
         self._groups: dict[tuple[str, int, int], Group] = {}
@@ -171,6 +172,7 @@ class Nic(Port):
             or udp_length + wire.IPV4_BYTES != total_length
             or after_bth < 0
             or not wire.checksum_holds(frame)
+            or (self._checks_icrc and frame[wire.BTH] < wire.WITH_INT and not wire.icrc_holds(frame))
         ):
             self.stats.malformed += 1
             return
@@ -227,6 +229,10 @@ class Nic(Port):
 
     def next_frame(self, now_ns: int) -> bytes | None:
         """The frame to send now that the link is free; None: nothing before `next_wakeup_ns()`."""
+        frame = self._next_headers(now_ns)
+        return wire.materialize(frame) if self._checks_icrc and frame is not None else frame
+
+    def _next_headers(self, now_ns: int) -> bytes | None:
         self.now_ns = now_ns
         if self.timers.first_ns <= now_ns or self._waiting_ns <= now_ns:
             self._serve(now_ns)

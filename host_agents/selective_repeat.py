@@ -7,12 +7,14 @@ acknowledged (RFC 8985's idea, in packets; 0 turns this off, for when packets ta
 
 from __future__ import annotations
 
+from typing import Final
+
 from host_agents.fifo import Fifo
 from host_agents.receiver import Receiver
 from host_agents.sender import Sender, SentPacket
 from host_agents.timers import NEVER, Timer
 from host_agents.transport import Transport
-from host_agents.wire import SACK_BITS
+from host_agents.wire import PSN_HALF, SACK_BITS
 
 
 class SelectiveRepeatSender(Sender):
@@ -161,11 +163,29 @@ class SelectiveRepeatSender(Sender):
         self.limiter.add(self)
 
 
+_LEAST_WINDOW: Final = 1024
+
+
+def window_packets(line_rate_bps: int, rto_ns: int, base_rtt_ns: int, wire_bytes: int) -> int:
+    """How far ahead of the first missing packet a packet may be: as many of full size as the link carries in two
+    time-outs and a base RTT. By then the missing one has been sent twice more; what a sender without a window may have
+    sent beyond that, it sends again.
+    """
+    span_ns = 2 * rto_ns + base_rtt_ns
+    return min(max(line_rate_bps * span_ns // (8_000_000_000 * wire_bytes), _LEAST_WINDOW), PSN_HALF)
+
+
 class SelectiveRepeatReceiver(Receiver):
-    """Keeps what arrives early and delivers in order."""
+    """Keeps what arrives early, up to `window_packets`, and delivers in order.
+
+    A packet beyond that is forged, or as good as lost: it is counted, neither kept nor answered.
+    """
 
     def __init__(self, transport: Transport) -> None:
         super().__init__(transport)
+        config = transport.config
+        wire_bytes = transport.frames.data_wire_bytes(config.mtu_bytes)
+        self._window = window_packets(config.line_rate_bps, config.rto_ns, config.base_rtt_ns, wire_bytes)
         self._end = 0  # one past the highest packet seen
         # Early packets by number modulo the length: 0 missing, else payload bytes * 2 + last, plus 1.
         self._early = [0] * 64
@@ -187,6 +207,9 @@ class SelectiveRepeatReceiver(Receiver):
             return
         if number < self.expected or (number < self._end and self._early[number % len(self._early)] > 0):
             self.stats.duplicates += 1
+        elif number - self.expected >= self._window:
+            self.stats.out_of_window += 1
+            return
         else:
             self.stats.out_of_order += 1
             while number - self.expected >= len(self._early):
@@ -199,6 +222,9 @@ class SelectiveRepeatReceiver(Receiver):
     def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> bool:
         number = self.absolute(psn)
         missing = number >= self.expected
+        if number - self.expected >= self._window:
+            self.stats.out_of_window += 1
+            return False
         if missing and number < self._end:
             missing = self._early[number % len(self._early)] == 0
         if missing:

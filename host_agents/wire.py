@@ -33,6 +33,7 @@ IP: Final = 14
 TOS: Final = 15
 TOTAL_LENGTH: Final = 16
 TTL: Final = 22
+CHECKSUM: Final = 24
 PROTOCOL: Final = 23
 SOURCE: Final = 26
 DESTINATION: Final = 30

@@ -12,13 +12,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 import p4cc._hosts  # noqa: F401  # isort: split
-from harness.commands._interpreted import tell_interpreted
 from harness.measure import results as stored
 from harness.measure.output_folder import new_folder
 from harness.plan import sweep as sweeps
 from harness.plan.experiment import plan
 from harness.plan.scenario import anchored, check, find, merge, nested, read
 from harness.worlds import workers
+from harness.worlds.interpreted import tell_interpreted
 from p4cc.results import CheckError, Result, Results
 from p4switch.errors import UserError
 

@@ -11,14 +11,18 @@ from typing import NamedTuple, SupportsBytes
 import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control import controller
 from harness.control.programs import Entry
-from harness.control.programs.base import SOURCE_DIRECTORY
 from harness.errors import CheckError
+from host_agents import registry
+from host_agents.errors import HostError
 from p4cc.control import Control, compiled
+from p4switch import extensions
 from p4switch.compiler import Compiled as Program
 from p4switch.compiler import compile_program
 from p4switch.errors import UserError
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
+from wireformats import opcodes
+from wireformats.p4 import include_path
 
 __all__ = ["Output", "Program", "Switch", "UserError", "compile"]
 
@@ -31,15 +35,24 @@ class Output(NamedTuple):
 
 
 def compile(
-    file: str | PathLike[str], *, include: Sequence[str | Path] = (), define: Mapping[str, str] | None = None
+    file: str | PathLike[str],
+    *,
+    cc: Sequence[str | PathLike[str]] = (),
+    include: Sequence[str | Path] = (),
+    define: Mapping[str, str] | None = None,
 ) -> Program:
     """Compiles a P4-16 program for v1model: `.json` is the BMv2 JSON, `.p4info` the P4Info; `.write` makes files.
 
-    It may include what p4cc's own programs do (`include/forwarding.p4`, ...).
+    It may include what p4cc's own programs do (`include/forwarding.p4`, ...), and the packets of protocols `cc`, names
+    or files of one's own, as `include/packets/NAME.p4`.
 
     Raises UserError: for errors in the program, with all of them.
     """
-    return compile_program(Path(file), [*include, SOURCE_DIRECTORY], define)
+    try:
+        known = [opcodes([extensions.named(registry.KINDS["cc"], str(name), Path.cwd())]) for name in cc]
+    except HostError as error:
+        raise UserError(str(error)) from None
+    return compile_program(Path(file), [*include, *include_path(*known)], define)
 
 
 class Switch(Control):

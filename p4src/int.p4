@@ -9,7 +9,7 @@
 //     link_rate_code        the record's code for the link's rate
 //     switch_id             12 bits, XORed into the path id
 //     tick_ns_q8            nanoseconds of model time a tick of the switch's clock, times 256
-//     frame_overhead_bytes  what a frame costs on the link beyond its own bytes (preamble, gap, FCS), or 0
+//     frame_overhead_bytes  what a frame costs on the link beyond its own bytes (preamble, gap, FCS), or 0; negative where headers are not charged
 //
 // Operations assumed of the hardware: one multiplication by a control-plane constant, for the time; a chip whose clock
 // ticks in nanoseconds drops it. The byte count is one register access (read, add, write) a packet.
@@ -85,7 +85,7 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta, inout standard_met
         rate_code = link_rate_code;
         own_id = switch_id;
         tick_scale = (bit<64>)tick_ns_q8;
-        overhead_bytes = (bit<32>)frame_overhead_bytes;
+        overhead_bytes = (bit<32>)(int<32>)(int<16>)frame_overhead_bytes;
     }
 
     action no_telemetry() {}

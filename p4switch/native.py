@@ -12,7 +12,7 @@ import sysconfig
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from p4switch import cache
+from p4switch import cache, processes
 from p4switch.errors import UserError
 
 # No -march=native and no contraction of floating point: every build computes the same bits.
@@ -95,10 +95,7 @@ def _write(path: Path, text: str) -> None:
 def _run(command: Sequence[str], name: str) -> str:
     """Runs the compiler; returns what it printed."""
     try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            timeout=_TIMEOUT_S, check=False,
-        )
+        done = processes.run(command, timeout_s=_TIMEOUT_S, stderr=subprocess.STDOUT)
     except subprocess.TimeoutExpired as error:
         raise BuildError(f"{name}: the C compiler took over {_TIMEOUT_S} s") from error
     except OSError as error:

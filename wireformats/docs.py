@@ -38,7 +38,10 @@ def listing(opcodes: Opcodes) -> list[str]:
 
 
 def _described(opcodes: Opcodes) -> list[tuple[str, ...]]:
-    owners = {id(packet): owner for owner, own in opcodes.packets.items() for packet in own}
+    owners: dict[int, str] = {}
+    for owner, own in opcodes.packets.items():
+        for packet in own:
+            owners.setdefault(id(packet), owner)
     return [
         (numbers(packet), packet.name, owners[id(packet)], contents(packet), recipient(packet), packet.meaning)
         for packet in opcodes.all()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from host_agents.headers import FRAME, THE_TRANSPORT, TRANSPORT
@@ -36,16 +36,19 @@ def include(name: str, packets: Sequence[Packet]) -> str:
 
 
 def includes(opcodes: Opcodes) -> dict[str, str]:
-    """File name -> text, for the transport and the protocols that have packets."""
+    """File name -> text, for the transport and the protocols that have packets; once for two that have the same."""
     texts = {f"{ROCE}.p4": roce()}
-    own = {owner: packets for owner, packets in opcodes.packets.items() if owner != THE_TRANSPORT and packets}
+    own: dict[str, Sequence[Packet]] = {}
+    for owner, packets in opcodes.packets.items():
+        if owner != THE_TRANSPORT and packets and packets not in own.values():
+            own[owner] = packets
     return texts | {f"{owner}.p4": include(owner, packets) for owner, packets in own.items()}
 
 
-def write(folder: Path, opcodes: Opcodes) -> list[Path]:
-    """Writes the includes under `folder`; returns those that have changed."""
+def write(folder: Path, *runs: Opcodes) -> list[Path]:
+    """Writes the includes of all these under `folder`; returns those that have changed."""
     changed = []
-    for name, text in includes(opcodes).items():
+    for name, text in _of_all(runs).items():
         path = folder / FOLDER / name
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,16 +59,22 @@ def write(folder: Path, opcodes: Opcodes) -> list[Path]:
     return changed
 
 
-def include_path(opcodes: Opcodes) -> list[Path]:
-    """The include path for a program from anywhere that serves a run with these packets.
+def _of_all(runs: Iterable[Opcodes]) -> dict[str, str]:
+    return {name: text for opcodes in runs for name, text in includes(opcodes).items()}
 
-    It is the folder of the package's programs, and one in the cache with the includes of the run's protocols. Raises
-    UserError when the cache cannot be written to.
+
+def include_path(*runs: Opcodes) -> list[Path]:
+    """The include path for a program from anywhere that serves runs with these packets.
+
+    It is the folder of the package's programs, and, for protocols from elsewhere with packets of their own, one in the
+    cache with the includes of all these protocols. Raises UserError when the cache cannot be written to.
     """
-    texts = includes(opcodes)
+    texts = _of_all(runs)
+    if all((SOURCE_DIRECTORY / FOLDER / name).is_file() for name in texts):
+        return [SOURCE_DIRECTORY]
     folder = cache.root() / "includes" / cache.digest(*(part for name in sorted(texts) for part in (name, texts[name])))
     try:
-        write(folder, opcodes)
+        write(folder, *runs)
     except OSError as error:
         raise UserError(
             f"cache folder {folder}: {error.strerror or error}; P4CC_CACHE names a folder that can be written to"

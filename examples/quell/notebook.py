@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 from scapy.all import IP, UDP, Ether, Raw  # noqa: E402
 
 switch = p4cc.Switch(
-    HERE / "delays.p4",
+    p4cc.compile(HERE / "delays.p4", cc=[HERE / "quell.py"]),
     [
         TableEntry("ipv4_lpm", {"dst_addr": Lpm(0x0A000003, 32)}, Action("forward", {"port": 2})),
         TableEntry("port_speed", {"port": Exact(2)}, Action("measure", {"ps": 6400})),

@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from harness.commands._attempt import attempt
-from harness.commands._interpreted import tell_interpreted
 from harness.commands._progress import RunProgress
 from harness.errors import CheckError
 from harness.measure import results
@@ -18,6 +17,7 @@ from harness.measure.summary import unfinished
 from harness.plan.experiment import Run
 from harness.plan.request import planned
 from harness.report import write_report
+from harness.worlds.interpreted import tell_interpreted
 from harness.worlds.virtual import VirtualWorld
 
 MakeWorld = Callable[[Run], World]

@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from harness.commands._attempt import attempt
-from harness.commands._interpreted import tell_interpreted
 from harness.errors import CheckError
 from harness.measure import results
 from harness.measure.output_folder import new_folder, unused
@@ -19,6 +18,7 @@ from harness.plan import sweep
 from harness.plan.scenario import override
 from harness.report.sweep_page import Entry, write_sweep
 from harness.worlds import workers
+from harness.worlds.interpreted import tell_interpreted
 from harness.worlds.workers import Cluster
 
 

@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from harness.control import controller
 from harness.control.load_balancing import DEFAULT, LoadBalancer
 from harness.control.programs.base import SOURCE_DIRECTORY
+from p4switch import processes
 from p4switch.compiler import compile_program
 from p4switch.engine import build, load
 from p4switch.errors import UserError
@@ -38,9 +39,15 @@ class Build:
     defines: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, source: Path, load_balancer: LoadBalancer, defines: Mapping[str, str]) -> Build:
+    def of(
+        cls,
+        source: Path,
+        load_balancer: LoadBalancer,
+        defines: Mapping[str, str],
+        include_dirs: Sequence[Path] = (SOURCE_DIRECTORY,),
+    ) -> Build:
         """The default load balancer is what a program includes by itself."""
-        folders, macros = [SOURCE_DIRECTORY], dict(defines)
+        folders, macros = [*include_dirs], dict(defines)
         if load_balancer.name != DEFAULT:
             folders.append(load_balancer.source.parent)
             macros[_BALANCED] = load_balancer.name
@@ -93,7 +100,7 @@ def _p4c(what: Build) -> tuple[dict[str, Any], Message]:
         command += [part for folder in what.include_dirs for part in ("-I", str(folder))]
         command += [f"-D{name}={text}" for name, text in what.defines]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_P4C_TIMEOUT_S, check=False)
+            done = processes.run(command, timeout_s=_P4C_TIMEOUT_S)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise UserError(f"{P4C}: {error}") from None
         if done.returncode:

@@ -13,7 +13,7 @@ import json
 import platform
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -33,12 +33,23 @@ from p4switch.engine import pipeline_cost
 from p4switch.errors import UserError
 from p4switch.fabric.memory_latency import memory_latency_ns
 
-SIZES = (4, 8, 16)
-PROTOCOLS = ("dcqcn", "hpcc")
-MATRIX_K = 8  # where every protocol is run with every load balancer
-FLOW_BYTES = 2_000_000
-REPEATS = 3
-_TIME_LIMIT_S = 900
+PROTOCOLS = ("dcqcn", "hpcc")  # of which the end-to-end runs are made on networks of every size
+Say = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much is measured: flows of `flow_bytes`, fat-trees of each k of `sizes`, the matrix with `matrix_k`."""
+
+    sizes: tuple[int, ...]
+    matrix_k: int
+    flow_bytes: int
+    repeats: int
+    time_limit_s: int  # of one run, wall clock
+
+
+WHOLE = Extent(sizes=(4, 8, 16), matrix_k=8, flow_bytes=2_000_000, repeats=3, time_limit_s=900)
+QUICK = Extent(sizes=(4, 8), matrix_k=4, flow_bytes=200_000, repeats=1, time_limit_s=120)
 _ONE_RUN = """
 import json, sys
 from dataclasses import asdict
@@ -72,14 +83,15 @@ class EndToEnd:
         return self.run_cpu_s * 1e9 / self.packet_hops
 
 
-def measure(
-    protocol: str, k: int, flow_bytes: int = FLOW_BYTES, repeats: int = REPEATS, load_balancer: str = "ecmp"
-) -> EndToEnd:
-    """The fastest of `repeats` runs, each in a process of its own. Raises CalledProcessError if one fails."""
-    command = [sys.executable, "-c", _ONE_RUN, protocol, load_balancer, str(k), str(flow_bytes)]
+def measure(protocol: str, k: int, extent: Extent, load_balancer: str = "ecmp") -> EndToEnd:
+    """The fastest of several runs, each in a process of its own.
+
+    Raises CalledProcessError if one fails, TimeoutExpired if one takes longer than it may.
+    """
+    command = [sys.executable, "-c", _ONE_RUN, protocol, load_balancer, str(k), str(extent.flow_bytes)]
     costs = []
-    for _ in range(repeats):
-        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=_TIME_LIMIT_S)
+    for _ in range(extent.repeats):
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=extent.time_limit_s)
         costs.append(EndToEnd(**json.loads(done.stdout)))
     return min(costs, key=lambda cost: cost.run_cpu_s)
 
@@ -113,29 +125,13 @@ def run(protocol: str, load_balancer: str, k: int, flow_bytes: int) -> EndToEnd:
     )
 
 
-def measure_all(quick: bool, say: Callable[[str], object]) -> dict[str, Any]:
-    """Everything, told line by line as it is known; returns the figures."""
-    sizes = SIZES[:2] if quick else SIZES
-    flow_bytes = FLOW_BYTES // 10 if quick else FLOW_BYTES
+def measure_all(parts: Sequence[str], quick: bool, say: Say) -> dict[str, Any]:
+    """Those of PARTS, told line by line as they are known; returns the figures, of each part by its name."""
+    extent = QUICK if quick else WHOLE
     figures: dict[str, Any] = {"machine": machine()}
     say(f"on {figures['machine']['cpu']}, {figures['machine']['load']:.1f} processes running on average")
-    figures["memory_latency_ns"] = memory(say)
-    figures["pipelines"] = pipelines(say)
-    figures["hosts"] = hosts(say)
-    figures["switch_process"] = switch_process(say)
-    runs = figures["end_to_end"] = []
-    for protocol in PROTOCOLS:
-        first: EndToEnd | None = None
-        for k in sizes:
-            cost = measure(protocol, k, flow_bytes, 1 if quick else REPEATS)
-            first = first or cost
-            say(
-                f"permutation, {protocol}, k = {k}: {cost.us_per_data_packet:.2f} us a data packet, "
-                f"{cost.ns_per_packet_hop:.0f} ns a packet-hop ({cost.ns_per_packet_hop / first.ns_per_packet_hop:.2f} "
-                f"of k = {first.k}), {cost.peak_memory_bytes / 2**20:.0f} MiB"
-            )
-            runs.append(_figures(cost))
-    figures["matrix"] = matrix(SIZES[0] if quick else MATRIX_K, flow_bytes, 1 if quick else REPEATS, say)
+    for name in parts:
+        figures[name.replace("-", "_")] = PARTS[name](extent, say)
     return figures
 
 
@@ -147,21 +143,38 @@ def _figures(cost: EndToEnd) -> dict[str, Any]:
     }
 
 
-def matrix(k: int, flow_bytes: int, repeats: int, say: Callable[[str], object]) -> list[dict[str, Any]]:
-    """Every protocol with every load balancer. What a run of several minutes cannot finish is said, not measured."""
+def end_to_end(extent: Extent, say: Say) -> list[dict[str, Any]]:
+    """How the cost of a packet-hop grows with the network."""
+    found = []
+    for protocol in PROTOCOLS:
+        first: EndToEnd | None = None
+        for k in extent.sizes:
+            cost = measure(protocol, k, extent)
+            first = first or cost
+            say(
+                f"permutation, {protocol}, k = {k}: {cost.us_per_data_packet:.2f} us a data packet, "
+                f"{cost.ns_per_packet_hop:.0f} ns a packet-hop ({cost.ns_per_packet_hop / first.ns_per_packet_hop:.2f} "
+                f"of k = {first.k}), {cost.peak_memory_bytes / 2**20:.0f} MiB"
+            )
+            found.append(_figures(cost))
+    return found
+
+
+def matrix(extent: Extent, say: Say) -> list[dict[str, Any]]:
+    """Every protocol with every load balancer. What a run cannot finish in its time is said, not measured."""
     found = []
     for protocol in registry.protocols():
         per_hop: dict[str, float] = {}
         for balancer in registry.load_balancers():
             try:
-                cost = measure(protocol, k, flow_bytes, repeats, balancer)
+                cost = measure(protocol, extent.matrix_k, extent, balancer)
             except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-                say(f"permutation, {protocol}, {balancer}, k = {k}: not measured: {_reason(error)}")
+                say(f"permutation, {protocol}, {balancer}, k = {extent.matrix_k}: not measured: {_reason(error)}")
                 continue
             per_hop[balancer] = cost.ns_per_packet_hop
             against = f" ({cost.ns_per_packet_hop / per_hop['ecmp']:.2f} of ecmp)" if "ecmp" in per_hop else ""
             say(
-                f"permutation, {protocol}, {balancer}, k = {k}: {cost.us_per_data_packet:.2f} us a data packet, "
+                f"permutation, {protocol}, {balancer}, k = {cost.k}: {cost.us_per_data_packet:.2f} us a data packet, "
                 f"{cost.ns_per_packet_hop:.0f} ns a packet-hop{against}"
             )
             found.append(_figures(cost))
@@ -170,7 +183,7 @@ def matrix(k: int, flow_bytes: int, repeats: int, say: Callable[[str], object]) 
 
 def _reason(error: subprocess.CalledProcessError | subprocess.TimeoutExpired) -> str:
     if isinstance(error, subprocess.TimeoutExpired):
-        return f"took over {_TIME_LIMIT_S} s"
+        return f"took over {error.timeout:.0f} s"
     lines: list[str] = error.stderr.strip().splitlines()
     return lines[-1] if lines else f"status {error.returncode}"
 
@@ -185,24 +198,28 @@ def machine() -> dict[str, Any]:
     return {"cpu": model or platform.machine(), "python": platform.python_version(), "load": psutil.getloadavg()[0]}
 
 
-def memory(say: Callable[[str], object]) -> dict[str, float]:
+def memory(_: Extent, say: Say) -> dict[str, float]:
     """What large networks pay for: loads of what is no longer in the cache. By MiB of memory in use."""
     found = {str(size): memory_latency_ns(size) for size in (1, 16, 128)}
     say("memory: " + ", ".join(f"{ns:.0f} ns a load in {size} MiB" for size, ns in found.items()))
     return found
 
 
-def pipelines(say: Callable[[str], object]) -> list[dict[str, Any]]:
-    """Each P4 program against the same forwarding written in C by hand."""
-    found = []
-    for name in ("ecn", "int"):
-        speed = pipeline_cost.measure(name, compile_program(programs.program(name).source).json)
+def pipelines(_: Extent, say: Say) -> list[dict[str, Any]]:
+    """P4 programs against the same forwarding written in C by hand; a contribution to a sum against a plain frame."""
+    found: list[dict[str, Any]] = []
+    for name in ("ecn", "int", "collective"):
+        document = compile_program(programs.program(name).source).json
+        speed = pipeline_cost.measure(name, document)
         say(f"pipeline {name}: {speed.packets_per_second / 1e6:.2f} M packets/s, {speed.ratio:.2f} x hand-written C")
         found.append({**asdict(speed), "packets_per_second": speed.packets_per_second, "ratio": speed.ratio})
+    ecn_ns, contribution_ns = found[0]["generated_ns"], pipeline_cost.contribution_ns(document)
+    found[-1]["contribution_ns"] = contribution_ns
+    say(f"pipeline collective: {contribution_ns:.0f} ns a contribution, {contribution_ns / ecn_ns:.2f} x ecn")
     return found
 
 
-def switch_process(say: Callable[[str], object]) -> list[dict[str, Any]]:
+def switch_process(_: Extent, say: Say) -> list[dict[str, Any]]:
     """`p4cc switch` on veth pairs, beside a plain forwarder in C, which is the limit. Empty where that needs more."""
     try:
         rows = process_cost.measure(programs.program("ecn").source)
@@ -217,11 +234,21 @@ def switch_process(say: Callable[[str], object]) -> list[dict[str, Any]]:
     return [asdict(row) for row in rows]
 
 
-def hosts(say: Callable[[str], object]) -> list[dict[str, Any]]:
+def hosts(_: Extent, say: Say) -> list[dict[str, Any]]:
     """One data packet sent, received and acknowledged, and the ACK processed."""
     found = []
-    for protocol in PROTOCOLS:
+    for protocol in registry.protocols():
         cost = host_cost(protocol)
         say(f"hosts, {protocol}: {cost.total_ns:.0f} ns a data packet")
         found.append({**asdict(cost), "total_ns": cost.total_ns})
     return found
+
+
+PARTS: dict[str, Callable[[Extent, Say], Any]] = {
+    "memory": memory,
+    "pipelines": pipelines,
+    "hosts": hosts,
+    "switch-process": switch_process,
+    "end-to-end": end_to_end,
+    "matrix": matrix,
+}

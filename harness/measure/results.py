@@ -131,14 +131,24 @@ class Result:
         return (self.folder / "scenario.toml").read_text(encoding="utf-8")
 
     @cached_property
+    def _scenario(self) -> dict[str, Any]:
+        return scenario.parse(self.scenario_text)
+
+    @property
     def _record(self) -> dict[str, Any]:
-        record: dict[str, Any] = scenario.parse(self.scenario_text)["record"]
+        record: dict[str, Any] = self._scenario["record"]
         return record
+
+    @property
+    def cc_scope(self) -> str:
+        """Who shares a reaction point."""
+        scope: str = self._scenario["nic"]["cc_scope"]
+        return scope
 
     def load_extensions(self) -> list[str]:
         """Has the files of the user's own that the run stood on register their figures; a line for each that cannot."""
         told = []
-        for file in scenario.parse(self.scenario_text).get("extensions", []):
+        for file in self._scenario.get("extensions", []):
             try:
                 extensions.load(Path(file))
             except UserError as error:

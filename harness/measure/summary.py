@@ -238,7 +238,9 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
         {
             "name": "packets are conserved",
             "holds": lost == 0 and conservation["pfc_balance"] == 0 and not miscounted,
-            "detail": "; ".join(filter(None, [_balance(conservation), f"{lost} unaccounted for", miscounted])),
+            "detail": "; ".join(
+                filter(None, [_balance(conservation), f"{lost} unaccounted for", _pfc(conservation), miscounted])
+            ),
         },
         {
             "name": "flows are completed, or the scenario's time was up",
@@ -287,6 +289,14 @@ def _balance(ledger: Mapping[str, int]) -> str:
     gone += [f"{program_ledger.total(ledger, program_ledger.DROPPED)} dropped with a reason"]
     gone += [f"{ledger['queued'] + ledger['on_wire']} in flight"]
     return ", ".join([*came, *gone])
+
+
+def _pfc(ledger: Mapping[str, int]) -> str:
+    """What is wrong with the count of PFC frames, which nobody drops and nobody else sends; "": nothing."""
+    balance = ledger["pfc_balance"]
+    if balance < 0:
+        return f"{-balance} more PFC frames arrived than were sent"
+    return f"{balance} PFC frames did not arrive" if balance else ""
 
 
 def _failed(asserts: Mapping[str, tuple[int, str]]) -> str:

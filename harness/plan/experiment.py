@@ -15,11 +15,12 @@ from harness import workloads
 from harness.control import load_balancing as switch_load_balancing
 from harness.control import programs
 from harness.control.controller import Settings, switch_view
+from harness.control.lanes import cycle, dependencies
 from harness.control.load_balancing import LoadBalancer
 from harness.control.pipelines import Build
 from harness.control.programs import Program, ProgramParameters
 from harness.measure import probes
-from harness.measure.probes import Probe, ProgramProbe
+from harness.measure.probes import CounterProbe, Probe, ProgramProbe
 from harness.plan.references import loaded
 from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
 from harness.workloads.attack import Attack, attacked
@@ -30,6 +31,7 @@ from host_agents.registry import LoadBalancing, Protocol
 from p4switch.errors import UserError, raised_at
 from topologies import Topology
 from topologies.collectives import CollectiveGroup
+from topologies.collectives import trees as collective_trees
 from topologies.groups import Group
 from topologies.model import Neighbour
 
@@ -99,12 +101,18 @@ class Run:
         payload = self.scenario.nic.mtu_bytes
         return HEADER_BYTES + payload + (-payload & 3) + (2 if self.protocol.info.telemetry else 0)
 
-    @property
+    @cached_property
     def build(self) -> Build:
-        """What the switches run."""
+        """What the switches run. Raises UserError."""
+        from wireformats import p4 as packet_includes  # stands on compiled modules
+
         given = {name: str(value) for name, value in self.scenario.switch.defines.items()}
         defines = {**self.program_parameters.defines(), **({"MULTICAST": "1"} if self.groups else {}), **given}
-        return Build.of(self.program.source, self.switch_load_balancer, defines)
+        kind = registry.KINDS["cc"]
+        outside = [name for file in self.scenario.extensions for name in kind.names_from(file)]
+        opcodes = [*(registry.resolve(name).opcodes for name in outside), self.protocol.opcodes]
+        folders = packet_includes.include_path(*opcodes)
+        return Build.of(self.program.source, self.switch_load_balancer, defines, folders)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -158,9 +166,9 @@ class Run:
     @cached_property
     def base_rtts_ns(self) -> tuple[int, ...]:
         """The largest base RTT of the paths through so many switches, from 0; 0: there are none."""
-        extra = self.scenario.framing_bytes
+        charged = self.scenario.link_bytes
         by_hops = topologies.routing.base_rtts_ns(
-            self.topology, self.data_bytes + extra, ACK_BYTES + extra, self.scenario.switch.latency_ns
+            self.topology, charged(self.data_bytes), charged(ACK_BYTES), self.scenario.switch.latency_ns
         )
         return tuple(by_hops.get(hops, 0) for hops in range(max(by_hops) + 1))
 
@@ -181,6 +189,7 @@ class Run:
     def nic_configs(self) -> list[NicConfig]:
         """What each host's NIC is told, in order of the hosts."""
         scenario, settings = self.scenario, self.scenario.nic
+        nics = tuple(int(host.address) for host in self.topology.hosts)  # a host's index is its NIC's id
         return [
             NicConfig(
                 address=str(host.address),
@@ -198,6 +207,8 @@ class Run:
                 loss_packets=self.loss_packets,
                 cell_bytes=scenario.switch.cell_bytes,
                 seed=self.seed,
+                check_icrc=settings.check_icrc,
+                nics=nics,
             )
             for host in self.topology.hosts
         ]
@@ -208,11 +219,26 @@ class Run:
         given = self.scenario.switch.pfc.priorities or (self.scenario.nic.data_priority,)
         return tuple(dict.fromkeys((*given, *self.protocol.priorities)))
 
-    def headroom_bytes(self, there: Neighbour) -> int:
-        """What a switch keeps free, for each lossless priority, for what a port may still receive after a pause."""
+    def headroom_bytes(self, switch: str, there: Neighbour) -> int:
+        """What a switch keeps free, for each lossless priority, for what a port may still receive after a pause.
+
+        A frame counts as often as the switch may copy it, and with all its bytes, whatever links charge for it.
+        """
         pfc = self.scenario.switch.pfc
         flight_ns = pfc.headroom_delays * there.delay_ns + pfc.reaction_ns
-        return int(flight_ns * there.rate_bps / 8e9) + pfc.headroom_frames * self.data_bytes
+        flight_bytes = int(flight_ns * there.rate_bps / 8e9 * self.scenario.largest_expansion)
+        return (flight_bytes + pfc.headroom_frames * self.data_bytes) * self._copies.get(switch, 1)
+
+    @cached_property
+    def _copies(self) -> dict[str, int]:
+        """By switch, what the largest of its multicast groups makes of a frame."""
+        found: dict[str, int] = {}
+        trees = [group.tree(self.topology) for group in self.groups]
+        trees += [tree for group in self.collectives for tree in collective_trees(self.topology, group)]
+        for tree in trees:
+            for node, ports in tree.down.items():
+                found[node] = max(len(ports), found.get(node, 1))
+        return found
 
     def link_changes(self) -> list[LinkChange]:
         """What happens to links during the run, in the scenario's order. Raises UserError for a link there is not."""
@@ -305,6 +331,7 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
         if len(first.label.encode()) > _MAX_LABEL_BYTES:
             raise UserError(f"{first.label[:40]}...: should be a folder's name, of at most {_MAX_LABEL_BYTES} bytes")
         _check_nics(first)
+        _check_routes(first)
         first.traffic()
         _check_collectives(first)
         first.link_changes()
@@ -339,6 +366,12 @@ def _wanted(run: Run) -> list[Probe]:
     wanted = probes.parse(run.scenario.record.probes)
     if run.program.outside and not any(isinstance(probe, ProgramProbe) for probe in wanted):
         wanted.append(ProgramProbe(kind="program"))
+    taken = {probe.name for probe in wanted}
+    wanted += [
+        CounterProbe(kind="counter", reads=name, name=name)
+        for name in run.program_parameters.counters
+        if name not in taken
+    ]
     return wanted
 
 
@@ -379,6 +412,24 @@ def _check_collectives(run: Run) -> None:
         run.program_parameters.entries(switch_view(run.topology, switch, settings))
 
 
+def _check_routes(run: Run) -> None:
+    """Lanes break the circles that deflection makes, not those that routes make by themselves. Raises UserError."""
+    lanes = run.program_parameters.equal_priorities
+    if not lanes or not run.scenario.switch.pfc.enabled:
+        return
+    settings = Settings(seed=run.seed)
+    entries = {
+        switch.name: run.program_parameters.entries(switch_view(run.topology, switch, settings))
+        for switch in run.topology.switches
+    }
+    circle = cycle(dependencies(run.topology, entries, lanes[0], deflecting=False))
+    if circle:
+        raise UserError(
+            f"topology {run.topology.name!r}: packets on its routes can wait for each other in a circle "
+            f"({' - '.join(circle[:6])}); program {run.program.name!r} expects routes without"
+        )
+
+
 def _check_buffers(run: Run) -> None:
     """PFC's headroom is taken off the shared buffer: something must be left. Raises UserError."""
     settings = run.scenario.switch
@@ -387,7 +438,7 @@ def _check_buffers(run: Run) -> None:
     if settings.buffer_bytes is None:
         raise UserError("switch.buffer_bytes: missing; PFC needs a shared buffer (or switch.pfc.enabled = false)")
     for switch in run.topology.switches:
-        headrooms = [run.headroom_bytes(there) for there in run.topology.ports[switch.name].values()]
+        headrooms = [run.headroom_bytes(switch.name, there) for there in run.topology.ports[switch.name].values()]
         reserved_bytes = sum(headrooms) * len(set(run.lossless_priorities))
         if reserved_bytes >= settings.buffer_bytes:
             raise UserError(
@@ -427,13 +478,34 @@ def _resolve(
     parameters = program.checked(scenario.programs.get(program.name, {}), f"programs.{program.name}")
     _check_agreement(protocol, program, parameters)
     balancer = switch_load_balancing.find(scenario.switch.load_balancing, folder)
+    scenario = _with_lanes(scenario, program, parameters)
     run = Run(
         name, scenario, folder, topology, protocol, load_balancing, program, parameters, balancer, names, settings
     )
     _check_paths(run)
+    _host(lambda: protocol.check_reliability(run.reliability))
     _check_priorities(run)
     _check_fit(run)
     return run
+
+
+def _with_lanes(scenario: Scenario, program: Program, parameters: ProgramParameters) -> Scenario:
+    """What switches need to know of a program's lanes, where the scenario does not say it. Raises UserError."""
+    lanes = parameters.equal_priorities
+    if not lanes:
+        return scenario
+    key, nic, switch = f"programs.{program.name}.lane_priorities", scenario.nic, scenario.switch
+    if lanes[0] != nic.data_priority:
+        raise UserError(f"{key}: should begin with nic.data_priority, {nic.data_priority}, got {lanes[0]}")
+    if nic.control_priority in lanes:
+        raise UserError(f"{key}: {nic.control_priority} is nic.control_priority; expected priorities that are free")
+    if switch.pfc.enabled and (lossy := sorted(set(lanes) - set(switch.pfc.priorities or lanes))):
+        raise UserError(f"switch.pfc.priorities: should have all of {key}; {lossy[0]} is missing")
+    if switch.equal_priorities and not set(lanes) <= set(switch.equal_priorities):
+        raise UserError(f"switch.equal_priorities: should have all of {key}, {list(lanes)}")
+    pfc = switch.pfc.model_copy(update={"priorities": switch.pfc.priorities or lanes})
+    told = {"pfc": pfc, "classes": "oldest", "equal_priorities": switch.equal_priorities or lanes}
+    return scenario.model_copy(update={"switch": switch.model_copy(update=told)})
 
 
 def _check_agreement(protocol: Protocol, program: Program, parameters: ProgramParameters) -> None:

@@ -24,6 +24,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+FLIT_BYTES = 16
 BUILT_IN = Path(__file__).parents[1] / "scenarios"
 # What may name Python files: lists, and tables by their `name`.
 _LISTS = ("cc", "lb", "extensions")
@@ -95,6 +96,8 @@ class NicSettings(Table):
     # Selective repeat: a packet is lost when one sent so many later is acknowledged; 0: by time-out and trimming only.
     # None: 3, or 0 where the load balancer sends one flow's packets over several paths.
     loss_packets: Annotated[int, Field(ge=0)] | None = None
+    # Whether frames are whole in the virtual world, too, and packets with a bad ICRC are dropped and counted: dearer.
+    check_icrc: bool = False
 
 
 class Record(Table):
@@ -176,8 +179,9 @@ class Scenario(Table):
     limit_ns: Annotated[Nanoseconds, Field(gt=0)] | None = None
     # Virtual world: what the process may hold; a run that needs more ends. None: what the machine has.
     memory_bytes: Annotated[Bytes, Field(gt=0)] | None = None
-    # Whether rates and queues charge links for preamble, gap and FCS (24 bytes a frame).
-    framing: bool = False
+    # Whether links charge a frame for preamble, gap and FCS (24 bytes), too; "flits": for its bytes after the BTH
+    # alone, without the ICRC, and at least 16 (a memory fabric, whose flits have no headers below).
+    framing: bool | Literal["flits"] = False
     topology: dict[str, Any]
     workload: dict[str, Any]
     # None: no flow is called an attacker's or a victim's.
@@ -194,8 +198,22 @@ class Scenario(Table):
 
     @property
     def framing_bytes(self) -> int:
-        """Preamble and start of frame 8, FCS 4, gap 12."""
+        """What a link charges a frame beyond its own bytes: preamble and start of frame 8, FCS 4, gap 12.
+
+        Negative in flits: Ethernet 14, IPv4 20, UDP 8, BTH 12 and ICRC 4 are not charged.
+        """
+        if self.framing == "flits":
+            return -58
         return 24 if self.framing else 0
+
+    @property
+    def largest_expansion(self) -> float:
+        """How many bytes a switch may have to hold for each byte that a link charges."""
+        return (FLIT_BYTES - self.framing_bytes) / FLIT_BYTES if self.framing == "flits" else 1.0
+
+    def link_bytes(self, frame_bytes: int) -> int:
+        """What a link charges a frame of so many bytes, Ethernet to ICRC."""
+        return max(frame_bytes + self.framing_bytes, FLIT_BYTES)
 
 
 def built_in() -> dict[str, Path]:

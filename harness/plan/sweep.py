@@ -9,6 +9,9 @@
     name = "lossless Reno"
     set = { cc = "reno", switch.pfc.enabled = true }
 
+    [[without]]                          # combinations that are left out: those with such a value of each of these axes
+    workload.load = [0.15]
+
 Runs are independent, so they go to processes of this machine, or of a cluster: `harness.worlds.workers`.
 """
 
@@ -41,6 +44,7 @@ class Sweep(Table):
     scenario: str
     axes: Annotated[dict[str, Any], Field(min_length=1)]
     variants: list[Variant] = []
+    without: list[dict[str, Any]] = []
 
 
 @dataclass(frozen=True)
@@ -87,16 +91,31 @@ def made(tables: Mapping[str, Any], folder: Path) -> Sweep:
     return validate(Sweep, changed, "")
 
 
-def axes_of(tables: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
+def axes_of(
+    tables: Mapping[str, Any], where: str, above: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
     """(key, values) of each axis. Raises UserError for one that is not a list."""
     for name, value in tables.items():
         key = (*above, name)
         if isinstance(value, Mapping):
-            yield from axes_of(value, key)
+            yield from axes_of(value, where, key)
         elif isinstance(value, list) and value:
             yield key, value
         else:
-            raise UserError(f"axes.{'.'.join(key)}: should be a list of values, got {value!r}")
+            raise UserError(f"{where}.{'.'.join(key)}: should be a list of values, got {value!r}")
+
+
+def _left_out(sweep: Sweep, axes: Mapping[tuple[str, ...], list[Any]]) -> list[dict[tuple[str, ...], list[Any]]]:
+    """What the sweep is without. Raises UserError for what is no value of an axis."""
+    found = []
+    for i, tables in enumerate(sweep.without):
+        one = dict(axes_of(tables, f"without.{i}"))
+        for key, values in one.items():
+            for value in values:
+                if value not in axes.get(key, []):
+                    raise UserError(f"without.{i}.{'.'.join(key)}: {value!r} is no value of an axis of that name")
+        found.append(one)
+    return found
 
 
 def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None) -> list[Point]:
@@ -108,14 +127,18 @@ def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None)
 
     path = find(str(folder / sweep.scenario) if sweep.scenario.endswith(".toml") else sweep.scenario)
     tables = merge(read(path), changes or {})
-    axes = list(axes_of(sweep.axes))
+    axes = dict(axes_of(sweep.axes, "axes"))
+    without = _left_out(sweep, axes)
     found = []
     for variant in sweep.variants or [Variant(name="")]:
-        for values in itertools.product(*(values for _, values in axes)):
+        for values in itertools.product(*axes.values()):
+            chosen = dict(zip(axes, values, strict=True))
+            if any(all(chosen[key] in values for key, values in one.items()) for one in without):
+                continue
             changed = merge(tables, variant.set)
-            for (key, _), value in zip(axes, values, strict=True):
+            for key, value in chosen.items():
                 changed = merge(changed, nested(key, value))
-            named = {".".join(key): readable(value) for (key, _), value in zip(axes, values, strict=True)}
+            named = {".".join(key): readable(value) for key, value in chosen.items()}
             for run in plan(path.stem, check(changed), path.parent):
                 one = run.scenario.model_dump(include={"extensions", "cc", "lb", "seeds", "variants"})
                 only = merge(merge(changed, run.settings), one)
@@ -123,6 +146,8 @@ def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None)
                     filter(None, [variant.name, run.variant if run.scenario.variants or not variant.name else ""])
                 )
                 found.append(Point(named, title, path.stem, only, path.parent.resolve(), run.label))
+    if not found:
+        raise UserError("without: leaves no run of the sweep")
     return found
 
 

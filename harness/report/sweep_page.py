@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 
 from harness.measure.results import Result
 from harness.measure.summary import distribution
-from harness.report.groups import Estimate, estimate
+from harness.report.figures import figures as report_figures
+from harness.report.groups import Estimate, compare, estimate
 from harness.report.plots import STYLE, line, plain, svg
 
 ALL = "all flows"
@@ -104,6 +105,16 @@ def figures(fct: pd.DataFrame, axes_names: Sequence[str]) -> dict[str, tuple[str
     return found
 
 
+def _of_all_runs(entries: Sequence[Entry]) -> dict[str, tuple[str, Figure]]:
+    """Those of a report's figures that say something of a sweep."""
+    return {
+        name: (figure.caption(comparison), figure.plot(comparison))
+        for comparison in compare([entry.result for entry in entries])
+        for name, figure in report_figures(comparison).items()
+        if figure.of_sweeps
+    }
+
+
 def _written(table: pd.DataFrame) -> list[list[str]]:
     """The rows of the page's table: times in µs."""
     return [
@@ -120,7 +131,7 @@ def write_sweep(folder: Path, title: str, axes_names: Sequence[str], entries: Se
     plots = folder / "plots"
     plots.mkdir()
     drawn = []
-    for name, (caption, figure) in figures(fct, axes_names).items():
+    for name, (caption, figure) in {**_of_all_runs(entries), **figures(fct, axes_names)}.items():
         drawn.append((caption, svg(figure, plots / f"{name}.svg")))
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True, lstrip_blocks=True

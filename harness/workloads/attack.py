@@ -39,7 +39,11 @@ class Attack:
         return flow.source in self.hosts and flow.size_bytes >= self.over_bytes
 
     def broken_up(self, flow: Flow) -> Iterator[Flow]:
-        """The pieces of a flow, each on a queue pair of its own. One that stops at a time has none that start later."""
+        """The pieces of a flow, each on a queue pair of its own.
+
+        Of a flow that stops at a time none starts later, and in a staggered attack each stops when the next one starts:
+        there is always more to send, by one queue pair at a time.
+        """
         size_bytes = -(-flow.size_bytes // self.pieces) if self.pieces else self.piece_bytes
         assert size_bytes is not None
         gap_ns = self.gap_ns if self.kind == "staggered" else 0
@@ -49,8 +53,12 @@ class Attack:
         if count > MAX_FLOWS:
             raise UserError(f"attack.piece_bytes: makes {count:.2g} pieces of a flow; expected at most {MAX_FLOWS}")
         for i in range(count):
-            rest_bytes = flow.size_bytes - i * size_bytes
-            yield replace(flow, size_bytes=min(size_bytes, rest_bytes), start_ns=flow.start_ns + i * gap_ns, qp=None)
+            own_bytes = min(size_bytes, flow.size_bytes - i * size_bytes)
+            start_ns = flow.start_ns + i * gap_ns
+            stop_ns = flow.stop_ns
+            if stop_ns is not None and gap_ns:
+                stop_ns = min(stop_ns, start_ns + gap_ns)
+            yield replace(flow, size_bytes=own_bytes, start_ns=start_ns, stop_ns=stop_ns, qp=None)
 
 
 def attacked(traffic: Traffic, attack: Attack) -> Traffic:

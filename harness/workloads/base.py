@@ -45,6 +45,8 @@ class Flow:
     qp: str | None = None
     stop_ns: int | None = None
     index: int = -1  # given when the flow is handed to the world, from 0
+    # Of an incast that is announced: its number, and the hosts that send in it.
+    incast: tuple[int, tuple[int, ...]] | None = None
     further_sources: tuple[int, ...] = ()
     further_destinations: tuple[int, ...] = ()
     role: Role | None = None  # where the scenario tells attackers from victims

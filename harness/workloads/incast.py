@@ -18,6 +18,7 @@ class Incast(WorkloadParameters):
     size_bytes: Size = 1_000_000
     starts_together: Annotated[int, Field(ge=1)] = 2
     interval_ns: Time = 20_000
+    announced: bool = False  # senders know of the incast, and who is in it
 
     def generate(self, setting: Setting) -> Traffic:
         senders = setting.hosts - 1 if self.senders is None else self.senders
@@ -25,9 +26,18 @@ class Incast(WorkloadParameters):
         sources = list(range(1, setting.hosts))
         if self.order == "random":
             setting.rng.shuffle(sources)
+        members = tuple(sources[:senders])
+        incast = (1, members) if self.announced else None
         return Traffic(
             [
-                Flow(source, 0, self.size_bytes, i // self.starts_together * self.interval_ns, group="incast")
-                for i, source in enumerate(sources[:senders])
+                Flow(
+                    source,
+                    0,
+                    self.size_bytes,
+                    i // self.starts_together * self.interval_ns,
+                    group="incast",
+                    incast=incast,
+                )
+                for i, source in enumerate(members)
             ]
         )

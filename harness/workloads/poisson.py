@@ -4,7 +4,7 @@ A distribution file has lines of a size in bytes and a cumulative percentage, fr
 distribution is uniform, and where two lines have the same percentage there is nothing between their sizes. Those that
 come with p4cc are the ones published with HPCC's simulator, used by the VAI/SF paper: `websearch` (DCTCP, SIGCOMM
 2010), `hadoop` (Roy et al., SIGCOMM 2015, Facebook) and `storage` (Alibaba, 2019); and `critical-bulk`, ACCurate's 80%
-of 20 KB and 20% of 1 MB.
+of 20 KB and 20% of 1 MB. `short-messages` are Dart's: 2, 4 and 8 KiB, equally likely.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from harness.measure.flow_record import Sent
 from host_agents.cc.base import ReactionPoint
-from host_agents.messages import Delivery, Message
+from host_agents.messages import Delivery, IncastGroup, Message
 from host_agents.nic import Nic
 from host_agents.qp import QueuePair
 
@@ -31,13 +31,17 @@ class Connect:
 
 @dataclass(frozen=True)
 class Post:
-    """A message on a connection, from `start_ns`, and no longer than until `stop_ns` if that is given."""
+    """A message on a connection, from `start_ns`, and no longer than until `stop_ns` if that is given.
+
+    `incast`: the number and the hosts of the one that it is a part of, if that is to be announced.
+    """
 
     number: int
     flow: int
     size_bytes: int
     start_ns: int
     stop_ns: int | None
+    incast: tuple[int, tuple[int, ...]] | None = None
 
 
 # Of a host to the run's session.
@@ -100,7 +104,8 @@ class HostSession:
 
     def post(self, request: Post, now_ns: int) -> None:
         """The NIC may have something to send then."""
-        message = self._queue_pairs[request.number].post(request.size_bytes, start_ns=now_ns, tag=request)
+        group = IncastGroup(*request.incast) if request.incast is not None else None
+        message = self._queue_pairs[request.number].post(request.size_bytes, start_ns=now_ns, tag=request, group=group)
         self._messages[request.flow] = message
         self._active[request.number] = self._active.get(request.number, 0) + 1
 

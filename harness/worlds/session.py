@@ -138,7 +138,7 @@ class Session:
         record.qp = connection.number
         connection.flows.append(record)
         self._progress[flow.index] = _Progress()
-        post = Post(connection.number, flow.index, flow.size_bytes, flow.start_ns, flow.stop_ns)
+        post = Post(connection.number, flow.index, flow.size_bytes, flow.start_ns, flow.stop_ns, flow.incast)
         for source in connection.sources:
             self._carry(source, post)
 

@@ -143,7 +143,7 @@ class VirtualWorld:
             return
         for switch in self.run_plan.topology.switches:
             for port, there in self.run_plan.topology.ports[switch.name].items():
-                headroom_bytes = self.run_plan.headroom_bytes(there) if pfc.enabled else 0
+                headroom_bytes = self.run_plan.headroom_bytes(switch.name, there) if pfc.enabled else 0
                 self.fabric.set_pfc(
                     self._nodes[switch.name],
                     priorities=self.run_plan.lossless_priorities,

@@ -279,7 +279,7 @@ class ReactionPoint(Point):
 
         Both go up to and with the BTH (and an empty INT shim); entropy, PSN and AckReq are filled in afterwards. The
         packet is of a message of `message_bytes`, before which nothing of its queue pair was in flight when it started
-        (`alone`); it is sent `again`, or for the first time. The same arguments should give the same object.
+        (`alone`); it is sent `again`, or for the first time.
         """
         return header
 

@@ -26,8 +26,20 @@ class _PortInterface(click.ParamType):  # type: ignore[type-arg]  # generic only
         return int(number), interface
 
 
+class _Address(click.ParamType):  # type: ignore[type-arg]  # as above
+    name = "HOST:PORT"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        host, _, port = str(value).rpartition(":")
+        if host == "unix":
+            return str(value)
+        if not host or not port.isdecimal() or int(port) >= 1 << 16:
+            self.fail(f"{value!r}; expected HOST:PORT with a port up to 65535, such as 127.0.0.1:9559", param, ctx)
+        return str(value)
+
+
 @click.command(cls=_TwoParts, name="switch")
-@click.argument("program", required=False, type=click.Path(path_type=Path), metavar="[FILE.json]")
+@click.argument("program", required=False, type=click.Path(path_type=Path), metavar="[FILE.p4|FILE.json]")
 @click.option("-i", "--interface", "interfaces", multiple=True, type=_PortInterface(), help="A port and its interface.")
 @click.option("--no-p4", is_flag=True, help="Start without a program; a controller sets the pipeline.")
 @click.option("--p4info", type=click.Path(path_type=Path), help="P4Info of FILE.json, text or binary (.bin).")
@@ -40,7 +52,7 @@ class _PortInterface(click.ParamType):  # type: ignore[type-arg]  # generic only
 @click.option("--stats", type=click.Path(path_type=Path), help="Written at the end: counters of every port, as JSON.")
 @click.option("--send", type=click.Choice(["auto", "packet", "xdp"]), default="auto", show_default=True,
               help="How frames are sent: by AF_PACKET, by AF_XDP, or by AF_XDP where the system has it.")
-@click.option("--grpc-server-addr", default="127.0.0.1:9559", show_default=True, metavar="HOST:PORT")
+@click.option("--grpc-server-addr", type=_Address(), default="127.0.0.1:9559", show_default=True)
 @click.option("--cpu-port", type=click.IntRange(1, 510), help="Port of packet-in and packet-out.")
 @click.option("--drop-port", type=click.IntRange(0, 511), default=511, show_default=True)
 @click.option("--priority-queues", type=click.IntRange(1), default=8, help="Accepted; there are always 8.")
@@ -75,11 +87,11 @@ def command(
 ) -> None:
     """Run the built-in switch on network interfaces, with a P4Runtime server.
 
-    Takes the command line of simple_switch_grpc. Ends at SIGTERM or SIGINT.
+    The program is P4 source, or BMv2 JSON. Takes the command line of simple_switch_grpc. Ends at SIGTERM or SIGINT.
     """
     if (program is None) != no_p4:
-        raise UserError("expected either FILE.json or --no-p4")
-    if p4info is not None and program is None:
+        raise UserError("expected either FILE.p4, FILE.json or --no-p4")
+    if p4info is not None and (program is None or program.suffix == ".p4"):
         raise UserError("--p4info: expected FILE.json with it")
     if len({number for number, _ in interfaces}) != len(interfaces):
         raise UserError("-i: expected each port number once")
@@ -93,7 +105,9 @@ def command(
         traffic=read(traffic) if traffic else TrafficSettings(), seed=seed, drop_port=drop_port, stats_file=stats,
         changes_file=changes, send=send,
     )
-    if program is not None:
+    if program is not None and program.suffix == ".p4":
+        process.load_source(program)
+    elif program is not None:
         process.load_program(program, p4info)
     process.run()
 

@@ -64,7 +64,7 @@ class TrafficSettings(TrafficManager):
     """
 
     tick_ns: Annotated[int, Field(ge=1, le=10**9)] = 1000
-    framing_bytes: Annotated[int, Field(ge=0, le=1000)] = 0
+    framing_bytes: Annotated[int, Field(ge=-1000, le=1000)] = 0
     origin_ns: Annotated[int, Field(ge=0, lt=2**63)] = 0
     log_depths_ns: Annotated[int, Field(ge=0, lt=2**63)] = 0
     all_ports: PortSettings = PortSettings()

@@ -5,6 +5,7 @@ import json
 import logging
 import signal
 import socket
+import sys
 import threading
 from collections import Counter
 from collections.abc import Mapping
@@ -15,13 +16,14 @@ from google.protobuf.message import DecodeError
 from google.protobuf.text_format import ParseError
 
 from p4switch import daemon, engine
+from p4switch.compiler import compile_program
 from p4switch.daemon.config import TrafficSettings, read_changes
 from p4switch.daemon.links import LinkWatcher
 from p4switch.errors import UserError
 from p4switch.output_file import check_writable, write_files
 from p4switch.p4runtime.device import Device
 from p4switch.p4runtime.errors import P4RuntimeError
-from p4switch.p4runtime.messages import p4info_pb2, p4runtime_pb2, parse_p4info
+from p4switch.p4runtime.messages import Message, p4info_pb2, p4runtime_pb2, parse_p4info
 from p4switch.p4runtime.server import P4RuntimeServer
 
 _LOG = logging.getLogger(__name__)
@@ -136,16 +138,29 @@ class SwitchProcess:
             data = config.read_bytes()
             if p4info is None:
                 self._install(self._build(data))
-                return
-            request = p4runtime_pb2.SetForwardingPipelineConfigRequest(
-                device_id=self._device_id, action=p4runtime_pb2.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT)
-            request.config.p4_device_config = data
-            request.config.p4info.CopyFrom(_read_p4info(p4info))
-            self.device.set_forwarding_pipeline_config(request)
+            else:
+                self._set_pipeline(data, _read_p4info(p4info))
         except OSError as error:
             raise UserError(f"{error.filename}: {error.strerror}") from error
         except (ValueError, P4RuntimeError) as error:
             raise UserError(f"{config}: {error}") from error
+
+    def load_source(self, program: Path) -> None:
+        """Starts with a P4 program. Raises UserError, of which a CompileError is one."""
+        compiled = compile_program(program)
+        for warning in compiled.warnings:
+            print(warning, file=sys.stderr)
+        try:
+            self._set_pipeline(json.dumps(compiled.json).encode(), compiled.p4info)
+        except (ValueError, P4RuntimeError) as error:
+            raise UserError(f"{program}: {error}") from error
+
+    def _set_pipeline(self, config: bytes, p4info: Message) -> None:
+        request = p4runtime_pb2.SetForwardingPipelineConfigRequest(
+            device_id=self._device_id, action=p4runtime_pb2.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT)
+        request.config.p4_device_config = config
+        request.config.p4info.CopyFrom(p4info)
+        self.device.set_forwarding_pipeline_config(request)
 
     def start(self) -> None:
         """Packets move, controllers may connect. Raises UserError if the address cannot be listened at."""

@@ -37,6 +37,7 @@ class Fabric:
 
     def __init__(self, *, framing_bytes: int = 0, tick_ns: int = 1, independent_hosts: bool = False) -> None:
         """framing_bytes: charged to the link for every frame on top of its length; preamble 8 + gap 12 + FCS 4 = 24.
+        Negative: headers that are not charged; a frame then costs 16 bytes at least.
         tick_ns: what a tick of the switches' clocks is.
         independent_hosts: a promise that endpoints affect each other through frames only, which is faster with many.
         Their calls then come in order of time for each endpoint, not among them; in such a call `stop`, `kick` of

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from harness.measure.max_min import max_min
-from harness.measure.results import Result, load_all
-from tests.e2e.runs import p4cc
+from harness.measure.results import Result
+from tests.e2e.runs import run
 
 HEADROOM = 0.05
 SCENARIO = """
@@ -62,9 +62,7 @@ def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     scenario = folder / "rows.toml"
     in_a_switch = bool(request.param)
     scenario.write_text(SCENARIO.format(nic_switches=str(in_a_switch).lower(), own_link=str(not in_a_switch).lower()))
-    done = p4cc("run", str(scenario), "--out", str(folder / "out"))
-    assert done.returncode == 0, done.stderr
-    (found,) = load_all(folder / "out")
+    (found,) = run(str(scenario))
     return found
 
 

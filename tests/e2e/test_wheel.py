@@ -79,9 +79,3 @@ def test_the_extension_on_real_frames(installed: Path, extension: Path, tmp_path
     (result,) = load_all(tmp_path / "out")
     assert (result.summary["protocol"], result.summary["flows_delivered"]) == ("quell", 2)
     assert result.table("port_delay")["value"].max() > 0
-
-
-def test_its_header_is_that_of_its_declaration(installed: Path, extension: Path, tmp_path: Path) -> None:
-    done([str(installed / "p4cc"), "packets", "--cc", "mine/quell.py", "--p4", "made"], tmp_path)
-    for made in (tmp_path / "made").rglob("*.p4"):
-        assert made.read_text() == (extension / made.relative_to(tmp_path / "made")).read_text()

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from host_agents import registry, wire
+from host_agents.selective_repeat import window_packets
 from host_agents.testing import connect, pair, trimmed
 from tools.attack.forging import forged
 
@@ -66,3 +67,49 @@ def test_a_trimmed_packet_without_telemetry_is_counted(reliability: str) -> None
     b.receive(0, frame)
     b.receive(1, trimmed(frame))
     assert (b.stats.malformed, qb.stats.trimmed_received) == (1, 0)
+
+
+def with_psn(frame: bytes, psn: int) -> bytes:
+    return frame[: wire.ACK_PSN + 1] + psn.to_bytes(3, "big") + frame[wire.ACK_PSN + 4 :]
+
+
+def test_what_nobody_can_have_sent_is_not_waited_for() -> None:
+    """A window is what 100 Gb/s carry in two time-outs of 1 ms and a base RTT of 1 us, in packets of 1,058 B."""
+    a, b = pair("none", reliability="selective-repeat", rto_ns=1_000_000, base_rtt_ns=1_000)
+    qa, qb = connect(a, b)
+    window = window_packets(100_000_000_000, 1_000_000, 1_000, 1058)
+    assert window == 23_641
+    qa.post(2000)
+    first, second = a.next_frame(0), a.next_frame(100)
+    assert first is not None
+    assert second is not None
+    for psn in (window, 1 << 20, (1 << 23) - 1):
+        b.receive(200, with_psn(second, psn))
+    assert (qb.stats.out_of_window, qb.stats.out_of_order, b.next_frame(200)) == (3, 0, None)
+    b.receive(300, with_psn(second, window - 1))
+    assert (qb.stats.out_of_window, qb.stats.out_of_order) == (3, 1)
+    b.receive(400, first)
+    b.receive(500, second)
+    assert qb.stats.bytes_delivered == 2000
+
+
+@pytest.mark.parametrize("check_icrc", [False, True])
+def test_a_nic_may_check_the_icrc(check_icrc: bool) -> None:
+    a, b = pair("dcqcn", check_icrc=check_icrc)
+    qa, qb = connect(a, b)
+    qa.post(1000)
+    frame = a.next_frame(0)
+    assert frame is not None
+    assert len(frame) == (wire.wire_bytes(frame) if check_icrc else wire.AFTER_BTH)
+    whole = wire.materialize(frame)
+    corrupted = whole[:100] + bytes([whole[100] ^ 1]) + whole[101:]
+    b.receive(0, corrupted)
+    assert (b.stats.malformed, qb.stats.bytes_delivered) == ((1, 0) if check_icrc else (0, 1000))
+    b.receive(1, whole[:22] + b"\x3f" + whole[23:24] + header_checksum(whole, 0x3F) + whole[26:])  # a router was here
+    assert qb.stats.bytes_delivered == 1000
+
+
+def header_checksum(frame: bytes, ttl: int) -> bytes:
+    header = bytearray(frame[14:34])
+    header[8], header[10:12] = ttl, bytes(2)
+    return wire.ip_checksum(bytes(header)).to_bytes(2, "big")

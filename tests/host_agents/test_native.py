@@ -1,6 +1,7 @@
 """The compiled hosts: bit by bit what the interpreted ones are, and a clear line where they cannot be had."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -130,3 +131,83 @@ def test_every_module_is_either_compiled_or_known_to_stay_python():
     }
     found = {path.name for path in Path(host_agents.__file__).parent.glob("*.py")}
     assert found == stays | set(native.COMPILED)
+
+
+def test_a_disk_that_is_full_is_one_line(tmp_path):
+    """A limit on the size of files does what a full disk does: writing fails, in the middle of a file."""
+    code = (
+        "import resource, host_agents.native as native; resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000));"
+        "native.build()"
+    )
+    status, _, errors = python("-c", code, P4CC_CACHE=str(tmp_path))
+    last = errors.strip().splitlines()[-1]
+    assert status == 1
+    assert last.endswith(f"NativeBuildError: folder {tmp_path}/hosts: File too large; P4CC_CACHE names another folder")
+    assert list((tmp_path / "hosts").iterdir()) == []
+
+
+@pytest.fixture
+def copy(empty_cache):
+    """Sources as a copy that was compiled has them."""
+    folder = empty_cache / "hosts" / native._digest()
+    shutil.copytree(native.SOURCES, folder / "host_agents", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def seal(folder):
+    (folder / "sha256").write_text("".join(f"{digest} {name}\n" for name, digest in native._digests(folder)))
+
+
+@pytest.mark.parametrize(
+    ("changed", "interpreted"),
+    [
+        ((), []),
+        (("cc/timely.py",), ["cc/timely.py"]),
+        (("lb/plb.py", "cc/timely.py"), ["cc/timely.py", "lb/plb.py"]),
+        # The others stand on them: no compiled code may know another class by that name.
+        (("cc/dctcp.py",), ["cc/dctcp.py"]),
+        (("cc/sperc_link.py",), ["cc/sperc.py", "cc/sperc_link.py"]),
+        (("cc/base.py",), None),  # and so does the transport
+        (("nic.py",), None),
+    ],
+)
+def test_what_a_compiled_copy_needs_interpreted_when_files_were_edited(copy, changed, interpreted):
+    for name in changed:
+        (copy / "host_agents" / name).write_text("# as it was\n")
+    seal(copy)
+    found = native._kept()
+    assert (found and [str(file.relative_to(native.SOURCES)) for file in found[1]]) == interpreted
+    assert found is None or found[0] == copy
+
+
+def test_a_copy_is_kept_only_whole_and_of_the_same_tools(copy, monkeypatch):
+    seal(copy)
+    assert native._kept() == (copy, [])
+    with monkeypatch.context() as patch:
+        patch.setattr(native, "FLAGS", ("-O0",))
+        assert native._kept() is None
+    (copy / "host_agents" / "cc" / "new.py").touch()
+    seal(copy)
+    assert native._kept() is None
+    (copy / "host_agents" / "cc" / "new.py").unlink()
+    (copy / "host_agents" / "nic.py").write_text("")  # damaged
+    assert native._kept() is None
+
+
+def test_an_edited_protocol_runs_interpreted_on_the_compiled_hosts(tmp_path):
+    tree = tmp_path / "tree"
+    for package in ("host_agents", "p4switch"):
+        shutil.copytree(ROOT / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
+    protocol = tree / "host_agents" / "cc" / "timely.py"
+    protocol.write_text(protocol.read_text() + "\nEDITED = True\n")
+    code = (
+        "import host_agents; assert host_agents.use_native()\n"
+        "from host_agents import native, nic\nfrom host_agents.cc import hpcc, timely\n"
+        "print(timely.EDITED, timely.__file__, nic.__file__.endswith('.so'), hpcc.__file__.endswith('.so'))\n"
+        "print(*native.edited())"
+    )
+    status, _, errors = python("-c", "import host_agents; host_agents.use_native()")  # those that are kept
+    assert status == 0, errors
+    status, output, errors = python("-c", f"import sys; sys.path.insert(0, {str(tree)!r})\n{code}", P4CC_NATIVE="keep")
+    assert status == 0, errors
+    assert output.splitlines() == [f"True {protocol} True True", str(protocol)]

@@ -18,8 +18,9 @@ def all_names():
 NAMES = list(all_names())
 
 
-@pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("name", "reliability"), [(name, way) for name in NAMES for way in protocols()[name.split("+")[0]].reliabilities]
+)
 def test_moves_every_byte_over_a_bad_link(name, reliability):
     a, b = pair(name, reliability=reliability, rto_ns=100_000)
     qa, qb = connect(a, b)

@@ -42,10 +42,12 @@ def p4cc(*arguments: str) -> str:
 
 
 class Running:
-    """`p4cc run` in the background: a run that takes long, unless it is stopped."""
+    """`p4cc run` in the background, on a k-ary fat-tree: a run that takes long, unless it is stopped."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, k: int) -> None:
         command = ["run", "incast", "--world", "mininet", "--cc", "hpcc", "--dilation", "100000"]
+        for setting in (f"topology.k={k}", "workload.senders=1", "workload.size_bytes=100_000_000"):
+            command += ["--set", setting]
         command += ["--out", str(folder / "out")]
         self.process = subprocess.Popen([*MAIN, *command], stderr=subprocess.PIPE, text=True, start_new_session=True)
 
@@ -76,10 +78,10 @@ class Running:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Running]:
+def running(folder: Path, k: int = 2) -> Iterator[Running]:
     """A run that is killed at the end of the block, if it is still there."""
     with alone():
-        run = Running(folder)
+        run = Running(folder, k)
         try:
             yield run
         finally:

@@ -39,7 +39,7 @@ def _command(process: psutil.Process) -> str:
 
 
 def test_a_signal_while_the_network_is_being_built(tmp_path: Path) -> None:
-    with running(tmp_path) as run:
+    with running(tmp_path, k=4) as run:
         own = psutil.Process(run.process.pid)
         run.wait_for(lambda: any("mininet:" in _command(child) for child in own.children()))
         children = own.children(recursive=True)
@@ -53,7 +53,7 @@ def test_it_names_the_process_that_died(tmp_path: Path, kind: str) -> None:
     with running(tmp_path) as run:
         path, state = run.state()
         spaces = namespaces(state)
-        name, log = ("tor1-0", "tor1-0.log") if kind == "switch" else ("h2-1-3", "h2-1-3.log")
+        name, log = ("tor1-0", "tor1-0.log") if kind == "switch" else ("h1-0-2", "h1-0-2.log")
         (path / log).write_text("what it said last\n")
         victim = _process(run, state, name)
         victim.kill()
@@ -63,6 +63,18 @@ def test_it_names_the_process_that_died(tmp_path: Path, kind: str) -> None:
             f"p4cc: error: {kind} {name} (process {victim.pid}) died: killed by SIGKILL; the end of its log:",
             "    what it said last",
         ]
+        assert nothing_left(path, state, spaces) == []
+
+
+def test_it_names_the_process_that_was_stopped(tmp_path: Path) -> None:
+    with running(tmp_path) as run:
+        path, state = run.state()
+        spaces = namespaces(state)
+        victim = _process(run, state, "h2-1-3")
+        victim.suspend()
+        status, errors = run.end()
+        line = f"p4cc: error: host h2-1-3 (process {victim.pid}) was stopped (SIGSTOP)"
+        assert (status, errors.splitlines()[-1]) == (1, line)
         assert nothing_left(path, state, spaces) == []
 
 
@@ -99,8 +111,8 @@ def test_a_switch_of_a_running_network_is_found_by_its_name(tmp_path: Path) -> N
 
     with running(tmp_path) as run:
         _, state = run.state()
-        address, device_id = find_switch("agg1-1")
-        assert (address, device_id) == state.switches["agg1-1"]
+        address, device_id = find_switch("agg1-0")
+        assert (address, device_id) == state.switches["agg1-0"]
         request = p4runtime_pb2.GetForwardingPipelineConfigRequest(device_id=device_id)
         with GrpcClient(address, device_id, election_id=1, timeout_s=30) as client:
             answer = client.call(
@@ -113,7 +125,7 @@ def _process(run: Running, state: State, name: str) -> psutil.Process:
     """Switches and hosts come last, switches first, each in the topology's order."""
     from topologies import build
 
-    topology = build("fat-tree", {"k": 4})
+    topology = build("fat-tree", {"k": 2})
     names = [switch.name for switch in topology.switches] + [host.name for host in topology.hosts]
     process = state.processes[names.index(name) - len(names)].find()
     assert process is not None

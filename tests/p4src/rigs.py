@@ -20,7 +20,6 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -29,7 +28,6 @@ from scapy.utils import RawPcapReader, RawPcapWriter
 
 from harness.control import controller, load_balancing, pipelines, programs
 from harness.control.programs import DefaultAction, Entry, Exact, Lpm, Match, MulticastGroup, PortGroup, TableEntry
-from p4switch.engine import Switch, build
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.messages import Message
@@ -76,11 +74,10 @@ class BuiltinRig(Rig):
     def __init__(
         self, program: str, entries: Sequence[Entry], load_balancer: str = "ecmp", **defines: str
     ) -> None:
-        library, known = _built(program, self.compiler, load_balancer, tuple(defines.items()))
-        self.switch = Switch(library, device_id=1, seed=1, tick_ns=1)
-        device = Device(lambda _: self.switch)
-        controller.program_switch(LocalClient(device), known, entries)
-        self._counters = {c.preamble.alias: c.preamble.name for c in known.p4info.counters}
+        built = pipelines.pipeline(build_of(program, load_balancer, **defines), compiler=self.compiler)
+        self.switch = built.switch(device_id=1, seed=1)
+        controller.program_switch(LocalClient(Device(lambda _: self.switch)), built.program, entries)
+        self._counters = {c.preamble.alias: c.preamble.name for c in built.program.p4info.counters}
 
     def run(self, packets: Iterable[Sent]) -> Received:
         received: Received = defaultdict(list)
@@ -119,6 +116,7 @@ class Bmv2Rig(Rig):
         self._json = Path(self._directory.name) / "program.json"
         self._config, p4info = compiled(program, self.compiler, load_balancer, **defines)
         self._json.write_text(json.dumps(self._config))
+        self._counters = {c.preamble.alias: c.preamble.name for c in p4info.counters}
         known = controller.Program(p4info, b"")
         plain = [
             one
@@ -187,7 +185,7 @@ class Bmv2Rig(Rig):
         return [(c["name"], index) for c in self._config["counter_arrays"] for index in range(min(10, c["size"]))]
 
     def counter(self, name: str, index: int) -> int:
-        full = next(c["name"] for c in self._config["counter_arrays"] if c["name"].endswith("." + name))
+        full = self._counters[name]
         for line in self._last_counters.splitlines():
             found = re.search(rf"{re.escape(full)}\[{index}\]=.*?(\d+) packets", line)
             if found:
@@ -299,15 +297,6 @@ def compiled(
 ) -> tuple[dict[str, Any], Message]:
     """BMv2 JSON and P4Info."""
     return pipelines.compiled(build_of(program, load_balancer, **defines), compiler)
-
-
-@lru_cache(maxsize=32)
-def _built(
-    program: str, compiler: str, load_balancer: str, defines: tuple[tuple[str, str], ...]
-) -> tuple[str, controller.Program]:
-    """The built-in switch's library, and what the controller knows."""
-    config, p4info = compiled(program, compiler, load_balancer, **dict(defines))
-    return str(build(config)), controller.Program(p4info, json.dumps(config).encode())
 
 
 RIGS: dict[str, type[BuiltinRig] | type[Bmv2Rig]] = {

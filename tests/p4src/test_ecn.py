@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from scapy.layers.inet import IP
 
 from harness.control import programs
 from harness.control.programs import DefaultAction, TableEntry
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
-from tests.p4src.packets import CE, ECT0, ECT1, NOT_ECT, Flow, dissect, ip_checksum_ok, psn_of
+from tests.p4src.packets import CE, ECT0, ECT1, NOT_ECT, Flow, ecn_of, ip_checksum_ok, numbered, psn_of
 from tests.p4src.queues import OUT, QueueRig
 from tests.p4src.rigs import Sent
 
@@ -21,12 +20,13 @@ PACKET_BYTES = 800  # ten cells
 
 
 def marked(frames: Sequence[tuple[int, bytes]]) -> list[int]:
-    return [psn_of(frame) for _, frame in frames if dissect(frame)[IP].tos & 3 == CE]
+    return [psn_of(frame) for _, frame in frames if ecn_of(frame) == CE]
 
 
 def burst(count: int, **options: int) -> list[tuple[int, bytes]]:
     """So many packets at once. Packet 0 leaves at once, packet i > 0 leaves count - 1 - i packets behind."""
-    return [(0, FLOW.data(psn=i, wire_bytes=PACKET_BYTES, **options)) for i in range(count)]
+    frame = FLOW.data(wire_bytes=PACKET_BYTES, **options)
+    return [(0, numbered(frame, i)) for i in range(count)]
 
 
 def step(packets: int) -> dict[str, object]:
@@ -56,7 +56,7 @@ def test_both_ect_code_points_are_marked(ecn: int) -> None:
 def test_packets_that_are_not_ecn_capable_are_left_alone() -> None:
     rig = QueueRig("ecn", step(0))
     rig.inject(burst(10, ecn=NOT_ECT))
-    assert [dissect(frame)[IP].tos & 3 for _, frame in rig.run()] == [NOT_ECT] * 10
+    assert [ecn_of(frame) for _, frame in rig.run()] == [NOT_ECT] * 10
     assert rig.counter("ecn_marked") == 0
 
 
@@ -75,7 +75,8 @@ def test_probability_grows_from_nothing_at_kmin_to_pmax_at_kmax(depth: int, expe
     rig = QueueRig("ecn", {"kmin_bytes": 50 * size, "kmax_bytes": 150 * size, "pmax": 0.4, "reference_rate_bps": None})
     # A burst of depth + 2 (the first leaves at once), then one for each that leaves, just before it does.
     rig.inject(burst(depth + 1))
-    rig.inject((size * (i + 1) - 1, FLOW.data(psn=depth + 1 + i, wire_bytes=size)) for i in range(samples))
+    frame = FLOW.data(wire_bytes=size)
+    rig.inject((size * (i + 1) - 1, numbered(frame, depth + 1 + i)) for i in range(samples))
     arrived = rig.run()
     steady = [frame for frame in arrived if 0 < psn_of(frame[1]) <= samples]
     assert len(steady) == samples
@@ -97,7 +98,7 @@ def test_without_thresholds_nothing_is_marked() -> None:
 
 def test_an_empty_queue_marks_nothing(make_rig: MakeRig) -> None:
     received = make_rig("ecn", step(0)).run([Sent(1, FLOW.data())])[OUT]
-    assert [dissect(frame)[IP].tos & 3 for frame in received] == [ECT0]
+    assert [ecn_of(frame) for frame in received] == [ECT0]
 
 
 def test_thresholds_grow_with_the_rate_and_what_ports_share_is_the_default() -> None:

@@ -25,7 +25,7 @@ from tests.p4src.packets import (
     psn_of,
 )
 from tests.p4src.queues import QUEUE_VIEW, QueueRig
-from tests.p4src.rigs import Sent
+from tests.p4src.rigs import BuiltinRig, Sent
 
 FLOW = Flow()
 MAX_HOPS = 8
@@ -111,6 +111,13 @@ def test_bytes_before_the_packet_are_counted_for_each_port(make_rig: MakeRig) ->
     units = {psn_of(f): records(f)[-1].tx_units for port in (1, 2) for f in received[port] if len(f) % 100 == 8}
     before = {0: 0, 2: 0, 4: 1032 + 1024 + 124, 5: 1032 + 1024 + 124 + 1032}
     assert units == {psn: count // 128 for psn, count in before.items()}
+
+
+def test_headers_that_links_do_not_charge_are_not_counted() -> None:
+    rig = BuiltinRig("int", programs.parameters("int", {}).entries(replace(VIEW, frame_overhead_bytes=-58)))
+    frames = [FLOW.telemetry(psn=psn, wire_bytes=1050) for psn in range(3)]  # each leaves with 1058
+    received = rig.run([Sent(1, frame) for frame in frames])
+    assert [records(f)[-1].tx_units for f in received[2]] == [psn * 1000 // 128 for psn in range(3)]
 
 
 def test_the_time_is_that_of_the_model(make_rig: MakeRig) -> None:

@@ -42,13 +42,14 @@ class PortView:
 class SwitchView:
     """All that a program may know of the switch it runs on.
 
-    `port_rates_bps` has every port that is in use. `cell_bytes` is what a unit of queue depth stands for: the
-    traffic manager's cell, or on BMv2, which counts packets, the bytes of a full packet. `tick_ns` is the model time
-    of one tick of the switch's clock. `frame_overhead_bytes` is what a frame costs on a link beyond its own bytes.
-    `base_rtt_ns` is the largest base RTT of the network, `packet_bytes` a full data packet as it leaves a host.
-    `seed` is the experiment's: another seed is another choice of ECMP paths. `tables` are those of the compiled
-    program, by the names that entries may use. `network` is for what has to fit on several switches, like `tree` and
-    the multicast `groups` that are to be forwarded to and the `collectives`, groups whose operations switches combine.
+    `port_rates_bps` has every port that is in use. `cell_bytes` is what a unit of queue depth stands for: the traffic
+    manager's cell, or on BMv2, which counts packets, the bytes of a full packet. `tick_ns` is the model time of one
+    tick of the switch's clock. `frame_overhead_bytes` is what a frame costs on a link beyond its own bytes, or,
+    negative, what does not count. `base_rtt_ns` is the largest base RTT of the network, `packet_bytes` a full data
+    packet as it leaves a host. `seed` is the experiment's: another seed is another choice of ECMP paths. `tables` are
+    those of the compiled program, by the names that entries may use. `network` is for what has to fit on several
+    switches, like `tree` and the multicast `groups` that are to be forwarded to and the `collectives`, groups whose
+    operations switches combine.
     """
 
     device_id: int
@@ -107,6 +108,7 @@ class ProgramParameters(BaseModel, ABC):
 
     contains: ClassVar[tuple[str, ...]] = ()  # programs whose work this one does, too: it can stand in for them
     agrees: ClassVar[tuple[str, ...]] = ()  # parameters that the protocol must have, with the same values
+    counters: ClassVar[tuple[str, ...]] = ()  # those that are read at the end of a run, and saved
     zero_when_done: ClassVar[tuple[str, ...]] = ()  # registers: what flows add there, they take away when they end
 
     def defines(self) -> dict[str, str]:
@@ -117,6 +119,14 @@ class ProgramParameters(BaseModel, ABC):
     def common_period_ns(self) -> int:
         """Hosts and switches have to agree on the time modulo this; 0: they need not."""
         return 0
+
+    @property
+    def equal_priorities(self) -> tuple[int, ...]:
+        """The priorities that packets of one flow change between, that of data first: lanes. None: they keep theirs.
+
+        They are lossless together, and a port sends of them the packet first that was enqueued first.
+        """
+        return ()
 
     @abstractmethod
     def entries(self, switch: SwitchView) -> list[Entry]:

@@ -32,6 +32,15 @@ class DartParameters(ProgramParameters):
     """
 
     contains: ClassVar[tuple[str, ...]] = ("ecn",)
+    counters: ClassVar[tuple[str, ...]] = (
+        "deflected",
+        "allocated",
+        "freed",
+        "expired",
+        "table_full",
+        "tokens_spent",
+        "last_lane",
+    )
 
     kmin_bytes: int = Field(22_500, ge=0)
     kmax_bytes: int = Field(22_500, ge=0)
@@ -65,6 +74,10 @@ class DartParameters(ProgramParameters):
             raise ValueError('deflect_host_ports goes with candidates "any" only')
         return self
 
+    @property
+    def equal_priorities(self) -> tuple[int, ...]:
+        return self.lane_priorities[: self.lanes]
+
     def entries(self, switch: SwitchView) -> list[Entry]:
         marking = red(self.kmin_bytes, self.kmax_bytes, self.pmax, MARKING_UNIT_BYTES)
         return [
@@ -90,7 +103,7 @@ class DartParameters(ProgramParameters):
 
     def _lanes(self, switch: SwitchView) -> list[Entry]:
         """Ports of equal cost make no turn, so with these as candidates the last lane deflects as well."""
-        priorities = self.lane_priorities[: self.lanes]
+        priorities = self.equal_priorities
         turns = self.lane_rule == "turn"
         found: list[Entry] = []
         for number, priority in enumerate(priorities):

@@ -22,7 +22,7 @@ class IntParameters(ProgramParameters):
                 "link_rate_code": link_rate_code(rate_bps),
                 "switch_id": switch.device_id & 0xFFF,
                 "tick_ns_q8": tick_ns_q8(switch),
-                "frame_overhead_bytes": switch.frame_overhead_bytes,
+                "frame_overhead_bytes": switch.frame_overhead_bytes & 0xFFFF,
             }
             entries.append(TableEntry("port_telemetry", {"port": Exact(port)}, Action("telemetry", params)))
         return entries

@@ -9,7 +9,8 @@ interval_ns = 10_000
 """
 
 from harness.measure.probes.base import REGISTRY, HostProbe, Probe, SwitchProbe, parse
+from harness.measure.probes.cells import CounterProbe
 from harness.measure.probes.program import ProgramProbe
 from harness.measure.probes.queue import QueueProbe
 
-__all__ = ["REGISTRY", "HostProbe", "Probe", "ProgramProbe", "QueueProbe", "SwitchProbe", "parse"]
+__all__ = ["REGISTRY", "CounterProbe", "HostProbe", "Probe", "ProgramProbe", "QueueProbe", "SwitchProbe", "parse"]

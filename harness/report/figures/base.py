@@ -40,6 +40,9 @@ class Figure(ABC):
     order: ClassVar[int] = 100
     """Its place on the page."""
 
+    of_sweeps: ClassVar[bool] = False
+    """Whether it is drawn of all runs of a sweep, too."""
+
     def fits(self, comparison: Comparison) -> bool:
         """Whether there is something to be seen; what it needs is there."""
         return True

@@ -50,14 +50,19 @@ def _throughput(variant: Variant, role: str) -> Estimate | None:
     return over_seeds(variant, lambda summary: summary["isolation"][f"{role}s"]["throughput_bps"])
 
 
+def _victims(variant: Variant) -> pd.DataFrame:
+    """Those that were delivered."""
+    flows = pd.concat([result.flows for result in variant.results])
+    return flows[(flows["role"] == "victim") & flows["fct_ns"].notna()]
+
+
 @register("victims")
 class VictimsSlowdown(Figure):
     needs = ("pieces",)
     order = 21
 
     def fits(self, comparison: Comparison) -> bool:
-        victims = comparison.flows[comparison.flows["role"] == "victim"]
-        return bool(victims["fct_ns"].notna().any()) and victims["size_bytes"].nunique() > 2
+        return any(_victims(variant)["size_bytes"].nunique() > 2 for variant in comparison.variants)
 
     def caption(self, comparison: Comparison) -> str:
         return "Slowdown of victims by flow size, 99th percentile; dashed: of attackers"

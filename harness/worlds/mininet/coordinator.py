@@ -90,6 +90,7 @@ class Coordinator:
                     answers[index] = message
                 else:
                     self._note(index, message)
+            self._launcher.check()
             if time.monotonic() > end:
                 silent = next(i for i in range(len(self._agents)) if i not in answers)
                 raise CheckError(f"host {self._run.topology.hosts[silent].name} does not answer")

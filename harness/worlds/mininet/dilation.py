@@ -77,7 +77,7 @@ def _lag_p99_ns() -> float:
 
 def choose(run: Run, machine: Machine, packets_per_s_of_link: int | None = None) -> int:
     """Wall-clock nanoseconds for one of model time, to two digits. Switches may have a limit of what a link brings."""
-    packet_bits = 8 * (run.data_bytes + run.scenario.framing_bytes)
+    packet_bits = 8 * run.scenario.link_bytes(run.data_bytes)
     work_ns = machine.round_trip_ns * (2 * _LINK_COST * _mean_links(run) + 4 * _HOST_COST)
     load = _demand_bps(run) / packet_bits * work_ns * 1e-9 / (machine.processors * _BUSY)
     lag = _LAG_MARGIN * min(machine.lag_p99_ns, _MOST_LAG_NS) / (fidelity.LAG_LIMIT * run.base_rtt_ns())

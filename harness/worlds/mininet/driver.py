@@ -17,6 +17,7 @@ from host_agents import wire
 from host_agents.nic import Nic
 from host_agents.timers import NEVER
 
+FLIT_BYTES = 16  # what a frame costs a link at least, where headers are not charged
 Action = Callable[[int], object]  # called with the model time that it was scheduled for
 LAG_BUCKETS = 40
 
@@ -153,7 +154,7 @@ class Driver:
         begin = self.now_ns
         if self._free_ns + (self._free_part > 0) < begin:
             self._free_ns, self._free_part = begin, 0
-        work = (len(frame) + self._framing_bytes) * 8_000_000_000 + self._free_part
+        work = max(len(frame) + self._framing_bytes, FLIT_BYTES) * 8_000_000_000 + self._free_part
         self._free_ns += work // self._rate_bps
         self._free_part = work % self._rate_bps
         arrival = self._free_ns + (self._free_part > 0) + self._delay_ns
@@ -172,7 +173,9 @@ class Driver:
             qpn = wire.dest_qpn(frame)
             self.delivered_bytes[qpn] = self.delivered_bytes.get(qpn, 0) + length + self._framing_bytes
             # Switches insert telemetry into packets with a shim, and trim; all others keep their ICRC.
-            if frame[wire.BTH] < wire.WITH_INT and not wire.icrc_holds(frame):
+            # Where the NIC checks it by itself, it is among the malformed.
+            checked = frame[wire.BTH] >= wire.WITH_INT or self.nic.config.check_icrc
+            if not checked and not wire.icrc_holds(frame):
                 self.bad_icrc += 1
         if self.captured is not None:
             first_bit = self.now_ns - self._delay_ns - (length + self._framing_bytes) * 8_000_000_000 // self._rate_bps

@@ -13,11 +13,15 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Literal
 
+import psutil
+
 from harness.errors import CheckError
 from harness.worlds.mininet import isolation
 
 _START_S = 60.0
+_LOOK_S = 1.0  # how often it is looked whether processes go on
 _LOG_LINES = 6
+_STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 
 
 def _as_child() -> None:
@@ -27,7 +31,7 @@ def _as_child() -> None:
 
 
 class ProcessDiedError(CheckError):
-    """A switch or a host of a run ended before its time."""
+    """A switch or a host of a run ended before its time, or was stopped."""
 
 
 @dataclass
@@ -47,6 +51,13 @@ class Process:
     def signal(self, number: int) -> None:
         if self.status is None and self.pid > 0:
             os.kill(self.pid, number)
+
+    def stopped(self) -> bool:
+        """Whether a signal keeps it from going on."""
+        try:
+            return self.pid > 0 and psutil.Process(self.pid).status() in _STOPPED
+        except psutil.NoSuchProcess:
+            return False
 
     def obituary(self) -> str:
         """What the user is told when it has died."""
@@ -77,6 +88,7 @@ class Launcher:
                 command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         self._ready = False
+        self._looked_s = 0.0
 
     def __enter__(self) -> Launcher:
         return self
@@ -113,13 +125,19 @@ class Launcher:
         return process
 
     def check(self) -> None:
-        """Raises ProcessDiedError if a process has ended."""
+        """Raises ProcessDiedError if a process has ended, or does not go on because of a SIGSTOP."""
         while self._connection.poll():
             self._receive(0)
         for process in self.processes.values():
             self._poll(process)
             if process.status is not None:
                 raise ProcessDiedError(process.obituary())
+        if time.monotonic() > self._looked_s + _LOOK_S:
+            self._looked_s = time.monotonic()
+            for process in (*self.processes.values(), Process("process", "zygote", self._log, self._zygote.pid)):
+                if process.stopped():
+                    what = f"{process.kind} {process.name} (process {process.pid})"
+                    raise ProcessDiedError(f"{what} was stopped (SIGSTOP)")
 
     @property
     def pid(self) -> int:

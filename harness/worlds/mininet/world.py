@@ -212,7 +212,8 @@ class MininetWorld:
                 controller.install(client, program, run.program_parameters, view)
             node.configure()
 
-        with ThreadPoolExecutor(_CONTROLLERS, "controller") as pool:
+        pool = ThreadPoolExecutor(_CONTROLLERS, "controller")
+        try:
             end = time.monotonic() + _START_S
             futures = []
             for switch in run.topology.switches:
@@ -228,6 +229,8 @@ class MininetWorld:
                     launcher.check()
                     time.sleep(0.01)
                 future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # one may be waiting for a switch that does not answer
 
     # Afterwards
 

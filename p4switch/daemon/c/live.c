@@ -300,7 +300,7 @@ void live_unlock(live *l)
 
 /* -- building ---------------------------------------------------------------------------------------------------- */
 
-live *live_new(uint32_t tick_ns, uint32_t cell_bytes, uint32_t framing_bytes, uint64_t origin)
+live *live_new(uint32_t tick_ns, uint32_t cell_bytes, int32_t framing_bytes, uint64_t origin)
 {
     live *l = calloc(1, sizeof *l);
     if (!l)

@@ -100,9 +100,10 @@ typedef struct live {
     link_rate *rates;
     live_change *changes;    /* by time; those before next_change are done */
     uint32_t change_count, next_change;
-    uint32_t framing_bytes;
+    int32_t framing_bytes;
     uint64_t now, origin;    /* of what is being done; CLOCK_MONOTONIC of time 0 */
     uint64_t kernel_origin;  /* CLOCK_REALTIME of time 0, with which the kernel stamps frames */
+    uint64_t clocks_read;    /* when that was found out */
     uint64_t rest_ns;        /* how long frames may wait in their rings, so that many are handled at a time */
     uint64_t waited_at, waited_events; /* when the loop last began to wait, and the events until then */
     uint64_t log_interval;   /* depths are logged once in so many ns at most; 0: not at all */
@@ -121,7 +122,7 @@ typedef struct live {
 uint64_t live_clock(const live *l);
 
 /* NULL: no memory, errno is set. */
-live *live_new(uint32_t tick_ns, uint32_t cell_bytes, uint32_t framing_bytes, uint64_t origin); /* origin 0: now */
+live *live_new(uint32_t tick_ns, uint32_t cell_bytes, int32_t framing_bytes, uint64_t origin); /* origin 0: now */
 void live_free(live *l); /* the loop has ended */
 void live_lock(live *l); /* may be nested */
 void live_unlock(live *l);

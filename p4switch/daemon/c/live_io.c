@@ -127,6 +127,8 @@ void live_peek(live *l, live_port *port)
         return;
     uint64_t stamp = (uint64_t)slot->tp_sec * 1000000000u + slot->tp_nsec;
     port->arrival = stamp > l->kernel_origin ? stamp - l->kernel_origin : 0;
+    if (port->arrival > l->clocks_read && port->arrival > live_clock(l))
+        port->arrival = l->clocks_read; /* the kernel's clock has been set back since */
 }
 
 /* Another core has written the slots: the one after the next is on its way to this one while the next is handled. */

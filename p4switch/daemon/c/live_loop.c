@@ -98,6 +98,7 @@ static uint64_t read_clocks(live *l)
 {
     uint64_t now = live_clock(l);
     l->kernel_origin = live_read_clock(CLOCK_REALTIME) - now;
+    l->clocks_read = now;
     return now;
 }
 

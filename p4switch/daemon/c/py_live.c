@@ -31,9 +31,10 @@ static void take_lock(live_object *self)
 static int live_init(live_object *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"tick_ns", "cell_bytes", "framing_bytes", "origin_ns", NULL};
-    unsigned int tick_ns = 1000, cell_bytes = 80, framing_bytes = 0;
+    unsigned int tick_ns = 1000, cell_bytes = 80;
+    int framing_bytes = 0;
     unsigned long long origin_ns = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|IIIK:Live", names, &tick_ns, &cell_bytes, &framing_bytes,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|IIiK:Live", names, &tick_ns, &cell_bytes, &framing_bytes,
                                      &origin_ns))
         return -1;
     if (self->l || !tick_ns) {

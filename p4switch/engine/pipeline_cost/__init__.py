@@ -1,7 +1,8 @@
 """How fast generated pipelines are: packets a second of ecn.p4 and int.p4, against the same thing written in C by hand.
 
 Both run behind the seam of switch.h with nothing around them: a frame in, the packet straight from ingress to egress,
-a frame out. 64 flows, 33 routes of three prefix lengths, ECMP over four ports.
+a frame out. 64 flows, 33 routes of three prefix lengths, ECMP over four ports. Of collective.p4, also what a
+contribution to a sum costs.
 """
 
 import struct
@@ -20,6 +21,9 @@ _FLOWS = 64
 _ROUNDS = 2000
 _REPEATS = 5
 _INT_RECORDS = 2  # of hops before, in the frames for int.p4
+_CHILDREN = 8
+_OPERATIONS = 512  # in the slots at a time,
+_INTERLEAVED = 64  # ... of which so many are under way together
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,10 @@ def pipelines(documents: Mapping[str, Mapping[str, Any]]) -> list[PipelineSpeed]
 
 
 def measure(name: str, document: Mapping[str, Any]) -> PipelineSpeed:
-    """Measures the BMv2 JSON of ecn.p4 (name "ecn") or int.p4 ("int"): the best of several runs, taken in turn."""
+    """Measures the BMv2 JSON of ecn.p4, int.p4 or another (by its name) with plain frames, int.p4's with telemetry.
+
+    The best of several runs, taken in turn.
+    """
     generated, baseline, packets = _set_up(name, document)
     times: dict[str, list[float]] = {"generated": [], "baseline": []}
     for _ in range(_REPEATS):
@@ -55,6 +62,49 @@ def measure(name: str, document: Mapping[str, Any]) -> PipelineSpeed:
                 raise RuntimeError(f"{name}: the {what} pipeline forwarded {sent} of {_ROUNDS * _FLOWS} packets")
             times[what].append(seconds * 1e9 / sent)
     return PipelineSpeed(name, min(times["generated"]), min(times["baseline"]))
+
+
+def contribution_ns(document: Mapping[str, Any]) -> float:
+    """CPU nanoseconds of collective.p4 for a contribution to a sum of 8, of which the last one leaves with the sum.
+
+    The best of several runs; each has new sequence numbers in the same slots.
+    """
+    switch = engine.load().Switch(str(engine.build(document)))
+    _program(switch, document)
+    _join(switch, document)
+    best = float("inf")
+    for repeat in range(_REPEATS):
+        packets = contributions(1 + repeat * _OPERATIONS)
+        seconds, sent = switch.measure(5, packets, 1)
+        if sent != _OPERATIONS:
+            raise RuntimeError(f"collective: {sent} sums of {_OPERATIONS} operations")
+        best = min(best, seconds * 1e9 / len(packets))
+    return best
+
+
+def contributions(first_sequence: int) -> list[bytes]:
+    """Of 8 children, which differ by their groups here, since all come by the same port."""
+    lanes = struct.pack(">32I", *range(32))
+    out = []
+    for start in range(0, _OPERATIONS, _INTERLEAVED):
+        for child in range(_CHILDREN):
+            for number in range(start, start + _INTERLEAVED):
+                header = struct.pack(">BBHHHII", 0, 1, child + 1, 0, 128, first_sequence + number, 0)
+                after_bth = header + lanes + bytes(4)
+                out.append(_frame(0xFB, bytes([10, 0, child, 1]), bytes([10, 2, 0, 2]), child, after_bth))
+    return out
+
+
+def _join(switch: "Switch", document: Mapping[str, Any]) -> None:
+    """Port 5 is that of all children: by their groups, which have the same slots."""
+    tables = {t["name"].rsplit(".", 1)[-1]: t["name"] for p in document["pipelines"] for t in p["tables"]}
+    child = next(a["name"] for a in document["actions"] if a["name"].endswith(".child"))
+    everyone, window_bits = (1 << _CHILDREN) - 1, _OPERATIONS.bit_length() - 1
+    for number in range(_CHILDREN):
+        params = [(number, 1), (everyone, 8), (0, 4), (window_bits, 1), (1, 2), (1, 1), (1, 2), (0, 2)]
+        values = [value.to_bytes(size, "big") for value, size in params]
+        key = [((number + 1).to_bytes(2, "big"), b""), (b"\1", b""), (b"\0\5", b"")]
+        switch.table_add(tables["tree_port"], key, 0, ("action", child, values))
 
 
 def outputs(name: str, document: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
@@ -78,16 +128,19 @@ def frames(opcode: int, records: int | None) -> list[bytes]:
     out = []
     shim = b"" if records is None else struct.pack(">H", records << 12) + bytes(8 * records)
     for flow in range(_FLOWS):
-        bth = bytes([opcode]) + bytes(11) + shim + bytes(4)
-        udp = struct.pack(">4H", 49152 + flow, 4791, 8 + len(bth), 0)
-        head = struct.pack(">BBHHHBBH4s4s", 0x45, 32 * (flow % 8) | 2, 28 + len(bth), 0, 0, 64, 17, 0,
-                           bytes([10, 0, flow, 1]), bytes([10, 2, flow, 2]))
-        total = sum(struct.unpack(">10H", head))
-        total = (total & 0xFFFF) + (total >> 16)
-        total = (total & 0xFFFF) + (total >> 16)
-        head = head[:10] + struct.pack(">H", ~total & 0xFFFF) + head[12:]
-        out.append(bytes([2, 0, 10, 2, flow, 2]) + bytes([2, 0, 10, 0, flow, 1]) + b"\x08\x00" + head + udp + bth)
+        out.append(_frame(opcode, bytes([10, 0, flow, 1]), bytes([10, 2, flow, 2]), flow, shim + bytes(4)))
     return out
+
+
+def _frame(opcode: int, source: bytes, destination: bytes, flow: int, after_bth: bytes) -> bytes:
+    bth = bytes([opcode]) + bytes(11) + after_bth
+    udp = struct.pack(">4H", 49152 + flow, 4791, 8 + len(bth), 0)
+    head = struct.pack(">BBHHHBBH4s4s", 0x45, 32 * (flow % 8) | 2, 28 + len(bth), 0, 0, 64, 17, 0, source, destination)
+    total = sum(struct.unpack(">10H", head))
+    total = (total & 0xFFFF) + (total >> 16)
+    total = (total & 0xFFFF) + (total >> 16)
+    head = head[:10] + struct.pack(">H", ~total & 0xFFFF) + head[12:]
+    return b"\2\0" + destination + b"\2\0" + source + b"\x08\x00" + head + udp + bth
 
 
 def _program(switch: "Switch", document: Mapping[str, Any]) -> None:

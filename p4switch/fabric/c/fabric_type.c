@@ -209,8 +209,8 @@ static PyObject *fabric_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     int independent = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$llp:Fabric", names, &framing_bytes, &tick_ns, &independent))
         return NULL;
-    if (framing_bytes < 0 || framing_bytes > 1024)
-        return PyErr_Format(PyExc_ValueError, "framing_bytes = %ld; expected 0 to 1024", framing_bytes);
+    if (framing_bytes < -1024 || framing_bytes > 1024)
+        return PyErr_Format(PyExc_ValueError, "framing_bytes = %ld; expected -1024 to 1024", framing_bytes);
     if (tick_ns < 1 || tick_ns > 1000000000)
         return PyErr_Format(PyExc_ValueError, "tick_ns = %ld; expected 1 to 1000000000", tick_ns);
     fabric *self = (fabric *)type->tp_alloc(type, 0);
@@ -222,7 +222,7 @@ static PyObject *fabric_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         Py_DECREF(self);
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
-    self->net->framing_bytes = (uint32_t)framing_bytes;
+    self->net->framing_bytes = (int32_t)framing_bytes;
     self->net->tick_ns = (uint32_t)tick_ns;
     self->net->independent = independent;
     return (PyObject *)self;

@@ -129,7 +129,8 @@ typedef struct net {
     arena arena; /* ports and wires */
     const net_ops *ops;
     void *owner;
-    uint32_t framing_bytes, tick_ns;
+    int32_t framing_bytes;
+    uint32_t tick_ns;
     net_port **touched;  /* ports that may have something to send now */
     uint32_t touched_count, touched_cap;
     uint64_t events, order;

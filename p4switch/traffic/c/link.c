@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-link_rate *link_rate_of(link_rate **list, uint64_t rate_bps, uint32_t framing_bytes)
+link_rate *link_rate_of(link_rate **list, uint64_t rate_bps, int32_t framing_bytes)
 {
     for (link_rate *r = *list; r; r = r->next)
         if (r->rate_bps == rate_bps)
@@ -26,7 +26,10 @@ void link_rates_free(link_rate *list)
 
 uint64_t link_duration_fill(link_rate *rate, uint32_t len, uint64_t *part)
 {
-    uint64_t work = ((uint64_t)len + rate->framing_bytes) * 8 * 1000000000u;
+    int64_t charged = (int64_t)len + rate->framing_bytes;
+    if (rate->framing_bytes < 0 && charged < LINK_LEAST_BYTES)
+        charged = LINK_LEAST_BYTES;
+    uint64_t work = (uint64_t)charged * 8 * 1000000000u;
     uint64_t ns = work / rate->rate_bps;
     *part = work % rate->rate_bps;
     if (len < LINK_LENGTHS)

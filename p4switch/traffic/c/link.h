@@ -7,11 +7,13 @@
 
 #define LINK_LENGTHS 16384 /* frame lengths below this have their duration tabled */
 
+#define LINK_LEAST_BYTES 16  /* what a frame costs at least where headers are not charged: one flit */
+
 /* How long frames take at a rate: ns + part / rate_bps. Shared by all links of that rate. */
 typedef struct link_rate {
     struct link_rate *next;
     uint64_t rate_bps;
-    uint32_t framing_bytes; /* preamble, gap and FCS, which no frame contains */
+    int32_t framing_bytes; /* preamble, gap and FCS, which no frame contains; negative: headers that are not charged */
     struct link_duration { uint64_t ns, part; } table[LINK_LENGTHS];
 } link_rate;
 
@@ -23,7 +25,7 @@ typedef struct link_end {
 } link_end;
 
 /* The one of this rate in the list, made if there is none. NULL: no memory. */
-link_rate *link_rate_of(link_rate **list, uint64_t rate_bps, uint32_t framing_bytes);
+link_rate *link_rate_of(link_rate **list, uint64_t rate_bps, int32_t framing_bytes);
 void link_rates_free(link_rate *list);
 uint64_t link_duration_fill(link_rate *rate, uint32_t len, uint64_t *part);
 /* From now on at another rate; what is being sent ends when it would have. */
@@ -44,7 +46,7 @@ static inline uint64_t link_send(link_end *l, uint64_t now, bool contiguous, uin
         start = l->end_ns;
         part = l->end_part;
     }
-    if (__builtin_expect(len < LINK_LENGTHS && rate->table[len].ns, 1)) {
+    if (__builtin_expect(len < LINK_LENGTHS && (rate->table[len].ns | rate->table[len].part), 1)) {
         duration = rate->table[len].ns;
         rest = rate->table[len].part;
     } else {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ from p4switch.p4runtime.messages import Message
 from p4switch.registry import forget
 from tests.p4src.test_load_balancing import FIRST_MEMBER, PAGE, SHOWN
 from tests.p4switch.p4runtime import everything
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "quell"
 
 # No file of p4cc's in it: a router with a register, a counter for each port, a direct counter and a meter.
 ROUTER = """
@@ -253,6 +256,22 @@ def test_the_programs_that_the_page_shows(tmp_path: Path) -> None:
     (tmp_path / "my.p4").write_text(COUNTING.replace("STEP", "THRESHOLD_BYTES"))
     (tmp_path / "my.py").write_text(python)
     assert set(state_of(one(scenario_of(tmp_path, "my.p4"), "programs.my.threshold_bytes=5")).values()) == {30, 15}
+
+
+def test_a_program_includes_the_packets_of_a_protocol_in_a_file(tmp_path: Path) -> None:
+    """No header lies beside it: it is made of the declaration, for runs with other protocols, too."""
+    for name in ("delays.p4", "delays.py", "quell.py", "waves.py", "port_delay.py", "quell.toml"):
+        shutil.copy(EXAMPLE / name, tmp_path)
+    runs = planned([str(tmp_path / "quell.toml")], (), {})
+    assert [run.protocol.name for run in runs] == ["quell", "dcqcn"]
+    for run in runs:
+        types = pipelines.compiled(run.build)[0]["header_types"]
+        (probe,) = (header for header in types if header["name"] == "probe_t")
+        assert len(probe["fields"]) == 3
+    made = run.build.include_dirs[-1] / "include" / "packets" / "quell.p4"
+    with pytest.raises(UserError, match=r"quell\.p4"):
+        pipelines.compiled(pipelines.Build(runs[0].build.source))
+    assert "OPCODE_PROBE" in made.read_text()
 
 
 def test_what_it_keeps_is_in_the_folder_of_the_run(counting: Path) -> None:

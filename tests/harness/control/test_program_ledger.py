@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from harness.control.pipelines import Build, compiled
 from harness.control.program_ledger import Kind, accounts, by_name, miscounted
 from harness.measure import metrics, summary
+from harness.measure.recording import Recording
+from harness.plan.experiment import Run
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 from p4switch.registry import forget
@@ -84,6 +87,10 @@ def merging(tmp_path: Path) -> Iterator[str]:
     forget(str(tmp_path / "merging.py"))
 
 
+def _flows(run: Run, recording: Recording) -> pd.DataFrame:
+    return metrics.flows_table(run, recording, metrics.messages_table(run, recording))
+
+
 def test_what_a_program_absorbs_and_makes_is_in_the_ledger(merging: str) -> None:
     run = one(merging)
     recording = VirtualWorld(run).run()
@@ -98,15 +105,20 @@ def test_what_a_program_absorbs_and_makes_is_in_the_ledger(merging: str) -> None
         "made_merged_ack": 4,
         "absorbed_mirrored": 16,
     }
-    told = summary.checks(run, recording, metrics.flows_table(run, recording))[0]
+    told = summary.checks(run, recording, _flows(run, recording))[0]
     assert told["holds"]
     assert told["detail"].startswith("16 entered, 16 copied, 12 delivered, 24 absorbed, 4 made of them, 0 dropped")
+    for balance, words in ((-3, "3 more PFC frames arrived than were sent"), (2, "2 PFC frames did not arrive")):
+        recording.conservation["pfc_balance"] = balance
+        told = summary.checks(run, recording, _flows(run, recording))[0]
+        assert not told["holds"]
+        assert told["detail"].endswith(f"0 unaccounted for; {words}")
 
 
 def test_a_program_that_counts_what_it_did_not_lose_fails_its_run(merging: str) -> None:
     run = one(merging, "switch.defines.OVER=1")
     recording = VirtualWorld(run).run()
-    told = summary.checks(run, recording, metrics.flows_table(run, recording))[0]
+    told = summary.checks(run, recording, _flows(run, recording))[0]
     assert not told["holds"]
     assert "drop_program_ingress is -4" in told["detail"]
 

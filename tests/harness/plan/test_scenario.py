@@ -61,7 +61,10 @@ def test_the_resolved_scenario_reads_back_as_itself(name: str) -> None:
         (["protocols.hpcc.etta=1", "cc=hpcc"], "etta"),
         (["protocols.hpcc.eta=two", "cc=hpcc"], "eta"),
         (["programs.ecn.kmin=1", "cc=dcqcn"], "programs.ecn.kmin: no such key"),
-        (["program=int", "cc=dcqcn"], "program 'int' does not fit protocol 'dcqcn'; expected 'ecn' or 'trim'"),
+        (
+            ["program=int", "cc=dcqcn"],
+            "program 'int' does not fit protocol 'dcqcn'; expected 'collective' or 'dart' or 'ecn' or 'trim'",
+        ),
         (["program=router"], "no program 'router'"),
         (
             ["cc=accurate", "protocols.accurate.period_ns=40000"],
@@ -217,3 +220,26 @@ def test_what_is_nested_too_deeply_is_refused(tmp_path: Path, text: str) -> None
     (tmp_path / "deep.toml").write_text(text)
     with pytest.raises(UserError, match=r"deep\.toml: not a TOML file: tables and lists are nested too deeply$"):
         scenario.read(tmp_path / "deep.toml")
+
+
+def test_links_may_charge_flits_alone() -> None:
+    checked = check({**MINIMAL, "framing": "flits"})
+    assert [checked.link_bytes(frame) for frame in (58, 74, 202)] == [16, 16, 144]
+    assert check({**MINIMAL, "framing": True}).link_bytes(74) == 98
+    with pytest.raises(UserError, match="framing"):
+        check({**MINIMAL, "framing": "cells"})
+
+
+def test_headroom_counts_a_frame_as_often_as_it_is_copied() -> None:
+    tables = {"topology": {"name": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 4}, "cc": ["none"]}
+    sizes = {}
+    for name in ("incast", "multicast"):
+        run = plan("test", check({**tables, "workload": {"name": name, "size_bytes": 1000}}), Path())[0]
+        there = run.topology.ports["leaf0"][1]
+        sizes[name] = [run.headroom_bytes(switch, there) for switch in ("leaf0", "leaf1", "spine1")]
+    plain = sizes["incast"][0]
+    assert sizes == {"incast": [plain] * 3, "multicast": [4 * plain, 4 * plain, plain]}
+    flits = plan("test", check({**tables, "workload": MINIMAL["workload"], "framing": "flits"}), Path())[0]
+    there = flits.topology.ports["leaf0"][1]
+    frames = 4 * flits.data_bytes
+    assert flits.headroom_bytes("leaf0", there) - frames == int((plain - frames) * 74 / 16)

@@ -67,6 +67,14 @@ def test_each_variant_is_run_with_every_combination_of_values(folder: Path) -> N
     assert [p.run().seed for p in found[4:6]] == [1, 2]
 
 
+def test_combinations_can_be_left_out(folder: Path) -> None:
+    without = "[[without]]\nworkload.size_bytes = [10_000]\ntopology.link_rate_bps = [25e9]\n"
+    (folder / "sizes.toml").write_text(SWEEP + without)
+    found = points(folder)
+    assert len(found) == 3 + 2 * 3
+    assert (10_000, 25e9) not in [tuple(p.values.values()) for p in found]
+
+
 def test_settings_go_below_what_the_sweep_says(folder: Path) -> None:
     found = points(folder, "nic.mtu_bytes=500", "switch.cell_bytes=64")
     assert [p.run().scenario.nic.mtu_bytes for p in found] == [500] * 4 + [256] * 8
@@ -101,6 +109,10 @@ def test_a_sweep_writes_every_run_and_tables_of_them_all(folder: Path) -> None:
         ('scenario = "base.toml"\n[axes]\nseeds.a = [1]', "seeds"),
         ('scenario = "other.toml"\n[axes]\nseeds = [1]', "no scenario file"),
         ('scenario = "base.toml"', "axes: missing"),
+        (SWEEP + "[[without]]\nnic.mtu_bytes = [1]", "without.0.nic.mtu_bytes: 1 is no value of an axis of that name"),
+        (SWEEP + "[[without]]\nworkload.size_bytes = [5]", "without.0.workload.size_bytes: 5 is no value"),
+        (SWEEP + "[[without]]\nworkload.size_bytes = 5", "without.0.workload.size_bytes: should be a list"),
+        (SWEEP + "[[without]]\nworkload.size_bytes = [10_000, 30_000]", "without: leaves no run"),
         ("axes = {", "not a TOML file"),
     ],
 )

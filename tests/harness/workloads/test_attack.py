@@ -41,10 +41,10 @@ def test_without_an_attack_flows_are_called_what_they_would_be() -> None:
     assert [(p.size_bytes, p.role) for p in pieces] == [(100, "attacker"), (100, "victim")]
 
 
-def test_a_flow_that_stops_has_no_piece_that_starts_later() -> None:
+def test_pieces_of_a_flow_that_stops_take_turns_until_then() -> None:
     endless = Flow(0, 1, 2**39, 10, stop_ns=25)
     pieces = attacked(Traffic([endless]), attack("staggered")).flows
-    assert [(p.start_ns, p.stop_ns) for p in pieces] == [(10, 25), (17, 25), (24, 25)]
+    assert [(p.start_ns, p.stop_ns) for p in pieces] == [(10, 17), (17, 24), (24, 25)]
     assert len(attacked(Traffic([endless]), attack(piece=None, pieces=16)).flows) == 16
 
 

@@ -6,6 +6,7 @@ import itertools
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -271,3 +272,45 @@ def test_absurd_distributions_are_refused(tmp_path: Path, text: str, message: st
     star = topologies.build("single-switch", {"hosts": 5})
     with pytest.raises(UserError, match=message):
         workloads.build("poisson", {"distribution": "sizes.txt"}, star, 1, tmp_path)
+
+
+TENANT = {"name": "a", "hosts": [3, 0, 2, 1], "overlays": [1, 3]}
+
+
+def test_overlays_at_once_are_rings_over_a_tenants_hosts() -> None:
+    flows = build("overlays", tenants=[TENANT], duration_ns=50).flows
+    assert [(f.source, f.destination) for f in flows] == [
+        *((3, 0), (0, 2), (2, 1), (1, 3)),
+        *((3, 1), (0, 3), (2, 0), (1, 2)),
+    ]
+    assert {(f.start_ns, f.stop_ns, f.group, f.qp) for f in flows} == {(0, 50, "a", None)}
+
+
+def test_overlays_in_turn_last_for_a_gap_each() -> None:
+    flows = build("overlays", tenants=[{**TENANT, "gap_ns": 20}], duration_ns=50).flows
+    assert [(f.source, f.destination, f.start_ns, f.stop_ns) for f in flows[::4]] == [
+        (3, 0, 0, 20),
+        (3, 1, 20, 40),
+        (3, 0, 40, 50),
+    ]
+
+
+def test_overlays_of_a_size_have_no_end() -> None:
+    other = {"name": "b", "hosts": [4, 5], "size_bytes": 7}
+    flows = build("overlays", tenants=[TENANT, other], duration_ns=50).flows
+    assert [(f.size_bytes, f.stop_ns) for f in flows if f.group == "b"] == [(7, None)] * 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"overlays": [4]}, "tenant 'a' of 4 hosts has overlays 1 to 3"),
+        ({"hosts": [1, 1, 2]}, "tenant 'a' should have each host once"),
+        ({"hosts": [1, 99]}, "workload.tenants: needs 100 hosts"),
+        ({"gap_ns": 0}, "workload.tenants.0.gap_ns"),
+    ],
+)
+def test_overlays_that_cannot_be(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        build("overlays", tenants=[{**TENANT, "overlays": [1], **changed}], duration_ns=50)
+    assert message in str(caught.value)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from p4switch import native
 from p4switch.compiler import compile_program
 from p4switch.p4runtime.client import GrpcClient
 from p4switch.p4runtime.messages import p4runtime_pb2
@@ -52,6 +53,42 @@ class Remote(Controller):
 def frame(destination: int, e: int = 0, o: int = 0, length: int = 100) -> bytes:
     head = e.to_bytes(2, "big") + destination.to_bytes(4, "big") + b"\xff\xff\x00" + bytes([o]) + b"\x12\x34"
     return head + bytes(i % 251 for i in range(length - len(head)))
+
+
+# The kernel, which stamps frames, is an hour ahead of the process: its clock was set back after each stamp.
+SET_BACK = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    int (*next)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+    int status = next(clock, t);
+    if (clock == CLOCK_REALTIME)
+        t->tv_sec -= 3600;
+    return status;
+}
+"""
+
+
+def test_a_clock_that_is_set_back_blocks_no_port(
+    start: Any, namespace: Namespace, compiled: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LD_PRELOAD", str(native.build_text("clock", SET_BACK)))
+    daemon = start("--no-p4")
+    monkeypatch.delenv("LD_PRELOAD")
+    Remote(daemon.client(), compiled).forward(0x0A000002, 2)
+    h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
+    for length in (60, 61):
+        h1.send(sent := frame(0x0A000002, length=length))
+        assert h2.recv(10_000) == sent
+    assert daemon.stop()["lag_max_ns"] < 60e9
+
+
+def test_a_program_may_be_source(start: Any, compiled: Any) -> None:
+    controller = Controller(None, compiled.p4info)  # type: ignore[arg-type]
+    entry = controller.entry("lpm_one", {"l": (0x0A000002, 32)}, ("send", {"port": 2}))
+    start(str(PROGRAM)).client().write([Update(type=INSERT, entity=wrap(entry))])
 
 
 def test_packets_between_ports(start: Any, namespace: Namespace, compiled: Any) -> None:
@@ -334,13 +371,15 @@ def test_it_ends_cleanly(start: Any, number: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "expected either FILE.json or --no-p4"),
+        ((), "expected either FILE.p4, FILE.json or --no-p4"),
+        ((str(PROGRAM), "--p4info", "x"), "--p4info: expected FILE.json with it"),
+        (("/nowhere.p4",), "/nowhere.p4: No such file"),
         (("--no-p4", "-i", "4@nothere"), "-i 4@nothere"),
         (("--no-p4", "-i", "1@s2"), "each port number once"),
         (("--no-p4", "-i", "600@s2"), "below 512"),
         (("--no-p4", "--cpu-port", "2"), "each of them once"),
         (("/nowhere.json",), "/nowhere.json: No such file"),
-        ((str(PROGRAM),), "expected BMv2 JSON"),
+        ((str(Path(__file__)),), "expected BMv2 JSON"),
         (("--no-p4", "--log-level", "loud"), "expected one of trace"),
     ],
 )
@@ -350,6 +389,14 @@ def test_mistakes(start: Any, arguments: tuple[str, ...], says: str) -> None:
     assert daemon.process.returncode == 2
     assert says in errors
     assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize("address", ["localhost:99999", "9559", "localhost:", ":9559"])
+def test_an_address_that_is_none(start: Any, address: str) -> None:
+    daemon = start("--no-p4", address=address)
+    _, errors = daemon.process.communicate(timeout=60)
+    assert daemon.process.returncode == 2
+    assert f"{address!r}; expected HOST:PORT with a port up to 65535" in errors
 
 
 def test_an_address_in_use(start: Any) -> None:

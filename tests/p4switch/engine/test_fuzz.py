@@ -45,7 +45,7 @@ def test_the_fuzzer_finds_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_benchmark_compares_equals() -> None:
-    for name in ("ecn", "int"):
+    for name in ("ecn", "int", "collective"):
         document = compile_program(P4SRC / f"{name}.p4").json
         generated, baseline = pipeline_cost.outputs(name, document)
         assert generated == baseline

@@ -206,7 +206,7 @@ def test_wrong_arguments_change_nothing():
         lambda: network.probe("depth", node, 3),
         lambda: network.kick(node),
         lambda: network.at(-1, print),
-        lambda: engine.Fabric(framing_bytes=-1),
+        lambda: engine.Fabric(framing_bytes=-1025),
     ):
         with pytest.raises(ValueError, match=r"expected|there are|already|no port"):
             call()

@@ -35,6 +35,12 @@ def test_framing_is_charged_to_the_link_only_when_asked():
         assert [time for time, _ in b.got] == [ceil(n * 8 * (1000 + framing) / 100) for n in (2, 3)]
 
 
+def test_headers_that_are_not_charged_leave_a_flit_at_least():
+    a, b = Host([(0, frame(0, 1, n)) for n in (60, 74, 202)]), Host()
+    pair(a, b, 8 * GBPS, framing_bytes=-58).run()
+    assert [time for time, _ in b.got] == [16, 32, 32 + 144]
+
+
 def test_the_switch_takes_its_latency():
     a, b = Host([(0, frame(0, 1, 1000))]), Host()
     Star([a, b], delay_ns=600, latency_ns=400).run()
@@ -69,16 +75,19 @@ def test_delays_within_and_beyond_the_wheel(delay_ns: int):
 @given(
     rate_bps=st.one_of(st.integers(10**6, 10**12), st.sampled_from([100 * GBPS, 400 * GBPS, 10**10 // 3, 7 * 10**9])),
     lengths=st.lists(st.integers(60, 9000), min_size=1, max_size=60),
-    framing=st.sampled_from([0, 24]),
+    framing=st.sampled_from([0, 24, -58]),
 )
 def test_back_to_back_times_are_exact(rate_bps: int, lengths: list[int], framing: int):
-    """The n-th arrival is the exact sum of the durations, rounded up once: no rounding adds up."""
+    """The n-th arrival is the exact sum of the durations, rounded up once: no rounding adds up.
+
+    Where headers are not charged, a frame costs 16 bytes at least.
+    """
     a, b = Host([(0, frame(0, 1, n)) for n in lengths]), Host()
     network = pair(a, b, rate_bps, framing_bytes=framing)
     network.run()
     exact, expected = Fraction(0), []
     for n in lengths:
-        exact += Fraction((n + framing) * 8 * 10**9, rate_bps)
+        exact += Fraction(max(n + framing, 16) * 8 * 10**9, rate_bps)
         expected.append(ceil(exact))
     assert [time for time, _ in b.got] == expected
 

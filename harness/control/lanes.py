@@ -1,0 +1,179 @@
+"""Which queues can wait for which: the dependencies of (link, lane) that a lossless network has, from what was written.
+
+A packet that came by one link, in one PFC class, and waits for the next link keeps its place in the buffer. So the
+first link's class depends on the second's. Where the dependencies have no cycle nothing can wait for itself: there is
+no deadlock (Dally and Seitz).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import networkx as nx
+
+from harness.control.programs.entries import Action, DefaultAction, Entry, Exact, Lpm, PortGroup, TableEntry
+from topologies import Topology
+
+Link = tuple[str, int]  # by the node and the port that it leaves
+Held = tuple[Link, Hashable]  # and the lane
+_State = tuple[str, "int | None", Hashable, "Held | None"]  # switch, came by, what the packet carries, waits behind
+_V = TypeVar("_V")
+
+
+class Rule:
+    """How lanes change; the state that a packet carries may be more than its lane."""
+
+    start: Hashable
+
+    def may_deflect(self, state: Hashable) -> bool:
+        raise NotImplementedError
+
+    def after(self, state: Hashable, turned: bool, deflected: bool) -> Hashable:
+        """Past a switch; it `turned` if it came from a higher tier and goes to one."""
+        raise NotImplementedError
+
+    def lane(self, state: Hashable) -> Hashable:
+        return state
+
+
+@dataclass
+class _Tables:
+    """Of one switch, as far as they matter here."""
+
+    routes: list[tuple[Lpm, tuple[int, ...]]] = field(default_factory=list)
+    next_lane: dict[int, int] = field(default_factory=dict)
+    last: set[int] = field(default_factory=set)
+    above: set[int] = field(default_factory=set)
+    group_of: list[tuple[Lpm, int]] = field(default_factory=list)
+    default_group: int | None = None
+    candidates: dict[int, set[int]] = field(default_factory=dict)  # ports by group
+    normal: dict[int, set[int]] = field(default_factory=dict)  # ports by group that are deflected from
+
+    def ports_to(self, address: int) -> tuple[int, ...]:
+        return _longest(self.routes, address, ())
+
+    def deflected_to(self, address: int, normal: int, came_by: int | None) -> set[int]:
+        group = _longest(self.group_of, address, self.default_group)
+        if group is None or normal not in self.normal.get(group, ()):
+            return set()
+        return {port for port in self.candidates.get(group, ()) if port not in (normal, came_by)}
+
+
+class Written(Rule):
+    """What the entries of `p4src/dart.p4` say."""
+
+    def __init__(self, tables: _Tables, start: int) -> None:
+        self.start = start
+        self._tables = tables
+
+    def may_deflect(self, state: Hashable) -> bool:
+        return state in self._tables.next_lane and state not in self._tables.last
+
+    def after(self, state: Hashable, turned: bool, deflected: bool) -> Hashable:
+        return self._tables.next_lane.get(state, state) if turned and isinstance(state, int) else state
+
+
+def dependencies(
+    topology: Topology,
+    entries: Mapping[str, Sequence[Entry]],
+    start: int,
+    *,
+    deflecting: bool = True,
+    rule: Rule | None = None,
+) -> nx.DiGraph[Held]:
+    """All that data packets which start with priority `start` can make wait, by the entries of each switch.
+
+    Tokens are taken for unlimited. `rule` is another than the written one.
+    """
+    graph: nx.DiGraph[Held] = nx.DiGraph()
+    tables = {name: _read(written) for name, written in entries.items()}
+    of_edge = {topology.uplink(host).node: host for host in topology.hosts}
+    for edge, destination in of_edge.items():
+        address = int(destination.address)
+        first = rule.start if rule is not None else start
+        reached: set[_State] = set()
+        waiting: list[_State] = [(switch, None, first, None) for switch in of_edge if switch != edge]
+        while waiting:
+            at = waiting.pop()
+            if at in reached:
+                continue
+            reached.add(at)
+            waiting += _onward(topology, tables, rule, graph, address, deflecting, at)
+    return graph
+
+
+def _onward(
+    topology: Topology,
+    tables: Mapping[str, _Tables],
+    rule: Rule | None,
+    graph: nx.DiGraph[Held],
+    address: int,
+    deflecting: bool,
+    at: _State,
+) -> Iterable[_State]:
+    switch, came_by, state, behind = at
+    own = tables[switch]
+    changes = rule or Written(own, 0)
+    for normal in own.ports_to(address):
+        ports = {normal: False}
+        if deflecting and changes.may_deflect(state):
+            ports |= dict.fromkeys(own.deflected_to(address, normal, came_by), True)
+        for port, deflected in ports.items():
+            after = changes.after(state, came_by in own.above and port in own.above, deflected)
+            held = ((switch, port), changes.lane(after))
+            if behind is not None:
+                graph.add_edge(behind, held)
+            there = topology.ports[switch][port]
+            if there.node in tables:
+                yield there.node, there.port, after, held
+
+
+def cycle(graph: nx.DiGraph[Held]) -> list[str]:
+    """The switches of links that wait for each other in a circle; none: there is no such circle."""
+    try:
+        return [link[0] for (link, _), _ in nx.find_cycle(graph)]
+    except nx.NetworkXNoCycle:
+        return []
+
+
+def _longest(entries: Sequence[tuple[Lpm, _V]], address: int, otherwise: _V) -> _V:
+    best, found = -1, otherwise
+    for prefix, value in entries:
+        if prefix.prefix_len > best and (address ^ prefix.value) >> 32 - prefix.prefix_len == 0:
+            best, found = prefix.prefix_len, value
+    return found
+
+
+def _read(entries: Sequence[Entry]) -> _Tables:
+    tables = _Tables()
+    groups = {entry.group_id: entry.ports for entry in entries if isinstance(entry, PortGroup)}
+    for entry in entries:
+        if isinstance(entry, DefaultAction) and entry.table == "candidate_group" and entry.action.name == "candidates":
+            tables.default_group = entry.action.params["group_id"]
+        elif isinstance(entry, TableEntry) and isinstance(entry.action, Action):
+            _add(tables, groups, entry.table, entry.match, entry.action)
+    return tables
+
+
+def _add(
+    tables: _Tables, groups: Mapping[int, tuple[int, ...]], table: str, match: Mapping[str, object], action: Action
+) -> None:
+    told = action.params
+    prefix = match.get("dst_addr")
+    exact = {name: key.value for name, key in match.items() if isinstance(key, Exact)}
+    if table == "ipv4_lpm" and isinstance(prefix, Lpm) and action.name in ("forward", "balance"):
+        tables.routes.append((prefix, groups[told["group_id"]] if "group_id" in told else (told["port"],)))
+    elif table == "candidate_group" and isinstance(prefix, Lpm):
+        tables.group_of.append((prefix, told["group_id"]))
+    elif table == "lane":
+        tables.next_lane[exact["priority"]] = told["next_priority"]
+        if told["last"]:
+            tables.last.add(exact["priority"])
+    elif table == "to_above":
+        tables.above.add(exact["port"])
+    elif table == "candidate":
+        tables.candidates.setdefault(exact["group"], set()).add(told["candidate_port"])
+    elif table == "normal_port":
+        tables.normal.setdefault(exact["group"], set()).add(exact["port"])

@@ -1,0 +1,599 @@
+"""Dart (Xue et al., "Dart: Divide and Specialize for Fast Response to Congestion in RDMA-based Datacenter Networks").
+
+A receiver counts the senders of messages in flight to it, and says so with every ACK: each sends at 1/n of the line
+rate (DASR, section III). Where marks show congestion that is not its own, it tells n = 1, and CNPs go out to DCQCN,
+which every sender has as well (VI-A). Short messages carry tokens, for switches to deflect them (IV; p4src/dart.p4).
+
+Two sets of values. `dart-paper`: as printed. `dart`: with what makes the printed rules hold:
+  a window of a BDP before the first ACK    or each join adds what a line carries while that ACK waits in the queue
+  5% less while a receiver is congested     or what has queued up stays: n shares of 1/n are the whole line rate
+  short messages travel alone               or the next message of a queue pair overtakes one that was deflected
+  no tokens in what is sent again           or it is led onto a dead link again
+
+Frames: docs/wire-formats.md, "Dart".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from host_agents import wire
+from host_agents.cc.base import UNLIMITED, NotificationPoint, Outlet, Path, ReactionPoint
+from host_agents.cc.composite import CompositeReactionPoint
+from host_agents.cc.dcqcn import Dcqcn, DcqcnPaperParameters
+from host_agents.config import GO_BACK_N, SCOPE_PAIR
+from host_agents.headers import AETH, LINK_RATES_BPS
+from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, TO_SENDER, Field, Header, Packet, Records
+from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE
+from host_agents.registry import Protocol, ProtocolInfo, register
+from host_agents.timers import Timer, TimerOwner, TimerQueue
+
+NO_CONGESTION: Final = 0
+RECEIVER_CONGESTION: Final = 1
+NON_RECEIVER_CONGESTION: Final = 2
+
+MAX_N: Final = (1 << 14) - 1
+_VERSION_MASK: Final = 0xFFF
+_OLDER: Final = 0x800  # a version from so far ahead is an older one
+
+SHARE_HEADER: Final = Header(
+    "dart_share",
+    (
+        Field("version", 12, "goes up by one when what this sender is told changes"),
+        Field(
+            "state",
+            2,
+            "of the receiver (figure 5)",
+            values={
+                NO_CONGESTION: "no_congestion",
+                RECEIVER_CONGESTION: "receiver_congestion",
+                NON_RECEIVER_CONGESTION: "non_receiver_congestion",
+            },
+        ),
+        Field("n", 14, "among how many senders the line rate is divided", least=1),
+        Field("receiver_rate_code", 4, "the receiver's line rate, as in an INT record; 0: not known"),
+    ),
+    "What a receiver tells a sender of Dart.",
+)
+ACK: Final = Packet(
+    "ACK with share", 0xE4, (AETH, SHARE_HEADER), to=TO_SENDER, meaning="ACK or NAK of Dart: with the sender's share"
+)
+NOTICE: Final = Packet(
+    "share notice",
+    0xEB,
+    (SHARE_HEADER,),
+    to=TO_REACTION_POINT,
+    meaning="Dart: a share that no data has asked for",
+)
+LOOK_AHEAD: Final = Packet(
+    "look-ahead",
+    0xEC,
+    (
+        Header("look_ahead", (Field("group", 16, "tells incasts apart"), Field("count", 16, least=1))),
+        Records(Header("look_ahead_member", (Field("nic", 16, "id of a NIC"),)), "count", align_bytes=4, limit=255),
+    ),
+    to=TO_NOTIFICATION_POINT,
+    meaning="Dart: who sends in an incast; the PSN is the number of this sender's message in it, of its queue pair",
+)
+
+_VERSION: Final = SHARE_HEADER.place("version")
+_STATE: Final = SHARE_HEADER.place("state")
+_N: Final = SHARE_HEADER.place("n")
+_RATE_CODE: Final = SHARE_HEADER.place("receiver_rate_code")
+_TOKENS: Final = {"ge": 0, "le": 7}
+
+
+@dataclass(frozen=True)
+class DartParameters:
+    """The lengths and shares without a section are not in the paper; `docs/reproduction.md` has their sweeps."""
+
+    short_bytes: int = 8_192  # messages of up to this size may be deflected (VI-A)
+    tokens: int = field(default=4, metadata=_TOKENS)  # times that a packet may be deflected (VI-A)
+    short_alone: bool = True  # a queue pair sends nothing behind a short message before that is acknowledged
+    tokens_again: bool = False  # what is sent again may be deflected, too
+    apportion: bool = True  # False: no DASR; every mark is passed on
+    rate_packets: int = field(default=8, metadata=POSITIVE)  # over which a receiver measures its throughput
+    line_rate_share: float = field(default=0.95, metadata=SHARE)  # of the line rate: from here it is "at line rate"
+    state_hold_base_rtts: float = 1.0  # without a mark, until there is no congestion
+    drain_share: float = field(default=0.05, metadata=SHARE_OR_NONE)  # off the share, in Receiver Congestion
+    first_window_bdp: float = 1.0  # after idleness, before the first ACK; 0: no limit
+    share_as: Literal["rate", "window"] = "rate"  # "window": as section VII describes it
+    look_ahead: bool = True  # senders announce the incasts that they know of (III-D)
+    advert_to: Literal["all", "active"] = "all"  # whom an announcement binds; "active": who sends something else, too
+    advert_valid_ns: int = field(default=100_000, metadata=POSITIVE)  # of a share that no ACK has confirmed
+    advert_on_change: bool = False  # a notice to whom n was told wrong by a factor of 2, a base RTT ago or more
+    idle_timeout_ns: int = field(default=2_000_000_000, metadata=POSITIVE)  # of a silent sender (III-B)
+    source_ecn_bytes: int = 22_500  # a NIC marks while more than this waits for its link; 0: never
+    fall_back: bool = True  # DCQCN (VI-A)
+    cnp_interval_ns: int = field(default=50_000, metadata=POSITIVE)  # for each sender, at least
+
+
+@dataclass(frozen=True)
+class DartPaperParameters(DartParameters):
+    """As printed. The program's part is `match = "message"`, without `entry_timeout_ns`."""
+
+    short_alone: bool = False
+    tokens_again: bool = True
+    drain_share: float = field(default=0.0, metadata=SHARE_OR_NONE)
+    first_window_bdp: float = 0.0
+
+
+# The receiver
+
+
+class ActiveSender:
+    """A sender as its receiver knows it; it is in the AUSS while it has messages in flight."""
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+        self.messages = 0  # in flight, or announced
+        self.announced = 0  # of these, announced and not begun
+        self.life = 0  # goes up when it falls silent: what was counted before counts no more
+        self.last_ns = 0
+        self.points: list[DartReceiver] = []  # of its queue pairs
+        self.next_cnp_ns = 0
+        self.version = 0
+        self.told_state = NO_CONGESTION
+        self.told_n = 0  # 0: it was told nothing
+        self.told_ns = 0
+
+
+class ActiveSenders(TimerOwner):
+    """The AUSS of a NIC and partition key (III-B), and the state of its link (III-C)."""
+
+    def __init__(self, parameters: DartParameters, path: Path, timers: TimerQueue) -> None:
+        self.parameters = parameters
+        self.n = 0  # senders with messages in flight
+        self.senders: dict[int, ActiveSender] = {}  # all that were heard of, by address
+        self._groups: dict[int, dict[int, ActiveSender]] = {}  # members of whose messages none has begun, by address
+        self._state = NO_CONGESTION
+        self._marked_ns = 0
+        self._hold_ns = round(parameters.state_hold_base_rtts * path.base_rtt_ns)
+        self._base_rtt_ns = path.base_rtt_ns
+        self._rate_code = LINK_RATES_BPS.index(path.line_rate_bps) if path.line_rate_bps in LINK_RATES_BPS else 0
+        # The last arrivals, as a ring, and what arrived after the oldest of them.
+        self._full_bytes_per_ns = parameters.line_rate_share * path.line_rate_bps / 8e9
+        self._times = [-1] * (parameters.rate_packets + 1)
+        self._sizes = [0] * (parameters.rate_packets + 1)
+        self._newest = 0
+        self._recent_bytes = 0
+        self._timer = Timer(timers, self)
+
+    def sender(self, address: int) -> ActiveSender:
+        found = self.senders.get(address)
+        if found is None:
+            found = ActiveSender(address)
+            self.senders[address] = found
+        return found
+
+    # Who is active
+
+    def enter(self, now_ns: int, sender: ActiveSender) -> None:
+        """A message of `sender` begins."""
+        sender.last_ns = now_ns
+        sender.messages += 1
+        if sender.messages == 1:
+            self.n += 1
+            if not self._timer.is_armed():
+                self._timer.arm(now_ns + self.parameters.idle_timeout_ns)
+            self._n_changed(now_ns)
+
+    def leave(self, now_ns: int, sender: ActiveSender, life: int) -> None:
+        """A message ends that was counted in that life of `sender`."""
+        if life != sender.life:
+            return
+        sender.messages -= 1
+        if sender.messages == 0:
+            self.n -= 1
+            self._n_changed(now_ns)
+
+    def announce(self, now_ns: int, number: int, members: list[int], sender: ActiveSender, begun: bool) -> bool:
+        """`sender` says that those at the addresses `members` send an incast; whether its message has `begun`.
+
+        Returns whether its message is counted herewith, so that it need not be when it begins.
+        """
+        waiting = self._groups.get(number)
+        first = waiting is None
+        if waiting is None:
+            waiting = {}
+            for address in members:
+                member = self.sender(address)
+                if address not in waiting and not (begun and member is sender):
+                    waiting[address] = member
+                    member.announced += 1
+                    self.enter(now_ns, member)
+            self._groups[number] = waiting
+        counted = sender.address in waiting
+        if counted:
+            del waiting[sender.address]
+            if begun:
+                sender.announced -= 1
+                self.leave(now_ns, sender, sender.life)
+        if not waiting:
+            del self._groups[number]
+        if first:
+            for member in self.senders.values():
+                active = member.messages > member.announced
+                if member.messages > 0 and (active or self.parameters.advert_to == "all"):
+                    self.notify(now_ns, member)
+        return counted and not begun
+
+    def on_timer(self, now_ns: int, timer: Timer) -> None:
+        """Who has been silent for long leaves."""
+        timeout_ns = self.parameters.idle_timeout_ns
+        oldest_ns = now_ns
+        for sender in self.senders.values():
+            if sender.messages > 0 and sender.last_ns + timeout_ns <= now_ns:
+                sender.messages = 0
+                sender.announced = 0
+                sender.life += 1
+                self.n -= 1
+                self._forget(sender.address)
+            elif sender.messages > 0:
+                oldest_ns = min(oldest_ns, sender.last_ns)
+        if self.n > 0:
+            timer.arm(oldest_ns + timeout_ns)
+        self._n_changed(now_ns)
+
+    def _forget(self, address: int) -> None:
+        """No message of this sender is waited for."""
+        for number in list(self._groups):
+            waiting = self._groups[number]
+            waiting.pop(address, None)
+            if not waiting:
+                del self._groups[number]
+
+    # What its link is like
+
+    def arrived(self, now_ns: int, wire_bytes: int) -> None:
+        """A data packet."""
+        oldest = self._newest + 1
+        if oldest == len(self._times):
+            oldest = 0
+        following = oldest + 1
+        if following == len(self._times):
+            following = 0
+        self._recent_bytes += wire_bytes - self._sizes[following]
+        self._times[oldest] = now_ns
+        self._sizes[oldest] = wire_bytes
+        self._newest = oldest
+
+    def at_line_rate(self, now_ns: int) -> bool:
+        """Whether the last packets came as fast as the link lets them."""
+        oldest = self._newest + 1
+        since_ns = self._times[0 if oldest == len(self._times) else oldest]
+        return since_ns >= 0 and float(self._recent_bytes) >= self._full_bytes_per_ns * float(now_ns - since_ns)
+
+    def marked(self, now_ns: int) -> bool:
+        """The packet that arrived last has a mark. Returns whether it is for its sender to know."""
+        self._marked_ns = now_ns
+        if self.parameters.apportion and self.n >= 2 and self.at_line_rate(now_ns):
+            self._state = RECEIVER_CONGESTION
+            return False
+        self._state = NON_RECEIVER_CONGESTION
+        return True
+
+    def state(self, now_ns: int) -> int:
+        if self._state != NO_CONGESTION and now_ns - self._marked_ns >= self._hold_ns:
+            self._state = NO_CONGESTION
+        return self._state
+
+    # What its senders are told
+
+    def share(self, now_ns: int, sender: ActiveSender) -> bytes:
+        state = self.state(now_ns)
+        n = min(max(self.n, 1), MAX_N)
+        if state == NON_RECEIVER_CONGESTION or not self.parameters.apportion:
+            n = 1
+        if n != sender.told_n or state != sender.told_state:
+            sender.version = (sender.version + 1) & _VERSION_MASK
+            sender.told_n = n
+            sender.told_state = state
+        sender.told_ns = now_ns
+        return (sender.version << 20 | state << 18 | n << 4 | self._rate_code).to_bytes(4, "big")
+
+    def notify(self, now_ns: int, sender: ActiveSender) -> None:
+        """A share notice, if there is a queue pair to send it on."""
+        if sender.points:
+            sender.points[0].outlet.send_control(NOTICE, self.share(now_ns, sender))
+
+    def _n_changed(self, now_ns: int) -> None:
+        if not self.parameters.advert_on_change:
+            return
+        for sender in self.senders.values():
+            wrong = self.n > 2 * sender.told_n or sender.told_n > 2 * self.n
+            if sender.messages > 0 and wrong and now_ns - sender.told_ns >= self._base_rtt_ns:
+                self.notify(now_ns, sender)
+
+
+class DartReceiver(NotificationPoint):
+    """The notification point: of one queue pair, for the AUSS of its NIC."""
+
+    def __init__(self, parameters: DartParameters, path: Path) -> None:
+        super().__init__(path)
+        self.parameters = parameters
+        self.own_ack = ACK
+        self._now_ns = 0
+        self._begun = 0  # messages
+        self._life = -1  # of the sender, in which its message is counted; -1: there is none
+        self._announced: dict[int, int] = {}  # messages that were counted when they were announced: in which life
+
+    def bind(self, outlet: Outlet) -> None:
+        super().bind(outlet)
+        senders = self.host.part(f"Dart's senders, partition {outlet.partition_key():#06x}", self._make)
+        assert isinstance(senders, ActiveSenders)
+        self.senders = senders
+        self.sender = senders.sender(outlet.peer_address())
+        self.sender.points.append(self)
+
+    def _make(self) -> ActiveSenders:
+        return ActiveSenders(self.parameters, self.path, self.host.timers)
+
+    def close(self) -> None:
+        super().close()
+        self.sender.points.remove(self)
+        if self._life >= 0:
+            self.senders.leave(self._now_ns, self.sender, self._life)
+
+    def on_message_start(self, now_ns: int) -> None:
+        life = self._announced.pop(self._begun, -1)
+        self._begun += 1
+        self._life = self.sender.life
+        if life != self._life:
+            self.senders.enter(now_ns, self.sender)
+        else:
+            self.sender.announced -= 1
+
+    def on_message_end(self, now_ns: int, size_bytes: int) -> None:
+        self.senders.leave(now_ns, self.sender, self._life)
+        self._life = -1
+
+    def echo(self, now_ns: int, marked: bool, frame: bytes) -> bool:
+        """The state follows the packet, and so does what its ACK tells."""
+        self._now_ns = now_ns
+        self.sender.last_ns = now_ns
+        total_bytes: int = frame[wire.TOTAL_LENGTH] << 8 | frame[wire.TOTAL_LENGTH + 1]
+        self.senders.arrived(now_ns, wire.ETHERNET_BYTES + total_bytes)
+        passed = marked and self.senders.marked(now_ns)
+        if passed and self.parameters.fall_back and now_ns >= self.sender.next_cnp_ns:
+            self.sender.next_cnp_ns = now_ns + self.parameters.cnp_interval_ns
+            self.outlet.send_cnp()
+        return passed
+
+    def ack_body(self) -> bytes:
+        return self.senders.share(self._now_ns, self.sender)
+
+    def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
+        nics = self.host.nics
+        ids = [record["nic"] for record in LOOK_AHEAD.decode_records(frame, offset)]
+        members = [nics[number] for number in ids if number < len(nics)]
+        if len(members) < len(ids) or self.sender.address not in members:
+            self.outlet.count_malformed()
+            return
+        self._now_ns = now_ns
+        ahead = (wire.psn(frame) - self._begun) & wire.PSN_MASK
+        begun = ahead >= wire.PSN_HALF
+        number = LOOK_AHEAD.get("group", frame, offset)
+        if self.senders.announce(now_ns, number, members, self.sender, begun):
+            self._announced[self._begun + ahead] = self.sender.life
+
+
+# The sender
+
+
+class SourceQueue:
+    """What the limiters of a NIC have released and its link has not taken (III-C)."""
+
+    def __init__(self) -> None:
+        self.points: list[Dart] = []  # with something to send
+
+    def held_bytes(self, now_ns: int) -> float:
+        total = 0.0
+        for point in self.points:
+            total += point.released_bytes(now_ns)
+        return total
+
+
+class Dart(CompositeReactionPoint):
+    """The reaction point of all queue pairs to one receiver: they share its rate."""
+
+    def __init__(self, parameters: DartParameters, path: Path, parts: list[ReactionPoint]) -> None:
+        super().__init__(path, parts)
+        self.parameters = parameters
+        self.own_headers = parameters.tokens > 0 or parameters.source_ecn_bytes > 0
+        self.alone_bytes = parameters.short_bytes if parameters.short_alone and parameters.tokens > 0 else -1
+        self._busy = 0  # queue pairs with something to send, or to be acknowledged
+        self._version = -1  # of the share obeyed last; -1: none
+        self._told_bps = path.line_rate_bps  # by the last ACK
+        self._advert_bps = 0.0  # by a notice, until an ACK comes or it lapses; 0: there is none
+        self._first_window = UNLIMITED  # until the first ACK
+        self._released_bytes = 0.0  # and not sent, at `_released_ns`
+        self._released_ns = 0
+        self._listed = False  # in the source queue
+        self._with_tokens: dict[bytes, bytes] = {}  # by the usual header
+        self._queue = SourceQueue()
+
+    def bind(self, outlet: Outlet) -> None:
+        super().bind(outlet)
+        queue = self.host.part("Dart's source queue", SourceQueue)
+        assert isinstance(queue, SourceQueue)
+        self._queue = queue
+        self._lapse = self.timer()
+
+    def on_start(self, now_ns: int) -> None:
+        """After idleness, at line rate; but an advert binds who has not started, too."""
+        self._busy += 1
+        if self._busy == 1:
+            self._told_bps = self.path.line_rate_bps
+            if self.parameters.first_window_bdp > 0.0:
+                self._first_window = self.parameters.first_window_bdp * self.path.bdp_bytes
+            self._apply()
+        super().on_start(now_ns)
+
+    def on_idle(self, now_ns: int) -> None:
+        self._busy -= 1
+        super().on_idle(now_ns)
+
+    def on_post(self, now_ns: int) -> None:
+        self._list(now_ns)
+        super().on_post(now_ns)
+
+    def on_timeout(self, now_ns: int) -> None:
+        self._list(now_ns)
+        super().on_timeout(now_ns)
+
+    def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
+        self._list(now_ns)
+        super().on_nack(now_ns, wire_bytes, trimmed)
+
+    def _list(self, now_ns: int) -> None:
+        """There is something to send."""
+        if not self._listed and self.traffic.waiting_bytes > 0:
+            self._listed = True
+            self._released_bytes = 0.0
+            self._released_ns = now_ns
+            self._queue.points.append(self)
+
+    def on_incast(self, now_ns: int, outlet: Outlet, sequence: int, number: int, members: tuple[int, ...]) -> None:
+        """In the class of data, so that it is ahead of the message in the network, too."""
+        if self.parameters.look_ahead:
+            body = LOOK_AHEAD.encode([{"nic": member} for member in members], group=number & 0xFFFF)
+            outlet.send_control(LOOK_AHEAD, body, psn=sequence & wire.PSN_MASK, priority=outlet.data_priority())
+
+    def on_sent(self, now_ns: int, wire_bytes: int) -> None:
+        self._released_bytes = max(self.released_bytes(now_ns) - float(wire_bytes), 0.0)
+        if self._listed and self.traffic.waiting_bytes == 0:
+            self._listed = False
+            self._queue.points.remove(self)
+        super().on_sent(now_ns, wire_bytes)
+
+    def released_bytes(self, now_ns: int) -> float:
+        """At its rate, while its window is open, of what waits to be sent."""
+        if self.may_send(self.traffic.inflight_bytes):
+            self._released_bytes += self.rate_bps * float(now_ns - self._released_ns) / 8e9
+        self._released_ns = now_ns
+        return min(self._released_bytes, float(self.traffic.waiting_bytes))
+
+    def data_header(self, now_ns: int, header: bytes, message_bytes: int, alone: bool, again: bool) -> bytes:
+        p = self.parameters
+        tokens = p.tokens
+        if message_bytes > p.short_bytes or (p.short_alone and not alone) or (again and not p.tokens_again):
+            tokens = 0
+        marked = p.source_ecn_bytes > 0 and self._queue.held_bytes(now_ns) > float(p.source_ecn_bytes)
+        if tokens > 0:
+            found = self._with_tokens.get(header)
+            if found is None:
+                found = _with_tokens(header, tokens)
+                self._with_tokens[header] = found
+            header = found
+        return _marked(header) if marked else header
+
+    def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
+        """A share, in an ACK or in a notice."""
+        acknowledged = opcode == ACK.opcode
+        place = offset + wire.AETH_BYTES if acknowledged else offset
+        version = _VERSION.get(frame, place)
+        if self._version >= 0 and (version - self._version) & _VERSION_MASK >= _OLDER:
+            return
+        self._version = version
+        rate_bps = self.path.line_rate_bps
+        code = _RATE_CODE.get(frame, place)
+        if code > 0:
+            rate_bps = min(rate_bps, LINK_RATES_BPS[code])
+        rate_bps /= float(_N.get(frame, place))
+        if _STATE.get(frame, place) == RECEIVER_CONGESTION:
+            rate_bps *= 1.0 - self.parameters.drain_share
+        if acknowledged:
+            self._told_bps = rate_bps
+            self._advert_bps = 0.0
+            self._first_window = UNLIMITED
+            self._lapse.cancel()
+        else:
+            self._advert_bps = rate_bps
+            self._lapse.arm(now_ns + self.parameters.advert_valid_ns)
+        self._apply()
+
+    def on_timer(self, now_ns: int, timer: Timer) -> None:
+        """No ACK has confirmed the share of a notice."""
+        self._advert_bps = 0.0
+        self._apply()
+        self.outlet.window_opened()
+
+    def _apply(self) -> None:
+        share_bps = self._advert_bps if self._advert_bps > 0.0 else self._told_bps
+        self.own_window_bytes = self._first_window
+        if self.parameters.share_as == "window":
+            window_bytes = max(share_bps * float(self.path.base_rtt_ns) / 8e9, float(self.path.wire_bytes))
+            if share_bps < self.path.line_rate_bps:
+                self.own_window_bytes = min(self.own_window_bytes, window_bytes)
+        else:
+            self.own_rate_bps = share_bps
+        self.follow()
+
+
+def _with_tokens(header: bytes, tokens: int) -> bytes:
+    changed = bytearray(header)
+    changed[wire.BECN] |= tokens << 3
+    return bytes(changed)
+
+
+def _marked(header: bytes) -> bytes:
+    changed = bytearray(header)
+    changed[wire.TOS] |= wire.CE
+    changed[wire.CHECKSUM : wire.CHECKSUM + 2] = b"\0\0"
+    checksum = wire.ip_checksum(bytes(changed[wire.IP : wire.IP + wire.IPV4_BYTES]))
+    changed[wire.CHECKSUM : wire.CHECKSUM + 2] = checksum.to_bytes(2, "big")
+    return bytes(changed)
+
+
+def reaction_point(parameters: DartParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
+    """With a protocol among the mechanisms as what it falls back on."""
+    parts: list[ReactionPoint] = []
+    for added in mechanisms.values():
+        assert isinstance(added, Protocol)
+        parts.append(added.reaction_point(path))
+    if parameters.fall_back and not parts:
+        parts.append(Dcqcn(DcqcnPaperParameters(), path))
+    return Dart(parameters, path, parts)
+
+
+def notification_point(parameters: DartParameters, path: Path) -> NotificationPoint:
+    return DartReceiver(parameters, path)
+
+
+register(
+    ProtocolInfo(
+        name="dart",
+        summary="a receiver's senders counted, each at 1/n; short messages deflected; DCQCN for the rest",
+        source="Xue et al., Dart: Divide and Specialize for Fast Response to Congestion; corrected",
+        program="dart",
+        parameters=DartParameters,
+        reaction_point=reaction_point,
+        notification_point=notification_point,
+        mechanisms=("dcqcn",),
+        packets=(ACK, NOTICE, LOOK_AHEAD),
+        scope=SCOPE_PAIR,
+        scopes=(SCOPE_PAIR,),
+        reliabilities=(GO_BACK_N,),
+        single_path=True,
+    )
+)
+register(
+    ProtocolInfo(
+        name="dart-paper",
+        summary="the same as printed: no window before the first ACK, full shares, short messages back to back",
+        source="Xue et al., Dart: Divide and Specialize for Fast Response to Congestion",
+        program="dart",
+        parameters=DartPaperParameters,
+        reaction_point=reaction_point,
+        notification_point=notification_point,
+        mechanisms=("dcqcn",),
+        packets=(ACK, NOTICE, LOOK_AHEAD),
+        scope=SCOPE_PAIR,
+        scopes=(SCOPE_PAIR,),
+        reliabilities=(GO_BACK_N,),
+        single_path=True,
+    )
+)

@@ -1,0 +1,31 @@
+// Made by `p4cc packets` from the declarations in host_agents: not to be edited.
+#ifndef P4CC_PACKETS_DART_P4
+#define P4CC_PACKETS_DART_P4
+
+#include "roce.p4"
+
+const bit<8> OPCODE_ACK_WITH_SHARE = 0xE4;
+const bit<8> OPCODE_SHARE_NOTICE = 0xEB;
+const bit<8> OPCODE_LOOK_AHEAD = 0xEC;
+
+const bit<2> DART_SHARE_NO_CONGESTION = 0;
+const bit<2> DART_SHARE_RECEIVER_CONGESTION = 1;
+const bit<2> DART_SHARE_NON_RECEIVER_CONGESTION = 2;
+// What a receiver tells a sender of Dart.
+header dart_share_t {
+    bit<12> version;  // goes up by one when what this sender is told changes
+    bit<2>  state;  // of the receiver (figure 5)
+    bit<14> n;  // among how many senders the line rate is divided
+    bit<4>  receiver_rate_code;  // the receiver's line rate, as in an INT record; 0: not known
+}
+
+header look_ahead_t {
+    bit<16> group;  // tells incasts apart
+    bit<16> count;
+}
+
+header look_ahead_member_t {
+    bit<16> nic;  // id of a NIC
+}
+
+#endif

@@ -1,0 +1,134 @@
+"""Chapter 3's attacks, in small: who gets what of a link under which scope of congestion control."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from harness.measure.results import Result, load_all
+from harness.plan import scenario
+from harness.report.figures import figures
+from harness.report.figures.isolation_matrix import gains
+from harness.report.groups import compare
+
+# Twins of the built-in scenarios: which of their variants, and what makes them small.
+FIG9 = ("4, per QP", "4, per destination", "16, no CC")
+FIG10 = ("staggered", "parallel", "staggered, ECN at 8 KB")
+STREAMS = [{"name": str(i), "source": i, "destination": i + 2, "stop_ns": 2_000_000} for i in range(2)]
+AGAINST = [
+    {"name": "attacker", "source": 0, "destination": 2, "start_ns": 300_000, "size_bytes": 1_125_000},
+    {"name": "victim", "source": 1, "destination": 3, "stop_ns": 600_000},
+]
+RATES = ("topology.link_rate_bps", "topology.bottleneck_rate_bps")
+TWINS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "isolation-fig9": (FIG9, {"workload.flows": STREAMS, **dict.fromkeys(RATES, 10e9)}),
+    "isolation-fig10": (FIG10, {"workload.flows": AGAINST}),
+    "isolation-fig11": (
+        ("no attack", "parallel", "staggered"),
+        {"topology": {"name": "single-switch", "hosts": 8}, "workload.duration_ns": 2_000_000, "workload.load": 0.7},
+    ),
+    "isolation-fig12": (
+        ("per QP", "per pair"),
+        {"topology": {"name": "single-switch", "hosts": 4}, "workload.duration_ns": 2_000_000},
+    ),
+    "isolation-matrix": (
+        ("none", "parallel", "shuffled at once"),
+        {"workload.duration_ns": 300_000, "seeds": 1, "record.rate_interval_ns": 10_000},
+    ),
+}
+RUN = """
+import json, sys, p4cc
+for tables, folder in json.load(sys.stdin):
+    p4cc.run(tables, out=folder)
+"""
+
+
+def twin(name: str) -> dict[str, Any]:
+    """The tables of a small scenario."""
+    variants, changes = TWINS[name]
+    tables = scenario.read(scenario.find(name))
+    tables["variants"] = [variant for variant in tables["variants"] if variant["name"] in variants]
+    for key, value in changes.items():
+        *above, last = key.split(".")
+        table = tables
+        for part in above:
+            table = table[part]
+        table[last] = value
+    return tables
+
+
+@cache
+def results(name: str) -> dict[str, Result]:
+    """By variant. All of them are made by one process, with compiled hosts."""
+    return {result.summary["variant"]: result for result in load_all(all_twins() / name)}
+
+
+@cache
+def all_twins() -> Path:
+    folder = TemporaryDirectory()
+    _folders.append(folder)
+    asked = json.dumps([(twin(name), str(Path(folder.name) / name)) for name in TWINS])
+    done = subprocess.run([sys.executable, "-c", RUN], input=asked, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return Path(folder.name)
+
+
+_folders: list[TemporaryDirectory[str]] = []  # removed when the tests are over
+
+
+def found(result: Result) -> dict[str, Any]:
+    isolation: dict[str, Any] = result.summary["isolation"]
+    return isolation
+
+
+def test_a_parallel_attack_gains_by_queue_pairs_and_nothing_by_turns_of_ports() -> None:
+    """Figure 3.9: 2 ms of it at 10 Gb/s."""
+    share = {name: found(result)["attackers_share"] for name, result in results("isolation-fig9").items()}
+    assert share["16, no CC"] == pytest.approx(0.5, abs=0.02)
+    assert share["4, per QP"] == pytest.approx(0.8, abs=0.1)
+    assert 0.5 < share["4, per destination"] < share["4, per QP"]
+
+
+def test_a_staggered_attack_beats_a_parallel_one() -> None:
+    """Figure 3.10, against a flow that has had the link for 0.3 ms."""
+    rates = {name: found(r)["attackers"]["flow_rate_bps"] / 1e9 for name, r in results("isolation-fig10").items()}
+    assert 55 < rates["staggered"] < 75
+    assert rates["parallel"] < 0.6 * rates["staggered"]
+    assert rates["staggered, ECN at 8 KB"] > rates["staggered"] + 5
+
+
+def test_breaking_up_long_flows_costs_short_ones() -> None:
+    """Figure 3.11 on a rack of 8 hosts: the tail of flows of up to 25 KB."""
+    worst = {
+        name: result.flows.query("role == 'victim' and size_bytes <= 25_000")["slowdown"].quantile(0.99)
+        for name, result in results("isolation-fig11").items()
+    }
+    assert worst["parallel"] > 1.3 * worst["no attack"]
+    assert worst["staggered"] > 1.3 * worst["no attack"]
+
+
+def test_a_short_flow_pays_for_the_pairs_window() -> None:
+    """Figure 3.12 on a rack of 4 hosts, whose pairs are used again and again."""
+    slow = {
+        name: result.flows.query("20_000 <= size_bytes <= 110_000")["slowdown"].quantile(0.99)
+        for name, result in results("isolation-fig12").items()
+    }
+    assert slow["per pair"] > 1.2 * slow["per QP"]
+
+
+def test_the_matrix_tells_secure_from_vulnerable() -> None:
+    """Table 3.2, by queue pair."""
+    of_qps = list(results("isolation-matrix").values())
+    table = gains(of_qps)
+    assert list(table.index) == [("dcqcn", "qp")]
+    assert (table >= 1.2).all(axis=None)
+    (comparison,) = compare(of_qps)
+    shown = figures(comparison)["isolation-matrix"].plot(comparison).axes[0]
+    assert [text.get_text() for text in shown.texts] == [f"{gain:.2f}" for gain in table.iloc[0]]

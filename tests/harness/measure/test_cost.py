@@ -1,0 +1,40 @@
+"""The benchmarks measure what they say; their figures are not tested."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from harness.commands import bench
+from harness.measure import cost
+from host_agents import registry
+
+
+def test_the_command_offers_the_parts_there_are() -> None:
+    assert tuple(cost.PARTS) == bench.PARTS
+
+
+def test_one_run_of_the_matrix() -> None:
+    found = cost.run("eqds", "spray", 2, 20_000)
+    assert (found.hosts, found.data_packets) == (2, 40)
+    assert found.packet_hops >= 6 * 40  # five switches between the two
+
+
+def test_the_matrix_has_every_pair_and_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measure(protocol: str, k: int, extent: cost.Extent, load_balancer: str) -> cost.EndToEnd:
+        if (protocol, load_balancer) == ("sperc", "spray"):
+            raise subprocess.CalledProcessError(2, "p4cc", stderr="Traceback\nUserError: by packets\n")
+        if (protocol, load_balancer) == ("none", "reps"):
+            raise subprocess.TimeoutExpired("p4cc", extent.time_limit_s)
+        return cost.EndToEnd(protocol, load_balancer, k, 16, 100, 1000, 0.0, 1e-3, 1 << 20)
+
+    monkeypatch.setattr(cost, "measure", measure)
+    told: list[str] = []
+    found = cost.matrix(cost.QUICK, told.append)
+    pairs = {(protocol, lb) for protocol in registry.protocols() for lb in registry.load_balancers()}
+    assert {(row["protocol"], row["load_balancer"]) for row in found} == pairs - {("sperc", "spray"), ("none", "reps")}
+    assert len(told) == len(pairs)
+    assert "permutation, sperc, spray, k = 4: not measured: UserError: by packets" in told
+    assert "permutation, none, reps, k = 4: not measured: took over 120 s" in told
+    assert {row["ns_per_packet_hop"] for row in found} == {1000.0}

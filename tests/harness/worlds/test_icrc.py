@@ -1,0 +1,26 @@
+"""Whole frames through whole switches: what NICs with `check_icrc` send has an ICRC that holds when it arrives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.plan.experiment import plan
+from harness.plan.scenario import check
+from harness.worlds.virtual import VirtualWorld
+
+
+@pytest.mark.parametrize("cc", ["dcqcn", "eqds", "hpcc"])
+def test_switches_leave_the_icrc_whole(cc: str) -> None:
+    """Hops, marks, trimming and telemetry are where a NIC does not look, or leave the packet out of the check."""
+    tables = {
+        "cc": cc,
+        "topology": {"name": "single-switch", "hosts": 5},
+        "workload": {"name": "incast", "senders": 4, "size_bytes": 60_000},
+        "nic": {"check_icrc": True},
+    }
+    (run,) = plan("x", check(tables), Path())
+    recording = VirtualWorld(run).run()
+    assert recording.ended == "done"
+    assert recording.nic_totals["malformed"] == 0

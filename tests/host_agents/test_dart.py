@@ -1,0 +1,675 @@
+"""Dart's hosts: who is counted, what is told, in which state, and what senders make of it. Times and rates by hand."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from host_agents import wire
+from host_agents.cc.base import Host, Outlet, Path, Traffic
+from host_agents.cc.dart import (
+    ACK,
+    LOOK_AHEAD,
+    NO_CONGESTION,
+    NON_RECEIVER_CONGESTION,
+    NOTICE,
+    RECEIVER_CONGESTION,
+    SHARE_HEADER,
+    ActiveSenders,
+    Dart,
+    DartParameters,
+    DartReceiver,
+    SourceQueue,
+)
+from host_agents.errors import ParameterError
+from host_agents.headers import AETH
+from host_agents.messages import IncastGroup
+from host_agents.packets import Packet
+from host_agents.registry import resolve
+from host_agents.testing import Wire, connect, pair
+from host_agents.timers import TimerQueue
+from host_agents.wire import parse_address
+
+RATE_BPS = 10e9
+RTT_NS = 20_000
+WIRE_BYTES = 1518
+PACKET_NS = round(WIRE_BYTES * 8e9 / RATE_BPS)
+PATH = Path(RATE_BPS, RTT_NS, 1460, WIRE_BYTES, 80)
+GBPS = 1e9
+BDP_BYTES = RATE_BPS * RTT_NS / 8e9
+ADDRESSES = tuple(parse_address(f"10.0.0.{i + 1}") for i in range(40))
+
+
+class Voice(Outlet):
+    """Of a queue pair with the NIC at `address`: remembers what was said."""
+
+    def __init__(self, host: Host, address: int, traffic: Traffic | None = None, partition: int = 0xFFFF) -> None:
+        super().__init__(host, traffic or Traffic())
+        self.address = address
+        self.partition = partition
+        self.cnps = 0
+        self.malformed = 0
+        self.notices: list[dict[str, int]] = []
+        self.opened = 0
+
+    def peer_address(self) -> int:
+        return self.address
+
+    def partition_key(self) -> int:
+        return self.partition
+
+    def send_cnp(self) -> None:
+        self.cnps += 1
+
+    def count_malformed(self) -> None:
+        self.malformed += 1
+
+    def window_opened(self) -> None:
+        self.opened += 1
+
+    def send_control(self, packet: Packet, body: bytes, *, psn: int = 0, entropy: int = -1, priority: int = -1) -> None:
+        assert packet is NOTICE
+        self.notices.append(SHARE_HEADER.decode(body))
+
+
+class Receiver:
+    """A NIC that receives, with a queue pair for each sender, numbered from 1 as its address ends."""
+
+    def __init__(self, parameters: DartParameters | None = None) -> None:
+        self.parameters = parameters or DartParameters()
+        self.host = Host(timers=TimerQueue(), nics=ADDRESSES)
+        self.points: dict[tuple[int, int], DartReceiver] = {}
+        self.voices: dict[tuple[int, int], Voice] = {}
+        self.now_ns = 0
+
+    def point(self, sender: int, qp: int = 0, partition: int = 0xFFFF) -> DartReceiver:
+        found = self.points.get((sender, qp))
+        if found is None:
+            found = DartReceiver(self.parameters, PATH)
+            self.voices[sender, qp] = Voice(self.host, ADDRESSES[sender - 1], partition=partition)
+            found.bind(self.voices[sender, qp])
+            self.points[sender, qp] = found
+        return found
+
+    def told(self, sender: int, qp: int = 0) -> dict[str, int]:
+        return SHARE_HEADER.decode(self.point(sender, qp).ack_body())
+
+    def packet(
+        self, sender: int, *, first: bool = False, last: bool = False, marked: bool = False, qp: int = 0, gap: int = 0
+    ) -> int:
+        """A data packet is delivered, `gap` ns after the one before. Returns the n that its ACK tells."""
+        self.pass_to(self.now_ns + gap)
+        point = self.point(sender, qp)
+        if first:
+            point.on_message_start(self.now_ns)
+        if last:
+            point.on_message_end(self.now_ns, 1)
+        header = wire.header(1, 2, 3, wire.SEND_MIDDLE, 4, after_bth_bytes=WIRE_BYTES - 58)
+        point.echo(self.now_ns, marked, header)
+        return self.told(sender, qp)["n"]
+
+    def pass_to(self, now_ns: int) -> None:
+        self.now_ns = now_ns
+        while self.host.timers.first_ns <= now_ns:
+            self.host.timers.serve_first()
+
+    def look_ahead(self, sender: int, group: int, members: tuple[int, ...], sequence: int = 0, qp: int = 0) -> None:
+        """Members are numbered as senders are; ids from 0."""
+        body = LOOK_AHEAD.encode([{"nic": member - 1} for member in members], group=group)
+        start = wire.header(1, 2, 3, LOOK_AHEAD.opcode, 4, after_bth_bytes=len(body)) + sequence.to_bytes(4, "big")
+        self.point(sender, qp).on_control(self.now_ns, LOOK_AHEAD.opcode, start + body, len(start))
+
+    @property
+    def senders(self) -> ActiveSenders:
+        return next(iter(self.points.values())).senders
+
+
+# Worked example 1: figure 4.
+
+
+def test_figure_4_senders_are_counted_not_messages() -> None:
+    receiver = Receiver()
+    told = [
+        receiver.packet(1, first=True, qp=0),  # A
+        receiver.packet(1, first=True, qp=1),  # B
+        receiver.packet(2, first=True),  # C
+        receiver.packet(1, last=True, qp=0),
+        receiver.packet(1, last=True, qp=1),
+    ]
+    assert told == [1, 1, 2, 2, 1]
+
+
+def test_a_message_of_one_packet_never_raises_n() -> None:
+    receiver = Receiver()
+    receiver.packet(1, first=True)
+    assert receiver.packet(2, first=True, last=True) == 1
+
+
+def test_when_nobody_is_active_one_is_told() -> None:
+    assert Receiver().packet(1, first=True, last=True) == 1
+
+
+def test_who_is_silent_for_two_seconds_is_not_counted_and_what_it_ends_takes_nothing_off() -> None:
+    receiver = Receiver()
+    receiver.packet(1, first=True)
+    receiver.packet(2, first=True, gap=1_000_000_000)
+    receiver.pass_to(1_999_999_999)
+    assert receiver.senders.n == 2
+    receiver.pass_to(2_000_000_000)
+    assert receiver.senders.n == 1
+    receiver.packet(1, first=True, qp=1)
+    receiver.packet(1, last=True)  # of before
+    assert receiver.senders.n == 2
+
+
+# Worked example 3: figure 5.
+
+
+def at_rate(receiver: Receiver, share: float, packets: int = 12) -> None:
+    for _ in range(packets):
+        receiver.packet(1, gap=round(PACKET_NS / share))
+
+
+def test_figure_5() -> None:
+    receiver = Receiver()
+    receiver.packet(1, first=True)
+    receiver.packet(2, first=True)
+    at_rate(receiver, 1.0)
+    assert receiver.packet(1, marked=True, gap=PACKET_NS) == 2
+    assert receiver.told(1)["state"] == RECEIVER_CONGESTION
+    assert receiver.voices[1, 0].cnps == 0
+    at_rate(receiver, 0.8)
+    assert receiver.packet(1, marked=True, gap=PACKET_NS) == 1
+    assert receiver.told(1)["state"] == NON_RECEIVER_CONGESTION
+    assert receiver.voices[1, 0].cnps == 1
+    at_rate(receiver, 1.0)
+    receiver.packet(2, last=True, gap=PACKET_NS)
+    receiver.now_ns += 50_000
+    at_rate(receiver, 1.0)
+    assert receiver.packet(1, marked=True, gap=PACKET_NS) == 1  # one sender
+    assert receiver.voices[1, 0].cnps == 2
+    receiver.packet(2, first=True, gap=RTT_NS - 1)
+    assert receiver.told(2) == {**receiver.told(2), "state": NON_RECEIVER_CONGESTION, "n": 1}
+    assert receiver.packet(2, gap=1) == 2
+    assert receiver.told(2)["state"] == NO_CONGESTION
+
+
+@pytest.mark.parametrize(("share", "at_line_rate"), [(0.955, True), (0.945, False)])
+def test_the_last_eight_packets_are_measured_against_95_percent(share: float, at_line_rate: bool) -> None:
+    receiver = Receiver()
+    receiver.packet(1, first=True)
+    receiver.packet(2, first=True)
+    at_rate(receiver, 0.5, 3)
+    at_rate(receiver, share, 8)
+    assert receiver.senders.at_line_rate(receiver.now_ns) == at_line_rate
+
+
+def test_a_mark_that_is_passed_on_is_echoed_and_one_that_is_not_is_not() -> None:
+    receiver = Receiver()
+    point = receiver.point(1)
+    header = wire.header(1, 2, 3, wire.SEND_MIDDLE, 4, after_bth_bytes=WIRE_BYTES - 58)
+    for sender in (1, 2):
+        receiver.point(sender).on_message_start(0)
+    for i in range(10):
+        assert not point.echo(i * PACKET_NS, False, header)
+    assert not point.echo(10 * PACKET_NS, True, header)
+    assert point.echo(20 * PACKET_NS, True, header)
+
+
+def test_cnps_go_out_once_in_50_us_to_each_sender() -> None:
+    receiver = Receiver()
+    for sender in (1, 2):
+        receiver.packet(sender, first=True)
+    for _ in range(100):
+        for sender in (1, 2):
+            receiver.packet(sender, marked=True, gap=2_000)
+    assert [receiver.voices[sender, 0].cnps for sender in (1, 2)] == [8, 8]
+
+
+def test_without_apportioning_every_mark_is_passed_on() -> None:
+    receiver = Receiver(DartParameters(apportion=False))
+    for sender in (1, 2):
+        receiver.packet(sender, first=True)
+    at_rate(receiver, 1.0)
+    assert receiver.packet(1, marked=True, gap=PACKET_NS) == 1
+    assert receiver.voices[1, 0].cnps == 1
+
+
+def test_the_version_counts_changes_for_one_sender() -> None:
+    receiver = Receiver()
+    receiver.packet(1, first=True)
+    versions = [receiver.told(1)["version"]]
+    receiver.packet(1)
+    versions.append(receiver.told(1)["version"])
+    receiver.packet(2, first=True)
+    versions.append(receiver.told(1)["version"])
+    assert versions == [1, 1, 2]
+    assert receiver.told(2)["version"] == 1
+
+
+def test_tenants_are_counted_apart() -> None:
+    receiver = Receiver()
+    receiver.point(1, partition=0x8001)
+    receiver.point(2, partition=0x8002)
+    receiver.packet(1, first=True)
+    receiver.packet(2, first=True)
+    receiver.look_ahead(2, 7, (2, 3, 4))
+    assert receiver.told(1)["n"] == 1
+    assert receiver.told(2)["n"] == 3
+
+
+# Look-ahead (III-D).
+
+
+def test_the_first_announcement_enters_all_and_each_members_message_is_counted_once() -> None:
+    receiver = Receiver()
+    receiver.packet(9, first=True)
+    members = (1, 2, 3)
+    for sender in members:
+        receiver.look_ahead(sender, 5, members)
+        assert receiver.senders.n == 4
+    for left, sender in enumerate(members):
+        assert receiver.packet(sender, first=True) == 4 - left
+        assert receiver.packet(sender, last=True) == 3 - left
+    assert receiver.senders.n == 1
+    assert receiver.senders.sender(ADDRESSES[0]).announced == 0
+
+
+def test_all_that_are_counted_and_have_a_queue_pair_are_told_once() -> None:
+    receiver = Receiver()
+    receiver.packet(9, first=True)
+    receiver.point(2)
+    receiver.look_ahead(1, 5, (1, 2, 3))
+    receiver.look_ahead(2, 5, (1, 2, 3))
+    told = {sender: [notice["n"] for notice in voice.notices] for (sender, _), voice in receiver.voices.items()}
+    assert told == {9: [4], 2: [4], 1: [4]}
+
+
+def test_advert_to_active_tells_only_those_that_send_something_else() -> None:
+    receiver = Receiver(DartParameters(advert_to="active"))
+    receiver.packet(9, first=True)
+    receiver.packet(2, first=True, qp=1)
+    receiver.look_ahead(1, 5, (1, 2, 3))
+    assert [len(receiver.voices[key].notices) for key in ((9, 0), (2, 1), (1, 0))] == [1, 1, 0]
+
+
+def test_a_sender_of_two_incasts_is_counted_until_both_are_over() -> None:
+    receiver = Receiver()
+    receiver.look_ahead(1, 5, (1, 2))
+    receiver.look_ahead(1, 6, (1, 3), qp=1)
+    assert receiver.senders.n == 3
+    receiver.packet(1, first=True, last=True)
+    assert receiver.senders.n == 3
+    receiver.packet(1, first=True, last=True, qp=1)
+    assert receiver.senders.n == 2
+
+
+def test_a_message_that_began_before_its_announcement_is_counted_once() -> None:
+    receiver = Receiver()
+    receiver.packet(1, first=True)
+    receiver.look_ahead(1, 5, (1, 2))
+    assert receiver.senders.n == 2
+    receiver.look_ahead(2, 5, (1, 2))
+    receiver.packet(1, last=True)
+    assert receiver.senders.n == 1
+    receiver.packet(2, first=True, last=True)
+    assert receiver.senders.n == 0
+
+
+def test_an_announcement_that_comes_before_other_messages_of_its_queue_pair_waits_for_its_own() -> None:
+    receiver = Receiver()
+    receiver.packet(1, first=True)
+    receiver.look_ahead(1, 5, (1, 2), sequence=2)
+    receiver.packet(1, last=True)
+    assert receiver.senders.n == 2
+    receiver.packet(1, first=True, last=True)
+    assert receiver.senders.n == 2
+    receiver.packet(1, first=True, last=True)
+    assert receiver.senders.n == 1
+
+
+def test_what_was_announced_and_never_came_leaves_after_the_idle_timeout() -> None:
+    receiver = Receiver(DartParameters(idle_timeout_ns=100_000))
+    receiver.look_ahead(1, 5, (1, 2, 3))
+    receiver.packet(1, first=True, last=True)
+    assert receiver.senders.n == 2
+    receiver.pass_to(100_000)
+    assert receiver.senders.n == 0
+    receiver.look_ahead(2, 5, (2, 3))  # another incast of that number
+    assert receiver.senders.n == 2
+
+
+@pytest.mark.parametrize("members", [(2, 3), (1, 41)])
+def test_announcements_without_the_sender_or_with_unknown_ids_are_counted_and_change_nothing(
+    members: tuple[int, ...],
+) -> None:
+    receiver = Receiver()
+    receiver.packet(9, first=True)
+    receiver.look_ahead(1, 5, members)
+    assert receiver.voices[1, 0].malformed == 1
+    assert receiver.senders.n == 1
+    assert receiver.voices[9, 0].notices == []
+
+
+def test_advert_on_change_tells_who_is_wrong_by_more_than_a_factor_of_two_a_base_rtt_after_the_last() -> None:
+    receiver = Receiver(DartParameters(advert_on_change=True))
+    receiver.packet(1, first=True)
+    receiver.packet(2, first=True, gap=RTT_NS)
+    receiver.packet(3, first=True)
+    assert [notice["n"] for notice in receiver.voices[1, 0].notices] == [3]
+    for sender in range(4, 10):
+        receiver.packet(sender, first=True)
+    assert len(receiver.voices[1, 0].notices) == 1
+    receiver.packet(10, first=True, gap=RTT_NS)
+    assert [notice["n"] for notice in receiver.voices[1, 0].notices] == [3, 10]
+
+
+# Property n.
+
+
+class Model:
+    """Messages in flight and announced, by sender; no state beyond that."""
+
+    def __init__(self) -> None:
+        self.running: Counter[int] = Counter()
+        self.awaited: dict[int, set[int]] = {}  # by group: members whose message has not begun
+
+    @property
+    def n(self) -> int:
+        waited = {member for members in self.awaited.values() for member in members}
+        return len({sender for sender, count in self.running.items() if count} | waited)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_n_is_that_of_a_model_after_every_packet(seed: int) -> None:
+    """Joins, leaves, incasts that overlap, messages of one packet; four queue pairs a sender."""
+    rng = random.Random(seed)
+    receiver, model = Receiver(), Model()
+    running: set[tuple[int, int]] = set()
+    begun: Counter[tuple[int, int]] = Counter()
+    group = 0
+    for _ in range(400):
+        key = rng.randint(1, 12), rng.randrange(4)
+        sender, qp = key
+        action = rng.random()
+        if key in running:
+            last = action < 0.4
+            receiver.packet(sender, last=last, qp=qp)
+            if last:
+                running.discard(key)
+                model.running[sender] -= 1
+        elif action < 0.2:
+            group += 1
+            members = tuple({sender, *(rng.randint(1, 12) for _ in range(rng.randrange(6)))})
+            model.awaited[group] = set(members)
+            receiver.look_ahead(sender, group, members, sequence=begun[key], qp=qp)
+            model.awaited[group].discard(sender)
+            model.running[sender] += 1  # announced; it follows at once
+            running.add(key)
+            begun[key] += 1
+            receiver.packet(sender, first=True, qp=qp)
+        elif action < 0.5 and any(sender in members for members in model.awaited.values()):
+            number = next(number for number, members in model.awaited.items() if sender in members)
+            receiver.look_ahead(sender, number, (sender,), sequence=begun[key], qp=qp)
+            model.awaited[number].discard(sender)
+            model.running[sender] += 1
+            assert receiver.senders.n == model.n
+            running.add(key)
+            begun[key] += 1
+            receiver.packet(sender, first=True, qp=qp)
+        else:
+            only = action < 0.6
+            receiver.packet(sender, first=True, last=only, qp=qp)
+            begun[key] += 1
+            if not only:
+                running.add(key)
+                model.running[sender] += 1
+        assert receiver.senders.n == model.n
+        assert receiver.told(sender, qp)["n"] == max(1, model.n)
+
+
+# The sender
+
+
+def sender(parameters: DartParameters | None = None, host: Host | None = None) -> tuple[Dart, Voice]:
+    point = Dart(parameters or DartParameters(fall_back=False), PATH, [])
+    voice = Voice(host or Host(timers=TimerQueue()), ADDRESSES[0])
+    point.bind(voice)
+    return point, voice
+
+
+def tell(point: Dart, packet: Packet, now_ns: int = 0, **values: int) -> None:
+    share = SHARE_HEADER.encode({"receiver_rate_code": 4, **values})
+    body = AETH.encode({"syndrome": 0x1F}) + share if packet is ACK else share
+    frame = bytes(wire.AFTER_BTH) + body
+    point.on_control(now_ns, packet.opcode, frame, wire.AFTER_BTH)
+
+
+def test_the_rate_is_the_lesser_line_rate_over_n_less_what_drains_the_queue() -> None:
+    point, _ = sender()
+    tell(point, ACK, version=1, n=4)
+    assert point.rate_bps == 2.5 * GBPS
+    tell(point, ACK, version=2, n=4, state=RECEIVER_CONGESTION)
+    assert point.rate_bps == pytest.approx(2.375 * GBPS)
+    tell(point, ACK, version=3, n=1, receiver_rate_code=1)
+    assert point.rate_bps == 1 * GBPS
+    tell(point, ACK, version=4, n=1, receiver_rate_code=10)
+    assert point.rate_bps == 10 * GBPS
+
+
+def test_an_older_version_is_ignored() -> None:
+    point, _ = sender()
+    tell(point, ACK, version=1, n=2)
+    tell(point, ACK, version=4095, n=5)
+    assert point.rate_bps == 5 * GBPS
+    tell(point, ACK, version=1 + 2047, n=5)
+    assert point.rate_bps == 2 * GBPS
+
+
+def test_a_message_starts_at_line_rate_with_one_bdp_before_the_first_ack() -> None:
+    point, _ = sender()
+    point.on_start(0)
+    assert (point.rate_bps, point.window_bytes) == (RATE_BPS, BDP_BYTES)
+    tell(point, ACK, version=1, n=5)
+    assert point.rate_bps == 2 * GBPS
+    assert point.window_bytes > 1e15
+    point.on_start(1)  # another queue pair: no idleness
+    assert point.rate_bps == 2 * GBPS
+    point.on_idle(2)
+    point.on_idle(3)
+    point.on_start(4)
+    assert (point.rate_bps, point.window_bytes) == (RATE_BPS, BDP_BYTES)
+
+
+def test_a_notice_binds_who_has_not_started_and_lapses_unless_an_ack_confirms_it() -> None:
+    point, voice = sender()
+    timers = voice.host.timers
+    tell(point, NOTICE, version=1, n=10)
+    point.on_start(0)
+    assert point.rate_bps == 1 * GBPS
+    assert timers.first_ns == 100_000
+    timers.serve_first()
+    assert point.rate_bps == RATE_BPS
+    tell(point, NOTICE, 200_000, version=2, n=10)
+    tell(point, ACK, 210_000, version=2, n=10)
+    assert timers.first_ns > 1 << 60
+    assert point.rate_bps == 1 * GBPS
+
+
+def test_a_share_as_a_window() -> None:
+    point, _ = sender(DartParameters(share_as="window", fall_back=False))
+    tell(point, ACK, version=1, n=4)
+    assert (point.rate_bps, point.window_bytes) == (RATE_BPS, BDP_BYTES / 4)
+    tell(point, ACK, version=2, n=100)
+    assert point.window_bytes == WIRE_BYTES
+
+
+def test_the_fall_backs_rate_counts_where_it_is_the_lesser() -> None:
+    point = resolve("dart").reaction_point(PATH)
+    assert isinstance(point, Dart)
+    point.bind(Voice(Host(timers=TimerQueue()), ADDRESSES[0]))
+    point.on_cnp(0)
+    assert point.rate_bps == 5 * GBPS
+    tell(point, ACK, version=1, n=1, state=NON_RECEIVER_CONGESTION)
+    assert point.rate_bps == 5 * GBPS
+    tell(point, ACK, version=2, n=4)
+    assert point.rate_bps == 2.5 * GBPS
+
+
+def test_as_printed_no_window_no_drain_no_waiting() -> None:
+    point = resolve("dart-paper").reaction_point(PATH)
+    point.bind(Voice(Host(timers=TimerQueue()), ADDRESSES[0]))
+    point.on_start(0)
+    assert point.window_bytes > 1e15
+    assert point.alone_bytes == -1
+    assert isinstance(point, Dart)
+    tell(point, ACK, version=1, n=4, state=RECEIVER_CONGESTION)
+    assert point.rate_bps == 2.5 * GBPS
+
+
+HEADER = wire.header(ADDRESSES[0], ADDRESSES[1], 50_000, wire.SEND_FIRST, 7, after_bth_bytes=1460, ecn=2) + bytes(4)
+
+
+def tokens_of(header: bytes) -> int:
+    return header[wire.BECN] >> 3 & 7
+
+
+@pytest.mark.parametrize(
+    ("message_bytes", "alone", "again", "tokens"),
+    [(8_192, True, False, 4), (8_193, True, False, 0), (1, True, True, 0), (1, False, False, 0)],
+)
+def test_tokens_are_for_short_messages_that_travel_alone(
+    message_bytes: int, alone: bool, again: bool, tokens: int
+) -> None:
+    point, _ = sender()
+    header = point.data_header(0, HEADER, message_bytes, alone, again)
+    assert tokens_of(header) == tokens
+    assert wire.checksum_holds(header)
+
+
+def test_a_nic_marks_while_its_limiters_have_released_more_than_22500_bytes() -> None:
+    """Two pairs at line rate: together they release a packet's time worth of bytes more than the link takes."""
+    host = Host(timers=TimerQueue())
+    points = [sender(host=host)[0] for _ in range(2)]
+    for point in points:
+        point.traffic.waiting_bytes = 1_000_000
+        point.on_start(0)
+        point.on_post(0)
+        point.own_window_bytes = 1e18
+        point.follow()
+    marked = []
+    for i in range(40):
+        point = points[i % 2]
+        point.traffic.waiting_bytes -= WIRE_BYTES
+        point.on_sent(i * PACKET_NS, WIRE_BYTES)
+        header = point.data_header(i * PACKET_NS, HEADER, 1_000_000, True, False)
+        assert wire.checksum_holds(header)
+        marked.append(header[wire.TOS] & 3 == wire.CE)
+    # In the time of i packets 2 i are released and i + 1 sent, the first two of them before anything was released.
+    assert marked.index(True) == 15
+    assert all(marked[15:])
+    queue = host.part("Dart's source queue", SourceQueue)
+    assert isinstance(queue, SourceQueue)
+    for point in points:
+        point.traffic.waiting_bytes = 0
+        point.on_sent(40 * PACKET_NS, WIRE_BYTES)
+    assert queue.points == []
+
+
+def test_one_pair_at_line_rate_is_no_congestion() -> None:
+    point, _ = sender()
+    point.traffic.waiting_bytes = 1_000_000
+    point.on_start(0)
+    point.on_post(0)
+    for i in range(400):
+        point.traffic.waiting_bytes -= WIRE_BYTES
+        point.on_sent(i * PACKET_NS, WIRE_BYTES)
+        assert point.data_header(i * PACKET_NS, HEADER, 1_000_000, True, False) == HEADER
+
+
+def test_tokens_over_seven_are_a_mistake() -> None:
+    with pytest.raises(ParameterError, match=r"dart: parameter tokens: .*less than or equal to 7"):
+        resolve("dart", {"tokens": 8})
+
+
+# Over a link
+
+
+def nics(protocol: str = "dart", **parameters: object) -> tuple[Wire, list[tuple[int, int, bytes]]]:
+    known = (parse_address("10.0.0.2"), parse_address("10.0.0.3"))
+    a, b = pair(protocol, parameters, line_rate_bps=10_000_000_000, base_rtt_ns=6_000, mtu_bytes=1460, nics=known)
+    link = Wire(a, b)
+    return link, link.sent
+
+
+def opcodes(sent: list[tuple[int, int, bytes]], side: int) -> list[int]:
+    return [frame[wire.BTH] for _, who, frame in sent if who == side]
+
+
+def test_data_with_tokens_there_shares_back() -> None:
+    link, sent = nics()
+    a, b = link.nics
+    qa, _ = connect(a, b)
+    message = qa.post(8_192)
+    link.run(200_000)
+    assert message.completed_ns > 0
+    assert [tokens_of(frame) for _, side, frame in sent if side == 0] == [4] * 6
+    assert opcodes(sent, 1) == [ACK.opcode] * 6
+    assert a.stats.malformed == b.stats.malformed == 0
+
+
+def test_an_incast_is_announced_ahead_of_its_first_packet_in_the_class_of_data() -> None:
+    link, sent = nics()
+    a, b = link.nics
+    qa, qb = connect(a, b)
+    qa.post(3_000, group=IncastGroup(300, (0, 1)))
+    link.run(100_000)
+    kinds = opcodes(sent, 0)
+    assert kinds[:2] == [LOOK_AHEAD.opcode, wire.SEND_FIRST]
+    announced, first = (frame for _, side, frame in sent if side == 0 and frame[wire.BTH] in kinds[:2])
+    assert announced[wire.TOS] >> 2 == first[wire.TOS] >> 2
+    assert wire.wire_bytes(announced) == 62 + 2 * 2
+    assert opcodes(sent, 1)[0] == NOTICE.opcode
+    point = qb.notification_point
+    assert isinstance(point, DartReceiver)
+    assert point.senders.n == 1  # the receiver itself, which was named and never came
+    quiet, frames = nics(look_ahead=False)
+    connect(*quiet.nics)[0].post(3_000, group=IncastGroup(300, (0, 1)))
+    quiet.run(100_000)
+    assert LOOK_AHEAD.opcode not in opcodes(frames, 0)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "body"),
+    [
+        (ACK.opcode, AETH.encode({"syndrome": 0x1F}) + bytes(4)),  # n = 0
+        (ACK.opcode, AETH.encode({"syndrome": 0x1F}) + bytes(3)),  # cut off
+        (NOTICE.opcode, bytes(4)),
+        (NOTICE.opcode, b"\0\0"),
+        (LOOK_AHEAD.opcode, bytes.fromhex("0007 0000")),  # nobody
+        (LOOK_AHEAD.opcode, bytes.fromhex("0007 0003 0000 0001")),  # fewer than it says
+        (LOOK_AHEAD.opcode, bytes.fromhex("0007 0100") + bytes(512)),  # too many
+        (LOOK_AHEAD.opcode, bytes.fromhex("0007 0001 0009 0000")),  # an id that no NIC has
+    ],
+)
+def test_malformed_packets_are_counted_and_change_nothing(opcode: int, body: bytes) -> None:
+    link, _ = nics()
+    a, b = link.nics
+    qa, qb = connect(a, b)
+    qa.post(100_000)
+    link.run(4_000)
+    before = qa.rate_bps, qa.window_bytes, qa.stats.bytes_acked
+    frame = wire.header(a.address, b.address, 50_000, opcode, 1, after_bth_bytes=len(body)) + bytes(4) + body
+    peer = wire.header(b.address, a.address, 50_000, opcode, 1, after_bth_bytes=len(body)) + bytes(4) + body
+    if opcode == LOOK_AHEAD.opcode:
+        b.receive(4_000, frame)
+        assert b.stats.malformed == 1
+    else:
+        a.receive(4_000, peer)
+        assert a.stats.malformed == 1
+    assert (qa.rate_bps, qa.window_bytes, qa.stats.bytes_acked) == before
+    point = qb.notification_point
+    assert isinstance(point, DartReceiver)
+    assert point.senders.n == 1

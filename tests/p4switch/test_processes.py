@@ -1,0 +1,73 @@
+"""What p4cc runs ends with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from p4switch import processes
+from tests.e2e.runs import MAIN
+
+# It leaves the number of a process that it started, as gcc starts cc1, and waits for it.
+COMPILER = "#!/bin/sh\nsleep 1000 &\necho $! > {0}.new; mv {0}.new {0}\nwait\n"
+
+
+@pytest.fixture
+def slow_compiler(tmp_path: Path) -> Path:
+    """A C compiler that never ends; `child` beside it will have the number of its child."""
+    path = tmp_path / "cc"
+    path.write_text(COMPILER.format(tmp_path / "child"))
+    path.chmod(0o755)
+    return path
+
+
+def child_of(compiler: Path) -> psutil.Process:
+    file = compiler.with_name("child")
+    end = time.monotonic() + 60
+    while not file.exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return psutil.Process(int(file.read_text()))
+
+
+def gone(process: psutil.Process) -> bool:
+    _, alive = psutil.wait_procs([process], timeout=10)
+    return not alive or process.status() == psutil.STATUS_ZOMBIE  # nobody may be there to reap it
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_no_compiler_outlives_an_interrupted_command(
+    slow_compiler: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    environment = os.environ | {"CC": str(slow_compiler), "P4CC_NATIVE": "0", "P4CC_CACHE": str(tmp_path / "cache")}
+    command = subprocess.Popen(
+        [*MAIN, "run", "incast-star", "--out", str(tmp_path / "out")],
+        env=environment, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    child = child_of(slow_compiler)
+    command.send_signal(number)
+    _, errors = command.communicate(timeout=60)
+    assert (command.returncode, errors) == (1, "p4cc: error: interrupted\n")
+    assert gone(child)
+
+
+def test_nor_the_compiler_of_the_hosts(slow_compiler: Path, tmp_path: Path) -> None:
+    code = f"from host_agents import native; native._run([{str(slow_compiler)!r}], {str(tmp_path)!r}, {{}})"
+    command = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+    child = child_of(slow_compiler)
+    command.send_signal(signal.SIGINT)
+    command.wait(60)
+    assert gone(child)
+
+
+def test_nor_what_takes_too_long(slow_compiler: Path) -> None:
+    with pytest.raises(subprocess.TimeoutExpired):
+        processes.run([str(slow_compiler)], timeout_s=1)
+    assert gone(child_of(slow_compiler))
