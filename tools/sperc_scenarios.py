@@ -14,7 +14,7 @@ import csv
 import heapq
 import random
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
@@ -116,8 +116,8 @@ def _fat_tree(rng: random.Random, k: int = 4) -> tuple[list[int], list[tuple[int
 class Links:
     """The program, for all links of a network."""
 
-    def __init__(self, rates_bps: Sequence[int]) -> None:
-        self._switch = _program(rates_bps)
+    def __init__(self, rates_bps: Sequence[int], choices: Mapping[str, float]) -> None:
+        self._switch = _program(rates_bps, choices)
         source = wire.parse_address("192.168.0.1")
         self._starts = [
             wire.header(source, address, 0xC000, CONTROL.opcode, 7, after_bth_bytes=CONTROL.size_bytes) + bytes(4)
@@ -134,13 +134,13 @@ def _address(link: int) -> int:
     return 10 << 24 | link << 8 | 2
 
 
-def _program(rates_bps: Sequence[int]) -> Switch:
+def _program(rates_bps: Sequence[int], choices: Mapping[str, float]) -> Switch:
     program = programs.program("sperc")
     made: Pipeline = pipeline(Build.of(program.source, find("ecmp", Path()), {}))
     routes = [Route(IPv4Network((IPv4Address(_address(link)), 32)), (link,)) for link in range(len(rates_bps))]
     view = SwitchView(device_id=1, port_rates_bps=dict(enumerate(rates_bps)), routes=routes)
     switch = made.switch(1, 1)
-    parameters = program.checked({"headroom": HEADROOM}, "programs.sperc")
+    parameters = program.checked({"headroom": HEADROOM, **choices}, "programs.sperc")
     controller.install(LocalClient(Device(lambda _: switch)), made.program, parameters, view)
     return switch
 
@@ -165,12 +165,12 @@ class Flow:
         return 1e3 * min(r["x"] for r in found) / self.weight
 
 
-def measure(kind: str, most_weight: int, seed: int) -> Outcome:
-    """What becomes of the network of a seed."""
+def measure(kind: str, most_weight: int, seed: int, **choices: float) -> Outcome:
+    """What becomes of the network of a seed; `choices` are parameters of the program."""
     net = drawn(kind, most_weight, seed)
     capacity = {link: 1e3 * round(rate * (1 - HEADROOM) / 1e3) for link, rate in enumerate(net.rates_bps)}
     ideal, iterations = water_filling(capacity, net.paths, [1 / n for n in net.weights])
-    links = Links(net.rates_bps)
+    links = Links(net.rates_bps, choices)
     rng = random.Random(f"times {kind} {most_weight} {seed}")
     starts_ns = [rng.randrange(PERIOD_NS) for _ in net.paths]
     from_ns = max(starts_ns)
@@ -219,12 +219,17 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 @click.option("--count", default=300, show_default=True, help="Networks of each kind and range of weights.")
 @click.option("--first", default=0, show_default=True, help="Seed of the first.")
 @click.option("--network", "networks", multiple=True, type=click.Choice(NETWORKS), default=NETWORKS, show_default=True)
+@click.option("--tolerance", default=2**-12, show_default=True, help="Of comparisons: a part of the link.")
+@click.option("--round-rtts", default=1.5, show_default=True, help="Length of the program's rounds, in periods.")
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="Write a row for each network.")
-def main(count: int, first: int, networks: tuple[str, ...], csv_file: Path | None) -> None:
+def main(
+    count: int, first: int, networks: tuple[str, ...], tolerance: float, round_rtts: float, csv_file: Path | None
+) -> None:
+    choices = {"tolerance": tolerance, "round_rtts": round_rtts}
     outcomes: list[Outcome] = []
     for kind in networks:
         for most_weight in MOST_WEIGHTS:
-            made = [measure(kind, most_weight, seed) for seed in range(first, first + count)]
+            made = [measure(kind, most_weight, seed, **choices) for seed in range(first, first + count)]
             click.echo(f"{kind}, weights {f'1-{most_weight}' if most_weight > 1 else '1'}: {summary(made)}")
             outcomes += made
     if csv_file:
