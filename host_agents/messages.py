@@ -87,9 +87,7 @@ class Connection(TimerOwner):
         self.qpn = qpn
         self.stats = QpStats()
 
-    def post(
-        self, size_bytes: int, start_ns: int = 0, tag: object = None, group: IncastGroup | None = None
-    ) -> Message:
+    def post(self, size_bytes: int, start_ns: int = 0, tag: object = None, group: IncastGroup | None = None) -> Message:
         """Send `size_bytes`, not before `start_ns` nor before the messages posted earlier. Raises ValueError.
 
         `group` says of which incast the message is a part. Raises HostError for one that cannot be.

@@ -8,7 +8,10 @@ from librt.strings import read_i64_be
 from mypy_extensions import i64
 
 from host_agents import wire
+from host_agents.assignments import CollectiveConfig
 from host_agents.cc.base import Host, Path
+from host_agents.collective.engine import Engine
+from host_agents.collective.packets import QPN as COLLECTIVE_QPN
 from host_agents.config import SCOPE_PAIR, SCOPE_QP, NicConfig
 from host_agents.errors import HostError
 from host_agents.frames import Frames
@@ -40,6 +43,7 @@ class Nic(Port):
         self.host = Host(config.seed << 32 | self.address, config.rto_ns, self.timers, config.nics)
         self._checks_icrc = config.check_icrc
         self._joined: set[int] = set()  # addresses of multicast groups
+        self.collectives: Engine | None = None
         # That outlive their queue pairs, by protocol, destination and partition key.
         self._groups: dict[tuple[str, int, int], Group] = {}
 
@@ -67,8 +71,8 @@ class Nic(Port):
         is none of the protocol's.
         """
         config = self.config
-        if not 0 < qpn <= wire.QPN_MASK or not 0 < peer_qpn <= wire.QPN_MASK:
-            raise HostError(f"queue pair numbers {qpn} and {peer_qpn}: expected 1 to {wire.QPN_MASK}")
+        if not 0 < qpn < COLLECTIVE_QPN or not 0 < peer_qpn < COLLECTIVE_QPN:
+            raise HostError(f"queue pair numbers {qpn} and {peer_qpn}: expected 1 to {COLLECTIVE_QPN - 1}")
         if not 0 < partition_key <= wire.DEFAULT_PARTITION:
             raise HostError(f"partition key {partition_key}: expected 1 to {wire.DEFAULT_PARTITION}")
         if qpn in self.queue_pairs:
@@ -134,6 +138,27 @@ class Nic(Port):
         """Take packets of a multicast group from now on."""
         self._joined.add(wire.parse_address(group_address))
 
+    def open_collectives(self, config: CollectiveConfig, contents: bytes | None = None) -> Engine:
+        """The engine for collectives, which this NIC has from now on; `contents`: of the host's memory, if it has one.
+
+        Raises HostError when the protocol is not for collectives, or there is an engine already.
+        """
+        if self.collectives is not None:
+            raise HostError(f"{self.config.address} has an engine for collectives already")
+        slack_cycles = self.config.line_rate_bps / 128e9  # of a ns, as frames leave at whole ones
+        engine = Engine(
+            config,
+            self.address,
+            self.host,
+            self.config.line_rate_bps,
+            self.protocol.injection(slack_cycles),
+            self._joined.add,
+            contents,
+        )
+        self.collectives = engine
+        self._arbiter = engine
+        return engine
+
     def _group(self, protocol: Protocol, scope: str, destination: int, partition_key: int, path: Path) -> Group:
         """The reaction point for a new queue pair, with those that share it."""
         if scope == SCOPE_QP:
@@ -189,7 +214,11 @@ class Nic(Port):
         peer: int = (addresses >> 32) & 0xFFFFFFFF
         partition: int = frame[wire.PARTITION] << 8 | frame[wire.PARTITION + 1]
         if qp is None or (qp.peer_address != peer and not qp.hears(peer)) or qp.frames.partition_key != partition:
-            self.stats.unknown_qp += 1
+            if qpn == COLLECTIVE_QPN and self.collectives is not None:
+                if not self.collectives.receive(now_ns, frame, after_bth):
+                    self.stats.malformed += 1
+            else:
+                self.stats.unknown_qp += 1
             return
         opcode: int = frame[wire.BTH]
         psn: int = bth & wire.PSN_MASK
@@ -244,6 +273,11 @@ class Nic(Port):
             self._first_control = self._control.pop() if self._control.size > 0 else None
             self.frames_sent += 1
             return control
+        if self._arbiter is not None:
+            arbitrated = self._arbiter.transmit(now_ns, paused)
+            if arbitrated is not None:
+                self.frames_sent += 1
+                return arbitrated
         priority = CLASSES - 1
         sendable = self._ready & ~paused
         while sendable != 0:
@@ -262,6 +296,8 @@ class Nic(Port):
         wakeup = min(self.timers.first_ns, self._waiting_ns)
         if self._first_control is not None:
             wakeup = min(wakeup, self._paused_until_ns[self._control_priority])
+        if self._arbiter is not None:
+            wakeup = min(wakeup, self._arbiter.due_ns(self._paused_until_ns))
         if self._ready != 0:
             for priority in range(CLASSES):
                 if self._ready >> priority & 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from host_agents.fifo import Fifo
@@ -33,6 +34,18 @@ class Source(TimerOwner):
         self.nst_reached()
 
 
+class Arbiter(TimerOwner):
+    """A part of the NIC that has queues of several classes, and chooses among them itself."""
+
+    def due_ns(self, paused_until_ns: Sequence[int]) -> int:
+        """When there is a frame to send, as far as is known; the past: at once. `paused_until_ns`: by class."""
+        raise NotImplementedError
+
+    def transmit(self, now_ns: int, paused: int) -> bytes | None:
+        """The next frame of a class that is not in the bit mask `paused`; None: there is none to send now."""
+        raise NotImplementedError
+
+
 class Port:
     """What its parts see of a NIC: a clock, timers, control frames, and a ring of ready sources for each class."""
 
@@ -47,6 +60,7 @@ class Port:
         self._ready = 0  # bit mask of the classes that have a source ready
         self._ready_last: list[Source | None] = [None] * CLASSES  # rings: the last one, the first follows it
         self._first_control: bytes | None = None  # the oldest control frame; the others are in _control
+        self._arbiter: Arbiter | None = None  # before all sources
         self._any_pause = False  # a class may be paused: look before sending
         self._control_priority = control_priority
         self._control: Fifo[bytes] = Fifo()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import pydantic
 
 from host_agents.config import CC_SCOPES, RELIABILITIES, SCOPE_QP
-from host_agents.errors import PacketError, ParameterError, UnknownNameError
+from host_agents.errors import HostError, PacketError, ParameterError, UnknownNameError
 from host_agents.ranges import NOT_NEGATIVE
 from p4switch.errors import UserError
 from p4switch.registry import Registry
@@ -132,6 +132,13 @@ class Protocol:
 
     def notification_point(self, path: Path) -> NotificationPoint:
         return self.info.notification_point(self.parameters, path)
+
+    def injection(self, slack_cycles: float) -> Injection:
+        """What says when a collective operation may be sent. Raises HostError when the protocol is not for those."""
+        if self.info.injection is None:
+            having = ", ".join(name for name, info in protocols().items() if info.injection is not None)
+            raise HostError(f"protocol {self.name!r} is not for collectives; expected one of: {having}")
+        return self.info.injection(self.parameters, slack_cycles)
 
     @functools.cached_property
     def opcodes(self) -> Opcodes:

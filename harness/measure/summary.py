@@ -253,6 +253,11 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
             "detail": _failed(recording.failed_asserts),
         },
         {
+            "name": "what hosts worked out together came out right",
+            "holds": not (wrong := recording.workload.get("mistakes", [])),
+            "detail": "; ".join(wrong) or "nothing is wrong",
+        },
+        {
             "name": "every frame that reached a host was sound and its own",
             "holds": malformed == 0,
             "detail": f"{malformed} were not",

@@ -10,9 +10,7 @@ from harness.plan.scenario import anchored, check, find, override, read
 from p4switch.errors import UserError
 
 
-def planned(
-    scenarios: Sequence[str], settings: Sequence[str], several: Mapping[str, Sequence[str | int]]
-) -> list[Run]:
+def planned(scenarios: Sequence[str], settings: Sequence[str], several: Mapping[str, Sequence[str | int]]) -> list[Run]:
     """Every run of what a command line asks for, `several` by the scenario's key. Raises UserError."""
     runs: list[Run] = []
     for name in scenarios:

@@ -7,16 +7,20 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from host_agents.assignments import Assignment
 from p4switch.errors import UserError, validate
 from p4switch.numbers import integral
 from p4switch.registry import Registry
 from topologies import Topology
 from topologies.collectives import CollectiveGroup, trees
 from topologies.groups import MAX_GROUPS
+
+if TYPE_CHECKING:
+    from harness.measure.collective_record import CollectiveReport
 
 MAX_SIZE_BYTES = 2**40
 Size = Annotated[int, BeforeValidator(integral), Field(ge=1, lt=MAX_SIZE_BYTES)]
@@ -68,10 +72,20 @@ class Flow:
 
 
 class Traffic:
-    """The flows of one run. The base class is a fixed list; a subclass adds flows as others are done."""
+    """The flows of one run. The base class is a fixed list; a subclass adds flows as others are done.
 
-    def __init__(self, flows: Sequence[Flow]) -> None:
+    `assignments` are what hosts do beyond flows, by host: their collectives.
+    """
+
+    def __init__(self, flows: Sequence[Flow], assignments: Mapping[int, Assignment] | None = None) -> None:
         self.flows = flows
+        self.assignments = dict(assignments or {})
+
+    @property
+    def independent(self) -> bool:
+        """Hosts meet in frames only: nothing starts at one because of what was done at another."""
+        own = type(self)
+        return own.on_delivered is Traffic.on_delivered and own.on_completed is Traffic.on_completed
 
     def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
         """Every receiver has the last byte of `flow`: flows that start because of it, not before `now_ns`."""
@@ -81,8 +95,14 @@ class Traffic:
         """Every sender has the acknowledgement of all of `flow`."""
         return ()
 
+    def on_end(self, reports: Mapping[int, CollectiveReport]) -> None:
+        """The run is over: what each host that has an assignment tells."""
+
     def summary(self) -> dict[str, Any]:
-        """What the workload measures beyond flows, once the run is over."""
+        """What the workload measures beyond flows, once the run is over.
+
+        A run fails for each line in a list of `mistakes`: what came out otherwise than it had to.
+        """
         return {}
 
 
@@ -128,7 +148,7 @@ def build(name: str, values: Mapping[str, Any], topology: Topology, seed: int, f
     """The traffic of one run: the same for the same seed, whatever else differs. Raises UserError."""
     model = validate(parameters(name), values, "workload")
     traffic = model.generate(Setting(topology, random.Random(f"workload {seed}"), folder))
-    if not traffic.flows:
+    if not traffic.flows and not traffic.assignments:
         raise UserError(f"workload {name!r} has no flows")
     return traffic
 

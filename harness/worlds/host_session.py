@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from harness.measure.collective_record import CollectiveReport
 from harness.measure.flow_record import Sent
+from host_agents.assignments import Assignment
 from host_agents.cc.base import ReactionPoint
+from host_agents.collective.program import Program
 from host_agents.messages import Delivery, IncastGroup, Message
 from host_agents.nic import Nic
 from host_agents.qp import QueuePair
@@ -65,6 +68,16 @@ class Completed:
     sent: Sent
 
 
+@dataclass(frozen=True)
+class Ended:
+    """The host's collectives are over."""
+
+    time_ns: int
+
+
+Event = Delivered | Completed | Ended
+
+
 class RateSample(NamedTuple):
     """What a connection's reaction point allows; `rtt_ns`: the latest since the sample before, -1: none."""
 
@@ -82,17 +95,19 @@ class HostReport:
     unfinished: dict[int, Sent]  # by flow
     marked: dict[int, int]  # packets that arrived with a mark, by connection
     delivered_bytes: dict[int, int]  # on the wire, framing included, by connection
+    collectives: CollectiveReport | None = None
 
 
 class HostSession:
     """Carries out what the session asks of one host, and tells it what the NIC reports."""
 
-    def __init__(self, nic: Nic, tell: Callable[[Delivered | Completed], object]) -> None:
+    def __init__(self, nic: Nic, tell: Callable[[Event], object]) -> None:
         self.nic = nic
         self._tell = tell
         self._queue_pairs: dict[int, QueuePair] = {}  # by connection
         self._messages: dict[int, Message] = {}  # by flow, unfinished
         self._active: dict[int, int] = {}  # unfinished messages by connection, until the sample after the last
+        self._program: Program | None = None
         nic.on_delivered = self._on_delivered
         nic.on_complete = self._on_complete
 
@@ -108,6 +123,14 @@ class HostSession:
         message = self._queue_pairs[request.number].post(request.size_bytes, start_ns=now_ns, tag=request, group=group)
         self._messages[request.flow] = message
         self._active[request.number] = self._active.get(request.number, 0) + 1
+
+    def assign(self, request: Assignment) -> None:
+        """Collectives. The NIC has something to do at their start."""
+        engine = self.nic.open_collectives(request.config, request.contents)
+        self._program = Program(engine, lambda now_ns: self._tell(Ended(now_ns)))
+        for joining in request.joinings:
+            self._program.join(joining)
+        self._program.start(request.steps, request.start_ns)
 
     def stop(self, request: Post) -> None:
         """No more of the message than has been sent. Nothing, if it is done."""
@@ -137,6 +160,7 @@ class HostSession:
             unfinished={flow: Sent.of(message) for flow, message in self._messages.items()},
             marked={number: qp.stats.marked_received for number, qp in self._queue_pairs.items()},
             delivered_bytes=delivered_bytes,
+            collectives=None if self._program is None else _report(self._program),
         )
 
     def _on_delivered(self, delivery: Delivery) -> None:
@@ -149,3 +173,17 @@ class HostSession:
         del self._messages[request.flow]
         self._active[request.number] -= 1
         self._tell(Completed(request.flow, Sent.of(message)))
+
+
+def _report(program: Program) -> CollectiveReport:
+    engine = program.engine
+    memory = engine.memory
+    return CollectiveReport(
+        ended_ns=program.ended_ns,
+        cycle_ns=engine.cycle_ns,
+        operations=engine.record(),
+        counts=engine.stats.counts(),
+        sizes=engine.sizes(),
+        contents=None if memory is None else bytes(memory.contents),
+        clipped=0 if memory is None else memory.clipped,
+    )

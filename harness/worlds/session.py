@@ -6,7 +6,7 @@ It tells hosts what to do through `carry`, and is told what they report; a world
     session = Session(traffic, addresses, carry)
     session.begin()
     session.start_due(now_ns)                   # not later than session.next_start_ns
-    session.note(host, Delivered | Completed)   # a workload may answer with flows, which changes next_start_ns
+    session.note(host, event)                   # a workload may answer with flows, which changes next_start_ns
     session.note_rates(samples, delivered)
     session.end(reports, end_ns)                # session.records is complete
 """
@@ -17,14 +17,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
+from harness.measure.collective_record import CollectiveReport
 from harness.measure.flow_record import FlowRecord, Sent
 from harness.measure.recording import Rate
 from harness.workloads import Flow, Traffic
-from harness.worlds.host_session import Completed, Connect, Delivered, HostReport, Post, RateSample
+from harness.worlds.host_session import Completed, Connect, Delivered, Ended, Event, HostReport, Post, RateSample
+from host_agents.assignments import Assignment
 
 FIRST_NUMBER = 2  # queue pairs 0 and 1 are InfiniBand's own, for management
 Hosts = tuple[int, ...]  # by index
-Carry = Callable[[int, Connect | Post], object]  # to a host, by index; in order
+Carry = Callable[[int, Connect | Post | Assignment], object]  # to a host, by index; in order
 
 
 @dataclass
@@ -59,6 +61,8 @@ class Session:
         self.rates: list[Rate] = []
         self.done = 0
         self.forged = 0  # messages that arrived and that nobody has sent: frames on the wire are not to be trusted
+        self.collectives: dict[int, CollectiveReport] = {}  # by host, at the end
+        self._at_work: set[int] = set()  # hosts whose collectives are not over
         self._addresses = addresses
         self._carry = carry
         self._shared: dict[tuple[Hosts, Hosts, str], Connection] = {}
@@ -67,8 +71,8 @@ class Session:
 
     @property
     def finished(self) -> bool:
-        """Every flow that the session knows of is delivered and acknowledged."""
-        return self.done == len(self.records)
+        """Every flow that the session knows of is delivered and acknowledged, and all collectives are over."""
+        return self.done == len(self.records) and not self._at_work
 
     @property
     def next_start_ns(self) -> int | None:
@@ -80,18 +84,23 @@ class Session:
         return all(record.flow.start_ns <= now_ns for record in self.records)
 
     def begin(self) -> None:
-        """The workload's first flows."""
+        """The workload's first flows, and the hosts' collectives."""
         self._add(self.traffic.flows)
+        for host, assignment in self.traffic.assignments.items():
+            self._at_work.add(host)
+            self._carry(host, assignment)
 
     def start_due(self, until_ns: int) -> None:
         """Hands over to their hosts the flows that start until then."""
         while self._to_start and self._to_start[0][0] <= until_ns:
             self._hand_over(self.records[heappop(self._to_start)[1]])
 
-    def note(self, host: int, event: Delivered | Completed) -> None:
+    def note(self, host: int, event: Event) -> None:
         """What a host reports."""
         if isinstance(event, Delivered):
             self._on_delivered(host, event)
+        elif isinstance(event, Ended):
+            self._at_work.discard(host)
         else:
             self._on_completed(host, event)
 
@@ -110,6 +119,10 @@ class Session:
 
     def end(self, reports: Sequence[HostReport], end_ns: int) -> None:
         """The run is over, at `end_ns`: what each host knows, in order. Flows that would start later are forgotten."""
+        self.collectives = {
+            host: told for host, report in enumerate(reports) if (told := report.collectives) is not None
+        }
+        self.traffic.on_end(self.collectives)
         for host, report in enumerate(reports):
             for flow, sent in report.unfinished.items():
                 self._progress[flow].sent[host] = sent

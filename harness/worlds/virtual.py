@@ -20,6 +20,7 @@ import pandas as pd
 from harness.control import controller, program_state
 from harness.control.pipelines import compiled, pipeline
 from harness.control.program_ledger import by_name, count
+from harness.measure.collective_record import collective_tables
 from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
 from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe
@@ -27,11 +28,11 @@ from harness.measure.probes.readings import Readings
 from harness.measure.recording import NO_VALUES, Integers, Progress, Recording, Series, port_places
 from harness.measure.tracing import TraceRecord, explain
 from harness.plan.experiment import LinkChange, Run
-from harness.workloads import Traffic
-from harness.worlds.host_session import Completed, Connect, Delivered, HostReport, HostSession, Post
+from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
 from harness.worlds.memory import MemoryLimit
 from harness.worlds.session import FIRST_NUMBER, Session
 from host_agents import wire
+from host_agents.assignments import Assignment
 from host_agents.nic import Nic
 from host_agents.timers import NEVER
 from p4switch.errors import UserError
@@ -62,7 +63,7 @@ class VirtualWorld:
         self.run_plan = run
         traffic = run.traffic()
         # With a fixed list of flows, hosts meet in frames only.
-        independent = type(traffic) is Traffic
+        independent = traffic.independent
         self._ahead_ns = _HAND_OVER_NS if independent else 0
         known = len({id(flow.whole or flow) for flow in traffic.flows})
         if independent and trace is not None and trace >= known:
@@ -242,10 +243,14 @@ class VirtualWorld:
         self._next_start_ns = None
         self._schedule_start()
 
-    def _carry(self, host: int, request: Connect | Post) -> None:
+    def _carry(self, host: int, request: Connect | Post | Assignment) -> None:
         """From the session to a host."""
         if isinstance(request, Connect):
             self._hosts[host].connect(request)
+            return
+        if isinstance(request, Assignment):
+            self._hosts[host].assign(request)
+            self.fabric.kick(host)
             return
         self._follow(request)
         if request.start_ns <= self.fabric.now_ns:
@@ -274,7 +279,7 @@ class VirtualWorld:
         self._hosts[host].stop(request)
         self.fabric.kick(host)
 
-    def _note(self, host: int, event: Delivered | Completed) -> None:
+    def _note(self, host: int, event: Event) -> None:
         """From a host to the session."""
         self._session.note(host, event)
         self._schedule_start()
@@ -401,6 +406,7 @@ class VirtualWorld:
             series={"queues": Series("depth_bytes", self._ports, np.frombuffer(times, np.int64), depths)},
             tables={
                 "rates": rates_table(self._session.rates, rate_interval_ns),
+                **collective_tables(self._session.collectives, [host.name for host in self.run_plan.topology.hosts]),
                 **self._readings.tables(self.run_plan),
             },
             port_stats=_columns(fabric.port_stats()),

@@ -299,7 +299,7 @@ class TestQueuePairs:
         connect(a, b, 1)
         with pytest.raises(HostError, match=r"queue pair 1 of 10\.0\.0\.2 is open already"):
             a.open_qp("10.0.0.3", 1, 1)
-        with pytest.raises(HostError, match="expected 1 to 16777215"):
+        with pytest.raises(HostError, match="expected 1 to 16777214"):
             a.open_qp("10.0.0.3", 1 << 24, 1)
 
     def test_closing(self):

@@ -29,6 +29,7 @@ from harness.worlds.mininet.messages import (
 )
 from harness.worlds.mininet.port import RawPort
 from host_agents import registry, wire
+from host_agents.assignments import Assignment
 from host_agents.nic import Nic
 from host_agents.timers import NEVER
 from p4switch import extensions
@@ -135,6 +136,8 @@ class Agent:
             self.driver.at(request.time_ns, lambda _: self.host.connect(request))
         elif isinstance(request, Post):
             self.driver.at(request.start_ns, lambda now_ns: self._post(request, now_ns))
+        elif isinstance(request, Assignment):
+            self.host.assign(request)
         elif isinstance(request, Freeze):
             self._frozen = True
             self.driver.freeze()

@@ -11,7 +11,7 @@ from typing import TypeVar
 from harness.errors import CheckError
 from harness.measure.recording import Progress
 from harness.plan.experiment import Run
-from harness.worlds.host_session import Completed, Connect, Delivered, Post
+from harness.worlds.host_session import Connect, Event, Post
 from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import (
     Configure,
@@ -24,6 +24,7 @@ from harness.worlds.mininet.messages import (
     Verify,
 )
 from harness.worlds.session import Session
+from host_agents.assignments import Assignment
 from host_agents.timers import NEVER
 
 _POLL_S = 0.5
@@ -138,11 +139,11 @@ class Coordinator:
                 return "wall limit"
         return "done"
 
-    def _carry(self, host: int, request: Connect | Post) -> None:
+    def _carry(self, host: int, request: Connect | Post | Assignment) -> None:
         self._agents[host].send(request)
 
     def _note(self, index: int, message: object) -> None:
-        if isinstance(message, Delivered | Completed):
+        if isinstance(message, Event):
             self.session.note(index, message)
             self.session.start_due(NEVER)  # agents have clocks of their own
 

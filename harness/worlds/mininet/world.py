@@ -14,6 +14,7 @@ from pathlib import Path
 from harness.control import controller
 from harness.control.pipelines import pipeline
 from harness.control.program_ledger import Kind
+from harness.measure.collective_record import collective_tables
 from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
 from harness.measure.probes import HostProbe, QueueProbe
@@ -274,11 +275,9 @@ class MininetWorld:
         run, reports, session = self.run_plan, self._reports, coordinator.session
         record = run.scenario.record
         nodes = [host.name for host in run.topology.hosts] + [switch.name for switch in run.topology.switches]
-        end_ns = max(
-            (r.completed_ns for r in session.records)
-            if ended == "done"
-            else [(time.monotonic_ns() - epoch_ns) // self.dilation]
-        )
+        told = [report.session.collectives for report in reports]
+        over = [r.completed_ns for r in session.records] + [c.ended_ns for c in told if c is not None]
+        end_ns = max(over) if ended == "done" else (time.monotonic_ns() - epoch_ns) // self.dilation
         session.end([report.session for report in reports], end_ns)
         _add_rates(session, reports, end_ns)
         clock = {"end_ns": end_ns, "epoch_ns": epoch_ns, "dilation": self.dilation}
@@ -299,7 +298,11 @@ class MininetWorld:
             events=sum(port["rx_packets"] for switch in counters.values() for port in switch["ports"]),
             flows=session.records,
             series={"queues": queues},
-            tables={"rates": rates_table(session.rates, record.rate_interval_ns), **self._readings.tables(run)},
+            tables={
+                "rates": rates_table(session.rates, record.rate_interval_ns),
+                **collective_tables(session.collectives, [host.name for host in run.topology.hosts]),
+                **self._readings.tables(run),
+            },
             port_stats=ledger.port_stats(counters, nodes, self.dilation),
             queue_stats={},
             pfc_stats=ledger.pfc_stats(counters, nodes, self.dilation),

@@ -43,7 +43,6 @@ def _preload() -> None:
         for module in pkgutil.iter_modules(importlib.import_module(name).__path__, f"{name}."):
             importlib.import_module(module.name)
 
-
     from host_agents import registry
 
     registry.protocols()

@@ -1,0 +1,133 @@
+"""What a host is told of collectives before a run: its groups, what it does, and how its NIC queues and answers.
+
+Plain values, which are not compiled: workloads make them before the compiled hosts are in place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from host_agents.errors import ParameterError
+
+MAX_GROUPS: Final = 0xFFFF
+MAX_TREES: Final = 255
+FIFO: Final = "fifo"
+RANDOM_ORDER: Final = "random"
+LEAST_RECENT: Final = "least_recent"
+ROUND_ROBIN: Final = "round_robin"
+SEPARATE: Final = "separate"
+SHARED: Final = "shared"
+UNICAST_WINDOW: Final = 128  # operations towards one host, as in a group whose window is not said
+
+
+@dataclass(frozen=True)
+class Joining:
+    """A group that a host is in, with this rank.
+
+    An operation's sequence number stays below that of the initiator's oldest unanswered one of its kind plus `window`,
+    a power of two: a switch has that many slots for an initiator. A `push` group is one for pushed contributions, and
+    for nothing else. Raises ParameterError.
+    """
+
+    number: int
+    members: int
+    rank: int
+    trees: int
+    window: int = UNICAST_WINDOW
+    first_sequence: int = 1
+    push: bool = False
+
+    def __post_init__(self) -> None:
+        if self.window < 1 or self.window & (self.window - 1):
+            raise ParameterError(f"group {self.number}: window {self.window}; expected a power of two")
+        for name, low, high in (
+            ("number", 1, MAX_GROUPS),
+            ("members", 1, 1 << 16),
+            ("rank", 0, self.members - 1),
+            ("trees", 1, MAX_TREES),
+            ("first_sequence", 1, 1 << 30),
+        ):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise ParameterError(f"group {self.number}: {name} {value}; expected {low} to {high}")
+
+
+@dataclass(frozen=True)
+class CollectiveConfig:
+    """Raises ParameterError. A cycle is 16 bytes at link rate."""
+
+    memory_cycles: int = 180  # until a read is answered
+    response_order: str = FIFO  # which of the responses that wait goes next
+    arbiter: str = LEAST_RECENT  # which queue goes next (thesis, 6.2.5)
+    injection_queues: str = SEPARATE  # of reads and writes
+    request_priority: int = 3
+    response_priority: int = 4
+    fraction_bits: int = -1  # of float32 numbers as fixed point; below 0: numbers are integers
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("memory_cycles", 0, 1 << 30),
+            ("request_priority", 0, 7),
+            ("response_priority", 0, 7),
+            ("fraction_bits", -1, 30),
+        ):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise ParameterError(f"{name} {value}: expected {low} to {high}")
+        for name, allowed in (
+            ("response_order", (FIFO, RANDOM_ORDER)),
+            ("arbiter", (LEAST_RECENT, ROUND_ROBIN)),
+            ("injection_queues", (SEPARATE, SHARED)),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ParameterError(f"{name} {getattr(self, name)!r}: expected one of: {', '.join(allowed)}")
+
+
+# Kinds of steps.
+ALL_REDUCE: Final = "all_reduce"
+REDUCE: Final = "reduce"  # each initiator has its slice reduced
+BROADCAST: Final = "broadcast"
+ALL_GATHER: Final = "all_gather"
+BARRIER: Final = "barrier"
+RANDOM: Final = "random"  # each operation is a read or a write, with equal chance; nobody waits for the others'
+UNICAST_READ: Final = "unicast_read"
+UNICAST_WRITE: Final = "unicast_write"
+UNICAST_RANDOM: Final = "unicast_random"
+PUSHED_ALL_REDUCE: Final = "pushed_all_reduce"  # contributions are sent unasked, results to all members
+STEPS: Final = (
+    ALL_REDUCE, REDUCE, BROADCAST, ALL_GATHER, BARRIER, RANDOM, UNICAST_READ, UNICAST_WRITE, UNICAST_RANDOM,
+    PUSHED_ALL_REDUCE,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Step:
+    """`initiators` are ranks, in order of their slices; none: all members. A unicast step names its `peer`, an address.
+
+    In steps of kind `random` and `barrier` each initiator has the whole vector for itself. What `random` steps write is
+    waited for by nobody.
+    """
+
+    kind: str
+    group: int = 0  # unicast
+    size_bytes: int = 0  # of the vector
+    address: int = 0  # where it starts in each member's memory, in units of 16 bytes
+    operator: str = "sum"
+    initiators: tuple[int, ...] = ()
+    peer: str = ""
+    idle_ns: int = 0  # before it
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What a host is told before a run: its groups, what it is to do from `start_ns` on, and what its memory holds.
+
+    Without `contents` packets carry no lanes, at the same lengths.
+    """
+
+    config: CollectiveConfig
+    joinings: tuple[Joining, ...]
+    steps: tuple[Step, ...]
+    start_ns: int = 0
+    contents: bytes | None = None

@@ -1,0 +1,517 @@
+"""The engine for collectives in a NIC: it sends operations as its protocol lets it, and answers those of others.
+
+Requests wait in queues for reads and for writes, what answers others in a third; the one that was served longest ago
+goes next (thesis, 6.2.5). A read is answered when memory has had its time; a write at once. What a network loses is
+asked for again after a time-out; each write is delivered once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from librt.strings import read_i64_be
+from mypy_extensions import i64
+
+from host_agents import wire
+from host_agents.assignments import RANDOM_ORDER, ROUND_ROBIN, SHARED, UNICAST_WINDOW, CollectiveConfig, Joining
+from host_agents.cc.base import Host
+from host_agents.collective.frames import CollectiveFrames
+from host_agents.collective.injection import READ, UNICAST, WRITE, Injection
+from host_agents.collective.memory import Memory, padded
+from host_agents.collective.operations import Operation, OperationOwner, Seen, Stream
+from host_agents.collective.packets import (
+    ACKNOWLEDGEMENT,
+    CONTRIBUTION,
+    FLIT_BYTES,
+    HEADER,
+    OPERATORS,
+    PAYLOAD_BYTES,
+    RESULT,
+    group_address,
+)
+from host_agents.collective.packets import PUSH as PUSH_OPCODE
+from host_agents.collective.packets import READ as READ_OPCODE
+from host_agents.collective.packets import WRITE as WRITE_OPCODE
+from host_agents.errors import HostError
+from host_agents.fifo import Fifo
+from host_agents.port import Arbiter
+from host_agents.timers import NEVER, Timer
+
+PUSH: Final = 2  # a kind of operation, beside READ and WRITE
+KINDS: Final = ("read", "write", "push")
+_REQUEST_OPCODES: Final = (READ_OPCODE, WRITE_OPCODE, PUSH_OPCODE)
+
+_READS: Final = 0  # queues
+_WRITES: Final = 1
+_RESPONSES: Final = 2
+_EARLY_NS: Final = 0.001  # sums of fractions of a ns may come out this much too late
+_RETRY: Final = 8
+_OVERFLOW: Final = 4
+_HEADER_END: Final = wire.AFTER_BTH + HEADER.size_bytes
+_LANES_END: Final = _HEADER_END + PAYLOAD_BYTES
+
+
+class CollectiveStats:
+    """Counts of one engine, errors among them."""
+
+    def __init__(self) -> None:
+        self.requests_sent = 0  # repeated ones included
+        self.repeats = 0
+        self.requests_received = 0
+        self.duplicates = 0  # requests that came before, results that are there already
+        self.writes_delivered = 0
+        self.overflows = 0  # results with a partial sum that did not fit
+        # errors
+        self.not_joined = 0  # for a group that this host is not in
+        self.unasked = 0  # answers to nothing that waits for one
+        self.outside_window = 0  # requests that no initiator can have sent now
+        self.short_lanes = 0  # a payload is missing where there should be one
+        self.no_memory = 0  # addresses beyond the memory
+
+    def counts(self) -> dict[str, int]:
+        """All counts by name."""
+        return {name: getattr(self, name) for name in COLLECTIVE_COUNTS}
+
+
+COLLECTIVE_COUNTS: Final = (
+    "requests_sent", "repeats", "requests_received", "duplicates", "writes_delivered", "overflows",
+    "not_joined", "unasked", "outside_window", "short_lanes", "no_memory",
+)  # fmt: skip
+
+
+class Membership:
+    """This host as a member of a group. `seen`: by initiator's rank, of reads and of writes."""
+
+    def __init__(self, joining: Joining) -> None:
+        j = joining
+        self.number = j.number
+        self.members = j.members
+        self.rank = j.rank
+        self.push = j.push
+        self.first_sequence = j.first_sequence
+        addresses = [group_address(tree, j.number) for tree in range(1, j.trees + 1)]
+        # By kind of operation.
+        self.streams = [Stream(kind, j.number, j.rank, addresses, j.first_sequence, j.window) for kind in (READ, WRITE)]
+        self.streams.append(Stream(PUSH, j.number, 0, addresses, j.first_sequence, j.window))
+        self.seen = [[Seen(j.first_sequence, j.window) for _ in range(j.members)] for _ in (READ, WRITE)]
+
+    def writes_before(self, rank: int) -> int:
+        """All writes of this initiator with a lower sequence number are delivered here."""
+        return self.seen[WRITE][rank].before
+
+
+class _Answer:
+    """A read that memory is busy with."""
+
+    def __init__(
+        self, ready_ns: int, destination: int, place_bits: int, first: int, sequence: int, address: int
+    ) -> None:
+        self.ready_ns = ready_ns
+        self.destination = destination
+        self.place_bits = place_bits
+        self.first = first  # the first half of the request's header
+        self.sequence = sequence
+        self.address = address
+
+
+class _Deadline:
+    def __init__(self, at_ns: int, operation: Operation) -> None:
+        self.at_ns = at_ns
+        self.operation = operation
+        self.repeats = operation.repeats
+
+
+class Engine(Arbiter):
+    """`on_write` is called when a write is delivered to a group's member: the membership."""
+
+    def __init__(
+        self,
+        config: CollectiveConfig,
+        address: int,
+        host: Host,
+        line_rate_bps: int,
+        injection: Injection,
+        join: Callable[[int], object],
+        contents: bytes | None = None,
+    ) -> None:
+        """`join` makes the NIC take packets for another address."""
+        self.config = config
+        self.injection = injection
+        self.stats = CollectiveStats()
+        self.cycle_ns = FLIT_BYTES * 8e9 / line_rate_bps
+        self.memory = None if contents is None else Memory(contents, config.fraction_bits)
+        self.on_write: Callable[[int, Membership], object] | None = None
+        self.operations: list[tuple[str, int, int, int, int, int]] = []  # see `record`
+        self._host = host
+        self._join = join
+        self._frames = CollectiveFrames(address, config.request_priority, config.response_priority)
+        self._groups: dict[int, Membership] = {}
+        self._unicast: dict[int, Stream] = {}  # by destination and kind
+        self._heard_from: dict[int, Seen] = {}  # unicast: by source and kind
+        self._requests: list[Fifo[Operation]] = [Fifo(), Fifo()]  # reads, writes
+        self._repeated: list[Fifo[Operation]] = [Fifo(), Fifo()]  # before them
+        self._shared = config.injection_queues == SHARED
+        self._responses: Fifo[bytes] = Fifo()
+        self._unordered: list[bytes] = []  # the same, when the order is random
+        self._random = config.response_order == RANDOM_ORDER
+        self._memory_ns = math.ceil(config.memory_cycles * self.cycle_ns)
+        self._reading: Fifo[_Answer] = Fifo()
+        self._turns = [_READS, _WRITES, _RESPONSES]  # the queue served longest ago first
+        self._round_robin = config.arbiter == ROUND_ROBIN
+        self._request_class = 1 << config.request_priority
+        self._response_class = 1 << config.response_priority
+        self._peaks = [0, 0, 0]
+        self._reading_peak = 0
+        self._deadlines: Fifo[_Deadline] = Fifo()
+        self.timers = host.timers
+        self._timer = Timer(host.timers, self)
+
+    # What the host's programs ask for
+
+    def join(self, joining: Joining) -> Membership:
+        """This host is a member of a group. Raises HostError when it is in one of this number already."""
+        number = joining.number
+        if number in self._groups:
+            raise HostError(f"collective group {number} is joined already")
+        membership = Membership(joining)
+        self._groups[number] = membership
+        self.injection.join(number, joining.members, joining.rank)
+        for address in membership.streams[READ].addresses:
+            self._join(address)
+        return membership
+
+    def stream(self, kind: int, destination: int) -> Stream:
+        """Operations towards one host."""
+        key = destination << 1 | kind
+        stream = self._unicast.get(key)
+        if stream is None:
+            stream = Stream(kind, UNICAST, 0, [destination], 1, UNICAST_WINDOW)
+            self._unicast[key] = stream
+        return stream
+
+    def post(self, operation: Operation) -> None:
+        """To be sent when its turn comes and the protocol lets it."""
+        queue = _READS if operation.stream.kind == READ or self._shared else _WRITES
+        self._requests[queue].push(operation)
+        self._peaks[queue] = max(self._peaks[queue], self._requests[queue].size)
+
+    def record(self) -> list[tuple[str, int, int, int, int, int]]:
+        """(kind, group, posted_ns, sent_ns, done_ns, repeats) of every operation that was sent, as they were done; then
+        those that are not done."""
+        streams = [*self._unicast.values()]
+        for membership in self._groups.values():
+            streams += membership.streams
+        return self.operations + [_row(operation) for stream in streams for operation in stream.unanswered()]
+
+    def sizes(self) -> dict[str, int]:
+        """The most entries that each queue has held, and the protocol's."""
+        return {
+            "read_queue_entries": self._peaks[_READS],
+            "write_queue_entries": self._peaks[_WRITES],
+            "response_queue_entries": self._peaks[_RESPONSES],
+            "memory_queue_entries": self._reading_peak,
+            **self.injection.sizes(),
+        }
+
+    # What the port asks for
+
+    def due_ns(self, paused_until_ns: Sequence[int]) -> int:
+        due = NEVER
+        response_class = self.config.response_priority
+        if self._waiting_responses() > 0:
+            due = paused_until_ns[response_class]
+        elif self._reading.size > 0:
+            due = max(self._reading.peek().ready_ns, paused_until_ns[response_class])
+        for queue in (_READS, _WRITES):
+            operation = self._next_request(queue)
+            if operation is not None:
+                ready_ns = self._ready_ns(operation)
+                due = min(due, max(ready_ns, paused_until_ns[self.config.request_priority]))
+        return due
+
+    def transmit(self, now_ns: int, paused: int) -> bytes | None:
+        self._read_memory(now_ns)
+        turns = self._turns
+        for place in range(3):
+            queue = turns[place]
+            if queue == _RESPONSES:
+                frame = None if paused & self._response_class else self._response()
+            else:
+                frame = None if paused & self._request_class else self._request(now_ns, queue)
+            if frame is not None:
+                if self._round_robin:
+                    self._turns = turns[place + 1 :] + turns[: place + 1]
+                else:
+                    turns.append(turns.pop(place))
+                return frame
+        return None
+
+    def _next_request(self, queue: int) -> Operation | None:
+        if self._repeated[queue].size > 0:
+            return self._repeated[queue].peek()
+        return self._requests[queue].peek() if self._requests[queue].size > 0 else None
+
+    def _ready_ns(self, operation: Operation) -> int:
+        """When it may be sent; NEVER: not before something is answered."""
+        if operation.sent_ns >= 0:
+            return 0  # what is repeated was let through once
+        if not operation.stream.may_send():
+            return NEVER
+        ready = self.injection.ready_at(min(operation.stream.kind, WRITE))
+        return math.ceil(ready * self.cycle_ns - _EARLY_NS) if ready < NEVER else NEVER
+
+    def _request(self, now_ns: int, queue: int) -> bytes | None:
+        """The next frame of a queue of requests; None: it has none that may be sent."""
+        operation = self._next_request(queue)
+        if operation is None:
+            return None
+        stream = operation.stream
+        now = now_ns / self.cycle_ns
+        if operation.sent_ns >= 0:
+            self._repeated[queue].pop()
+            if operation.done_ns >= 0:
+                return self._request(now_ns, queue)
+            self.injection.on_repeated(now, min(stream.kind, WRITE), operation.probe)
+            operation.probe = False
+            operation.repeats += 1
+            self.stats.repeats += 1
+        else:
+            if self._ready_ns(operation) > now_ns:
+                return None
+            self._requests[queue].pop()
+            stream.number(operation)
+            operation.sent_ns = now_ns
+            operation.probe = self.injection.on_sent(now, stream.group, min(stream.kind, WRITE))
+        self.stats.requests_sent += 1
+        self._expect(now_ns, operation)
+        tree = stream.tree(operation.sequence)
+        return self._frames.frame(
+            _REQUEST_OPCODES[stream.kind],
+            stream.addresses[tree - 1 if tree > 0 else 0],
+            True,
+            operation.operator << 4 | (_RETRY if operation.repeats > 0 else 0),
+            tree << 32 | stream.group << 16 | stream.rank,
+            operation.size_bytes,
+            operation.sequence,
+            operation.address,
+            operation.lanes,
+        )
+
+    def _response(self) -> bytes | None:
+        if self._random:
+            waiting = self._unordered
+            if not waiting:
+                return None
+            place = self._host.random.randrange(len(waiting))
+            chosen = waiting[place]
+            waiting[place] = waiting[-1]
+            waiting.pop()
+            return chosen
+        return self._responses.pop() if self._responses.size > 0 else None
+
+    def _waiting_responses(self) -> int:
+        return len(self._unordered) if self._random else self._responses.size
+
+    def _respond(self, frame: bytes) -> None:
+        if self._random:
+            self._unordered.append(frame)
+        else:
+            self._responses.push(frame)
+        self._peaks[_RESPONSES] = max(self._peaks[_RESPONSES], self._waiting_responses())
+
+    # Time-outs
+
+    def _expect(self, now_ns: int, operation: Operation) -> None:
+        """An answer within the time-out."""
+        self._deadlines.push(_Deadline(now_ns + self._host.rto_ns, operation))
+        if not self._timer.is_armed():
+            self._timer.arm(self._deadlines.peek().at_ns)
+
+    def on_timer(self, now_ns: int, timer: Timer) -> None:
+        deadlines = self._deadlines
+        while deadlines.size > 0:
+            head = deadlines.peek()
+            operation = head.operation
+            if operation.done_ns < 0 and head.repeats == operation.repeats:
+                if head.at_ns > now_ns:
+                    timer.arm(head.at_ns)
+                    return
+                queue = _READS if operation.stream.kind == READ or self._shared else _WRITES
+                self._repeated[queue].push(operation)
+            deadlines.pop()
+
+    # What arrives
+
+    def receive(self, now_ns: int, frame: bytes, after_bth: int) -> bool:
+        """A frame for queue pair 0xFFFFFF. False: it is malformed. `after_bth`: bytes on the wire, ICRC not counted."""
+        opcode = frame[wire.BTH]
+        if opcode < WRITE_OPCODE or opcode > RESULT or len(frame) < _HEADER_END:
+            return False
+        carries = opcode not in (READ_OPCODE, ACKNOWLEDGEMENT)
+        if after_bth != HEADER.size_bytes + (PAYLOAD_BYTES if carries else 0):
+            return False
+        if carries and self.memory is not None and len(frame) < _LANES_END:
+            self.stats.short_lanes += 1
+            return True
+        first: int = read_i64_be(frame, wire.AFTER_BTH)
+        second: i64 = read_i64_be(frame, wire.AFTER_BTH + 8)
+        sequence: int = (second >> 32) & 0xFFFFFFFF
+        address: int = second & 0xFFFFFFFF
+        group = first >> 32 & 0xFFFF
+        self._read_memory(now_ns)
+        if opcode in (WRITE_OPCODE, READ_OPCODE):
+            self._on_request(now_ns, opcode, frame, first, group, sequence, address)
+        else:
+            self._on_answer(now_ns, opcode, frame, first, group, sequence)
+        return True
+
+    def _on_request(
+        self, now_ns: int, opcode: int, frame: bytes, first: int, group: int, sequence: int, address: int
+    ) -> None:
+        stats = self.stats
+        stats.requests_received += 1
+        kind = READ if opcode == READ_OPCODE else WRITE
+        rank = first >> 16 & 0xFFFF
+        source = int.from_bytes(frame[wire.SOURCE : wire.SOURCE + 4], "big")
+        membership: Membership | None = None
+        if group == UNICAST:
+            key = source << 1 | kind
+            found = self._heard_from.get(key)
+            if found is None:
+                found = Seen(1, UNICAST_WINDOW)
+                self._heard_from[key] = found
+            seen = found
+        else:
+            membership = self._groups.get(group)
+            if membership is None or rank >= membership.members:
+                stats.not_joined += 1
+                return
+            seen = membership.seen[kind][rank]
+        if not seen.within(sequence):
+            stats.outside_window += 1
+            return
+        size_bytes = first & 0xFFFF
+        memory = self.memory
+        if memory is not None and not memory.has(address, size_bytes):
+            stats.no_memory += 1
+            return
+        if seen.note(sequence):
+            if membership is not None and rank != membership.rank:
+                self.injection.on_heard(now_ns / self.cycle_ns, group, rank, kind)
+            if kind == WRITE:
+                stats.writes_delivered += 1
+                if memory is not None:
+                    memory.write(address, frame[_HEADER_END : _HEADER_END + size_bytes])
+                if membership is not None and self.on_write is not None:
+                    self.on_write(now_ns, membership)
+        else:
+            stats.duplicates += 1
+        place_bits = first >> 16 & 0xFFFFFFFFFF
+        if kind == READ:
+            ready_ns = now_ns + self._memory_ns
+            self._reading.push(_Answer(ready_ns, source, place_bits, first, sequence, address))
+            self._reading_peak = max(self._reading_peak, self._reading.size)
+        else:
+            bits = first >> 56 & 0xF8
+            self._respond(
+                self._frames.frame(ACKNOWLEDGEMENT, source, False, bits, place_bits, size_bytes, sequence, address, b"")
+            )
+
+    def _read_memory(self, now_ns: int) -> None:
+        """Answers of the reads that memory is done with."""
+        reading = self._reading
+        while reading.size > 0 and reading.peek().ready_ns <= now_ns:
+            answer = reading.pop()
+            bits = answer.first >> 56 & 0xF8
+            size_bytes = answer.first & 0xFFFF
+            lanes = b""
+            if self.memory is not None:
+                operator = bits >> 4
+                if answer.first >> 32 & 0xFFFF == UNICAST or operator >= len(OPERATORS):
+                    lanes = padded(self.memory.read(answer.address, size_bytes))
+                else:
+                    lanes = self.memory.lanes(answer.address, size_bytes, operator)
+            self._respond(
+                self._frames.frame(
+                    CONTRIBUTION,
+                    answer.destination,
+                    False,
+                    bits,
+                    answer.place_bits,
+                    size_bytes,
+                    answer.sequence,
+                    answer.address,
+                    lanes,
+                )
+            )
+
+    def _on_answer(self, now_ns: int, opcode: int, frame: bytes, first: int, group: int, sequence: int) -> None:
+        stats = self.stats
+        kind = READ if opcode == CONTRIBUTION else WRITE
+        if group == UNICAST:
+            source = int.from_bytes(frame[wire.SOURCE : wire.SOURCE + 4], "big")
+            stream = self._unicast.get(source << 1 | kind)
+        else:
+            membership = self._groups.get(group)
+            if membership is None:
+                stats.not_joined += 1
+                return
+            stream = membership.streams[PUSH if opcode == RESULT else kind]
+            if opcode != RESULT and first >> 16 & 0xFFFF != membership.rank:
+                stream = None
+        operation = stream.take(sequence) if stream is not None else None
+        if operation is None:
+            if opcode == RESULT and stream is not None and sequence < stream.next:
+                stats.duplicates += 1  # a result that another member has asked for again
+            else:
+                stats.unasked += 1
+            return
+        operation.done_ns = now_ns
+        if opcode != ACKNOWLEDGEMENT and len(frame) >= _LANES_END:
+            operation.result = frame[_HEADER_END : _HEADER_END + operation.size_bytes]
+        operation.overflow = first >> 56 & _OVERFLOW != 0
+        if operation.overflow:
+            stats.overflows += 1
+        self.operations.append(_row(operation))
+        latency = (now_ns - operation.sent_ns) / self.cycle_ns if operation.repeats == 0 else -1.0
+        self.injection.on_answered(
+            now_ns / self.cycle_ns, group, min(operation.stream.kind, WRITE), latency, operation.probe
+        )
+        operation.owner.on_answered(now_ns, operation)
+
+    def coin(self) -> bool:
+        """One of two, with equal chance."""
+        return self._host.random.random() < 0.5
+
+    def operation(
+        self, stream: Stream, address: int, size_bytes: int, operator: int, owner: OperationOwner, now_ns: int
+    ) -> Operation:
+        """One to post: it carries what memory has at the address, if it carries anything. Raises HostError."""
+        if operator not in OPERATORS.values():
+            raise HostError(f"operator {operator}: expected one of: {', '.join(map(str, OPERATORS.values()))}")
+        lanes = b""
+        memory = self.memory
+        if memory is not None:
+            if not memory.has(address, size_bytes):
+                raise HostError(
+                    f"a collective of {size_bytes} bytes at {address} x 16: expected at most {PAYLOAD_BYTES}, "
+                    f"within a memory of {len(memory.contents)} bytes"
+                )
+            if stream.kind == WRITE:
+                lanes = padded(memory.read(address, size_bytes))
+            elif stream.kind == PUSH:
+                lanes = memory.lanes(address, size_bytes, operator)
+        return Operation(stream, address, size_bytes, operator, owner, now_ns, lanes)
+
+
+def _row(operation: Operation) -> tuple[str, int, int, int, int, int]:
+    return (
+        KINDS[operation.stream.kind],
+        operation.stream.group,
+        operation.posted_ns,
+        operation.sent_ns,
+        operation.done_ns,
+        operation.repeats,
+    )

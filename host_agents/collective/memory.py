@@ -1,0 +1,74 @@
+"""A member's memory: 32-bit numbers, big-endian, as integers or as float32; and how they travel as lanes.
+
+float32 travels as fixed point, so that sums are the same in any order: the error is at most
+n 2^-(fraction_bits + 1) for n members, as long as nothing is clipped.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Final
+
+from host_agents.collective.packets import ADDRESS_UNIT_BYTES, IDENTITIES, LANES, PAYLOAD_BYTES
+from host_agents.errors import HostError
+
+_MOST: Final = 0x7FFFFFFF
+_LEAST: Final = -0x80000000
+_PADDING: Final = {operator: identity.to_bytes(4, "big") * LANES for operator, identity in IDENTITIES.items()}
+
+
+class Memory:
+    """`fraction_bits` below 0: integers. `clipped` counts numbers that fixed point cannot hold (NaN becomes 0)."""
+
+    def __init__(self, contents: bytes, fraction_bits: int = -1) -> None:
+        if len(contents) % 4:
+            raise HostError(f"memory of {len(contents)} bytes: expected whole numbers of 4 bytes")
+        self.contents = bytearray(contents)
+        self.clipped = 0
+        self._scale = 0.0 if fraction_bits < 0 else 2.0**fraction_bits
+
+    def has(self, address: int, size_bytes: int) -> bool:
+        return size_bytes <= PAYLOAD_BYTES and address * ADDRESS_UNIT_BYTES + size_bytes <= len(self.contents)
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        start = address * ADDRESS_UNIT_BYTES
+        return bytes(self.contents[start : start + size_bytes])
+
+    def write(self, address: int, value: bytes) -> None:
+        start = address * ADDRESS_UNIT_BYTES
+        self.contents[start : start + len(value)] = value
+
+    def lanes(self, address: int, size_bytes: int, operator: int) -> bytes:
+        """The numbers there as a contribution, filled up with what changes nothing."""
+        value = self.read(address, size_bytes)
+        if self._scale > 0.0:
+            value = self._fixed(value)
+        return value + _PADDING[operator][len(value) :]
+
+    def numbers(self, lanes: bytes) -> bytes:
+        """The result of a reduction, as it is kept in memory."""
+        if self._scale <= 0.0:
+            return lanes
+        count = len(lanes) // 4
+        return struct.pack(f">{count}f", *[lane / self._scale for lane in struct.unpack(f">{count}i", lanes)])
+
+    def _fixed(self, value: bytes) -> bytes:
+        count = len(value) // 4
+        fixed = []
+        for number in struct.unpack(f">{count}f", value):
+            scaled = number * self._scale
+            if math.isnan(scaled):
+                self.clipped += 1
+                fixed.append(0)
+            elif not _LEAST <= scaled <= _MOST:
+                self.clipped += 1
+                fixed.append(_MOST if scaled > 0 else _LEAST)
+            else:
+                fixed.append(min(round(scaled), _MOST))  # to the nearest, halves to even
+        return struct.pack(f">{count}i", *fixed)
+
+
+def padded(value: bytes) -> bytes:
+    """What is not reduced, as a payload: zeros after the value."""
+    return value + bytes(PAYLOAD_BYTES - len(value))

@@ -1,0 +1,114 @@
+"""Operations of an initiator, their numbers, and which of them a member has seen."""
+
+from __future__ import annotations
+
+from host_agents.collective.packets import tree_of
+from host_agents.timers import TimerOwner
+
+NOT_YET = -1
+
+
+class OperationOwner(TimerOwner):
+    """Whoever posts operations."""
+
+    def on_answered(self, now_ns: int, operation: Operation) -> None:
+        """All members have answered; of a read, `operation.result` has the lanes."""
+        raise NotImplementedError
+
+
+class Operation:
+    """One read reduction, multicast write or pushed contribution; unicast ones, too. Times are in ns, -1: not yet."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        address: int,
+        size_bytes: int,
+        operator: int,
+        owner: OperationOwner,
+        posted_ns: int,
+        lanes: bytes = b"",
+    ) -> None:
+        self.stream = stream
+        self.address = address  # in units of 16 bytes
+        self.size_bytes = size_bytes
+        self.operator = operator
+        self.owner = owner
+        self.lanes = lanes  # to be sent
+        self.result = b""
+        self.overflow = False
+        self.sequence = 0  # from when it is sent
+        self.posted_ns = posted_ns
+        self.sent_ns = NOT_YET  # for the first time
+        self.done_ns = NOT_YET
+        self.repeats = 0
+        self.probe = False
+
+
+class Stream:
+    """The operations of one kind that a host initiates in a group, or towards one host, and their numbers.
+
+    Sequence s takes the tree (rank + s) mod trees, and stays below the oldest unanswered one plus `window`, so a slot
+    of a switch is free whenever a newer sequence comes to it.
+    """
+
+    def __init__(
+        self, kind: int, group: int, rank: int, addresses: list[int], first_sequence: int, window: int
+    ) -> None:
+        """`addresses`: of the group on each of its trees; or of the one host."""
+        self.kind = kind
+        self.group = group
+        self.rank = rank
+        self.addresses = addresses
+        self.next = first_sequence
+        self.oldest = first_sequence  # unanswered
+        self._window = window
+        self._open: dict[int, Operation] = {}  # by sequence
+
+    def may_send(self) -> bool:
+        return self.next < self.oldest + self._window
+
+    def number(self, operation: Operation) -> None:
+        """It is sent now."""
+        operation.sequence = self.next
+        self._open[self.next] = operation
+        self.next += 1
+
+    def take(self, sequence: int) -> Operation | None:
+        """The operation of this number is answered; None: there is none."""
+        operation = self._open.pop(sequence, None)
+        if operation is not None and sequence == self.oldest:
+            while self.oldest < self.next and self.oldest not in self._open:
+                self.oldest += 1
+        return operation
+
+    def tree(self, sequence: int) -> int:
+        """Of a group: from 1; 0: unicast."""
+        return tree_of(self.rank, sequence, len(self.addresses)) if self.group else 0
+
+    def unanswered(self) -> list[Operation]:
+        return list(self._open.values())
+
+
+class Seen:
+    """Which sequences of one initiator and kind a member has seen: all before `before`, and a bitmap of `window`."""
+
+    def __init__(self, first_sequence: int, window: int) -> None:
+        self.before = first_sequence
+        self._window = window
+        self._bits = 0  # bit i: before + i
+
+    def within(self, sequence: int) -> bool:
+        """Whether an initiator that keeps to its window can have sent it now."""
+        return self.before - self._window <= sequence < self.before + self._window
+
+    def note(self, sequence: int) -> bool:
+        """Returns whether it is new."""
+        ahead = sequence - self.before
+        if ahead < 0 or self._bits >> ahead & 1:
+            return False
+        self._bits |= 1 << ahead
+        while self._bits & 1:
+            self._bits >>= 1
+            self.before += 1
+        return True

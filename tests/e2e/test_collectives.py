@@ -1,0 +1,130 @@
+"""Collectives in virtual time, through p4src/collective.p4: 16 hosts under 4 leaves and 2 spines, real sums."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.measure.results import Result, load_all
+from tests.e2e.runs import forked
+
+SCENARIO = """
+title = "all-reduce of 16 hosts"
+cc = {cc}
+limit_ns = 5_000_000
+
+[topology]
+name = "leaf-spine"
+leaves = 4
+spines = 2
+hosts_per_leaf = 4
+link_rate_bps = 200e9
+fabric_rate_bps = 200e9
+link_delay_ns = 24
+
+[switch]
+latency_ns = 64
+
+[switch.pfc]
+priorities = [3, 4]
+
+[nic]
+rto_ns = 100_000
+
+[record]
+queue_interval_ns = 0
+rate_interval_ns = 0
+
+[protocols.collective-window]
+window = 2
+
+[workload]
+name = "collectives"
+payload = "data"
+spread_cycles = 500
+{workload}
+"""
+
+
+def run(folder: Path, cc: list[str], workload: str) -> dict[str, Result]:
+    """By protocol."""
+    path = folder / "collectives.toml"
+    path.write_text(SCENARIO.format(cc=json.dumps(cc), workload=workload))
+    done = forked("run", str(path), "--out", str(folder / "out"))
+    assert done.returncode == 0, done.stderr
+    return {result.summary["protocol"]: result for result in load_all(folder / "out")}
+
+
+def test_all_reduces_with_every_protocol_are_what_numpy_has(tmp_path: Path) -> None:
+    protocols = ["collective-none", "collective-window", "collective-aimd", "3cpo"]
+    results = run(tmp_path, protocols, "applications = [{ kind = 'all_reduce', operations = 6 }]")
+    for result in results.values():
+        told = result.summary["workload"]
+        assert (told["wrong_memories"], told["unfinished_hosts"], told["repeats"]) == (0, 0, 0)
+        assert all(check["holds"] for check in result.summary["checks"])
+        assert told["counts"]["writes_delivered"] == 16 * 6 * 16
+        assert told["job_completion_ns"] is not None
+        operations = result.table("operations")
+        assert sorted(operations["kind"].value_counts().items()) == [("read", 96), ("write", 96)]
+        assert (operations["done_ns"] > operations["sent_ns"]).all()
+        assert (operations["sent_ns"] >= operations["posted_ns"]).all()
+        # A host hears each request once, and gets one aggregate for each of its own.
+        hosts = result.summary["conservation"]["delivered"]
+        assert hosts == 2 * 96 * 16 + 2 * 96
+    waited = {name: result.summary["workload"]["latency_cycles"]["waited"] for name, result in results.items()}
+    assert waited["collective-none"] < waited["collective-window"]
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        """
+        numbers = "float32"
+        applications = [
+            { kind = "broadcast", operations = 3, hosts = 5 },
+            { kind = "reduce", size_bytes = 1000, initiators = 1, hosts = 4 },
+            { kind = "unicast_write", operations = 9, hosts = 3 },
+            { kind = "unicast_read", operations = 9 },
+        ]""",
+        """
+        applications = [
+            { kind = "all_gather", size_bytes = 2500, members = [0, 1, 2, 3, 4, 5, 6, 7] },
+            { kind = "barrier", members = [0, 1, 2, 3, 4, 5, 6, 7] },
+            { kind = "all_reduce", operator = "max", size_bytes = 1500, members = [0, 7, 3] },
+            { kind = "pushed_all_reduce", operations = 20, window = 4, hosts = 8 },
+        ]""",
+    ],
+    ids=["float32", "several groups"],
+)
+def test_every_kind_moves_what_numpy_has(tmp_path: Path, workload: str) -> None:
+    (result,) = run(tmp_path, ["3cpo"], workload).values()
+    told = result.summary["workload"]
+    assert (told["wrong_memories"], told["unfinished_hosts"], told["repeats"]) == (0, 0, 0)
+    assert {name: told["counts"][name] for name in ("not_joined", "unasked", "outside_window", "no_memory")} == {
+        "not_joined": 0, "unasked": 0, "outside_window": 0, "no_memory": 0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["cc=dcqcn"], "the workload has collectives; expected 'collective'"),
+        (["workload.applications=[{operations=1,window=12}]"], "workload.window: 12: expected a power of two"),
+        (["workload.applications=[{operations=1,members=[1,1]}]"], "host 1 is twice in group 1"),
+        (["workload.applications=[{operations=1,members=[99]}]"], "host 99 of group 1"),
+        (["workload.applications=[{operations=1,size_bytes=1}]"], "should have either operations or size_bytes"),
+        (["workload.applications=[{operations=1,operator='mul'}]"], "operator"),
+        (["workload.applications=[{operations=1,initiators=17}]"], "initiators: 17; expected at most its 16 hosts"),
+        (["workload.applications=[{kind='random'}]"], "random operations have no data"),
+        (["programs.collective.slots=1024"], "programs.collective.slots: 1024: the groups of switch spine0 need 2048"),
+    ],
+)
+def test_mistakes_are_told_before_the_run(tmp_path: Path, settings: list[str], message: str) -> None:
+    path = tmp_path / "mistake.toml"
+    path.write_text(SCENARIO.format(cc='["3cpo"]', workload="applications = [{ operations = 1 }]"))
+    arguments = [part for setting in settings for part in ("--set", setting)]
+    done = forked("run", str(path), *arguments, "--out", str(tmp_path / "out"))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert message in done.stderr
