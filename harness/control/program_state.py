@@ -12,6 +12,7 @@ from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2
 
 _MAX_BITS = 64
+_METERED = ("cir", "cburst", "pir", "pburst")
 _UNITS = {1: ("bytes",), 2: ("packets",), 3: ("packets", "bytes")}
 
 
@@ -108,7 +109,7 @@ def _counts(data: Message) -> dict[str, int]:
 
 
 class Cell(NamedTuple):
-    """One number that a program keeps. `cell` is its index, or -1 where it is a direct counter's for a table's `entry`.
+    """One number that a program keeps. `cell` is its index, or -1 of a direct counter or meter: for a table's `entry`.
 
     `field`: what a counter counts, a rate or burst of a meter, the member of a register's struct, else "value". Of a
     register's value of more than 64 bits each 64 are a cell, the lowest first, with `[bit]` after the field.
@@ -132,6 +133,7 @@ def everything(client: Client, p4info: Message) -> Iterator[Cell]:
         *((o.preamble.alias, _counters(client, o)) for o in p4info.counters),
         *((o.preamble.alias, _meters(client, o)) for o in p4info.meters),
         *((o.preamble.alias, _direct_counters(client, o, p4info.tables)) for o in p4info.direct_counters),
+        *((o.preamble.alias, _direct_meters(client, o, p4info.tables)) for o in p4info.direct_meters),
     ]
     for name, cells in readers:
         try:
@@ -178,22 +180,33 @@ def _counters(client: Client, counter: Message) -> Iterator[Cell]:
 def _meters(client: Client, meter: Message) -> Iterator[Cell]:
     for entity in client.read([_query("meter", meter.preamble.id)]):
         entry = entity.meter_entry
-        for field in ("cir", "cburst", "pir", "pburst"):
-            value = getattr(entry.config, field)
-            yield Cell("meter", meter.preamble.alias, entry.index.index, "", field, value)
+        for field in _METERED:
+            yield Cell("meter", meter.preamble.alias, entry.index.index, "", field, getattr(entry.config, field))
 
 
 def _direct_counters(client: Client, counter: Message, tables: Sequence[Message]) -> Iterator[Cell]:
-    (table,) = (table for table in tables if table.preamble.id == counter.direct_table_id)
-    names = {match.id: match.name for match in table.match_fields}
-    query = p4runtime_pb2.Entity()
-    query.direct_counter_entry.table_entry.table_id = table.preamble.id
-    for entity in client.read([query]):
-        entry = entity.direct_counter_entry
-        key = " ".join(f"{names[match.field_id]}={_match(match)}" for match in entry.table_entry.match) or "default"
+    for key, entry in _direct(client, "counter", counter, tables):
         told = _counts(entry.data)
         for field in _counted(counter):
             yield Cell("direct counter", counter.preamble.alias, -1, key, field, told[field])
+
+
+def _direct_meters(client: Client, meter: Message, tables: Sequence[Message]) -> Iterator[Cell]:
+    for key, entry in _direct(client, "meter", meter, tables):
+        for field in _METERED:
+            yield Cell("direct meter", meter.preamble.alias, -1, key, field, getattr(entry.config, field))
+
+
+def _direct(client: Client, kind: str, array: Message, tables: Sequence[Message]) -> Iterator[tuple[str, Message]]:
+    """(what it matches, what is kept for it) of each entry of the table of a direct counter or meter."""
+    (table,) = (table for table in tables if table.preamble.id == array.direct_table_id)
+    names = {match.id: match.name for match in table.match_fields}
+    query = p4runtime_pb2.Entity()
+    getattr(query, f"direct_{kind}_entry").table_entry.table_id = table.preamble.id
+    for entity in client.read([query]):
+        entry = getattr(entity, f"direct_{kind}_entry")
+        key = " ".join(f"{names[match.field_id]}={_match(match)}" for match in entry.table_entry.match) or "default"
+        yield key, entry
 
 
 def _match(match: Message) -> str:

@@ -161,6 +161,10 @@ def bottleneck(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
         (recording.node_names[node], int(port)): row
         for row, (node, port) in enumerate(zip(stats["node"], stats["port"], strict=True))
     }
+    members = {str(group.address): [run.topology.hosts[host].name for host in group.members] for group in run.groups}
+    if members:
+        flows = flows.assign(destination=flows["destination"].map(lambda name: members.get(name, [name])))
+        flows = flows.explode("destination")
     for name, group in flows.groupby("destination"):
         there = run.topology.uplink(run.topology.host_by_name[str(name)])
         row = row_of[there.node, there.port]

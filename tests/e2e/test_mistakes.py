@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
+from p4switch.registry import forget
 from tests.e2e.runs import p4cc
 
 
@@ -90,6 +91,75 @@ def test_wrong_requests(
     for word in words:
         assert word in lines[0]
     assert list(tmp_path.iterdir()) == []
+
+
+OWN_WORKLOAD = """
+from p4cc.workloads import Flow, Traffic, WorkloadParameters, register
+@register("mine")
+class Mine(WorkloadParameters):
+    def generate(self, setting):
+        return Traffic([Flow(0, 1, 1000, 0)])
+"""
+OWN_PROGRAM = """
+from p4cc.programs import Action, Exact, ProgramParameters, TableEntry, register
+@register("mine")
+class Mine(ProgramParameters):
+    def entries(self, switch):
+        return [TableEntry("ports", {"port": Exact(1)}, Action("note"))]
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "arguments", "words"),
+    [
+        ({}, ["--cc", "./mine.py:mine"], ["mine.py", "no Python file"]),
+        ({}, ["--set", "workload.name=mine.py"], ["mine.py", "no Python file"]),
+        ({"mine.py": "x = 1\n"}, ["--cc", "mine.py"], ["mine.py", "registers no protocol"]),
+        (
+            {"mine.py": "from p4cc.workloads import register\n@register('mine')\nclass Mine:\n    pass\n"},
+            ["--set", "workload.name=mine.py"],
+            ["mine.py", "class Mine should derive from WorkloadParameters"],
+        ),
+        (
+            {"mine.py": OWN_WORKLOAD.replace('"mine"', '"incast"')},
+            ["--set", "workload.name=mine.py"],
+            ["two things are workload 'incast'", "mine.py"],
+        ),
+        (
+            {"mine.py": OWN_WORKLOAD, "other.py": OWN_WORKLOAD},
+            ["--set", "workload.name=mine.py", "--set", "extensions=['other.py']"],
+            ["two things are workload 'mine'", "mine.py", "other.py"],
+        ),
+        (
+            {"mine.py": OWN_PROGRAM, "mine.p4": '#include "ecn.p4"\n'},
+            ["--program", "mine.p4"],
+            ["the program has no table 'ports'", "ipv4_lpm"],
+        ),
+    ],
+)
+def test_wrong_files_of_ones_own(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    files: dict[str, str],
+    arguments: list[str],
+    words: list[str],
+) -> None:
+    monkeypatch.setenv("P4CC_NATIVE", "0")
+    monkeypatch.chdir(tmp_path)
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main(["run", "incast", *arguments])
+    finally:
+        for name in files:
+            forget(str(tmp_path / name))
+    assert ended.value.code == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1, lines
+    assert all(word in lines[0] for word in words), lines
+    assert {path.name for path in tmp_path.iterdir()} <= {*files, "__pycache__"}
 
 
 @pytest.mark.parametrize("arguments", [["run", "incast"], ["sweep", "smartt-near"]])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.measure import metrics, summary
 from harness.plan import experiment, scenario
 from harness.plan.experiment import Run
 from harness.worlds.virtual import VirtualWorld
@@ -66,6 +67,12 @@ def test_every_byte_arrives_once_at_each_member(cc: str, senders: int, receivers
     assert ledger["copied"] == senders * 50 * (members - 1)
     assert (ledger["balance"], ledger["drop_program_ingress"], ledger["drop_buffer"]) == (0, 0, 0)
     assert recording.nic_totals["misdelivered"] == recording.nic_totals["unknown_qp"] == 0
+    table = metrics.messages_table(run, recording)
+    assert table["destination"].tolist() == [str(group.address) for group in run.groups]
+    busiest = summary.bottleneck(run, recording, table)
+    assert busiest is not None
+    assert busiest["leads_to"] in {run.topology.hosts[host].name for group in run.groups for host in group.members}
+    assert 0 < busiest["busy"] <= 1
     for record in recording.flows:
         assert record.packets_sent == 50
         records_bytes = 50 * 5 * 8 if cc == "hpcc" else 0  # of telemetry, one a switch on the way
@@ -110,6 +117,18 @@ def test_groups_are_those_of_the_workload() -> None:
     assert alone.groups == ()
     assert "MULTICAST" not in dict(alone.build.defines)
     assert dict(planned().build.defines) == {"MULTICAST": "1"}
+
+
+def test_a_flow_from_several_hosts_is_refused_when_it_is_planned(tmp_path: Path) -> None:
+    file = tmp_path / "reduce.py"
+    file.write_text(
+        "from p4cc.workloads import Flow, Traffic, WorkloadParameters, register\n\n"
+        "@register('reduce')\nclass Reduce(WorkloadParameters):\n    def generate(self, setting):\n"
+        "        return Traffic([Flow(0, 1, 1000, 0), Flow(0, 1, 1000, 0, further_sources=(2,))])\n"
+    )
+    tables = {"workload": {"name": str(file)}, "topology": {"name": "single-switch", "hosts": 3}, "cc": "dcqcn"}
+    with pytest.raises(UserError, match="a flow from 2 to 1 hosts"):
+        experiment.plan("reduce", scenario.check(tables), tmp_path)
 
 
 def test_flows_to_hosts_that_are_no_group() -> None:
