@@ -5,7 +5,8 @@ READY := $(VENV)/.ready
 PYTHON ?= python3
 
 .PHONY: setup demo test lint bench attack clean
-.PHONY: reproduce reproduce-reference reproduce-fairness reproduce-accurate reproduce-smartt reproduce-3cpo reproduce-isolation
+.PHONY: reproduce reproduce-reference reproduce-fairness reproduce-accurate reproduce-smartt reproduce-3cpo reproduce-sperc
+.PHONY: reproduce-isolation
 
 setup: $(READY)
 
@@ -67,17 +68,20 @@ SMARTT := $(addprefix reproduction/smartt-,fig1 fig1b fig3 fig5b fig6 fig7 fig7c
 	fig13b wait-gain near time-out baselines)
 COLLECTIVES := $(addprefix reproduction/3cpo-,fig10 fig12 fig13 fig15 fig17)
 ISOLATION := $(addprefix reproduction/isolation-,fig9 fig10 fig11 fig12 matrix)
+SPERC := $(addprefix reproduction/sperc-,fig5 fig7 fig8 fig9 choices scenarios.csv)
 SWEEPS := $(addprefix reproduction/,incast-delay accurate-fig5 smartt-fig10 smartt-wait-gain smartt-near smartt-time-out \
-	smartt-baselines isolation-matrix)
+	smartt-baselines sperc-choices isolation-matrix)
 
-reproduce: $(REFERENCE) $(FAIRNESS) $(ACCURATE) $(SMARTT) $(COLLECTIVES) $(ISOLATION)
+reproduce: $(REFERENCE) $(FAIRNESS) $(ACCURATE) $(SMARTT) $(COLLECTIVES) $(ISOLATION) $(SPERC)
 reproduce-reference: $(REFERENCE)
 reproduce-fairness: $(FAIRNESS)
 reproduce-accurate: $(ACCURATE)
 reproduce-smartt: $(SMARTT)
+reproduce-sperc: $(SPERC)
 reproduce-3cpo: $(COLLECTIVES)
 reproduce-isolation: $(ISOLATION)
-reproduce reproduce-reference reproduce-fairness reproduce-accurate reproduce-smartt reproduce-3cpo reproduce-isolation:
+reproduce reproduce-reference reproduce-fairness reproduce-accurate reproduce-smartt reproduce-3cpo reproduce-sperc \
+reproduce-isolation:
 	@printf '%s\n' 'Results:' $^
 
 reproduction/%: | setup
@@ -89,6 +93,10 @@ $(SWEEPS): reproduction/%: | setup
 reproduction/accurate-scenarios.csv: | setup
 	@mkdir -p $(@D)
 	$(BIN)/python tools/accurate_scenarios.py --csv $@
+
+reproduction/sperc-scenarios.csv: | setup
+	@mkdir -p $(@D)
+	$(BIN)/python tools/sperc_scenarios.py --csv $@
 
 reproduction/fairness-fig4.csv: | setup
 	@mkdir -p $(@D)
