@@ -61,8 +61,8 @@ class Hosts(Attack):
                 for _ in range(rng.randrange(4) if seen else 0):
                     count += 1
                     receiver.receive(now_ns, forged(rng.choice(seen[-50:]), rng))
-        # A forged ACK may have a sender forget what its peer lacks; it sends the rest again at each time-out, as real ones
-        # do. Nothing else may go on.
+        # A forged ACK may have a sender forget what its peer lacks; then it sends the rest again at each time-out.
+        # Nothing else may go on.
         frames, before = 0, qa.stats.timeouts + qb.stats.timeouts
         for _ in range(_AFTERWARDS):
             wakeups = (a.next_wakeup_ns(), b.next_wakeup_ns())
@@ -75,5 +75,6 @@ class Hosts(Attack):
                     receiver.receive(now_ns, frame)
         timeouts = qa.stats.timeouts + qb.stats.timeouts - before
         if frames > _FRAMES_A_TIMEOUT * (timeouts + 1):
-            raise Finding(f"{cc}, {lb}, {reliability}: {frames} frames and {timeouts} time-outs after the last forged one")
+            sent = f"{frames} frames and {timeouts} time-outs after the last forged one"
+            raise Finding(f"{cc}, {lb}, {reliability}: {sent}")
         return count
