@@ -103,7 +103,7 @@ def test_a_sweep(folder: Path) -> None:
     assert table["flows_delivered"].tolist() == [2, 2]
     assert table["fct_mean_ns"].is_monotonic_increasing
     assert [run.summary["bytes_delivered"] for run in p4cc.load("swept")] == [2000, 8000]
-    with pytest.raises(p4cc.UserError, match="workload.size_byte"):
+    with pytest.raises(p4cc.UserError, match=r"workload\.size_byte"):
         p4cc.sweep({**tables, "axes": {"workload": {"size_byte": [1]}}}, out="other")
     assert not (folder / "other").exists()
 
