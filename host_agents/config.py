@@ -48,6 +48,7 @@ class NicConfig:
     # How late the link may make a paced packet without delaying those after it, in bytes at line rate.
     pacing_slack_bytes: int = 1100
     cell_bytes: int = 80  # unit of the queue lengths in the switches' telemetry
+    stamps: bool = False  # data carries when it was sent, so that the receiver can tell how long packets took
     seed: int = 1
     base_rtts_ns: tuple[int, ...] = ()
     # Frames are whole, with their ICRC; a data packet or an answer whose ICRC does not hold is malformed. Not asked of

@@ -36,6 +36,7 @@ class QpStats:
         self.naks_sent = 0
         self.nacks_sent = 0
         self.cnps_sent = 0
+        self.max_latency_ns = -1  # of packets that arrived, from when they were sent; -1: not measured
         self.pulls_held = 0  # times that credit was held back because nothing came of what was sent before
 
     def counts(self) -> dict[str, int]:

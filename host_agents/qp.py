@@ -57,6 +57,7 @@ class QueuePair(Connection):
         self._busy = False
         self._rtt_ns = -1  # the latest; -1: none since it was taken
         self.telemetry = frames.telemetry
+        self._stamps = nic.config.stamps
         self._notifies = type(notification_point) is not NotificationPoint
         self.load_balancer = load_balancer
         self.notification_point = notification_point
@@ -185,6 +186,10 @@ class QueuePair(Connection):
         stats.packets_received += 1
         if marked:
             stats.marked_received += 1
+        if self._stamps:
+            sent_ns = wire.stamp_ns(frame, payload_bytes)
+            if 0 <= sent_ns <= now_ns:
+                stats.max_latency_ns = max(stats.max_latency_ns, now_ns - sent_ns)
         self.receiver.on_data(now_ns, psn, payload_bytes, last, ack_request, marked, frame)
         if self._notifies:
             self.notification_point.on_data(now_ns, marked, frame)

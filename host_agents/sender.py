@@ -14,7 +14,7 @@ from host_agents.messages import Message
 from host_agents.template import data_frame
 from host_agents.timers import NEVER, Timer
 from host_agents.transport import Transport
-from host_agents.wire import PSN_HALF, PSN_MASK, SEND_FIRST, SEND_LAST, SEND_MIDDLE, SEND_ONLY
+from host_agents.wire import PSN_HALF, PSN_MASK, SEND_FIRST, SEND_LAST, SEND_MIDDLE, SEND_ONLY, STAMP_BYTES
 
 
 class SentPacket:
@@ -60,6 +60,7 @@ class Sender(Member):
         self.message_end = NEVER  # one past the last packet of the oldest message not acknowledged
         self.deadline_ns = NEVER  # of the retransmission time-out
         self.rto_ns = config.rto_ns
+        self._stamps = config.stamps
         self.ack_every_packets = config.ack_every_packets
         self.psn_base = transport.first_psn  # PSN of packet 0
         self.acked_order = -1  # order of the last packet acknowledged
@@ -94,10 +95,12 @@ class Sender(Member):
             self.message_end = self.end
         self.messages.push(message)
         self._unsent.push(message)
+        wire_bytes = self._message_wire_bytes(message.size_bytes, packets)
+        self.posted_bytes += message.size_bytes
+        self.traffic.waiting_bytes += wire_bytes
+        self.traffic.held_bytes += wire_bytes
         self._held.push(message)
         self._open()
-        self.posted_bytes += message.size_bytes
-        self.traffic.waiting_bytes += self._message_wire_bytes(message.size_bytes, packets)
 
     def truncate(self, message: Message) -> None:
         """End `message`, the last one posted, with the next packet to be sent. Nothing to do if it is sent already."""
@@ -107,6 +110,8 @@ class Sender(Member):
         unsent_bytes = self._message_wire_bytes(message.size_bytes, message.end_packet - message.first_packet)
         unsent_bytes -= (end - message.first_packet) * self._full_wire_bytes
         self.traffic.waiting_bytes -= unsent_bytes
+        if message.first_packet >= self.open_end:
+            self.traffic.held_bytes -= unsent_bytes
         self.posted_bytes -= message.size_bytes
         message.size_bytes = (end - message.first_packet) * self._mtu_bytes
         self.posted_bytes += message.size_bytes
@@ -123,6 +128,8 @@ class Sender(Member):
         while self._alone is None and self._held.size > 0:
             message = self._held.pop()
             self.open_end = message.end_packet
+            packets = message.end_packet - message.first_packet
+            self.traffic.held_bytes -= self._message_wire_bytes(message.size_bytes, packets)
             if message.size_bytes <= self._alone_bytes:
                 self._alone = message
 
@@ -315,9 +322,13 @@ class Sender(Member):
             header = self.point.data_header(now_ns, header, self._sending_bytes, self._sending_alone, again)
         psn = (self.psn_base + packet.number) & PSN_MASK
         if wrapper is None or not wrapping:
-            return data_frame(header, self.entropy, psn, packet.ack_request)
-        template = self.frames.wrapped_template(header, wrapper, self.limiter.priority)
-        return data_frame(template, self.entropy, psn, packet.ack_request) + wrapping
+            frame = data_frame(header, self.entropy, psn, packet.ack_request)
+        else:
+            template = self.frames.wrapped_template(header, wrapper, self.limiter.priority)
+            frame = data_frame(template, self.entropy, psn, packet.ack_request) + wrapping
+        if self._stamps and packet.payload_bytes >= STAMP_BYTES:
+            return frame + now_ns.to_bytes(STAMP_BYTES, "big")
+        return frame
 
     def _wrap(self, now_ns: int, packet: SentPacket) -> bytes:
         """What the reaction point puts between BTH and payload; the packet waits with its length from now on."""

@@ -194,6 +194,19 @@ def icrc(frame: bytes) -> bytes:
     return zlib.crc32(b"\xff" * 8 + bytes(masked)).to_bytes(4, "little")
 
 
+# What a payload begins with where latencies are measured: when the packet was sent, in ns.
+STAMP_BYTES: Final = 8
+
+
+def stamp_ns(frame: bytes, payload_bytes: int) -> int:
+    """When a data packet was sent, by what its payload begins with; -1: it has no room for that."""
+    begin = wire_bytes(frame) - ICRC_BYTES - (frame[PAD] >> 4 & 3) - payload_bytes
+    if payload_bytes < STAMP_BYTES or begin < AFTER_BTH or len(frame) < begin + STAMP_BYTES:
+        return -1
+    stamp: i64 = read_i64_be(frame, begin)
+    return int(stamp)
+
+
 def materialize(frame: bytes) -> bytes:
     """The whole frame for a real wire: payload zeros added, and the ICRC for a RoCEv2 frame."""
     whole = frame.ljust(wire_bytes(frame), b"\0")

@@ -23,9 +23,10 @@ class Sent:
     timeouts: int
     naks: int
     cnps: int
+    columns: tuple[float, ...] = ()  # what the scenario asked for of its reaction point; NaN: no value
 
     @classmethod
-    def of(cls, message: Message) -> Sent:
+    def of(cls, message: Message, columns: tuple[float, ...] = ()) -> Sent:
         stats = message.qp.stats
         return cls(
             size_bytes=message.size_bytes,
@@ -36,6 +37,7 @@ class Sent:
             timeouts=stats.timeouts,
             naks=stats.naks_received,
             cnps=stats.cnps_received,
+            columns=columns,
         )
 
     @classmethod
@@ -53,6 +55,7 @@ class Sent:
             timeouts=sum(part.timeouts for part in parts),
             naks=sum(part.naks for part in parts),
             cnps=sum(part.cnps for part in parts),
+            columns=next(iter(parts)).columns,
         )
 
 
@@ -71,6 +74,8 @@ class FlowRecord:
     naks: int = 0
     cnps: int = 0
     marked: int = 0  # packets that arrived with a mark
+    columns: tuple[float, ...] = ()
+    max_latency_ns: int = -1  # of its queue pair's packets; -1: not measured
     delivered_wire_bytes: int = 0  # on a receiver's link, framing and retransmissions included; of several the mean
 
     def note_sent(self, sent: Sent) -> None:
@@ -83,14 +88,16 @@ class FlowRecord:
         self.timeouts = sent.timeouts
         self.naks = sent.naks
         self.cnps = sent.cnps
+        self.columns = sent.columns
 
     def note_delivered(self, time_ns: int, marked: int) -> None:
         """The receiver has all of it."""
         self.delivered_ns = time_ns
         self.marked = marked
 
-    def note_end(self, marked: int, delivered_wire_bytes: int) -> None:
+    def note_end(self, marked: int, delivered_wire_bytes: int, max_latency_ns: int) -> None:
         """The run is over: what the receiver has counted on the queue pair."""
+        self.max_latency_ns = max_latency_ns
         self.delivered_wire_bytes = delivered_wire_bytes
         if self.delivered_ns < 0:
             self.marked = marked

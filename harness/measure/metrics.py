@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from harness.measure.recording import Rate, Recording
-from harness.plan.experiment import HEADER_BYTES, Run
+from harness.plan.experiment import HEADER_BYTES, LATENCY, Run
 from harness.workloads import Flow
 from topologies.model import Neighbour
 from topologies.routing import path
@@ -123,10 +123,14 @@ def messages_table(run: Run, recording: Recording) -> pd.DataFrame:
             **{name: np.array([getattr(r, name) for r in records], np.int64) for name in _COUNTS},
         }
     )
+    if LATENCY in run.columns:
+        table[LATENCY] = np.array([r.max_latency_ns for r in records], np.int64)
+    for i, name in enumerate(run.point_columns):
+        table[_column(name)] = [r.columns[i] if r.columns else math.nan for r in records]
     if run.attack is not None:
         table["piece"] = table.groupby("flow").cumcount()
         table["role"] = [r.flow.role for r in records]
-    return _with_slowdown(table)
+    return _with_slowdown(table, run)
 
 
 def _destination(run: Run, flow: Flow) -> str:
@@ -138,7 +142,8 @@ def _destination(run: Run, flow: Flow) -> str:
 def flows_table(run: Run, recording: Recording, messages: pd.DataFrame) -> pd.DataFrame:
     """One row a flow: as `messages`, from the first start of its pieces to their last delivery.
 
-    `qp` is that of the first piece, `pieces` how many there are; counts are those of all.
+    `qp` is that of the first piece, `pieces` how many there are; counts are those of all. The largest latency is
+    that of any piece; what reaction points have is the mean over bytes.
     """
     if run.attack is None:
         return messages
@@ -161,14 +166,25 @@ def flows_table(run: Run, recording: Recording, messages: pd.DataFrame) -> pd.Da
         table[name] = pieces[name].sum().to_numpy()
     sizes = table["size_bytes"].tolist()
     table["ideal_fct_ns"] = [times.fct_ns(flow, size) for flow, size in zip(flows, sizes, strict=True)]
-    return _with_slowdown(table)
+    if LATENCY in run.columns:
+        table[LATENCY] = pieces[LATENCY].max().to_numpy()
+    for name in map(_column, run.point_columns):
+        known = messages["size_bytes"].where(messages[name].notna())
+        weighted = (messages[name] * known).groupby(messages["flow"]).sum()
+        table[name] = (weighted / known.groupby(messages["flow"]).sum().replace(0, math.nan)).to_numpy()
+    return _with_slowdown(table, run)
 
 
-def _with_slowdown(table: pd.DataFrame) -> pd.DataFrame:
+def _column(attribute: str) -> str:
+    return attribute.rpartition(".")[2]
+
+
+def _with_slowdown(table: pd.DataFrame, run: Run) -> pd.DataFrame:
     """With FCT and slowdown, and its columns in order."""
     table["fct_ns"] = (table["delivered_ns"] - table["start_ns"]).astype(float).where(table["delivered_ns"] >= 0)
     table["slowdown"] = table["fct_ns"] / table["ideal_fct_ns"]
-    return table[[name for name in _COLUMNS if name in table.columns]]
+    further = map(_column, run.columns)
+    return table[[*(name for name in _COLUMNS if name in table.columns), *dict.fromkeys(further)]]
 
 
 def rates_table(rates: Sequence[Rate], interval_ns: int) -> pd.DataFrame:

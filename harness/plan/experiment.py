@@ -21,6 +21,7 @@ from harness.control.pipelines import Build
 from harness.control.programs import Program, ProgramParameters
 from harness.measure import probes
 from harness.measure.probes import CounterProbe, Probe, ProgramProbe
+from harness.measure.probes.reaction_point import expect_number
 from harness.plan.references import loaded
 from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
 from harness.workloads.attack import Attack, attacked
@@ -42,6 +43,7 @@ _MAX_RTT_NS = 10**12
 # Bytes of a packet beyond its payload, Ethernet to ICRC; and a whole ACK without telemetry.
 HEADER_BYTES = 58
 ACK_BYTES = 62
+LATENCY = "max_latency_ns"  # a column of flows that worlds fill
 DEFAULT_LIMIT_NS = 1_000_000_000  # of a scenario that wishes for none: more than any run should take
 
 
@@ -73,7 +75,13 @@ class Run:
     switch_load_balancer: LoadBalancer
     names: tuple[str, ...]  # what distinguishes this run from others of the same scenario, but for the seed
     settings: Mapping[str, Any]  # of its variant
+    columns: tuple[str, ...] = ()  # those further ones of flows that this run can fill
     probes: tuple[Probe, ...] = ()  # those of the scenario's that this run has something for
+
+    @property
+    def point_columns(self) -> tuple[str, ...]:
+        """Those that reaction points fill."""
+        return tuple(name for name in self.columns if name != LATENCY)
 
     @property
     def seed(self) -> int:
@@ -206,6 +214,7 @@ class Run:
                 rto_ns=self.rto_ns,
                 loss_packets=self.loss_packets,
                 cell_bytes=scenario.switch.cell_bytes,
+                stamps=LATENCY in self.columns,
                 seed=self.seed,
                 check_icrc=settings.check_icrc,
                 nics=nics,
@@ -339,7 +348,7 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
         _check_collectives(first)
         first.link_changes()
         _check_buffers(first)
-    return _with_probes(runs)
+    return _with_columns(_with_probes(runs))
 
 
 def _with_probes(runs: Sequence[Run]) -> list[Run]:
@@ -361,6 +370,29 @@ def _with_probes(runs: Sequence[Run]) -> list[Run]:
     for name, mistake in missing.items():
         if name not in found:
             raise UserError(f"record.probes: {name!r}: {mistake}")
+    return made
+
+
+def _with_columns(runs: Sequence[Run]) -> list[Run]:
+    """Each run with the columns that it can fill. Raises UserError for one that no run can."""
+    made = []
+    missing: dict[str, UserError] = {}
+    found: set[str] = set()
+    for run in runs:
+        possible = []
+        for name in _distinct(run.scenario.record.columns):
+            try:
+                if name != LATENCY:
+                    expect_number(run, name)
+            except UserError as error:
+                missing.setdefault(name, error)
+            else:
+                found.add(name)
+                possible.append(name)
+        made.append(replace(run, columns=tuple(possible)) if possible else run)
+    for name, mistake in missing.items():
+        if name not in found:
+            raise UserError(f"record.columns: {mistake}")
     return made
 
 

@@ -107,6 +107,8 @@ class Record(Table):
     rate_interval_ns: Nanoseconds = 10_000
     # Which queues: those of all switch ports, or only those to hosts.
     queues: Literal["all", "hosts"] = "all"
+    # Further columns of `flows`: max_latency_ns, or any number that reaction points have, when a flow is acknowledged.
+    columns: list[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]] = []
     # Further tables, each with what its kind of probe takes; see harness/measure/probes.
     probes: list[dict[str, Any]] = []
 

@@ -365,7 +365,7 @@ class _CollectiveTraffic(Traffic):
             hosts = [self._names[host] for host in part.group.members]
             own = table[table["initiator"].isin(hosts) & table["group"].isin([0, part.group.number])]
             apart.append({"kind": part.application.kind, **figures(own, members, len(hosts), cycle_ns)})
-        wrong = [] if unfinished else self._wrong()
+        wrong = self._wrong() if self._contents and not unfinished else []
         return {
             "job_completion_ns": None if unfinished else max(ended),
             **figures(table, members, len(reports), cycle_ns),

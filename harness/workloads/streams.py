@@ -6,14 +6,28 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from harness.workloads.base import Flow, Setting, Size, Time, Traffic, WorkloadParameters, expect_hosts, register
+from harness.workloads.base import (
+    Flow,
+    Setting,
+    Size,
+    Time,
+    Traffic,
+    WorkloadParameters,
+    expect_flows,
+    expect_hosts,
+    register,
+)
 from p4switch.errors import UserError
 
 ENDLESS_BYTES = 2**39  # at 100 Gb/s more than ten seconds
 
 
 class Stream(BaseModel):
-    """One flow between two hosts, by index. It ends after `size_bytes`, or at `stop_ns` (of model time)."""
+    """One flow between two hosts, by index. It ends after `size_bytes`, or at `stop_ns` (of model time).
+
+    With `messages`, it is so many of `size_bytes`, one behind the other on a queue pair. Streams with the same `incast`
+    are one that their senders know of, and announce.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -23,6 +37,8 @@ class Stream(BaseModel):
     start_ns: Time = 0
     stop_ns: Time | None = None
     size_bytes: Size | None = None
+    messages: Annotated[int, Field(ge=1)] = 1
+    incast: Annotated[int, Field(ge=0)] | None = None
 
     @model_validator(mode="after")
     def _ends(self) -> Stream:
@@ -30,6 +46,8 @@ class Stream(BaseModel):
             raise ValueError(f"flow {self.name!r} should have either size_bytes or stop_ns")
         if self.stop_ns is not None and self.stop_ns <= self.start_ns:
             raise ValueError(f"flow {self.name!r} should stop after its start")
+        if self.messages > 1 and self.size_bytes is None:
+            raise ValueError(f"flow {self.name!r} should have size_bytes, that of each of its messages")
         return self
 
 
@@ -39,19 +57,28 @@ class Streams(WorkloadParameters):
 
     def generate(self, setting: Setting) -> Traffic:
         flows = []
+        incasts: dict[int, tuple[int, ...]] = {}
         for stream in self.flows:
+            if stream.incast is not None:
+                incasts[stream.incast] = (*incasts.get(stream.incast, ()), stream.source)
+        expect_flows("flows", sum(stream.messages for stream in self.flows))
+        for number, stream in enumerate(self.flows):
             expect_hosts("flows", max(stream.source, stream.destination) + 1, setting)
             if stream.source == stream.destination:
                 raise UserError(f"workload.flows: {stream.name!r} goes from host {stream.source} to itself")
             size_bytes = ENDLESS_BYTES if stream.size_bytes is None else stream.size_bytes
-            flows.append(
+            incast = None if stream.incast is None else (stream.incast, incasts[stream.incast])
+            flows += [
                 Flow(
                     stream.source,
                     stream.destination,
                     size_bytes,
                     stream.start_ns,
                     group=stream.name,
+                    qp=f"stream {number}" if stream.messages > 1 else None,
                     stop_ns=stream.stop_ns,
+                    incast=incast,
                 )
-            )
+                for _ in range(stream.messages)
+            ]
         return Traffic(flows)

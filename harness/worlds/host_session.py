@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 from harness.measure.collective_record import CollectiveReport
@@ -95,13 +97,16 @@ class HostReport:
     unfinished: dict[int, Sent]  # by flow
     marked: dict[int, int]  # packets that arrived with a mark, by connection
     delivered_bytes: dict[int, int]  # on the wire, framing included, by connection
+    max_latency_ns: dict[int, int] = field(default_factory=dict)  # where that was measured, by connection
     collectives: CollectiveReport | None = None
 
 
 class HostSession:
     """Carries out what the session asks of one host, and tells it what the NIC reports."""
 
-    def __init__(self, nic: Nic, tell: Callable[[Event], object]) -> None:
+    def __init__(self, nic: Nic, tell: Callable[[Event], object], columns: Sequence[str] = ()) -> None:
+        """`columns`: numbers of reaction points that are wanted of each flow; a dot leads into an object."""
+        self._columns = [attrgetter(name) for name in columns]
         self.nic = nic
         self._tell = tell
         self._queue_pairs: dict[int, QueuePair] = {}  # by connection
@@ -157,11 +162,25 @@ class HostSession:
     def report(self, delivered_bytes: dict[int, int]) -> HostReport:
         """`delivered_bytes`: on this host's link, framing included, by connection."""
         return HostReport(
-            unfinished={flow: Sent.of(message) for flow, message in self._messages.items()},
+            unfinished={flow: self._sent(message) for flow, message in self._messages.items()},
             marked={number: qp.stats.marked_received for number, qp in self._queue_pairs.items()},
             delivered_bytes=delivered_bytes,
+            max_latency_ns={
+                number: qp.stats.max_latency_ns
+                for number, qp in self._queue_pairs.items()
+                if qp.stats.max_latency_ns >= 0
+            },
             collectives=None if self._program is None else _report(self._program),
         )
+
+    def _sent(self, message: Message) -> Sent:
+        if not self._columns:
+            return Sent.of(message)
+        request = message.tag
+        assert isinstance(request, Post)
+        point = self._queue_pairs[request.number].reaction_point
+        values = [get(point) for get in self._columns]
+        return Sent.of(message, tuple(math.nan if value is None else float(value) for value in values))
 
     def _on_delivered(self, delivery: Delivery) -> None:
         qp = delivery.qp
@@ -172,7 +191,7 @@ class HostSession:
         assert isinstance(request, Post)
         del self._messages[request.flow]
         self._active[request.number] -= 1
-        self._tell(Completed(request.flow, Sent.of(message)))
+        self._tell(Completed(request.flow, self._sent(message)))
 
 
 def _report(program: Program) -> CollectiveReport:

@@ -133,8 +133,9 @@ class Session:
             ends = [reports[host] for host in connection.destinations]
             marked = sum(report.marked.get(connection.number, 0) for report in ends)
             delivered_bytes = sum(report.delivered_bytes.get(connection.number, 0) for report in ends) // len(ends)
+            latency_ns = max(report.max_latency_ns.get(connection.number, -1) for report in ends)
             for record in connection.flows:
-                record.note_end(marked, delivered_bytes)
+                record.note_end(marked, delivered_bytes, latency_ns)
         self.records = [record for record in self.records if record.flow.start_ns <= end_ns]
 
     # Flows

@@ -102,7 +102,7 @@ class VirtualWorld:
         for host, config in zip(run.topology.hosts, run.nic_configs(), strict=True):
             nic = Nic(config, run.protocol, run.load_balancing)
             self.nics.append(nic)
-            self._hosts.append(HostSession(nic, partial(self._note, host.index)))
+            self._hosts.append(HostSession(nic, partial(self._note, host.index), run.point_columns))
             self._name(host.name, self.fabric.add_host(nic, name=host.name))
 
     def _add_switches(self) -> None:

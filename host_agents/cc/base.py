@@ -80,6 +80,7 @@ class Traffic:
         # Data packets' bytes on the wire: sent and neither acknowledged nor given up; to be sent, first or again.
         self.inflight_bytes = 0
         self.waiting_bytes = 0
+        self.held_bytes = 0  # of those, of messages that wait for one that travels alone
 
     def unacked_bytes(self) -> int:
         """Payload of the messages that have started, less what is acknowledged: what is still wanted."""

@@ -450,7 +450,7 @@ class Dart(CompositeReactionPoint):
 
     def _list(self, now_ns: int) -> None:
         """There is something to send."""
-        if not self._listed and self.traffic.waiting_bytes > 0:
+        if not self._listed and self.traffic.waiting_bytes > self.traffic.held_bytes:
             self._listed = True
             self._released_bytes = 0.0
             self._released_ns = now_ns
@@ -463,8 +463,9 @@ class Dart(CompositeReactionPoint):
             outlet.send_control(LOOK_AHEAD, body, psn=sequence & wire.PSN_MASK, priority=outlet.data_priority())
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
+        self._list(now_ns)  # a message that was held
         self._released_bytes = max(self.released_bytes(now_ns) - float(wire_bytes), 0.0)
-        if self._listed and self.traffic.waiting_bytes == 0:
+        if self._listed and self.traffic.waiting_bytes == self.traffic.held_bytes:
             self._listed = False
             self._queue.points.remove(self)
         super().on_sent(now_ns, wire_bytes)
@@ -474,7 +475,8 @@ class Dart(CompositeReactionPoint):
         if self.may_send(self.traffic.inflight_bytes):
             self._released_bytes += self.rate_bps * float(now_ns - self._released_ns) / 8e9
         self._released_ns = now_ns
-        return min(self._released_bytes, float(self.traffic.waiting_bytes))
+        self._released_bytes = min(self._released_bytes, float(self.traffic.waiting_bytes - self.traffic.held_bytes))
+        return self._released_bytes
 
     def data_header(self, now_ns: int, header: bytes, message_bytes: int, alone: bool, again: bool) -> bytes:
         p = self.parameters

@@ -212,11 +212,16 @@ class Control:
         out.append(f"typedef union {{ uint64_t align; p4_target target; {sizes} }} data_{n};")
         out.append(f"enum {{ stride_{n} = STRIDE({table.data_offset} + sizeof(data_{n})) }};")
         if table.json.entries:
-            rows = ",\n".join(self._own_entry(table, entry) for entry in table.json.entries)
+            # The lowest number is the highest priority in the JSON; it is the other way round everywhere else. The last
+            # of the program's entries has priority 1, as a controller sees it; but negative numbers are priorities that
+            # the program gives, their sign changed.
+            lowest = max(entry.priority for entry in table.json.entries)
+            top = 0 if lowest < 0 else lowest + 1
+            rows = ",\n".join(self._own_entry(table, entry, top - entry.priority) for entry in table.json.entries)
             out.append(f"static const p4_entry_info entries_{n}[] = {{\n{rows}}};")
         return "\n".join(out)
 
-    def _own_entry(self, table: Table, entry: schema.Entry) -> str:
+    def _own_entry(self, table: Table, entry: schema.Entry, priority: int) -> str:
         where = f"entries of table {table.json.name}"
         if len(entry.match_key) != len(table.fields):
             raise JsonError(f"BMv2 JSON: {where}: expected {len(table.fields)} key fields")
@@ -244,15 +249,10 @@ class Control:
             prefixes.append(prefix)
         action = self._action(entry.action_entry.action_id)
         args = self._args(action, entry.action_entry.action_data, where)
-        # The lowest number is the highest priority in the JSON; it is the other way round everywhere else. The last of
-        # the program's entries has priority 1, as a controller sees it; but negative numbers are priorities that the
-        # program gives, their sign changed.
-        lowest = max(other.priority for other in table.json.entries or [entry])
-        top = 0 if lowest < 0 else lowest + 1
         return (
             f"    {{{keys.byte_array(values)}, {keys.byte_array(masks)}, "
             f"(const int32_t[]){{{', '.join(map(str, prefixes)) or '0'}}}, {keys.byte_array(args)}, "
-            f"{top - entry.priority}, {action}}}"
+            f"{priority}, {action}}}"
         )
 
     def _table_row(self, table: Table) -> str:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 API_VERSION = "1.5.0"  # of the specification that this server follows
 _ENTITIES_AT_ONCE = 64  # are read before the data plane goes on
+_LOOKED_AT_ONCE = 512  # entries, to see whether they are meant, or idle
 _PAUSE_S = 1e-4  # for the data plane to go on: whoever asks for its lock again at once gets it first
 _ENTITIES_A_RESPONSE = 500  # keeps a response well below gRPC's default limit of 4 MiB
 
@@ -76,7 +77,7 @@ class _State:
             "value_set_entry": self.value_sets.write,
             "digest_entry": self.digests.write,
         }
-        self.readers: dict[str, Callable[[Message], Iterator[Message]]] = {
+        self.readers: dict[str, Callable[[Message], Iterator[Message | None]]] = {
             "table_entry": self.tables.read,
             "direct_counter_entry": self.tables.read_direct_counters,
             "direct_meter_entry": self.tables.read_direct_meters,
@@ -107,8 +108,8 @@ class _State:
         except OverflowError as error:
             raise P4RuntimeError(code_pb2.RESOURCE_EXHAUSTED, str(error)) from error
 
-    def read(self, query: Message) -> Iterator[Message]:
-        """Entities that a query selects. Raises P4RuntimeError."""
+    def read(self, query: Message) -> Iterator[Message | None]:
+        """Entities that a query selects; None for each that was looked at in vain. Raises P4RuntimeError."""
         kind = query.WhichOneof("entity")
         reader = self.readers.get(kind)
         if reader is None:
@@ -116,7 +117,7 @@ class _State:
                 invalid("read: the entity is missing")
             unimplemented(f"{kind}: v1model has none")
         for message in reader(getattr(query, kind)):
-            yield p4runtime_pb2.Entity(**{kind: message})
+            yield None if message is None else p4runtime_pb2.Entity(**{kind: message})
 
 
 class Device:
@@ -263,13 +264,18 @@ class Device:
         if errors:
             raise batch_error("read", _errors(len(request.entities), errors, False))
 
-    def _read(self, found: Iterator[Message], into: list[Message]) -> None:
-        """Everything, in parts between which the data plane goes on. Raises P4RuntimeError."""
+    def _read(self, found: Iterator[Message | None], into: list[Message]) -> None:
+        """Everything that is not None, in parts between which the data plane goes on. Raises P4RuntimeError."""
         while True:
+            looked, before = 0, len(into)
             with self._lock:
-                part = list(itertools.islice(found, _ENTITIES_AT_ONCE))
-            into += part
-            if len(part) < _ENTITIES_AT_ONCE:
+                for message in itertools.islice(found, _LOOKED_AT_ONCE):
+                    looked += 1
+                    if message is not None:
+                        into.append(message)
+                        if len(into) - before == _ENTITIES_AT_ONCE:
+                            break
+            if looked < _LOOKED_AT_ONCE and len(into) - before < _ENTITIES_AT_ONCE:
                 return
             if self._pause_s:
                 time.sleep(self._pause_s)
@@ -294,13 +300,16 @@ class Device:
 
     def poll(self) -> list[Message]:
         """StreamMessageResponse messages that are due: digest lists, idle time-outs."""
-        with self._lock:
+        idle: list[Message] = []
+        with self._control:
             state = self._running
             if state is None:
                 return []
+            with self._lock:
+                learnt = state.switch.digests()
             messages = [p4runtime_pb2.StreamMessageResponse(digest=digest)
-                        for digest in state.digests.poll(self._clock_ns())]
-            idle = state.tables.idle_entries()
+                        for digest in state.digests.poll(learnt, self._clock_ns())]
+            self._read(state.tables.idle_entries(), idle)
         if idle:
             message = p4runtime_pb2.StreamMessageResponse()
             message.idle_timeout_notification.table_entry.extend(idle)
@@ -316,7 +325,7 @@ class Device:
 
     def acknowledge(self, ack: Message) -> None:
         """For a DigestListAck. Raises P4RuntimeError (INVALID_ARGUMENT, FAILED_PRECONDITION)."""
-        with self._lock:
+        with self._control:
             self._packets().digests.acknowledge(ack)
 
     def packet_in(self, frame: bytes) -> Message:
@@ -370,7 +379,8 @@ def _carry_over(old: _State, new: _State) -> None:
         queries.append(p4runtime_pb2.Entity(packet_replication_engine_entry={kind: {}}))
     for query in queries:
         for entity in old.read(query):
-            _put(new, entity)
+            if entity is not None:
+                _put(new, entity)
     new.tables.forget_initial_entries(old.tables)
     for entry in old.tables.carried():
         _put(new, p4runtime_pb2.Entity(table_entry=entry))

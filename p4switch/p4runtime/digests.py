@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -91,12 +91,12 @@ class DigestStore:
         _, data = stream.sent.pop(list_id, (0, []))
         stream.unacknowledged.difference_update(data)
 
-    def poll(self, now_ns: int) -> list[Message]:
-        """DigestList messages that are due."""
+    def poll(self, learnt: Iterable[tuple[int, bytes]], now_ns: int) -> list[Message]:
+        """DigestList messages that are due, with what the switch has learnt since."""
         lists = []
         for stream in self._streams.values():
             self._expire(stream, now_ns)
-        for list_id, data in self._switch.digests():
+        for list_id, data in learnt:
             digest = self._pipeline.digest_of_list.get(list_id)
             if digest is not None:
                 lists += self._learn(self._streams[digest.id], data, now_ns)

@@ -4,7 +4,7 @@ Each write checks everything first, then changes the engine, then the store; it 
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -311,7 +311,8 @@ class TableStore:
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
-    def read(self, query: Message) -> Iterator[Message]:
+    def read(self, query: Message) -> Iterator[Message | None]:
+        """None stands for an entry that was looked at and is not meant. Nothing may be written before the end."""
         if query.table_id:
             states = [self._state(query.table_id)]
         else:
@@ -325,8 +326,8 @@ class TableStore:
             if query.is_default_action:
                 yield self._default_message(state)
                 continue
-            for key, entry in self._selected(state, query):
-                yield self._message(info, key, entry, query)
+            for found in self._selected(state, query):
+                yield None if found is None else self._message(info, *found, query)
 
     @staticmethod
     def _check_query(info: Table, query: Message) -> None:
@@ -338,20 +339,20 @@ class TableStore:
             invalid(f"{info.name}: the table has no idle timeout")
         no_colour_counters(query, "meter_counter_data", info.name)
 
-    def _selected(self, state: _State, query: Message) -> Iterable[tuple[Key, Entry]]:
+    def _selected(self, state: _State, query: Message) -> Iterator[tuple[Key, Entry] | None]:
         action_id = 0
         if query.HasField("action"):
             if query.action.WhichOneof("type") != "action":
                 invalid(f"{state.info.name}: entries are filtered by action id only")
             action_id = query.action.action.action_id
-        for key, entry in _by_key(state, query):
-            if query.metadata and entry.metadata != query.metadata:
-                continue
-            if query.controller_metadata and entry.cookie != query.controller_metadata:
-                continue
-            if action_id and not (isinstance(entry.target, Call) and entry.target.action.id == action_id):
-                continue
-            yield key, entry
+        for found in _by_key(state, query):
+            entry = None if found is None else found[1]
+            meant = entry is not None and not (
+                (query.metadata and entry.metadata != query.metadata)
+                or (query.controller_metadata and entry.cookie != query.controller_metadata)
+                or (action_id and not (isinstance(entry.target, Call) and entry.target.action.id == action_id))
+            )
+            yield found if meant else None
 
     def _message(self, info: Table, key: Key, entry: Entry, query: Message) -> Message:
         message = self._key_message(info, key, entry)
@@ -429,22 +430,30 @@ class TableStore:
             not_found(f"{state.info.name}: the entry does not exist")
         return state.info, entry
 
-    def read_direct_counters(self, query: Message) -> Iterator[Message]:
-        for info, key, entry in self._direct_selected(query.table_entry, lambda t: t.has_counter, "counter"):
+    def read_direct_counters(self, query: Message) -> Iterator[Message | None]:
+        for found in self._direct_selected(query.table_entry, lambda t: t.has_counter, "counter"):
+            if found is None:
+                yield None
+                continue
+            info, key, entry = found
             message = p4runtime_pb2.DirectCounterEntry(table_entry=self._bare_key(info, key))
             self._fill_counter(info, entry, message.data)
             yield message
 
-    def read_direct_meters(self, query: Message) -> Iterator[Message]:
+    def read_direct_meters(self, query: Message) -> Iterator[Message | None]:
         no_colour_counters(query, "counter_data", "direct meters")
-        for info, key, entry in self._direct_selected(query.table_entry, lambda t: t.meter is not None, "meter"):
+        for found in self._direct_selected(query.table_entry, lambda t: t.meter is not None, "meter"):
+            if found is None:
+                yield None
+                continue
+            info, key, entry = found
             message = p4runtime_pb2.DirectMeterEntry(table_entry=self._bare_key(info, key))
             if entry.meter is not None:
                 encode_meter(entry.meter, message.config)
             yield message
 
     def _direct_selected(self, query: Message, has: Callable[[Table], bool],
-                         what: str) -> Iterator[tuple[Table, Key, Entry]]:
+                         what: str) -> Iterator[tuple[Table, Key, Entry] | None]:
         if not query.table_id:
             for state in self._states.values():
                 if has(state.info):
@@ -456,11 +465,12 @@ class TableStore:
             invalid(f"{state.info.name}: the table has no direct {what}")
         if query.is_default_action:
             unimplemented(f"{state.info.name}: the default entry has no direct {what} in v1model")
-        found = list(_by_key(state, query))
-        if query.match and not found:
+        exists = False
+        for found in _by_key(state, query):
+            exists = exists or found is not None
+            yield None if found is None else (state.info, *found)
+        if query.match and not exists:
             not_found(f"{state.info.name}: the entry does not exist")
-        for key, entry in found:
-            yield state.info, key, entry
 
     def _fill_counter(self, info: Table, entry: Entry, into: Message) -> None:
         set_counter(into, self._switch.direct_counter_read(info.name, entry.handle))
@@ -505,21 +515,25 @@ class TableStore:
         """Whether any table has them."""
         return any(state.info.idle_timeout for state in self._states.values())
 
-    def idle_entries(self) -> list[Message]:
-        """Entries that no packet hit for their time-out, since the last notification if there was one."""
+    def idle_entries(self) -> Iterator[Message | None]:
+        """Entries that no packet hit for their time-out, since the last notification if there was one; None for others.
+
+        Nothing may be written before it has come to its end.
+        """
         now_ns = self._clock_ns()
-        idle = []
         for state in self._states.values():
             if not state.info.idle_timeout:
                 continue
             for key, entry in state.entries.items():
                 if not entry.idle_timeout_ns:
+                    yield None
                     continue
                 since_ns = max(self._last_hit_ns(state.info, entry), entry.notified_ns)
                 if now_ns - since_ns >= entry.idle_timeout_ns:
                     entry.notified_ns = now_ns
-                    idle.append(self._key_message(state.info, key, entry))
-        return idle
+                    yield self._key_message(state.info, key, entry)
+                else:
+                    yield None
 
 
 def _profile(info: Table) -> Profile:
@@ -527,14 +541,17 @@ def _profile(info: Table) -> Profile:
     return info.profile
 
 
-def _by_key(state: _State, query: Message) -> Iterable[tuple[Key, Entry]]:
-    """Entries that the match and the priority of a query leave."""
+def _by_key(state: _State, query: Message) -> Iterator[tuple[Key, Entry] | None]:
+    """Entries that the match and the priority of a query leave; None for each of the others that is looked at."""
     if not query.match:
-        if not query.priority:
-            return list(state.entries.items())
-        return [(key, entry) for key, entry in state.entries.items() if key[1] == query.priority]
+        for found in state.entries.items():
+            yield found if query.priority in (0, found[0][1]) else None
+        return
     match = decode_match(state.info, query.match)
     if query.priority or not state.info.needs_priority:
         key = (match, query.priority)
-        return [(key, state.entries[key])] if key in state.entries else []
-    return [(key, entry) for key, entry in state.entries.items() if key[0] == match]
+        if key in state.entries:
+            yield key, state.entries[key]
+        return
+    for found in state.entries.items():
+        yield found if found[0][0] == match else None

@@ -42,7 +42,6 @@ window = 2
 
 [workload]
 name = "collectives"
-payload = "data"
 spread_cycles = 500
 {workload}
 """
@@ -59,7 +58,7 @@ def run(folder: Path, cc: list[str], workload: str) -> dict[str, Result]:
 
 def test_all_reduces_with_every_protocol_are_what_numpy_has(tmp_path: Path) -> None:
     protocols = ["collective-none", "collective-window", "collective-aimd", "3cpo"]
-    results = run(tmp_path, protocols, "applications = [{ kind = 'all_reduce', operations = 6 }]")
+    results = run(tmp_path, protocols, "payload = 'data'\napplications = [{ kind = 'all_reduce', operations = 6 }]")
     for result in results.values():
         told = result.summary["workload"]
         assert (told["wrong_memories"], told["unfinished_hosts"], told["repeats"]) == (0, 0, 0)
@@ -81,6 +80,7 @@ def test_all_reduces_with_every_protocol_are_what_numpy_has(tmp_path: Path) -> N
     "workload",
     [
         """
+        payload = "data"
         numbers = "float32"
         applications = [
             { kind = "broadcast", operations = 3, hosts = 5 },
@@ -89,6 +89,7 @@ def test_all_reduces_with_every_protocol_are_what_numpy_has(tmp_path: Path) -> N
             { kind = "unicast_read", operations = 9 },
         ]""",
         """
+        payload = "data"
         applications = [
             { kind = "all_gather", size_bytes = 2500, members = [0, 1, 2, 3, 4, 5, 6, 7] },
             { kind = "barrier", members = [0, 1, 2, 3, 4, 5, 6, 7] },
@@ -107,6 +108,28 @@ def test_every_kind_moves_what_numpy_has(tmp_path: Path, workload: str) -> None:
     }  # fmt: skip
 
 
+def test_random_sets_beside_an_all_reduce(tmp_path: Path) -> None:
+    (result,) = run(
+        tmp_path,
+        ["3cpo"],
+        """
+        payload = "zeros"
+        placement = "random"
+        applications = [
+            { kind = "random", hosts = 6, sets = 3, set_operations = [3, 6], idle_cycles = [9, 99], unicast_every = 2 },
+            { kind = "all_reduce", operations = 4, hosts = 10 },
+        ]""",
+    ).values()
+    told = result.summary["workload"]
+    assert (told["wrong_memories"], told["unfinished_hosts"], told["unanswered"]) == (None, 0, 0)
+    operations = result.table("operations")
+    own = operations["group"].value_counts()
+    assert 6 * 2 * 3 <= own[1] <= 6 * 2 * 6
+    assert 6 * 15 <= own[0] <= 6 * 30  # unicast: five times as many
+    assert own[2] == 10 * 2 * 4
+    assert set(operations.loc[operations["group"] == 1, "kind"]) == {"read", "write"}
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -117,7 +140,7 @@ def test_every_kind_moves_what_numpy_has(tmp_path: Path, workload: str) -> None:
         (["workload.applications=[{operations=1,size_bytes=1}]"], "should have either operations or size_bytes"),
         (["workload.applications=[{operations=1,operator='mul'}]"], "operator"),
         (["workload.applications=[{operations=1,initiators=17}]"], "initiators: 17; expected at most its 16 hosts"),
-        (["workload.applications=[{kind='random'}]"], "random operations have no data"),
+        (["workload.payload=data", "workload.applications=[{kind='random'}]"], "random operations have no data"),
         (["programs.collective.slots=1024"], "programs.collective.slots: 1024: the groups of switch spine0 need 2048"),
     ],
 )

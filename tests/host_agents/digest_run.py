@@ -13,10 +13,13 @@ if "--native" in sys.argv:
     assert host_agents.use_native()
 
 from host_agents import native, nic, wire
+from host_agents.assignments import CollectiveConfig, Step
 from host_agents.cc.base import ReactionPoint
 from host_agents.cc.one_rc import SPECULATIVE
 from host_agents.cc.sperc import CONTROL
 from host_agents.testing import Trouble, Wire, connect, pair, trimmed
+from tests.host_agents import collective_star
+from tests.host_agents.collective_star import GROUP, Star, nics, programs
 
 
 class Switch:
@@ -91,6 +94,24 @@ def run(protocol, reliability, scope, parameters=None, point=None, trims=False):
     print(protocol, reliability, scope, point is not None, len(link.sent), digest.hexdigest())
 
 
+def collectives(protocol):
+    hosts = nics(4, protocol, rto_ns=20_000)
+    config = CollectiveConfig(response_order="random", fraction_bits=8)
+    contents = [bytes((7 * rank + 3 * i) % 120 for i in range(4096)) for rank in range(4)]
+    made = programs(
+        hosts, [Step("all_reduce", GROUP, 4096), Step("random", GROUP, 512)], contents=contents, config=config
+    )
+    star = Star(hosts, collective_star.Trouble(loss=0.05, duplicate=0.05, late=0.1))
+    star.run()
+    digest = hashlib.sha256()
+    for time_ns, host, frame in star.seen:
+        digest.update(b"%d %d " % (time_ns, host) + frame)
+    for program in made:
+        engine = program.engine
+        digest.update(repr((engine.record(), engine.stats.counts(), engine.sizes())).encode() + engine.memory.contents)
+    print(protocol, len(star.seen), digest.hexdigest())
+
+
 assert native.active() == ("--native" in sys.argv)
 assert nic.__file__.endswith(".so") == ("--native" in sys.argv)
 for reliability in ("go-back-n", "selective-repeat"):
@@ -103,4 +124,8 @@ for reliability in ("go-back-n", "selective-repeat"):
     for protocol in ("sperc", "sperc+1rc", "sperc+1rc+weights"):
         run(protocol, reliability, "qp")
     run("none", reliability, "qp", point=Halving)
+for protocol in ("dart", "dart-paper"):
+    run(protocol, "go-back-n", "pair", {"short_bytes": 150_001, "source_ecn_bytes": 3_000})
 run("dcqcn", "go-back-n", "qp", {"gain": 0.5, "rate_increase_interval_ns": 20_000, "byte_counter_bytes": 20_000})
+for protocol in ("collective-window", "collective-aimd", "3cpo"):
+    collectives(protocol)

@@ -4,10 +4,12 @@ import re
 import sys
 from pathlib import Path
 
-from host_agents import registry
+from host_agents import registry, wire
+from host_agents.collective.packets import READ
 from host_agents.testing import Wire, connect, pair
 from p4switch import extensions
 from p4switch.registry import forget
+from tests.host_agents.collective_star import nics
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -44,9 +46,19 @@ def check_aimd():
 
 def test_the_example_of_the_api(monkeypatch):
     monkeypatch.setenv("P4CC_NATIVE", "0")
-    (code,) = blocks("host-api.md")
+    code, _ = blocks("host-api.md")
     names = {}
     exec(compile(code, "host-api.md", "exec"), names)
     assert names["message"].start_ns == 20_000
     Wire(names["a"], names["b"]).run(10_000_000)
     assert names["message"].completed_ns > 100_000
+
+
+def test_the_example_of_collectives():
+    _, code = blocks("host-api.md")
+    (nic,) = nics(1, "3cpo")
+    names = {"nic": nic}
+    exec(compile(code, "host-api.md", "exec"), names)
+    frame = nic.next_frame(0)
+    assert frame[wire.BTH] == READ
+    assert nic.next_frame(100)[wire.DESTINATION] == 239

@@ -8,8 +8,10 @@ from fractions import Fraction
 import pytest
 from scapy.layers.inet import IP, UDP
 
+import topologies
 from harness.control import programs
 from harness.control.programs.base import SwitchView
+from harness.control.programs.int import switch_id
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import (
@@ -49,7 +51,7 @@ def test_a_hop_appends_its_record_and_nothing_else_changes(make_rig: MakeRig) ->
     assert packet[UDP].chksum == 0
     assert ip_checksum_ok(after)
     assert packet[IntShim].hop_count == 1
-    assert packet[IntShim].path_id == 0x5A5 ^ VIEW.device_id
+    assert packet[IntShim].path_id == 0x5A5 ^ switch_id(VIEW.device_id)
     record = records(after)[0]
     assert (record.link_rate_code, record.tx_units, record.queue_cells) == (RATE_CODE_100G, 0, 0)
     assert after[34:38] == sent[34:38]  # UDP ports
@@ -65,7 +67,7 @@ def test_records_are_in_the_order_of_the_hops(make_rig: MakeRig) -> None:
         if hop == 3:
             view = replace(view, port_rates_bps=dict.fromkeys(range(1, 9), 25_000_000_000))
         frame = make_rig("int", view=view).run([Sent(1, frame)])[2][0]
-        path_id ^= device_id & 0xFFF
+        path_id ^= switch_id(device_id)
         assert dissect(frame)[IntShim].hop_count == hop
         assert dissect(frame)[IntShim].path_id == path_id
         assert ip_checksum_ok(frame)
@@ -185,3 +187,12 @@ def test_dissection_agrees_with_the_layout() -> None:
         0xABCDE,
         0x0102,
     )
+
+
+def test_paths_of_equal_cost_have_different_ids() -> None:
+    """Where queue pairs share a reaction point, it tells by the id whose records are comparable."""
+    clos = topologies.build("clos", {"pods": 2, "tors_per_pod": 2, "spines_per_agg": 2})
+    ids = {switch.name: switch_id(switch.device_id) for switch in clos.switches}
+    paths = {ids[f"agg0-{i}"] ^ ids[f"agg1-{i}"] ^ ids[f"spine{2 * i + j}"] for i in range(4) for j in range(2)}
+    assert len(paths) == 8
+    assert sorted(map(switch_id, range(4096))) == list(range(4096))

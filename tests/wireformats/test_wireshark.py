@@ -13,6 +13,7 @@ import wireformats
 from harness.measure.pcap import write_pcap
 from host_agents import headers, wire
 from host_agents.cc.accurate import FRP, INIT
+from host_agents.cc.dart import LOOK_AHEAD, NOTICE
 from host_agents.errors import PacketError
 from host_agents.packets import IPV4, MAC, TO_REACTION_POINT, Field, Header, Opcodes, Packet, Records
 from host_agents.testing import Wire, connect, pair
@@ -65,6 +66,7 @@ def frame(opcode: int, body: bytes, carried_bytes: int = 0) -> bytes:
             {"SEND first with INT", "SEND middle with INT", "SEND last with INT", "SACK with INT"},
         ),
         ("accurate", {}, {"FRP"}),
+        ("dart", {}, {"ACK with share"}),
         ("sperc+1rc", {}, {"SPERC", "SEND first speculative", "SEND middle speculative"}),
         ("eqds", {"reliability": "selective-repeat"}, {"RTS", "pull", "SACK"}),
     ],
@@ -107,6 +109,20 @@ def test_names_of_values_and_units_are_shown(tmp_path: Path) -> None:
     assert "link_rate_code: 100 Gb/s (10)" in text
     summary = tshark(tmp_path, [frame(0xE8, body)], wireformats.opcodes())[0]
     assert "FRP QP=0x00004d PSN=5 kind=init response=1 short_circuit=0 counted=0 source_qp=9" in summary
+
+
+@needs_tshark
+def test_shares_and_announcements_of_dart(tmp_path: Path) -> None:
+    notice = NOTICE.encode(version=4_095, state=1, n=300, receiver_rate_code=4)
+    announced = LOOK_AHEAD.encode([{"nic": 7}, {"nic": 65_535}, {"nic": 9}], group=3)
+    names = [f"p4cc.dart_share.{place}" for place in ("version", "state", "n")]
+    names += ["p4cc.look_ahead.group", "p4cc.look_ahead.count", "p4cc.look_ahead_member.nic", "p4cc.packet"]
+    frames = [frame(0xEB, notice), frame(0xEC, announced)]
+    found = [line.split("\t") for line in tshark(tmp_path, frames, wireformats.opcodes(["dart"]), *fields(*names))]
+    assert found == [
+        ["4095", "1", "300", "", "", "", "share notice"],
+        ["", "", "", "3", "3", "7,65535,9", "look-ahead"],
+    ]
 
 
 @needs_tshark

@@ -20,12 +20,21 @@ class IntParameters(ProgramParameters):
         for port, rate_bps in sorted(switch.port_rates_bps.items()):
             params = {
                 "link_rate_code": link_rate_code(rate_bps),
-                "switch_id": switch.device_id & 0xFFF,
+                "switch_id": switch_id(switch.device_id),
                 "tick_ns_q8": tick_ns_q8(switch),
                 "frame_overhead_bytes": switch.frame_overhead_bytes & 0xFFFF,
             }
             entries.append(TableEntry("port_telemetry", {"port": Exact(port)}, Action("telemetry", params)))
         return entries
+
+
+def switch_id(device_id: int) -> int:
+    """The 12 bits with which a switch changes a path's id. Neighbouring numbers must not have similar bits: an id is
+    the XOR of a path's switches, and paths of equal cost lead through neighbours. No two of 4,096 switches share one.
+    """
+    mixed = device_id * 0x9E5 & 0xFFF
+    mixed = (mixed ^ mixed >> 6) * 0xB53 & 0xFFF
+    return mixed ^ mixed >> 6
 
 
 def link_rate_code(rate_bps: int) -> int:

@@ -47,22 +47,28 @@ class ReactionPointProbe(HostProbe):
             yield number, math.nan if value is None else value
 
     def check(self, run: Run) -> None:
-        from host_agents.nic import Nic  # here: the compiled hosts have to be in place before it is imported
-
         if not any(self.covers(host.name) for host in run.topology.hosts):
             raise UserError(f"hosts: topology {run.topology.name!r} has no host {self.hosts!r}")
-        # One to look at: what it has is what all of them have.
-        nic = Nic(run.nic_configs()[0], run.protocol, run.load_balancing)
-        owner: object = nic.open_qp("10.0.0.1", 2, 2).reaction_point
-        for name in self.reads.split("."):
-            if not hasattr(owner, name):
-                known = [other for other in dir(owner) if not other.startswith("_") and _number(owner, other)]
-                raise UserError(
-                    f"reads: no reaction point of {run.protocol.name!r} has {self.reads!r}; {suggest(name, known)}"
-                )
-            owner = getattr(owner, name)
-        if not (owner is None or isinstance(owner, int | float)):
-            raise UserError(f"reads: {self.reads!r} of {run.protocol.name!r} is no number")
+        try:
+            expect_number(run, self.reads)
+        except UserError as error:
+            raise UserError(f"reads: {error}") from None
+
+
+def expect_number(run: Run, attribute: str) -> None:
+    """Raises UserError if reaction points of the run's protocol have no such number."""
+    from host_agents.nic import Nic  # here: the compiled hosts have to be in place before it is imported
+
+    # One to look at: what it has is what all of them have.
+    nic = Nic(run.nic_configs()[0], run.protocol, run.load_balancing)
+    owner: object = nic.open_qp("10.0.0.1", 2, 2).reaction_point
+    for name in attribute.split("."):
+        if not hasattr(owner, name):
+            known = [other for other in dir(owner) if not other.startswith("_") and _number(owner, other)]
+            raise UserError(f"no reaction point of {run.protocol.name!r} has {attribute!r}; {suggest(name, known)}")
+        owner = getattr(owner, name)
+    if not (owner is None or isinstance(owner, int | float)):
+        raise UserError(f"{attribute!r} of {run.protocol.name!r} is no number")
 
 
 def _number(owner: object, name: str) -> bool:

@@ -86,7 +86,7 @@ class Agent:
         self.nic = Nic(
             c.nic, registry.resolve(c.cc, c.cc_parameters), registry.resolve_load_balancer(c.lb, c.lb_parameters)
         )
-        self.host = HostSession(self.nic, connection.send)
+        self.host = HostSession(self.nic, connection.send, c.columns)
         self.driver = Driver(
             self.nic, port, rate_bps=c.rate_bps, delay_ns=c.delay_ns, framing_bytes=c.framing_bytes,
             dilation=c.dilation,

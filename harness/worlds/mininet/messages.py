@@ -42,6 +42,7 @@ class Configure:
     dilation: int
     rate_interval_ns: int
     probes: list[HostProbe]
+    columns: tuple[str, ...]  # of flows, read from reaction points
     capture: bool
     changes: list[PortChange]
 

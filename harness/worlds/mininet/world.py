@@ -187,6 +187,7 @@ class MininetWorld:
                 dilation=self.dilation,
                 rate_interval_ns=scenario.record.rate_interval_ns,
                 probes=[probe for probe in run.probes if isinstance(probe, HostProbe) and probe.covers(host.name)],
+                columns=run.point_columns,
                 capture=self._capture,
                 changes=self._changes.get(host.name, []),
             )

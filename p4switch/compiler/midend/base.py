@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -22,6 +23,9 @@ MAX_SIZE = (1 << 31) - 1
 """Of header stacks; of counters, meters and registers; of tables, profiles and value sets: what the engine loads."""
 MAX_WORK = 400_000
 """Expressions and statements that are lowered in one program, those of a call each time anew."""
+MAX_CPU_S = 60.0
+"""Time of this process that their lowering may take: some cost more than others."""
+_WORK_A_LOOK = 256  # at the clock
 
 
 class Base:
@@ -44,6 +48,7 @@ class Base:
         self.cleanups: list[list[tuple[Value, Value]]] = []  # (to, from): what an `exit` copies out, innermost last
         self.prefix = ""  # of the names of locals
         self._work = 0
+        self._began_s = time.process_time()
         self._storable: set[types.Type] = set()
         self.unreached: set[ir.Block] = set()  # blocks that nothing leads to, as far as is known
 
@@ -62,6 +67,8 @@ class Base:
             raise self.error(
                 node, f"the program becomes too large: with all calls put in place it has over {MAX_WORK} expressions"
             )
+        if self._work % _WORK_A_LOOK == 0 and time.process_time() > self._began_s + MAX_CPU_S:
+            raise self.error(node, f"the program takes too long to compile: over {MAX_CPU_S:g} s of CPU time")
 
     def storable(self, t: types.Type, node: ast.Node) -> None:
         """Raises CompileError for a type of which the target has no variables, where it is declared."""

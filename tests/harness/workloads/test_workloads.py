@@ -274,6 +274,33 @@ def test_absurd_distributions_are_refused(tmp_path: Path, text: str, message: st
         workloads.build("poisson", {"distribution": "sizes.txt"}, star, 1, tmp_path)
 
 
+def test_streams_may_be_of_messages_and_belong_to_an_incast() -> None:
+    flows = build(
+        "streams",
+        flows=[
+            {"name": "long", "source": 1, "destination": 0, "size_bytes": 65_536, "messages": 3},
+            {"name": "a", "source": 2, "destination": 0, "size_bytes": 1, "incast": 7},
+            {"name": "b", "source": 3, "destination": 0, "size_bytes": 1, "incast": 7},
+        ],
+    ).flows
+    assert [(flow.group, flow.size_bytes) for flow in flows[:3]] == [("long", 65_536)] * 3
+    assert len({flow.qp for flow in flows[:3]}) == 1
+    assert [flow.incast for flow in flows] == [None, None, None, (7, (2, 3)), (7, (2, 3))]
+    with pytest.raises(UserError, match="'long' should have size_bytes, that of each of its messages"):
+        build("streams", flows=[{"name": "long", "source": 1, "destination": 0, "stop_ns": 9, "messages": 3}])
+
+
+def test_incasts_come_one_after_the_other_beside_a_long_flow() -> None:
+    given = {"senders": 4, "size_bytes": 100, "interval_ns": 1_000_000, "jitter_ns": 1_000, "count": 3}
+    flows = build("incasts", announced=True, **given).flows
+    assert [(flow.source, flow.group) for flow in flows if flow.stop_ns is not None] == [(1, "background")]
+    starts = sorted((flow.start_ns, flow.source) for flow in flows if flow.group == "incast")
+    assert [start // 1_000_000 for start, _ in starts] == [1] * 4 + [2] * 4 + [3] * 4
+    assert all(start % 1_000_000 <= 1_000 for start, _ in starts)
+    assert {flow.incast for flow in flows if flow.group == "incast"} == {(n, (2, 3, 4, 5)) for n in (1, 2, 3)}
+    assert len(build("incasts", background=False, **given).flows) == 12
+
+
 TENANT = {"name": "a", "hosts": [3, 0, 2, 1], "overlays": [1, 3]}
 
 

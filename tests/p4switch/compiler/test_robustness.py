@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import cProfile
 import json
+import pstats
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from p4switch.compiler import compile_program
+from p4switch.compiler import _compile, compile_program
 from p4switch.compiler.diagnostics import CompileError
 from p4switch.compiler.frontend import parse_and_check
 from p4switch.engine.codegen import generate
@@ -122,6 +124,34 @@ def test_calls_that_double_are_bounded(tmp_path: Path, before: str, body: str, m
     with pytest.raises(CompileError, match="the program becomes too large") as caught:
         compile_program(path)
     assert caught.value.diagnostics[0].location.line in (9, 10)
+
+
+def test_time_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("p4switch.compiler.midend.base.MAX_CPU_S", 0.0)
+    path = tmp_path / "x.p4"
+    parser = PARSER + "{ state start { transition accept; } }"
+    before, body = DOUBLED["functions"]
+    path.write_text(V1MODEL.format(parser=parser, before=before, body=body))
+    with pytest.raises(CompileError, match="the program takes too long to compile") as caught:
+        compile_program(path)
+    assert caught.value.diagnostics[0].location.line in (9, 10)
+
+
+def test_each_constant_entry_costs_the_same(tmp_path: Path) -> None:
+    def calls(entries: int) -> int:
+        path = tmp_path / f"{entries}.p4"
+        listed = "\n".join(f"({i}, 1) : s({i});" for i in range(entries))
+        body = (
+            "action s(bit<32> v) { meta.a = v; } table t { key = { meta.b : ternary; meta.i : exact; } actions = { s; }"
+            f" const entries = {{ {listed} }} }} apply {{ t.apply(); }}"
+        )
+        path.write_text(V1MODEL.format(parser=PARSER + "{ state start { transition accept; } }", before="", body=body))
+        profile = cProfile.Profile()
+        profile.runcall(lambda: generate(_compile(path, [], None).json))
+        return pstats.Stats(profile).total_calls  # type: ignore[attr-defined, no-any-return]
+
+    none, some, more = calls(1), calls(150), calls(300)
+    assert more - none < 2.2 * (some - none)
 
 
 LARGE = {

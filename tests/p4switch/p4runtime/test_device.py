@@ -443,6 +443,35 @@ def test_a_long_read_lets_packets_through_and_no_write(blank: Bench) -> None:
     assert len(controller.read(controller.entry("lpm_one"))) == 1001
 
 
+def test_what_looks_at_all_entries_does_so_in_parts() -> None:
+    """Idle time-outs, and reads that leave nearly all out: the data plane goes on in between."""
+    looked: list[int] = [0]  # at each time that the lock was held
+
+    class Counting(FakeSwitch):
+        def table_last_hit(self, table: str, handle: int) -> int:
+            looked[-1] += 1
+            return 0
+
+    class Lock:
+        def __enter__(self) -> None:
+            looked.append(0)
+
+        def __exit__(self, *_: object) -> None: ...
+
+    device = Device(lambda config: Counting(config), lock=Lock(), clock_ns=lambda: 100)  # type: ignore[arg-type, return-value]
+    controller = Controller(device, everything.p4info())
+    device.set_forwarding_pipeline_config(request("VERIFY_AND_COMMIT"))
+    fading = [controller.entry("fading", {"e": n}, ("NoAction",), idle_timeout_ns=10**9) for n in range(2000)]
+    controller.insert(*fading)
+    assert device.poll() == []
+    assert sum(looked) == 2000
+    assert max(looked) <= 512
+    looked[:] = [0]
+    query = controller.entry("fading", metadata=b"of nobody")
+    assert controller.read(query) == []
+    assert len(looked) > 4
+
+
 def test_counters_beyond_what_p4runtime_can_say_stay_at_the_highest(bench: Bench) -> None:
     bench.switch.counters["EverythingIngress.cells", 1] = (1 << 63, (1 << 64) - 1)
     entries = bench.controller.read(p4runtime_pb2.CounterEntry())

@@ -1,0 +1,41 @@
+"""Incasts one after the other beside a long flow (Dart, figure 10)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from harness.workloads.base import Flow, Setting, Size, Time, Traffic, WorkloadParameters, expect_hosts, register
+from harness.workloads.streams import ENDLESS_BYTES
+
+
+@register("incasts")
+class Incasts(WorkloadParameters):
+    """Every `interval_ns` hosts 2, 3 ... send to host 0, each up to `jitter_ns` later, on a queue pair that stays.
+
+    Host 1 sends to it all the time, with `background`. `announced`: the senders know of the incast, and who is in it.
+    """
+
+    senders: Annotated[int, Field(ge=1)] = 16
+    size_bytes: Size = 262_144
+    count: Annotated[int, Field(ge=1)] = 100
+    interval_ns: Annotated[Time, Field(gt=0)] = 5_000_000
+    jitter_ns: Time = 100_000
+    background: bool = True
+    announced: bool = False
+
+    def generate(self, setting: Setting) -> Traffic:
+        expect_hosts("senders", self.senders + 2, setting)
+        sources = tuple(range(2, self.senders + 2))
+        end_ns = (self.count + 1) * self.interval_ns
+        flows = [Flow(1, 0, ENDLESS_BYTES, 0, group="background", stop_ns=end_ns)] if self.background else []
+        for number in range(1, self.count + 1):
+            for source in sources:
+                start_ns = number * self.interval_ns + setting.rng.randint(0, self.jitter_ns)
+                incast = (number & 0xFFFF, sources) if self.announced else None
+                flows.append(
+                    Flow(source, 0, self.size_bytes, start_ns, group="incast", qp="incasts", incast=incast)
+                )
+        flows.sort(key=lambda flow: flow.start_ns)
+        return Traffic(flows)

@@ -1,0 +1,91 @@
+"""Which links and lanes can wait for each other, from the entries written: circles or none."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import networkx as nx
+import pytest
+
+import topologies
+from harness.control import programs
+from harness.control.controller import Settings, switch_view
+from harness.control.lanes import Held, Rule, cycle, dependencies
+from topologies import Topology
+
+CLOS = {"hosts_per_tor": 1, "link_rate_bps": 10e9, "fabric_rate_bps": 10e9, "link_delay_ns": 1000}
+NETWORKS = {
+    "two pods": ("clos", {**CLOS, "pods": 2, "tors_per_pod": 2, "aggs_per_pod": 2, "spines_per_agg": 2}),
+    "three pods": ("clos", {**CLOS, "pods": 3, "tors_per_pod": 2, "aggs_per_pod": 3, "spines_per_agg": 1}),
+    "fat-tree": ("fat-tree", {"k": 4, "link_rate_bps": 10e9, "link_delay_ns": 1000}),
+}
+
+
+def network(name: str) -> Topology:
+    kind, parameters = NETWORKS[name]
+    return topologies.build(kind, parameters)
+
+
+def graph(
+    topology: Topology, rule: Rule | None = None, deflecting: bool = True, **parameters: object
+) -> nx.DiGraph[Held]:
+    made = programs.parameters("dart", parameters)
+    entries = {switch.name: made.entries(switch_view(topology, switch, Settings())) for switch in topology.switches}
+    return dependencies(topology, entries, 3, deflecting=deflecting, rule=rule)
+
+
+class Tokens(Rule):
+    """Rules that were proposed: the lane follows the tokens, four at the start, or is one for what was deflected."""
+
+    def __init__(self, how: str) -> None:
+        self.start = 4
+        self.how = how
+
+    def may_deflect(self, state: Hashable) -> bool:
+        return isinstance(state, int) and state > 0
+
+    def after(self, state: Hashable, turned: bool, deflected: bool) -> Hashable:
+        assert isinstance(state, int)
+        return state - 1 if deflected else state
+
+    def lane(self, state: Hashable) -> Hashable:
+        assert isinstance(state, int)
+        return {"one": 0, "escape": state == 0, "deflected": state < 4, "each": state}[self.how]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("lanes", [2, 3, 5])
+def test_a_lane_for_each_turn_has_no_circle(name: str, lanes: int) -> None:
+    found = graph(network(name), lanes=lanes)
+    assert cycle(found) == []
+    # It is deflected, and every lane is used: what has no circle is the network in question.
+    assert {lane for _, lane in found} == set((3, 4, 5, 2, 1)[:lanes])
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_ports_of_equal_cost_make_no_turn(name: str) -> None:
+    found = graph(network(name), candidates="equal-cost")
+    assert cycle(found) == []
+    assert {lane for _, lane in found} == {3}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_what_waits_for_its_own_host_may_be_deflected_too(name: str) -> None:
+    assert cycle(graph(network(name), deflect_host_ports=True)) == []
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_without_a_rule_there_are_circles(name: str) -> None:
+    assert cycle(graph(network(name), lane_rule="none")) != []
+
+
+@pytest.mark.parametrize("how", ["one", "escape", "deflected", "each"])
+def test_lanes_by_tokens_have_circles(how: str) -> None:
+    """Normal routing makes the turn from down to up as well, one switch later and without a token."""
+    assert cycle(graph(network("two pods"), Tokens(how))) != []
+
+
+def test_routes_alone_have_none_in_a_tree_of_switches() -> None:
+    found = graph(network("three pods"), deflecting=False)
+    assert cycle(found) == []
+    assert {lane for _, lane in found} == {3}

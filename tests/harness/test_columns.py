@@ -1,0 +1,82 @@
+"""Further columns of flows: the largest latency, and what reaction points have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from harness.measure.metrics import flows_table, messages_table
+from harness.plan import experiment, scenario
+from harness.plan.experiment import Run
+from harness.worlds.virtual import VirtualWorld
+from p4switch.errors import UserError
+from topologies.routing import path, transit_ns
+
+STAR: dict[str, Any] = {
+    "topology": {"name": "single-switch", "hosts": 3},
+    "workload": {"name": "incast", "size_bytes": 50_003},
+}
+
+
+def planned(columns: list[str], **more: Any) -> list[Run]:
+    tables = {"cc": "dcqcn", **STAR, "record": {"columns": columns}, **more}
+    return experiment.plan("star", scenario.check(tables), Path())
+
+
+def flows(run: Run) -> pd.DataFrame:
+    recording = VirtualWorld(run).run()
+    return flows_table(run, recording, messages_table(run, recording))
+
+
+@pytest.mark.parametrize("cc", ["dcqcn", "hpcc", "sperc"])
+def test_a_packet_alone_has_the_latency_of_the_empty_network(cc: str) -> None:
+    (run,) = planned(["max_latency_ns"], cc=cc, workload={"name": "incast", "size_bytes": 1000, "senders": 1})
+    links = path(run.topology, run.topology.hosts[1], run.topology.hosts[0])
+    growth_ns = 8 * 8e9 / links[-1].rate_bps if run.protocol.info.telemetry else 0
+    (latency_ns,) = flows(run)["max_latency_ns"]
+    assert latency_ns == pytest.approx(transit_ns(links, run.data_bytes) + growth_ns, abs=1)
+
+
+def test_what_waits_takes_longer() -> None:
+    (run,) = planned([], record={"columns": ["max_latency_ns"], "queue_interval_ns": 20})
+    recording = VirtualWorld(run).run()
+    (port,) = [i for i, p in enumerate(recording.series["queues"].places["leads_to"]) if p == "h0-0-2"]
+    deepest_ns = recording.series["queues"].values[:, port].max() * 8 / 100
+    latency_ns = messages_table(run, recording)["max_latency_ns"].max()
+    assert latency_ns == pytest.approx(2170 + deepest_ns, abs=200)
+
+
+def test_numbers_of_reaction_points_are_those_at_the_end_of_a_flow() -> None:
+    run, other = planned(["alpha", "path.base_rtt_ns", "max_latency_ns"], cc=["dcqcn", "none"])
+    found = flows(run)
+    assert list(found.columns[-3:]) == ["alpha", "base_rtt_ns", "max_latency_ns"]
+    assert (found["alpha"] <= 1).all()
+    assert (found["base_rtt_ns"] == run.base_rtt_ns()).all()
+    assert list(flows(other).columns[-2:]) == ["base_rtt_ns", "max_latency_ns"]  # it has no alpha
+
+
+def test_of_pieces_the_largest_latency_and_the_mean_over_bytes() -> None:
+    attack = {"kind": "parallel", "hosts": [1], "piece_bytes": 30_000}
+    (run,) = planned(["max_latency_ns", "rate_bps"], attack=attack, limit_ns=2_000_000)
+    recording = VirtualWorld(run).run()
+    pieces = messages_table(run, recording)
+    whole = flows_table(run, recording, pieces).iloc[0]
+    own = pieces[pieces["flow"] == 0]
+    assert own["size_bytes"].tolist() == [30_000, 20_003]
+    assert whole["max_latency_ns"] == own["max_latency_ns"].max()
+    mean = (own["rate_bps"] * own["size_bytes"]).sum() / 50_003
+    assert whole["rate_bps"] == pytest.approx(mean)
+
+
+def test_without_columns_there_are_none() -> None:
+    (run,) = planned([])
+    assert "max_latency_ns" not in flows(run).columns
+
+
+def test_a_column_that_no_run_can_fill_is_a_mistake() -> None:
+    with pytest.raises(UserError) as caught:
+        planned(["alfa"])
+    assert str(caught.value) == "record.columns: no reaction point of 'dcqcn' has 'alfa'; did you mean 'alpha'?"

@@ -1,0 +1,330 @@
+"""Dart in the virtual world: deflected messages stay in order, tables end up empty, nothing waits in a circle."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.measure.recording import Recording
+from harness.plan import experiment, scenario
+from harness.plan.experiment import Run
+from harness.workloads import Flow, Traffic
+from harness.worlds.virtual import VirtualWorld
+from host_agents import wire
+from p4switch.errors import UserError
+
+CLOS = {
+    "name": "clos",
+    "pods": 2,
+    "tors_per_pod": 2,
+    "hosts_per_tor": 2,
+    "aggs_per_pod": 2,
+    "spines_per_agg": 2,
+    "link_rate_bps": 10e9,
+    "fabric_rate_bps": 10e9,
+    "link_delay_ns": 1000,
+}
+COUNTERS = ("deflected", "allocated", "freed", "expired", "table_full", "tokens_spent", "last_lane")
+
+
+@dataclass(frozen=True)
+class Given(Run):
+    """A run with flows of its own."""
+
+    flows: tuple[Flow, ...] = ()
+
+    def traffic(self) -> Traffic:
+        return Traffic(list(self.flows))
+
+
+def planned(
+    flows: Sequence[Flow] = (),
+    *,
+    cc: str = "dart",
+    topology: Mapping[str, Any] = CLOS,
+    program: Mapping[str, Any] | None = None,
+    protocol: Mapping[str, Any] | None = None,
+    **tables: Any,
+) -> Run:
+    tables.setdefault("nic", {})
+    wanted = {
+        "cc": [cc],
+        "topology": dict(topology),
+        "workload": {"name": "permutation"},
+        "programs": {"dart": {"threshold_bytes": 0, **(program or {})}},
+        "protocols": {cc: dict(protocol or {})},
+        "record": {"queue_interval_ns": 0, "rate_interval_ns": 0},
+        "limit_ns": 100_000_000,
+        **tables,
+        "nic": {"mtu_bytes": 1460, **tables["nic"]},
+    }
+    (run,) = experiment.plan("dart", scenario.check(wanted), Path())
+    return Given(**{f.name: getattr(run, f.name) for f in fields(run)}, flows=tuple(flows))
+
+
+def load(rng: random.Random, hosts: int, messages: int, span_ns: int = 60_000) -> list[Flow]:
+    """Messages of 1 B to 8 KiB and a few long ones, on queue pairs of their own and on shared ones, back to back."""
+    flows = []
+    for _ in range(messages):
+        source, destination = rng.sample(range(hosts), 2)
+        size = rng.choice((1, 1460, 2048, 4096, 8192, 8192, 8192, 30_000))
+        qp = f"{source} {destination}" if rng.random() < 0.5 else None
+        flows.append(Flow(source, destination, size, rng.randrange(span_ns), qp=qp))
+    return sorted(flows, key=lambda flow: flow.start_ns)
+
+
+@dataclass
+class Outcome:
+    """What a run shows of its order, its tokens and its tables."""
+
+    recording: Recording
+    disorder: int  # packets out of order, NAKs, packets sent again
+    tokens_sent: int
+    tokens_received: int
+    most_links: int  # between ToRs
+    held: int  # entries in use at the end
+    counts: dict[str, int]
+
+
+def carried_out(run: Run) -> Outcome:
+    world = VirtualWorld(run, capture=True)
+    recording = world.run()
+    queue_pairs = [qp for nic in world.nics for qp in nic.queue_pairs.values()]
+    disorder = sum(qp.stats.out_of_order + qp.stats.naks_sent + qp.stats.packets_retransmitted for qp in queue_pairs)
+    sent = received = most = 0
+    hosts = run.topology.host_by_name
+    for _, link, direction, frame, _ in world.fabric.captured():
+        if frame[12:14] != b"\x08\x00" or frame[wire.BTH] > wire.SEND_ONLY:
+            continue
+        tokens = frame[wire.BECN] >> 3 & 7
+        if (world.links[link][0] in hosts) == (direction == 0):
+            sent += tokens
+        else:
+            received += tokens
+            most = max(most, wire.INITIAL_TTL - frame[wire.TTL] - 1)
+    tables = recording.tables
+    held = sum(
+        any(pipe.register_read("dft_key", entry)) for pipe in world._pipes.values() for entry in range(16)
+    )
+    counts = {name: int(tables[name]["packets"].sum()) if len(tables[name]) else 0 for name in COUNTERS}
+    return Outcome(recording, disorder, sent, received, most, held, counts)
+
+
+def expect_order(outcome: Outcome) -> None:
+    """Property *Order*: what must hold where nothing is lost."""
+    assert outcome.recording.ended == "done"
+    assert outcome.disorder == 0
+    assert outcome.held == 0
+    assert outcome.counts["allocated"] == outcome.counts["freed"] + outcome.counts["expired"]
+    assert outcome.tokens_sent == outcome.tokens_received + outcome.counts["deflected"]
+
+
+@settings(max_examples=6, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    pods=st.integers(2, 3),
+    tors=st.integers(1, 2),
+    aggs=st.integers(1, 3),
+    spines=st.integers(1, 2),
+    threshold=st.sampled_from([0, 0, 1500, 15_000]),
+    entries=st.integers(1, 16),
+    tokens=st.integers(0, 7),
+    lanes=st.integers(2, 5),
+)
+def test_deflected_messages_arrive_in_order_on_any_clos(
+    seed: int, pods: int, tors: int, aggs: int, spines: int, threshold: int, entries: int, tokens: int, lanes: int
+) -> None:
+    clos = {**CLOS, "pods": pods, "tors_per_pod": tors, "aggs_per_pod": aggs, "spines_per_agg": spines}
+    flows = load(random.Random(seed), pods * tors * 2, 40)
+    program = {"threshold_bytes": threshold, "dft_entries": entries, "lanes": lanes}
+    outcome = carried_out(planned(flows, topology=clos, program=program, protocol={"tokens": tokens}))
+    expect_order(outcome)
+    if tokens <= 4:
+        assert outcome.most_links <= (8 if lanes == 2 else 12)
+    if tokens == 0:
+        assert outcome.counts["deflected"] == 0
+
+
+ORDER_SEED = 1
+
+
+def test_everything_deflects_and_stays_in_order() -> None:
+    outcome = carried_out(planned(load(random.Random(ORDER_SEED), 8, 120)))
+    expect_order(outcome)
+    assert outcome.counts["deflected"] > 300
+    assert outcome.counts["allocated"] > 50
+    assert outcome.counts["tokens_spent"] > 20
+
+
+def test_as_printed_the_same_messages_arrive_out_of_order() -> None:
+    outcome = carried_out(planned(load(random.Random(ORDER_SEED), 8, 120), program={"match": "message"}))
+    assert outcome.disorder > 0
+    with pytest.raises(AssertionError):
+        expect_order(outcome)
+
+
+def test_as_printed_the_next_message_of_a_queue_pair_overtakes() -> None:
+    flows = [Flow(source, 6 + source, 6_000, 0, qp="one") for _ in range(15) for source in (0, 1)]
+    together = carried_out(planned(flows, cc="dart-paper", program={"threshold_bytes": 3_000}))
+    assert together.disorder > 0
+    expect_order(carried_out(planned(flows)))
+
+
+def test_what_a_broken_link_of_a_detour_loses_arrives_after_the_time_out_by_the_normal_path() -> None:
+    """IV-C. Every spine of one aggregation switch is cut off; entries of what was lost are taken after the RTO."""
+    events = [{"time_ns": 25_000, "link": ["agg0-0", f"spine{i}"], "up": False} for i in range(2)]
+    events += [{"time_ns": 60_000, "link": ["agg0-0", f"spine{i}"], "up": True} for i in range(2)]
+    program = {"entry_timeout_ns": 300_000, "dft_entries": 1}
+    run = planned(
+        load(random.Random(5), 8, 60, 100_000),
+        program=program,
+        protocol={"fall_back": False},
+        nic={"rto_ns": 300_000},
+        events=events,
+    )
+    outcome = carried_out(run)
+    assert outcome.recording.ended == "done"
+    assert sum(record.timeouts for record in outcome.recording.flows) > 0
+    assert outcome.counts["allocated"] == outcome.counts["freed"] + outcome.counts["expired"] + outcome.held
+    assert outcome.counts["expired"] + outcome.held > 0
+
+
+# Deadlock
+
+TINY = {"switch": {"buffer_bytes": 70_000, "pfc": {"headroom_delays": 2.0, "headroom_frames": 2, "xon_gap_bytes": 0}}}
+
+
+def test_tiny_buffers_deadlock_without_lanes_that_follow_turns_and_not_with_them() -> None:
+    assert crowd(1, "turn") == "done"
+    assert crowd(1, "none") == "deadlock"
+
+
+def crowd(seed: int, lane_rule: str) -> str:
+    """How a run ends whose buffers hold a few packets. DCQCN and DASR are off: nothing but PFC holds anyone back."""
+    rng = random.Random(seed)
+    flows = [
+        Flow(source, destination, 8_192, rng.randrange(20_000))
+        for _ in range(60)
+        for source, destination in [rng.sample(range(8), 2)]
+    ]
+    protocol = {"apportion": False, "fall_back": False, "tokens": 7, "first_window_bdp": 0.0}
+    run = planned(flows, protocol=protocol, program={"lane_rule": lane_rule}, limit_ns=5_000_000, **TINY)
+    return VirtualWorld(run).run().ended
+
+
+# Worked examples
+
+STAR = {"name": "single-switch", "hosts": 3, "link_rate_bps": 10e9, "link_delay_ns": 1000}
+
+
+def limits(recording: Recording, qp: int) -> pd.DataFrame:
+    rates = recording.tables["rates"]
+    return rates[rates["qp"] == qp].set_index("time_ns")["rate_limit_bps"] / 1e9
+
+
+def test_figure_2_two_senders_have_a_half_each_within_an_rtt_and_the_whole_afterwards() -> None:
+    start_ns, stop_ns = 200_000, 400_000
+    flows = [
+        Flow(1, 0, 2**39, 0, stop_ns=600_000),
+        Flow(2, 0, 2**39, start_ns, stop_ns=stop_ns),
+    ]
+    run = planned(flows, topology=STAR, program={"threshold_bytes": 15_000}, record={"rate_interval_ns": 1_000})
+    recording = VirtualWorld(run).run()
+    first, second = limits(recording, 2), limits(recording, 3)
+    rtt_ns = run.base_rtt_ns()
+    assert (first.loc[:start_ns] == 10).all()
+    assert first.loc[start_ns + 1.5 * rtt_ns : stop_ns].between(4.75, 5).all()
+    assert second.loc[start_ns + 2 * rtt_ns : stop_ns].between(4.75, 5).all()
+    assert (first.loc[recording.flows[1].delivered_ns + 1.5 * rtt_ns : 600_000] == 10).all()
+    assert sum(record.cnps for record in recording.flows) == 0
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_figure_3_a_long_flow_backs_off_when_it_hears_of_the_incast(announced: bool) -> None:
+    """Eight senders, 10 us from one to the next. The announcement of the first one stands for all."""
+    members = tuple(range(2, 10))
+    flows = [Flow(1, 0, 2**39, 0, stop_ns=400_000)] + [
+        Flow(source, 0, 8_192, 150_000 + 10_000 * i, incast=(1, members)) for i, source in enumerate(members)
+    ]
+    run = planned(
+        flows,
+        topology={**STAR, "hosts": 10},
+        program={"threshold_bytes": 15_000},
+        protocol={"look_ahead": announced, "fall_back": False},
+        record={"rate_interval_ns": 1_000},
+    )
+    recording = VirtualWorld(run).run()
+    long = limits(recording, 2)
+    within = long.loc[150_000 : 150_000 + 2 * run.base_rtt_ns()]
+    assert (within.min() < 1.2) == announced
+    assert long.loc[:150_000].min() == 10
+    assert long.loc[390_000:400_000].max() == 10
+    assert recording.nic_totals["malformed"] == 0
+
+
+def test_flows_to_a_busy_receiver_are_exempt_from_marks_of_the_fabric() -> None:
+    """III-C says that rates are correct in all cases. A and B send to R1; A shares a link with C and E, which send to
+    others: A and B keep their halves, where max-min fair rates are 3.33, 6.67, 3.33 and 3.33 Gb/s.
+    """
+    names = {"A": (0, 4), "C": (1, 5), "E": (2, 6), "B": (7, 4)}
+    flows = [Flow(*ends, 2**39, 0, group=name, stop_ns=700_000) for name, ends in names.items()]
+    dumbbell = {
+        "name": "dumbbell",
+        "pairs": 4,
+        "link_rate_bps": 10e9,
+        "bottleneck_rate_bps": 10e9,
+        "link_delay_ns": 1000,
+    }
+    program, record = {"threshold_bytes": 15_000}, {"rate_interval_ns": 100_000}
+    run = planned(flows, cc="dart-paper", topology=dumbbell, program=program, record=record)
+    rates = VirtualWorld(run).run().tables["rates"]
+    later = rates[rates["time_ns"] > 200_000].groupby("qp")["throughput_bps"].mean() / 1e9
+    of = dict(zip(names, later, strict=True))
+    assert 4.6 < of["A"] < 5.4
+    assert 4.6 < of["B"] < 5.4
+    assert of["C"] + of["E"] < 10 - of["A"] + 0.1
+    assert max(of["C"], of["E"]) < 2.7
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("tables", "text"),
+    [
+        ({"lb": ["spray"]}, "cc 'dart': expected load balancing that keeps a flow on its path"),
+        ({"nic": {"reliability": "selective-repeat"}}, "dart: reliability 'selective-repeat': expected one of"),
+        ({"nic": {"cc_scope": "qp"}}, "dart: cc_scope 'qp': expected one of: pair"),
+        ({"protocol": {"tokens": 8}}, "dart: parameter tokens: "),
+        ({"program": {"lanes": 6}}, "lanes should not exceed the priorities that lane_priorities lists (5)"),
+        ({"program": {"lane_priorities": [3, 6]}}, "programs.dart.lane_priorities: 6 is nic.control_priority"),
+        ({"program": {"lane_priorities": [4, 3]}}, "programs.dart.lane_priorities: should begin with nic.data_"),
+        ({"switch": {"pfc": {"priorities": [3]}}}, "switch.pfc.priorities: should have all of programs.dart.lane_pri"),
+        (
+            {"topology": {"name": "random", "switches": 12, "extra_links": 12, "hosts": 30}},
+            "packets on its routes can wait for each other in a circle",
+        ),
+    ],
+)
+def test_mistakes_are_named_in_one_line(tables: dict[str, Any], text: str) -> None:
+    with pytest.raises(UserError) as raised:
+        planned(**tables)
+    assert text in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_switches_are_told_of_the_lanes() -> None:
+    run = planned()
+    assert run.lossless_priorities == (3, 4)
+    assert (run.scenario.switch.classes, run.scenario.switch.equal_priorities) == ("oldest", (3, 4))
+    more = planned(program={"lanes": 3}, switch={"equal_priorities": [1, 3, 4, 5]})
+    assert more.lossless_priorities == (3, 4, 5)
+    assert more.scenario.switch.equal_priorities == (1, 3, 4, 5)
