@@ -1,4 +1,4 @@
-"""What a test of a protocol stands on: two NICs and the link between them, with delay, loss, reordering and duplication.
+"""What a test of a protocol stands on: two NICs, and a link that delays, loses, reorders and duplicates.
 
     a, b = pair("dctcp")
     sender, receiver = connect(a, b)
