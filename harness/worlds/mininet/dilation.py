@@ -19,6 +19,7 @@ from topologies.routing import path
 
 # In round trips between two processes: what a frame costs at each link (a process wakes up, reads, writes), and what a
 # host does for a frame that it sends or receives. Each data packet has an ACK.
+_COLLECTIVE_BYTES = 138  # of a packet of collectives: half have lanes (202 bytes), half have not (74)
 _LINK_COST = 4
 _HOST_COST = 9
 _BUSY = 0.6  # of all processors; the rest is for bursts, and for what else the machine does
@@ -77,7 +78,7 @@ def _lag_p99_ns() -> float:
 
 def choose(run: Run, machine: Machine, packets_per_s_of_link: int | None = None) -> int:
     """Wall-clock nanoseconds for one of model time, to two digits. Switches may have a limit of what a link brings."""
-    packet_bits = 8 * run.scenario.link_bytes(run.data_bytes)
+    packet_bits = 8 * run.scenario.link_bytes(_COLLECTIVE_BYTES if run.traffic().assignments else run.data_bytes)
     work_ns = machine.round_trip_ns * (2 * _LINK_COST * _mean_links(run) + 4 * _HOST_COST)
     load = _demand_bps(run) / packet_bits * work_ns * 1e-9 / (machine.processors * _BUSY)
     lag = _LAG_MARGIN * min(machine.lag_p99_ns, _MOST_LAG_NS) / (fidelity.LAG_LIMIT * run.base_rtt_ns())
@@ -102,9 +103,10 @@ def _rounded_up(value: float) -> int:
 
 def _demand_bps(run: Run) -> float:
     """What the workload's hosts can send, or its receivers take, whichever is less."""
-    flows, hosts = run.traffic().flows, run.topology.hosts
+    traffic, hosts = run.traffic(), run.topology.hosts
+    flows, at_work = traffic.flows, set(traffic.assignments)
     return min(
-        sum(run.topology.uplink(hosts[index]).rate_bps for index in ends)
+        sum(run.topology.uplink(hosts[index]).rate_bps for index in ends | at_work)
         for ends in (
             {source for flow in flows for source in flow.sources},
             {destination for flow in flows for destination in flow.destinations},
@@ -113,11 +115,16 @@ def _demand_bps(run: Run) -> float:
 
 
 def _mean_links(run: Run) -> float:
-    """The links that a packet crosses, all its copies together."""
-    hosts = run.topology.hosts
+    """The links that a packet crosses, all its copies together; of collectives, whose copies are answered one by one,
+    those between the hosts that are farthest apart.
+    """
+    hosts, traffic = run.topology.hosts, run.traffic()
     trees = {(group.source, group.members): group.tree(run.topology) for group in run.groups}
-    transfers = {(flow.source, flow.destinations) for flow in run.traffic().flows}
+    transfers = {(flow.source, flow.destinations) for flow in traffic.flows}
     links = [
         len(trees[a, b].up) if (a, b) in trees else len(path(run.topology, hosts[a], hosts[b[0]])) for a, b in transfers
     ]
-    return sum(links) / len(links)
+    at_work = sorted(traffic.assignments)
+    if len(at_work) > 1:
+        links.append(max(len(path(run.topology, hosts[at_work[0]], hosts[other])) for other in at_work[1:]))
+    return sum(links) / max(len(links), 1)

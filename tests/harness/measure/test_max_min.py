@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from harness.measure.max_min import max_min
+from harness.measure.max_min import max_min, water_filling
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,18 @@ from harness.measure.max_min import max_min
 )
 def test_known_cases(capacity: dict[object, float], paths: list[list[object]], rates: list[float]) -> None:
     assert max_min(capacity, paths) == pytest.approx(rates)
+
+
+def test_rates_are_in_proportion_to_weights() -> None:
+    """On the first link 12 for 1 + 2; the other flow of the second has what is left."""
+    assert max_min({0: 12, 1: 20}, [[0], [0, 1], [1]], [1, 2, 0.5]) == pytest.approx([4, 8, 12])
+
+
+def test_links_that_no_other_holds_up_decide_in_the_same_iteration() -> None:
+    chain = [[0, 1], [1, 2], [2]]
+    assert water_filling({0: 1, 1: 10, 2: 100}, chain)[1] == 3  # one after the other
+    assert water_filling({0: 1, 1: 2}, [[0], [1]])[1] == 1
+    assert water_filling({}, []) == ([], 0)
 
 
 @pytest.mark.parametrize("seed", range(30))

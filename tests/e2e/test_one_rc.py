@@ -1,0 +1,107 @@
+"""1RC and weights in virtual time: small twins of `sperc-fig5` and `sperc-fig8`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.measure.results import Result, load_all
+from tests.e2e.runs import p4cc
+
+STAR = """
+title = "4 to 1 at once, 300 KB each; one sends its in pieces of a BDP"
+cc = ["sperc", "sperc+1rc+weights"]
+
+[topology]
+name = "single-switch"
+hosts = 5
+
+[workload]
+name = "streams"
+flows = [
+    { name = "v1", source = 1, destination = 0, size_bytes = 300_000 },
+    { name = "v2", source = 2, destination = 0, size_bytes = 300_000 },
+    { name = "v3", source = 3, destination = 0, size_bytes = 300_000 },
+    { name = "attacker", source = 4, destination = 0, size_bytes = 300_000 },
+]
+
+[attack]
+kind = "none"
+hosts = [4]
+
+[[variants]]
+name = "no attack"
+
+[[variants]]
+name = "staggered"
+set = { attack.kind = "staggered" }
+"""
+
+FAST = """
+title = "flows of less than a BDP from three hosts to one"
+cc = "sperc"
+seeds = [1, 2]
+
+[topology]
+name = "single-switch"
+hosts = 4
+link_rate_bps = 400e9
+link_delay_ns = 3_000
+
+[workload]
+name = "poisson"
+distribution = "storage"
+load = 0.8
+duration_ns = 100_000
+
+[[variants]]
+name = "exempt"
+
+[[variants]]
+name = "1rc"
+set = { cc = "sperc+1rc" }
+"""
+
+
+def results(folder: Path, text: str) -> list[Result]:
+    scenario = folder / "twin.toml"
+    scenario.write_text(text)
+    done = p4cc("run", str(scenario), "--out", str(folder / "out"))
+    assert done.returncode == 0, done.stderr
+    return load_all(folder / "out")
+
+
+@pytest.fixture(scope="module")
+def star(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Result]:
+    found = results(tmp_path_factory.mktemp("star"), STAR)
+    return {(r.summary["protocol"], r.summary["variant"].rpartition(", ")[2]): r for r in found}
+
+
+def test_the_attack_pays_with_s_perc_and_does_not_with_1rc_and_weights(
+    star: dict[tuple[str, str], Result],
+) -> None:
+    fct_ns = {key: r.summary["isolation"]["attackers"]["fct_ns"]["max"] for key, r in star.items()}
+    assert fct_ns["sperc", "staggered"] < 0.5 * fct_ns["sperc", "no attack"]
+    weighted = "sperc+1rc+weights"
+    assert fct_ns[weighted, "staggered"] == pytest.approx(fct_ns[weighted, "no attack"], rel=0.1)
+    victims = {key: r.summary["isolation"]["victims"]["flow_rate_bps"] for key, r in star.items()}
+    assert victims[weighted, "staggered"] == pytest.approx(victims[weighted, "no attack"], rel=0.05)
+
+
+def test_what_is_dropped_is_speculative_and_sent_again_once(star: dict[tuple[str, str], Result]) -> None:
+    for (protocol, _), result in star.items():
+        drops = {reason: count for reason, count in result.summary["drops"].items() if count}
+        assert drops.keys() == ({"speculative"} if protocol != "sperc" else set())
+        assert result.summary["retransmitted"] == sum(drops.values())
+        assert result.summary["timeouts"] == 0
+        assert all(check["holds"] for check in result.summary["checks"])
+
+
+def test_with_1rc_short_flows_wait_less_where_all_flows_are_short(tmp_path: Path) -> None:
+    """Queues: exempt flows have nobody who limits them."""
+    queues: dict[str, float] = {"exempt": 0.0, "1rc": 0.0}
+    for result in results(tmp_path, FAST):
+        queues[result.summary["variant"].rpartition(", ")[2]] += result.summary["bottleneck"]["queue_max_bytes"]
+        assert result.summary["timeouts"] == 0
+    assert queues["1rc"] < 0.8 * queues["exempt"]
