@@ -10,7 +10,6 @@ def use_native() -> bool:
     """Run the hosts as compiled code. Call it before any submodule is imported; the first call compiles.
 
     Returns False, and leaves plain Python in place, when the environment says `P4CC_NATIVE=0`.
-    With `P4CC_NATIVE=keep` protocols that have been edited run interpreted on the compiled hosts that there are.
     Raises `host_agents.errors.NativeBuildError` when there is no C compiler or no Python headers.
     """
     from host_agents.native import activate

@@ -2,15 +2,12 @@
 
 The copy lies in `$P4CC_CACHE` (default `~/.cache/p4cc`), in a folder named by the digest of all sources, the compiler
 and the Python version, so it is never stale. Modules that are not hot stay Python there, too. A file of the folder has
-the digests of all others, by which a damaged copy is found before it is loaded, and made anew.
-
-With `P4CC_NATIVE=keep` a copy serves on when protocols and load balancers have been edited since: those files run
-interpreted on it, and so do those that import them.
+the digests of all others, by which a damaged copy is found before it is loaded, and made anew. What the C compiler made
+of each unit is kept beside, so that an edited protocol is compiled, and no other (`compile_hosts.py`).
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import importlib.machinery
 import importlib.util
@@ -23,11 +20,9 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from importlib.machinery import ModuleSpec
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import ModuleType
 
 import host_agents
 from host_agents.errors import NativeBuildError
@@ -56,7 +51,6 @@ COMPILED = (
     "nic.py",
 )
 COMPILED_FOLDERS = ("cc", "lb", "collective")
-KEPT_FOLDERS = ("cc", "lb")  # what is edited there may run interpreted on compiled hosts
 # No contraction and no -march: the last bits of a float must be those of the interpreter on every machine.
 # All code is in one library, which nobody puts anything else in the place of: calls within it need no table.
 FLAGS = (
@@ -70,13 +64,7 @@ FLAGS = (
 BUILD_TIMEOUT_S = 900
 _DIGESTS = "sha256"
 
-_BUILD = """
-import sys
-from mypyc.build import mypycify
-from setuptools import setup
-setup(name="hosts", script_args=["-q", "build_ext", "--inplace"],
-      ext_modules=mypycify(["--strict", *sys.argv[1:]], opt_level="3", debug_level="0", group_name="p4cc_hosts"))
-"""
+_COMPILE = SOURCES / "compile_hosts.py"
 
 
 def active() -> bool:
@@ -97,70 +85,10 @@ def activate() -> bool:
         return True
     if loaded := in_use():
         raise NativeBuildError(f"use_native() comes too late: {loaded[0]} is imported already")
-    folder = None
-    if os.environ.get("P4CC_NATIVE") == "keep" and (kept := _kept()):
-        folder, files = kept
-        sys.meta_path.insert(0, _Edited(files))
-    folder = folder or build()
+    folder = build()
     host_agents.__path__ = [str(folder / "host_agents")]
     _load_shared_library(folder)
     return True
-
-
-def edited() -> list[Path]:
-    """Files that run interpreted on the compiled hosts, as they, or what they import, have changed since."""
-    return [file for finder in sys.meta_path if isinstance(finder, _Edited) for file in finder.files.values()]
-
-
-class _Edited:
-    """Finds modules in the sources, before any compiled copy of them."""
-
-    def __init__(self, files: Iterable[Path]) -> None:
-        self.files = {".".join(file.relative_to(SOURCES.parent).with_suffix("").parts): file for file in files}
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        file = self.files.get(name)
-        return importlib.util.spec_from_file_location(name, file) if file else None
-
-
-def _kept() -> tuple[Path, list[Path]] | None:
-    """A compiled copy in the cache that does with the fewest interpreted files, and these; None: there is none."""
-    found = []
-    for folder in _root().glob(f"{_tools()}-*"):
-        files = _interpreted(folder / "host_agents")
-        if files is not None and _is_sound(folder):
-            found.append((len(files), str(folder), files))
-    if not found:
-        return None
-    _, name, files = min(found)
-    return Path(name), files
-
-
-def _interpreted(package: Path) -> list[Path] | None:
-    """The sources that cannot be taken from a compiled copy; None: the copy is of no use."""
-    sources = _sources(SOURCES)
-    if sources.keys() != _sources(package).keys():
-        return None
-    stale = {name for name, file in sources.items() if file.read_bytes() != (package / name).read_bytes()}
-    imports = {name: _imported(file) for name, file in sources.items()} if stale else {}
-    while more := {name for name, imported in imports.items() if imported & stale} - stale:
-        stale |= more
-    if any(name.split("/")[0] not in KEPT_FOLDERS for name in stale):
-        return None
-    return [sources[name] for name in sorted(stale)]
-
-
-def _imported(file: Path) -> set[str]:
-    """The files of this package that a file imports."""
-    names = set()
-    for node in ast.walk(ast.parse(file.read_bytes())):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return {f"{name.replace('.', '/')}.py".removeprefix("host_agents/") for name in names}
 
 
 def _root() -> Path:
@@ -237,7 +165,8 @@ def _compile(work: Path, compiler: str) -> None:
         modules += [f"host_agents/{name}/{path.name}" for path in sorted((package / name).glob("*.py"))]
     environment = dict(os.environ, CFLAGS=" ".join(FLAGS), CC=compiler, PYTHONPATH="", MYPYPATH=str(SOURCES.parent))
     try:
-        done = _run([sys.executable, "-c", _BUILD, *modules], work, environment)
+        script = [str(_COMPILE), str(_root().resolve() / "objects" / _tools())]
+        done = _run([sys.executable, "-I", *script, *modules], work, environment)
     except subprocess.TimeoutExpired:
         raise NativeBuildError(f"compiling the hosts took over {BUILD_TIMEOUT_S} s") from None
     if done.returncode != 0:
@@ -261,15 +190,10 @@ def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
-def _sources(package: Path) -> dict[str, Path]:
-    """By name relative to the package."""
-    return {path.relative_to(package).as_posix(): path for path in sorted(package.rglob("*.py"))}
-
-
 def _digest() -> str:
     digest = hashlib.sha256()
-    for name, path in _sources(SOURCES).items():
-        digest.update(f"{name}\0{path.stat().st_size}\0".encode())
+    for path in sorted(SOURCES.rglob("*.py")):
+        digest.update(f"{path.relative_to(SOURCES)}\0{path.stat().st_size}\0".encode())
         digest.update(path.read_bytes())
     return f"{_tools()}-{digest.hexdigest()[:24]}"
 

@@ -10,12 +10,8 @@ from host_agents import native, registry
 
 
 def tell_interpreted(cc: Iterable[str], lb: Iterable[str]) -> None:
-    """One line for each of these protocols and load balancers from outside that the compiled hosts run in plain Python,
-    and for each file of theirs that was edited since they were compiled.
-    """
+    """One line for each of these protocols and load balancers that the compiled hosts run in plain Python."""
     if not native.active():
         return
-    told = [registry.KINDS[key].described(name) for key, name in registry.outside(cc, lb)]
-    told += [f"{file}, edited since the hosts were compiled," for file in native.edited()]
-    for what in told:
-        click.echo(f"{what} runs interpreted on the compiled hosts", err=True)
+    for key, name in registry.outside(cc, lb):
+        click.echo(f"{registry.KINDS[key].described(name)} runs interpreted on the compiled hosts", err=True)

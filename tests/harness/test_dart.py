@@ -247,6 +247,29 @@ def test_figure_2_two_senders_have_a_half_each_within_an_rtt_and_the_whole_after
     assert sum(record.cnps for record in recording.flows) == 0
 
 
+@pytest.mark.parametrize("announced", [True, False])
+def test_figure_3_a_long_flow_backs_off_when_it_hears_of_the_incast(announced: bool) -> None:
+    """Eight senders, 10 us from one to the next. The announcement of the first one stands for all."""
+    members = tuple(range(2, 10))
+    flows = [Flow(1, 0, 2**39, 0, stop_ns=400_000)] + [
+        Flow(source, 0, 8_192, 150_000 + 10_000 * i, incast=(1, members)) for i, source in enumerate(members)
+    ]
+    run = planned(
+        flows,
+        topology={**STAR, "hosts": 10},
+        program={"threshold_bytes": 15_000},
+        protocol={"look_ahead": announced, "fall_back": False},
+        record={"rate_interval_ns": 1_000},
+    )
+    recording = VirtualWorld(run).run()
+    long = limits(recording, 2)
+    within = long.loc[150_000 : 150_000 + 2 * run.base_rtt_ns()]
+    assert (within.min() < 1.2) == announced
+    assert long.loc[:150_000].min() == 10
+    assert long.loc[390_000:400_000].max() == 10
+    assert recording.nic_totals["malformed"] == 0
+
+
 def test_flows_to_a_busy_receiver_are_exempt_from_marks_of_the_fabric() -> None:
     """III-C says that rates are correct in all cases. A and B send to R1; A shares a link with C and E, which send to
     others: A and B keep their halves, where max-min fair rates are 3.33, 6.67, 3.33 and 3.33 Gb/s.

@@ -1,7 +1,6 @@
 """The compiled hosts: bit by bit what the interpreted ones are, and a clear line where they cannot be had."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 
 import host_agents
 from host_agents import native
+from host_agents.compile_hosts import Objects, declarations, used
 from host_agents.errors import NativeBuildError
 
 RUN = Path(__file__).with_name("digest_run.py")
@@ -78,7 +78,9 @@ def test_without_python_headers(empty_cache, monkeypatch):
 
 
 def test_a_failed_build_leaves_nothing(empty_cache, monkeypatch):
-    monkeypatch.setattr(native, "_BUILD", "import sys; sys.exit('no luck')")
+    no_luck = empty_cache / "no_luck.py"
+    no_luck.write_text("import sys; sys.exit('no luck')")
+    monkeypatch.setattr(native, "_COMPILE", no_luck)
     with pytest.raises(NativeBuildError, match="compiling the hosts failed: no luck"):
         native.build()
     assert list((empty_cache / "hosts").iterdir()) == []
@@ -127,7 +129,7 @@ def test_the_cache_key_covers_every_source(monkeypatch):
 def test_every_module_is_either_compiled_or_known_to_stay_python():
     stays = {
         *("__init__.py", "config.py", "errors.py", "host_cost.py", "native.py", "ranges.py", "registry.py"),
-        "testing.py",
+        *("assignments.py", "compile_hosts.py", "testing.py"),
     }
     found = {path.name for path in Path(host_agents.__file__).parent.glob("*.py")}
     assert found == stays | set(native.COMPILED)
@@ -146,68 +148,73 @@ def test_a_disk_that_is_full_is_one_line(tmp_path):
     assert list((tmp_path / "hosts").iterdir()) == []
 
 
-@pytest.fixture
-def copy(empty_cache):
-    """Sources as a copy that was compiled has them."""
-    folder = empty_cache / "hosts" / native._digest()
-    shutil.copytree(native.SOURCES, folder / "host_agents", ignore=shutil.ignore_patterns("__pycache__"))
-    return folder
+HEADER = """#ifndef MYPYC_H
+#define MYPYC_H
+extern PyObject *CPyStatics[17];
+extern const char * const CPyLit_Str[];
+PyObject *CPyDef_point___step(PyObject *self, tuple_T2 both);
+typedef struct {
+    PyObject_HEAD
+    struct { int of; } inner;
+    double _rate;
+} PointObject;
+typedef struct tuple_T2 {
+    PyObject *f0;
+} tuple_T2;
+struct table {
+    int (*call)(PointObject *);
+};
+typedef int (*function)(void);
+#endif
+"""
 
 
-def seal(folder):
-    (folder / "sha256").write_text("".join(f"{digest} {name}\n" for name, digest in native._digests(folder)))
+def test_what_a_unit_needs_of_the_headers():
+    """A name leads to its declaration and to what that needs; what has no name is needed by all."""
+    known = {}
+    for name, text in declarations(HEADER):
+        known.setdefault(name, []).append(text)
+    assert sorted(known) == ["", "CPyDef_point___step", "CPyLit_Str", "CPyStatics", "PointObject", "table", "tuple_T2"]
+    assert "typedef int (*function)(void);" in known[""]
+    assert known["CPyStatics"] == ["extern PyObject *CPyStatics[];"]  # their number does not matter
+    own = [text for text in used("x = CPyDef_point___step(y, z);", known) if text not in known[""]]
+    assert own == [*known["CPyDef_point___step"], *known["tuple_T2"]]
+    assert known["PointObject"][0] in used("struct table t;", known)
 
 
-@pytest.mark.parametrize(
-    ("changed", "interpreted"),
-    [
-        ((), []),
-        (("cc/timely.py",), ["cc/timely.py"]),
-        (("lb/plb.py", "cc/timely.py"), ["cc/timely.py", "lb/plb.py"]),
-        # The others stand on them: no compiled code may know another class by that name.
-        (("cc/dctcp.py",), ["cc/dctcp.py"]),
-        (("cc/sperc_link.py",), ["cc/sperc.py", "cc/sperc_link.py"]),
-        (("cc/base.py",), None),  # and so does the transport
-        (("nic.py",), None),
-    ],
-)
-def test_what_a_compiled_copy_needs_interpreted_when_files_were_edited(copy, changed, interpreted):
-    for name in changed:
-        (copy / "host_agents" / name).write_text("# as it was\n")
-    seal(copy)
-    found = native._kept()
-    assert (found and [str(file.relative_to(native.SOURCES)) for file in found[1]]) == interpreted
-    assert found is None or found[0] == copy
+class Compiler:
+    compiler_so = ("cc",)
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.compiled = []
+
+    def compile(self, sources, **_options):
+        (source,) = sources
+        self.compiled.append(Path(source).name)
+        made = self.folder / "made.o"
+        made.write_bytes(b"object " + Path(source).read_bytes())
+        return [str(made)]
 
 
-def test_a_copy_is_kept_only_whole_and_of_the_same_tools(copy, monkeypatch):
-    seal(copy)
-    assert native._kept() == (copy, [])
-    with monkeypatch.context() as patch:
-        patch.setattr(native, "FLAGS", ("-O0",))
-        assert native._kept() is None
-    (copy / "host_agents" / "cc" / "new.py").touch()
-    seal(copy)
-    assert native._kept() is None
-    (copy / "host_agents" / "cc" / "new.py").unlink()
-    (copy / "host_agents" / "nic.py").write_text("")  # damaged
-    assert native._kept() is None
+def test_a_unit_is_compiled_when_what_it_needs_has_changed(tmp_path):
+    header, source = tmp_path / "hosts.h", tmp_path / "__native_point.c"
+    source.write_text('#include "__native_hosts.h"\nPointObject p;\n')
+    compiler = Compiler(tmp_path)
 
+    def compiled(text=HEADER):
+        """How often, so far; with a header of this text."""
+        header.write_text(text)
+        Objects(tmp_path / "objects", compiler, tmp_path).of("point", [source])
+        return len(compiler.compiled)
 
-def test_an_edited_protocol_runs_interpreted_on_the_compiled_hosts(tmp_path):
-    tree = tmp_path / "tree"
-    for package in ("host_agents", "p4switch"):
-        shutil.copytree(ROOT / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
-    protocol = tree / "host_agents" / "cc" / "timely.py"
-    protocol.write_text(protocol.read_text() + "\nEDITED = True\n")
-    code = (
-        "import host_agents; assert host_agents.use_native()\n"
-        "from host_agents import native, nic\nfrom host_agents.cc import hpcc, timely\n"
-        "print(timely.EDITED, timely.__file__, nic.__file__.endswith('.so'), hpcc.__file__.endswith('.so'))\n"
-        "print(*native.edited())"
-    )
-    status, _, errors = python("-c", "import host_agents; host_agents.use_native()")  # those that are kept
-    assert status == 0, errors
-    status, output, errors = python("-c", f"import sys; sys.path.insert(0, {str(tree)!r})\n{code}", P4CC_NATIVE="keep")
-    assert status == 0, errors
-    assert output.splitlines() == [f"True {protocol} True True", str(protocol)]
+    (tmp_path / "objects").mkdir()
+    assert compiled() == compiled() == 1
+    assert compiled(HEADER.replace("17", "18").replace("*f0", "*f1").replace("self", "own")) == 1
+    assert compiled(HEADER.replace("_rate", "_other")) == 2
+    assert compiled() == 2  # known from before
+    source.write_text(source.read_text() + "int more;\n")
+    assert compiled() == 3
+    for kept in (tmp_path / "objects").iterdir():
+        kept.write_bytes(b"damaged")
+    assert compiled() == compiled() == 4

@@ -85,6 +85,29 @@ def test_every_module_that_is_public_has_what_it_names() -> None:
         assert all(getattr(module, public) is not None for public in module.__all__)
 
 
+def test_a_protocol_between_two_nics() -> None:
+    """As the module's own lines show."""
+    module = importlib.import_module("p4cc.testing")
+    lines = re.findall(r"^    (\S.*)$", module.__doc__ or "", re.MULTILINE)
+    assert len(lines) == 5
+    exec("\n".join(lines), {name: getattr(module, name) for name in module.__all__})
+
+
+def test_a_sweep(folder: Path) -> None:
+    """A row a combination, with the axes as columns; kept where it was asked for, and read again."""
+    tables = {"scenario": "incast-star", "axes": {"workload": {"size_bytes": [1000, 4000]}}}
+    small = {"topology.hosts": 3, "workload.senders": 2, "cc": ["dctcp"]}
+    results = p4cc.sweep(tables, set=small, out="swept", jobs=1)
+    table = results.table()
+    assert table["workload.size_bytes"].tolist() == [1000, 4000]
+    assert table["flows_delivered"].tolist() == [2, 2]
+    assert table["fct_mean_ns"].is_monotonic_increasing
+    assert [run.summary["bytes_delivered"] for run in p4cc.load("swept")] == [2000, 8000]
+    with pytest.raises(p4cc.UserError, match=r"workload\.size_byte"):
+        p4cc.sweep({**tables, "axes": {"workload": {"size_byte": [1]}}}, out="other")
+    assert not (folder / "other").exists()
+
+
 def test_importing_it_imports_nothing_of_the_hosts() -> None:
     code = "import sys, p4cc; sys.exit(any(name.startswith(('host_agents', 'pandas')) for name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)

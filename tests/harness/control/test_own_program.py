@@ -258,9 +258,15 @@ def test_the_programs_that_the_page_shows(tmp_path: Path) -> None:
     assert set(state_of(one(scenario_of(tmp_path, "my.p4"), "programs.my.threshold_bytes=5")).values()) == {30, 15}
 
 
-def test_a_program_includes_the_packets_of_a_protocol_in_a_file(tmp_path: Path) -> None:
-    """No header lies beside it: it is made of the declaration, for runs with other protocols, too."""
-    for name in ("delays.p4", "delays.py", "quell.py", "waves.py", "port_delay.py", "quell.toml"):
+def test_an_extension_is_new_files_and_no_others(tmp_path: Path) -> None:
+    """As many as the page counts. No P4 header lies beside them: it is made of the declaration, for runs with
+    other protocols, too.
+    """
+    files = ("delays.p4", "delays.py", "quell.py", "waves.py", "port_delay.py")
+    guide = (EXAMPLE.parents[1] / "docs" / "adding-a-protocol.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"^\| all of `examples/quell`.*\| (\d+) \|", guide, re.MULTILINE)
+    assert int(row) == len(files)
+    for name in (*files, "quell.toml"):
         shutil.copy(EXAMPLE / name, tmp_path)
     runs = planned([str(tmp_path / "quell.toml")], (), {})
     assert [run.protocol.name for run in runs] == ["quell", "dcqcn"]

@@ -1,0 +1,138 @@
+"""Compiles the hosts: run by `host_agents.native`, as a process of its own, in a folder with a copy of their sources.
+
+    python compile_hosts.py OBJECTS MODULE...
+
+mypyc makes C of all modules as one group: they call each other directly, and all subclasses are known. Then gcc
+compiles protocols and load balancers each for itself, and all other modules as one unit, so that it can inline across
+them. Objects are kept in the folder OBJECTS by the digest of what they are made from: the C of a unit, and those
+declarations of mypyc's headers that it uses. So what was edited is compiled, and nothing else, unless the edit brings a
+literal (a string, most often) that was not there: mypyc numbers them all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mypyc.build import mypycify
+from setuptools._distutils.ccompiler import new_compiler
+from setuptools._distutils.sysconfig import customize_compiler
+
+GROUP = "p4cc_hosts"
+_C = Path("build")  # where mypyc writes
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_LITERALS = re.compile(r"CPyStatics\[\d+\];")  # their number does not matter
+_INNERMOST = re.compile(r"\{[^{}]*\}")
+_ALONE = re.compile(r"__native_host_agents___(cc|lb)___(?!base$)")  # units of their own
+_DECLARED = re.compile(r"([A-Za-z_]\w*)\s*[(\[;=]")
+
+
+def declarations(header: str) -> Iterator[tuple[str, str]]:
+    """(name, text) of each declaration of a header; "": of what cannot be told apart, as the preprocessor's lines."""
+    depth = 0
+    lines: list[str] = []
+    for line in _LITERALS.sub("CPyStatics[];", header).splitlines():
+        if line.startswith("#") and not lines:
+            yield "", line
+            continue
+        lines.append(line)
+        depth += line.count("{") - line.count("}")
+        if not depth and line.endswith(";"):
+            text = "\n".join(lines)
+            lines = []
+            yield _name(text), text
+    yield "", "\n".join(lines)
+
+
+def _name(declaration: str) -> str:
+    outside = declaration
+    while (less := _INNERMOST.sub("", outside)) != outside:
+        outside = less
+    found = None if "(*" in outside else _DECLARED.search(outside)
+    return found[1] if found else ""
+
+
+def used(text: str, known: Mapping[str, Sequence[str]]) -> list[str]:
+    """The declarations that a C text needs, those that these need, and so on; and those without a name."""
+    found = list(known.get("", ()))
+    words: set[str] = set()
+    new = {word for part in (text, *found) for word in _WORD.findall(part)}
+    while new:
+        words |= new
+        more = [declaration for word in sorted(new) for declaration in known.get(word, ())]
+        found += more
+        new = {word for declaration in more for word in _WORD.findall(declaration)} - words
+    return found
+
+
+class Objects:
+    """Compiles C, or takes the object from a folder by the digest of what it is made from. It is one for each set of
+    tools: only what they are told is in the digest, where they and their own headers lie is not.
+    """
+
+    def __init__(self, folder: Path, compiler: Any, headers: Path) -> None:
+        self._folder = folder
+        self._compiler = compiler
+        self._headers = headers
+        self._known: dict[str, list[str]] = {}
+        for header in sorted(headers.glob("*.h")):
+            for name, text in declarations(header.read_text(encoding="utf-8")):
+                self._known.setdefault(name, []).append(text)
+
+    def of(
+        self, unit: str, sources: Sequence[Path], include_dirs: Sequence[str] = (), flags: Sequence[str] = ()
+    ) -> str:
+        """The object of some C files that are compiled as one."""
+        text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
+        parts = [*self._compiler.compiler_so, *flags, text]
+        parts += used(text, self._known) if '#include "__native' in text else []
+        key = _digest("\0".join(parts).encode())
+        for kept in self._folder.glob(f"{key}-*.o"):
+            if kept.stem == f"{key}-{_digest(kept.read_bytes())}":  # not damaged
+                return str(kept)
+        whole = self._headers / f"unit-{unit}.c"
+        names = [source.relative_to(self._headers).as_posix() for source in sources]
+        whole.write_text("".join(f'#include "{name}"\n' for name in names), encoding="utf-8")
+        (made,) = self._compiler.compile([str(whole)], include_dirs=list(include_dirs), extra_postargs=list(flags))
+        data = Path(made).read_bytes()
+        with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as scratch:
+            scratch.write(data)
+        return str(Path(scratch.name).rename(self._folder / f"{key}-{_digest(data)}.o"))
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:24]
+
+
+def main(folder: Path, modules: Sequence[str]) -> None:
+    """Makes the extension modules in the working directory."""
+    extensions = mypycify(
+        ["--strict", *modules],
+        opt_level="3",
+        debug_level="0",
+        group_name=GROUP,
+        multi_file=True,
+        target_dir=str(_C),
+    )
+    compiler = new_compiler()
+    customize_compiler(compiler)
+    folder.mkdir(parents=True, exist_ok=True)
+    objects = Objects(folder, compiler, _C)
+    for extension in extensions:
+        include_dirs = [sysconfig.get_path("include"), str(_C), *extension.include_dirs]
+        units: dict[str, list[Path]] = {}
+        for source in map(Path, extension.sources):
+            units.setdefault(source.stem if _ALONE.match(source.stem) else extension.name, []).append(source)
+        made = [objects.of(unit, files, include_dirs, extension.extra_compile_args) for unit, files in units.items()]
+        target = Path(*extension.name.split(".")).with_suffix(str(sysconfig.get_config_var("EXT_SUFFIX")))
+        compiler.link_shared_object(made, str(target))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

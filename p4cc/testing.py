@@ -1,0 +1,15 @@
+"""What a test of a protocol stands on: two NICs, and a link that delays, loses, reorders and duplicates.
+
+    a, b = pair("dctcp")
+    sender, receiver = connect(a, b)
+    sender.post(100_000)
+    Wire(a, b, delay_ns=1000).run(until_ns=1_000_000)
+    assert receiver.stats.bytes_delivered == 100_000
+
+Importing it puts the compiled hosts in place, unless `P4CC_NATIVE=0` or plain Python is in use already.
+"""
+
+import p4cc._hosts  # noqa: F401  # isort: split
+from host_agents.testing import Trouble, Wire, connect, pair
+
+__all__ = ["Trouble", "Wire", "connect", "pair"]
