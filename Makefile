@@ -6,6 +6,7 @@ PYTHON ?= python3
 
 .PHONY: setup demo test lint bench attack clean
 .PHONY: reproduce reproduce-reference reproduce-fairness reproduce-accurate reproduce-smartt reproduce-3cpo reproduce-sperc
+.PHONY: reproduce-isolation
 
 setup: $(READY)
 
@@ -66,18 +67,21 @@ ACCURATE := $(addprefix reproduction/,accurate-fig3 accurate-fig4 accurate-fig5 
 SMARTT := $(addprefix reproduction/smartt-,fig1 fig1b fig3 fig5b fig6 fig7 fig7c fig8 fig9 fig9b fig10 fig11 fig12 fig13 \
 	fig13b wait-gain near time-out baselines)
 COLLECTIVES := $(addprefix reproduction/3cpo-,fig10 fig12 fig13 fig15 fig17)
+ISOLATION := $(addprefix reproduction/isolation-,fig9 fig10 fig11 fig12 matrix)
 SPERC := $(addprefix reproduction/sperc-,fig5 fig7 fig8 fig9 choices scenarios.csv)
 SWEEPS := $(addprefix reproduction/,incast-delay accurate-fig5 smartt-fig10 smartt-wait-gain smartt-near smartt-time-out \
-	smartt-baselines sperc-choices)
+	smartt-baselines sperc-choices isolation-matrix)
 
-reproduce: $(REFERENCE) $(FAIRNESS) $(ACCURATE) $(SMARTT) $(COLLECTIVES) $(SPERC)
+reproduce: $(REFERENCE) $(FAIRNESS) $(ACCURATE) $(SMARTT) $(COLLECTIVES) $(ISOLATION) $(SPERC)
 reproduce-reference: $(REFERENCE)
 reproduce-fairness: $(FAIRNESS)
 reproduce-accurate: $(ACCURATE)
 reproduce-smartt: $(SMARTT)
 reproduce-sperc: $(SPERC)
 reproduce-3cpo: $(COLLECTIVES)
-reproduce reproduce-reference reproduce-fairness reproduce-accurate reproduce-smartt reproduce-3cpo reproduce-sperc:
+reproduce-isolation: $(ISOLATION)
+reproduce reproduce-reference reproduce-fairness reproduce-accurate reproduce-smartt reproduce-3cpo reproduce-sperc \
+reproduce-isolation:
 	@printf '%s\n' 'Results:' $^
 
 reproduction/%: | setup

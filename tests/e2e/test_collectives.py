@@ -114,6 +114,7 @@ def test_random_sets_beside_an_all_reduce(tmp_path: Path) -> None:
         ["3cpo"],
         """
         payload = "zeros"
+        payload = "data"
         placement = "random"
         applications = [
             { kind = "random", hosts = 6, sets = 3, set_operations = [3, 6], idle_cycles = [9, 99], unicast_every = 2 },
@@ -151,3 +152,30 @@ def test_mistakes_are_told_before_the_run(tmp_path: Path, settings: list[str], m
     done = forked("run", str(path), *arguments, "--out", str(tmp_path / "out"))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert message in done.stderr
+
+
+def test_small_buffers_pause_and_lose_nothing(tmp_path: Path) -> None:
+    """Several groups at once, with 600 flits a port and class before a pause, in frames that links charge as flits."""
+    path = tmp_path / "buffers.toml"
+    workload = """
+        payload = "data"
+        placement = "random"
+        applications = [
+            { kind = "all_reduce", operations = 12, hosts = 6 },
+            { kind = "all_gather", operations = 24, hosts = 5 },
+            { kind = "reduce", operations = 24 },
+        ]"""
+    path.write_text(SCENARIO.format(cc='["collective-none"]', workload=workload))
+    # 114,232 bytes of headroom, in which each frame counts four times; 600 flits are 67 frames of 202 bytes.
+    settings = ["framing=flits", "nic.mtu_bytes=144", "nic.rto_ns=1_000_000", "workload.spread_cycles=0"]
+    settings += ["switch.classes=least_recent", "switch.equal_priorities=[3, 4]", "switch.ingress_bytes=127_700"]
+    settings += ["switch.pfc.headroom_delays=10.0"]
+    arguments = [part for setting in settings for part in ("--set", setting)]
+    done = forked("run", str(path), *arguments, "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    (result,) = load_all(tmp_path / "out")
+    told, held = result.summary["workload"], result.summary["conservation"]
+    assert (told["wrong_memories"], told["unfinished_hosts"], told["repeats"]) == (0, 0, 0)
+    assert held["pfc_sent"] > 0
+    assert held["pfc_balance"] == held["balance"] == held["drop_buffer"] == held["drop_duplicate"] == 0
+    assert result.summary["pfc"]["events"] == []
