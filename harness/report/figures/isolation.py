@@ -40,9 +40,8 @@ class Shares(Figure):
             shade = COLOURS[1 - i]
             axes.bar(places + (i - 0.5) * 0.4, means, 0.4, yerr=half, color=shade, label=f"{role}s")
         names = [plain(variant.name) for variant in variants]
-        axes.set_xticks(
-            places, names, rotation=30 if len(variants) > 2 else 0, ha="right" if len(variants) > 2 else None
-        )
+        several = len(variants) > 2
+        axes.set_xticks(places, names, rotation=30 if several else 0, ha="right" if several else "center")
         axes.set(ylabel="throughput (Gb/s)")
 
 
