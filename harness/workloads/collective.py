@@ -81,6 +81,8 @@ class Application(BaseModel):
     def _one_size(self) -> Self:
         if self.kind not in (RANDOM, BARRIER) and (self.operations is None) == (self.size_bytes is None):
             raise ValueError("should have either operations or size_bytes")
+        if (self.size_bytes or 0) % 4:
+            raise ValueError(f"size_bytes {self.size_bytes}: should be whole numbers of 4 bytes")
         if self.hosts is not None and self.members:
             raise ValueError("should have either hosts or members")
         return self

@@ -347,7 +347,9 @@ class Engine(Arbiter):
     def receive(self, now_ns: int, frame: bytes, after_bth: int) -> bool:
         """A frame for queue pair 0xFFFFFF. False: it is malformed. `after_bth`: bytes on the wire, ICRC not counted."""
         opcode = frame[wire.BTH]
-        if opcode < WRITE_OPCODE or opcode > RESULT or len(frame) < _HEADER_END:
+        if opcode < WRITE_OPCODE or opcode > RESULT or opcode == PUSH_OPCODE or len(frame) < _HEADER_END:
+            return False  # a push is for switches
+        if frame[wire.AFTER_BTH] >> 4 >= len(OPERATORS):
             return False
         carries = opcode not in (READ_OPCODE, ACKNOWLEDGEMENT)
         if after_bth != HEADER.size_bytes + (PAYLOAD_BYTES if carries else 0):
@@ -428,11 +430,10 @@ class Engine(Arbiter):
             size_bytes = answer.first & 0xFFFF
             lanes = b""
             if self.memory is not None:
-                operator = bits >> 4
-                if answer.first >> 32 & 0xFFFF == UNICAST or operator >= len(OPERATORS):
+                if answer.first >> 32 & 0xFFFF == UNICAST:
                     lanes = padded(self.memory.read(answer.address, size_bytes))
                 else:
-                    lanes = self.memory.lanes(answer.address, size_bytes, operator)
+                    lanes = self.memory.lanes(answer.address, size_bytes, bits >> 4)
             self._respond(
                 self._frames.frame(
                     CONTRIBUTION,
@@ -452,7 +453,7 @@ class Engine(Arbiter):
         kind = READ if opcode == CONTRIBUTION else WRITE
         if group == UNICAST:
             source = int.from_bytes(frame[wire.SOURCE : wire.SOURCE + 4], "big")
-            stream = self._unicast.get(source << 1 | kind)
+            stream = None if opcode == RESULT else self._unicast.get(source << 1 | kind)
         else:
             membership = self._groups.get(group)
             if membership is None:
@@ -496,8 +497,8 @@ class Engine(Arbiter):
         if memory is not None:
             if not memory.has(address, size_bytes):
                 raise HostError(
-                    f"a collective of {size_bytes} bytes at {address} x 16: expected at most {PAYLOAD_BYTES}, "
-                    f"within a memory of {len(memory.contents)} bytes"
+                    f"a collective of {size_bytes} bytes at {address} x 16: expected at most {PAYLOAD_BYTES}, whole "
+                    f"numbers of 4 bytes, within a memory of {len(memory.contents)} bytes"
                 )
             if stream.kind == WRITE:
                 lanes = padded(memory.read(address, size_bytes))

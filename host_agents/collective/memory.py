@@ -29,7 +29,12 @@ class Memory:
         self._scale = 0.0 if fraction_bits < 0 else 2.0**fraction_bits
 
     def has(self, address: int, size_bytes: int) -> bool:
-        return size_bytes <= PAYLOAD_BYTES and address * ADDRESS_UNIT_BYTES + size_bytes <= len(self.contents)
+        """Whether there are whole numbers that fit a packet."""
+        return (
+            size_bytes <= PAYLOAD_BYTES
+            and size_bytes % 4 == 0
+            and address * ADDRESS_UNIT_BYTES + size_bytes <= len(self.contents)
+        )
 
     def read(self, address: int, size_bytes: int) -> bytes:
         start = address * ADDRESS_UNIT_BYTES

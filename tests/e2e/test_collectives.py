@@ -114,7 +114,6 @@ def test_random_sets_beside_an_all_reduce(tmp_path: Path) -> None:
         ["3cpo"],
         """
         payload = "zeros"
-        payload = "data"
         placement = "random"
         applications = [
             { kind = "random", hosts = 6, sets = 3, set_operations = [3, 6], idle_cycles = [9, 99], unicast_every = 2 },
@@ -139,6 +138,7 @@ def test_random_sets_beside_an_all_reduce(tmp_path: Path) -> None:
         (["workload.applications=[{operations=1,members=[1,1]}]"], "host 1 is twice in group 1"),
         (["workload.applications=[{operations=1,members=[99]}]"], "host 99 of group 1"),
         (["workload.applications=[{operations=1,size_bytes=1}]"], "should have either operations or size_bytes"),
+        (["workload.applications=[{size_bytes=5}]"], "size_bytes 5: should be whole numbers of 4 bytes"),
         (["workload.applications=[{operations=1,operator='mul'}]"], "operator"),
         (["workload.applications=[{operations=1,initiators=17}]"], "initiators: 17; expected at most its 16 hosts"),
         (["workload.payload=data", "workload.applications=[{kind='random'}]"], "random operations have no data"),

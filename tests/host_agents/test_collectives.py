@@ -23,7 +23,7 @@ from host_agents.assignments import (
 )  # fmt: skip
 from host_agents.collective.memory import Memory
 from host_agents.collective.operations import Seen
-from host_agents.collective.packets import HEADER, OPERATORS, QPN, READ, WRITE
+from host_agents.collective.packets import ACKNOWLEDGEMENT, HEADER, OPERATORS, PUSH, QPN, READ, RESULT, WRITE
 from host_agents.collective.program import Program
 from host_agents.errors import HostError, ParameterError
 from tests.host_agents.collective_star import GROUP, Star, Trouble, nics, programs
@@ -245,16 +245,64 @@ def test_what_cannot_be_is_counted() -> None:
     assert program.engine.memory.contents == bytes(256)
 
 
-def test_no_frame_ends_a_host() -> None:
+@pytest.mark.parametrize("fraction_bits", [-1, 8])
+def test_no_frame_ends_a_host(fraction_bits: int) -> None:
     rng = random.Random(1)
     hosts = nics(2)
-    programs(hosts, [Step(ALL_REDUCE, GROUP, VECTOR)], contents=[memory.tobytes() for memory in memories()[:2]])
-    for now_ns in range(0, 200_000, 100):
+    made = programs(
+        hosts,
+        [Step(ALL_REDUCE, GROUP, VECTOR)],
+        contents=[memory.tobytes() for memory in memories()[:2]],
+        config=CollectiveConfig(fraction_bits=fraction_bits),
+    )
+    for now_ns in range(0, 400_000, 100):
         hosts[0].next_frame(now_ns)
-        body = bytes((rng.choice((0, 16)), rng.choice((0, 1, 9)), 0, rng.choice((0, 1)))) + rng.randbytes(
-            rng.choice((4, 12, 12, 140))
+        opcode = rng.randrange(0xF7, 0xFF)
+        lanes = rng.randbytes(0 if opcode in (READ, ACKNOWLEDGEMENT) else 128)
+        body = HEADER.encode(
+            {
+                "operator": rng.randrange(16),
+                "retry": rng.randrange(2),
+                "overflow": rng.randrange(2),
+                "tree": rng.randrange(4),
+                "group": rng.choice((0, GROUP)),
+                "rank": rng.randrange(2),
+                "sequence": rng.randint(1, 8),
+                "valid_bytes": rng.randint(0, 130),
+                "address": rng.randint(0, 80),
+            }
         )
-        hosts[0].receive(now_ns, frame_to("10.0.0.2", rng.randrange(0xF0, 0x100), body))
+        hosts[0].receive(now_ns, frame_to("10.0.0.2", opcode, body, "10.0.0.3", payload=len(lanes)) + lanes)
+    stats = made[0].engine.stats
+    assert min(stats.writes_delivered, stats.no_memory, stats.duplicates, stats.unasked) > 0
+    assert hosts[0].stats.malformed > 0
+    assert len(made[0].engine.memory.contents) == VECTOR
+
+
+def test_operators_that_are_none_and_parts_of_numbers_are_refused() -> None:
+    nic = nics(1)[0]
+    (program,) = programs([nic], [], contents=[bytes(256)], config=CollectiveConfig(fraction_bits=8))
+    for operator in (6, 8, 15):
+        header = HEADER.encode({"operator": operator, "sequence": 1, "valid_bytes": 4})
+        nic.receive(0, frame_to("10.0.0.2", READ, header))
+    assert nic.stats.malformed == 3
+    header = HEADER.encode({"tree": 1, "group": GROUP, "sequence": 1, "valid_bytes": 5})
+    nic.receive(0, frame_to("10.0.0.2", READ, header))
+    assert program.engine.stats.no_memory == 1
+    assert nic.next_frame(1_000) is None
+
+
+def test_a_write_is_answered_by_acknowledgements_only() -> None:
+    for step in (Step(BROADCAST, GROUP, PACKET, initiators=(0,)), Step(UNICAST_WRITE, 0, PACKET, peer="10.0.0.3")):
+        nic = nics(1)[0]
+        (program,) = programs([nic], [step])
+        frame = nic.next_frame(0)
+        assert frame is not None
+        header = frame[wire.AFTER_BTH : wire.AFTER_BTH + HEADER.size_bytes]
+        for opcode in (PUSH, RESULT):
+            nic.receive(0, frame_to("10.0.0.2", opcode, header, "10.0.0.3", payload=128))
+        assert (nic.stats.malformed, program.engine.stats.unasked) == (1, 1)
+        assert [row[4] for row in program.engine.record()] == [-1]
 
 
 def order_of(arbiter: str, queues: str) -> list[str]:
