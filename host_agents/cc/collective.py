@@ -12,7 +12,7 @@ from typing import Literal
 from host_agents.cc.base import Path, ReactionPoint
 from host_agents.collective.injection import NEEDS_READS_BOTH, Injection, Throttle
 from host_agents.collective.packets import NAME, PACKETS
-from host_agents.ranges import POSITIVE, SHARE
+from host_agents.ranges import POSITIVE, SHARE, check_watermarks, expect_less
 from host_agents.registry import ProtocolInfo, register
 
 Needs = Literal["reads-both", "both", "large"]
@@ -41,6 +41,11 @@ class AimdParameters:
     depth: float = field(default=1.0, metadata=POSITIVE)  # tokens that idle time earns
     needs: Needs = NEEDS_READS_BOTH
     outstanding: int = field(default=128, metadata=POSITIVE)
+
+    def __post_init__(self) -> None:
+        """Raises ParameterError."""
+        check_watermarks("collective-aimd", self.wm_min, self.wm_start, self.wm_max)
+        expect_less("collective-aimd", "lat_thresh", self.lat_thresh, "max_lat_thresh", self.max_lat_thresh)
 
 
 class Aimd(Throttle):

@@ -14,6 +14,7 @@ from typing import Literal
 from host_agents.cc.base import Path, ReactionPoint
 from host_agents.collective.injection import (
     NEEDS_READS_BOTH,
+    PUSH,
     READ,
     REQUEST_FLITS,
     RESPONSE_FLITS,
@@ -24,7 +25,7 @@ from host_agents.collective.injection import (
 )
 from host_agents.collective.matching import GroupMatching, Heard
 from host_agents.collective.packets import NAME, PACKETS
-from host_agents.ranges import POSITIVE, SHARE
+from host_agents.ranges import POSITIVE, SHARE, check_watermarks, expect_less
 from host_agents.registry import ProtocolInfo, register
 
 
@@ -39,10 +40,12 @@ class ThreeCpoParameters:
     lat_thresh: float = 2000.0
     max_lat_thresh: float = field(default=5000.0, metadata=POSITIVE)
     base_md: float = field(default=0.5, metadata=SHARE)
-    alpha: float = 12.52  # 1 / (1 / sqrt(wm_min) - 1 / sqrt(wm_max))
-    beta: float = 0.252  # alpha / sqrt(wm_max)
+    alpha: float = 0.0  # 0: 1 / (1 / sqrt(wm_min) - 1 / sqrt(wm_max))
+    beta: float = 0.0  # 0: alpha / sqrt(wm_max)
     min_fbs: float = field(default=0.05, metadata=SHARE)
     raise_by_equivalent: bool = True  # printed line 14: the watermark rises by what the multicast CC grew
+    carry_over: bool = True  # tokens that an RTT could not pay count in the next
+    first_cost: float = field(default=1.0, metadata=SHARE)  # of a remote flit before a latency is known
     # What a remote flit costs below `low_latency` of the latest collective operation; 1 from `high_latency` on.
     low_cost: float = field(default=0.8, metadata=SHARE)
     low_latency: float = 1000.0
@@ -51,6 +54,13 @@ class ThreeCpoParameters:
     depth: float = field(default=1.0, metadata=POSITIVE)  # tokens that idle time earns
     needs: Literal["reads-both", "both", "large"] = NEEDS_READS_BOTH
     outstanding: int = field(default=128, metadata=POSITIVE)
+
+    def __post_init__(self) -> None:
+        """Raises ParameterError."""
+        check_watermarks("3cpo", self.wm_min, self.wm_start, self.wm_max)
+        expect_less("3cpo", "wm_min", self.wm_min, "wm_max", self.wm_max)
+        expect_less("3cpo", "lat_thresh", self.lat_thresh, "max_lat_thresh", self.max_lat_thresh)
+        expect_less("3cpo", "low_latency", self.low_latency, "high_latency", self.high_latency)
 
 
 class Watermark:
@@ -62,6 +72,9 @@ class Watermark:
     def __init__(self, parameters: ThreeCpoParameters) -> None:
         self.parameters = parameters
         self.value = parameters.wm_start
+        p = parameters
+        self._alpha = p.alpha or 1.0 / (1.0 / math.sqrt(p.wm_min) - 1.0 / math.sqrt(p.wm_max))
+        self._beta = p.beta or self._alpha / math.sqrt(p.wm_max)
         self.paid = 0.0
         self.equivalent = 0.0  # what the tokens paid in the last RTT amount to, as a decrease of the watermark
         self._carry_over = 0.0  # tokens that the last RTT could not pay
@@ -87,7 +100,8 @@ class Watermark:
         elif latency > p.lat_thresh:
             self._decrease(md, equivalent)
         self.equivalent = equivalent
-        self._carry_over = max(0.0, paid - possible)
+        if p.carry_over:
+            self._carry_over = max(0.0, paid - possible)
         self.paid = 0.0
         if latency < p.lat_thresh:
             self.value += p.wm_ai
@@ -97,7 +111,7 @@ class Watermark:
         p = self.parameters
         beyond = self.value - equivalent
         if beyond > 0.0:
-            fbs = max(1.0 - (p.alpha / math.sqrt(max(beyond, p.wm_min)) - p.beta), p.min_fbs)
+            fbs = max(1.0 - (self._alpha / math.sqrt(max(beyond, p.wm_min)) - self._beta), p.min_fbs)
             self.value -= fbs * md * beyond
 
 
@@ -109,7 +123,7 @@ class ThreeCpo(Throttle):
         self.request_watermark = Watermark(p)
         self.response_watermark = Watermark(p)
         self._groups: dict[int, GroupMatching] = {}
-        self._sent = [0, 0]  # multicast operations since the last probe, by kind
+        self._sent = [0, 0, 0]  # multicast operations since the last probe, by kind
         self._latency = -1.0  # of the latest collective operation
         self._last_sent = -1.0  # when the latest collective operation left
         self._gap = 0.0  # between the latest two
@@ -148,12 +162,13 @@ class ThreeCpo(Throttle):
         super().on_answered(now, group, kind, latency, probe)
 
     def on_probe(self, now: float, latency: float) -> None:
-        sent = self._sent[READ] + self._sent[WRITE]
-        writes = self._sent[WRITE] / sent if sent > 0 else -1.0
-        reads = self._sent[READ] / sent if sent > 0 else -1.0
-        self.request_watermark.on_probe(latency, writes)
-        self.response_watermark.on_probe(latency, reads)
-        self._sent = [0, 0]
+        pushes = self._sent[PUSH]  # with large packets of both kinds
+        sent = self._sent[READ] + self._sent[WRITE] + pushes
+        large_requests = (self._sent[WRITE] + pushes) / sent if sent > 0 else -1.0
+        large_responses = (self._sent[READ] + pushes) / sent if sent > 0 else -1.0
+        self.request_watermark.on_probe(latency, large_requests)
+        self.response_watermark.on_probe(latency, large_responses)
+        self._sent = [0, 0, 0]
         wm_max = self.parameters.wm_max
         self.requests.set_share(now, self.request_watermark.value / wm_max)
         self.responses.set_share(now, self.response_watermark.value / wm_max)
@@ -162,7 +177,9 @@ class ThreeCpo(Throttle):
         """Tokens for a remote flit that matches."""
         p = self.parameters
         latency = self._latency
-        if latency < 0.0 or latency >= p.high_latency:
+        if latency < 0.0:
+            return p.first_cost
+        if latency >= p.high_latency:
             return 1.0
         if latency <= p.low_latency:
             return p.low_cost

@@ -18,7 +18,7 @@ from host_agents import wire
 from host_agents.assignments import RANDOM_ORDER, ROUND_ROBIN, SHARED, UNICAST_WINDOW, CollectiveConfig, Joining
 from host_agents.cc.base import Host
 from host_agents.collective.frames import CollectiveFrames
-from host_agents.collective.injection import READ, UNICAST, WRITE, Injection
+from host_agents.collective.injection import PUSH, READ, UNICAST, WRITE, Injection
 from host_agents.collective.memory import Memory, padded
 from host_agents.collective.operations import Operation, OperationOwner, Seen, Stream
 from host_agents.collective.packets import (
@@ -39,8 +39,7 @@ from host_agents.fifo import Fifo
 from host_agents.port import Arbiter
 from host_agents.timers import NEVER, Timer
 
-PUSH: Final = 2  # a kind of operation, beside READ and WRITE
-KINDS: Final = ("read", "write", "push")
+KINDS: Final = ("read", "write", "push")  # of operations
 _REQUEST_OPCODES: Final = (READ_OPCODE, WRITE_OPCODE, PUSH_OPCODE)
 
 _READS: Final = 0  # queues
@@ -90,7 +89,6 @@ class Membership:
         self.members = j.members
         self.rank = j.rank
         self.push = j.push
-        self.first_sequence = j.first_sequence
         addresses = [group_address(tree, j.number) for tree in range(1, j.trees + 1)]
         # By kind of operation.
         self.streams = [Stream(kind, j.number, j.rank, addresses, j.first_sequence, j.window) for kind in (READ, WRITE)]
@@ -121,6 +119,10 @@ class _Deadline:
         self.at_ns = at_ns
         self.operation = operation
         self.repeats = operation.repeats
+
+    def is_over(self) -> bool:
+        """The operation is answered, or has a later one."""
+        return self.operation.done_ns >= 0 or self.repeats != self.operation.repeats
 
 
 class Engine(Arbiter):
@@ -165,6 +167,7 @@ class Engine(Arbiter):
         self._peaks = [0, 0, 0]
         self._reading_peak = 0
         self._deadlines: Fifo[_Deadline] = Fifo()
+        self._deadlines_peak = 0
         self.timers = host.timers
         self._timer = Timer(host.timers, self)
 
@@ -212,6 +215,7 @@ class Engine(Arbiter):
             "write_queue_entries": self._peaks[_WRITES],
             "response_queue_entries": self._peaks[_RESPONSES],
             "memory_queue_entries": self._reading_peak,
+            "deadline_entries": self._deadlines_peak,
             **self.injection.sizes(),
         }
 
@@ -259,7 +263,7 @@ class Engine(Arbiter):
             return 0  # what is repeated was let through once
         if not operation.stream.may_send():
             return NEVER
-        ready = self.injection.ready_at(min(operation.stream.kind, WRITE))
+        ready = self.injection.ready_at(operation.stream.kind)
         return math.ceil(ready * self.cycle_ns - _EARLY_NS) if ready < NEVER else NEVER
 
     def _request(self, now_ns: int, queue: int) -> bytes | None:
@@ -273,7 +277,7 @@ class Engine(Arbiter):
             self._repeated[queue].pop()
             if operation.done_ns >= 0:
                 return self._request(now_ns, queue)
-            self.injection.on_repeated(now, min(stream.kind, WRITE), operation.probe)
+            self.injection.on_repeated(now, stream.kind, operation.probe)
             operation.probe = False
             operation.repeats += 1
             self.stats.repeats += 1
@@ -283,7 +287,7 @@ class Engine(Arbiter):
             self._requests[queue].pop()
             stream.number(operation)
             operation.sent_ns = now_ns
-            operation.probe = self.injection.on_sent(now, stream.group, min(stream.kind, WRITE))
+            operation.probe = self.injection.on_sent(now, stream.group, stream.kind)
         self.stats.requests_sent += 1
         self._expect(now_ns, operation)
         tree = stream.tree(operation.sequence)
@@ -325,19 +329,23 @@ class Engine(Arbiter):
 
     def _expect(self, now_ns: int, operation: Operation) -> None:
         """An answer within the time-out."""
-        self._deadlines.push(_Deadline(now_ns + self._host.rto_ns, operation))
+        deadlines = self._deadlines
+        while deadlines.size > 0 and deadlines.peek().is_over():
+            deadlines.pop()
+        deadlines.push(_Deadline(now_ns + self._host.rto_ns, operation))
+        self._deadlines_peak = max(self._deadlines_peak, deadlines.size)
         if not self._timer.is_armed():
-            self._timer.arm(self._deadlines.peek().at_ns)
+            self._timer.arm(deadlines.peek().at_ns)
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         deadlines = self._deadlines
         while deadlines.size > 0:
             head = deadlines.peek()
-            operation = head.operation
-            if operation.done_ns < 0 and head.repeats == operation.repeats:
+            if not head.is_over():
                 if head.at_ns > now_ns:
                     timer.arm(head.at_ns)
                     return
+                operation = head.operation
                 queue = _READS if operation.stream.kind == READ or self._shared else _WRITES
                 self._repeated[queue].push(operation)
             deadlines.pop()
@@ -477,9 +485,7 @@ class Engine(Arbiter):
             stats.overflows += 1
         self.operations.append(_row(operation))
         latency = (now_ns - operation.sent_ns) / self.cycle_ns if operation.repeats == 0 else -1.0
-        self.injection.on_answered(
-            now_ns / self.cycle_ns, group, min(operation.stream.kind, WRITE), latency, operation.probe
-        )
+        self.injection.on_answered(now_ns / self.cycle_ns, group, operation.stream.kind, latency, operation.probe)
         operation.owner.on_answered(now_ns, operation)
 
     def coin(self) -> bool:

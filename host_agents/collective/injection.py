@@ -14,17 +14,17 @@ from host_agents.collective.tokens import TokenBucket
 
 READ: Final = 0
 WRITE: Final = 1
+PUSH: Final = 2
 # Of an operation, by kind: a packet has a header of one flit, and eight of payload if it carries any.
-REQUEST_FLITS: Final = (1, 9)
-RESPONSE_FLITS: Final = (9, 1)
+REQUEST_FLITS: Final = (1, 9, 9)
+RESPONSE_FLITS: Final = (9, 1, 9)
 UNICAST: Final = 0  # the group of operations between two hosts
 NEVER: Final = math.inf
 
-# Which tokens an operation has to wait for; it costs both kinds, whatever it waits for.
+# Which tokens a read or a write has to wait for; it costs both kinds, whatever it waits for. A push waits for both.
 NEEDS_READS_BOTH: Final = "reads-both"  # a read for both, a write for request tokens
 NEEDS_BOTH: Final = "both"
 NEEDS_LARGE: Final = "large"  # each for those of its large packet
-NEEDS: Final = (NEEDS_READS_BOTH, NEEDS_BOTH, NEEDS_LARGE)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -33,7 +33,7 @@ class Injection:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.unanswered = [0, 0]  # by kind
+        self.unanswered = [0, 0, 0]  # by kind
 
     def join(self, group: int, members: int, rank: int) -> None:
         """The host is member `rank` of a group."""
@@ -83,11 +83,11 @@ class Throttle(Injection):
     def ready_at(self, kind: int) -> float:
         if self.unanswered[kind] >= self.limit:
             return NEVER
-        if kind == READ:
-            ready = self.responses.ready_at()
-            return max(ready, self.requests.ready_at()) if self._read_needs_request else ready
-        ready = self.requests.ready_at()
-        return max(ready, self.responses.ready_at()) if self._write_needs_response else ready
+        if kind == READ and not self._read_needs_request:
+            return self.responses.ready_at()
+        if kind == WRITE and not self._write_needs_response:
+            return self.requests.ready_at()
+        return max(self.requests.ready_at(), self.responses.ready_at())
 
     def on_sent(self, now: float, group: int, kind: int) -> bool:
         self.unanswered[kind] += 1

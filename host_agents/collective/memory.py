@@ -1,7 +1,7 @@
 """A member's memory: 32-bit numbers, big-endian, as integers or as float32; and how they travel as lanes.
 
-float32 travels as fixed point, so that sums are the same in any order: the error is at most
-n 2^-(fraction_bits + 1) for n members, as long as nothing is clipped.
+float32 travels as fixed point, so that sums are the same in any order: the error is at most n 2^-(fraction_bits + 1)
+for n members, and half a unit in the last place of the float32 result, as long as nothing is clipped.
 """
 
 from __future__ import annotations

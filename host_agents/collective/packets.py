@@ -39,8 +39,7 @@ OPERATORS: Final[dict[str, int]] = {"sum": SUM, "min": MIN, "max": MAX, "and": A
 # What a lane that is not used has, by operator: it changes nothing.
 IDENTITIES: Final[dict[int, int]] = {SUM: 0, MIN: 0x7FFFFFFF, MAX: 0x80000000, AND: 0xFFFFFFFF, OR: 0, XOR: 0}
 
-MAX_TREES: Final = 255  # of a group; they count from 1, so that no group's address is one of a multicast flow's
-MAX_GROUPS: Final = 0xFFFF  # they count from 1; 0 is unicast
+# Trees count from 1, so that no group's address is one of a multicast flow's.
 _ADDRESSES: Final = 239 << 24  # administratively scoped: RFC 2365
 
 HEADER: Final = Header(

@@ -26,8 +26,8 @@ from host_agents.assignments import (
     Joining,
     Step,
 )
-from host_agents.collective.engine import PUSH, Engine, Membership
-from host_agents.collective.injection import READ, UNICAST, WRITE
+from host_agents.collective.engine import Engine, Membership
+from host_agents.collective.injection import PUSH, READ, UNICAST, WRITE
 from host_agents.collective.operations import Operation, OperationOwner, Stream
 from host_agents.collective.packets import ADDRESS_UNIT_BYTES, OPERATORS, PAYLOAD_BYTES
 from host_agents.errors import HostError

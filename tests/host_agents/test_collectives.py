@@ -138,13 +138,20 @@ def test_float32_travels_as_fixed_point_rounded_to_even() -> None:
     assert lanes[:8].tolist() == [0, 2, -2, 768, 2**31 - 1, -(2**31), 0, 25664]
     assert lanes[8:].tolist() == [0] * 24
     assert memory.clipped == 3
+
+
+@pytest.mark.parametrize(("least", "most"), [(-100, 100), (1.0e6, 1.6e6)], ids=["small", "large"])
+def test_sums_of_float32_are_as_near_as_they_say(least: float, most: float) -> None:
+    bits = 8
     rng = np.random.default_rng(1)
-    contents = [rng.uniform(-100, 100, VECTOR // 4).astype(">f4") for _ in range(HOSTS)]
+    contents = [rng.uniform(least, most, VECTOR // 4).astype(">f4") for _ in range(HOSTS)]
     made = run(Step(ALL_REDUCE, GROUP, VECTOR), contents, config=CollectiveConfig(fraction_bits=bits))
     exact = np.add.reduce([memory.astype(np.float64) for memory in contents])
+    fixed_point = HOSTS * 2.0 ** -(bits + 1)
     for program in made:
-        found = np.frombuffer(bytes(program.engine.memory.contents), ">f4")
-        assert np.abs(found - exact).max() <= HOSTS * 2.0 ** -(bits + 1)
+        found = np.frombuffer(bytes(program.engine.memory.contents), ">f4").astype(np.float32)
+        assert (np.abs(found - exact) <= fixed_point + np.spacing(np.abs(found)).astype(np.float64) / 2).all()
+        assert program.engine.memory.clipped == 0
 
 
 def test_unused_lanes_have_what_changes_nothing() -> None:
@@ -385,6 +392,15 @@ def test_sequences_that_were_seen() -> None:
     assert [seen.note(sequence) for sequence in (2, 1, 2, 5, 3, 1)] == [True, True, False, True, True, False]
     assert seen.before == 4
     assert (seen.within(3), seen.within(11), seen.within(12)) == (True, True, False)
+
+
+def test_deadlines_of_answered_operations_are_not_kept() -> None:
+    hosts = nics(HOSTS, rto_ns=10_000_000)
+    made = programs(hosts, [Step(ALL_REDUCE, GROUP, 400 * PACKET)])
+    Star(hosts).run()
+    engine = made[0].engine
+    assert engine.stats.requests_sent == 160
+    assert engine.sizes()["deadline_entries"] <= 2 * 8  # reads and writes that a window lets be unanswered
 
 
 def test_queues_and_arrays_tell_how_large_they_were() -> None:

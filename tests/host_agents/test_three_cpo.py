@@ -7,9 +7,11 @@ import pytest
 
 from host_agents.cc.collective import Aimd, AimdParameters
 from host_agents.cc.three_cpo import ThreeCpo, ThreeCpoParameters, Watermark
-from host_agents.collective.injection import NEVER, READ, UNICAST, WRITE, Injection
+from host_agents.collective.injection import NEVER, PUSH, READ, UNICAST, WRITE, Injection
 from host_agents.collective.matching import GroupMatching, Heard, Matching
 from host_agents.collective.tokens import TokenBucket
+from host_agents.errors import ParameterError
+from host_agents.registry import resolve
 
 GROUP = 1
 
@@ -115,10 +117,8 @@ def test_figure_6_7_remote_requests_expire() -> None:
     assert (group.requests.unmatched[0], group.requests.outstanding[0]) == (0, 0)
 
 
-# WM_MAX is the figures'; WM_MIN, alpha and beta are those of 1 to 100.
-EXAMPLE = ThreeCpoParameters(
-    wm_min=1.0, wm_max=100.0, wm_start=100.0, alpha=10 / 9, beta=1 / 9, lat_thresh=10.0, max_lat_thresh=15.0
-)
+# WM_MAX is the figures'; alpha and beta follow: 10 / 9 and 1 / 9.
+EXAMPLE = ThreeCpoParameters(wm_min=1.0, wm_max=100.0, wm_start=100.0, lat_thresh=10.0, max_lat_thresh=15.0)
 
 
 def congested_rtts(*paid: float, latency: float = 15.0) -> list[tuple[float, float]]:
@@ -174,6 +174,42 @@ def test_what_an_rtt_could_not_pay_counts_in_the_next() -> None:
     assert watermark.equivalent == pytest.approx(2468 * 1000 / 4000)
 
 
+def test_nothing_is_carried_over_if_that_is_wanted() -> None:
+    watermark = Watermark(ThreeCpoParameters(wm_start=1234.0, raise_by_equivalent=False, carry_over=False))
+    watermark.paid = 3000.0
+    watermark.on_probe(4000.0, -1.0)
+    watermark.on_probe(4000.0, -1.0)
+    assert watermark.equivalent == 0.0
+
+
+@pytest.mark.parametrize(
+    ("protocol", "values", "message"),
+    [
+        ("3cpo", {"wm_start": 50.0}, "3cpo: parameter wm_start: should be from wm_min, 100.0, to wm_max, 2468.0"),
+        ("3cpo", {"wm_max": 2000.0}, r"wm_start: .* to wm_max, 2000.0 \(got 2468.0\)"),
+        ("3cpo", {"wm_min": 2468.0}, r"wm_min: should be less than wm_max, 2468.0 \(got 2468.0\)"),
+        ("3cpo", {"lat_thresh": 5000.0}, r"lat_thresh: should be less than max_lat_thresh, 5000.0"),
+        ("3cpo", {"low_latency": 3000.0}, r"low_latency: should be less than high_latency, 2000.0"),
+        ("collective-aimd", {"wm_min": 3000.0}, "collective-aimd: parameter wm_start: should be from wm_min, 3000.0"),
+        ("collective-aimd", {"max_lat_thresh": 9.0}, "lat_thresh: should be less than max_lat_thresh, 9.0"),
+    ],
+)
+def test_parameters_that_contradict_each_other(protocol: str, values: dict[str, float], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        resolve(protocol, values)
+
+
+def test_alpha_and_beta_follow_the_range_unless_they_are_given() -> None:
+    found = []
+    for values in ({"wm_min": 400.0}, {"wm_min": 400.0, "beta": 0.25}):
+        watermark = Watermark(ThreeCpoParameters(**values))
+        watermark.on_probe(9000.0, -1.0)
+        found.append(watermark.value)
+    assert found[0] == pytest.approx(2468 / 2)  # at WM_MAX nothing is held back: FBS is 1
+    fbs = 1.0 - (1.0 / (1.0 / math.sqrt(400) - 1.0 / math.sqrt(2468)) / math.sqrt(2468) - 0.25)
+    assert found[1] == pytest.approx(2468 * (1 - fbs / 2))
+
+
 def test_watermarks_stay_in_their_range() -> None:
     watermark = Watermark(ThreeCpoParameters())
     watermark.on_probe(1000.0, -1.0)
@@ -204,6 +240,7 @@ def test_remote_operations_cost_less_while_latencies_are_low() -> None:
     for latency, cost in ((500.0, 0.8), (1000.0, 0.8), (1500.0, 0.9), (2000.0, 1.0), (9000.0, 1.0)):
         injection = three_cpo()
         assert injection.remote_cost() == 1.0
+        assert ThreeCpo(ThreeCpoParameters(first_cost=0.8), 0.0).remote_cost() == 0.8
         injection.on_sent(0.0, GROUP, READ)
         injection.on_answered(latency, GROUP, READ, latency, True)
         assert injection.remote_cost() == pytest.approx(cost)
@@ -235,6 +272,21 @@ def test_a_read_needs_both_tokens_and_a_write_those_of_requests() -> None:
     large.on_sent(0.0, UNICAST, WRITE)
     assert large.ready_at(READ) == pytest.approx(1.0)
     assert large.ready_at(WRITE) == pytest.approx(9.0)
+
+
+@pytest.mark.parametrize("needs", ["reads-both", "both", "large"])
+def test_a_push_costs_and_needs_nine_flits_each_way(needs: str) -> None:
+    injection = ThreeCpo(ThreeCpoParameters(needs=needs), 0.0)
+    injection.join(GROUP, 4, 0)
+    injection.on_sent(0.0, GROUP, PUSH)
+    assert (injection.requests.tokens(0.0), injection.responses.tokens(0.0)) == (-8.0, -8.0)
+    injection.requests.set_share(0.0, 0.5)
+    assert injection.ready_at(PUSH) == pytest.approx(18.0)
+    injection.requests.set_share(0.0, 1.0)
+    injection.responses.set_share(0.0, 0.5)
+    assert injection.ready_at(PUSH) == pytest.approx(18.0)
+    injection.on_answered(900.0, GROUP, PUSH, 900.0, True)
+    assert injection.unanswered == [0, 0, 0]
 
 
 def test_one_operation_at_a_time_is_a_probe_and_a_repeated_one_is_none() -> None:

@@ -29,7 +29,7 @@ from topologies import Topology
 from topologies.collectives import CollectiveGroup, trees
 from topologies.trees import Tree
 
-SLOTS = 64  # the first ones, which are all that these groups have
+SLOTS = 128  # of each switch: more than these groups have
 ANSWER_DSCP = 32  # priority 4
 WITH_LANES = (WRITE, CONTRIBUTION, PUSH, RESULT)
 Lanes = tuple[int, ...]
@@ -236,7 +236,7 @@ class Network:
         self.passed: list[tuple[str, int, Message]] = []  # all that switches have sent: to whom, by which port
         self.rigs: dict[str, BuiltinRig] = {}
         self.references = {switch.name: Reference(topology, switch.name, groups) for switch in topology.switches}
-        parameters = programs.parameters("collective", {})
+        parameters = programs.parameters("collective", {"slots": SLOTS})
         for switch in topology.switches:
             view = controller.switch_view(topology, switch, Settings(collectives=groups))
             self.rigs[switch.name] = BuiltinRig("collective", parameters.entries(view), **parameters.defines())
