@@ -45,7 +45,7 @@ class SenderOutlet(Outlet):
         return self.senders[0].frames.partition_key if self.senders else 0xFFFF
 
     def data_priority(self) -> int:
-        return self.senders[0].limiter.priority if self.senders else 0
+        return self.senders[0].limiter.data_priority if self.senders else 0
 
     def next_entropy(self, now_ns: int) -> int:
         return self.senders[0].load_balancer.next_entropy(now_ns) if self.senders else 0

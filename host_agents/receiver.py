@@ -18,6 +18,7 @@ class Receiver:
         self.expected = 0  # every packet before it has been delivered
         self.messages = 0  # delivered, the MSN of ACKs
         self._message_bytes = 0
+        self._between = True  # messages
         self._frames = transport.frames
         self._port = transport.port
         self._told = point if type(point) is not NotificationPoint else None  # of messages; the base class does nothing
@@ -47,7 +48,8 @@ class Receiver:
     def deliver(self, now_ns: int, payload_bytes: int, last: bool) -> None:
         """The next packet in order goes to the application."""
         told = self._told
-        if told is not None and self._message_bytes == 0:
+        if told is not None and self._between:
+            self._between = False
             told.on_message_start(now_ns)
         self.stats.bytes_delivered += payload_bytes
         self._message_bytes += payload_bytes
@@ -56,6 +58,7 @@ class Receiver:
             delivery = Delivery(self._connection, self.messages, size_bytes, now_ns)
             self.messages += 1
             self._message_bytes = 0
+            self._between = True
             if told is not None:
                 told.on_message_end(now_ns, size_bytes)
             self._connection.delivered(delivery)

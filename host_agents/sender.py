@@ -30,7 +30,7 @@ class SentPacket:
         self.payload_bytes = 0
         self.template = b""
         self.message_bytes = 0
-        self.alone = False  # nothing else was in flight when its message started
+        self.alone = False  # nothing else of the queue pair is in flight with its message
         self.send_index = 0  # among all sends of this sender
         self.earlier: SentPacket | None = None  # selective repeat: in flight, sent before this one
         self.later: SentPacket | None = None
@@ -70,7 +70,7 @@ class Sender(Member):
         self._sending_from = 0
         self._sending_end = 0
         self._sending_bytes = 0
-        self._sending_alone = True
+        self._sending_alone = False
         self._own_headers = self.point.own_headers
         self._alone_bytes = self.point.alone_bytes
         self.open_end = 0  # one past the last packet that may be sent, as far as messages have to travel alone
@@ -126,13 +126,13 @@ class Sender(Member):
         self.open_end = min(self.open_end, end)
 
     def _open(self) -> None:
-        """Let messages go, up to and with the first that travels alone."""
+        """Let messages go, up to and with the first that travels alone: a short one with nothing ahead of it."""
         while self._alone is None and self._held.size > 0:
             message = self._held.pop()
             self.open_end = message.end_packet
             packets = message.end_packet - message.first_packet
             self.traffic.held_bytes -= self._message_wire_bytes(message.size_bytes, packets)
-            if message.size_bytes <= self._alone_bytes:
+            if message.size_bytes <= self._alone_bytes and message.first_packet == self.unacked:
                 self._alone = message
 
     def outstanding(self) -> bool:
@@ -268,7 +268,7 @@ class Sender(Member):
             self._sending_from = number
             self._sending_end = message.end_packet
             self._sending_bytes = message.size_bytes
-            self._sending_alone = number == self.unacked
+            self._sending_alone = message is self._alone
         packet.number = number
         packet.place = self.traffic.fresh_packets
         self.traffic.fresh_packets += 1

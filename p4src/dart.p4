@@ -5,10 +5,10 @@
 // IPv4 destination, destination QP and tokens on arrival, with the port that they take. A data packet with tokens whose port, by routing ("normal
 // port"), leads to a switch
 //   1. takes the port of its entry if there is one; a message's last packet frees the entry
-//   2. else, as a message's first packet, when at least threshold_bytes wait at the normal port and it is not in the last lane, takes
+//   2. else, as a message's first packet, when at least threshold_bytes wait at the normal port, takes
 //      a random port out of the candidates, without the normal port and the one that it came by, and makes an entry: a free
 //      one, or one that nothing has matched for entry_timeout_ticks. A message of one packet needs none. No entry, no deflection.
-// and either way spends a token. Whatever is in a lane, data or not,
+// and either way spends a token, unless it is in the last lane: there an entry for its tokens is of another message. Whatever is in a lane, data or not,
 //   3. changes to the next lane, with DSCP and priority, where it came from a higher tier and goes to a higher tier.
 // A lane is a queue (a priority) of each port. Without (3) packets that wait for each other under PFC may close a circle.
 //
@@ -22,7 +22,7 @@
 // Tables to fill: those of include/forwarding.p4 and include/ecn.p4 (ecn_threshold, in units of 64 bytes: the lanes' queues together), and
 //   lane             priority -> in_lane(lanes, last, next_dscp, next_priority)
 //     lanes            the priorities that are lanes: bit i is priority i
-//     last             1: nothing is deflected anew in this lane
+//     last             1: nothing is deflected in this lane, but what matches an entry of the message alone (as printed)
 //     next_*           the lane that rule 3 changes to; its own: it changes to none
 //   iofd             -> settings(threshold_bytes, entries, entry_timeout_ticks, tokens_mask)
 //     entries          of the DFT, at most 16
@@ -310,7 +310,9 @@ control Deflection(inout headers_t hdr, inout metadata_t meta, inout standard_me
                     now = standard_metadata.ingress_global_timestamp;
                     packets_of_part = 32w1 << hdr.bth.opcode;
                     key = hdr.ipv4.dst_addr ++ hdr.bth.dest_qp ++ 5w0 ++ key_tokens;
-                    EACH_ENTRY(MATCH)
+                    if (in_last_lane == 0 || key_tokens == 0) {
+                        EACH_ENTRY(MATCH)
+                    }
                     if (entry != NO_ENTRY) {
                         found = true;
                         dft_port.read(port, entry);

@@ -62,7 +62,9 @@ class _Tables:
 
 
 class Written(Rule):
-    """What the entries of `p4src/dart.p4` say."""
+    """What the entries of `p4src/dart.p4` say, with tokens in the key: a key without (as printed) matches in the last
+    lane, too.
+    """
 
     def __init__(self, tables: _Tables, start: int) -> None:
         self.start = start
@@ -90,11 +92,11 @@ def dependencies(
     graph: nx.DiGraph[Held] = nx.DiGraph()
     tables = {name: _read(written) for name, written in entries.items()}
     of_edge = {topology.uplink(host).node: host for host in topology.hosts}
-    for edge, destination in of_edge.items():
+    for destination in of_edge.values():
         address = int(destination.address)
         first = rule.start if rule is not None else start
         reached: set[_State] = set()
-        waiting: list[_State] = [(switch, None, first, None) for switch in of_edge if switch != edge]
+        waiting: list[_State] = [(switch, None, first, None) for switch in of_edge]
         while waiting:
             at = waiting.pop()
             if at in reached:

@@ -448,7 +448,9 @@ def _check_collectives(run: Run) -> None:
 
 
 def _check_routes(run: Run) -> None:
-    """Lanes break the circles that deflection makes, not those that routes make by themselves. Raises UserError."""
+    """Lanes break the circles that turns from down to up make, not those of routes by themselves, nor those of
+    deflections between switches of a tier, which are no turns. Raises UserError.
+    """
     lanes = run.program_parameters.equal_priorities
     if not lanes or not run.scenario.switch.pfc.enabled:
         return
@@ -457,11 +459,17 @@ def _check_routes(run: Run) -> None:
         switch.name: run.program_parameters.entries(switch_view(run.topology, switch, settings))
         for switch in run.topology.switches
     }
-    circle = cycle(dependencies(run.topology, entries, lanes[0], deflecting=False))
+    tiers = {switch.name: switch.tier for switch in run.topology.switches}
+    level = any(
+        tiers.get(there.node) == tier for name, tier in tiers.items() for there in run.topology.ports[name].values()
+    )
+    # Where each link leads to another tier, a packet that is deflected has no circle; to look for it takes seconds.
+    deflecting = level and run.program_parameters.free_of_circles
+    circle = cycle(dependencies(run.topology, entries, lanes[0], deflecting=deflecting))
     if circle:
         raise UserError(
-            f"topology {run.topology.name!r}: packets on its routes can wait for each other in a circle "
-            f"({' - '.join(circle[:6])}); program {run.program.name!r} expects routes without"
+            f"topology {run.topology.name!r}: packets on its routes{', or deflected from them,' * deflecting} can wait "
+            f"for each other in a circle ({' - '.join(circle[:6])}); {run.program.name!r} expects a network without"
         )
 
 

@@ -223,7 +223,8 @@ class ReactionPoint(Point):
         self.traffic = Traffic()
         self.whole: ReactionPoint | None = None  # that this one is a part of
         self.own_headers = False  # it is asked for each data packet's header; set when it is made
-        # A queue pair sends nothing behind a message of up to so many bytes before that is acknowledged; set likewise.
+        # A message of up to so many bytes that starts when all before it is acknowledged travels alone: its queue pair
+        # sends nothing behind it before it is acknowledged, too; set likewise.
         self.alone_bytes = -1
         # The packet that may wrap data packets (`Packet.wraps`); where there is one, `wrap` is asked about each.
         self.wrapper: Packet | None = None
@@ -279,8 +280,8 @@ class ReactionPoint(Point):
         """The header of a data packet that leaves, made of `header`, the usual one. Asked for with `own_headers` only.
 
         Both go up to and with the BTH (and an empty INT shim); entropy, PSN and AckReq are filled in afterwards. The
-        packet is of a message of `message_bytes`, before which nothing of its queue pair was in flight when it started
-        (`alone`); it is sent `again`, or for the first time.
+        packet is of a message of `message_bytes`, which travels `alone` or not (`alone_bytes`); it is sent `again`, or
+        for the first time.
         """
         return header
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mypy_extensions import mypyc_attr
 
 from host_agents.cc.base import UNLIMITED, Feedback, Outlet, Path, ReactionPoint
+from host_agents.errors import HostError
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -12,7 +13,8 @@ class CompositeReactionPoint(ReactionPoint):
     """Its parts are told all that it is told; its rate and window are the smallest of theirs and its own.
 
     A subclass does its own in the `on_...` methods, and calls those of this class for the parts. It limits the rate by
-    itself with `own_rate_bps`, the window with `own_window_bytes`, and `follow` then.
+    itself with `own_rate_bps`, the window with `own_window_bytes`, and `follow` then. Raises HostError for a part that
+    asks for more than rate and window: what data packets look like is for one to say.
     """
 
     def __init__(self, path: Path, parts: list[ReactionPoint]) -> None:
@@ -21,6 +23,11 @@ class CompositeReactionPoint(ReactionPoint):
         self.own_window_bytes = UNLIMITED
         self.parts = parts
         for part in parts:
+            if part.own_headers or part.alone_bytes >= 0 or part.wrapper is not None:
+                raise HostError(
+                    f"{type(part).__name__} cannot be a part of another protocol: it has headers of its own on data "
+                    "packets, or messages that travel alone; expected a part that sets rate and window only"
+                )
             part.whole = self
         self.follow()
 

@@ -91,7 +91,7 @@ class DartParameters:
 
     short_bytes: int = 8_192  # messages of up to this size may be deflected (VI-A)
     tokens: int = field(default=4, metadata=_TOKENS)  # times that a packet may be deflected (VI-A)
-    short_alone: bool = True  # a queue pair sends nothing behind a short message before that is acknowledged
+    short_alone: bool = True  # a short message is deflected only where nothing else of its queue pair is in flight
     tokens_again: bool = False  # what is sent again may be deflected, too
     apportion: bool = True  # False: no DASR; every mark is passed on
     rate_packets: int = field(default=8, metadata=POSITIVE)  # over which a receiver measures its throughput

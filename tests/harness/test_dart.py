@@ -308,7 +308,11 @@ def test_flows_to_a_busy_receiver_are_exempt_from_marks_of_the_fabric() -> None:
         ({"switch": {"pfc": {"priorities": [3]}}}, "switch.pfc.priorities: should have all of programs.dart.lane_pri"),
         (
             {"topology": {"name": "random", "switches": 12, "extra_links": 12, "hosts": 30}},
-            "packets on its routes can wait for each other in a circle",
+            "can wait for each other in a circle",
+        ),
+        (
+            {"topology": {"name": "random", "switches": 3, "extra_links": 1, "hosts": 6}},
+            "packets on its routes, or deflected from them, can wait for each other in a circle (s2 - s1 - s0 - s1)",
         ),
     ],
 )

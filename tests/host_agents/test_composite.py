@@ -4,6 +4,8 @@ import pytest
 
 from host_agents.cc.base import UNLIMITED, Feedback, Host, Outlet, Path, ReactionPoint, Traffic
 from host_agents.cc.composite import CompositeReactionPoint
+from host_agents.cc.one_rc import SPECULATIVE
+from host_agents.errors import HostError
 from host_agents.registry import resolve
 
 PATH = Path(100e9, 8_000, 1000, 1058, 80)
@@ -74,6 +76,14 @@ def test_parts_hear_of_everything_and_see_the_same_traffic():
     point.on_post(7)
     assert a.told == b.told == [("post", 7)]
     assert point.traffic is a.traffic is b.traffic is outlet.traffic
+
+
+@pytest.mark.parametrize(("name", "value"), [("own_headers", True), ("alone_bytes", 0), ("wrapper", SPECULATIVE)])
+def test_a_part_that_changes_data_packets_is_refused(name, value):
+    part = Steps(0.0, UNLIMITED)
+    setattr(part, name, value)
+    with pytest.raises(HostError, match=r"Steps cannot be a part of another protocol: .* expected a part that sets"):
+        composite(part)
 
 
 def test_a_part_that_widens_its_window_by_itself_wakes_the_sender():

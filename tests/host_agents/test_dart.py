@@ -647,6 +647,46 @@ def test_what_is_sent_again_has_the_tokens_of_its_own_message(sizes: tuple[int, 
     assert sum(place == lost for place, _ in seen) == 2
 
 
+def test_a_short_message_behind_a_long_one_in_flight_has_no_tokens_and_holds_nobody_back() -> None:
+    link, sent = nics()
+    a, b = link.nics
+    qa, _ = connect(a, b)
+    for size in (8_760, 1_460, 1_460):  # 8 packets at 1.2 us, with an RTT of 6 us
+        qa.post(size)
+    link.run(60_000)
+    packets = [(now_ns, tokens_of(frame)) for now_ns, side, frame in sent if side == 0]
+    assert [tokens for _, tokens in packets] == [0] * 8
+    qa.post(1_460)  # all is acknowledged: this one travels alone, and the next one after it
+    qa.post(1_460)
+    link.run(120_000)
+    (first_ns, _), (second_ns, _) = alone = [(now, tokens_of(f)) for now, side, f in sent if side == 0][8:]
+    assert [tokens for _, tokens in alone] == [4, 4]
+    assert second_ns - first_ns > 2_000
+    times_ns = [now_ns for now_ns, _ in packets]
+    assert max(times_ns[i + 1] - times_ns[i] for i in range(7)) < 2_000
+
+
+def test_the_class_of_data_is_not_that_of_speculation() -> None:
+    link, _ = nics("none")
+    qa, _ = connect(*link.nics)
+    before = qa.reaction_point.outlet.data_priority()
+    qa.reaction_point.outlet.set_priority(1)
+    assert before != 1
+    assert qa.reaction_point.outlet.data_priority() == before
+
+
+def test_a_message_that_begins_with_an_empty_packet_starts_once() -> None:
+    link, _ = nics()
+    _, qb = connect(*link.nics)
+    point = qb.notification_point
+    assert isinstance(point, DartReceiver)
+    qb.receiver.deliver(0, 0, False)
+    qb.receiver.deliver(0, 100, False)
+    assert point.senders.sender(qb.frames.peer_address).messages == 1
+    qb.receiver.deliver(0, 100, True)
+    assert point.senders.n == 0
+
+
 def test_what_is_acknowledged_without_being_sent_again_leaves_the_source_queue() -> None:
     point, _ = sender()
     traffic = point.traffic

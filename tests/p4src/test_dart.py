@@ -350,6 +350,15 @@ def test_the_last_lane_deflects_nothing_anew_and_is_the_last() -> None:
     assert dscp_of(out(rig, (4, data(ONLY, flow=TO_POD, dscp=LANE_DSCP[1])))[0][1]) == LANE_DSCP[1]
 
 
+def test_what_a_lost_last_packet_left_in_the_table_deflects_nothing_in_the_last_lane() -> None:
+    rig = make()
+    (port,) = ports_of(rig, [data(FIRST)])
+    assert port != 1
+    assert ports_of(rig, [data(opcode, dscp=LANE_DSCP[1]) for opcode in (FIRST, MIDDLE, LAST)]) == [1, 1, 1]
+    assert len(keys(rig)) == 1
+    assert ports_of(rig, [data(LAST)]) == [port]
+
+
 def test_more_lanes_are_passed_one_by_one() -> None:
     rig = make(lanes=3, lane_priorities=[3, 5, 1])
     dscp = 24
@@ -425,7 +434,8 @@ class Table:
         """Port, tokens, lane of a packet that the program sends to `chosen`; port -1: it may not go there."""
         port = normal
         key = (flow, qp, tokens if self.with_tokens else 0)
-        at = next((place for place, entry in self.held.items() if entry.key == key and tokens), None)
+        matches = tokens > 0 and (lane < self.lanes - 1 or not self.with_tokens)
+        at = next((place for place, entry in self.held.items() if matches and entry.key == key), None)
         starts = opcode in FIRSTS + ONLYS and tokens > 0 and position >= self.threshold_bytes
         if at is not None:
             port, self.held[at].used = self.held[at].port, now

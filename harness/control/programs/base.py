@@ -128,6 +128,11 @@ class ProgramParameters(BaseModel, ABC):
         """
         return ()
 
+    @property
+    def free_of_circles(self) -> bool:
+        """Whether the lanes are to keep packets, deflected or not, from waiting for each other in a circle."""
+        return False
+
     @abstractmethod
     def entries(self, switch: SwitchView) -> list[Entry]:
         """Everything that the control plane writes into this switch. Raises UserError for what cannot be expressed."""

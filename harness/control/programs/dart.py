@@ -78,6 +78,10 @@ class DartParameters(ProgramParameters):
     def equal_priorities(self) -> tuple[int, ...]:
         return self.lane_priorities[: self.lanes]
 
+    @property
+    def free_of_circles(self) -> bool:
+        return self.lane_rule == "turn"
+
     def entries(self, switch: SwitchView) -> list[Entry]:
         marking = red(self.kmin_bytes, self.kmax_bytes, self.pmax, MARKING_UNIT_BYTES)
         return [

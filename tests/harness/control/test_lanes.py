@@ -74,6 +74,19 @@ def test_what_waits_for_its_own_host_may_be_deflected_too(name: str) -> None:
     assert cycle(graph(network(name), deflect_host_ports=True)) == []
 
 
+@pytest.mark.parametrize("deflected", [True, False])
+def test_flows_inside_one_rack_come_straight_back_when_they_are_deflected(deflected: bool) -> None:
+    topology = network("two pods")
+    found = graph(topology, deflect_host_ports=deflected)
+    back = [
+        (switch, lane)
+        for ((switch, up), lane), ((above, down), _) in found.edges
+        if topology.switch_by_name[switch].tier == 0
+        and (topology.ports[switch][up].node, topology.ports[above][down].node) == (above, switch)
+    ]
+    assert any(lane == 3 for _, lane in back) == deflected
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_without_a_rule_there_are_circles(name: str) -> None:
     assert cycle(graph(network(name), lane_rule="none")) != []
