@@ -29,6 +29,8 @@ class SentPacket:
         self.wire_bytes = 0
         self.payload_bytes = 0
         self.template = b""
+        self.message_bytes = 0
+        self.alone = False  # nothing else was in flight when its message started
         self.send_index = 0  # among all sends of this sender
         self.earlier: SentPacket | None = None  # selective repeat: in flight, sent before this one
         self.later: SentPacket | None = None
@@ -68,7 +70,7 @@ class Sender(Member):
         self._sending_from = 0
         self._sending_end = 0
         self._sending_bytes = 0
-        self._sending_alone = True  # nothing else was in flight when it started
+        self._sending_alone = True
         self._own_headers = self.point.own_headers
         self._alone_bytes = self.point.alone_bytes
         self.open_end = 0  # one past the last packet that may be sent, as far as messages have to travel alone
@@ -270,6 +272,8 @@ class Sender(Member):
         packet.number = number
         packet.place = self.traffic.fresh_packets
         self.traffic.fresh_packets += 1
+        packet.message_bytes = self._sending_bytes
+        packet.alone = self._sending_alone
         self.fresh = number + 1
         if number == self._sending_from or number + 1 == self._sending_end:
             self._mark_ends(packet)
@@ -319,7 +323,7 @@ class Sender(Member):
         header = packet.template
         if self._own_headers:
             again = packet.sends > 1
-            header = self.point.data_header(now_ns, header, self._sending_bytes, self._sending_alone, again)
+            header = self.point.data_header(now_ns, header, packet.message_bytes, packet.alone, again)
         psn = (self.psn_base + packet.number) & PSN_MASK
         if wrapper is None or not wrapping:
             frame = data_frame(header, self.entropy, psn, packet.ack_request)

@@ -10,12 +10,15 @@ An attack rewrites any workload's flows. The world knows pieces only; a flow is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from harness.workloads.base import MAX_FLOWS, Flow, Traffic
 from p4switch.errors import UserError
+
+if TYPE_CHECKING:
+    from harness.measure.collective_record import CollectiveReport
 
 
 @dataclass(frozen=True)
@@ -58,14 +61,15 @@ class Attack:
             stop_ns = flow.stop_ns
             if stop_ns is not None and gap_ns:
                 stop_ns = min(stop_ns, start_ns + gap_ns)
-            yield replace(flow, size_bytes=own_bytes, start_ns=start_ns, stop_ns=stop_ns, qp=None)
+            incast = flow.incast if i == 0 else None  # one message of the host announces the group
+            yield replace(flow, size_bytes=own_bytes, start_ns=start_ns, stop_ns=stop_ns, qp=None, incast=incast)
 
 
 def attacked(traffic: Traffic, attack: Attack) -> Traffic:
     """The same traffic under an attack. Raises UserError for more pieces than can be held."""
     broken = _Attacked(traffic, attack)
     # A fixed list of flows stays one: worlds know that nothing comes of a delivery.
-    return Traffic(broken.flows) if type(traffic) is Traffic else broken
+    return Traffic(broken.flows, traffic.assignments) if type(traffic) is Traffic else broken
 
 
 class _Attacked(Traffic):
@@ -78,7 +82,11 @@ class _Attacked(Traffic):
         self._undelivered: dict[int, int] = {}  # pieces, by flow
         self._uncompleted: dict[int, int] = {}
         self._sent_bytes: dict[int, int] = {}
-        super().__init__(self._pieces_of(traffic.flows))
+        super().__init__(self._pieces_of(traffic.flows), traffic.assignments)
+
+    @property
+    def independent(self) -> bool:
+        return self._traffic.independent
 
     def _pieces_of(self, flows: Iterable[Flow]) -> list[Flow]:
         found: list[Flow] = []
@@ -102,6 +110,7 @@ class _Attacked(Traffic):
         self._undelivered[flow.number] -= 1
         if self._undelivered[flow.number]:
             return ()
+        del self._undelivered[flow.number]
         return self._pieces_of(self._traffic.on_delivered(_whole(flow), now_ns))
 
     def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
@@ -109,9 +118,13 @@ class _Attacked(Traffic):
         self._sent_bytes[flow.number] += flow.size_bytes
         if self._uncompleted[flow.number]:
             return ()
+        del self._uncompleted[flow.number]
         whole = _whole(flow)
-        whole.size_bytes = self._sent_bytes[flow.number]  # less than was asked for if it was stopped
+        whole.size_bytes = self._sent_bytes.pop(flow.number)  # less than was asked for if it was stopped
         return self._pieces_of(self._traffic.on_completed(whole, now_ns))
+
+    def on_end(self, reports: Mapping[int, CollectiveReport]) -> None:
+        self._traffic.on_end(reports)
 
     def summary(self) -> dict[str, Any]:
         return self._traffic.summary()

@@ -87,7 +87,7 @@ _TOKENS: Final = {"ge": 0, "le": 7}
 
 @dataclass(frozen=True)
 class DartParameters:
-    """The lengths and shares without a section are not in the paper; `docs/reproduction.md` has their sweeps."""
+    """The lengths and shares without a section are not in the paper: they are choices of our own."""
 
     short_bytes: int = 8_192  # messages of up to this size may be deflected (VI-A)
     tokens: int = field(default=4, metadata=_TOKENS)  # times that a packet may be deflected (VI-A)
@@ -412,7 +412,6 @@ class Dart(CompositeReactionPoint):
         self._released_bytes = 0.0  # and not sent, at `_released_ns`
         self._released_ns = 0
         self._listed = False  # in the source queue
-        self._with_tokens: dict[bytes, bytes] = {}  # by the usual header
         self._queue = SourceQueue()
 
     def bind(self, outlet: Outlet) -> None:
@@ -434,6 +433,7 @@ class Dart(CompositeReactionPoint):
 
     def on_idle(self, now_ns: int) -> None:
         self._busy -= 1
+        self._unlist()  # bytes given up may be acknowledged without being sent again
         super().on_idle(now_ns)
 
     def on_post(self, now_ns: int) -> None:
@@ -456,6 +456,12 @@ class Dart(CompositeReactionPoint):
             self._released_ns = now_ns
             self._queue.points.append(self)
 
+    def _unlist(self) -> None:
+        """If nothing waits any more."""
+        if self._listed and self.traffic.waiting_bytes == self.traffic.held_bytes:
+            self._listed = False
+            self._queue.points.remove(self)
+
     def on_incast(self, now_ns: int, outlet: Outlet, sequence: int, number: int, members: tuple[int, ...]) -> None:
         """In the class of data, so that it is ahead of the message in the network, too."""
         if self.parameters.look_ahead:
@@ -465,9 +471,7 @@ class Dart(CompositeReactionPoint):
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
         self._list(now_ns)  # a message that was held
         self._released_bytes = max(self.released_bytes(now_ns) - float(wire_bytes), 0.0)
-        if self._listed and self.traffic.waiting_bytes == self.traffic.held_bytes:
-            self._listed = False
-            self._queue.points.remove(self)
+        self._unlist()
         super().on_sent(now_ns, wire_bytes)
 
     def released_bytes(self, now_ns: int) -> float:
@@ -485,11 +489,8 @@ class Dart(CompositeReactionPoint):
             tokens = 0
         marked = p.source_ecn_bytes > 0 and self._queue.held_bytes(now_ns) > float(p.source_ecn_bytes)
         if tokens > 0:
-            found = self._with_tokens.get(header)
-            if found is None:
-                found = _with_tokens(header, tokens)
-                self._with_tokens[header] = found
-            header = found
+            first = header[wire.BECN] | tokens << 3
+            header = header[: wire.BECN] + bytes((first,)) + header[wire.BECN + 1 :]
         return _marked(header) if marked else header
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
@@ -533,12 +534,6 @@ class Dart(CompositeReactionPoint):
         else:
             self.own_rate_bps = share_bps
         self.follow()
-
-
-def _with_tokens(header: bytes, tokens: int) -> bytes:
-    changed = bytearray(header)
-    changed[wire.BECN] |= tokens << 3
-    return bytes(changed)
 
 
 def _marked(header: bytes) -> bytes:

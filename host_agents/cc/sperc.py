@@ -172,6 +172,8 @@ class Sperc(ReactionPoint):
         self.parameters = parameters
         self.counted = False
         self.weight = 1  # n of the control packet sent last
+        self._weights = 0  # of all control packets since the flow is counted, together
+        self._weighings = 0  # so many control packets
         self.records: list[Record] = []  # the switches' in the order of the path, the NIC's, the demand
         self.sequence = 0  # of the control packet sent last
         self.outstanding = False  # it is not back
@@ -189,6 +191,11 @@ class Sperc(ReactionPoint):
             shared = weights is not None and weights.share == SHARE_HOST
             self._speculation = Speculation(one_rc, path, weights is not None, shared)
             self.wrapper = SPECULATIVE
+
+    @property
+    def mean_weight(self) -> float | None:
+        """n, averaged over the control packets sent since the flow was counted last; None: it never was."""
+        return float(self._weights) / float(self._weighings) if self._weighings > 0 else None
 
     def bind(self, outlet: Outlet) -> None:
         super().bind(outlet)
@@ -222,6 +229,8 @@ class Sperc(ReactionPoint):
             self.set_rate(self.path.line_rate_bps)
             return
         self.counted = True
+        self._weights = 0
+        self._weighings = 0
         flows = self._flows
         if flows is not None:
             flows.start(now_ns)
@@ -362,6 +371,8 @@ class Sperc(ReactionPoint):
         old_weight = self.weight
         if self._weighted and flows is not None:
             self.weight = min(flows.active, MAX_WEIGHT)
+        self._weights += self.weight
+        self._weighings += 1
         if self.parameters.demand:
             demand = self.records[_DEMAND]
             asked = self.traffic.waiting_bytes * 8_000_000 // self.path.base_rtt_ns

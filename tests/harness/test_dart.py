@@ -167,8 +167,6 @@ def test_everything_deflects_and_stays_in_order() -> None:
 def test_as_printed_the_same_messages_arrive_out_of_order() -> None:
     outcome = carried_out(planned(load(random.Random(ORDER_SEED), 8, 120), program={"match": "message"}))
     assert outcome.disorder > 0
-    with pytest.raises(AssertionError):
-        expect_order(outcome)
 
 
 def test_as_printed_the_next_message_of_a_queue_pair_overtakes() -> None:

@@ -620,6 +620,55 @@ def test_data_with_tokens_there_shares_back() -> None:
     assert a.stats.malformed == b.stats.malformed == 0
 
 
+@pytest.mark.parametrize(("sizes", "lost"), [((3_000, 40_000), 1), ((20_000, 8_000), 13)])
+def test_what_is_sent_again_has_the_tokens_of_its_own_message(sizes: tuple[int, ...], lost: int) -> None:
+    """As printed: a packet that was short when it was lost is so when a long message is on its way, and vice versa."""
+    link, sent = nics("dart-paper")
+    a, b = link.nics
+    qa, _ = connect(a, b)
+    dropped: list[int] = []
+
+    def drop_once(now_ns: int, frame: bytes) -> bytes | None:
+        if frame[wire.BTH] <= wire.SEND_ONLY and not dropped and number(frame) == lost:
+            dropped.append(lost)
+            return None
+        return frame
+
+    def number(frame: bytes) -> int:
+        return (wire.psn(frame) - qa.sender.psn_base) & wire.PSN_MASK
+
+    link.hook = drop_once
+    messages = [qa.post(size) for size in sizes]
+    link.run(10_000_000)
+    assert all(message.completed_ns > 0 for message in messages)
+    seen = [(number(frame), tokens_of(frame)) for _, side, frame in sent if side == 0]
+    expected = [4 if size <= 8_192 else 0 for size in sizes for _ in range(-(-size // 1460))]
+    assert all(tokens == expected[place] for place, tokens in seen)
+    assert sum(place == lost for place, _ in seen) == 2
+
+
+def test_what_is_acknowledged_without_being_sent_again_leaves_the_source_queue() -> None:
+    point, _ = sender()
+    traffic = point.traffic
+    traffic.waiting_bytes = WIRE_BYTES
+    point.on_start(0)
+    point.on_post(0)
+    traffic.waiting_bytes = 0
+    point.on_sent(0, WIRE_BYTES)
+    traffic.waiting_bytes = WIRE_BYTES  # given up
+    point.on_timeout(100_000)
+    queue = point.host.part("Dart's source queue", SourceQueue)
+    assert isinstance(queue, SourceQueue)
+    assert queue.points == [point]
+    traffic.waiting_bytes = 0  # it had arrived
+    point.on_idle(101_000)
+    assert queue.points == []
+    traffic.waiting_bytes = 1_000_000
+    point.on_start(1_000_000)
+    point.on_post(1_000_000)
+    assert queue.held_bytes(1_000_000) == 0  # nothing was released meanwhile
+
+
 def test_an_incast_is_announced_ahead_of_its_first_packet_in_the_class_of_data() -> None:
     link, sent = nics()
     a, b = link.nics

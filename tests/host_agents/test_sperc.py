@@ -103,6 +103,23 @@ def test_a_flow_leaves_when_all_is_sent_and_nothing_stays():
         assert (one.sum_e, one.num_b, one.interval_ns) == (0, 0, 0)
 
 
+def test_the_mean_weight_is_that_of_the_control_packets_since_the_flow_is_counted():
+    link, (qa, qb) = nics(Switch(40), "sperc+1rc+weights", queue_pairs=2)
+    assert qa.reaction_point.mean_weight is None
+    qa.post(200_000)
+    link.run(5_000)
+    assert qa.reaction_point.mean_weight == 1
+    qb.post(200_000)
+    link.run(200_000)
+    sent = [values(frame) for _, frame in controls(link, 0)]
+    own = [value["new_weight"] for value in sent if value["source_qp"] == qa.qpn]
+    assert set(own) == {1, 2}
+    assert qa.reaction_point.mean_weight == pytest.approx(sum(own) / len(own))
+    qa.post(200_000)
+    link.run(201_000)
+    assert qa.reaction_point.mean_weight == 1
+
+
 def test_without_a_response_within_four_intervals_it_begins_anew():
     """Here an interval is less than the base RTT, which counts then."""
     lost = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -86,6 +86,52 @@ def test_a_workload_is_told_of_flows_when_all_their_pieces_are_there() -> None:
 
 def test_a_fixed_list_of_flows_stays_one() -> None:
     assert type(attacked(Traffic([Flow(0, 1, 100, 0)]), attack())) is Traffic
+
+
+def test_one_piece_announces_the_incast() -> None:
+    pieces = attacked(Traffic([Flow(0, 1, 100, 0, incast=(7, (0, 2)))]), attack()).flows
+    assert [p.incast for p in pieces] == [(7, (0, 2)), None, None]
+
+
+class Reported(Traffic):
+    """Remembers what it is told at the end."""
+
+    reports: Any = None
+
+    def on_end(self, reports: Mapping[int, Any]) -> None:
+        self.reports = reports
+
+
+def test_what_hosts_do_beyond_flows_stays_as_it_is() -> None:
+    work: Any = {3: "an assignment"}
+    fixed = attacked(Traffic([Flow(0, 1, 100, 0)], work), attack())
+    assert (fixed.assignments, fixed.independent) == (work, True)
+    own = Reported([], work)
+    traffic = attacked(own, attack())
+    assert (traffic.assignments, traffic.independent) == (work, True)
+    reports: Any = {3: "a report"}
+    traffic.on_end(reports)
+    assert own.reports == reports
+
+
+def test_nothing_is_kept_of_flows_that_are_over() -> None:
+    class Loop(Traffic):
+        def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
+            return [Flow(0, 1, 100, now_ns)]
+
+    traffic = attacked(Loop([Flow(0, 1, 100, 0)]), attack())
+    assert not traffic.independent
+    running = list(traffic.flows)
+    sizes = []
+    for now_ns in range(5):
+        after: list[Flow] = []
+        for piece in running:
+            traffic.on_delivered(piece, now_ns)
+            after += traffic.on_completed(piece, now_ns)
+        running = after
+        sizes.append(sum(len(kept) for kept in vars(traffic).values() if isinstance(kept, dict)))
+    assert len(running) == 3
+    assert len(set(sizes)) == 1
 
 
 def test_more_pieces_than_can_be_held_are_refused() -> None:
