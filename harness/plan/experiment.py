@@ -344,8 +344,7 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
             raise UserError(f"{first.label[:40]}...: should be a folder's name, of at most {_MAX_LABEL_BYTES} bytes")
         _check_nics(first)
         _check_routes(first)
-        first.traffic()
-        _check_collectives(first)
+        _check_collectives(first, first.traffic())
         first.link_changes()
         _check_buffers(first)
     return _with_columns(_with_probes(runs))
@@ -436,12 +435,20 @@ def _check_nics(run: Run) -> None:
         raise UserError(f"nic.{error}") from None
 
 
-def _check_collectives(run: Run) -> None:
-    """Whether the switches can serve the workload's groups. Raises UserError."""
+def _check_collectives(run: Run, traffic: workloads.Traffic) -> None:
+    """Whether the switches can serve the workload's groups, in its classes. Raises UserError."""
     if not run.collectives:
         return
     if not run.program.does_the_work_of("collective"):
         raise UserError(f"program {run.program.name!r}: the workload has collectives; expected 'collective'")
+    in_program = run.program_parameters.model_dump().get("answer_priority")
+    for assignment in traffic.assignments.values():
+        in_workload = assignment.config.response_priority
+        if in_program is not None and in_workload != in_program:
+            raise UserError(
+                f"workload.response_priority: should be programs.{run.program.name}.answer_priority, {in_program}, "
+                f"got {in_workload}"
+            )
     settings = Settings(collectives=run.collectives)
     for switch in run.topology.switches:
         run.program_parameters.entries(switch_view(run.topology, switch, settings))

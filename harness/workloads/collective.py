@@ -79,12 +79,25 @@ class Application(BaseModel):
 
     @model_validator(mode="after")
     def _one_size(self) -> Self:
-        if self.kind not in (RANDOM, BARRIER) and (self.operations is None) == (self.size_bytes is None):
+        if self.kind in (RANDOM, BARRIER):
+            if self.operations is not None or self.size_bytes is not None:
+                raise ValueError(f"should have neither operations nor size_bytes, as kind is {self.kind!r}")
+        elif (self.operations is None) == (self.size_bytes is None):
             raise ValueError("should have either operations or size_bytes")
         if (self.size_bytes or 0) % 4:
             raise ValueError(f"size_bytes {self.size_bytes}: should be whole numbers of 4 bytes")
         if self.hosts is not None and self.members:
             raise ValueError("should have either hosts or members")
+        return self
+
+    @model_validator(mode="after")
+    def _ranges(self) -> Self:
+        for name, (least, most), lowest in (
+            ("set_operations", self.set_operations, 1),
+            ("idle_cycles", self.idle_cycles, 0),
+        ):
+            if not lowest <= least <= most:
+                raise ValueError(f"{name} [{least}, {most}]: should be the least and the most, from {lowest} on")
         return self
 
 
@@ -126,7 +139,8 @@ class Collectives(WorkloadParameters):
             part = _Part(app, group, address, app.size_bytes or packets * PACKET_BYTES)
             parts.append(part)
             address += packets * PACKET_BYTES // UNIT_BYTES
-            how_many_trees = len(trees(setting.topology, group)) if _is_multicast(app) else 0
+            where = _where(group.number)
+            how_many_trees = len(trees(setting.topology, group, where)) if _is_multicast(app) else 0
             for rank, host in enumerate(group.members):
                 if how_many_trees:
                     joinings[host].append(_joining(group, rank, how_many_trees))
@@ -168,22 +182,22 @@ class Collectives(WorkloadParameters):
         expect_hosts("applications.hosts", wanted + len(taken), setting)
         groups = []
         for number, app in enumerate(self.applications, start=1):
+            where = _where(number)
             members = app.members
             if not members:
                 count = len(free) if app.hosts is None else app.hosts
                 members, free = tuple(sorted(free[:count])), free[count:]
             if not members:
-                raise UserError(f"workload.applications.{number - 1}: no hosts are left for it")
+                raise UserError(f"{where}: no hosts are left for it")
             if app.initiators is not None and app.initiators > len(members):
-                raise UserError(
-                    f"workload.applications.{number - 1}.initiators: {app.initiators}; "
-                    f"expected at most its {len(members)} hosts"
-                )
+                raise UserError(f"{where}.initiators: {app.initiators}; expected at most its {len(members)} hosts")
+            if app.kind == RANDOM and app.unicast_every and len(members) < 2:
+                raise UserError(f"{where}.unicast_every: unicast operations of one host; expected two hosts at least")
             push = app.kind == PUSHED_ALL_REDUCE
             group = CollectiveGroup(number, members, app.window, app.first_sequence, push)
-            group.check(setting.topology)
+            group.check(setting.topology, where)
             groups.append(group)
-        operations = sum(_packets(app, group) for app, group in zip(self.applications, groups, strict=True))
+        operations = sum(_operations(app, group) for app, group in zip(self.applications, groups, strict=True))
         if operations > MAX_OPERATIONS:
             raise UserError(f"workload.applications: {operations} operations; expected at most {MAX_OPERATIONS}")
         return groups
@@ -216,6 +230,11 @@ class Collectives(WorkloadParameters):
         return {host: rng.integers(-(2**31), 2**31, count).astype(">i4") for host in order}
 
 
+def _where(number: int) -> str:
+    """The table of a group's application, in messages."""
+    return f"workload.applications.{number - 1}"
+
+
 def _cycle_ns(setting: Setting, host: int) -> float:
     return FLIT_BITS * 1e9 / setting.topology.uplink(setting.topology.hosts[host]).rate_bps
 
@@ -245,6 +264,16 @@ def _packets(application: Application, group: CollectiveGroup) -> int:
         return -(-application.size_bytes // PACKET_BYTES)
     shares = len(_initiators(application, group)) if application.kind in _SEVERAL else 1
     return (application.operations or 0) * shares
+
+
+def _operations(application: Application, group: CollectiveGroup) -> int:
+    """At most, of all hosts; those of a vector count as its packets."""
+    if application.kind != RANDOM:
+        return _packets(application, group)
+    sets, every = application.sets, application.unicast_every
+    unicast = sets // every if every else 0
+    of_a_host = (sets - unicast + unicast * application.unicast_factor) * application.set_operations[1]
+    return of_a_host * len(group.members)
 
 
 def _random_sets(setting: Setting, app: Application, group: CollectiveGroup, rank: int, host: int) -> list[Step]:

@@ -134,14 +134,36 @@ def test_random_sets_beside_an_all_reduce(tmp_path: Path) -> None:
     ("settings", "message"),
     [
         (["cc=dcqcn"], "the workload has collectives; expected 'collective'"),
-        (["workload.applications=[{operations=1,window=12}]"], "workload.window: 12: expected a power of two"),
-        (["workload.applications=[{operations=1,members=[1,1]}]"], "host 1 is twice in group 1"),
+        (["workload.applications=[{operations=1,window=12}]"], ".applications.0.window: 12: expected a power of two"),
+        (["workload.applications=[{operations=1,members=[1,1]}]"], "workload.applications.0.members: host 1 is twice"),
         (["workload.applications=[{operations=1,members=[99]}]"], "host 99 of group 1"),
         (["workload.applications=[{operations=1,size_bytes=1}]"], "should have either operations or size_bytes"),
         (["workload.applications=[{size_bytes=5}]"], "size_bytes 5: should be whole numbers of 4 bytes"),
         (["workload.applications=[{operations=1,operator='mul'}]"], "operator"),
         (["workload.applications=[{operations=1,initiators=17}]"], "initiators: 17; expected at most its 16 hosts"),
         (["workload.payload=data", "workload.applications=[{kind='random'}]"], "random operations have no data"),
+        (["workload.applications=[{kind='barrier',operations=1}]"], "neither operations nor size_bytes"),
+        (["workload.applications=[{kind='random',size_bytes=4}]"], "neither operations nor size_bytes"),
+        (
+            ["workload.applications=[{kind='random',set_operations=[256,64]}]"],
+            "set_operations [256, 64]: should be the least and the most, from 1 on",
+        ),
+        (
+            ["workload.applications=[{kind='random',idle_cycles=[-1,64]}]"],
+            "idle_cycles [-1, 64]: should be the least and the most, from 0 on",
+        ),
+        (
+            ["workload.applications=[{kind='random',hosts=1,unicast_every=1}]"],
+            "workload.applications.0.unicast_every: unicast operations of one host; expected two hosts at least",
+        ),
+        (
+            ["workload.applications=[{kind='random',sets=10_000,unicast_every=2}]"],
+            "workload.applications: 122880000 operations; expected at most 4000000",
+        ),
+        (
+            ["workload.response_priority=5"],
+            "workload.response_priority: should be programs.collective.answer_priority, 4, got 5",
+        ),
         (["programs.collective.slots=1024"], "programs.collective.slots: 1024: the groups of switch spine0 need 2048"),
     ],
 )
