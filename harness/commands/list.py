@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
+from pydantic_core import to_jsonable_python
 
 
 def _scenarios() -> list[dict[str, Any]]:
@@ -137,7 +138,7 @@ def command(kind: str | None, as_json: bool) -> None:
     """
     found = {name: sorted(KINDS[name](), key=_by_number) for name in ([kind] if kind else KINDS)}
     if as_json:
-        click.echo(json.dumps(found[kind] if kind else found, indent=2))
+        click.echo(json.dumps(found[kind] if kind else found, indent=2, default=to_jsonable_python))
         return
     for name, entries in found.items():
         if not kind:

@@ -70,10 +70,10 @@ def test_it_names_the_process_that_was_stopped(tmp_path: Path) -> None:
     with running(tmp_path) as run:
         path, state = run.state()
         spaces = namespaces(state)
-        victim = _process(run, state, "h2-1-3")
+        victim = _process(run, state, "h1-0-2")
         victim.suspend()
         status, errors = run.end()
-        line = f"p4cc: error: host h2-1-3 (process {victim.pid}) was stopped (SIGSTOP)"
+        line = f"p4cc: error: host h1-0-2 (process {victim.pid}) was stopped (SIGSTOP)"
         assert (status, errors.splitlines()[-1]) == (1, line)
         assert nothing_left(path, state, spaces) == []
 
