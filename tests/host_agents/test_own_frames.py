@@ -108,13 +108,13 @@ def test_nothing_follows_a_message_that_travels_alone_before_it_is_acknowledged(
     link.run(1_000_000)
     assert all(message.completed_ns > 0 for message in done)
     sent = sent_by_a(link)
-    # The third message's last packets are in flight when the fourth starts: it does not travel alone, but alone ahead.
+    # The third message's last packets are in flight when the fourth starts: it travels as if it were long.
     assert [tokens for _, _, tokens in sent] == [4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0]
     started = [next(time for time, psn, _ in sent if psn == message.first_packet) for message in done]
     assert started[1] >= done[0].completed_ns
     assert started[2] >= done[1].completed_ns
     assert started[3] < done[2].completed_ns
-    assert started[4] >= done[3].completed_ns
+    assert started[4] < done[2].completed_ns
 
 
 def test_what_is_sent_again_is_told_apart() -> None:

@@ -4,15 +4,18 @@ import itertools
 
 import pytest
 
-from host_agents.registry import protocols
+from host_agents.registry import mechanisms, protocols
 from host_agents.testing import Trouble, Wire, connect, pair
 
 
 def all_names():
+    known = mechanisms()
     for name, info in protocols().items():
         for count in range(len(info.mechanisms) + 1):
             for added in itertools.combinations(info.mechanisms, count):
-                yield "+".join((name, *added))
+                needed = {need for each in added if each in known for need in known[each].needs}
+                if needed <= set(added):
+                    yield "+".join((name, *added))
 
 
 NAMES = list(all_names())
