@@ -7,11 +7,10 @@ Source: thesis, 6.2.2 to 6.2.4, algorithm 6. Where the text leaves something ope
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from host_agents.cc.base import Path, ReactionPoint
+from host_agents.cc.collective import reaction_point
 from host_agents.collective.injection import (
     NEEDS_READS_BOTH,
     PUSH,
@@ -207,11 +206,6 @@ class ThreeCpo(Throttle):
         if responses > 0:
             self.responses.take(now, responses * cost)
             self.response_watermark.paid += responses * cost
-
-
-def reaction_point(parameters: object, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
-    """Of queue pairs beside the collectives: line rate."""
-    return ReactionPoint(path)
 
 
 def injection(parameters: ThreeCpoParameters, slack: float) -> Injection:
