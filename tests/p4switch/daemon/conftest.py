@@ -24,6 +24,7 @@ from p4switch.p4runtime.client import GrpcClient
 _COUNT = itertools.count()
 _CLONE_NEWNET = 0x40000000
 _AF_XDP = 44
+_SO_RCVBUFFORCE = 33
 _MAIN = "from harness.cli import main; main()"
 
 
@@ -63,7 +64,7 @@ class Namespace:
         return done.stdout
 
     def raw_socket(self, interface: str) -> socket.socket:
-        """A socket keeps the namespace of the thread that makes it."""
+        """Has room for a burst that its test reads later. It keeps the namespace of the thread that makes it."""
         made: list[socket.socket] = []
 
         def make() -> None:
@@ -72,6 +73,7 @@ class Namespace:
             made.append(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)))
             made[0].bind((interface, 0))
             made[0].setsockopt(263, 23, 1)  # SOL_PACKET, PACKET_IGNORE_OUTGOING
+            made[0].setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 16 << 20)
             made[0].settimeout(5)
 
         thread = threading.Thread(target=make)

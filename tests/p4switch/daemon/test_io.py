@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import sys
 from typing import Any
 
@@ -14,7 +13,6 @@ from p4switch.p4runtime.messages import p4runtime_pb2
 from tests.p4switch.daemon.conftest import Daemon, Namespace, needs_xdp, quiet, senders, wait_until
 from tests.p4switch.daemon.test_process import PROGRAM, Remote, frame
 
-_SO_RCVBUFFORCE = 33
 _BURST = 400  # frames; a switch's receive ring has 512
 
 
@@ -28,19 +26,12 @@ def port(stats: dict[str, Any], number: int) -> dict[str, Any]:
     return row
 
 
-def patient_socket(namespace: Namespace, interface: str) -> socket.socket:
-    """Has room for a burst."""
-    sock = namespace.raw_socket(interface)
-    sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 16 << 20)
-    return sock
-
-
 @senders
 def test_frames_of_all_sizes_in_order(start: Any, namespace: Namespace, compiled: Any, send: str) -> None:
     """With an MTU of 9000 AF_XDP takes frames of up to 4096 bytes; AF_PACKET sends those between them."""
     daemon = start("--no-p4", "--send", send)
     Remote(daemon.client(), compiled).forward(2, 2)
-    h1, h2 = namespace.raw_socket("h1"), patient_socket(namespace, "h2")
+    h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
     lengths = (60, 1514, 9014, 64, 4096, 4097, 1000, 100, 9014, 9014)
     sent = [frame(2, e=i, length=lengths[i % len(lengths)]) for i in range(_BURST)]
     for _ in range(3):
@@ -57,7 +48,7 @@ def test_frames_of_all_sizes_in_order(start: Any, namespace: Namespace, compiled
 def test_frames_of_two_ports_in_order_of_arrival(start: Any, namespace: Namespace, compiled: Any, send: str) -> None:
     daemon = start("--no-p4", "--send", send)
     Remote(daemon.client(), compiled).forward(2, 2)
-    h1, h2, h3 = (patient_socket(namespace, f"h{i}") for i in (1, 2, 3))
+    h1, h2, h3 = (namespace.raw_socket(f"h{i}") for i in (1, 2, 3))
     h1.send(frame(2))
     h2.recv(10000)
     daemon.process.send_signal(signal.SIGSTOP)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
-import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -121,7 +120,6 @@ def test_many_packets_in_order(start: Any, namespace: Namespace, compiled: Any) 
     c = Remote(daemon.client(), compiled)
     c.forward(2, 2)
     h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
-    h2.setsockopt(socket.SOL_SOCKET, 33, 16 << 20)  # SO_RCVBUFFORCE
     for i in range(5000):
         h1.send(frame(2, e=i))
         if i % 100 == 99:
