@@ -341,6 +341,31 @@ def test_what_was_announced_and_never_came_leaves_after_the_idle_timeout() -> No
     assert receiver.senders.n == 2
 
 
+def test_who_announces_after_the_idle_timeout_announces_no_other_incast() -> None:
+    receiver = Receiver(DartParameters(idle_timeout_ns=100_000))
+    receiver.look_ahead(1, 7, (1, 2))
+    receiver.packet(1, first=True, last=True)
+    assert receiver.senders.n == 1  # the second, which says nothing
+    receiver.pass_to(150_000)
+    assert receiver.senders.n == 0
+    receiver.look_ahead(2, 7, (1, 2))
+    assert receiver.senders.n == 0
+    receiver.packet(2, first=True)
+    assert receiver.senders.n == 1
+    receiver.packet(2, last=True)
+    assert receiver.senders.n == 0
+
+
+def test_an_incast_of_which_a_member_announces_nothing_is_forgotten_after_two_seconds() -> None:
+    receiver = Receiver()
+    receiver.look_ahead(1, 7, (1, 2))
+    receiver.packet(1, first=True, last=True)
+    receiver.pass_to(2_000_000_000)
+    receiver.look_ahead(1, 7, (1, 2), sequence=1)
+    assert receiver.senders.n == 2
+
+
+
 @pytest.mark.parametrize("members", [(2, 3), (1, 41)])
 def test_announcements_without_the_sender_or_with_unknown_ids_are_counted_and_change_nothing(
     members: tuple[int, ...],
