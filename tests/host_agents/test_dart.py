@@ -400,6 +400,7 @@ class Model:
     def __init__(self) -> None:
         self.running: Counter[int] = Counter()
         self.awaited: dict[int, set[int]] = {}  # by group: members whose message has not begun
+        self.members: dict[int, tuple[int, ...]] = {}
 
     @property
     def n(self) -> int:
@@ -429,6 +430,7 @@ def test_n_is_that_of_a_model_after_every_packet(seed: int) -> None:
             group += 1
             members = tuple({sender, *(rng.randint(1, 12) for _ in range(rng.randrange(6)))})
             model.awaited[group] = set(members)
+            model.members[group] = members
             receiver.look_ahead(sender, group, members, sequence=begun[key], qp=qp)
             model.awaited[group].discard(sender)
             model.running[sender] += 1  # announced; it follows at once
@@ -437,7 +439,7 @@ def test_n_is_that_of_a_model_after_every_packet(seed: int) -> None:
             receiver.packet(sender, first=True, qp=qp)
         elif action < 0.5 and any(sender in members for members in model.awaited.values()):
             number = next(number for number, members in model.awaited.items() if sender in members)
-            receiver.look_ahead(sender, number, (sender,), sequence=begun[key], qp=qp)
+            receiver.look_ahead(sender, number, model.members[number], sequence=begun[key], qp=qp)
             model.awaited[number].discard(sender)
             model.running[sender] += 1
             assert receiver.senders.n == model.n
