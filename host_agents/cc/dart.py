@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from host_agents import wire
-from host_agents.cc.base import UNLIMITED, NotificationPoint, Outlet, Path, ReactionPoint
+from host_agents.cc.base import UNLIMITED, Feedback, NotificationPoint, Outlet, Path, ReactionPoint
 from host_agents.cc.composite import CompositeReactionPoint
 from host_agents.cc.dcqcn import Dcqcn, DcqcnPaperParameters
 from host_agents.config import GO_BACK_N, SCOPE_PAIR
@@ -409,6 +409,7 @@ class Dart(CompositeReactionPoint):
         self.parameters = parameters
         self.own_headers = parameters.tokens > 0 or parameters.source_ecn_bytes > 0
         self.alone_bytes = parameters.short_bytes if parameters.short_alone and parameters.tokens > 0 else -1
+        self.marks_heard = 0  # packets whose mark the receiver has passed on
         self._busy = 0  # queue pairs with something to send, or to be acknowledged
         self._version = -1  # of the share obeyed last; -1: none
         self._told_bps = path.line_rate_bps  # by the last ACK
@@ -444,6 +445,11 @@ class Dart(CompositeReactionPoint):
     def on_post(self, now_ns: int) -> None:
         self._list(now_ns)
         super().on_post(now_ns)
+
+    def on_ack(self, feedback: Feedback) -> None:
+        if feedback.marked:
+            self.marks_heard += 1
+        super().on_ack(feedback)
 
     def on_timeout(self, now_ns: int) -> None:
         self._list(now_ns)

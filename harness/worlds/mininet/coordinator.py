@@ -44,7 +44,7 @@ class Coordinator:
         self._listener.listen(len(run.topology.hosts))
         self._agents: list[Connection] = []
         self._index_of: dict[object, int] = {}
-        self.session = Session(run.traffic(), run.addresses, self._carry)
+        self.session = Session(run.traffic(), run.addresses, self._carry, run.scenario.nic.os_overhead_ns)
 
     def close(self) -> None:
         for agent in self._agents:
