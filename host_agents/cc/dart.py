@@ -106,6 +106,7 @@ class DartParameters:
     advert_valid_ns: int = field(default=100_000, metadata=POSITIVE)  # of a share that no ACK has confirmed
     advert_on_change: bool = False  # a notice to whom n was told wrong by a factor of 2, a base RTT ago or more
     idle_timeout_ns: int = field(default=2_000_000_000, metadata=POSITIVE)  # of a silent sender (III-B)
+    incast_timeout_ns: int = field(default=2_000_000_000, metadata=POSITIVE)  # of one that some members never announce
     source_ecn_bytes: int = 22_500  # a NIC marks while more than this waits for its link; 0: never
     fall_back: bool = True  # DCQCN (VI-A)
     cnp_interval_ns: int = field(default=50_000, metadata=POSITIVE)  # for each sender, at least
@@ -141,6 +142,15 @@ class ActiveSender:
         self.told_ns = 0
 
 
+class AnnouncedIncast:
+    """Which members have announced nothing themselves: in which of their lives they were counted, by address."""
+
+    def __init__(self, now_ns: int, members: set[int]) -> None:
+        self.since_ns = now_ns
+        self.members = members
+        self.waiting: dict[int, int] = {}
+
+
 class ActiveSenders(TimerOwner):
     """The AUSS of a NIC and partition key (III-B), and the state of its link (III-C)."""
 
@@ -148,7 +158,7 @@ class ActiveSenders(TimerOwner):
         self.parameters = parameters
         self.n = 0  # senders with messages in flight
         self.senders: dict[int, ActiveSender] = {}  # all that were heard of, by address
-        self._groups: dict[int, dict[int, ActiveSender]] = {}  # members of whose messages none has begun, by address
+        self._incasts: dict[int, AnnouncedIncast] = {}  # of which a member has announced nothing yet, by group
         self._state = NO_CONGESTION
         self._marked_ns = 0
         self._hold_ns = round(parameters.state_hold_base_rtts * path.base_rtt_ns)
@@ -195,31 +205,33 @@ class ActiveSenders(TimerOwner):
 
         Returns whether its message is counted herewith, so that it need not be when it begins.
         """
-        waiting = self._groups.get(number)
-        first = waiting is None
-        if waiting is None:
-            waiting = {}
+        incast = self._incasts.get(number)
+        addresses = set(members)
+        first = incast is None or incast.members != addresses or self._is_over(now_ns, incast)
+        if incast is None or first:
+            incast = AnnouncedIncast(now_ns, addresses)
+            self._incasts[number] = incast
             for address in members:
                 member = self.sender(address)
-                if address not in waiting and not (begun and member is sender):
-                    waiting[address] = member
+                if address not in incast.waiting and not (begun and member is sender):
+                    incast.waiting[address] = member.life
                     member.announced += 1
                     self.enter(now_ns, member)
-            self._groups[number] = waiting
-        counted = sender.address in waiting
-        if counted:
-            del waiting[sender.address]
-            if begun:
-                sender.announced -= 1
-                self.leave(now_ns, sender, sender.life)
-        if not waiting:
-            del self._groups[number]
+        counted = incast.waiting.pop(sender.address, -1) == sender.life
+        if counted and begun:
+            sender.announced -= 1
+            self.leave(now_ns, sender, sender.life)
+        if not incast.waiting:
+            del self._incasts[number]
         if first:
             for member in self.senders.values():
                 active = member.messages > member.announced
                 if member.messages > 0 and (active or self.parameters.advert_to == "all"):
                     self.notify(now_ns, member)
         return counted and not begun
+
+    def _is_over(self, now_ns: int, incast: AnnouncedIncast) -> bool:
+        return incast.since_ns + self.parameters.incast_timeout_ns <= now_ns
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         """Who has been silent for long leaves."""
@@ -231,20 +243,13 @@ class ActiveSenders(TimerOwner):
                 sender.announced = 0
                 sender.life += 1
                 self.n -= 1
-                self._forget(sender.address)
             elif sender.messages > 0:
                 oldest_ns = min(oldest_ns, sender.last_ns)
+        for number in [number for number, incast in self._incasts.items() if self._is_over(now_ns, incast)]:
+            del self._incasts[number]
         if self.n > 0:
             timer.arm(oldest_ns + timeout_ns)
         self._n_changed(now_ns)
-
-    def _forget(self, address: int) -> None:
-        """No message of this sender is waited for."""
-        for number in list(self._groups):
-            waiting = self._groups[number]
-            waiting.pop(address, None)
-            if not waiting:
-                del self._groups[number]
 
     # What its link is like
 

@@ -200,6 +200,21 @@ class TestPfc:
         assert b.next_wakeup_ns() == 612
         assert b.next_frame(612)[wire.BTH] == wire.ACKNOWLEDGE
 
+    def test_control_frames_wait_for_their_own_class_in_order(self):
+        """In classes 3 and 6: the pause of a class holds its frames, control and data, and no others."""
+        a, b = pair()
+        qa, _ = connect(a, b)
+        qa.post(1000)
+        frames = [wire.header(1, 2, 3, 0xE4, i, after_bth_bytes=0, dscp=8 * (3, 3, 6, 6)[i]) for i in range(4)]
+        for frame in frames:
+            a.send_control(frame)
+        a.receive(0, self.pause(100))
+        assert a.next_wakeup_ns() <= 0
+        assert [a.next_frame(i) for i in range(4)] == [frames[2], frames[3], None, None]
+        assert a.next_wakeup_ns() == 512
+        assert [a.next_frame(512) for _ in range(2)] == frames[:2]
+        assert a.next_frame(512)[wire.BTH] == wire.SEND_ONLY
+
     def test_a_nic_without_pfc_ignores_it(self):
         a, b = pair(pfc=False)
         qa, _ = connect(a, b)
