@@ -258,10 +258,6 @@ class Nic(Port):
 
     def next_frame(self, now_ns: int) -> bytes | None:
         """The frame to send now that the link is free; None: nothing before `next_wakeup_ns()`."""
-        frame = self._next_headers(now_ns)
-        return wire.materialize(frame) if self._checks_icrc and frame is not None else frame
-
-    def _next_headers(self, now_ns: int) -> bytes | None:
         self.now_ns = now_ns
         if self.timers.first_ns <= now_ns or self._waiting_ns <= now_ns:
             self._serve(now_ns)

@@ -15,6 +15,7 @@ Frames: docs/wire-formats.md, "Dart".
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -479,6 +480,25 @@ class Dart(CompositeReactionPoint):
             body = LOOK_AHEAD.encode([{"nic": member} for member in members], group=number & 0xFFFF)
             outlet.send_control(LOOK_AHEAD, body, psn=sequence & wire.PSN_MASK, priority=outlet.data_priority())
 
+    def data_headers(
+        self, now_ns: int, headers: bytes, place: int, message_bytes: int, alone: bool, again: bool
+    ) -> bytes:
+        p = self.parameters
+        tokens = p.tokens
+        if message_bytes > p.short_bytes or (p.short_alone and not alone) or (again and not p.tokens_again):
+            tokens = 0
+        marked = p.source_ecn_bytes > 0 and self._held_bytes_behind(now_ns, headers) > float(p.source_ecn_bytes)
+        if tokens > 0:
+            first = headers[wire.BECN] | tokens << 3
+            headers = headers[: wire.BECN] + bytes((first,)) + headers[wire.BECN + 1 :]
+        return _marked(headers) if marked else headers
+
+    def _held_bytes_behind(self, now_ns: int, headers: bytes) -> float:
+        """What the source queue holds besides the packet with these headers, which leaves it."""
+        self._list(now_ns)  # a message that was held
+        held_bytes = self._queue.held_bytes(now_ns)
+        return held_bytes - min(self._released_bytes, float(wire.wire_bytes(headers)))
+
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
         self._list(now_ns)  # a message that was held
         self._released_bytes = max(self.released_bytes(now_ns) - float(wire_bytes), 0.0)
@@ -492,17 +512,6 @@ class Dart(CompositeReactionPoint):
         self._released_ns = now_ns
         self._released_bytes = min(self._released_bytes, float(self.traffic.waiting_bytes - self.traffic.held_bytes))
         return self._released_bytes
-
-    def data_header(self, now_ns: int, header: bytes, message_bytes: int, alone: bool, again: bool) -> bytes:
-        p = self.parameters
-        tokens = p.tokens
-        if message_bytes > p.short_bytes or (p.short_alone and not alone) or (again and not p.tokens_again):
-            tokens = 0
-        marked = p.source_ecn_bytes > 0 and self._queue.held_bytes(now_ns) > float(p.source_ecn_bytes)
-        if tokens > 0:
-            first = header[wire.BECN] | tokens << 3
-            header = header[: wire.BECN] + bytes((first,)) + header[wire.BECN + 1 :]
-        return _marked(header) if marked else header
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """A share, in an ACK or in a notice."""
@@ -550,10 +559,7 @@ class Dart(CompositeReactionPoint):
 def _marked(header: bytes) -> bytes:
     changed = bytearray(header)
     changed[wire.TOS] |= wire.CE
-    changed[wire.CHECKSUM : wire.CHECKSUM + 2] = b"\0\0"
-    checksum = wire.ip_checksum(bytes(changed[wire.IP : wire.IP + wire.IPV4_BYTES]))
-    changed[wire.CHECKSUM : wire.CHECKSUM + 2] = checksum.to_bytes(2, "big")
-    return bytes(changed)
+    return wire.checksummed(changed)
 
 
 def reaction_point(parameters: DartParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
@@ -571,37 +577,28 @@ def notification_point(parameters: DartParameters, path: Path) -> NotificationPo
     return DartReceiver(parameters, path)
 
 
-register(
-    ProtocolInfo(
-        name="dart",
-        summary="a receiver's senders counted, each at 1/n; short messages deflected; DCQCN for the rest",
-        source="Xue et al., Dart: Divide and Specialize for Fast Response to Congestion; corrected",
-        program="dart",
-        parameters=DartParameters,
-        reaction_point=reaction_point,
-        notification_point=notification_point,
-        mechanisms=("dcqcn",),
-        packets=(ACK, NOTICE, LOOK_AHEAD),
-        scope=SCOPE_PAIR,
-        scopes=(SCOPE_PAIR,),
-        reliabilities=(GO_BACK_N,),
-        single_path=True,
-    )
+DART: Final = ProtocolInfo(
+    name="dart",
+    summary="a receiver's senders counted, each at 1/n; short messages deflected; DCQCN for the rest",
+    source="Xue et al., Dart: Divide and Specialize for Fast Response to Congestion; corrected",
+    program="dart",
+    parameters=DartParameters,
+    reaction_point=reaction_point,
+    notification_point=notification_point,
+    mechanisms=("dcqcn",),
+    packets=(ACK, NOTICE, LOOK_AHEAD),
+    scope=SCOPE_PAIR,
+    scopes=(SCOPE_PAIR,),
+    reliabilities=(GO_BACK_N,),
+    single_path=True,
 )
+register(DART)
 register(
-    ProtocolInfo(
+    dataclasses.replace(
+        DART,
         name="dart-paper",
         summary="the same as printed: no window before the first ACK, full shares, short messages back to back",
         source="Xue et al., Dart: Divide and Specialize for Fast Response to Congestion",
-        program="dart",
         parameters=DartPaperParameters,
-        reaction_point=reaction_point,
-        notification_point=notification_point,
-        mechanisms=("dcqcn",),
-        packets=(ACK, NOTICE, LOOK_AHEAD),
-        scope=SCOPE_PAIR,
-        scopes=(SCOPE_PAIR,),
-        reliabilities=(GO_BACK_N,),
-        single_path=True,
     )
 )

@@ -571,7 +571,7 @@ def test_tokens_are_for_short_messages_that_travel_alone(
     message_bytes: int, alone: bool, again: bool, tokens: int
 ) -> None:
     point, _ = sender()
-    header = point.data_header(0, HEADER, message_bytes, alone, again)
+    header = point.data_headers(0, HEADER, 0, message_bytes, alone, again)
     assert tokens_of(header) == tokens
     assert wire.checksum_holds(header)
 
@@ -589,9 +589,9 @@ def test_a_nic_marks_while_its_limiters_have_released_more_than_22500_bytes() ->
     marked = []
     for i in range(40):
         point = points[i % 2]
+        header = point.data_headers(i * PACKET_NS, HEADER, i, 1_000_000, True, False)
         point.traffic.waiting_bytes -= WIRE_BYTES
         point.on_sent(i * PACKET_NS, WIRE_BYTES)
-        header = point.data_header(i * PACKET_NS, HEADER, 1_000_000, True, False)
         assert wire.checksum_holds(header)
         marked.append(header[wire.TOS] & 3 == wire.CE)
     # In the time of i packets 2 i are released and i + 1 sent, the first two of them before anything was released.
@@ -611,9 +611,9 @@ def test_one_pair_at_line_rate_is_no_congestion() -> None:
     point.on_start(0)
     point.on_post(0)
     for i in range(400):
+        assert point.data_headers(i * PACKET_NS, HEADER, i, 1_000_000, True, False) == HEADER
         point.traffic.waiting_bytes -= WIRE_BYTES
         point.on_sent(i * PACKET_NS, WIRE_BYTES)
-        assert point.data_header(i * PACKET_NS, HEADER, 1_000_000, True, False) == HEADER
 
 
 def test_tokens_over_seven_are_a_mistake() -> None:

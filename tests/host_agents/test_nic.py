@@ -308,6 +308,19 @@ class TestFramesNotForIt:
         assert self.qa.inflight_bytes == FRAME
 
 
+def test_what_is_still_wanted_is_no_difference_of_statistics():
+    a, b = pair()
+    qa, _ = connect(a, b)
+    qa.post(3000)
+    link = Wire(a, b)
+    link.run(0)
+    qa.stats.bytes_acked += 999  # as one who counts anew might
+    traffic = qa.reaction_point.traffic
+    assert traffic.unacked_bytes == 3000
+    link.run(20_000)
+    assert (traffic.unacked_bytes, traffic.waiting_bytes, traffic.inflight_bytes) == (0, 0, 0)
+
+
 class TestQueuePairs:
     def test_numbers_are_checked(self):
         a, b = pair()
