@@ -3,8 +3,8 @@
 `Device` knows nothing of gRPC, streams or elections: it is called directly by a controller in the same process, and by
 `p4switch.p4runtime.server` on behalf of remote ones. Requests may come from several threads. Whoever has packets
 running beside it gives it the data plane's `lock`, which may be nested: it is held for the whole of a write that is to
-be DATAPLANE_ATOMIC, so that no packet sees half of it, and for a few entities at a time by all others and by reads, which
-may be long.
+be DATAPLANE_ATOMIC, so that no packet sees half of it, and for a few entities at a time by all others and by reads,
+which may be long.
 """
 from __future__ import annotations
 

@@ -93,8 +93,8 @@ class P4RuntimeServer:
         self._server = server
 
     async def _end(self, grace_s: float) -> None:
-        """Ends all calls, and waits for what serves them: the server's own end does not, and what it leaves would say so
-        on stderr when it is thrown away.
+        """Ends all calls, and waits for what serves them: the server's own end does not, and what it leaves would say
+        so on stderr when it is thrown away.
         """
         if self._server is not None:
             await self._server.stop(grace_s)

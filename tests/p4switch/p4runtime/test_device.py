@@ -479,8 +479,8 @@ def test_packets_come_between_the_updates_of_a_batch_that_may_be_seen_half_done(
     controller.write(*((INSERT, entry) for entry in entries), atomicity=atomicity)
     assert max(held) == at_once
     assert sum(held) == 200
+    others = [controller.entry("lpm_one", {"l": (number, 31)}, ("drop",)) for number in range(0, 300, 2)]
     with pytest.raises(P4RuntimeError):  # the last one exists: what was done is undone, in parts too
-        others = [controller.entry("lpm_one", {"l": (number, 31)}, ("drop",)) for number in range(0, 300, 2)]
         controller.write(*((INSERT, entry) for entry in (*others, entries[0])), atomicity=atomicity)
     assert sum(held) == 200 + (150 if atomicity == CONTINUE else 0)
     assert min(held) >= -64
