@@ -324,12 +324,7 @@ class VirtualWorld:
         until_ns = self.fabric.now_ns + _MOST_RTTS_TO_END * run.base_rtt_ns()
         while self._is_busy() and self.fabric.now_ns < until_ns:
             self.fabric.run(until_ns=self.fabric.now_ns + run.base_rtt_ns())
-        p4info = compiled(run.build)[1]
-        return {
-            f"{register} of {switch}": left
-            for switch, client in self._clients.items()
-            for register, left in program_state.left_in(client, registers, p4info, run.program.name).items()
-        }
+        return program_state.left_in(self._clients, registers, compiled(run.build)[1], run.program.name)
 
     def _progress(self, progress: Progress | None, now_ns: int, _: int) -> None:
         self._look_at_memory(now_ns)

@@ -197,6 +197,11 @@ class Sperc(ReactionPoint):
         """n, averaged over the control packets sent since the flow was counted last; None: it never was."""
         return float(self._weights) / float(self._weighings) if self._weighings > 0 else None
 
+    @property
+    def let_through(self) -> int | None:
+        """How many of the flow's speculative packets have passed; None: no response has told."""
+        return None if self._speculation is None else self._speculation.passed
+
     def bind(self, outlet: Outlet) -> None:
         super().bind(outlet)
         self._timer = self.timer()
@@ -301,8 +306,7 @@ class Sperc(ReactionPoint):
 
     def _end_speculation(self, speculation: Speculation, let_through: int) -> None:
         """The switches have told how many packets pass; the others are sent again, and all that follow, as usual."""
-        speculation.under_way = False
-        place = speculation.first_dropped(let_through)
+        place = speculation.end(let_through)
         if place >= 0:
             self.outlet.send_again(place)
         else:
