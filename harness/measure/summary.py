@@ -331,7 +331,7 @@ def _residue(run: Run, recording: Recording) -> list[dict[str, Any]]:
 
 def residue_check(registers: Sequence[str], residue: Mapping[str, int] | None, was_down: bool) -> dict[str, Any]:
     """What switches count of flows is gone when these are; a link that `was_down` may have lost word of their ends."""
-    detail = "not looked at: the run was over before all flows were" if residue is None else "0 everywhere"
+    detail = "not looked at: flows were not over, or the switches do not tell" if residue is None else "0 everywhere"
     if residue:
         detail = ", ".join(f"{where}: {left}" for where, left in residue.items())
     return {

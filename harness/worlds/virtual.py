@@ -32,6 +32,7 @@ from harness.plan.experiment import LinkChange, Run
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
 from harness.worlds.memory import MemoryLimit
 from harness.worlds.session import FIRST_NUMBER, Session
+from harness.worlds.whole_frames import WholeFrames
 from host_agents import wire
 from host_agents.assignments import Assignment
 from host_agents.nic import Nic
@@ -108,7 +109,7 @@ class VirtualWorld:
             nic = Nic(config, run.protocol, run.load_balancing)
             self.nics.append(nic)
             self._hosts.append(HostSession(nic, partial(self._note, host.index), run.point_columns))
-            self._name(host.name, self.fabric.add_host(nic, name=host.name))
+            self._name(host.name, self.fabric.add_host(WholeFrames(nic) if config.check_icrc else nic, name=host.name))
 
     def _add_switches(self) -> None:
         run = self.run_plan
@@ -329,12 +330,7 @@ class VirtualWorld:
         until_ns = self.fabric.now_ns + _MOST_RTTS_TO_END * run.base_rtt_ns()
         while self._is_busy() and self.fabric.now_ns < until_ns:
             self.fabric.run(until_ns=self.fabric.now_ns + run.base_rtt_ns())
-        p4info = compiled(run.build)[1]
-        return {
-            f"{register} of {switch}": left
-            for switch, client in self._clients.items()
-            for register, left in program_state.left_in(client, registers, p4info, run.program.name).items()
-        }
+        return program_state.left_in(self._clients, registers, compiled(run.build)[1], run.program.name)
 
     def _progress(self, progress: Progress | None, now_ns: int, _: int) -> None:
         self._look_at_memory(now_ns)
