@@ -31,6 +31,7 @@ from harness.plan.experiment import LinkChange, Run
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
 from harness.worlds.memory import MemoryLimit
 from harness.worlds.session import FIRST_NUMBER, Session
+from harness.worlds.whole_frames import WholeFrames
 from host_agents import wire
 from host_agents.assignments import Assignment
 from host_agents.nic import Nic
@@ -103,7 +104,7 @@ class VirtualWorld:
             nic = Nic(config, run.protocol, run.load_balancing)
             self.nics.append(nic)
             self._hosts.append(HostSession(nic, partial(self._note, host.index), run.point_columns))
-            self._name(host.name, self.fabric.add_host(nic, name=host.name))
+            self._name(host.name, self.fabric.add_host(WholeFrames(nic) if config.check_icrc else nic, name=host.name))
 
     def _add_switches(self) -> None:
         run = self.run_plan

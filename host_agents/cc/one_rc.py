@@ -18,6 +18,7 @@ from host_agents.cc.sperc_link import MAX_WEIGHT
 from host_agents.packets import Field, Header, Packet
 from host_agents.ranges import POSITIVE
 from host_agents.registry import MechanismInfo, register
+from host_agents.template import Wrapper
 
 SPECULATIVE: Final = Packet(
     "speculative",
@@ -102,6 +103,7 @@ class Speculation:
         self._weighted = weighted  # by the host's flows
         self._shared = shared  # flows of a host and an epoch share the numbers
         self._epoch = Epoch(0, 1)
+        self._wrapper = Wrapper(SPECULATIVE)
         # Of each packet that has left: its number, and its place in order of first sending.
         self._sequences: list[int] = []
         self._places: list[int] = []
@@ -121,8 +123,8 @@ class Speculation:
         self._sequences.clear()
         self._places.clear()
 
-    def header(self, place: int) -> bytes:
-        """Of the packet that leaves now."""
+    def headers(self, headers: bytes, place: int) -> bytes:
+        """Of the packet that leaves now, made of those of data."""
         epoch = self._epoch
         sequence = len(self._places)
         if self._shared:
@@ -130,7 +132,8 @@ class Speculation:
             epoch.sequence = sequence + 1
         self._sequences.append(sequence)
         self._places.append(place)
-        return (epoch.number << 48 | self.weight << 32 | sequence << 8).to_bytes(8, "big")
+        body = (epoch.number << 48 | self.weight << 32 | sequence << 8).to_bytes(8, "big")
+        return self._wrapper.wrap(headers, body)
 
     def first_dropped(self, let_through: int) -> int:
         """The place of the first packet that did not pass, when the numbers below `let_through` did; -1: all did."""

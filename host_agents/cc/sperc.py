@@ -190,7 +190,7 @@ class Sperc(ReactionPoint):
         if one_rc is not None:
             shared = weights is not None and weights.share == SHARE_HOST
             self._speculation = Speculation(one_rc, path, weights is not None, shared)
-            self.wrapper = SPECULATIVE
+            self.own_headers = True
 
     @property
     def mean_weight(self) -> float | None:
@@ -225,7 +225,7 @@ class Sperc(ReactionPoint):
     def on_post(self, now_ns: int) -> None:
         if self.counted:
             return
-        if self._speculation is None and float(self.traffic.unacked_bytes()) <= self._short_bytes:
+        if self._speculation is None and float(self.traffic.unacked_bytes) <= self._short_bytes:
             self.set_rate(self.path.line_rate_bps)
             return
         self.counted = True
@@ -236,11 +236,13 @@ class Sperc(ReactionPoint):
             flows.start(now_ns)
         self._begin(now_ns)
 
-    def wrap(self, now_ns: int, place: int) -> bytes:
+    def data_headers(
+        self, now_ns: int, headers: bytes, place: int, message_bytes: int, alone: bool, again: bool
+    ) -> bytes:
         speculation = self._speculation
         if speculation is None or not speculation.under_way:
-            return b""
-        return speculation.header(place)
+            return headers
+        return speculation.headers(headers, place)
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
         """After its last packet a flow leaves; a control packet that is under way has to come back first."""

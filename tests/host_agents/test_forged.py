@@ -100,7 +100,6 @@ def test_a_nic_may_check_the_icrc(check_icrc: bool) -> None:
     qa.post(1000)
     frame = a.next_frame(0)
     assert frame is not None
-    assert len(frame) == (wire.wire_bytes(frame) if check_icrc else wire.AFTER_BTH)
     whole = wire.materialize(frame)
     corrupted = whole[:100] + bytes([whole[100] ^ 1]) + whole[101:]
     b.receive(0, corrupted)

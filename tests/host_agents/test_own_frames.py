@@ -35,10 +35,12 @@ class Teller(ReactionPoint):
         self.alone_bytes = 2 * MTU
         self.told: list[tuple[str, int]] = []
 
-    def data_header(self, now_ns: int, header: bytes, message_bytes: int, alone: bool, again: bool) -> bytes:
+    def data_headers(
+        self, now_ns: int, headers: bytes, place: int, message_bytes: int, alone: bool, again: bool
+    ) -> bytes:
         if message_bytes > self.alone_bytes or not alone or again:
-            return header
-        return header[:TOKENS] + b"\x20" + header[TOKENS + 1 :]
+            return headers
+        return headers[:TOKENS] + b"\x20" + headers[TOKENS + 1 :]
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         self.told.append(("own", OWN_ACK.get("count", frame, offset)))
