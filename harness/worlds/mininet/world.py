@@ -40,6 +40,7 @@ _CONTROLLERS = 4  # switches that are programmed at a time
 _START_S = 60.0  # for all switch processes to listen
 _LEAD_S = 0.5  # between the word to start and model time 0
 _DRAIN_RTTS = 2  # how long frames may still arrive when all flows are done
+_END_RTTS = 100  # how long hosts may still tell switches of their flows' ends
 _VERIFY_S = 10.0
 _ATTEMPTS = 2
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # what ends a command
@@ -74,6 +75,7 @@ class MininetWorld:
         self._wall_limit_s = wall_limit_s
         self._reports: list[Finished] = []
         self._counted: Mapping[Kind, int] = {}  # by the program, by name
+        self._residue: dict[str, int] | None = None
 
     def run(self, progress: Progress | None = None) -> Recording:
         """Network up, run, network down; again with time going slower where it cannot be trusted.
@@ -136,7 +138,7 @@ class MininetWorld:
         set_up_s = time.monotonic() - began
 
         self._readings = Readings()
-        reader = probing.SwitchReader(run, addresses, self._readings, program.program.accounts)
+        reader = probing.SwitchReader(run, addresses, self._readings, program.program, self._class.has_registers)
         stack.callback(reader.close)
         meter = fidelity.Meter([os.getpid(), launcher.pid, *net.shells(), *pids])
         epoch_ns = self._epoch_ns(plans)
@@ -146,6 +148,7 @@ class MininetWorld:
         reader.start(epoch_ns, self.dilation)
         ended = coordinator.run(epoch_ns, self.dilation, run.limit_ns, self._wall_limit_s, progress)
         reader.stop()
+        self._residue = reader.residue(rtt_s, _END_RTTS * rtt_s) if ended == "done" else None
         coordinator.freeze()
         _sleep(_DRAIN_RTTS * rtt_s + 0.1, launcher)
         meter.stop()
@@ -315,7 +318,7 @@ class MininetWorld:
             nic_totals=totals,
             workload=session.traffic.summary(),
             failed_asserts=ledger.failed_asserts(counters),
-            residue=None,
+            residue=self._residue,
             cpu_s=meter.cpu_s,
             set_up_s=set_up_s,
             peak_memory_bytes=meter.memory_bytes,
