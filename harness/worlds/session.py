@@ -27,6 +27,7 @@ from host_agents.assignments import Assignment
 FIRST_NUMBER = 2  # queue pairs 0 and 1 are InfiniBand's own, for management
 Hosts = tuple[int, ...]  # by index
 _Incast = tuple[int, Hosts, Hosts]  # number, sources, destinations
+Addresses = Callable[[Hosts, Hosts], tuple[str, str]]
 Carry = Callable[[int, Connect | Post | Assignment], object]  # to a host, by index; in order
 
 
@@ -57,7 +58,7 @@ class Session:
     def __init__(
         self,
         traffic: Traffic,
-        addresses: Callable[[Hosts, Hosts], tuple[str, str]],
+        addresses: Addresses,
         carry: Carry,
         os_overhead_ns: int = 0,
     ) -> None:
