@@ -231,12 +231,21 @@ class Run:
     def headroom_bytes(self, switch: str, there: Neighbour) -> int:
         """What a switch keeps free, for each lossless priority, for what a port may still receive after a pause.
 
-        A frame counts as often as the switch may copy it, and with all its bytes, whatever links charge for it.
+        A frame counts as often as the switch may copy it, and with all its bytes, whatever links charge for it. It
+        counts when it is enqueued, the switch's latency after its arrival.
         """
-        pfc = self.scenario.switch.pfc
-        flight_ns = pfc.headroom_delays * there.delay_ns + pfc.reaction_ns
+        settings = self.scenario.switch
+        pfc = settings.pfc
+        flight_ns = pfc.headroom_delays * there.delay_ns + settings.latency_ns + pfc.reaction_ns
         flight_bytes = int(flight_ns * there.rate_bps / 8e9 * self.scenario.largest_expansion)
         return (flight_bytes + pfc.headroom_frames * self.data_bytes) * self._copies.get(switch, 1)
+
+    def xoff_bytes(self, switch: str, there: Neighbour) -> int | None:
+        """What a port may hold of a lossless priority before it is paused; None: a share of what is free."""
+        settings = self.scenario.switch
+        if settings.ingress_bytes is None:
+            return settings.pfc.xoff_bytes if settings.pfc.enabled else None
+        return settings.ingress_bytes - (self.headroom_bytes(switch, there) if settings.pfc.enabled else 0)
 
     @cached_property
     def _copies(self) -> dict[str, int]:
@@ -483,6 +492,8 @@ def _check_routes(run: Run) -> None:
 def _check_buffers(run: Run) -> None:
     """PFC's headroom is taken off the shared buffer: something must be left. Raises UserError."""
     settings = run.scenario.switch
+    if settings.pfc.xoff_bytes is not None and settings.ingress_bytes is not None:
+        raise UserError("switch.pfc.xoff_bytes: given beside switch.ingress_bytes; expected one of them")
     if not settings.pfc.enabled:
         return
     if settings.buffer_bytes is None:

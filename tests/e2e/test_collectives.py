@@ -83,7 +83,7 @@ def test_all_reduces_with_every_protocol_are_what_numpy_has(tmp_path: Path) -> N
         payload = "data"
         numbers = "float32"
         applications = [
-            { kind = "broadcast", operations = 3, hosts = 5 },
+            { kind = "broadcast", operations = 3, initiators = 2, hosts = 5 },
             { kind = "reduce", size_bytes = 1000, initiators = 1, hosts = 4 },
             { kind = "unicast_write", operations = 9, hosts = 3 },
             { kind = "unicast_read", operations = 9 },
@@ -102,6 +102,11 @@ def test_all_reduces_with_every_protocol_are_what_numpy_has(tmp_path: Path) -> N
 def test_every_kind_moves_what_numpy_has(tmp_path: Path, workload: str) -> None:
     (result,) = run(tmp_path, ["3cpo"], workload).values()
     told = result.summary["workload"]
+    for app in told["applications"]:
+        if app["kind"] == "broadcast":
+            assert app["operations"] == 2 * 3  # of each initiator
+    for switch in told["slots"].values():
+        assert 0 < max(switch["ports"].values()) <= switch["peak_bytes"] <= switch["reserved_bytes"]
     assert (told["wrong_memories"], told["unfinished_hosts"], told["repeats"]) == (0, 0, 0)
     assert {name: told["counts"][name] for name in ("not_joined", "unasked", "outside_window", "no_memory")} == {
         "not_joined": 0, "unasked": 0, "outside_window": 0, "no_memory": 0,
@@ -188,10 +193,9 @@ def test_small_buffers_pause_and_lose_nothing(tmp_path: Path) -> None:
             { kind = "reduce", operations = 24 },
         ]"""
     path.write_text(SCENARIO.format(cc='["collective-none"]', workload=workload))
-    # 114,232 bytes of headroom, in which each frame counts four times; 600 flits are 67 frames of 202 bytes.
+    # 600 flits are 67 frames of 202 bytes.
     settings = ["framing=flits", "nic.mtu_bytes=144", "nic.rto_ns=1_000_000", "workload.spread_cycles=0"]
-    settings += ["switch.classes=least_recent", "switch.equal_priorities=[3, 4]", "switch.ingress_bytes=127_700"]
-    settings += ["switch.pfc.headroom_delays=10.0"]
+    settings += ["switch.classes=least_recent", "switch.equal_priorities=[3, 4]", "switch.pfc.xoff_bytes=13_534"]
     arguments = [part for setting in settings for part in ("--set", setting)]
     done = forked("run", str(path), *arguments, "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
