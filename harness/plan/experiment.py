@@ -17,7 +17,7 @@ from harness.control import programs
 from harness.control.controller import Settings, switch_view
 from harness.control.lanes import cycle, dependencies
 from harness.control.load_balancing import LoadBalancer
-from harness.control.pipelines import Build
+from harness.control.pipelines import LOSS, Build
 from harness.control.programs import Program, ProgramParameters
 from harness.measure import probes
 from harness.measure.probes import CounterProbe, Probe, ProgramProbe
@@ -116,6 +116,8 @@ class Run:
 
         given = {name: str(value) for name, value in self.scenario.switch.defines.items()}
         defines = {**self.program_parameters.defines(), **({"MULTICAST": "1"} if self.groups else {}), **given}
+        if loss_ppm := round(self.scenario.switch.loss * 1e6):
+            defines[LOSS] = str(loss_ppm)
         kind = registry.KINDS["cc"]
         outside = [name for file in self.scenario.extensions for name in kind.names_from(file)]
         opcodes = [*(registry.resolve(name).opcodes for name in outside), self.protocol.opcodes]

@@ -72,6 +72,8 @@ class SwitchSettings(TrafficManager):
     # beyond is dropped. None: what PFC's alpha gives, or no limit.
     ingress_bytes: Bytes | None = None
     latency_ns: Nanoseconds = 0
+    # Share of the packets that a switch's program loses at random when they come in, and again of those that leave.
+    loss: Annotated[float, Field(ge=0, lt=1)] = 0.0
     # How programs choose among paths of equal cost: a name (`p4cc list switch-lb`), or a .p4 file.
     load_balancing: str = "ecmp"
     # Macros that the program is compiled with.

@@ -124,7 +124,7 @@ class MininetWorld:
         self._program(net, launcher, program.program)
         coordinator.accept(self._configurations(net))
         addresses = {name: (switch.address, switch.plan.device_id) for name, switch in net.switches.items()}
-        pids = [process.pid for process in launcher.processes.values()]
+        pids = launcher.pids()
         folder.record(
             [launcher.pid, *net.shells(), *pids],
             addresses,
