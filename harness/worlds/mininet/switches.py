@@ -88,6 +88,9 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
     def configure(self) -> None:
         """What is left to be set once the program is in place (and P4Runtime has no words for)."""
 
+    has_registers = True
+    """Whether P4Runtime reads them."""
+
     changes_links = False
     """Whether `schedule` is there."""
 
