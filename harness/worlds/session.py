@@ -89,6 +89,12 @@ class Session:
         return self.done == len(self.records) and not self._at_work
 
     @property
+    def progress(self) -> tuple[int, int]:
+        """How many flows, and hosts with collectives, are done, and how many there are."""
+        hosts = len(self.traffic.assignments)
+        return self.done + hosts - len(self._at_work), len(self.records) + hosts
+
+    @property
     def next_start_ns(self) -> int | None:
         """When the next flow starts that no host knows of; None: there is none."""
         return self._to_start[0][0] if self._to_start else None

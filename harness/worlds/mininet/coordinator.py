@@ -141,7 +141,7 @@ class Coordinator:
             self._launcher.check()
             now_ns = max(0, (time.monotonic_ns() - epoch_wall_ns) // dilation)
             if progress is not None:
-                progress(self.session.done, len(self.session.records), now_ns)
+                progress(*self.session.progress, now_ns)
             if now_ns >= limit_ns:
                 return "limit"
             if time.monotonic() > end:
