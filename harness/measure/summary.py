@@ -17,6 +17,8 @@ from topologies.routing import path, transit_ns
 
 PERCENTILES = {"p50": 50, "p99": 99, "p99_9": 99.9}
 _REASONS = "drop_"
+_CONGESTED = 0.1  # of the base RTT, in the queue
+_WORST = 8  # queues that are named
 ROLES = ("attacker", "victim")
 
 
@@ -68,6 +70,7 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, messages: pd.
             "over_0_9_from_ns": fair_from_ns(jain, int(flows["start_ns"].max())) if len(flows) else None,
         },
         "bottleneck": bottleneck(run, recording, messages),
+        "queues": congestion(run, recording, flows),
         "packets_sent": int(messages.groupby("qp")["packets_sent"].max().sum()),
         "retransmitted": _per_qp(messages, "retransmitted"),
         "timeouts": _per_qp(messages, "timeouts"),
@@ -183,6 +186,56 @@ def bottleneck(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
                 "queue_p99_bytes": float(np.percentile(samples, 99)) if len(samples) else None,
             }
     return busiest
+
+
+def congestion(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str, Any]:
+    """Every queue of a switch port that held up packets, wherever in the network it is, and the worst few by name.
+
+    A port is congested if so much waited at it that its link takes over a tenth of the base RTT to send it. The worst
+    are those that held most. `utilisation` is the time that the port was sending over the time from the first start of
+    a flow to the last delivery; means and percentiles are over that time, too.
+    """
+    stats, over_ns = recording.port_stats, _CONGESTED * run.base_rtt_ns()
+    if not len(flows):
+        return {"congested": 0, "over_ns": over_ns, "worst": []}
+    start_ns = int(flows["start_ns"].min())
+    end_ns = int(flows["delivered_ns"].max()) if (flows["delivered_ns"] >= 0).all() else recording.end_ns
+    found = []
+    for row, (node, port) in enumerate(zip(stats["node"].tolist(), stats["port"].tolist(), strict=True)):
+        name = recording.node_names[node]
+        if name not in run.topology.switch_by_name or port not in run.topology.ports[name]:
+            continue
+        there = run.topology.ports[name][port]
+        samples = _samples(recording, name, port, flows)
+        told = int(stats["max_bytes"][row])  # -1: not told
+        most_bytes = told if told >= 0 else int(samples.max(initial=0))
+        found.append(
+            {
+                "switch": name,
+                "port": port,
+                "leads_to": there.node,
+                "utilisation": min(1.0, int(stats["busy_ns"][row]) / max(end_ns - start_ns, 1)),
+                "queue_max_bytes": most_bytes,
+                "queue_mean_bytes": float(samples.mean()) if len(samples) else None,
+                "queue_p99_bytes": float(np.percentile(samples, 99)) if len(samples) else None,
+                "waited_ns": most_bytes * 8e9 / there.rate_bps,
+                "dropped": sum(int(stats[reason][row]) for reason in stats if _is_reason(reason)),
+                "paused_ns": _paused_ns(recording, node, port),
+            }
+        )
+    congested = sum(place["waited_ns"] > over_ns for place in found)
+    worst = sorted(found, key=lambda place: (-place["waited_ns"], place["switch"], place["port"]))
+    return {"congested": congested, "over_ns": over_ns, "worst": worst[:_WORST]}
+
+
+def _is_reason(column: str) -> bool:
+    return column.startswith(_REASONS) and column != "drop_bytes"
+
+
+def _paused_ns(recording: Recording, node: int, port: int) -> int:
+    """How long the priorities of a port stood still, together."""
+    pfc = recording.pfc_stats
+    return int(pfc["paused_ns"][(pfc["node"] == node) & (pfc["port"] == port)].sum())
 
 
 def _spans(run: Run, flows: pd.DataFrame, end_ns: int, last_link: Neighbour) -> list[tuple[int, int]]:

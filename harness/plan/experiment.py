@@ -26,6 +26,7 @@ from harness.plan.references import loaded
 from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
 from harness.workloads.attack import Attack, attacked
 from host_agents import registry
+from host_agents.assignments import Assignment
 from host_agents.config import NicConfig
 from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
@@ -317,6 +318,7 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
     if len({variant.name for variant in scenario.variants}) < len(scenario.variants):
         raise UserError("variants: should have different names")
     built: dict[str, Topology] = {}
+    assignments: dict[str, Mapping[int, Assignment]] = {}  # by traffic: many variants share one, some take seconds
     runs: list[Run] = []
     for variant in scenario.variants or [Variant(name="")]:
         tables = {key: value for key, value in scenario.model_dump(exclude_unset=True).items() if key != "variants"}
@@ -344,7 +346,10 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
             raise UserError(f"{first.label[:40]}...: should be a folder's name, of at most {_MAX_LABEL_BYTES} bytes")
         _check_nics(first)
         _check_routes(first)
-        _check_collectives(first, first.traffic())
+        key = repr((varied.topology, varied.workload, first.attack, first.seed))
+        if key not in assignments:
+            assignments[key] = first.traffic().assignments
+        _check_collectives(first, assignments[key])
         first.link_changes()
         _check_buffers(first)
     return _with_columns(_with_probes(runs))
@@ -435,14 +440,14 @@ def _check_nics(run: Run) -> None:
         raise UserError(f"nic.{error}") from None
 
 
-def _check_collectives(run: Run, traffic: workloads.Traffic) -> None:
+def _check_collectives(run: Run, assignments: Mapping[int, Assignment]) -> None:
     """Whether the switches can serve the workload's groups, in its classes. Raises UserError."""
     if not run.collectives:
         return
     if not run.program.does_the_work_of("collective"):
         raise UserError(f"program {run.program.name!r}: the workload has collectives; expected 'collective'")
     in_program = run.program_parameters.model_dump().get("answer_priority")
-    for assignment in traffic.assignments.values():
+    for assignment in assignments.values():
         in_workload = assignment.config.response_priority
         if in_program is not None and in_workload != in_program:
             raise UserError(

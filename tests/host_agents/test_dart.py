@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from harness.worlds.link import Wire, connect, pair
 from host_agents import wire
 from host_agents.cc.base import Host, Outlet, Path, Traffic
 from host_agents.cc.dart import (
@@ -28,7 +29,6 @@ from host_agents.headers import AETH
 from host_agents.messages import IncastGroup
 from host_agents.packets import Packet
 from host_agents.registry import resolve
-from host_agents.testing import Wire, connect, pair
 from host_agents.timers import TimerQueue
 from host_agents.wire import parse_address
 
