@@ -22,7 +22,11 @@ class Code:
         after = 0
         for start in (self.egress, self.ingress, self.parser):
             after = self._analyse(start, after)
+        for op in self.program.deparser_ops:
+            after |= self.bit(op.span)
         self.all = after
+        self._asserts: dict[int, int] = {}
+        self._find_asserts()
 
     @property
     def statements(self) -> list[Location]:
@@ -38,6 +42,20 @@ class Code:
         if span is None:
             return 0
         return 1 << self._numbers.setdefault(span, len(self._numbers))
+
+    def assertion(self, span: int) -> int:
+        """What stands for breaking the assertion at `span`, in sets of statements; 0 if it is none."""
+        return self._asserts.get(span, 0)
+
+    @property
+    def assertions(self) -> int:
+        return sum(self._asserts.values())
+
+    def _find_asserts(self) -> None:
+        for block in self._own:
+            for op in block.ops:
+                if isinstance(op, ir.Prim) and op.op == "assert" and op.span not in self._asserts:
+                    self._asserts[op.span] = 1 << len(self._numbers) + len(self._asserts)
 
     def own(self, block: ir.Block | None) -> int:
         """The statements in `block`."""

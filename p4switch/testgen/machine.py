@@ -1,11 +1,12 @@
 """Running one packet through a program by v1model's rules, with formulas beside the numbers.
 
 The rules are those of the v1model architecture as simple_switch documents them: parser, checksums, ingress, packet
-replication, egress, deparser; resubmission and recirculation up to `MAX_PASSES`. Nothing of the built-in engine is used.
+replication, egress, deparser; resubmission and recirculation up to `MAX_PASSES`. The built-in engine is not used.
 """
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ import z3
 
 from p4switch.compiler import types
 from p4switch.compiler.midend import ir
-from p4switch.compiler.midend.storage import SCALARS, flat_fields
+from p4switch.compiler.midend.storage import flat_fields
 from p4switch.testgen.code import Code
 from p4switch.testgen.values import (
     ZERO,
@@ -31,6 +32,7 @@ from p4switch.testgen.values import (
 DROP_PORT = 511
 MAX_PASSES = 5
 MAX_STEPS = 50_000
+_RESTARTS = 100
 MAX_PACKET_BYTES = 1500
 ENVIRONMENTS = 4
 """Runs that a test has to survive unchanged: with other clocks, random numbers and contents of what is undefined."""
@@ -40,6 +42,11 @@ _DELAYS = (0, 3, 250, 9_999)
 _PATTERNS = (0, -1, 0x5A5A5A5A5A5A5A5A5A5A5A5A5A5A5A5A, 0x33CC33CC33CC33CC33CC33CC33CC33CC)
 _NORMAL, _INGRESS_CLONE, _EGRESS_CLONE, _RECIRCULATED, _REPLICA, _RESUBMITTED = 0, 1, 2, 4, 5, 6
 _STANDARD = "standard_metadata"
+
+
+@functools.cache
+def _variable(name: str, bits: int) -> Any:
+    return z3.BitVec(name, bits)
 
 
 class Inputs:
@@ -177,7 +184,7 @@ class Machine:
         self._orders = code.lowered.tables
 
     def run(self) -> Run:
-        while True:
+        for _ in range(_RESTARTS):
             self._begin()
             try:
                 self._whole_packet()
@@ -190,6 +197,8 @@ class Machine:
             except _StopError as stop:
                 self.out.problem = str(stop)
             return self.out
+        self.out.problem = "no length of the packet suits all of its parser"
+        return self.out
 
     def _begin(self) -> None:
         self.out = Run(self.inputs)
@@ -211,7 +220,7 @@ class Machine:
         number = self.inputs.number(name, bits, draw)
         if not self.symbolic:
             return Scalar(number)
-        variable = self.out.variables.setdefault(name, z3.BitVec(name, bits))
+        variable = self.out.variables.setdefault(name, _variable(name, bits))
         return Scalar(number, variable)
 
     def _unknown(self, bits: int, values: tuple[int, ...], name: str) -> Scalar:
@@ -219,7 +228,7 @@ class Machine:
         masked = tuple(v & (1 << bits) - 1 for v in values)
         if not self.symbolic:
             return Scalar(masked[self.environment])
-        variable = z3.BitVec(f"?{name}", bits)
+        variable = _variable(f"?{name}", bits)
         self.out.environment[name] = variable, masked
         return Scalar(masked[self.environment], variable)
 
@@ -229,7 +238,8 @@ class Machine:
 
     def _port(self, name: str) -> Scalar:
         port = self._input(name, 9, lambda rng: rng.randrange(1, 8))
-        self._require(Scalar(int(port.number < DROP_PORT - 1), None if port.formula is None else z3.ULT(port.formula, DROP_PORT - 1)))
+        below = None if port.formula is None else z3.ULT(port.formula, DROP_PORT - 1)
+        self._require(Scalar(int(port.number < DROP_PORT - 1), below))
         return port
 
     # Decisions
@@ -264,7 +274,7 @@ class Machine:
         length = self.inputs.number("len", 11, lambda rng: 60)
         data = [self._input(f"p{i}", 8) for i in range(length)]
         self.out.packet = bytes(s.number for s in data)
-        size = Scalar(length, self.out.variables.setdefault("len", z3.BitVec("len", 32)) if self.symbolic else None)
+        size = Scalar(length, self.out.variables.setdefault("len", _variable("len", 32)) if self.symbolic else None)
         self._waiting.append(("ingress", data, {"ingress_port": port, "packet_length": size}, {}))
         while self._waiting:
             kind, *rest = self._waiting.pop(0)
@@ -369,7 +379,7 @@ class Machine:
             for name, value in {
                 "egress_port": Scalar(port), "egress_rid": rid, "instance_type": Scalar(instance),
                 "egress_spec": Scalar(0), "enq_qdepth": ZERO, "deq_qdepth": ZERO, "deq_timedelta": delay,
-                "enq_timestamp": Scalar(time.number & 0xFFFFFFFF, None if time.formula is None else resize(time.formula, 32)),
+                "enq_timestamp": _low_32(time),
                 "egress_global_timestamp": self._unknown(48, later, "later time"),
             }.items()
         }  # fmt: skip
@@ -494,10 +504,7 @@ class Machine:
                 number, bits = number << count | value.number, bits + count
                 if count and self.symbolic:
                     known = known and value.formula is None
-                    z = formula(value, t)
-                    if isinstance(t, types.Bool):
-                        z = z3.If(z, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))
-                    parts.append(resize(z, count))
+                    parts.append(resize(_as_bits(formula(value, t)), count))
         octets = number.to_bytes(bits // 8, "big")
         if known or not parts:
             return [Scalar(o) for o in octets]
@@ -523,8 +530,7 @@ class Machine:
                 count = self.store.get((expression.header, f"{expression.name}#"), ZERO).number
             number, bits = number << count | value.number, bits + count
             if parts is not None and count:
-                z = formula(value, expression.type)
-                parts.append((z if not isinstance(z, z3.BoolRef) else z3.If(z, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)), count))
+                parts.append((_as_bits(formula(value, expression.type)), count))
         for octet in rest or ():
             number, bits = number << 8 | octet.number, bits + 8
             if parts is not None:
@@ -610,7 +616,7 @@ class Machine:
         earlier: list[Any] = []
         options: list[tuple[Any, ir.Block | None]] = []
         taken: int | None = None
-        for i, (case, target) in enumerate(end.cases):
+        for case, target in end.cases:
             if isinstance(case, str):
                 continue  # a value set has no members here
             matches = all(v.number & m == k & m for v, (k, m) in _masked(keys, case, end.keys))
@@ -776,7 +782,7 @@ class Machine:
         ways: list[Alternative] = []
         for i, entry in enumerate([*entries, None]):
             z = self._entry_formula(table, entry, keys) if entry is not None and self.symbolic else None
-            matches = entry is None or all(_entry_matches(k, s, v) for k, s, v in zip(table.keys, entry.keys, keys, strict=True))
+            matches = entry is None or _matches_entry(table, entry, keys)
             here = [*(z3.Not(e) for e in earlier), *([] if z is None else [z])]
             whole = z3.And(*here) if here else None
             if matches and taken is None:
@@ -802,8 +808,7 @@ class Machine:
             z = formula(value, key.target.type)
             bits = width(key.target.type)
             full = (1 << bits) - 1
-            if isinstance(z, z3.BoolRef):
-                z = z3.If(z, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))
+            z = _as_bits(z)
             if not isinstance(wanted, tuple):
                 terms.append(z == (wanted & full))
             elif key.match_kind == "range":
@@ -882,9 +887,8 @@ class Machine:
         return [h for e in self._stacks[ref.name] for h in unions.get(e, [e])]
 
     def _do_assign_header_stack(self, op: ir.Prim) -> None:
-        copies = [(t, s) for t, s in zip(self._members(op.args[0]), self._members(op.args[1]), strict=True)]
-        for target, source in copies:
-            self.valid.discard(target)
+        copies = list(zip(self._members(op.args[0]), self._members(op.args[1]), strict=True))
+        self.valid.difference_update(target for target, _ in copies)
         for target, source in copies:
             self._copy(target, source)
         if isinstance(op.args[0], ir.StackRef):
@@ -991,8 +995,9 @@ class Machine:
         condition = self.value(op.args[0])
         if condition.formula is not None:
             holds = condition.formula if condition.number else z3.Not(condition.formula)
-            bit = 1 << 100_000 + len(self.code.statements) if op.op == "assert" else 0
-            way = Alternative((id(op), not condition.number), bit, self.code.all | bit, z3.Not(holds))
+            broken = self.code.assertion(op.span) if condition.number and op.op == "assert" else 0
+            reach = broken if condition.number else self.code.all
+            way = Alternative((id(op), not condition.number), broken, reach, z3.Not(holds))
             self._decide((id(op), condition.number), holds, (way,))
         if not condition.number:
             self.out.failed = op.span if op.op == "assert" else None
@@ -1075,6 +1080,15 @@ class Machine:
         return operate(expr, [self.value(a) for a in expr.args])
 
 
+def _low_32(value: Scalar) -> Scalar:
+    return Scalar(value.number & 0xFFFFFFFF, None if value.formula is None else resize(value.formula, 32))
+
+
+def _as_bits(z: Any) -> Any:
+    """A bit vector, of one bit where `z` is a bool."""
+    return z3.If(z, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)) if isinstance(z, z3.BoolRef) else z
+
+
 def _masked(keys: list[Scalar], case: list[tuple[int, int | None]], exprs: list[ir.Expr]) -> Any:
     for value, (k, m), e in zip(keys, case, exprs, strict=True):
         full = (1 << width(e.type)) - 1
@@ -1097,16 +1111,17 @@ def _prefix_bits(table: ir.Table, entry: ir.Entry) -> int:
     return (wanted[1] & (1 << bits) - 1).bit_count() if isinstance(wanted, tuple) else bits
 
 
-def _entry_matches(key: ir.Key, wanted: Any, value: Scalar) -> bool:
-    full = (1 << width(key.target.type)) - 1
-    if wanted is None:
-        return True
-    if not isinstance(wanted, tuple):
-        return bool(value.number == wanted & full)
-    low, high = wanted[0] & full, wanted[1] & full
-    if key.match_kind == "range":
-        return low <= value.number <= high
-    return bool(value.number & high == low & high)
-
-
-__all__ = ["ENVIRONMENTS", "SCALARS", "Alternative", "Entry", "Inputs", "Machine", "Run"]
+def _matches_entry(table: ir.Table, entry: ir.Entry, values: list[Scalar]) -> bool:
+    for key, wanted, value in zip(table.keys, entry.keys, values, strict=True):
+        full = (1 << width(key.target.type)) - 1
+        if wanted is None:
+            continue
+        if not isinstance(wanted, tuple):
+            fits = value.number == wanted & full
+        elif key.match_kind == "range":
+            fits = wanted[0] & full <= value.number <= wanted[1] & full
+        else:
+            fits = value.number & wanted[1] & full == wanted[0] & wanted[1] & full
+        if not fits:
+            return False
+    return True

@@ -70,8 +70,8 @@ def _masked(data: bytes, mask: bytes) -> str:
 
 
 def pytest_module(program: Path, include: Sequence[Path], names: Sequence[str]) -> str:
-    """A pytest module for the STF files `names` beside it."""
-    folders = ", ".join(repr(str(folder)) for folder in include)
+    """A pytest module for the STF files `names` beside it; the paths are relative to it."""
+    folders = ", ".join(f"Path(__file__).parent / {str(folder)!r}" for folder in include)
     return f'''"""Generated packet tests of {program.name}: each is an STF file beside this one."""
 
 from pathlib import Path
@@ -80,7 +80,7 @@ import pytest
 
 from p4switch.stf import run_test
 
-PROGRAM = Path(__file__).parent / {program.name!r}
+PROGRAM = Path(__file__).parent / {str(program)!r}
 INCLUDE = [{folders}]
 
 

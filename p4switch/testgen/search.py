@@ -71,7 +71,7 @@ class Search:
         self._heap: list[tuple[Any, ...]] = []
         self._attempts: Counter[Any] = Counter()
         self._count = itertools.count()
-        self._violated: set[int] = set()
+        self._violated = 0
         self._seen: set[int] = set()
         self.result = Result()
 
@@ -80,10 +80,11 @@ class Search:
 
     def _done(self) -> bool:
         enough = self._most is not None and len(self.result.tests) >= self._most
-        return self._over() or enough or (self._most is None and not self.code.all & ~self._covered and not self._heap_asserts())
+        return self._over() or enough or (self._most is None and not self._wanted())
 
-    def _heap_asserts(self) -> bool:
-        return any(entry[-1].reach & ~self.code.all for entry in self._heap[:1])
+    def _wanted(self) -> int:
+        """The statements not yet covered, and the assertions not yet broken."""
+        return (self.code.all & ~self._covered) | (self.code.assertions & ~self._violated)
 
     def run(self) -> Result:
         """Runs until all is covered, the number of tests or the time is reached, or nothing is left to try."""
@@ -107,7 +108,7 @@ class Search:
 
     def _worth(self, way: Alternative) -> tuple[int, int, int]:
         """Smaller is better."""
-        missing = self.code.all & ~self._covered | way.own & ~self.code.all & ~sum(self._violated)
+        missing = self._wanted()
         return self._attempts[way.site], -bool(way.own & missing), -(way.reach & missing).bit_count()
 
     def _push(self, run: Run) -> None:
@@ -173,10 +174,10 @@ class Search:
         self._seen.add(known)
         self._touched |= run.covered
         if run.failed is not None:
-            bit = self.code.bit(run.failed)
-            if bit not in self._violated:
-                self._violated.add(bit)
-                self.result.violations.append((self.code.location(bit), run))
+            bit = self.code.assertion(run.failed)
+            if not bit & self._violated:
+                self._violated |= bit
+                self.result.violations.append((self.code.location(self.code.bit(run.failed)), run))
         if run.problem is None:
             self._keep(run)
         else:

@@ -142,7 +142,8 @@ def _formula(expr: ir.Op, args: list[Scalar]) -> Any:
 
 def _cast_formula(z: Any, source: types.Type, target: types.Type) -> Any:
     if isinstance(source, types.Bool):
-        return z if isinstance(target, types.Bool) else z3.If(z, z3.BitVecVal(1, width(target)), z3.BitVecVal(0, width(target)))
+        one, zero = (z3.BitVecVal(n, width(target)) for n in (1, 0))
+        return z if isinstance(target, types.Bool) else z3.If(z, one, zero)
     if isinstance(target, types.Bool):
         return z != 0
     return resize(z, width(target), is_signed(source))
