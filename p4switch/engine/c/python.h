@@ -10,6 +10,9 @@
 /* The pipeline of a `Switch`; NULL with TypeError set if `object` is none. Lives as long as the object. */
 p4_switch *p4_switch_of(PyObject *object);
 
+/* An event as Python gets it: kind, packet, copy, now, point or -1, value, extra, data. */
+PyObject *p4_trace_tuple(const p4_trace_event *event, const void *data);
+
 /* Adds `Switch` to the module; 0, or -1 with an exception set. */
 int p4_engine_register(PyObject *module);
 

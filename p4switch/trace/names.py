@@ -1,0 +1,48 @@
+"""How the P4 source names what the BMv2 JSON names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from p4switch.engine.program import Header, Program
+
+_DEFAULTS = {"headers": "hdr", "metadata": "meta"}
+_METADATA = "userMetadata."
+
+
+class SourceNames:
+    """Names of one program. p4cc's own compiler writes down those of the parser's parameters; else they are the usual."""
+
+    def __init__(self, program: Program, document: Mapping[str, Any]) -> None:
+        meta = document.get("__meta__")
+        given = meta.get("source_names") if isinstance(meta, Mapping) else None
+        self._names = {**_DEFAULTS, **(given if isinstance(given, Mapping) else {})}
+        self._program = program
+
+    def header(self, header: Header) -> str:
+        """Local variables that are headers, and metadata, keep the JSON's name."""
+        return header.name if header.metadata else f"{self._names['headers']}.{header.name}"
+
+    def field(self, header: Header, name: str) -> str:
+        if header.name == "scalars":
+            if name.startswith(_METADATA):
+                return f"{self._names['metadata']}.{name[len(_METADATA) :]}"
+            return name
+        return f"{self.header(header)}.{name}"
+
+    def dotted(self, name: str) -> str:
+        """Of "header.field" of the JSON."""
+        header, _, field = name.rpartition(".")
+        found = self._program.headers.get(header)
+        return self.field(found, field) if found is not None else name
+
+    def element(self, element: Mapping[str, Any]) -> tuple[str, int]:
+        """Name and width of an element of a field list."""
+        value = element.get("value")
+        if element.get("type") == "field" and isinstance(value, list) and value[0] in self._program.headers:
+            header = self._program.headers[value[0]]
+            if value[1] == "$valid$":
+                return f"{self.header(header)}.isValid()", 1
+            return self.field(header, value[1]), header.type.field(value[1]).width
+        return str(value), int(element.get("bitwidth") or 8)
