@@ -10,7 +10,8 @@ from p4switch.compiler import compile_program
 from p4switch.errors import UserError
 
 
-def _definition(text: str) -> tuple[str, str]:
+def definition(text: str) -> tuple[str, str]:
+    """The name and the text of a macro. Raises click.BadParameter."""
     name, _, value = text.partition("=")
     if not name.isidentifier():
         raise click.BadParameter(f"{text!r}: expected NAME or NAME=VALUE")
@@ -31,7 +32,7 @@ def command(file: Path, include: tuple[Path, ...], define: tuple[str, ...], out:
     """Compile a v1model program. Errors read file:line:col: error: text."""
     if p4info == out:
         raise UserError(f"--p4info {p4info}: expected another file than that of -o")
-    compiled = compile_program(file, include, dict(map(_definition, define)))
+    compiled = compile_program(file, include, dict(map(definition, define)))
     for warning in compiled.warnings:
         click.echo(warning, err=True)
     compiled.write(out, p4info)

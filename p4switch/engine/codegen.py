@@ -400,7 +400,8 @@ class Generator:
             json.actions, self.control.tables, self.control.profiles, json.counter_arrays, json.meter_arrays,
             json.register_arrays, json.parse_vsets,
         ))
-        out.append(f"#ifdef P4_TRACE\n#define N_POINTS {len(self.program.points.all)}\n#else\n#define N_POINTS 0\n#endif")
+        points = len(self.program.points.all)
+        out.append(f"#ifdef P4_TRACE\n#define N_POINTS {points}\n#else\n#define N_POINTS 0\n#endif")
         out.append(
             "const p4_program p4_program_description = {\n"
             f"    P4_ABI, {c_string(name)}, sizeof(phv), sizeof(fallbacks), {counts}, N_POINTS,\n"

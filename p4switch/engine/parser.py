@@ -9,7 +9,7 @@ from p4switch.engine import keys, schema
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef, hex_value, mask_value, pair, unwrap
 from p4switch.engine.primitives import Primitives
-from p4switch.engine.program import Field, Program, c_string
+from p4switch.engine.program import Field, Program
 from p4switch.engine.schema import Json, JsonError
 from p4switch.engine.value import InHeader, Value, low_bits, low_rep
 

@@ -9,7 +9,7 @@ Columns (`dict[str, bytes]`) are int64 arrays in native order: `{k: np.frombuffe
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
-from p4switch.engine._engine import Switch
+from p4switch.engine._engine import RawEvent, Switch
 
 NEVER_NS: int  # 2**61: times are before it
 

@@ -16,13 +16,17 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar, overload
 
 from p4switch.trace.decode import Decoder, RawEvent
+from p4switch.trace.difference import Layout, differences, layouts
 from p4switch.trace.events import Event, hexadecimal
 from p4switch.trace.log import log_line, log_lines
 from p4switch.trace.text import json_line, plain, styled
 
 _Kind = TypeVar("_Kind", bound=Event)
 
-__all__ = ["Decoder", "Event", "RawEvent", "Trace", "hexadecimal", "json_line", "log_line", "log_lines", "plain", "styled"]
+__all__ = [
+    "Decoder", "Event", "Layout", "RawEvent", "Trace", "differences", "hexadecimal", "json_line", "layouts", "log_line",
+    "log_lines", "plain", "styled",
+]  # fmt: skip
 
 
 class Trace(Sequence[Event]):

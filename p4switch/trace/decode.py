@@ -67,7 +67,10 @@ class Decoder:
         for kind, packet, copy, now, point, value, extra, data in raw:
             at = self.points[point] if point >= 0 else None
             common = {"packet": packet, "copy": copy, "time": now, "place": at.place if at is not None else None}
-            yield self._readers[kind](common, at, value, extra, data)
+            event = self._readers[kind](common, at, value, extra, data)
+            if isinstance(event, ev.StatementRun) and event.place is None and not event.changes:
+                continue  # a compiler's own, and it did nothing
+            yield event
 
     # What a packet asked for is known by its statements; a copy begins with what it was copied with.
 
@@ -185,8 +188,8 @@ class Decoder:
             before, now = data[offset : offset + size], data[offset + size : offset + 2 * size]
             offset += 2 * size
             if f is not None:
-                numbers = [int.from_bytes(part, "little") for part in (before, now)]
-                yield ev.Change(self.names.field(header, f.name), *numbers, f.width)
+                old, new = (int.from_bytes(part, "little") for part in (before, now))
+                yield ev.Change(self.names.field(header, f.name), old, new, f.width)
                 continue
             name = self.names.header(header)
             if was_valid != is_valid:
@@ -250,7 +253,12 @@ class Decoder:
         return ev.Dropped(**self._asked(common, "egress_spec"), reason=_DROPS[value])
 
     def _emit(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
-        return ev.Emitted(**common, header=self.names.header(self._headers[value]), bytes=extra)
+        header = self._headers[value]
+        fields = tuple(
+            (self.names.field(header, f.name), 8 * (extra - header.type.fixed_bytes) if f.varbit else f.width)
+            for f in header.type.fields
+        )
+        return ev.Emitted(**common, header=self.names.header(header), bytes=extra, fields=fields)
 
     def _transmit(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
         return ev.Transmitted(**common, port=value, length=extra, frame=data)

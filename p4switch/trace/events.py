@@ -34,7 +34,7 @@ class Change(NamedTuple):
 
 
 class KeyValue(NamedTuple):
-    """A field of a table's key; `match` is what the entry wants of it, as written in P4Runtime's words; "" on a miss."""
+    """A field of a table's key; `match` is what the entry wants of it, in P4Runtime's words; "" on a miss."""
 
     name: str
     value: int
@@ -213,6 +213,7 @@ class Dropped(Event):
 class Emitted(Event):
     header: str
     bytes: int
+    fields: tuple[tuple[str, int], ...]  # names and widths, as they follow each other on the wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,22 +12,31 @@ _METADATA = "userMetadata."
 
 
 class SourceNames:
-    """Names of one program. p4cc's own compiler writes down those of the parser's parameters; else they are the usual."""
+    """Names of one program. p4cc's compiler writes down those of the parser's parameters; else they are the usual."""
 
     def __init__(self, program: Program, document: Mapping[str, Any]) -> None:
         meta = document.get("__meta__")
         given = meta.get("source_names") if isinstance(meta, Mapping) else None
         self._names = {**_DEFAULTS, **(given if isinstance(given, Mapping) else {})}
         self._program = program
+        self._emitted = {name for deparser in program.json.deparsers for name in deparser.order}
 
     def header(self, header: Header) -> str:
         """Local variables that are headers, and metadata, keep the JSON's name."""
-        return header.name if header.metadata else f"{self._names['headers']}.{header.name}"
+        if header.metadata:
+            return header.name
+        if header.name.startswith(_METADATA):
+            return self._of_metadata(header.name)
+        local = "." in header.name and header.name not in self._emitted
+        return header.name if local else f"{self._names['headers']}.{header.name}"
+
+    def _of_metadata(self, name: str) -> str:
+        return f"{self._names['metadata']}.{name[len(_METADATA) :]}"
 
     def field(self, header: Header, name: str) -> str:
         if header.name == "scalars":
             if name.startswith(_METADATA):
-                return f"{self._names['metadata']}.{name[len(_METADATA) :]}"
+                return self._of_metadata(name)
             return name
         return f"{self.header(header)}.{name}"
 
