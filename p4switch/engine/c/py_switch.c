@@ -722,13 +722,6 @@ METHOD(set_tracing)
     Py_RETURN_NONE;
 }
 
-PyObject *p4_trace_tuple(const p4_trace_event *e, const void *data)
-{
-    return Py_BuildValue("iIILiLLy#", (int)e->kind, e->packet, e->copy, (long long)e->now,
-                         e->point == P4_NO_POINT ? -1 : (int)e->point, (long long)e->value, (long long)e->extra,
-                         (const char *)data, (Py_ssize_t)e->size);
-}
-
 static PyObject *traced(switch_object *self, PyObject *Py_UNUSED(ignored))
 {
     uint64_t lost;

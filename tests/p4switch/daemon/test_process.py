@@ -343,6 +343,7 @@ def test_the_log_has_what_happens_to_each_packet(start: Any, namespace: Namespac
     program, events = tmp_path / "talking.p4", tmp_path / "events.jsonl"
     program.write_text(TALKING)
     daemon = start(str(program), "-L", "trace", "--trace-file", str(events))
+    daemon.client()  # waits until it is there
     h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
     h1.send(bytes([7]) * 60)
     assert h2.recv(10000) == bytes([7]) * 60
