@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from host_agents import wire
 from host_agents.lb.base import FIRST_ENTROPY
-from host_agents.packets import Packet
 from host_agents.template import ack_frame, counter_frame
 
 
@@ -35,7 +34,7 @@ class Frames:
         self._opcode_offset = wire.WITH_INT if telemetry else 0
         self._shim_bytes = wire.SHIM_BYTES if telemetry else 0
         self._data_templates: dict[int, bytes] = {}  # by opcode and payload
-        self._wrapped_templates: dict[int, dict[bytes, bytes]] = {}  # by priority and template
+        self._templates_in_class: dict[int, dict[bytes, bytes]] = {}  # by priority and template
         self._cnp = b""
         self._counter_templates: dict[int, bytes] = {}  # by opcode
 
@@ -65,25 +64,14 @@ class Frames:
             self._data_templates[key] = template
         return template
 
-    def wrapped_template(self, template: bytes, wrapper: Packet, priority: int) -> bytes:
-        """`template` of data in another class, up to the BTH; the headers of `wrapper` and the payload follow."""
-        known = self._wrapped_templates.setdefault(priority, {})
+    def in_class(self, template: bytes, priority: int) -> bytes:
+        """`template` of data in another class."""
+        known = self._templates_in_class.setdefault(priority, {})
         found = known.get(template)
         if found is None:
-            total = int.from_bytes(template[wire.TOTAL_LENGTH : wire.TOTAL_LENGTH + 2], "big")
-            start = wire.header(
-                self._address,
-                self.peer_address,
-                FIRST_ENTROPY,
-                wrapper.opcode + template[wire.BTH],
-                self.peer_qpn,
-                after_bth_bytes=total - wire.OVERHEAD_BYTES + wrapper.size_bytes,
-                pad_bytes=template[wire.PAD] >> 4 & 3,
-                dscp=8 * priority,
-                ecn=wire.ECT0,
-                partition_key=self.partition_key,
-            )
-            found = start + bytes(4)
+            changed = bytearray(template)
+            changed[wire.TOS] = 8 * priority << 2 | wire.ECT0
+            found = wire.checksummed(changed)
             known[template] = found
         return found
 

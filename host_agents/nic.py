@@ -29,7 +29,7 @@ class Nic(Port):
     """One NIC with one port. `docs/host-api.md` shows its use."""
 
     def __init__(self, config: NicConfig, protocol: Protocol, load_balancing: LoadBalancing) -> None:
-        super().__init__(config.control_priority)
+        super().__init__()
         self.address = wire.parse_address(config.address)
         self.frames_received = 0
         self._last_qp: QueuePair | None = None  # of the frame received last
@@ -258,21 +258,17 @@ class Nic(Port):
 
     def next_frame(self, now_ns: int) -> bytes | None:
         """The frame to send now that the link is free; None: nothing before `next_wakeup_ns()`."""
-        frame = self._next_headers(now_ns)
-        return wire.materialize(frame) if self._checks_icrc and frame is not None else frame
-
-    def _next_headers(self, now_ns: int) -> bytes | None:
         self.now_ns = now_ns
         if self.timers.first_ns <= now_ns or self._waiting_ns <= now_ns:
             self._serve(now_ns)
         paused = 0
         if self._any_pause:
             paused = self._paused_classes(now_ns)
-        control = self._first_control
-        if control is not None and not paused >> self._control_priority & 1:
-            self._first_control = self._control.pop() if self._control.size > 0 else None
-            self.frames_sent += 1
-            return control
+        if self._first_control is not None:
+            control = self._take_control(paused)
+            if control is not None:
+                self.frames_sent += 1
+                return control
         if self._arbiter is not None:
             arbitrated = self._arbiter.transmit(now_ns, paused)
             if arbitrated is not None:
@@ -295,7 +291,7 @@ class Nic(Port):
         """When to call `next_frame` again if nothing arrives; NEVER if nothing is due. The past means at once."""
         wakeup = min(self.timers.first_ns, self._waiting_ns)
         if self._first_control is not None:
-            wakeup = min(wakeup, self._paused_until_ns[self._control_priority])
+            wakeup = min(wakeup, self._control_due_ns())
         if self._arbiter is not None:
             wakeup = min(wakeup, self._arbiter.due_ns(self._paused_until_ns))
         if self._ready != 0:

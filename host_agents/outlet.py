@@ -16,9 +16,6 @@ class SenderTraffic(Traffic):
         super().__init__()
         self.senders: list[Sender] = []
 
-    def unacked_bytes(self) -> int:
-        return sum([sender.posted_bytes - sender.stats.bytes_acked for sender in self.senders])
-
     def oldest_unacked(self) -> int:
         oldest = self.fresh_packets
         for sender in self.senders:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from host_agents import wire
 from host_agents.fifo import Fifo
 from host_agents.messages import NicStats
 from host_agents.timers import NEVER, Timer, TimerOwner, TimerQueue
@@ -49,7 +50,7 @@ class Arbiter(TimerOwner):
 class Port:
     """What its parts see of a NIC: a clock, timers, control frames, and a ring of ready sources for each class."""
 
-    def __init__(self, control_priority: int) -> None:
+    def __init__(self) -> None:
         # What every frame touches comes first: fewer cache lines.
         self.now_ns = 0
         self.timers = TimerQueue()
@@ -59,11 +60,12 @@ class Port:
         self._waiting_ns = NEVER
         self._ready = 0  # bit mask of the classes that have a source ready
         self._ready_last: list[Source | None] = [None] * CLASSES  # rings: the last one, the first follows it
-        self._first_control: bytes | None = None  # the oldest control frame; the others are in _control
+        # The control frame whose turn it is unless its class is paused; what came later waits in its class's queue.
+        self._first_control: bytes | None = None
+        self._control_waiting = 0  # bit mask of the classes whose queue in _control has frames
         self._arbiter: Arbiter | None = None  # before all sources
         self._any_pause = False  # a class may be paused: look before sending
-        self._control_priority = control_priority
-        self._control: Fifo[bytes] = Fifo()
+        self._control: list[Fifo[bytes] | None] = [None] * CLASSES
         self._paused_until_ns = [0] * CLASSES
         self.stats = NicStats()
 
@@ -108,11 +110,52 @@ class Port:
             source.timer.arm(at_ns)
 
     def send_control(self, frame: bytes) -> None:
-        """Queue a control frame; they go in order, before all data."""
+        """Queue a control frame: of one class they go in order, and before all data as far as PFC lets their class."""
         if self._first_control is None:
             self._first_control = frame
         else:
-            self._control.push(frame)
+            priority = frame[wire.TOS] >> 5
+            queue = self._control[priority]
+            if queue is None:
+                queue = Fifo()
+                self._control[priority] = queue
+            queue.push(frame)
+            self._control_waiting |= 1 << priority
+
+    def _take_control(self, paused: int) -> bytes | None:
+        """The next control frame of a class that is not in the bit mask `paused`."""
+        first = self._first_control
+        assert first is not None
+        if paused >> (first[wire.TOS] >> 5) & 1:
+            return self._take_waiting_control(self._control_waiting & ~paused)
+        self._first_control = self._take_waiting_control(self._control_waiting) if self._control_waiting != 0 else None
+        return first
+
+    def _take_waiting_control(self, classes: int) -> bytes | None:
+        """Of the highest of these classes, which have frames in their queues."""
+        if classes == 0:
+            return None
+        priority = CLASSES - 1
+        while not classes >> priority & 1:
+            priority -= 1
+        queue = self._control[priority]
+        assert queue is not None
+        frame = queue.pop()
+        if queue.size == 0:
+            self._control_waiting &= ~(1 << priority)
+        return frame
+
+    def _control_due_ns(self) -> int:
+        """When PFC lets the first control frame go; NEVER if there is none."""
+        first = self._first_control
+        if first is None:
+            return NEVER
+        due_ns = self._paused_until_ns[first[wire.TOS] >> 5]
+        if self._control_waiting != 0:
+            for priority in range(CLASSES):
+                if self._control_waiting >> priority & 1:
+                    due_ns = min(due_ns, self._paused_until_ns[priority])
+        return due_ns
 
     def _pause(self, priority: int, until_ns: int) -> None:
         """The class sends nothing before `until_ns`."""

@@ -50,7 +50,6 @@ class Sender(Member):
         limiter = transport.limiter
         self.limiter = limiter
         self.point = limiter.reaction_point
-        self.wrapper = limiter.reaction_point.wrapper
         self.traffic = self.point.traffic
         self.stats = transport.connection.stats
         self.balanced = transport.load_balancer.balances
@@ -83,7 +82,6 @@ class Sender(Member):
         self._ring: list[SentPacket | None] = [None] * 16  # by number; those sent and not acknowledged
         self.messages: Fifo[Message] = Fifo()  # not completely acknowledged
         self._unsent: Fifo[Message] = Fifo()  # not completely sent
-        self.posted_bytes = 0  # of the messages that have started
         self.frames = frames
         self.qpn = transport.connection.qpn
         self.timer = Timer(limiter.port.timers, self)
@@ -98,7 +96,7 @@ class Sender(Member):
         self.messages.push(message)
         self._unsent.push(message)
         wire_bytes = self._message_wire_bytes(message.size_bytes, packets)
-        self.posted_bytes += message.size_bytes
+        self.traffic.unacked_bytes += message.size_bytes
         self.traffic.waiting_bytes += wire_bytes
         self.traffic.held_bytes += wire_bytes
         self._held.push(message)
@@ -114,9 +112,9 @@ class Sender(Member):
         self.traffic.waiting_bytes -= unsent_bytes
         if message.first_packet >= self.open_end:
             self.traffic.held_bytes -= unsent_bytes
-        self.posted_bytes -= message.size_bytes
+        self.traffic.unacked_bytes -= message.size_bytes
         message.size_bytes = (end - message.first_packet) * self._mtu_bytes
-        self.posted_bytes += message.size_bytes
+        self.traffic.unacked_bytes += message.size_bytes
         if self.message_end == message.end_packet:
             self.message_end = end
         if self._sending_end == message.end_packet:
@@ -225,6 +223,7 @@ class Sender(Member):
         packet.acked = True
         traffic = self.traffic
         self.stats.bytes_acked += packet.payload_bytes
+        traffic.unacked_bytes -= packet.payload_bytes
         if packet.inflight:
             packet.inflight = False
             self.limiter.inflight_bytes -= packet.wire_bytes
@@ -300,8 +299,7 @@ class Sender(Member):
         packet.ack_request = last or self.ack_every_packets == 1
 
     def _send(self, now_ns: int, packet: SentPacket) -> bytes:
-        wrapper = self.wrapper
-        wrapping = b"" if wrapper is None else self._wrap(now_ns, packet)
+        headers = self._make_headers(now_ns, packet) if self._own_headers else packet.template
         stats = self.stats
         traffic = self.traffic
         wire_bytes = packet.wire_bytes
@@ -320,27 +318,24 @@ class Sender(Member):
         self.point.on_sent(now_ns, wire_bytes)
         if self.balanced:
             self.entropy = self.load_balancer.next_entropy(now_ns)
-        header = packet.template
-        if self._own_headers:
-            again = packet.sends > 1
-            header = self.point.data_header(now_ns, header, packet.message_bytes, packet.alone, again)
         psn = (self.psn_base + packet.number) & PSN_MASK
-        if wrapper is None or not wrapping:
-            frame = data_frame(header, self.entropy, psn, packet.ack_request)
-        else:
-            template = self.frames.wrapped_template(header, wrapper, self.limiter.priority)
-            frame = data_frame(template, self.entropy, psn, packet.ack_request) + wrapping
+        frame = data_frame(headers, self.entropy, psn, packet.ack_request)
         if self._stamps and packet.payload_bytes >= STAMP_BYTES:
             return frame + now_ns.to_bytes(STAMP_BYTES, "big")
         return frame
 
-    def _wrap(self, now_ns: int, packet: SentPacket) -> bytes:
-        """What the reaction point puts between BTH and payload; the packet waits with its length from now on."""
-        wrapping = self.point.wrap(now_ns, packet.place)
-        wire_bytes = self.frames.data_wire_bytes(packet.payload_bytes) + len(wrapping)
+    def _make_headers(self, now_ns: int, packet: SentPacket) -> bytes:
+        """What the reaction point puts ahead of the payload; the packet waits with its length from now on."""
+        usual = packet.template
+        limiter = self.limiter
+        if limiter.priority != limiter.data_priority:
+            usual = self.frames.in_class(usual, limiter.priority)
+        again = packet.sends > 0
+        headers = self.point.data_headers(now_ns, usual, packet.place, packet.message_bytes, packet.alone, again)
+        wire_bytes = self.frames.data_wire_bytes(packet.payload_bytes) + len(headers) - len(usual)
         self.traffic.waiting_bytes += wire_bytes - packet.wire_bytes
         packet.wire_bytes = wire_bytes
-        return wrapping
+        return headers
 
     def _grow(self) -> None:
         old, mask = self._ring, self._mask

@@ -11,6 +11,7 @@ from librt.strings import BytesWriter, read_i64_be, write_i32_be, write_i64_be
 from mypy_extensions import i32, i64
 
 from host_agents import wire
+from host_agents.packets import Packet
 
 _writer: Final = BytesWriter()
 
@@ -65,3 +66,27 @@ def counter_frame(template: bytes, entropy: int, value: int) -> bytes:
     number: i64 = value
     write_i64_be(w, number)
     return w.getvalue()
+
+
+class Wrapper:
+    """Puts data into a packet of a protocol's own (`Packet.wraps`): for `data_headers` of its reaction point."""
+
+    def __init__(self, packet: Packet) -> None:
+        self._opcode = packet.opcode
+        self._starts: dict[bytes, bytes] = {}  # up to the BTH, by the usual headers
+
+    def wrap(self, headers: bytes, body: bytes) -> bytes:
+        """The usual headers (without INT shim) in the packet's: its opcode, longer by `body`, which then follows.
+
+        All bodies have the same length.
+        """
+        start = self._starts.get(headers)
+        if start is None:
+            changed = bytearray(headers)
+            for place in (wire.TOTAL_LENGTH, wire.UDP_LENGTH):
+                length = int.from_bytes(headers[place : place + 2], "big") + len(body)
+                changed[place : place + 2] = length.to_bytes(2, "big")
+            changed[wire.BTH] += self._opcode
+            start = wire.checksummed(changed)
+            self._starts[headers] = start
+        return start + body

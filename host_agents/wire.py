@@ -104,6 +104,13 @@ def ip_checksum(header: bytes) -> int:
     return 0xFFFF - total
 
 
+def checksummed(header: bytearray) -> bytes:
+    """Headers, from Ethernet's on, with the IPv4 checksum that what they say now has."""
+    header[CHECKSUM : CHECKSUM + 2] = b"\0\0"
+    header[CHECKSUM : CHECKSUM + 2] = ip_checksum(bytes(header[IP : IP + IPV4_BYTES])).to_bytes(2, "big")
+    return bytes(header)
+
+
 def checksum_holds(frame: bytes) -> bool:
     """Whether the IPv4 header checksum of `frame` is right."""
     first: i64 = read_i64_be(frame, 14)

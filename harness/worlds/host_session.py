@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from harness.measure.collective_record import CollectiveReport
 from harness.measure.flow_record import Sent
+from host_agents import wire
 from host_agents.assignments import Assignment
 from host_agents.cc.base import ReactionPoint
 from host_agents.collective.program import Program
@@ -135,6 +136,8 @@ class HostSession:
         self._program = Program(engine, lambda now_ns: self._tell(Ended(now_ns)))
         for joining in request.joinings:
             self._program.join(joining)
+        for peer in request.peers:
+            engine.accept(wire.parse_address(peer))
         self._program.start(request.steps, request.start_ns)
 
     def stop(self, request: Post) -> None:

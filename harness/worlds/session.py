@@ -26,6 +26,7 @@ from host_agents.assignments import Assignment
 
 FIRST_NUMBER = 2  # queue pairs 0 and 1 are InfiniBand's own, for management
 Hosts = tuple[int, ...]  # by index
+Addresses = Callable[[Hosts, Hosts], tuple[str, str]]
 Carry = Callable[[int, Connect | Post | Assignment], object]  # to a host, by index; in order
 
 
@@ -53,7 +54,7 @@ class Session:
     address of the destinations, and it is done when each destination has all of it.
     """
 
-    def __init__(self, traffic: Traffic, addresses: Callable[[Hosts, Hosts], tuple[str, str]], carry: Carry) -> None:
+    def __init__(self, traffic: Traffic, addresses: Addresses, carry: Carry) -> None:
         """`addresses`: where a connection's frames come from and go to, by its sources and its destinations."""
         self.traffic = traffic
         self.connections: list[Connection] = []
@@ -73,6 +74,12 @@ class Session:
     def finished(self) -> bool:
         """Every flow that the session knows of is delivered and acknowledged, and all collectives are over."""
         return self.done == len(self.records) and not self._at_work
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many flows, and hosts with collectives, are done, and how many there are."""
+        hosts = len(self.traffic.assignments)
+        return self.done + hosts - len(self._at_work), len(self.records) + hosts
 
     @property
     def next_start_ns(self) -> int | None:

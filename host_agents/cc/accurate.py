@@ -94,7 +94,7 @@ class Accurate(ReactionPoint):
         exempt_bytes = self.parameters.exempt_bytes
         # On the wire these are as many packets, with their headers.
         exempt_packets = -(-exempt_bytes // self.path.mtu_bytes)
-        exempt = self.traffic.unacked_bytes() < exempt_bytes
+        exempt = self.traffic.unacked_bytes < exempt_bytes
         self._unannounced_bytes = exempt_packets * self.path.wire_bytes if exempt else 0
         if self._unannounced_bytes == 0 and not self.active:
             self._init(now_ns)
@@ -200,5 +200,6 @@ register(
         reaction_point=reaction_point,
         notification_point=notification_point,
         packets=(FRP,),
+        single_path=True,
     )
 )

@@ -81,10 +81,7 @@ class Traffic:
         self.inflight_bytes = 0
         self.waiting_bytes = 0
         self.held_bytes = 0  # of those, of messages that wait for one that travels alone
-
-    def unacked_bytes(self) -> int:
-        """Payload of the messages that have started, less what is acknowledged: what is still wanted."""
-        return 0
+        self.unacked_bytes = 0  # payload of the messages that have started, less what is acknowledged: the demand
 
     def oldest_unacked(self) -> int:
         """Place, in order of first sending, of the oldest packet not acknowledged; `fresh_packets` if there is none."""
@@ -167,7 +164,7 @@ class Outlet:
         """
 
     def set_priority(self, priority: int) -> None:
-        """The class in which data packets that are wrapped leave from now on, and all of them wait; -1: the NIC's."""
+        """The class in which data packets wait and leave from now on; -1: the NIC's. With `own_headers` only."""
 
     def count_malformed(self) -> None:
         """A control packet said what cannot be: the NIC counts it."""
@@ -222,12 +219,10 @@ class ReactionPoint(Point):
         self.window_bytes = UNLIMITED
         self.traffic = Traffic()
         self.whole: ReactionPoint | None = None  # that this one is a part of
-        self.own_headers = False  # it is asked for each data packet's header; set when it is made
+        self.own_headers = False  # it is asked for each data packet's headers; set when it is made
         # A message of up to so many bytes that starts when all before it is acknowledged travels alone: its queue pair
         # sends nothing behind it before it is acknowledged, too; set likewise.
         self.alone_bytes = -1
-        # The packet that may wrap data packets (`Packet.wraps`); where there is one, `wrap` is asked about each.
-        self.wrapper: Packet | None = None
 
     def bind(self, outlet: Outlet) -> None:
         super().bind(outlet)
@@ -248,12 +243,18 @@ class ReactionPoint(Point):
     def on_idle(self, now_ns: int) -> None:
         """All that a queue pair had to send is acknowledged."""
 
-    def wrap(self, now_ns: int, place: int) -> bytes:
-        """The headers of `wrapper` with which a data packet leaves; none: it leaves as it is. `on_sent` follows.
+    def data_headers(
+        self, now_ns: int, headers: bytes, place: int, message_bytes: int, alone: bool, again: bool
+    ) -> bytes:
+        """All bytes ahead of the payload of a data packet that leaves, made of `headers`, the usual ones.
 
-        `place` is the packet's, in order of first sending.
+        Asked with `own_headers` only, before the packet is counted and charged with the length that it then has;
+        `on_sent` follows. Both go up to and with the BTH (and an empty INT shim); a `Wrapper` puts headers of a packet
+        behind. Entropy, PSN and AckReq are filled in afterwards. `place` is the packet's, in order of first sending.
+        Its message has `message_bytes` and travels `alone` or not (`alone_bytes`); it is sent `again`, or for the first
+        time.
         """
-        return b""
+        return headers
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
         """A data packet leaves."""
@@ -275,15 +276,6 @@ class ReactionPoint(Point):
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """A control packet (0xE0-0xFF) arrived; what follows the BTH starts at `frame[offset]`."""
-
-    def data_header(self, now_ns: int, header: bytes, message_bytes: int, alone: bool, again: bool) -> bytes:
-        """The header of a data packet that leaves, made of `header`, the usual one. Asked for with `own_headers` only.
-
-        Both go up to and with the BTH (and an empty INT shim); entropy, PSN and AckReq are filled in afterwards. The
-        packet is of a message of `message_bytes`, which travels `alone` or not (`alone_bytes`); it is sent `again`, or
-        for the first time.
-        """
-        return header
 
     def may_send(self, inflight_bytes: int) -> bool:
         """Whether a packet may leave now, as far as the window goes. The last one may overshoot it."""

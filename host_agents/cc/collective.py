@@ -5,9 +5,10 @@ Source: thesis, 6.1.4 (table 6.1; AIMD's thresholds).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from host_agents.cc.base import Path, ReactionPoint
 from host_agents.collective.injection import NEEDS_READS_BOTH, Injection, Throttle
@@ -84,42 +85,34 @@ def reaction_point(parameters: object, mechanisms: Mapping[str, object], path: P
     return ReactionPoint(path)
 
 
-register(
-    ProtocolInfo(
-        name="collective-none",
-        summary="collectives at line rate",
-        source="Snyder, thesis, 6.1.4",
-        program=NAME,
-        parameters=NoneParameters,
-        reaction_point=reaction_point,
-        packets=PACKETS,
-        packets_of=NAME,
-        injection=without_cc,
-    )
+WITHOUT_CC: Final = ProtocolInfo(
+    name="collective-none",
+    summary="collectives at line rate",
+    source="Snyder, thesis, 6.1.4",
+    program=NAME,
+    parameters=NoneParameters,
+    reaction_point=reaction_point,
+    packets=PACKETS,
+    packets_of=NAME,
+    injection=without_cc,
 )
+register(WITHOUT_CC)
 register(
-    ProtocolInfo(
+    dataclasses.replace(
+        WITHOUT_CC,
         name="collective-window",
         summary="collectives with a static window",
         source="Snyder, thesis, 6.1.4, table 6.1",
-        program=NAME,
         parameters=WindowParameters,
-        reaction_point=reaction_point,
-        packets=PACKETS,
-        packets_of=NAME,
         injection=window,
     )
 )
 register(
-    ProtocolInfo(
+    dataclasses.replace(
+        WITHOUT_CC,
         name="collective-aimd",
         summary="collectives with token buckets, additive increase and multiplicative decrease by a probe's latency",
-        source="Snyder, thesis, 6.1.4",
-        program=NAME,
         parameters=AimdParameters,
-        reaction_point=reaction_point,
-        packets=PACKETS,
-        packets_of=NAME,
         injection=aimd,
     )
 )

@@ -23,7 +23,7 @@ class CompositeReactionPoint(ReactionPoint):
         self.own_window_bytes = UNLIMITED
         self.parts = parts
         for part in parts:
-            if part.own_headers or part.alone_bytes >= 0 or part.wrapper is not None:
+            if part.own_headers or part.alone_bytes >= 0:
                 raise HostError(
                     f"{type(part).__name__} cannot be a part of another protocol: it has headers of its own on data "
                     "packets, or messages that travel alone; expected a part that sets rate and window only"

@@ -15,6 +15,7 @@ Frames: docs/wire-formats.md, "Dart".
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -105,6 +106,7 @@ class DartParameters:
     advert_valid_ns: int = field(default=100_000, metadata=POSITIVE)  # of a share that no ACK has confirmed
     advert_on_change: bool = False  # a notice to whom n was told wrong by a factor of 2, a base RTT ago or more
     idle_timeout_ns: int = field(default=2_000_000_000, metadata=POSITIVE)  # of a silent sender (III-B)
+    incast_timeout_ns: int = field(default=2_000_000_000, metadata=POSITIVE)  # of one that some members never announce
     source_ecn_bytes: int = 22_500  # a NIC marks while more than this waits for its link; 0: never
     fall_back: bool = True  # DCQCN (VI-A)
     cnp_interval_ns: int = field(default=50_000, metadata=POSITIVE)  # for each sender, at least
@@ -140,6 +142,15 @@ class ActiveSender:
         self.told_ns = 0
 
 
+class AnnouncedIncast:
+    """Which members have announced nothing themselves: in which of their lives they were counted, by address."""
+
+    def __init__(self, now_ns: int, members: set[int]) -> None:
+        self.since_ns = now_ns
+        self.members = members
+        self.waiting: dict[int, int] = {}
+
+
 class ActiveSenders(TimerOwner):
     """The AUSS of a NIC and partition key (III-B), and the state of its link (III-C)."""
 
@@ -147,7 +158,7 @@ class ActiveSenders(TimerOwner):
         self.parameters = parameters
         self.n = 0  # senders with messages in flight
         self.senders: dict[int, ActiveSender] = {}  # all that were heard of, by address
-        self._groups: dict[int, dict[int, ActiveSender]] = {}  # members of whose messages none has begun, by address
+        self._incasts: dict[int, AnnouncedIncast] = {}  # of which a member has announced nothing yet, by group
         self._state = NO_CONGESTION
         self._marked_ns = 0
         self._hold_ns = round(parameters.state_hold_base_rtts * path.base_rtt_ns)
@@ -194,31 +205,33 @@ class ActiveSenders(TimerOwner):
 
         Returns whether its message is counted herewith, so that it need not be when it begins.
         """
-        waiting = self._groups.get(number)
-        first = waiting is None
-        if waiting is None:
-            waiting = {}
+        incast = self._incasts.get(number)
+        addresses = set(members)
+        first = incast is None or incast.members != addresses or self._is_over(now_ns, incast)
+        if incast is None or first:
+            incast = AnnouncedIncast(now_ns, addresses)
+            self._incasts[number] = incast
             for address in members:
                 member = self.sender(address)
-                if address not in waiting and not (begun and member is sender):
-                    waiting[address] = member
+                if address not in incast.waiting and not (begun and member is sender):
+                    incast.waiting[address] = member.life
                     member.announced += 1
                     self.enter(now_ns, member)
-            self._groups[number] = waiting
-        counted = sender.address in waiting
-        if counted:
-            del waiting[sender.address]
-            if begun:
-                sender.announced -= 1
-                self.leave(now_ns, sender, sender.life)
-        if not waiting:
-            del self._groups[number]
+        counted = incast.waiting.pop(sender.address, -1) == sender.life
+        if counted and begun:
+            sender.announced -= 1
+            self.leave(now_ns, sender, sender.life)
+        if not incast.waiting:
+            del self._incasts[number]
         if first:
             for member in self.senders.values():
                 active = member.messages > member.announced
                 if member.messages > 0 and (active or self.parameters.advert_to == "all"):
                     self.notify(now_ns, member)
         return counted and not begun
+
+    def _is_over(self, now_ns: int, incast: AnnouncedIncast) -> bool:
+        return incast.since_ns + self.parameters.incast_timeout_ns <= now_ns
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         """Who has been silent for long leaves."""
@@ -230,20 +243,13 @@ class ActiveSenders(TimerOwner):
                 sender.announced = 0
                 sender.life += 1
                 self.n -= 1
-                self._forget(sender.address)
             elif sender.messages > 0:
                 oldest_ns = min(oldest_ns, sender.last_ns)
+        for number in [number for number, incast in self._incasts.items() if self._is_over(now_ns, incast)]:
+            del self._incasts[number]
         if self.n > 0:
             timer.arm(oldest_ns + timeout_ns)
         self._n_changed(now_ns)
-
-    def _forget(self, address: int) -> None:
-        """No message of this sender is waited for."""
-        for number in list(self._groups):
-            waiting = self._groups[number]
-            waiting.pop(address, None)
-            if not waiting:
-                del self._groups[number]
 
     # What its link is like
 
@@ -468,6 +474,25 @@ class Dart(CompositeReactionPoint):
             body = LOOK_AHEAD.encode([{"nic": member} for member in members], group=number & 0xFFFF)
             outlet.send_control(LOOK_AHEAD, body, psn=sequence & wire.PSN_MASK, priority=outlet.data_priority())
 
+    def data_headers(
+        self, now_ns: int, headers: bytes, place: int, message_bytes: int, alone: bool, again: bool
+    ) -> bytes:
+        p = self.parameters
+        tokens = p.tokens
+        if message_bytes > p.short_bytes or (p.short_alone and not alone) or (again and not p.tokens_again):
+            tokens = 0
+        marked = p.source_ecn_bytes > 0 and self._held_bytes_behind(now_ns, headers) > float(p.source_ecn_bytes)
+        if tokens > 0:
+            first = headers[wire.BECN] | tokens << 3
+            headers = headers[: wire.BECN] + bytes((first,)) + headers[wire.BECN + 1 :]
+        return _marked(headers) if marked else headers
+
+    def _held_bytes_behind(self, now_ns: int, headers: bytes) -> float:
+        """What the source queue holds besides the packet with these headers, which leaves it."""
+        self._list(now_ns)  # a message that was held
+        held_bytes = self._queue.held_bytes(now_ns)
+        return held_bytes - min(self._released_bytes, float(wire.wire_bytes(headers)))
+
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
         self._list(now_ns)  # a message that was held
         self._released_bytes = max(self.released_bytes(now_ns) - float(wire_bytes), 0.0)
@@ -481,17 +506,6 @@ class Dart(CompositeReactionPoint):
         self._released_ns = now_ns
         self._released_bytes = min(self._released_bytes, float(self.traffic.waiting_bytes - self.traffic.held_bytes))
         return self._released_bytes
-
-    def data_header(self, now_ns: int, header: bytes, message_bytes: int, alone: bool, again: bool) -> bytes:
-        p = self.parameters
-        tokens = p.tokens
-        if message_bytes > p.short_bytes or (p.short_alone and not alone) or (again and not p.tokens_again):
-            tokens = 0
-        marked = p.source_ecn_bytes > 0 and self._queue.held_bytes(now_ns) > float(p.source_ecn_bytes)
-        if tokens > 0:
-            first = header[wire.BECN] | tokens << 3
-            header = header[: wire.BECN] + bytes((first,)) + header[wire.BECN + 1 :]
-        return _marked(header) if marked else header
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """A share, in an ACK or in a notice."""
@@ -539,10 +553,7 @@ class Dart(CompositeReactionPoint):
 def _marked(header: bytes) -> bytes:
     changed = bytearray(header)
     changed[wire.TOS] |= wire.CE
-    changed[wire.CHECKSUM : wire.CHECKSUM + 2] = b"\0\0"
-    checksum = wire.ip_checksum(bytes(changed[wire.IP : wire.IP + wire.IPV4_BYTES]))
-    changed[wire.CHECKSUM : wire.CHECKSUM + 2] = checksum.to_bytes(2, "big")
-    return bytes(changed)
+    return wire.checksummed(changed)
 
 
 def reaction_point(parameters: DartParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
@@ -560,37 +571,28 @@ def notification_point(parameters: DartParameters, path: Path) -> NotificationPo
     return DartReceiver(parameters, path)
 
 
-register(
-    ProtocolInfo(
-        name="dart",
-        summary="a receiver's senders counted, each at 1/n; short messages deflected; DCQCN for the rest",
-        source="Xue et al., Dart: Divide and Specialize for Fast Response to Congestion; corrected",
-        program="dart",
-        parameters=DartParameters,
-        reaction_point=reaction_point,
-        notification_point=notification_point,
-        mechanisms=("dcqcn",),
-        packets=(ACK, NOTICE, LOOK_AHEAD),
-        scope=SCOPE_PAIR,
-        scopes=(SCOPE_PAIR,),
-        reliabilities=(GO_BACK_N,),
-        single_path=True,
-    )
+DART: Final = ProtocolInfo(
+    name="dart",
+    summary="a receiver's senders counted, each at 1/n; short messages deflected; DCQCN for the rest",
+    source="Xue et al., Dart: Divide and Specialize for Fast Response to Congestion; corrected",
+    program="dart",
+    parameters=DartParameters,
+    reaction_point=reaction_point,
+    notification_point=notification_point,
+    mechanisms=("dcqcn",),
+    packets=(ACK, NOTICE, LOOK_AHEAD),
+    scope=SCOPE_PAIR,
+    scopes=(SCOPE_PAIR,),
+    reliabilities=(GO_BACK_N,),
+    single_path=True,
 )
+register(DART)
 register(
-    ProtocolInfo(
+    dataclasses.replace(
+        DART,
         name="dart-paper",
         summary="the same as printed: no window before the first ACK, full shares, short messages back to back",
         source="Xue et al., Dart: Divide and Specialize for Fast Response to Congestion",
-        program="dart",
         parameters=DartPaperParameters,
-        reaction_point=reaction_point,
-        notification_point=notification_point,
-        mechanisms=("dcqcn",),
-        packets=(ACK, NOTICE, LOOK_AHEAD),
-        scope=SCOPE_PAIR,
-        scopes=(SCOPE_PAIR,),
-        reliabilities=(GO_BACK_N,),
-        single_path=True,
     )
 )

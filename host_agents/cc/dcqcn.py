@@ -6,6 +6,7 @@ vendor's: at most one cut in an interval of the sender. `dcqcn-paper`: those of 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -178,25 +179,21 @@ def notification_point(parameters: DcqcnParameters, path: Path) -> NotificationP
     return CnpSender(parameters.cnp_interval_ns, path)
 
 
-register(
-    ProtocolInfo(
-        name="dcqcn",
-        summary="rate cuts by CNPs, constants of the published HPCC simulator",
-        source="Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015",
-        program="ecn",
-        parameters=DcqcnParameters,
-        reaction_point=reaction_point,
-        notification_point=notification_point,
-    )
+DCQCN: Final = ProtocolInfo(
+    name="dcqcn",
+    summary="rate cuts by CNPs, constants of the published HPCC simulator",
+    source="Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015",
+    program="ecn",
+    parameters=DcqcnParameters,
+    reaction_point=reaction_point,
+    notification_point=notification_point,
 )
+register(DCQCN)
 register(
-    ProtocolInfo(
+    dataclasses.replace(
+        DCQCN,
         name="dcqcn-paper",
         summary="rate cuts by CNPs, constants of the paper",
-        source="Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015",
-        program="ecn",
         parameters=DcqcnPaperParameters,
-        reaction_point=reaction_point,
-        notification_point=notification_point,
     )
 )

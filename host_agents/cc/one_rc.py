@@ -18,6 +18,7 @@ from host_agents.cc.sperc_link import MAX_WEIGHT
 from host_agents.packets import Field, Header, Packet
 from host_agents.ranges import POSITIVE
 from host_agents.registry import MechanismInfo, register
+from host_agents.template import Wrapper
 
 SPECULATIVE: Final = Packet(
     "speculative",
@@ -98,10 +99,12 @@ class Speculation:
     def __init__(self, parameters: OneRcParameters, path: Path, weighted: bool, shared: bool) -> None:
         self.priority = parameters.speculative_priority
         self.under_way = False  # data leaves as speculative packets
+        self.passed: int | None = None  # so many, as the last response has told
         self.limit = max(1, int(path.bdp_bytes / float(path.wire_bytes)))  # packets
         self._weighted = weighted  # by the host's flows
         self._shared = shared  # flows of a host and an epoch share the numbers
         self._epoch = Epoch(0, 1)
+        self._wrapper = Wrapper(SPECULATIVE)
         # Of each packet that has left: its number, and its place in order of first sending.
         self._sequences: list[int] = []
         self._places: list[int] = []
@@ -121,8 +124,8 @@ class Speculation:
         self._sequences.clear()
         self._places.clear()
 
-    def header(self, place: int) -> bytes:
-        """Of the packet that leaves now."""
+    def headers(self, headers: bytes, place: int) -> bytes:
+        """Of the packet that leaves now, made of those of data."""
         epoch = self._epoch
         sequence = len(self._places)
         if self._shared:
@@ -130,13 +133,17 @@ class Speculation:
             epoch.sequence = sequence + 1
         self._sequences.append(sequence)
         self._places.append(place)
-        return (epoch.number << 48 | self.weight << 32 | sequence << 8).to_bytes(8, "big")
+        body = (epoch.number << 48 | self.weight << 32 | sequence << 8).to_bytes(8, "big")
+        return self._wrapper.wrap(headers, body)
 
-    def first_dropped(self, let_through: int) -> int:
-        """The place of the first packet that did not pass, when the numbers below `let_through` did; -1: all did."""
+    def end(self, let_through: int) -> int:
+        """The numbers below `let_through` have passed. The place of the first packet that has not; -1: all have."""
+        self.under_way = False
         for index, sequence in enumerate(self._sequences):
             if sequence >= let_through:
+                self.passed = index
                 return min(self._places[index:])
+        self.passed = len(self._sequences)
         return -1
 
 

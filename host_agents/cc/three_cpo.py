@@ -6,11 +6,12 @@ Source: thesis, 6.2.2 to 6.2.4, algorithm 6. Where the text leaves something ope
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass, field
 from typing import Literal
 
-from host_agents.cc.collective import reaction_point
+from host_agents.cc.collective import WITHOUT_CC
 from host_agents.collective.injection import (
     NEEDS_READS_BOTH,
     PUSH,
@@ -23,9 +24,8 @@ from host_agents.collective.injection import (
     Throttle,
 )
 from host_agents.collective.matching import GroupMatching, Heard
-from host_agents.collective.packets import NAME, PACKETS
 from host_agents.ranges import POSITIVE, SHARE, check_watermarks, expect_less
-from host_agents.registry import ProtocolInfo, register
+from host_agents.registry import register
 
 
 @dataclass(frozen=True)
@@ -213,15 +213,12 @@ def injection(parameters: ThreeCpoParameters, slack: float) -> Injection:
 
 
 register(
-    ProtocolInfo(
+    dataclasses.replace(
+        WITHOUT_CC,
         name="3cpo",
         summary="collectives: tokens that remote operations cost, too, and watermarks by a probe's latency",
         source="Snyder, thesis, 6.2, algorithm 6",
-        program=NAME,
         parameters=ThreeCpoParameters,
-        reaction_point=reaction_point,
-        packets=PACKETS,
-        packets_of=NAME,
         injection=injection,
     )
 )

@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -204,14 +205,15 @@ class SwitchProcess:
 
     def run(self) -> None:
         """Until SIGTERM or SIGINT. At SIGHUP the file of link changes is read."""
-        asked = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda _number, _frame: asked.set())
-        if self._changes_file is not None:
-            signal.signal(signal.SIGHUP, lambda _number, _frame: self._change_links())
+        # A signal may come while this thread waits for it, so its handler must not take a lock: this put does not.
+        came: SimpleQueue[int] = SimpleQueue()
+        known = [signal.SIGTERM, signal.SIGINT] + ([] if self._changes_file is None else [signal.SIGHUP])
+        for number in known:
+            signal.signal(number, lambda number, _frame: came.put(number))
         self.start()
         _LOG.info("P4Runtime server at port %d, device %d", self.server.port, self._device_id)
-        asked.wait()
+        while came.get() == signal.SIGHUP:
+            self._change_links()
         self.stop()
 
     def _change_links(self) -> None:

@@ -32,7 +32,7 @@ def test_a_comparison_over_seeds_has_confidence_intervals(tmp_path: Path) -> Non
 
 def test_a_page_loads_nothing_from_elsewhere() -> None:
     page = (run(*SEEDS)[0].folder.parent / "report.html").read_text(encoding="utf-8")
-    assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#)""", page)
+    assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#|data:image/png;)""", page)
     assert not re.findall(r"url\((?!#)", page)
     assert "<script" not in page
     assert set(re.findall(r"https?://[^\s\"'<]+", page)) <= {
@@ -45,7 +45,8 @@ def test_a_page_loads_nothing_from_elsewhere() -> None:
 def test_a_folder_has_tables_plots_and_the_resolved_scenario() -> None:
     folder = run(*SEEDS)[0].folder
     assert {path.name for path in folder.iterdir()} == {
-        "flows.parquet", "queues.parquet", "rates.parquet", "summary.json", "performance.json", "scenario.toml"
+        "flows.parquet", "queues.parquet", "rates.parquet", "links.parquet", "summary.json", "performance.json",
+        "provenance.json", "scenario.toml"
     }  # fmt: skip
     assert list((folder.parent / "plots").glob("*.svg"))
     assert "kmin_bytes" in (folder / "scenario.toml").read_text()

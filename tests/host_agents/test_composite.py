@@ -4,7 +4,6 @@ import pytest
 
 from host_agents.cc.base import UNLIMITED, Feedback, Host, Outlet, Path, ReactionPoint, Traffic
 from host_agents.cc.composite import CompositeReactionPoint
-from host_agents.cc.one_rc import SPECULATIVE
 from host_agents.errors import HostError
 from host_agents.registry import resolve
 
@@ -78,7 +77,7 @@ def test_parts_hear_of_everything_and_see_the_same_traffic():
     assert point.traffic is a.traffic is b.traffic is outlet.traffic
 
 
-@pytest.mark.parametrize(("name", "value"), [("own_headers", True), ("alone_bytes", 0), ("wrapper", SPECULATIVE)])
+@pytest.mark.parametrize(("name", "value"), [("own_headers", True), ("alone_bytes", 0)])
 def test_a_part_that_changes_data_packets_is_refused(name, value):
     part = Steps(0.0, UNLIMITED)
     setattr(part, name, value)

@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from harness.worlds.link import Wire, connect, pair
 from host_agents import wire
 from host_agents.cc.base import Host, Outlet, Path, Traffic
 from host_agents.cc.dart import (
@@ -28,7 +29,6 @@ from host_agents.headers import AETH
 from host_agents.messages import IncastGroup
 from host_agents.packets import Packet
 from host_agents.registry import resolve
-from host_agents.testing import Wire, connect, pair
 from host_agents.timers import TimerQueue
 from host_agents.wire import parse_address
 
@@ -341,6 +341,31 @@ def test_what_was_announced_and_never_came_leaves_after_the_idle_timeout() -> No
     assert receiver.senders.n == 2
 
 
+def test_who_announces_after_the_idle_timeout_announces_no_other_incast() -> None:
+    receiver = Receiver(DartParameters(idle_timeout_ns=100_000))
+    receiver.look_ahead(1, 7, (1, 2))
+    receiver.packet(1, first=True, last=True)
+    assert receiver.senders.n == 1  # the second, which says nothing
+    receiver.pass_to(150_000)
+    assert receiver.senders.n == 0
+    receiver.look_ahead(2, 7, (1, 2))
+    assert receiver.senders.n == 0
+    receiver.packet(2, first=True)
+    assert receiver.senders.n == 1
+    receiver.packet(2, last=True)
+    assert receiver.senders.n == 0
+
+
+def test_an_incast_of_which_a_member_announces_nothing_is_forgotten_after_two_seconds() -> None:
+    receiver = Receiver()
+    receiver.look_ahead(1, 7, (1, 2))
+    receiver.packet(1, first=True, last=True)
+    receiver.pass_to(2_000_000_000)
+    receiver.look_ahead(1, 7, (1, 2), sequence=1)
+    assert receiver.senders.n == 2
+
+
+
 @pytest.mark.parametrize("members", [(2, 3), (1, 41)])
 def test_announcements_without_the_sender_or_with_unknown_ids_are_counted_and_change_nothing(
     members: tuple[int, ...],
@@ -375,6 +400,7 @@ class Model:
     def __init__(self) -> None:
         self.running: Counter[int] = Counter()
         self.awaited: dict[int, set[int]] = {}  # by group: members whose message has not begun
+        self.members: dict[int, tuple[int, ...]] = {}
 
     @property
     def n(self) -> int:
@@ -404,6 +430,7 @@ def test_n_is_that_of_a_model_after_every_packet(seed: int) -> None:
             group += 1
             members = tuple({sender, *(rng.randint(1, 12) for _ in range(rng.randrange(6)))})
             model.awaited[group] = set(members)
+            model.members[group] = members
             receiver.look_ahead(sender, group, members, sequence=begun[key], qp=qp)
             model.awaited[group].discard(sender)
             model.running[sender] += 1  # announced; it follows at once
@@ -412,7 +439,7 @@ def test_n_is_that_of_a_model_after_every_packet(seed: int) -> None:
             receiver.packet(sender, first=True, qp=qp)
         elif action < 0.5 and any(sender in members for members in model.awaited.values()):
             number = next(number for number, members in model.awaited.items() if sender in members)
-            receiver.look_ahead(sender, number, (sender,), sequence=begun[key], qp=qp)
+            receiver.look_ahead(sender, number, model.members[number], sequence=begun[key], qp=qp)
             model.awaited[number].discard(sender)
             model.running[sender] += 1
             assert receiver.senders.n == model.n
@@ -544,7 +571,7 @@ def test_tokens_are_for_short_messages_that_travel_alone(
     message_bytes: int, alone: bool, again: bool, tokens: int
 ) -> None:
     point, _ = sender()
-    header = point.data_header(0, HEADER, message_bytes, alone, again)
+    header = point.data_headers(0, HEADER, 0, message_bytes, alone, again)
     assert tokens_of(header) == tokens
     assert wire.checksum_holds(header)
 
@@ -562,9 +589,9 @@ def test_a_nic_marks_while_its_limiters_have_released_more_than_22500_bytes() ->
     marked = []
     for i in range(40):
         point = points[i % 2]
+        header = point.data_headers(i * PACKET_NS, HEADER, i, 1_000_000, True, False)
         point.traffic.waiting_bytes -= WIRE_BYTES
         point.on_sent(i * PACKET_NS, WIRE_BYTES)
-        header = point.data_header(i * PACKET_NS, HEADER, 1_000_000, True, False)
         assert wire.checksum_holds(header)
         marked.append(header[wire.TOS] & 3 == wire.CE)
     # In the time of i packets 2 i are released and i + 1 sent, the first two of them before anything was released.
@@ -584,9 +611,9 @@ def test_one_pair_at_line_rate_is_no_congestion() -> None:
     point.on_start(0)
     point.on_post(0)
     for i in range(400):
+        assert point.data_headers(i * PACKET_NS, HEADER, i, 1_000_000, True, False) == HEADER
         point.traffic.waiting_bytes -= WIRE_BYTES
         point.on_sent(i * PACKET_NS, WIRE_BYTES)
-        assert point.data_header(i * PACKET_NS, HEADER, 1_000_000, True, False) == HEADER
 
 
 def test_tokens_over_seven_are_a_mistake() -> None:

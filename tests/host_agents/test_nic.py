@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
+from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents import wire
 from host_agents.cc.base import NotificationPoint
 from host_agents.errors import HostError
-from host_agents.testing import Trouble, Wire, connect, pair
 from host_agents.timers import NEVER
 
 FRAME = 1058  # a full data packet without shim
@@ -200,6 +200,21 @@ class TestPfc:
         assert b.next_wakeup_ns() == 612
         assert b.next_frame(612)[wire.BTH] == wire.ACKNOWLEDGE
 
+    def test_control_frames_wait_for_their_own_class_in_order(self):
+        """In classes 3 and 6: the pause of a class holds its frames, control and data, and no others."""
+        a, b = pair()
+        qa, _ = connect(a, b)
+        qa.post(1000)
+        frames = [wire.header(1, 2, 3, 0xE4, i, after_bth_bytes=0, dscp=8 * (3, 3, 6, 6)[i]) for i in range(4)]
+        for frame in frames:
+            a.send_control(frame)
+        a.receive(0, self.pause(100))
+        assert a.next_wakeup_ns() <= 0
+        assert [a.next_frame(i) for i in range(4)] == [frames[2], frames[3], None, None]
+        assert a.next_wakeup_ns() == 512
+        assert [a.next_frame(512) for _ in range(2)] == frames[:2]
+        assert a.next_frame(512)[wire.BTH] == wire.SEND_ONLY
+
     def test_a_nic_without_pfc_ignores_it(self):
         a, b = pair(pfc=False)
         qa, _ = connect(a, b)
@@ -291,6 +306,19 @@ class TestFramesNotForIt:
             self.a.receive(10, bytes(ack))
         assert self.qa.stats.bytes_acked == 0
         assert self.qa.inflight_bytes == FRAME
+
+
+def test_what_is_still_wanted_is_no_difference_of_statistics():
+    a, b = pair()
+    qa, _ = connect(a, b)
+    qa.post(3000)
+    link = Wire(a, b)
+    link.run(0)
+    qa.stats.bytes_acked += 999  # as one who counts anew might
+    traffic = qa.reaction_point.traffic
+    assert traffic.unacked_bytes == 3000
+    link.run(20_000)
+    assert (traffic.unacked_bytes, traffic.waiting_bytes, traffic.inflight_bytes) == (0, 0, 0)
 
 
 class TestQueuePairs:

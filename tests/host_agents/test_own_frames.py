@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents import wire
 from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
 from host_agents.errors import HostError, ParameterError
@@ -18,7 +19,6 @@ from host_agents.nic import Nic
 from host_agents.packets import TO_SENDER, Field, Header, Packet
 from host_agents.qp import QueuePair
 from host_agents.registry import Protocol
-from host_agents.testing import Trouble, Wire, connect, pair
 from host_agents.wire import parse_address
 
 MTU = 1000
@@ -35,10 +35,12 @@ class Teller(ReactionPoint):
         self.alone_bytes = 2 * MTU
         self.told: list[tuple[str, int]] = []
 
-    def data_header(self, now_ns: int, header: bytes, message_bytes: int, alone: bool, again: bool) -> bytes:
+    def data_headers(
+        self, now_ns: int, headers: bytes, place: int, message_bytes: int, alone: bool, again: bool
+    ) -> bytes:
         if message_bytes > self.alone_bytes or not alone or again:
-            return header
-        return header[:TOKENS] + b"\x20" + header[TOKENS + 1 :]
+            return headers
+        return headers[:TOKENS] + b"\x20" + headers[TOKENS + 1 :]
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         self.told.append(("own", OWN_ACK.get("count", frame, offset)))

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 import pytest
 
+from harness.worlds.link import Wire, connect, pair
 from host_agents import wire
 from host_agents.cc.base import UNLIMITED, ReactionPoint
 from host_agents.headers import IP
 from host_agents.packets import Field, Header, Packet
 from host_agents.registry import Protocol, ProtocolInfo, register
-from host_agents.testing import Wire, connect, pair
+from host_agents.template import Wrapper
 from p4switch.errors import UserError
 
 EARLY = Packet("early", 0xF0, (Header("early", (Field("place", 32), Field("reserved", 32))),), opcodes=16, wraps=True)
@@ -28,12 +29,13 @@ class Early(ReactionPoint):
 
     def __init__(self, path):
         super().__init__(path)
-        self.wrapper = EARLY
+        self.own_headers = True
+        self.wrapper = Wrapper(EARLY)
         self.sent_bytes = []
         self.going_on = False
 
-    def wrap(self, now_ns, place):
-        return b"" if self.going_on else EARLY.encode(place=place)
+    def data_headers(self, now_ns, headers, place, message_bytes, alone, again):
+        return headers if self.going_on else self.wrapper.wrap(headers, EARLY.encode(place=place))
 
     def on_sent(self, now_ns, wire_bytes):
         self.sent_bytes.append(wire_bytes)
@@ -154,6 +156,20 @@ def test_what_cannot_be_data_is_malformed(spoil):
     link.nics[1].receive(0, bytes(frame))
     assert link.nics[1].stats.malformed == 1
     assert qb.stats.packets_received == 0
+
+
+def test_the_difference_of_lengths_is_charged_to_window_and_limiter():
+    """A wrapped packet is in flight and paced with its own length; sent plainly, with the plain one."""
+    a, b = pair("none", line_rate_bps=8_000_000_000)  # a byte a ns
+    qa, _ = connect(a, b, protocol=PROTOCOL)
+    qa.post(3 * PAYLOAD)
+    assert a.next_frame(0) is not None
+    assert qa.inflight_bytes == PLAIN_BYTES + 8
+    assert a.next_frame(PLAIN_BYTES + 8 - 1) is None
+    qa.reaction_point.going_on = True
+    assert a.next_frame(PLAIN_BYTES + 8) is not None
+    assert qa.inflight_bytes == 2 * PLAIN_BYTES + 8
+    assert qa.reaction_point.traffic.waiting_bytes == PLAIN_BYTES
 
 
 def test_a_protocol_has_telemetry_or_wraps_data():

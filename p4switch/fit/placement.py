@@ -1,0 +1,242 @@
+"""Placing a dependency graph into stages: the least number of them.
+
+A list schedule gives an upper bound and the longest chain and the sums of what is asked for a lower one. Where they
+differ, an integer program decides (HiGHS through scipy), until its time is over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import networkx as nx
+import numpy as np
+
+from p4switch.fit.dependencies import LATER
+
+TIME_LIMIT_S = 5.0
+"""Of each integer program: above it the list schedule stands, and `Placement.least` tells."""
+
+Node = TypeVar("Node", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a node needs. `fixed` is needed in each stage it is in; `blocks` of memory may be spread over stages."""
+
+    fixed: Mapping[str, int] = field(default_factory=dict)
+    blocks: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """`first` and `last` stage of each node, from 0. `least`: fewer than `stages` are proven to be impossible."""
+
+    first: Mapping[Any, int]
+    last: Mapping[Any, int]
+    stages: int
+    least: bool
+
+
+class ImpossibleError(Exception):
+    """A node needs more of `resource` than one stage has, and it cannot be spread."""
+
+    def __init__(self, node: Any, resource: str) -> None:
+        super().__init__(f"{node}: {resource}")
+        self.node = node
+        self.resource = resource
+
+
+def place(
+    graph: nx.DiGraph[Node],
+    demands: Mapping[Node, Demand],
+    capacity: Mapping[str, int],
+    time_limit_s: float = TIME_LIMIT_S,
+) -> Placement:
+    """Stages for the nodes of `graph`, whose edges have a `kind` (see `dependencies`).
+
+    `capacity` is what a stage has of each resource; what it does not name is unlimited. Raises ImpossibleError.
+    """
+    for node in graph:
+        for resource, amount in demands[node].fixed.items():
+            if amount > capacity.get(resource, amount):
+                raise ImpossibleError(node, resource)
+        for resource, amount in demands[node].blocks.items():
+            if amount and not capacity.get(resource, amount):
+                raise ImpossibleError(node, resource)
+    best = _list_schedule(graph, demands, capacity)
+    lower = _lower_bound(graph, demands, capacity)
+    for stages in range(lower, best.stages):
+        found, decided = _integer_program(graph, demands, capacity, stages, time_limit_s)
+        if found is not None:
+            return found
+        if not decided:
+            return Placement(best.first, best.last, best.stages, least=False)
+    return best
+
+
+def _step(kind: str) -> int:
+    return 1 if kind in LATER else 0
+
+
+def _least_span(demand: Demand, capacity: Mapping[str, int]) -> int:
+    """The stages that a node takes at least."""
+    return max([1, *(math.ceil(n / capacity[r]) for r, n in demand.blocks.items() if n and r in capacity)])
+
+
+def _heights(
+    graph: nx.DiGraph[Node], demands: Mapping[Node, Demand], capacity: Mapping[str, int]
+) -> tuple[dict[Node, int], dict[Node, int]]:
+    """For each node the stages of the longest chain that ends before it, and that starts with it."""
+    order = list(nx.topological_sort(graph))
+    span = {n: _least_span(demands[n], capacity) for n in order}
+    before: dict[Node, int] = {}
+    for n in order:
+        ends = (before[p] + span[p] - 1 + _step(graph.edges[p, n]["kind"]) for p in graph.predecessors(n))
+        before[n] = max(ends, default=0)
+    height: dict[Node, int] = {}
+    for n in reversed(order):
+        rest = (height[s] - 1 + _step(graph.edges[n, s]["kind"]) for s in graph.successors(n))
+        height[n] = span[n] + max(rest, default=0)
+    return before, height
+
+
+def _lower_bound(graph: nx.DiGraph[Node], demands: Mapping[Node, Demand], capacity: Mapping[str, int]) -> int:
+    before, height = _heights(graph, demands, capacity)
+    bound = max((before[n] + height[n] for n in graph), default=0)
+    totals: dict[str, int] = defaultdict(int)
+    for n in graph:
+        for resource, amount in (*demands[n].fixed.items(), *demands[n].blocks.items()):
+            totals[resource] += amount
+    return max([bound, *(math.ceil(n / capacity[r]) for r, n in totals.items() if n and capacity.get(r))])
+
+
+def _list_schedule(graph: nx.DiGraph[Node], demands: Mapping[Node, Demand], capacity: Mapping[str, int]) -> Placement:
+    """Nodes on the longest remaining chains first, each as early as it can be."""
+    _, height = _heights(graph, demands, capacity)
+    number = {n: i for i, n in enumerate(graph)}
+    left: list[dict[str, int]] = []
+    first: dict[Node, int] = {}
+    last: dict[Node, int] = {}
+    waiting = {n: graph.in_degree(n) for n in graph}
+    ready = {n for n, count in waiting.items() if not count}
+    while ready:
+        node = min(ready, key=lambda n: (-height[n], number[n]))
+        ready.discard(node)
+        demand = demands[node]
+        starts = (last[p] + _step(graph.edges[p, node]["kind"]) for p in graph.predecessors(node))
+        stage = max(starts, default=0)
+        rest = {r: n for r, n in demand.blocks.items() if n}
+        begun = False
+        while True:
+            while len(left) <= stage:
+                left.append(dict(capacity))
+            here = left[stage]
+            takes = {r: min(n, here.get(r, n)) for r, n in rest.items()}
+            fits = all(here.get(r, n) >= n for r, n in demand.fixed.items()) and (not rest or any(takes.values()))
+            if fits:
+                if not begun:
+                    first[node], begun = stage, True
+                for resource, amount in (*demand.fixed.items(), *takes.items()):
+                    if resource in here:
+                        here[resource] -= amount
+                rest = {r: n - takes[r] for r, n in rest.items() if n > takes[r]}
+                if not rest:
+                    last[node] = stage
+                    break
+            stage += 1
+        for following in graph.successors(node):
+            waiting[following] -= 1
+            if not waiting[following]:
+                ready.add(following)
+    return Placement(first, last, 1 + max(last.values(), default=-1), least=True)
+
+
+def _integer_program(
+    graph: nx.DiGraph[Node],
+    demands: Mapping[Node, Demand],
+    capacity: Mapping[str, int],
+    stages: int,
+    time_limit_s: float,
+) -> tuple[Placement | None, bool]:
+    """A placement into `stages`, if there is one; and whether that was decided in time."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import coo_array
+
+    before, height = _heights(graph, demands, capacity)
+    columns: dict[tuple[Any, ...], int] = {}
+    low: list[float] = []
+    high: list[float] = []
+    rows: list[int] = []
+    cols: list[int] = []
+    data: list[float] = []
+    lows: list[float] = []
+    highs: list[float] = []
+
+    def variable(key: tuple[Any, ...], least: float, most: float) -> int:
+        columns[key] = len(columns)
+        low.append(least)
+        high.append(most)
+        return columns[key]
+
+    def constraint(terms: list[tuple[int, float]], least: float, most: float) -> None:
+        for column, factor in terms:
+            rows.append(len(lows))
+            cols.append(column)
+            data.append(factor)
+        lows.append(least)
+        highs.append(most)
+
+    use: dict[tuple[int, str], list[tuple[int, float]]] = defaultdict(list)
+    windows: dict[Node, range] = {}
+    for n in graph:
+        window = windows[n] = range(before[n], stages - _tail(n, height, demands, capacity))
+        if not window:
+            return None, True
+        start, end = variable((n, "first"), window[0], window[-1]), variable((n, "last"), window[0], window[-1])
+        constraint([(end, 1), (start, -1)], 0, math.inf)
+        there = {s: variable((n, s), 0, 1) for s in window}
+        blocks = {r: amount for r, amount in demands[n].blocks.items() if amount}
+        if not blocks:
+            constraint([(v, 1) for v in there.values()], 1, 1)
+        for s, v in there.items():
+            constraint([(start, 1), (v, stages)], -math.inf, s + stages)
+            constraint([(end, 1), (v, -stages)], s - stages, math.inf)
+            for r, amount in demands[n].fixed.items():
+                use[s, r].append((v, amount))
+        if not blocks:
+            constraint([(end, 1), (start, -1)], 0, 0)
+        for r, amount in blocks.items():
+            parts = {s: variable((n, s, r), 0, amount) for s in window}
+            constraint([(v, 1) for v in parts.values()], amount, amount)
+            for s, v in parts.items():
+                constraint([(v, 1), (there[s], -amount)], -math.inf, 0)
+                use[s, r].append((v, 1))
+    for a, b in graph.edges:
+        kind = graph.edges[a, b]["kind"]
+        constraint([(columns[b, "first"], 1), (columns[a, "last"], -1)], _step(kind), math.inf)
+    for (_, resource), terms in use.items():
+        if resource in capacity:
+            constraint(terms, -math.inf, capacity[resource])
+    matrix = coo_array((data, (rows, cols)), shape=(len(lows), len(columns))).tocsr()
+    result = milp(
+        np.zeros(len(columns)),
+        constraints=LinearConstraint(matrix, np.array(lows), np.array(highs)),
+        bounds=Bounds(np.array(low), np.array(high)),
+        integrality=np.ones(len(columns), dtype=int),
+        options={"time_limit": time_limit_s},
+    )
+    if result.x is None:
+        return None, result.status == 2  # infeasible, and not the end of the time
+    values = np.round(result.x).astype(int)
+    first = {n: int(min(s for s in windows[n] if values[columns[n, s]])) for n in graph}
+    last = {n: int(max(s for s in windows[n] if values[columns[n, s]])) for n in graph}
+    return Placement(first, last, stages, least=True), True
+
+
+def _tail(n: Node, height: Mapping[Node, int], demands: Mapping[Node, Demand], capacity: Mapping[str, int]) -> int:
+    """The stages that have to follow the last stage of `n`."""
+    return height[n] - _least_span(demands[n], capacity)

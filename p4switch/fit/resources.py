@@ -1,0 +1,245 @@
+"""What a program asks for: memory of tables, bits live at a time, the parser, packets sent again."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import networkx as nx
+
+from p4switch.compiler import types
+from p4switch.compiler.midend import ir
+from p4switch.compiler.midend.graph import reverse_postorder, simplify, successors
+from p4switch.compiler.midend.storage import SCALARS, flat_fields
+from p4switch.fit.flow import Pipeline, Vertex
+from p4switch.fit.target import Memory, Target
+
+COUNTER_BITS = 64
+METER_BITS = 128
+_POINTER_BITS = 16  # from a TCAM's entry to its action's data
+_WIDEST_WORDS = 8  # blocks side by side
+
+
+def width(t: types.Type) -> int:
+    """Bits of a scalar; of a varbit, the most."""
+    return t.max_width if isinstance(t, types.Varbit) else types.width_of(t) or 1
+
+
+# Tables
+
+
+def key_bits(table: ir.Table) -> int:
+    return sum(width(k.target.type) for k in table.keys)
+
+
+def is_ternary(table: ir.Table) -> bool:
+    """Whether its keys need a TCAM; longest prefixes do, as in the RMT paper."""
+    return any(k.match_kind not in ("exact", "selector") for k in table.keys)
+
+
+def array_blocks(memory: Memory, entries: int, bits: int) -> int:
+    """The blocks for `entries` of `bits`, side by side and packed into words as well as it goes."""
+    if not entries or not bits:
+        return 0
+    least = math.ceil(bits / memory.width_bits)
+    if bits * 2 <= memory.width_bits or least > 1:
+        options = range(least, max(least, _WIDEST_WORDS) + 1)
+    else:
+        options = range(1, 2)
+    return min(w * math.ceil(entries / (memory.entries * max(1, w * memory.width_bits // bits))) for w in options)
+
+
+def table_blocks(table: ir.Table, program: ir.Program, target: Target) -> dict[str, int]:
+    """Blocks of "sram" and "tcam" for `table`, its actions' data and its direct counters and meters."""
+    if target.sram is None:
+        return {}
+    size = max(table.size, len(table.entries or ()))
+    action_bits = math.ceil(math.log2(max(2, len(table.actions))))
+    data_bits = max((sum(width(t) for _, t in a.params) for a in table.actions), default=0)
+    entry_bits = key_bits(table)
+    blocks: Counter[str] = Counter()
+    if table.profile is not None:
+        blocks["sram"] += array_blocks(target.sram, table.profile.size, action_bits + data_bits)
+        action_bits, data_bits = math.ceil(math.log2(max(2, table.profile.size))), 0
+    if not table.keys:
+        return dict(blocks)
+    if is_ternary(table) and target.tcam is not None:
+        tcam = target.tcam
+        count = math.ceil(entry_bits / tcam.width_bits) * math.ceil(size / tcam.entries)
+        blocks["sram" if tcam.of_sram else "tcam"] += count
+        blocks["sram"] += array_blocks(target.sram, size, action_bits + data_bits)
+    else:
+        blocks["sram"] += array_blocks(target.sram, size, entry_bits + action_bits + data_bits)
+    if table.counter:
+        blocks["sram"] += array_blocks(target.sram, size, COUNTER_BITS)
+    if table.meter:
+        blocks["sram"] += array_blocks(target.sram, size, METER_BITS)
+    return dict(blocks)
+
+
+def object_blocks(name: str, program: ir.Program, target: Target) -> int:
+    """Blocks of SRAM for the register, counter or meter `name`."""
+    if target.sram is None:
+        return 0
+    for register in program.registers:
+        if register.name == name:
+            return array_blocks(target.sram, register.size, register.width)
+    for counter in program.counters:
+        if counter.name == name:
+            return array_blocks(target.sram, counter.size, COUNTER_BITS)
+    return next((array_blocks(target.sram, m.size, METER_BITS) for m in program.meters if m.name == name), 0)
+
+
+# Parser
+
+
+@dataclass(frozen=True, slots=True)
+class ParserNeeds:
+    """`states` and `bytes` on the longest path; `entries`: transitions of all states; `key_bits` of the widest one."""
+
+    states: int
+    bytes: int
+    entries: int
+    key_bits: int
+    header_bits: int
+
+
+def parser_needs(program: ir.Program) -> ParserNeeds:
+    """A loop over a stack counts as often as the stack has elements."""
+    order = [b for b in reverse_postorder(simplify(program.parser)) if b.ops or b.end is not None]
+    graph: nx.DiGraph[ir.Block] = nx.DiGraph()
+    graph.add_nodes_from(order)
+    graph.add_edges_from((b, s) for b in order for s in successors(b) if s in graph)
+    sizes = {ref.name: ref.size for ref, _ in program.stacks}
+    weights: dict[ir.Block, tuple[int, int]] = {}  # times, bits
+    for component in nx.strongly_connected_components(graph):
+        stacks = [op.header.stack for b in component for op in b.ops if isinstance(op, ir.Extract)]
+        loops = len(component) > 1 or any(graph.has_edge(b, b) for b in component)
+        times = max((sizes.get(s, 1) for s in stacks if s), default=1) if loops else 1
+        for block in component:
+            weights[block] = times, times * _extracted(block)
+    condensed = nx.condensation(graph)
+    deep = _longest_sum(condensed, lambda members: sum(weights[b][0] for b in members))
+    long = _longest_sum(condensed, lambda members: sum(weights[b][1] for b in members))
+    entries = keys = 0
+    for block in order:
+        end = block.end
+        if isinstance(end, ir.Select):
+            entries += len(end.cases)
+            keys = max(keys, sum(width(k.type) for k in end.keys))
+        else:
+            entries += 2 if isinstance(end, ir.Branch) else 1
+    return ParserNeeds(deep, -(-long // 8), entries, keys, long)
+
+
+def _extracted(block: ir.Block) -> int:
+    bits = 0
+    for op in block.ops:
+        if isinstance(op, ir.Extract):
+            bits += sum(width(t) for _, t in flat_fields(op.header.type))
+        elif isinstance(op, ir.Advance) and isinstance(op.bits, ir.Const):
+            bits += op.bits.value
+    return bits
+
+
+def _longest_sum(condensed: nx.DiGraph[int], weight: Callable[[Iterable[ir.Block]], int]) -> int:
+    best: dict[int, int] = {}
+    for n in nx.topological_sort(condensed):
+        before = max((best[p] for p in condensed.predecessors(n)), default=0)
+        best[n] = before + weight(condensed.nodes[n]["members"])
+    return max(best.values(), default=0)
+
+
+# Packet header vector
+
+
+@dataclass(frozen=True, slots=True)
+class PhvNeeds:
+    """Bits of headers and of metadata, the latter rounded up to bytes; `untouched` are those of the headers' bits
+    that no pipeline reads or writes."""
+
+    header_bits: int
+    untouched_bits: int
+    metadata_bits: int
+
+
+def phv_needs(program: ir.Program, pipelines: list[Pipeline], parser: ParserNeeds) -> PhvNeeds:
+    """Headers live from parser to deparser: the most on a path of the parser, and what is made valid later."""
+    headers = {i.name: i.type for i in program.headers}
+    touched: set[str] = set()
+    added: set[str] = set()
+    for pipeline in pipelines:
+        for vertex in pipeline.graph:
+            touched |= vertex.reads | vertex.looks_up | vertex.writes
+            if vertex.op == "add_header":
+                added |= {f.removesuffix(".$valid$") for f in vertex.writes if f.endswith(".$valid$")}
+    emitted = {h.name for h in program.deparser}
+    more = sum(_header_bits(headers[name]) for name in added & emitted)
+    idle = sum(
+        width(t)
+        for name, header in headers.items()
+        if name in emitted
+        for f, t in flat_fields(header)
+        if f"{name}.{f}" not in touched
+    )
+    bits = parser.header_bits + more
+    following: set[str] = set()
+    most = 0
+    for pipeline in reversed(pipelines):
+        following, live = _most_live(pipeline, program, following)
+        most = max(most, live)
+    return PhvNeeds(bits, min(idle, bits), most)
+
+
+def _header_bits(header: types.Header) -> int:
+    return sum(width(t) for _, t in flat_fields(header))
+
+
+def _most_live(pipeline: Pipeline, program: ir.Program, at_end: set[str]) -> tuple[set[str], int]:
+    """What of the metadata is live where `pipeline` starts, and the most bits at one point of it."""
+    standard = {name: width(t) for name, t, _ in program.standard_metadata}
+    scalars = {name: width(t) for name, t in program.scalars.items()}
+    temporaries = {f: v.width for v in pipeline.graph for f in v.writes if "%" in f}
+
+    def bits(field: str) -> int:
+        header, _, name = field.partition(".")
+        if header == "standard_metadata":
+            return standard.get(name, 0)
+        if header != SCALARS:
+            return 0
+        return -(-(scalars.get(name) or temporaries.get(field, 0)) // 8) * 8
+
+    live: dict[Vertex, set[str]] = {}
+    most = 0
+    leaving = at_end | pipeline.listed() | {"standard_metadata.egress_spec", "standard_metadata.mcast_grp"}
+    for vertex in reversed(pipeline.vertices()):
+        after = set().union(*(live[s] for s in pipeline.graph.successors(vertex))) or leaving
+        live[vertex] = {f for f in (after - vertex.writes) | vertex.reads | vertex.looks_up if bits(f)}
+        most = max(most, sum(map(bits, live[vertex])))
+    return live[pipeline.start], most
+
+
+# Packets sent again
+
+
+def copies(pipelines: list[Pipeline]) -> dict[str, int]:
+    """The most calls on one path of a packet: recirculate, resubmit, clone, multicast."""
+    result: dict[str, int] = {}
+    for name, test in _COPIES.items():
+        result[name] = sum(p.most(lambda v, test=test: int(test(v))) for p in pipelines)  # type: ignore[misc]
+    return result
+
+
+def copy_kind(vertex: Vertex) -> str:
+    """Which of `copies` the vertex is, or nothing."""
+    return next((name for name, test in _COPIES.items() if test(vertex)), "")
+
+
+_COPIES: dict[str, Callable[[Vertex], bool]] = {
+    "recirculate": lambda v: v.op == "recirculate",
+    "resubmit": lambda v: v.op == "resubmit",
+    "clone": lambda v: v.op.startswith("clone_"),
+    "multicast": lambda v: "standard_metadata.mcast_grp" in v.writes and v.op != "mark_to_drop" and v.constant != 0,
+}

@@ -1,0 +1,123 @@
+"""What a chip has: target files.
+
+A target is a TOML file. What it does not name is not limited. `docs/fit.md` lists the keys.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from p4switch.errors import UserError, suggest, validate
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FOLDER = Path(__file__).parent / "targets"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Memory(_Part):
+    """Blocks of memory: `blocks` in a stage, or in all where there are no stages."""
+
+    blocks: int = Field(ge=0)
+    entries: int = Field(ge=1)
+    width_bits: int = Field(ge=1)
+
+
+class Tcam(Memory):
+    blocks: int = Field(default=0, ge=0)
+    of_sram: bool = False
+    """Whether its blocks are some of the SRAM's, as on an FPGA, and not memory of their own."""
+
+
+class Stage(_Part):
+    """How often a stage can do what, for all of the program in it."""
+
+    tables: int | None = None
+    conditions: int | None = None
+    registers: int | None = None
+    hashes: int | None = None
+    action_words: int | None = None
+    exact_key_bits: int | None = None
+    ternary_key_bits: int | None = None
+
+
+class Parser(_Part):
+    bytes: int | None = None
+    states: int | None = None  # on one path
+    entries: int | None = None  # transitions, each a row of a TCAM
+    key_bits: int | None = None  # of the packet and metadata, in one transition
+
+
+class Arithmetic(_Part):
+    width_bits: int | None = None  # of additions, subtractions and shifts
+    compare_bits: int | None = None  # of < and its kin
+    condition_bits: int | None = None  # that one condition may look at
+    multiply: bool = True
+    variable_shift: bool = True
+
+
+class Register(_Part):
+    width_bits: int | None = None
+    operations: int | None = None  # between the read and the write of one access, on one path
+    conditions: int | None = None
+    coupled: int | None = None  # registers whose new values depend on each other's old ones
+    repeated: bool = False  # more than one access a packet
+    both_pipelines: bool = False
+
+
+class Functions(_Part):
+    """What else a device does; `random_ranges` and `hash_ranges`: other than powers of two."""
+
+    loops: bool = False
+    recirculate: bool = True
+    resubmit: bool = True
+    clone: bool = True
+    multicast: bool = True
+    payload_checksum: bool = False
+    random_ranges: bool = False
+    hash_ranges: bool = False
+
+
+class Target(_Part):
+    name: str
+    about: str
+    sources: tuple[str, ...]
+    stages: int | None = None
+    phv_bits: int | None = None
+    phv_untouched_bits: int = 0
+    """Bits more, for what is neither read nor written between parser and deparser."""
+    sram: Memory | None = None
+    tcam: Tcam | None = None
+    stage: Stage = Stage()
+    parser: Parser = Parser()
+    arithmetic: Arithmetic = Arithmetic()
+    register_: Register = Field(default=Register(), alias="register")
+    functions: Functions = Functions()
+
+
+def built_in() -> list[str]:
+    """The names of the targets that come with p4cc."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def load(name: str) -> Target:
+    """A target by its name, or a file's. Raises UserError."""
+    path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
+    if not name.endswith(".toml") and name not in built_in():
+        raise UserError(f"no target {name!r}; {suggest(name, built_in())}, or give a .toml file")
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{name}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{name}: {error}") from None
+    return validate(Target, values, "")

@@ -1,0 +1,213 @@
+"""For every rule a program that keeps to it, and one that does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from p4switch.errors import UserError
+from p4switch.fit import Fit, Target, built_in, load, measure
+
+PROGRAM = """
+#include <core.p4>
+#include <v1model.p4>
+header h_t {{ bit<32> a; bit<32> b; bit<64> w; bit<48> m; bit<16> s; }}
+struct headers_t {{ h_t h; h_t g; }}
+struct metadata_t {{ bit<32> x; bit<32> y; }}
+parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {{
+    state start {{ {parser} }}
+    state more {{ packet.extract(hdr.g); transition accept; }}
+}}
+control V(inout headers_t hdr, inout metadata_t meta) {{ apply {{ }} }}
+control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {{
+    register<bit<32>>(64) r;
+    register<bit<32>>(64) q;
+    {locals}
+    apply {{ {ingress} }}
+}}
+control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {{ apply {{ {egress} }} }}
+control C(inout headers_t hdr, inout metadata_t meta) {{ apply {{ {checksum} }} }}
+control D(packet_out packet, in headers_t hdr) {{ apply {{ packet.emit(hdr); }} }}
+V1Switch(P(), V(), I(), E(), C(), D()) main;
+"""
+DEFAULTS = {
+    "parser": "packet.extract(hdr.h); transition accept;",
+    "locals": "", "ingress": "", "egress": "", "checksum": "",
+}  # fmt: skip
+TABLE = """action set(bit<32> v) {{ hdr.h.b = v; }}
+    table t {{ key = {{ hdr.h.{key}: {kind}; }} actions = {{ set; }} size = {size}; }}"""
+SELECT = "packet.extract(hdr.h); transition select(hdr.h.{key}) {{ {cases} default: accept; }}"
+READ = "r.read(meta.x, hdr.h.a); "
+WRITE = " r.write(hdr.h.a, meta.x); hdr.h.b = meta.x;"
+CHECKSUM = "update_checksum{payload}(true, {{ hdr.h.a }}, hdr.h.s, HashAlgorithm.csum16);"
+
+
+def table(key: str = "a", kind: str = "exact", size: int = 64) -> dict[str, str]:
+    return {"locals": TABLE.format(key=key, kind=kind, size=size), "ingress": "t.apply();"}
+
+
+def ingress(code: str) -> dict[str, str]:
+    return {"ingress": code}
+
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "about": "for tests",
+    "sources": [],
+    "stages": 4,
+    "phv_bits": 300,
+    "sram": {"blocks": 2, "entries": 1024, "width_bits": 112},
+    "tcam": {"blocks": 1, "entries": 512, "width_bits": 40},
+    "stage": {"tables": 2, "exact_key_bits": 48},
+    "parser": {"bytes": 30, "states": 1, "entries": 2, "key_bits": 32},
+    "arithmetic": {
+        "width_bits": 32, "compare_bits": 32, "condition_bits": 40,
+        "multiply": False, "variable_shift": False,
+    },
+    "register": {"width_bits": 32, "operations": 1, "conditions": 1, "coupled": 1},
+    "functions": {"recirculate": False, "resubmit": False, "clone": False, "multicast": False},
+}  # fmt: skip
+RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "parser-bytes": ({}, {"parser": "packet.extract(hdr.h); transition more;"}),
+    "parser-states": ({}, {"parser": SELECT.format(key="s", cases="1: more;")}),
+    "parser-entries": (
+        {},
+        {"parser": SELECT.format(key="s", cases="1: more; 2: more;")},
+    ),
+    "parser-key": (
+        {"parser": SELECT.format(key="a", cases="1: more;")},
+        {"parser": SELECT.format(key="w", cases="1: more;")},
+    ),
+    "phv": ({}, ingress("hdr.g.setValid(); hdr.g.a = hdr.h.b;")),
+    "multiply": (ingress("hdr.h.a = hdr.h.b * 8;"), ingress("hdr.h.a = hdr.h.a * hdr.h.b;")),
+    "variable-shift": (ingress("hdr.h.a = hdr.h.b << 3;"), ingress("hdr.h.a = hdr.h.b << hdr.h.a[4:0];")),
+    "wide-arithmetic": (ingress("hdr.h.a = hdr.h.a + hdr.h.b;"), ingress("hdr.h.w = hdr.h.w + 1;")),
+    "wide-compare": (ingress("if (hdr.h.a < 9) { hdr.h.b = 0; }"), ingress("if (hdr.h.w < 9) { hdr.h.b = 0; }")),
+    "wide-condition": (ingress("if (hdr.h.a == 9) { hdr.h.b = 0; }"), ingress("if (hdr.h.w == 9) { hdr.h.b = 0; }")),
+    "hash-range": (
+        ingress("hash(meta.x, HashAlgorithm.crc32, 32w0, { hdr.h.a }, 32w64); hdr.h.b = meta.x;"),
+        ingress("hash(meta.x, HashAlgorithm.crc32, 32w0, { hdr.h.a }, 32w60); hdr.h.b = meta.x;"),
+    ),
+    "random-range": (
+        ingress("random(meta.x, 0, 63); hdr.h.b = meta.x;"),
+        ingress("random(meta.x, 0, 60); hdr.h.b = meta.x;"),
+    ),
+    "loop": (
+        ingress("hdr.h.a = hdr.h.a + 1;"),
+        ingress("for (bit<32> i = 0; i < hdr.h.b; i = i + 1) { hdr.h.a = hdr.h.a ^ i; }"),
+    ),
+    "register-accesses": (
+        ingress(READ + "meta.x = meta.x + 1;" + WRITE),
+        ingress(READ + "r.read(meta.y, hdr.h.b); hdr.h.b = meta.x ^ meta.y;"),
+    ),
+    "register-width": ({}, {"locals": "register<bit<48>>(4) big;", "ingress": "big.read(hdr.h.m, 0);"}),
+    "register-update": (
+        ingress(READ + "meta.x = meta.x + 1;" + WRITE),
+        ingress(READ + "meta.x = (meta.x + 1) ^ hdr.h.b;" + WRITE),
+    ),
+    "register-conditions": (
+        ingress(READ + "if (meta.x == 1) { meta.x = 0; }" + WRITE),
+        ingress(READ + "if (meta.x == 1) { meta.x = 0; } if (meta.x == 2) { meta.x = 3; }" + WRITE),
+    ),
+    "register-coupled": (
+        ingress(READ + "meta.x = meta.x + 1;" + WRITE + "q.write(0, meta.x);"),
+        ingress(READ + "q.read(meta.y, 0); q.write(0, meta.x); meta.x = meta.y;" + WRITE),
+    ),
+    "register-table": (
+        table() | ingress("t.apply(); " + READ + "meta.x = meta.x + hdr.h.b;" + WRITE),
+        table() | ingress(READ + "hdr.h.a = meta.x; t.apply(); r.write(0, hdr.h.b);"),
+    ),
+    "recirculate": ({}, {"egress": "recirculate_preserving_field_list(0);"}),
+    "resubmit": ({}, ingress("resubmit_preserving_field_list(0);")),
+    "clone": ({}, ingress("clone(CloneType.I2E, 1);")),
+    "multicast": ({}, ingress("sm.mcast_grp = hdr.h.s;")),
+    "payload-checksum": (
+        {"checksum": CHECKSUM.format(payload="")},
+        {"checksum": CHECKSUM.format(payload="_with_payload")},
+    ),
+    "stage-width": (table("m"), table("w")),
+    "sram": (table(size=1024), table(size=20 * 1024)),
+    "tcam": (table(kind="ternary", size=512), table(kind="ternary", size=4096)),
+    "stages": (
+        ingress("hdr.h.a = hdr.h.a ^ 1; hdr.h.b = hdr.h.a ^ 1;"),
+        ingress("hdr.h.a = ((((hdr.h.a + 1) ^ hdr.h.b) + 2) ^ hdr.h.b) + 3;"),
+    ),
+}  # fmt: skip
+
+
+def fit(tmp_path: Path, parts: dict[str, str], target: Target | None = None) -> Fit:
+    path = tmp_path / "program.p4"
+    path.write_text(PROGRAM.format(**(DEFAULTS | parts)))
+    return measure(path).fit(target or Target.model_validate(SMALL))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rule(rule: str, tmp_path: Path) -> None:
+    keeps, breaks = (fit(tmp_path, parts) for parts in RULES[rule])
+    assert rule not in {f.rule for f in keeps.findings}
+    broken = [f for f in breaks.findings if f.rule == rule]
+    assert broken
+    assert all(f.lacks and f.instead for f in broken)
+
+
+def test_a_register_of_both_pipelines_is_in_one(tmp_path: Path) -> None:
+    access = "shared.write(0, hdr.h.a);"
+    text = PROGRAM.format(**(DEFAULTS | {"ingress": access, "egress": access}))
+    both = text.replace("control V(", "register<bit<32>>(64) shared;\ncontrol V(")
+    path = tmp_path / "program.p4"
+    path.write_text(both)
+    rules = [f.rule for f in measure(path).fit(load("rmt")).findings]
+    assert "register-pipelines" in rules
+    assert "register-pipelines" not in [f.rule for f in measure(path).fit(load("software")).findings]
+
+
+def test_a_finding_has_its_line(tmp_path: Path) -> None:
+    found = fit(tmp_path, ingress("\n\nhdr.h.a = hdr.h.a * hdr.h.b;")).findings
+    line = next(f.location.line for f in found if f.rule == "multiply" and f.location)
+    assert "hdr.h.a * hdr.h.b" in (tmp_path / "program.p4").read_text().splitlines()[line - 1]
+
+
+def test_one_access_of_a_register_is_one_stage(tmp_path: Path) -> None:
+    """Read, sum and write take the stage of the register; without registers they take three."""
+    parts = ingress(READ + "meta.x = meta.x + hdr.h.b; r.write(hdr.h.a, meta.x);")
+    placed = fit(tmp_path, parts).placement
+    assert placed is not None
+    assert placed.stages == 1
+    refused = fit(tmp_path, parts, Target.model_validate(SMALL | {"register": {"operations": 0}})).placement
+    assert refused is not None
+    assert refused.stages == 3
+
+
+def test_memory_of_tables(tmp_path: Path) -> None:
+    """1,024 exact entries of 32 + 1 + 32 bits are one block; of a ternary key one TCAM block and one for the data."""
+    assert fit(tmp_path, table(size=1024)).memory == {"sram": 1}
+    assert fit(tmp_path, table(kind="ternary", size=512)).memory == {"sram": 1, "tcam": 1}
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_targets_name_their_sources(name: str) -> None:
+    target = load(name)
+    assert target.name == name
+    assert target.sources
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name = 'x'\n", "about: missing"),
+        ("stags = 3\nname = 'x'\nabout = 'y'\nsources = []", "did you mean 'stages'"),
+        ("]", ".toml"),
+    ],
+)
+def test_mistakes_in_a_target_are_named(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=message):
+        load(str(path))
+
+
+def test_an_unknown_target() -> None:
+    with pytest.raises(UserError, match="did you mean 'rmt'"):
+        load("rtm")
