@@ -101,7 +101,7 @@ class VirtualWorld:
         self.nics: list[Nic] = []
         self._hosts: list[HostSession] = []
         self._clients: dict[str, LocalClient] = {}  # by switch
-        self._session = Session(traffic, run.addresses, self._carry)
+        self._session = Session(traffic, run.addresses, self._carry, run.scenario.nic.os_overhead_ns)
         self._next_start_ns: int | None = None
         self._tags: dict[int, int] = {}  # the fabric's, by connection
         self._add_hosts()
