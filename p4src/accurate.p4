@@ -88,7 +88,7 @@ register<bit<32>>(MAX_PORTS) n_old_of;
 
 // A stage of ingress: what an FRP does to the link that it is about to take, and the other way round.
 control ContentionPoint(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
-    Quotient() quotient;
+    Quotient(20) quotient;
 
     bit<32> capacity = 0;
     bit<48> period = 0;

@@ -44,6 +44,10 @@ const bit<32> NO_LIMIT = 0xFFFFFFFF;
 #define SPERC_WINDOW_ENTRIES 16  // of a link's window table: a power of two
 #endif
 
+#ifndef SPERC_DIGITS
+#define SPERC_DIGITS 20  // significant binary digits of b, from 10 to 20
+#endif
+
 // Indices of the counter speculative_drops.
 const bit<32> DROP_SPECULATIVE = 0;  // beyond what its epoch lets through
 const bit<32> DROP_NO_WINDOW = 1;    // without an entry for its epoch
@@ -138,8 +142,8 @@ register<bit<32>>(MAX_PORTS * SPERC_WINDOW_ENTRIES) window_table;
 
 // A stage of ingress: what a control packet does to the link that it is about to take, and the other way round.
 control FairShare(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
-    Quotient() quotient;
-    Quotient() part_of_window;
+    Quotient(SPERC_DIGITS) quotient;
+    Quotient(20) part_of_window;
 
     bit<48> capacity = 0;
     bit<48> tolerance = 0;

@@ -10,14 +10,14 @@ the end.
 
 from __future__ import annotations
 
-import csv
 import random
 import statistics
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import pandas as pd
 
 from harness.control.programs.accurate import capacity_kbps
 from harness.measure.max_min import max_min
@@ -174,10 +174,7 @@ def main(count: int, first: int, rules: tuple[str, ...], clock_error_ns: int, cs
         click.echo(f"{rule} rule: {summary(made)} ({several} with several bottlenecks)")
         outcomes += made
     if csv_file:
-        with csv_file.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(asdict(outcomes[0])))
-            writer.writeheader()
-            writer.writerows(asdict(o) for o in outcomes)
+        pd.DataFrame(outcomes).convert_dtypes().to_csv(csv_file, index=False)
 
 
 if __name__ == "__main__":

@@ -10,21 +10,21 @@ first period. N is the number of iterations that a water-filling in parallel tak
 
 from __future__ import annotations
 
-import csv
 import heapq
 import random
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import pandas as pd
 
 from harness.control import controller, programs
 from harness.control.load_balancing import find
-from harness.control.pipelines import Build, Pipeline, pipeline
+from harness.control.pipelines import Build, pipeline
 from harness.control.programs.base import SwitchView
 from harness.measure.max_min import water_filling
 from host_agents import wire
@@ -136,11 +136,11 @@ def _address(link: int) -> int:
 
 def _program(rates_bps: Sequence[int], choices: Mapping[str, float]) -> Switch:
     program = programs.program("sperc")
-    made: Pipeline = pipeline(Build.of(program.source, find("ecmp", Path()), {}))
+    parameters = program.checked({"headroom": HEADROOM, **choices}, "programs.sperc")
+    made = pipeline(Build.of(program.source, find("ecmp", Path()), parameters.defines()))
     routes = [Route(IPv4Network((IPv4Address(_address(link)), 32)), (link,)) for link in range(len(rates_bps))]
     view = SwitchView(device_id=1, port_rates_bps=dict(enumerate(rates_bps)), routes=routes)
     switch = made.switch(1, 1)
-    parameters = program.checked({"headroom": HEADROOM, **choices}, "programs.sperc")
     controller.install(LocalClient(Device(lambda _: switch)), made.program, parameters, view)
     return switch
 
@@ -220,12 +220,19 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 @click.option("--first", default=0, show_default=True, help="Seed of the first.")
 @click.option("--network", "networks", multiple=True, type=click.Choice(NETWORKS), default=NETWORKS, show_default=True)
 @click.option("--tolerance", default=2**-12, show_default=True, help="Of comparisons: a part of the link.")
+@click.option("--digits", default=20, show_default=True, help="Significant binary digits of b.")
 @click.option("--round-rtts", default=1.5, show_default=True, help="Length of the program's rounds, in periods.")
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="Write a row for each network.")
 def main(
-    count: int, first: int, networks: tuple[str, ...], tolerance: float, round_rtts: float, csv_file: Path | None
+    count: int,
+    first: int,
+    networks: tuple[str, ...],
+    tolerance: float,
+    digits: int,
+    round_rtts: float,
+    csv_file: Path | None,
 ) -> None:
-    choices = {"tolerance": tolerance, "round_rtts": round_rtts}
+    choices = {"tolerance": tolerance, "digits": digits, "round_rtts": round_rtts}
     outcomes: list[Outcome] = []
     for kind in networks:
         for most_weight in MOST_WEIGHTS:
@@ -233,10 +240,7 @@ def main(
             click.echo(f"{kind}, weights {f'1-{most_weight}' if most_weight > 1 else '1'}: {summary(made)}")
             outcomes += made
     if csv_file:
-        with csv_file.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(asdict(outcomes[0])))
-            writer.writeheader()
-            writer.writerows(asdict(o) for o in outcomes)
+        pd.DataFrame(outcomes).convert_dtypes().to_csv(csv_file, index=False)
 
 
 if __name__ == "__main__":

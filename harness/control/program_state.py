@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -66,14 +66,20 @@ def find(kind: str, name: str, p4info: Message, program: str) -> CellArray:
     return arrays[name]
 
 
-def left_in(client: Client, names: Sequence[str], p4info: Message, program: str) -> dict[str, int]:
-    """The registers of these names that are not 0 throughout, each with the sum of its cells. Raises UserError."""
-    found = {}
-    for name in names:
-        left = sum(value for _, value in read(client, find("register", name, p4info, program)))
-        if left:
-            found[name] = left
-    return found
+def left_in(
+    clients: Mapping[str, Client], registers: Sequence[str], p4info: Message, program: str
+) -> dict[str, int]:
+    """Where a register of these names is not 0 throughout: the sum of its cells, by register and switch.
+
+    Raises UserError.
+    """
+    arrays = {name: find("register", name, p4info, program) for name in registers}
+    sums = {
+        f"{name} of {switch}": sum(value for _, value in read(client, array))
+        for switch, client in clients.items()
+        for name, array in arrays.items()
+    }
+    return {where: left for where, left in sums.items() if left}
 
 
 def read(client: Client, cells: CellArray, indices: Sequence[int] | None = None) -> Iterator[tuple[int, ...]]:

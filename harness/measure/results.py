@@ -6,7 +6,9 @@ pieces.parquet     one row a piece of a flow, under an attack
 queues.parquet     queue depths over time
 rates.parquet      throughput and limits of queue pairs over time
 *.parquet          what each of the scenario's probes read, by its name
+links.parquet      what each direction of each link did over time; harness/measure/links.py
 summary.json       figures and checks; performance.json: what the run cost on this machine
+provenance.json    what made the run, of what, where and when; harness/measure/provenance.py
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.measure import provenance
 from harness.measure.metrics import flows_table, jain_table, messages_table
 from harness.measure.probes import Probe, parse
 from harness.measure.probes.base import EVERYWHERE
@@ -35,7 +38,8 @@ from p4switch import extensions
 from p4switch.errors import UserError, suggest
 
 _SUFFIX = ".parquet"
-_NAMES = ["switch", "leads_to"]  # columns that are read as categories
+_PROVENANCE = "provenance.json"
+_NAMES = ["switch", "leads_to", "node"]  # columns that are read as categories
 _ROWS = 1 << 20  # of a row group
 
 
@@ -46,9 +50,11 @@ def files(run: Run, recording: Recording) -> dict[str, bytes]:
     pieces = {} if run.attack is None else {"pieces": messages}
     over_time = {name: series.table() for name, series in recording.series.items()}
     tables = {"flows": flows, **pieces, **over_time, **recording.tables}
+    text = scenario.dump(resolved(run)).encode()
     return {
         **{f"{name}{_SUFFIX}": _parquet(table) for name, table in tables.items()},
-        "scenario.toml": scenario.dump(resolved(run)).encode(),
+        "scenario.toml": text,
+        _PROVENANCE: _json(provenance.of_run(text, run.seed, run.scenario.extensions)),
         "summary.json": _json(summarize(run, recording, flows, messages)),
         "performance.json": _json(performance(recording)),
     }
@@ -76,9 +82,10 @@ def _json(value: object) -> bytes:
 
 
 def write(folder: Path, contents: Mapping[str, bytes]) -> Result:
-    """Makes a run's folder of its files."""
+    """Makes a run's folder of its files. The run may be another machine's; the command is this process's."""
     folder.mkdir()
-    for name, content in contents.items():
+    told = {"command": provenance.command_line(), **json.loads(contents[_PROVENANCE])}
+    for name, content in {**contents, _PROVENANCE: _json(told)}.items():
         (folder / name).write_bytes(content)
     return load(folder)
 
@@ -139,6 +146,12 @@ class Result:
         record: dict[str, Any] = self._scenario["record"]
         return record
 
+    @cached_property
+    def claims(self) -> list[str]:
+        """Of papers: those that the scenario is about."""
+        found: list[str] = self._scenario.get("claims", [])
+        return found
+
     @property
     def cc_scope(self) -> str:
         """Who shares a reaction point."""
@@ -169,6 +182,13 @@ class Result:
     def performance(self) -> dict[str, Any]:
         figures: dict[str, Any] = json.loads((self.folder / "performance.json").read_text(encoding="utf-8"))
         return figures
+
+    @cached_property
+    def provenance(self) -> dict[str, Any]:
+        """Empty for a folder of a version that did not keep it."""
+        path = self.folder / _PROVENANCE
+        told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        return told
 
 
 def load(folder: Path) -> Result:

@@ -17,6 +17,8 @@ from topologies.routing import path, transit_ns
 
 PERCENTILES = {"p50": 50, "p99": 99, "p99_9": 99.9}
 _REASONS = "drop_"
+_CONGESTED = 0.1  # of the base RTT, in the queue
+_WORST = 8  # queues that are named
 ROLES = ("attacker", "victim")
 
 
@@ -68,6 +70,7 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, messages: pd.
             "over_0_9_from_ns": fair_from_ns(jain, int(flows["start_ns"].max())) if len(flows) else None,
         },
         "bottleneck": bottleneck(run, recording, messages),
+        "queues": congestion(run, recording, flows),
         "packets_sent": int(messages.groupby("qp")["packets_sent"].max().sum()),
         "retransmitted": _per_qp(messages, "retransmitted"),
         "timeouts": _per_qp(messages, "timeouts"),
@@ -185,6 +188,56 @@ def bottleneck(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
     return busiest
 
 
+def congestion(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str, Any]:
+    """Every queue of a switch port that held up packets, wherever in the network it is, and the worst few by name.
+
+    A port is congested if so much waited at it that its link takes over a tenth of the base RTT to send it. The worst
+    are those that held most. `utilisation` is the time that the port was sending over the time from the first start of
+    a flow to the last delivery; means and percentiles are over that time, too.
+    """
+    stats, over_ns = recording.port_stats, _CONGESTED * run.base_rtt_ns()
+    if not len(flows):
+        return {"congested": 0, "over_ns": over_ns, "worst": []}
+    start_ns = int(flows["start_ns"].min())
+    end_ns = int(flows["delivered_ns"].max()) if (flows["delivered_ns"] >= 0).all() else recording.end_ns
+    found = []
+    for row, (node, port) in enumerate(zip(stats["node"].tolist(), stats["port"].tolist(), strict=True)):
+        name = recording.node_names[node]
+        if name not in run.topology.switch_by_name or port not in run.topology.ports[name]:
+            continue
+        there = run.topology.ports[name][port]
+        samples = _samples(recording, name, port, flows)
+        told = int(stats["max_bytes"][row])  # -1: not told
+        most_bytes = told if told >= 0 else int(samples.max(initial=0))
+        found.append(
+            {
+                "switch": name,
+                "port": port,
+                "leads_to": there.node,
+                "utilisation": min(1.0, int(stats["busy_ns"][row]) / max(end_ns - start_ns, 1)),
+                "queue_max_bytes": most_bytes,
+                "queue_mean_bytes": float(samples.mean()) if len(samples) else None,
+                "queue_p99_bytes": float(np.percentile(samples, 99)) if len(samples) else None,
+                "waited_ns": most_bytes * 8e9 / there.rate_bps,
+                "dropped": sum(int(stats[reason][row]) for reason in stats if _is_reason(reason)),
+                "paused_ns": _paused_ns(recording, node, port),
+            }
+        )
+    congested = sum(place["waited_ns"] > over_ns for place in found)
+    worst = sorted(found, key=lambda place: (-place["waited_ns"], place["switch"], place["port"]))
+    return {"congested": congested, "over_ns": over_ns, "worst": worst[:_WORST]}
+
+
+def _is_reason(column: str) -> bool:
+    return column.startswith(_REASONS) and column != "drop_bytes"
+
+
+def _paused_ns(recording: Recording, node: int, port: int) -> int:
+    """How long the priorities of a port stood still, together."""
+    pfc = recording.pfc_stats
+    return int(pfc["paused_ns"][(pfc["node"] == node) & (pfc["port"] == port)].sum())
+
+
 def _spans(run: Run, flows: pd.DataFrame, end_ns: int, last_link: Neighbour) -> list[tuple[int, int]]:
     """For each flow to one host: when its first byte could be on the host's link, and when its last one had left it."""
     host = run.topology.host_by_name
@@ -223,18 +276,34 @@ def _samples(recording: Recording, switch: str, port: int, flows: pd.DataFrame) 
     return depths[(sampled >= int(flows["start_ns"].min())) & (sampled <= int(end))]
 
 
+def delivered(summary: Mapping[str, Any]) -> str:
+    """How many flows have arrived, and how many operations of collectives are answered, of those that were sent."""
+    operations = summary["workload"].get("operations")
+    parts = []
+    if summary["flows"] or operations is None:
+        parts.append(f"{summary['flows_delivered']}/{summary['flows']} flows")
+    if operations is not None:
+        parts.append(f"{operations:,}/{operations + summary['workload']['unanswered']:,} operations")
+    return ", ".join(parts)
+
+
 def unfinished(summary: Mapping[str, Any]) -> str | None:
-    """What to say of flows that had not arrived when the run ended; None: all had."""
-    done, known = summary["flows_delivered"], summary["flows"]
-    if done == known:
+    """What to say of flows and collectives that were not done when the run ended; None: all were."""
+    left = []
+    if summary["flows_delivered"] < summary["flows"]:
+        left.append(f"{summary['flows_delivered']} of {summary['flows']} flows done")
+    if hosts := summary["workload"].get("unfinished_hosts"):
+        left.append(f"the collectives of {hosts} hosts not over")
+    if not left:
         return None
-    return f"{done} of {known} flows done when the run ended at {summary['end_ns'] / 1e3:,.0f} µs ({summary['ended']})"
+    return f"{', '.join(left)} when the run ended at {summary['end_ns'] / 1e3:,.0f} µs ({summary['ended']})"
 
 
 def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str, Any]]:
     """What must hold in every run, whatever the protocol does."""
     conservation = recording.conservation
     left = int((flows["completed_ns"] < 0).sum())
+    at_work = recording.workload.get("unfinished_hosts", 0)
     wished = recording.ended == "limit" and run.scenario.limit_ns is not None
     lost, miscounted = conservation["balance"], program_ledger.miscounted(conservation)
     malformed = recording.nic_totals["malformed"] + recording.nic_totals["misdelivered"]
@@ -248,8 +317,11 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
         },
         {
             "name": "flows are completed, or the scenario's time was up",
-            "holds": left == 0 or wished,
-            "detail": f"{left} of {len(flows)} unfinished; the run ended: {recording.ended}",
+            "holds": left == at_work == 0 or wished,
+            "detail": (
+                f"{left} of {len(flows)} unfinished{f', the collectives of {at_work} hosts, too' * (at_work > 0)}; "
+                f"the run ended: {recording.ended}"
+            ),
         },
         {
             "name": "assertions of the P4 program hold",
@@ -278,7 +350,7 @@ def _residue(run: Run, recording: Recording) -> list[dict[str, Any]]:
 
 def residue_check(registers: Sequence[str], residue: Mapping[str, int] | None, was_down: bool) -> dict[str, Any]:
     """What switches count of flows is gone when these are; a link that `was_down` may have lost word of their ends."""
-    detail = "not looked at: the run was over before all flows were" if residue is None else "0 everywhere"
+    detail = "not looked at: flows were not over, or the switches do not tell" if residue is None else "0 everywhere"
     if residue:
         detail = ", ".join(f"{where}: {left}" for where, left in residue.items())
     return {

@@ -68,6 +68,10 @@ class Estimate:
     mean: float
     half_width: float | None
 
+    def is_apart_from(self, other: Estimate) -> bool:
+        """Whether the two intervals have nothing in common."""
+        return abs(self.mean - other.mean) > (self.half_width or 0.0) + (other.half_width or 0.0)
+
 
 def estimate(values: Sequence[float]) -> Estimate:
     mean = float(np.mean(values))

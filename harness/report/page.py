@@ -10,13 +10,16 @@ from typing import Any
 
 import jinja2
 
+from harness.measure.provenance import differences
 from harness.measure.results import Result
+from harness.report.claims import claims
 from harness.report.figures import figures
 from harness.report.groups import Comparison, Estimate, Variant, compare, over_seeds
 from harness.report.plots import svg
 from p4switch.errors import UserError
 from p4switch.output_file import write_files
 
+_NAMED_QUEUES = 3  # of each variant
 Quantity = Callable[[dict[str, Any]], float | None]
 
 
@@ -37,6 +40,16 @@ def _at(*keys: str) -> Quantity:
         for key in keys:
             value = None if value is None else value.get(key)
         return None if value is None else float(value)
+
+    return find
+
+
+def _worst(key: str) -> Quantity:
+    """Of the queue that held most."""
+
+    def find(summary: dict[str, Any]) -> float | None:
+        worst = summary.get("queues", {}).get("worst", [])
+        return None if not worst or worst[0][key] is None else float(worst[0][key])
 
     return find
 
@@ -64,9 +77,10 @@ _ROWS = (
     _Row("victims: slowdown 99%", _at("isolation", "victims", "slowdown", "p99"), 1, 2, best=min),
     _Row("goodput, payload (Gb/s)", _at("goodput_bps"), 1e-9, best=max),
     _Row("busiest link to a host, busy (%)", _at("bottleneck", "busy"), 100, best=max),
-    _Row("its queue, mean (KB)", _at("bottleneck", "queue_mean_bytes"), 1e-3, best=min),
-    _Row("its queue, 99% (KB)", _at("bottleneck", "queue_p99_bytes"), 1e-3, best=min),
-    _Row("its queue, most (KB)", _at("bottleneck", "queue_max_bytes"), 1e-3, best=min),
+    _Row("congested switch ports", _at("queues", "congested"), digits=0),
+    _Row("most congested port: queue, mean (KB)", _worst("queue_mean_bytes"), 1e-3, best=min),
+    _Row("most congested port: queue, 99% (KB)", _worst("queue_p99_bytes"), 1e-3, best=min),
+    _Row("most congested port: queue, most (KB)", _worst("queue_max_bytes"), 1e-3, best=min),
     _Row("packets sent", _at("packets_sent"), digits=0),
     _Row("retransmitted", _at("retransmitted"), digits=0),
     _Row("packets ECN-marked", _at("ecn_marked"), digits=0),
@@ -78,26 +92,67 @@ _ROWS = (
 )
 
 
+_MOST_DIGITS = 4
+
+
 def _written(row: _Row, value: Estimate | None) -> str:
+    """Mean and half width with as many digits; more where the half width would be lost, none where it is 0."""
     if value is None:
         return "–"
-    text = f"{value.mean * row.scale:,.{row.digits}f}"
-    return text if value.half_width is None else f"{text} ± {value.half_width * row.scale:,.{max(row.digits, 1)}f}"
+    mean, half = value.mean * row.scale, (value.half_width or 0.0) * row.scale
+    digits = row.digits
+    while half and digits < _MOST_DIGITS and half < 10.0**-digits:
+        digits += 1
+    text = f"{mean:,.{digits}f}"
+    spread = f"{half:,.{digits}f}"
+    return text if float(spread.replace(",", "")) == 0 else f"{text} ± {spread}"
+
+
+def _leads(row: _Row, values: Sequence[Estimate | None]) -> Estimate | None:
+    """The best, if its confidence interval overlaps no other's."""
+    known = [value for value in values if value is not None and value.half_width is not None]
+    if row.best is None or len(known) < 2 or len(known) < len([value for value in values if value is not None]):
+        return None
+    best = next(value for value in known if value.mean == row.best([each.mean for each in known]))
+    return best if all(best.is_apart_from(other) for other in known if other is not best) else None
 
 
 def table(variants: Sequence[Variant]) -> list[tuple[str, list[tuple[str, bool]]]]:
-    """(name, [(figure, whether it is the best)]) for each row that any variant has a figure for."""
+    """(name, [(figure, whether it leads)]) for each row that any variant has a figure for."""
     rows = []
     for row in _ROWS:
         values = [over_seeds(variant, row.figure) for variant in variants]
-        means = [value.mean for value in values if value is not None]
-        if not means:
+        if all(value is None for value in values):
             continue
-        written = [_written(row, value) for value in values]
-        best = row.best(means) if row.best and len(set(written)) > 1 else None
-        bold = {text for text, value in zip(written, values, strict=True) if value and value.mean == best}
-        rows.append((row.name, [(text, text in bold) for text in written]))
+        leader = _leads(row, values)
+        rows.append((row.name, [(_written(row, value), value is not None and value is leader) for value in values]))
     return rows
+
+
+def _queues(comparison: Comparison) -> list[dict[str, Any]]:
+    """The worst few of each variant, of its first seed, as they are written; those that held nothing are left out."""
+    found = []
+    for variant in comparison.variants:
+        result = variant.results[0]
+        marked = _marks(result)
+        for place in result.summary.get("queues", {}).get("worst", [])[:_NAMED_QUEUES]:
+            if place["queue_max_bytes"] > 0:
+                marks = marked.get((place["switch"], place["port"]))
+                found.append({"variant": variant.name, **place, "marked": marks})
+    return found
+
+
+def _marks(result: Result) -> dict[tuple[str, int], int]:
+    """By switch and port, where links were recorded."""
+    if "links" not in result.tables:
+        return {}
+    total = result.table("links").groupby(["node", "port"], observed=True)["marked"].sum()
+    return {(str(place[0]), int(place[1])): int(value) for place, value in zip(total.index, total, strict=True)}
+
+
+def _claimed(comparison: Comparison) -> list[str]:
+    """The claims of papers that the scenario is about."""
+    return list(dict.fromkeys(claim for result in comparison.results for claim in result.claims))
 
 
 def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
@@ -109,6 +164,9 @@ def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
     return {
         "comparison": comparison,
         "table": table(comparison.variants),
+        "queues": _queues(comparison),
+        "seeds": max(len(variant.results) for variant in comparison.variants),
+        "claims": [(key, *known[key]) for key in _claimed(comparison) if key in (known := claims())],
         "plots": drawn,
         "failed": [(r, check) for r in comparison.results for check in r.summary["checks"] if not check["holds"]],
         "untrusted": [r for r in comparison.results if not r.summary.get("fidelity", {}).get("trusted", True)],
@@ -128,6 +186,7 @@ def write_report(results: Sequence[Result], target: Path, plots: Path | None = N
         sections=[_section(comparison, plots) for comparison in comparisons],
         worlds=sorted({result.summary["world"] for result in results}),
         framing=sorted({result.summary["framing_bytes"] for result in results}),
+        mixed=differences(result.provenance for result in results),
     )
     write_files({target: page.encode()})
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator
+
+from harness.report.figure_data import figure_table
 
 # Okabe and Ito's palette, told apart with any colour vision, without its yellow, which is hard to see on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -17,6 +24,9 @@ _DASHES = ("-", "--", ":", "-.")  # for the second seven, and so on
 _MARKERS = ("o", "^", "s", "D")
 MAX_POINTS = 1500  # of a line: more are not seen, and an SVG keeps every one
 STYLE = Path(__file__).with_name("report.mplstyle")
+
+_styles: ContextVar[tuple[Path, ...]] = ContextVar("_styles", default=(STYLE,))
+_side_by_side: ContextVar[int] = ContextVar("_side_by_side", default=2)
 
 _NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 
@@ -48,12 +58,50 @@ def thinned(times: pd.Series[Any], values: pd.Series[Any]) -> tuple[Any, Any]:
     return times.groupby(groups).first(), values.groupby(groups).max()
 
 
+@contextmanager
+def for_paper(file: Path) -> Iterator[None]:
+    """For a column of a paper: during the block figures have this matplotlib style on top of p4cc's own, and their
+    panels stand below each other."""
+    style, panels = _styles.set((*_styles.get(), file)), _side_by_side.set(1)
+    try:
+        yield
+    finally:
+        _styles.reset(style)
+        _side_by_side.reset(panels)
+
+
+def side_by_side() -> int:
+    """How many panels may stand beside each other."""
+    return _side_by_side.get()
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """What figures are drawn in."""
+    with mpl.rc_context():
+        for file in _styles.get():
+            mpl.rc_file(file, use_default_template=False)
+        yield
+
+
+def plain_logarithmic(axis: Axis) -> None:
+    """Ticks of a logarithmic axis as numbers: 200, not 2 x 10^2."""
+    number = FuncFormatter(lambda value, _: f"{value:,g}" if value < 1e6 else f"{value:g}")
+    axis.set_major_formatter(number)
+    axis.set_minor_locator(LogLocator(subs=(2, 5)))
+    axis.set_minor_formatter(number)
+
+
 def svg(figure: Figure, file: Path | None = None) -> str:
-    """The figure as an SVG element that can stand in a page, drawn once; `file` is written with the whole document."""
+    """The figure as an SVG element that can stand in a page, drawn once.
+
+    `file` is written with the whole document, and one beside it with the numbers, as CSV.
+    """
     text = io.StringIO()
-    with mpl.rc_context(fname=STYLE):
+    with styled():
         figure.savefig(text, format="svg", metadata=_NO_METADATA)
     document = text.getvalue()
     if file is not None:
         file.write_text(document, encoding="utf-8")
+        figure_table(figure).to_csv(file.with_suffix(".csv"), index=False)
     return document[document.index("<svg") :]

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from harness.measure.results import Result
 from harness.measure.summary import distribution
 from harness.report.figures import figures as report_figures
 from harness.report.groups import Estimate, compare, estimate
-from harness.report.plots import STYLE, line, plain, svg
+from harness.report.plots import line, plain, plain_logarithmic, styled, svg
 
 ALL = "all flows"
 _MAX_CLASSES = 4  # flows of more sizes are not told apart
@@ -82,6 +82,9 @@ def _lines(axes: Axes, fct: pd.DataFrame, axis: str, others: Sequence[str], colu
         half = [(e.half_width or 0) / 1e3 for e in means]
         axes.errorbar(x, [e.mean / 1e3 for e in means], half, marker="o", ms=3, **line(i), label=plain(label))
     axes.set(xlabel=plain(axis), yscale="log")
+    plain_logarithmic(axes.yaxis)
+    if pd.api.types.is_numeric_dtype(fct[axis]):
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axes.grid(True, which="minor", alpha=0.12)
 
 
@@ -95,7 +98,7 @@ def figures(fct: pd.DataFrame, axes_names: Sequence[str]) -> dict[str, tuple[str
     found = {}
     for name in fct["class"].unique():
         columns = {"mean": "mean", "p99": "99%", "p99_9": "99.9%"}
-        with mpl.rc_context(fname=STYLE):
+        with styled():
             figure = Figure(figsize=(10.8, 3.3), layout="constrained")
             for place, (column, label) in zip(figure.subplots(1, len(columns)), columns.items(), strict=True):
                 _lines(place, fct[fct["class"] == name], axis, others, f"fct_{column}_ns")

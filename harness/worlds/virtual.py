@@ -20,13 +20,15 @@ import pandas as pd
 from harness.control import controller, program_state
 from harness.control.pipelines import compiled, pipeline
 from harness.control.program_ledger import by_name, count
+from harness.measure import tracing
 from harness.measure.collective_record import collective_tables
+from harness.measure.links import LinkSamples, by_port, ports_of
 from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
 from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe
 from harness.measure.probes.readings import Readings
 from harness.measure.recording import NO_VALUES, Integers, Progress, Recording, Series, port_places
-from harness.measure.tracing import TraceRecord, explain
+from harness.measure.tracing import TraceRecord
 from harness.plan.experiment import LinkChange, Run
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
 from harness.worlds.memory import MemoryLimit
@@ -36,10 +38,12 @@ from host_agents import wire
 from host_agents.assignments import Assignment
 from host_agents.nic import Nic
 from host_agents.timers import NEVER
+from p4switch.coverage import Coverage
 from p4switch.errors import UserError
 from p4switch.fabric import Fabric
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
+from p4switch.trace import Decoder
 from p4switch.traffic.settings import dscp_classes
 
 if TYPE_CHECKING:
@@ -49,17 +53,32 @@ if TYPE_CHECKING:
 # Every moment for which the whole network has to stop shortens the windows in which it runs quickly. So where hosts are
 # independent, flows are not started one by one but handed to their hosts so much ahead.
 _HAND_OVER_NS = 20_000
+_MARK_COUNTER = "ecn_marked"  # of p4src/include/ecn.p4
 _SAMPLES_A_LOOK = 1000  # of the queues, between two looks at the memory
 _COLLECT_AFTER = 1_000_000  # objects made and not freed
 _MOST_RTTS_TO_END = 1000  # after the last flow's end, for what is still under way
 _NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received")
 
+COVERAGE_FILE = "coverage.json"
+"""Of a run's folder: what its packets reached of the program, as `Coverage.save` writes it."""
+
 
 class VirtualWorld:
     """One run. Build it, then `run` it once."""
 
-    def __init__(self, run: Run, *, trace: int | None = None, capture: bool = False, compiler: str = "builtin") -> None:
-        """`trace`: index of a flow whose packets are traced. `capture`: record the frames on all hosts' links."""
+    def __init__(
+        self,
+        run: Run,
+        *,
+        trace: int | None = None,
+        capture: bool = False,
+        compiler: str = "builtin",
+        coverage: bool = False,
+    ) -> None:
+        """`trace`: index of a flow whose packets are traced. `capture`: record the frames on all hosts' links.
+
+        `coverage`: count what of the program the packets reach.
+        """
         started = time.process_time()
         self.run_plan = run
         traffic = run.traffic()
@@ -74,6 +93,7 @@ class VirtualWorld:
         self.links: list[tuple[str, str]] = []
         self._trace = trace
         self._capture = capture
+        self._coverage = coverage
         self._compiler = compiler
         self.trace_tag: int | None = None
         self._nodes: dict[str, int] = {}
@@ -81,7 +101,7 @@ class VirtualWorld:
         self.nics: list[Nic] = []
         self._hosts: list[HostSession] = []
         self._clients: dict[str, LocalClient] = {}  # by switch
-        self._session = Session(traffic, run.addresses, self._carry)
+        self._session = Session(traffic, run.addresses, self._carry, run.scenario.nic.os_overhead_ns)
         self._next_start_ns: int | None = None
         self._tags: dict[int, int] = {}  # the fabric's, by connection
         self._add_hosts()
@@ -91,6 +111,9 @@ class VirtualWorld:
         for change in run.link_changes():
             self.fabric.at(change.time_ns, partial(self._change_link, change))
         self._ports = self._sample_queues()
+        self._link_places = ports_of(run.topology)
+        self._links = LinkSamples(self._link_places, max(run.scenario.record.rate_interval_ns, 1))
+        self._mark_counters = _mark_counters(run)
         self._readings = Readings()
         self._memory = MemoryLimit(run.label, run.scenario.memory_bytes)
         self._looked_ns = 0  # at the memory
@@ -108,7 +131,8 @@ class VirtualWorld:
 
     def _add_switches(self) -> None:
         run = self.run_plan
-        built = pipeline(run.build, self._trace is not None, self._compiler)
+        built = pipeline(run.build, self._trace is not None or self._coverage, self._compiler)
+        self._traced = built.traced
         self._accounts = built.program.accounts
         settings = run.scenario.switch
         common = controller.Settings(
@@ -140,20 +164,20 @@ class VirtualWorld:
         beyond it, so nothing is ever paused.
         """
         settings = self.run_plan.scenario.switch
-        pfc, limit_bytes = settings.pfc, settings.ingress_bytes
-        if not pfc.enabled and limit_bytes is None:
+        pfc = settings.pfc
+        if not pfc.enabled and settings.ingress_bytes is None:
             return
         for switch in self.run_plan.topology.switches:
             for port, there in self.run_plan.topology.ports[switch.name].items():
-                headroom_bytes = self.run_plan.headroom_bytes(switch.name, there) if pfc.enabled else 0
+                xoff_bytes = self.run_plan.xoff_bytes(switch.name, there)
                 self.fabric.set_pfc(
                     self._nodes[switch.name],
                     priorities=self.run_plan.lossless_priorities,
                     port=port,
-                    xoff_bytes=None if limit_bytes is None else limit_bytes - headroom_bytes,
-                    alpha=pfc.alpha if limit_bytes is None else None,
+                    xoff_bytes=xoff_bytes,
+                    alpha=pfc.alpha if xoff_bytes is None else None,
                     xon_gap_bytes=pfc.xon_gap_bytes,
-                    headroom_bytes=headroom_bytes,
+                    headroom_bytes=self.run_plan.headroom_bytes(switch.name, there) if pfc.enabled else 0,
                     reaction_ns=pfc.reaction_ns,
                 )
 
@@ -325,17 +349,12 @@ class VirtualWorld:
         until_ns = self.fabric.now_ns + _MOST_RTTS_TO_END * run.base_rtt_ns()
         while self._is_busy() and self.fabric.now_ns < until_ns:
             self.fabric.run(until_ns=self.fabric.now_ns + run.base_rtt_ns())
-        p4info = compiled(run.build)[1]
-        return {
-            f"{register} of {switch}": left
-            for switch, client in self._clients.items()
-            for register, left in program_state.left_in(client, registers, p4info, run.program.name).items()
-        }
+        return program_state.left_in(self._clients, registers, compiled(run.build)[1], run.program.name)
 
     def _progress(self, progress: Progress | None, now_ns: int, _: int) -> None:
         self._look_at_memory(now_ns)
         if progress is not None:
-            progress(self._session.done, len(self._session.records), now_ns)
+            progress(*self._session.progress, now_ns)
 
     def _look_at_memory(self, now_ns: int) -> None:
         """Raises UserError when there is not enough for what is held and for the tables of what was sampled."""
@@ -370,7 +389,25 @@ class VirtualWorld:
         delivered = np.frombuffer(self.fabric.flow_stats()["delivered_bytes"], np.int64)
         samples = sorted(sample for host in self._hosts for sample in host.sample(now_ns))
         self._session.note_rates(samples, lambda sample: int(delivered[self._tags[sample.number] - 1]))
+        if self._links.is_due(now_ns):
+            self._sample_links(now_ns)
         self.fabric.at(now_ns + record.rate_interval_ns, self._sample_rates)
+
+    def _sample_links(self, now_ns: int) -> None:
+        stats, pfc = _columns(self.fabric.port_stats()), _columns(self.fabric.pfc_stats())
+        places = self._link_places
+        self._links.add(
+            now_ns, {**by_port(places, self._nodes, stats, pfc), "marked": self._marked(places["node"], places["port"])}
+        )
+
+    def _marked(self, nodes: pd.Series[str], ports: pd.Series[int]) -> Integers:
+        """Packets that the program marked on their way out of each port."""
+        counters, pipes = self._mark_counters, self._pipes
+        found = [
+            sum(pipes[node].counter_read(counter, port)[0] for counter in counters) if node in pipes else 0
+            for node, port in zip(nodes, ports, strict=True)
+        ]
+        return np.array(found, np.int64)
 
     def trace_records(self) -> list[TraceRecord]:
         """What happened to the traced flow's packets, hop by hop: see `Fabric.trace_records`."""
@@ -383,18 +420,29 @@ class VirtualWorld:
             yield time_ns, f"{b} to {a}" if direction else f"{a} to {b}", wire.materialize(headers)
 
     def write_more(self, folder: Path) -> None:
-        """hosts.pcapng and trace.txt, where they were asked for."""
+        """hosts.pcapng, trace.txt and trace.jsonl, coverage.json, where they were asked for."""
         if self._capture:
             write_pcap(folder / "hosts.pcapng", self.captured())
+        if self._traced is None:
+            return
         if self._trace is not None:
-            with (folder / "trace.txt").open("w", encoding="utf-8") as file:
-                file.writelines(f"{line}\n" for line in explain(self.trace_records(), self.names))
+            found = list(tracing.hops(self.trace_records(), partial(Decoder, self._traced)))
+            for name, written in (("trace.txt", tracing.explain), ("trace.jsonl", tracing.as_json)):
+                with (folder / name).open("w", encoding="utf-8") as file:
+                    file.writelines(f"{line}\n" for line in written(found, self.names))
+        if self._coverage:
+            coverage = Coverage()
+            for pipe in self._pipes.values():
+                coverage.add(self._traced.program.points, pipe.passed())
+            coverage.save(folder / COVERAGE_FILE)
 
     def _recording(self, ended: str, cpu_s: float) -> Recording:
         fabric = self.fabric
         times, values = fabric.samples()
         depths = np.frombuffer(values, np.int64).reshape(-1, len(self._ports)) if len(self._ports) else NO_VALUES
         rate_interval_ns = self.run_plan.scenario.record.rate_interval_ns
+        if rate_interval_ns:
+            self._sample_links(fabric.now_ns)
         totals = {name: sum(getattr(nic.stats, name) for nic in self.nics) for name in _NIC_COUNTS}
         totals["misdelivered"] += self._session.forged
         totals["paused_ns"] = sum(sum(nic.stats.paused_ns) for nic in self.nics)
@@ -407,6 +455,7 @@ class VirtualWorld:
             series={"queues": Series("depth_bytes", self._ports, np.frombuffer(times, np.int64), depths)},
             tables={
                 "rates": rates_table(self._session.rates, rate_interval_ns),
+                **({"links": self._links.table()} if rate_interval_ns else {}),
                 **collective_tables(self._session.collectives, [host.name for host in self.run_plan.topology.hosts]),
                 **self._readings.tables(self.run_plan),
             },
@@ -432,6 +481,12 @@ class VirtualWorld:
             peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             * (1 if sys.platform == "darwin" else 1024),
         )
+
+
+def _mark_counters(run: Run) -> list[str]:
+    """The program's counters of marked packets, by port."""
+    counters = compiled(run.build)[1].counters
+    return [c.preamble.name for c in counters if c.preamble.name.endswith(f".{_MARK_COUNTER}")]
 
 
 @contextmanager

@@ -200,5 +200,6 @@ register(
         reaction_point=reaction_point,
         notification_point=notification_point,
         packets=(FRP,),
+        single_path=True,
     )
 )

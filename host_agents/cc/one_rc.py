@@ -99,6 +99,7 @@ class Speculation:
     def __init__(self, parameters: OneRcParameters, path: Path, weighted: bool, shared: bool) -> None:
         self.priority = parameters.speculative_priority
         self.under_way = False  # data leaves as speculative packets
+        self.passed: int | None = None  # so many, as the last response has told
         self.limit = max(1, int(path.bdp_bytes / float(path.wire_bytes)))  # packets
         self._weighted = weighted  # by the host's flows
         self._shared = shared  # flows of a host and an epoch share the numbers
@@ -135,11 +136,14 @@ class Speculation:
         body = (epoch.number << 48 | self.weight << 32 | sequence << 8).to_bytes(8, "big")
         return self._wrapper.wrap(headers, body)
 
-    def first_dropped(self, let_through: int) -> int:
-        """The place of the first packet that did not pass, when the numbers below `let_through` did; -1: all did."""
+    def end(self, let_through: int) -> int:
+        """The numbers below `let_through` have passed. The place of the first packet that has not; -1: all have."""
+        self.under_way = False
         for index, sequence in enumerate(self._sequences):
             if sequence >= let_through:
+                self.passed = index
                 return min(self._places[index:])
+        self.passed = len(self._sequences)
         return -1
 
 

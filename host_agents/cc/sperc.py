@@ -29,7 +29,7 @@ from host_agents.cc.one_rc import (
     OneRcParameters,
     Speculation,
 )
-from host_agents.cc.sperc_link import MAX_WEIGHT, NEW_FLOW, NO_LIMIT, B, E, Link, Record
+from host_agents.cc.sperc_link import DIGITS, MAX_WEIGHT, NEW_FLOW, NO_LIMIT, B, E, Link, Record
 from host_agents.cc.weights import SHARE_HOST, WeightsParameters
 from host_agents.config import SCOPE_QP
 from host_agents.packets import TO_NOTIFICATION_POINT, Field, Header, Packet, Records
@@ -104,6 +104,7 @@ class SpercParameters:
     round_rtts: float = field(default=1.5, metadata=POSITIVE)  # length of a round, in base RTTs of the network
     control_share: float = field(default=0.02, metadata=SHARE)  # of a link, for control packets
     tolerance: float = field(default=2**-12, metadata=SHARE_OR_NONE)  # of a link, in comparisons
+    digits: int = field(default=DIGITS, metadata={"ge": 10, "le": DIGITS})  # significant, binary, of b
     # Up to this many bytes a flow is not counted; 0: one BDP (section 5.1.2). With 1RC each one is.
     short_flow_bytes: int = 0
     demand: bool = True  # the source's record of what the flow could use at most
@@ -197,6 +198,11 @@ class Sperc(ReactionPoint):
         """n, averaged over the control packets sent since the flow was counted last; None: it never was."""
         return float(self._weights) / float(self._weighings) if self._weighings > 0 else None
 
+    @property
+    def let_through(self) -> int | None:
+        """How many of the flow's speculative packets have passed; None: no response has told."""
+        return None if self._speculation is None else self._speculation.passed
+
     def bind(self, outlet: Outlet) -> None:
         super().bind(outlet)
         self._timer = self.timer()
@@ -214,7 +220,7 @@ class Sperc(ReactionPoint):
         capacity_kbps = round(self.path.line_rate_bps * (1.0 - p.headroom) / 1e3)
         control_ns = round(float(8 * _WIRE_BYTES) * 1e9 / (p.control_share * self.path.line_rate_bps))
         round_ns = max(1, round(p.round_rtts * float(self.path.base_rtt_ns)))
-        return Link(capacity_kbps, round(float(capacity_kbps) * p.tolerance), round_ns, control_ns)
+        return Link(capacity_kbps, round(float(capacity_kbps) * p.tolerance), round_ns, control_ns, p.digits)
 
     def _make_flows(self) -> HostFlows:
         one_rc = self._one_rc
@@ -303,8 +309,7 @@ class Sperc(ReactionPoint):
 
     def _end_speculation(self, speculation: Speculation, let_through: int) -> None:
         """The switches have told how many packets pass; the others are sent again, and all that follow, as usual."""
-        speculation.under_way = False
-        place = speculation.first_dropped(let_through)
+        place = speculation.end(let_through)
         if place >= 0:
             self.outlet.send_again(place)
         else:
@@ -442,7 +447,7 @@ register(
         summary="max-min fair rates computed by the switches from bottleneck rates in control packets",
         source="Jose et al., A Distributed Algorithm to Calculate Max-Min Fair Rates Without Per-Flow State",
         program="sperc",
-        agrees=("headroom", "round_rtts", "control_share", "tolerance"),
+        agrees=("headroom", "round_rtts", "control_share", "tolerance", "digits"),
         parameters=SpercParameters,
         reaction_point=reaction_point,
         notification_point=notification_point,

@@ -17,13 +17,13 @@ MAX_WEIGHT: Final = 1023
 UNIT: Final = 20  # NumB is in units of 2^-20
 _MAX_32: Final = 0xFFFF_FFFF
 _MAX_48: Final = 0xFFFF_FFFF_FFFF
-_DIGITS: Final = 20
+DIGITS: Final = 20  # significant binary digits of b
 
 
-def quotient(dividend: int, divisor: int) -> int:
-    """Rounded down to twenty significant binary digits, like `include/quotient.p4`."""
+def quotient(dividend: int, divisor: int, digits: int) -> int:
+    """Rounded down to so many significant binary digits, like `include/quotient.p4`."""
     exact = dividend // divisor
-    extra = max(0, exact.bit_length() - _DIGITS)
+    extra = max(0, exact.bit_length() - digits)
     return exact >> extra << extra
 
 
@@ -40,11 +40,14 @@ class Record:
 class Link:
     """What a link remembers of all its flows. Times are in the unit of the caller's clock."""
 
-    def __init__(self, capacity_kbps: int, tolerance_kbps: int, round_ticks: int, control_ns: int) -> None:
+    def __init__(
+        self, capacity_kbps: int, tolerance_kbps: int, round_ticks: int, control_ns: int, digits: int = DIGITS
+    ) -> None:
         self.capacity_kbps = capacity_kbps
         self.tolerance_kbps = tolerance_kbps
         self.round_ticks = round_ticks
         self.control_ns = control_ns
+        self.digits = digits
         self.sum_e = 0
         self.num_b = 0  # in units of 2^-20
         self.max_e = 0
@@ -74,7 +77,7 @@ class Link:
             self.num_b = min(self.num_b + new_part, _MAX_32)
         self.num_b = max(self.num_b, new_part)
 
-        record.b = min(quotient(max(0, self.capacity_kbps - self.sum_e) << UNIT, self.num_b), NO_LIMIT)
+        record.b = min(quotient(max(0, self.capacity_kbps - self.sum_e) << UNIT, self.num_b, self.digits), NO_LIMIT)
         elsewhere = NO_LIMIT
         for place, other in enumerate(records):
             if place != own and not other.ignore and other.b < elsewhere:

@@ -17,8 +17,8 @@
     subtrahend = subtrahend >> 1;          \
     digit = digit >> 1;
 
-// dividend / divisor, rounded down to twenty significant binary digits; ten digits would be within 0.2%. The divisor is not 0.
-control Quotient(in bit<64> dividend, in bit<64> divisor, out bit<64> quotient) {
+// dividend / divisor, rounded down to so many significant binary digits, from 10 to 20; ten are within 0.2%. The divisor is not 0.
+control Quotient(in bit<64> dividend, in bit<64> divisor, out bit<64> quotient)(bit<8> digits) {
     bit<64> rest;
     bit<64> subtrahend;
     bit<64> digit = 1;
@@ -30,8 +30,16 @@ control Quotient(in bit<64> dividend, in bit<64> divisor, out bit<64> quotient) 
         NORMALIZE(32) NORMALIZE(16) NORMALIZE(8) NORMALIZE(4) NORMALIZE(2) NORMALIZE(1)
         NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT
         NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT
-        NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT
-        NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT NEXT_DIGIT
+        if (digits > 10) { NEXT_DIGIT }
+        if (digits > 11) { NEXT_DIGIT }
+        if (digits > 12) { NEXT_DIGIT }
+        if (digits > 13) { NEXT_DIGIT }
+        if (digits > 14) { NEXT_DIGIT }
+        if (digits > 15) { NEXT_DIGIT }
+        if (digits > 16) { NEXT_DIGIT }
+        if (digits > 17) { NEXT_DIGIT }
+        if (digits > 18) { NEXT_DIGIT }
+        if (digits > 19) { NEXT_DIGIT }
     }
 }
 

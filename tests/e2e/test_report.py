@@ -32,7 +32,7 @@ def test_a_comparison_over_seeds_has_confidence_intervals(tmp_path: Path) -> Non
 
 def test_a_page_loads_nothing_from_elsewhere() -> None:
     page = (run(*SEEDS)[0].folder.parent / "report.html").read_text(encoding="utf-8")
-    assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#)""", page)
+    assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#|data:image/png;)""", page)
     assert not re.findall(r"url\((?!#)", page)
     assert "<script" not in page
     assert set(re.findall(r"https?://[^\s\"'<]+", page)) <= {
@@ -45,7 +45,8 @@ def test_a_page_loads_nothing_from_elsewhere() -> None:
 def test_a_folder_has_tables_plots_and_the_resolved_scenario() -> None:
     folder = run(*SEEDS)[0].folder
     assert {path.name for path in folder.iterdir()} == {
-        "flows.parquet", "queues.parquet", "rates.parquet", "summary.json", "performance.json", "scenario.toml"
+        "flows.parquet", "queues.parquet", "rates.parquet", "links.parquet", "summary.json", "performance.json",
+        "provenance.json", "scenario.toml"
     }  # fmt: skip
     assert list((folder.parent / "plots").glob("*.svg"))
     assert "kmin_bytes" in (folder / "scenario.toml").read_text()
@@ -67,7 +68,8 @@ def test_captures_and_traces(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (result,) = load_all(target)
     story = (result.folder / "trace.txt").read_text()
-    for word in ("leaves the host", "arrives at port", "enqueued", "ipv4_lpm", "port_telemetry", "state", "condition"):
+    words = ("leaves the host", "arrives at port", "enqueued", "ipv4_lpm", "port_telemetry", "state")
+    for word in (*words, "hdr.ipv4.ttl 0x40 -> 0x3f", "if hdr.ipv4.isValid(): true"):
         assert word in story
     assert story.count("leaves the host") == 3  # packets of flow 1; its ACKs are another flow's direction
     if shutil.which("tshark"):

@@ -226,15 +226,15 @@ def test_rates_go_by_weights(make_rig: MakeRig, other: int) -> None:
 
 
 @cache
-def kept_rig(capacity_gbps: int) -> BuiltinRig:
+def kept_rig(capacity_gbps: int, digits: int) -> BuiltinRig:
     entries = programs.parameters("sperc", {}).entries(view({2: capacity_gbps}))
-    return BuiltinRig("sperc", entries)
+    return BuiltinRig("sperc", entries, SPERC_DIGITS=str(digits))
 
 
-def reference(capacity_gbps: int) -> Link:
+def reference(capacity_gbps: int, digits: int) -> Link:
     capacity = round(capacity_gbps * GBPS * 0.95)
     control_ns = round(8 * CONTROL_PACKET_BYTES * 50 / capacity_gbps)
-    return Link(capacity, round(capacity / 4096), ROUND, control_ns)
+    return Link(capacity, round(capacity / 4096), ROUND, control_ns, digits)
 
 
 def packed(record: Record) -> dict[str, int]:
@@ -262,11 +262,11 @@ class Follower:
 class Both:
     """The program and its reference."""
 
-    def __init__(self, capacity_gbps: int) -> None:
-        self.rig = kept_rig(capacity_gbps)
+    def __init__(self, capacity_gbps: int, digits: int = 20) -> None:
+        self.rig = kept_rig(capacity_gbps, digits)
         for name in REGISTERS:
             self.rig.switch.register_write(f"{name}_of", 2, bytes(len(self.rig.switch.register_read(f"{name}_of", 2))))
-        self.link = reference(capacity_gbps)
+        self.link = reference(capacity_gbps, digits)
 
     def packet(
         self, flow: Follower, weight: int, elsewhere: Sequence[tuple[int, int]], leaving: bool, now: int
@@ -288,11 +288,11 @@ class Both:
 
 
 @settings(max_examples=60, deadline=None)
-@given(capacity_gbps=st.sampled_from((10, 100, 6400)), steps=STEPS)
+@given(capacity_gbps=st.sampled_from((10, 100, 6400)), digits=st.sampled_from((12, 20)), steps=STEPS)
 def test_the_program_is_the_reference_and_forgets_all_who_leave(
-    capacity_gbps: int, steps: list[tuple[int, int, list[tuple[int, int]], int]]
+    capacity_gbps: int, digits: int, steps: list[tuple[int, int, list[tuple[int, int]], int]]
 ) -> None:
-    both = Both(capacity_gbps)
+    both = Both(capacity_gbps, digits)
     flows = [Follower() for _ in range(8)]
     now = 0
     for number, weight, elsewhere, later in steps:

@@ -21,7 +21,7 @@ CONTROL_PACKET_BYTES = 158  # Ethernet to ICRC
 class SpercParameters(ProgramParameters):
     """s-PERC's constants: choices, which the thesis leaves open; the protocol has them, too."""
 
-    agrees: ClassVar[tuple[str, ...]] = ("headroom", "round_rtts", "control_share", "tolerance")
+    agrees: ClassVar[tuple[str, ...]] = ("headroom", "round_rtts", "control_share", "tolerance", "digits")
 
     zero_when_done: ClassVar[tuple[str, ...]] = ("sum_e_of", "num_b_of", "interval_of")
 
@@ -29,6 +29,7 @@ class SpercParameters(ProgramParameters):
     round_rtts: float = Field(1.5, gt=0)  # length of a round, in base RTTs of the network
     control_share: float = Field(0.02, gt=0, le=1)  # of a link, for control packets
     tolerance: float = Field(2**-12, ge=0, lt=1)  # of a link, in comparisons
+    digits: int = Field(20, ge=10, le=20)  # significant, binary, of b
     window_entries: int = Field(16, ge=1, le=1024)  # 1RC: how many epochs a link remembers
 
     @field_validator("window_entries")
@@ -39,7 +40,7 @@ class SpercParameters(ProgramParameters):
         return value
 
     def defines(self) -> dict[str, str]:
-        return {"SPERC_WINDOW_ENTRIES": str(self.window_entries)}
+        return {"SPERC_WINDOW_ENTRIES": str(self.window_entries), "SPERC_DIGITS": str(self.digits)}
 
     def entries(self, switch: SwitchView) -> list[Entry]:
         round_ticks = round(self.round_rtts * switch.base_rtt_ns / switch.tick_ns)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from p4switch.p4runtime.client import Client
 
 EVERYWHERE = ("flows", "queues", "rates")  # tables that every run has
-RESERVED = (*EVERYWHERE, "pieces")
+RESERVED = (*EVERYWHERE, "pieces", "links")
 Index = Annotated[int, BeforeValidator(integral), Field(ge=0)]
 Values = tuple[int | float | str, ...]
 

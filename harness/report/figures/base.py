@@ -19,12 +19,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-import matplotlib as mpl
 from matplotlib import figure as matplotlib_figure
 from matplotlib.axes import Axes
 
 from harness.report.groups import Comparison, Variant
-from harness.report.plots import STYLE, colour, plain
+from harness.report.plots import colour, plain, side_by_side, styled
 from p4switch.registry import Registry
 
 MAX_INSIDE = 4  # variants: a longer legend stands below the plot
@@ -60,20 +59,23 @@ class Figure(ABC):
     def plot(self, comparison: Comparison) -> matplotlib_figure.Figure:
         """The whole figure, with its legend."""
         variants = comparison.variants
-        with mpl.rc_context(fname=STYLE):
+        with styled():
             below = -(-len(variants) // 2) if len(variants) > MAX_INSIDE else 0  # lines of the legend
             figure = matplotlib_figure.Figure(figsize=(5.4, 3.3 + 0.17 * below), layout="constrained")
             axes = figure.subplots()
             self.draw(axes, variants)
             if below:
-                figure.legend(loc="outside lower center", ncols=2, fontsize=7)
+                figure.legend(loc="outside lower center", ncols=2, fontsize="small")
             else:
                 axes.legend()
         return figure
 
 
 class FigurePerVariant(Figure):
-    """Axes for each variant, side by side, of equal scale."""
+    """Axes for each variant, side by side, of equal scale. Each shows one seed, the first."""
+
+    from_zero: ClassVar[bool] = True
+    """Whether the y axis begins at 0."""
 
     def wide(self, comparison: Comparison) -> bool:
         return len(comparison.variants) > 1
@@ -87,16 +89,32 @@ class FigurePerVariant(Figure):
 
     def plot(self, comparison: Comparison) -> matplotlib_figure.Figure:
         variants = comparison.variants
-        rows, columns = -(-len(variants) // 2), min(2, len(variants))
-        with mpl.rc_context(fname=STYLE):
+        columns = min(side_by_side(), len(variants))
+        rows = -(-len(variants) // columns)
+        with styled():
             figure = matplotlib_figure.Figure(figsize=(5.4 * columns, 3.3 * rows), layout="constrained")
             grid = figure.subplots(rows, columns, sharey=True, sharex=True, squeeze=False)
             for i, (axes, variant) in enumerate(zip(grid.flat, variants, strict=False)):
                 self.draw_one(axes, variant)
                 axes.set_title(plain(variant.name), color=colour(i))
+            if self.from_zero:
+                grid.flat[0].set_ylim(bottom=0)  # of all axes, now that each has told what it holds
             for axes in grid.flat[len(variants) :]:
                 axes.remove()
+            for axes in grid.flat[: max(0, len(variants) - columns)]:
+                axes.set_xlabel("")
+            for axes in grid.flat[max(0, len(variants) - columns) : len(variants)]:
+                axes.tick_params(labelbottom=True)  # the lowest of its column, where the last row is not full
         return figure
+
+
+def which_seed(comparison: Comparison) -> str:
+    """For captions of figures that show one run of each variant: which of several seeds; "" where there is but one."""
+    seeds = sorted({result.summary["seed"] for result in comparison.results})
+    if len(seeds) < 2:
+        return ""
+    shown = {variant.results[0].summary["seed"] for variant in comparison.variants}
+    return f" (seed {', '.join(map(str, sorted(shown)))} of {', '.join(map(str, seeds))})"
 
 
 REGISTRY: Registry[type[Figure]] = Registry(

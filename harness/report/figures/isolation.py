@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from harness.measure.summary import ROLES
 from harness.report.figures.base import Figure, register
 from harness.report.groups import Comparison, Estimate, Variant, over_seeds
-from harness.report.plots import COLOURS, colour, marker, plain
+from harness.report.plots import COLOURS, colour, marker, plain, plain_logarithmic
 
 _SIZE_BINS = 10
 _PERCENTILE = 0.99
@@ -81,3 +81,4 @@ class VictimsSlowdown(Figure):
                     bins["size_bytes"].median(), bins["slowdown"].quantile(_PERCENTILE), dash, **look, label=label
                 )
         axes.set(xscale="log", yscale="log", xlabel="flow size (bytes)", ylabel="FCT slowdown")
+        plain_logarithmic(axes.yaxis)

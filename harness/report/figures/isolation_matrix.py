@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import ClassVar
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib import figure as matplotlib_figure
@@ -15,7 +14,7 @@ from matplotlib.axes import Axes
 from harness.measure.results import Result
 from harness.report.figures.base import Figure, register
 from harness.report.groups import Comparison, Variant
-from harness.report.plots import STYLE, plain
+from harness.report.plots import plain, styled
 
 BASELINE = "none"  # the variant without an attack
 VULNERABLE = 1.2  # gain from which on an attack counts as one
@@ -61,7 +60,7 @@ class Matrix(Figure):
 
     def plot(self, comparison: Comparison) -> matplotlib_figure.Figure:
         rows, columns = gains(comparison.results).shape
-        with mpl.rc_context(fname=STYLE):
+        with styled():
             figure = matplotlib_figure.Figure(figsize=(2.2 + 1.1 * columns, 1.2 + 0.28 * rows), layout="constrained")
             self.draw(figure.subplots(), comparison.variants)
         return figure

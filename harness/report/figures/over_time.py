@@ -11,7 +11,7 @@ from matplotlib import figure as matplotlib_figure
 from matplotlib.axes import Axes
 
 from harness.measure.probes import Probe
-from harness.report.figures.base import FigurePerVariant
+from harness.report.figures.base import FigurePerVariant, which_seed
 from harness.report.groups import Comparison, Variant
 from harness.report.plots import COLOURS, thinned
 
@@ -22,6 +22,8 @@ _MOST = 32  # places that are shown: those with the largest values
 class OverTime(FigurePerVariant):
     """The first column of a probe's values at each of its places; the first seed's."""
 
+    from_zero = False
+
     def __init__(self, probe: Probe) -> None:
         self.probe = probe
 
@@ -30,7 +32,8 @@ class OverTime(FigurePerVariant):
         tables = [variant.results[0].table(self.probe.name) for variant in having.variants]
         places = max(len(table.groupby(list(self.probe.places))) for table in tables)
         of_many = f", the {_MOST} of {places} that get largest" if places > _MOST else ""
-        return f"{self.probe.name}: {self.probe.kind.replace('_', ' ')} {self.probe.reads}{of_many}"
+        what = f"{self.probe.name}: {self.probe.kind.replace('_', ' ')} {self.probe.reads}"
+        return f"{what}{of_many}{which_seed(comparison)}"
 
     def wide(self, comparison: Comparison) -> bool:
         return super().wide(_having(comparison, self.probe.name))

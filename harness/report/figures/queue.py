@@ -1,35 +1,44 @@
-"""The queue at the bottleneck."""
+"""The queue at the most congested port, wherever in the network it is."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 
-from harness.report.figures.base import Figure, register
+from harness.measure.results import Result
+from harness.report.figures.base import Figure, register, which_seed
 from harness.report.groups import Comparison, Variant
 from harness.report.plots import line, plain, thinned
 
 _UNLIKE = 20  # queues whose peaks differ by more share a logarithmic axis
 
 
+def _place(result: Result) -> dict[str, Any] | None:
+    """Where the queue was that held most; of folders that do not tell, the one at the busiest link to a host."""
+    worst: list[dict[str, Any]] = result.summary.get("queues", {}).get("worst", [])
+    return worst[0] if worst else result.summary["bottleneck"]
+
+
 @register("queue")
-class BottleneckQueue(Figure):
+class WorstQueue(Figure):
     needs = ("queues",)
     order = 60
 
     def fits(self, comparison: Comparison) -> bool:
-        return all(r.summary["bottleneck"] and len(r.queues) for r in comparison.results)
+        return all(_place(r) and len(r.queues) for r in comparison.results)
 
     def caption(self, comparison: Comparison) -> str:
-        return "Queue at the busiest link to a host"
+        return f"Queue at the most congested port{which_seed(comparison)}"
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
-        """The first seed's; the port is the one that its summary names."""
+        """The first seed's."""
         peaks: list[float] = []
         for i, variant in enumerate(variants):
             result = variant.results[0]
-            place = result.summary["bottleneck"]
+            place = _place(result)
+            assert place is not None
             queues = result.queues
             here = queues[(queues["switch"] == place["switch"]) & (queues["port"] == place["port"])].reset_index(
                 drop=True

@@ -1,43 +1,109 @@
-"""Throughput over time."""
+"""Throughput over time, and what reaction points allow."""
 
 from __future__ import annotations
 
-import matplotlib as mpl
+from typing import Any, ClassVar
+
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
-from harness.report.figures.base import MAX_LINES, FigurePerVariant, register
+from harness.measure.results import Result
+from harness.report.figures.base import FigurePerVariant, register, which_seed
 from harness.report.groups import Comparison, Variant
 from harness.report.plots import COLOURS, plain, thinned
 
+_BAND = (0.1, 0.9)  # of the flows, where they are too many for a line each
+_BAND_COLOUR = COLOURS[0]
+_EXTREMES = {"slowest": COLOURS[1], "fastest": COLOURS[2]}
 
-@register("rates")
-class Throughput(FigurePerVariant):
+
+class OfFlows(FigurePerVariant):
+    """A column of `rates` of each queue pair. A few have a line each; of many, percentiles and the extremes."""
+
     needs = ("flows", "rates")
-    order = 70
+    column: ClassVar[str]
+    what: ClassVar[str]
+    unit: ClassVar[str]
+    scale: ClassVar[float]
 
     def fits(self, comparison: Comparison) -> bool:
-        return all(0 < r.rates["qp"].nunique() <= MAX_LINES for r in comparison.results)
+        return any(_known(r, self.column).nunique() > 1 for r in comparison.results)
 
     def caption(self, comparison: Comparison) -> str:
-        return "Throughput of each flow (without a legend: early starters dark, late ones light)"
+        many = any(len(_names(variant.results[0])) > len(COLOURS) for variant in comparison.variants)
+        how = f": median, {_BAND[0]:.0%} to {_BAND[1]:.0%} of the flows, slowest and fastest flow" if many else ""
+        return f"{self.what} of each flow{how}{which_seed(comparison)}"
 
     def draw_one(self, axes: Axes, variant: Variant) -> None:
-        """Of each queue pair, on the wire; the first seed's. A few named flows have colours and a legend, others are
-        dark if they start early and light if they start late.
-        """
+        """Of each queue pair, on the wire; the first seed's."""
         result = variant.results[0]
-        of_qps = result.messages.groupby("qp")
-        starts = of_qps.agg(start=("start_ns", "min"), name=("group", "first")).sort_values("start")
-        named = len(starts) <= len(COLOURS) and starts["name"].nunique() == len(starts)
-        shades = mpl.colormaps["viridis"](np.linspace(0, 0.92, max(len(starts), 2)))
-        colours = dict(zip(starts.index, COLOURS if named else shades, strict=False))
-        for qp, of_qp in result.rates.groupby("qp"):
-            rows = of_qp.reset_index(drop=True)
-            times, rates = thinned(rows["time_ns"], rows["throughput_bps"])
-            label = plain(str(starts["name"][qp])) if named else None
-            axes.plot(times / 1e3, rates / 1e9, color=colours[qp], lw=0.9, label=label)
-        if named:
-            axes.legend(ncols=len(starts))
-        axes.set(xlabel="time (µs)", ylabel="throughput (Gb/s)")
-        axes.set_ylim(bottom=0)
+        names = _names(result)
+        lines: dict[Any, pd.DataFrame] = {
+            qp: rows.reset_index(drop=True)
+            for qp, rows in result.rates.assign(value=_known(result, self.column) * self.scale).groupby("qp")
+        }
+        if len(names) <= len(COLOURS):
+            for (qp, name), look in zip(names.items(), COLOURS, strict=False):
+                if qp in lines:
+                    _line(axes, lines[qp], name, look)
+        else:
+            _band(axes, lines)
+            for (which, look), qp in zip(_EXTREMES.items(), _extremes(result), strict=False):
+                _line(axes, lines[qp], f"{which}: {names.get(qp, qp)}", look)
+        if axes.lines:
+            axes.legend(fontsize="small")
+        axes.set(xlabel="time (µs)", ylabel=f"{self.what.lower()} ({self.unit})")
+
+
+def _known(result: Result, column: str) -> pd.Series[float]:
+    """What has no limit is not known."""
+    values: pd.Series[float] = result.rates[column].replace([np.inf, -np.inf], np.nan)
+    return values
+
+
+def _names(result: Result) -> dict[Any, str]:
+    """What to call each queue pair, by when it starts: its flow's group, or its ends where that does not tell."""
+    first = result.messages.sort_values("start_ns", kind="stable").groupby("qp", sort=False).first()
+    if first["group"].nunique() == len(first) and len(first) > 1:
+        return {qp: str(name) for qp, name in first["group"].items()}
+    ends = first["source"].astype(str) + " to " + first["destination"].astype(str)
+    return dict(ends.items())
+
+
+def _line(axes: Axes, rows: pd.DataFrame, name: str, look: str) -> None:
+    times, values = thinned(rows["time_ns"], rows["value"])
+    axes.plot(times / 1e3, values, color=look, lw=0.9, label=plain(name))
+
+
+def _band(axes: Axes, lines: dict[Any, pd.DataFrame]) -> None:
+    together = pd.concat(lines.values()).groupby("time_ns")["value"]
+    low, high, median = (together.quantile(level) for level in (*_BAND, 0.5))
+    times = median.index.to_numpy(float) / 1e3
+    axes.fill_between(times, low, high, color=_BAND_COLOUR, alpha=0.25, lw=0)
+    axes.plot(times, median, color=_BAND_COLOUR, label=f"median of {len(lines)}")
+
+
+def _extremes(result: Result) -> list[Any]:
+    """The queue pairs with the lowest and the highest mean throughput while they were active."""
+    rates = result.rates
+    means = rates[rates["throughput_bps"] > 0].groupby("qp")["throughput_bps"].mean()
+    return [means.idxmin(), means.idxmax()] if len(means) > 1 else []
+
+
+@register("rates")
+class Throughput(OfFlows):
+    order = 70
+    column, what, unit, scale = "throughput_bps", "Throughput", "Gb/s", 1e-9
+
+
+@register("rate-limits")
+class RateLimits(OfFlows):
+    order = 71
+    column, what, unit, scale = "rate_limit_bps", "Rate limit", "Gb/s", 1e-9
+
+
+@register("windows")
+class Windows(OfFlows):
+    order = 72
+    column, what, unit, scale = "window_bytes", "Window", "KB", 1e-3

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from harness.report.figures.base import Figure, register
 from harness.report.groups import Comparison, Variant
-from harness.report.plots import colour, marker, plain
+from harness.report.plots import colour, marker, plain, plain_logarithmic
 
 _SIZE_BINS = 12
 
@@ -36,3 +36,4 @@ class Slowdown(Figure):
             axes.plot(sizes, bins["slowdown"].median(), "-", **look, label=plain(variant.name))
             axes.plot(sizes, bins["slowdown"].quantile(0.99), "--", **look)
         axes.set(xscale="log", yscale="log", xlabel="flow size (bytes)", ylabel="FCT slowdown")
+        plain_logarithmic(axes.yaxis)

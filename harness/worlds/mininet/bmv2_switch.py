@@ -32,6 +32,7 @@ class Bmv2Switch(P4Switch):
 
     # libpcap keeps some 30 packets of a port for BMv2: 60 ms' worth, when it has to wait for a core.
     packets_per_s_of_link = 500
+    has_registers = False
 
     def __init__(self, name: str, **params: Any) -> None:
         super().__init__(name, **params)

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 
-from harness.control import program_ledger
+from harness.control import controller, program_ledger, program_state
 from harness.measure.probes import Probe, QueueProbe, SwitchProbe
 from harness.measure.probes.readings import Readings
 from harness.plan.experiment import Run
@@ -40,16 +40,20 @@ class SwitchReader:
         run: Run,
         addresses: Mapping[str, tuple[str, int]],
         readings: Readings,
-        accounts: Sequence[program_ledger.Account],
+        program: controller.Program,
+        has_registers: bool,
     ) -> None:
-        """Addresses come with device ids."""
+        """Addresses come with device ids. `has_registers`: these switches have them in their P4Runtime."""
         self._run = run
         self._readings = readings
-        self._accounts = accounts
+        self._accounts = program.accounts
+        self._p4info = program.p4info
+        self._residual = run.program_parameters.zero_when_done if has_registers else ()
         probes = [probe for probe in run.probes if isinstance(probe, SwitchProbe)]
         self._at_end = [probe for probe in probes if not probe.interval_ns]
         self._over_time = [probe for probe in probes if probe.interval_ns]
-        wanted = [name for name in addresses if accounts or any(probe.covers(name) for probe in probes)]
+        of_all = bool(self._accounts or self._residual)
+        wanted = [name for name in addresses if of_all or any(probe.covers(name) for probe in probes)]
         # To read, one does not have to be the primary controller.
         self._clients = {name: GrpcClient(*addresses[name]) for name in wanted}
         self._ended = threading.Event()
@@ -78,6 +82,20 @@ class SwitchReader:
     def count(self) -> Mapping[program_ledger.Kind, int]:
         """What the program has counted by name, at the end of the run. Raises UserError."""
         return program_ledger.count(self._clients.values(), self._accounts)
+
+    def residue(self, wait_s: float, patience_s: float) -> dict[str, int] | None:
+        """What registers have left of flows, looked at every `wait_s` until it is gone or `patience_s` are over.
+
+        None where that cannot be known. Raises UserError.
+        """
+        if not self._residual:
+            return None
+        end = time.monotonic() + patience_s
+        while True:
+            left = program_state.left_in(self._clients, self._residual, self._p4info, self._run.program.name)
+            if not left or time.monotonic() > end:
+                return left
+            time.sleep(wait_s)
 
     def close(self) -> None:
         self._ended.set()

@@ -40,6 +40,7 @@ _CONTROLLERS = 4  # switches that are programmed at a time
 _START_S = 60.0  # for all switch processes to listen
 _LEAD_S = 0.5  # between the word to start and model time 0
 _DRAIN_RTTS = 2  # how long frames may still arrive when all flows are done
+_END_RTTS = 100  # how long hosts may still tell switches of their flows' ends
 _VERIFY_S = 10.0
 _ATTEMPTS = 2
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # what ends a command
@@ -74,6 +75,7 @@ class MininetWorld:
         self._wall_limit_s = wall_limit_s
         self._reports: list[Finished] = []
         self._counted: Mapping[Kind, int] = {}  # by the program, by name
+        self._residue: dict[str, int] | None = None
 
     def run(self, progress: Progress | None = None) -> Recording:
         """Network up, run, network down; again with time going slower where it cannot be trusted.
@@ -117,24 +119,28 @@ class MininetWorld:
         net = stack.enter_context(network(run, plans, self._class, launcher))
         launcher.wait_ready()
         net.start_switches()
-        coordinator = Coordinator(run, launcher, folder.path)
+        hosts = run.topology.hosts
+        names = [host.name for host in hosts]
+        overhead_ns = run.scenario.nic.os_overhead_ns
+        coordinator = Coordinator(names, run.traffic(), run.addresses, launcher, folder.path, overhead_ns)
         stack.callback(coordinator.close)
-        for host in run.topology.hosts:
-            launcher.fork(host.name, "host", [host.name, coordinator.address], namespace_pid=net.hosts[host.name].pid)
+        for name in names:
+            launcher.fork(name, "host", [name, coordinator.address], namespace_pid=net.hosts[name].pid)
         self._program(net, launcher, program.program)
         coordinator.accept(self._configurations(net))
         addresses = {name: (switch.address, switch.plan.device_id) for name, switch in net.switches.items()}
-        pids = [process.pid for process in launcher.processes.values()]
+        pids = launcher.pids()
         folder.record(
             [launcher.pid, *net.shells(), *pids],
             addresses,
         )
         rtt_s = run.base_rtt_ns() * self.dilation * 1e-9
-        coordinator.verify(_VERIFY_S + 2 * rtt_s)
+        if not run.scenario.switch.loss:  # or a frame that does not arrive says nothing
+            coordinator.verify([str(host.address) for host in hosts], _VERIFY_S + 2 * rtt_s)
         set_up_s = time.monotonic() - began
 
         self._readings = Readings()
-        reader = probing.SwitchReader(run, addresses, self._readings, program.program.accounts)
+        reader = probing.SwitchReader(run, addresses, self._readings, program.program, self._class.has_registers)
         stack.callback(reader.close)
         meter = fidelity.Meter([os.getpid(), launcher.pid, *net.shells(), *pids])
         epoch_ns = self._epoch_ns(plans)
@@ -142,8 +148,9 @@ class MininetWorld:
             if changes := self._changes.get(name):
                 switch.schedule(changes, epoch_ns)
         reader.start(epoch_ns, self.dilation)
-        ended = coordinator.run(epoch_ns, self.dilation, self._wall_limit_s, progress)
+        ended = coordinator.run(epoch_ns, self.dilation, run.limit_ns, self._wall_limit_s, progress)
         reader.stop()
+        self._residue = reader.residue(rtt_s, _END_RTTS * rtt_s) if ended == "done" else None
         coordinator.freeze()
         _sleep(_DRAIN_RTTS * rtt_s + 0.1, launcher)
         meter.stop()
@@ -313,7 +320,7 @@ class MininetWorld:
             nic_totals=totals,
             workload=session.traffic.summary(),
             failed_asserts=ledger.failed_asserts(counters),
-            residue=None,
+            residue=self._residue,
             cpu_s=meter.cpu_s,
             set_up_s=set_up_s,
             peak_memory_bytes=meter.memory_bytes,

@@ -78,6 +78,10 @@ def test_the_resolved_scenario_reads_back_as_itself(name: str) -> None:
             ["cc=sperc", "switch.load_balancing=drill"],
             "cc 'sperc': expected load balancing that keeps a flow on its path, got one by packets",
         ),
+        (
+            ["cc=accurate", "lb=spray"],
+            "cc 'accurate': expected load balancing that keeps a flow on its path, got one by packets",
+        ),
         (["cc=sperc", "nic.cc_scope=pair"], "cc_scope 'pair'"),
         (["switch.load_balancing=dril"], "switch.load_balancing: no load balancer 'dril'; did you mean 'drill'?"),
         (["switch.defines={2=1}"], "switch.defines"),

@@ -1,0 +1,97 @@
+"""What each direction of each link did over time: how long it was busy, what left it, what waited, was marked or lost.
+
+Counters are read at multiples of an interval that doubles whenever there are too many samples. So a run has a few
+hundred of them, whatever its length; counters only grow, so that none of what happened is lost by it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from harness.measure.recording import Integers
+from topologies import Topology
+
+MOST_SAMPLES = 512
+_MOST_CELLS = 500_000  # samples of all ports together: a large network has fewer samples
+_FEWEST_SAMPLES = 32
+GROWING = ("tx_bytes", "busy_ns", "paused_ns", "marked", "dropped")
+PRESENT = ("depth_bytes",)
+
+
+class LinkSamples:
+    """Cumulative counters of all ports, by row, at ever fewer times."""
+
+    def __init__(self, places: pd.DataFrame, interval_ns: int) -> None:
+        """`places` has a row a port: node, port, leads_to, rate_bps. Counters come in the same order."""
+        self._places = places
+        self._interval_ns = interval_ns
+        self._most = min(MOST_SAMPLES, max(_FEWEST_SAMPLES, _MOST_CELLS // max(len(places), 1)))
+        self._times_ns: list[int] = []
+        self._values: list[Integers] = []  # (ports, columns) each
+
+    def is_due(self, now_ns: int) -> bool:
+        return now_ns % self._interval_ns == 0
+
+    def add(self, now_ns: int, columns: Mapping[str, Integers]) -> None:
+        """The counters at one time, each with a row a port. The last time is the run's end, whatever the interval."""
+        if now_ns in self._times_ns[-1:]:
+            return
+        self._times_ns.append(now_ns)
+        self._values.append(np.stack([columns[name] for name in (*GROWING, *PRESENT)], axis=1))
+        if len(self._times_ns) > self._most:
+            self._interval_ns *= 2
+            kept = [i for i, time_ns in enumerate(self._times_ns) if time_ns % self._interval_ns == 0]
+            self._times_ns = [self._times_ns[i] for i in kept]
+            self._values = [self._values[i] for i in kept]
+
+    def table(self) -> pd.DataFrame:
+        """One row a port and interval that ends at `time_ns`, for ports that sent or held anything.
+
+        `depth_bytes` is what waited at the end of the interval; all else was counted in it.
+        """
+        places, growing = self._places, len(GROWING)
+        count = len(self._times_ns)
+        values = np.stack(self._values) if count else np.zeros((0, len(places), growing + len(PRESENT)), np.int64)
+        values[:, :, :growing] = np.diff(values[:, :, :growing], axis=0, prepend=0)
+        used = np.flatnonzero(values.any(axis=(0, 2)))
+        kept = places.iloc[used].astype({"node": "category", "leads_to": "category"})
+        table = kept.loc[kept.index.repeat(count)].reset_index(drop=True)
+        times_ns = np.array(self._times_ns, np.int64)
+        table.insert(0, "time_ns", np.tile(times_ns, len(used)))
+        table.insert(1, "interval_ns", np.tile(np.diff(times_ns, prepend=0), len(used)))
+        for i, name in enumerate((*GROWING, *PRESENT)):
+            table[name] = values[:, used, i].T.ravel()
+        return table
+
+
+def ports_of(topology: Topology) -> pd.DataFrame:
+    """The places: every direction of every link, as the port that sends. A host's port is 0."""
+    rows = [
+        (node, 0 if node in topology.host_by_name else port, there.node, there.rate_bps)
+        for node, ports in topology.ports.items()
+        for port, there in ports.items()
+    ]
+    table = pd.DataFrame(rows, columns=["node", "port", "leads_to", "rate_bps"])
+    return table.astype({"port": np.int64, "rate_bps": np.int64})
+
+
+def by_port(
+    places: pd.DataFrame, nodes: Mapping[str, int], stats: Mapping[str, Integers], pfc: Mapping[str, Integers]
+) -> dict[str, Integers]:
+    """A network's statistics of ports, in the places' order. `paused_ns` is that of all priorities together."""
+    keys = list(zip((nodes[str(node)] for node in places["node"]), places["port"].tolist(), strict=True))
+    row_of = {key: row for row, key in enumerate(zip(stats["node"].tolist(), stats["port"].tolist(), strict=True))}
+    rows = [row_of[key] for key in keys]
+    reasons = [name for name in stats if name.startswith("drop_") and name != "drop_bytes"]
+    paused: Counter[tuple[int, int]] = Counter()
+    for node, port, paused_ns in zip(*(pfc[name].tolist() for name in ("node", "port", "paused_ns")), strict=True):
+        paused[node, port] += paused_ns
+    return {
+        **{name: stats[name][rows] for name in ("tx_bytes", "busy_ns", "depth_bytes")},
+        "dropped": sum((stats[name][rows] for name in reasons), np.zeros(len(rows), np.int64)),
+        "paused_ns": np.array([paused[key] for key in keys], np.int64),
+    }

@@ -1,0 +1,117 @@
+"""Where results come from: what made them, of what, where and when; `provenance.json` in each run's folder.
+
+It is kept apart from the tables and from `summary.json`, which are the same for the same scenario and seed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from p4switch import native
+from p4switch.errors import UserError
+
+_ROOT = Path(__file__).parents[2]
+_PACKAGES = ("harness", "host_agents", "p4src", "p4switch", "topologies", "wireformats")
+_SOURCES = {".py", ".c", ".h", ".p4", ".toml", ".txt"}
+_GIT_TIMEOUT_S = 20
+
+
+def of_run(scenario: bytes, seed: int, extensions: Iterable[str]) -> dict[str, Any]:
+    """What one run stands on; `scenario` is the resolved one, `extensions` are the user's own files."""
+    return {
+        "version": importlib.metadata.version("p4cc"),
+        "commit": commit(_ROOT),
+        "sources": sources_digest(),
+        "scenario": hashlib.sha256(scenario).hexdigest(),
+        "extensions": {file: _file_digest(Path(file)) for file in extensions},
+        "seed": seed,
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "machine": {
+            "system": platform.platform(),
+            "processor": _processor(),
+        },
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "compiler": _compiler(),
+    }
+
+
+def command_line() -> str:
+    """As it could be typed again."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+
+
+@cache
+def commit(folder: Path) -> str | None:
+    """The commit that a work tree is at, with `+` where files of it were changed; None for what is no work tree."""
+    if not (folder / ".git").exists():
+        return None
+    head = _git(folder, "rev-parse", "HEAD")
+    changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return head and (f"{head}+" if changed else head)
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        command = ["git", "-C", str(folder), *arguments]
+        told = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_TIMEOUT_S, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return told.stdout.strip()
+
+
+@cache
+def sources_digest() -> str:
+    """SHA-256 over the names and contents of all sources of p4cc."""
+    total = hashlib.sha256()
+    for package in _PACKAGES:
+        for path in sorted((_ROOT / package).rglob("*")):
+            if path.suffix in _SOURCES and path.is_file():
+                total.update(f"{path.relative_to(_ROOT)}\0{_file_digest(path)}\0".encode())
+    return total.hexdigest()
+
+
+def _file_digest(path: Path) -> str | None:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+@cache
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+@cache
+def _compiler() -> str | None:
+    try:
+        lines = native.compiler_version().splitlines()
+    except UserError:
+        return None
+    return next((line for line in lines if " version " in line), None)
+
+
+_TELLING = {"version": "versions of p4cc", "sources": "sources of p4cc", "compiler": "C compilers"}
+_SHOWN = 40  # characters of what differs
+
+
+def differences(found: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What the runs of one report do not have in common, of what may change results: a line each."""
+    known = [each for each in found if each]
+    values = {key: list(dict.fromkeys(str(each.get(key))[:_SHOWN] for each in known)) for key in _TELLING}
+    return [f"different {_TELLING[key]}: {', '.join(several)}" for key, several in values.items() if len(several) > 1]

@@ -1,0 +1,58 @@
+"""Figures for a paper: one file each, as wide as a column, with the fonts in it, and the numbers behind it as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib as mpl
+
+from harness.measure.results import Result
+from harness.report.figure_data import figure_table
+from harness.report.figures import figures
+from harness.report.groups import compare
+from harness.report.plots import STYLE, for_paper
+
+FORMATS = ("pdf", "svg", "png")
+_COLUMN_IN = 6.0  # a figure that p4cc draws wider than this needs the page's width
+_DPI = 600  # of PNGs, and of what is rasterized in others
+_NO_DATE = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
+
+
+@dataclass(frozen=True)
+class PaperStyle:
+    """How a publisher wants figures: a matplotlib style beside this file, and how wide column and page are."""
+
+    name: str
+    width_in: float
+    page_width_in: float
+
+    @property
+    def file(self) -> Path:
+        return STYLE.with_name(f"{self.name}.mplstyle")
+
+
+STYLES = {style.name: style for style in (PaperStyle("ieee", 3.5, 7.16), PaperStyle("acm", 3.33, 7.0))}
+
+
+def write_figures(
+    results: Sequence[Result], folder: Path, extension: str, style: PaperStyle, width_in: float | None = None
+) -> Iterator[Path]:
+    """Writes SCENARIO-FIGURE.EXTENSION and SCENARIO-FIGURE.csv into `folder`; gives the former's paths.
+
+    A figure is as wide as a column, a heat map of links as the page, or `width_in` inches. It keeps its proportions.
+    """
+    for comparison in compare(results):
+        for name, figure in figures(comparison).items():
+            target = folder / f"{comparison.scenario}-{name}.{extension}"
+            with for_paper(style.file):
+                plot = figure.plot(comparison)
+                width, height = plot.get_size_inches()
+                natural = style.page_width_in if width > _COLUMN_IN else style.width_in
+                wanted = natural if width_in is None else width_in
+                plot.set_size_inches(wanted, height * wanted / width)
+                with mpl.rc_context(fname=style.file):
+                    plot.savefig(target, dpi=_DPI, metadata=_NO_DATE[extension])
+            figure_table(plot).to_csv(target.with_suffix(".csv"), index=False)
+            yield target
