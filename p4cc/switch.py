@@ -18,6 +18,7 @@ from p4cc.control import Control, compiled
 from p4switch import extensions
 from p4switch.compiler import Compiled as Program
 from p4switch.compiler import compile_program
+from p4switch.engine import build, load
 from p4switch.errors import UserError
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
@@ -71,8 +72,6 @@ class Switch(Control):
         seed: int = 1,
         tick_ns: int = 1,
     ) -> None:
-        from p4switch.engine import build, load
-
         made = compiled(program)
         self._switch = load().Switch(str(build(made.json)), device_id=device_id, seed=seed, tick_ns=tick_ns)
         super().__init__(
