@@ -14,7 +14,8 @@ import pandas as pd
 
 import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control import controller, programs
-from harness.control.programs import Entry, SwitchView
+from harness.control.programs import SwitchView
+from harness.control.programs.entries import Entry
 from harness.worlds.mininet import package
 from harness.worlds.mininet.isolation import private_network
 from harness.worlds.mininet.transfer import Transfer

@@ -10,7 +10,7 @@ from typing import NamedTuple, SupportsBytes
 
 import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control import controller
-from harness.control.programs import Entry
+from harness.control.programs.entries import Entry
 from harness.errors import CheckError
 from host_agents import registry
 from host_agents.errors import HostError
