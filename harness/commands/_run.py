@@ -13,7 +13,7 @@ from harness.errors import CheckError
 from harness.measure import results
 from harness.measure.output_folder import new_folder, unused
 from harness.measure.recording import World
-from harness.measure.summary import unfinished
+from harness.measure.summary import delivered, unfinished
 from harness.plan.experiment import Run
 from harness.plan.request import planned
 from harness.report import write_report
@@ -71,10 +71,7 @@ def _one(run: Run, make: MakeWorld, folder: Path, progress: RunProgress, strict:
         if fidelity["given_up"]:
             cost += f" (too fast for this machine: {', '.join(f'1:{factor}' for factor in fidelity['given_up'])})"
         cost += f", {fidelity['set_up_s']:.1f} s of set-up"
-    progress.end(
-        f"{summary['flows_delivered']}/{summary['flows']} flows in {recording.end_ns / 1e3:,.0f} µs of model time, "
-        f"{cost}"
-    )
+    progress.end(f"{delivered(summary)} in {recording.end_ns / 1e3:,.0f} µs of model time, {cost}")
     failed = [f"{check['name']}: {check['detail']}" for check in summary["checks"] if not check["holds"]]
     warnings = {}  # what they say, and what may help
     if told := unfinished(summary):

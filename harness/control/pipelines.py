@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 COMPILERS = ("builtin", "p4c")
 P4C = "p4c-bm2-ss"
+LOSS = "LOSS_PPM"  # of a million packets, in include/switch.p4
 _BALANCED = "LOAD_BALANCER"  # the macro
 _P4C_TIMEOUT_S = 120
 
@@ -79,6 +80,8 @@ def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pip
             f"switch.load_balancing: {what.source} leaves no choice to a load balancer; expected a program that "
             "includes include/forwarding.p4"
         )
+    if LOSS in dict(what.defines) and all(counter.preamble.alias != "lost_in" for counter in p4info.counters):
+        raise UserError(f"switch.loss: {what.source} loses nothing; expected a program that includes include/switch.p4")
     return Pipeline(controller.Program(p4info, json.dumps(config).encode()), build(config, trace=trace))
 
 

@@ -83,7 +83,7 @@ class VirtualWorld:
         self.nics: list[Nic] = []
         self._hosts: list[HostSession] = []
         self._clients: dict[str, LocalClient] = {}  # by switch
-        self._session = Session(traffic, run.addresses, self._carry)
+        self._session = Session(traffic, run.addresses, self._carry, run.scenario.nic.os_overhead_ns)
         self._next_start_ns: int | None = None
         self._tags: dict[int, int] = {}  # the fabric's, by connection
         self._add_hosts()
@@ -145,20 +145,20 @@ class VirtualWorld:
         beyond it, so nothing is ever paused.
         """
         settings = self.run_plan.scenario.switch
-        pfc, limit_bytes = settings.pfc, settings.ingress_bytes
-        if not pfc.enabled and limit_bytes is None:
+        pfc = settings.pfc
+        if not pfc.enabled and settings.ingress_bytes is None:
             return
         for switch in self.run_plan.topology.switches:
             for port, there in self.run_plan.topology.ports[switch.name].items():
-                headroom_bytes = self.run_plan.headroom_bytes(switch.name, there) if pfc.enabled else 0
+                xoff_bytes = self.run_plan.xoff_bytes(switch.name, there)
                 self.fabric.set_pfc(
                     self._nodes[switch.name],
                     priorities=self.run_plan.lossless_priorities,
                     port=port,
-                    xoff_bytes=None if limit_bytes is None else limit_bytes - headroom_bytes,
-                    alpha=pfc.alpha if limit_bytes is None else None,
+                    xoff_bytes=xoff_bytes,
+                    alpha=pfc.alpha if xoff_bytes is None else None,
                     xon_gap_bytes=pfc.xon_gap_bytes,
-                    headroom_bytes=headroom_bytes,
+                    headroom_bytes=self.run_plan.headroom_bytes(switch.name, there) if pfc.enabled else 0,
                     reaction_ns=pfc.reaction_ns,
                 )
 
@@ -335,7 +335,7 @@ class VirtualWorld:
     def _progress(self, progress: Progress | None, now_ns: int, _: int) -> None:
         self._look_at_memory(now_ns)
         if progress is not None:
-            progress(self._session.done, len(self._session.records), now_ns)
+            progress(*self._session.progress, now_ns)
 
     def _look_at_memory(self, now_ns: int) -> None:
         """Raises UserError when there is not enough for what is held and for the tables of what was sampled."""
