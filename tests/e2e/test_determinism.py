@@ -40,17 +40,6 @@ def test_plain_python_hosts_do_exactly_what_compiled_ones_do(tmp_path: Path) -> 
         assert tables(first.folder) == tables(tmp_path / "plain" / first.folder.name)
 
 
-def test_plain_python_hosts_do_the_same_collectives(tmp_path: Path) -> None:
-    scenario = ("collective-small", "--set", "variants=[]")
-    environment = {**os.environ, "P4CC_NATIVE": "0"}
-    done = p4cc("run", *scenario, "--out", str(tmp_path / "plain"), env=environment)
-    assert done.returncode == 0, done.stderr
-    (compiled,) = run(*scenario)
-    plain = tmp_path / "plain" / compiled.folder.name
-    for name in ("operations.parquet", "summary.json"):
-        assert (compiled.folder / name).read_bytes() == (plain / name).read_bytes()
-
-
 def test_another_seed_is_another_run() -> None:
     one = run(*BOTH)[0]
     (two,) = run("incast", "--cc", "dcqcn", *SMALL, "--seed", "2")
