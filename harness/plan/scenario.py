@@ -101,6 +101,8 @@ class NicSettings(Table):
     # Selective repeat: a packet is lost when one sent so many later is acknowledged; 0: by time-out and trimming only.
     # None: 3, or 0 where the load balancer sends one flow's packets over several paths.
     loss_packets: Annotated[int, Field(ge=0)] | None = None
+    # What the operating system takes of each message's time before the NIC has it: a TCP, for instance.
+    os_overhead_ns: Nanoseconds = 0
     # Whether frames are whole in the virtual world, too, and packets with a bad ICRC are dropped and counted: dearer.
     check_icrc: bool = False
 

@@ -26,6 +26,7 @@ class Connect:
     """Open this host's end of a connection by `time_ns`; all its ends have the connection's number.
 
     `members`: the hosts behind the peer's address, where that is a group's. `joins`: the group that this host is in.
+    `priority`: the class of its data; None: the NIC's.
     """
 
     number: int
@@ -33,6 +34,7 @@ class Connect:
     time_ns: int
     members: tuple[str, ...] = ()
     joins: str | None = None
+    priority: int | None = None
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,9 @@ class HostSession:
 
     def connect(self, request: Connect) -> None:
         number = request.number
-        self._queue_pairs[number] = self.nic.open_qp(request.peer_address, number, number, members=request.members)
+        self._queue_pairs[number] = self.nic.open_qp(
+            request.peer_address, number, number, priority=request.priority, members=request.members
+        )
         if request.joins is not None:
             self.nic.join(request.joins)
 

@@ -37,7 +37,13 @@ class Coordinator:
     """Talks to the agents of all hosts, which have these names, through a Unix socket in `folder`."""
 
     def __init__(
-        self, hosts: Sequence[str], traffic: Traffic, addresses: Addresses, launcher: Launcher, folder: Path
+        self,
+        hosts: Sequence[str],
+        traffic: Traffic,
+        addresses: Addresses,
+        launcher: Launcher,
+        folder: Path,
+        os_overhead_ns: int = 0,
     ) -> None:
         self._hosts = hosts
         self._launcher = launcher
@@ -47,7 +53,7 @@ class Coordinator:
         self._listener.listen(len(hosts))
         self._agents: list[Connection] = []
         self._index_of: dict[object, int] = {}
-        self.session = Session(traffic, addresses, self._carry)
+        self.session = Session(traffic, addresses, self._carry, os_overhead_ns)
 
     def close(self) -> None:
         for agent in self._agents:

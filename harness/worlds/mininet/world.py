@@ -121,7 +121,8 @@ class MininetWorld:
         net.start_switches()
         hosts = run.topology.hosts
         names = [host.name for host in hosts]
-        coordinator = Coordinator(names, run.traffic(), run.addresses, launcher, folder.path)
+        overhead_ns = run.scenario.nic.os_overhead_ns
+        coordinator = Coordinator(names, run.traffic(), run.addresses, launcher, folder.path, overhead_ns)
         stack.callback(coordinator.close)
         for name in names:
             launcher.fork(name, "host", [name, coordinator.address], namespace_pid=net.hosts[name].pid)
