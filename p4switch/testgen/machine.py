@@ -34,8 +34,7 @@ MAX_PASSES = 5
 MAX_STEPS = 50_000
 _RESTARTS = 100
 MAX_PACKET_BYTES = 1500
-MAX_PORT = 255
-"""BMv2 has no interfaces with higher numbers."""
+MAX_PORT = DROP_PORT - 1
 ENVIRONMENTS = 4
 """Runs that a test has to survive unchanged: with other clocks, random numbers and contents of what is undefined."""
 
