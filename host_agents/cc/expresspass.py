@@ -14,6 +14,7 @@ from typing import Final
 
 from host_agents import wire
 from host_agents.cc.base import NotificationPoint, Outlet, Path, ReactionPoint
+from host_agents.config import SCOPE_QP
 from host_agents.lb.base import FIRST_ENTROPY
 from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, Field, Header, Packet
 from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE
@@ -263,6 +264,7 @@ register(
         reaction_point=reaction_point,
         notification_point=notification_point,
         packets=(CREDIT, CREDIT_REQUEST),
+        scopes=(SCOPE_QP,),
         single_path=True,
     )
 )

@@ -49,7 +49,8 @@ def test_fills_an_empty_link_in_every_scope_that_it_has(name, scope):
     assert finished == 100
 
 
-@pytest.mark.parametrize("name", NAMES)
+# ExpressPass begins with a sixteenth of the credits, and those have a part of the link.
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "expresspass"])
 def test_one_flow_alone_has_the_link_to_itself(name):
     a, b = pair(name)
     qa, _ = connect(a, b)
