@@ -12,6 +12,7 @@ disk, a power cut or a copy has damaged is made anew.
 import hashlib
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -47,7 +48,7 @@ def cached(kind: str, key: str, suffix: str, produce: Callable[[Path], None]) ->
         for path in sorted(folder.glob(f"*{suffix}")):
             if is_sound(path):
                 return path
-            path.unlink(missing_ok=True)
+            _remove(path)
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{key[:8]}-", dir=folder.parent) as beside:
             scratch = Path(beside) / (key + suffix)
@@ -65,9 +66,17 @@ def cached(kind: str, key: str, suffix: str, produce: Callable[[Path], None]) ->
 def is_sound(path: Path) -> bool:
     """Whether a file of the cache is what it was when it was made. Raises OSError."""
     try:
-        return path.name.partition(".")[0] == digest(path.read_bytes())
+        return path.is_file() and path.name.partition(".")[0] == digest(path.read_bytes())
     except FileNotFoundError:  # somebody else has found it damaged
         return False
+
+
+def _remove(path: Path) -> None:
+    """What stands in a file's place, whatever it is."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def damaged() -> list[Path]:

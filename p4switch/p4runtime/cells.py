@@ -1,7 +1,9 @@
 """Indexed externs: counter, meter and register arrays."""
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar
 
 from p4switch.p4runtime import p4data
@@ -14,14 +16,18 @@ from p4switch.p4runtime.profiles import Undo
 if TYPE_CHECKING:
     from p4switch.engine._engine import Switch
 
+_AT_ONCE = 256  # cells are read before packets go on
 _MAX_COUNT = (1 << 63) - 1
 _T = TypeVar("_T")
 
 
 class CellStore:
-    def __init__(self, pipeline: Pipeline, switch: Switch) -> None:
+    """Of one switch. What reads takes the data plane's `lock`, for a part of the cells at a time."""
+
+    def __init__(self, pipeline: Pipeline, switch: Switch, lock: AbstractContextManager[object]) -> None:
         self._pipeline = pipeline
         self._switch = switch
+        self._lock = lock
         self._rates: dict[tuple[str, int], tuple[int, int, int, int]] = {}  # of meters that are not always green
 
     # -- counters ---------------------------------------------------------------------------------------------------
@@ -35,10 +41,11 @@ class CellStore:
                       lambda i, value: self._switch.counter_write(cells.name, i, *value))
 
     def read_counters(self, query: Message) -> Iterator[Message]:
-        for cells, index in _selected(self._pipeline.counters, query.counter_id, query, "counter"):
+        found = _selected(self._pipeline.counters, query.counter_id, query, "counter")
+        for cells, index, value in self._values(found, self._switch.counter_read):
             message = p4runtime_pb2.CounterEntry(counter_id=cells.id)
             message.index.index = index
-            set_counter(message.data, self._switch.counter_read(cells.name, index))
+            set_counter(message.data, value)
             yield message
 
     # -- meters -----------------------------------------------------------------------------------------------------
@@ -65,10 +72,10 @@ class CellStore:
 
     def read_meters(self, query: Message) -> Iterator[Message]:
         no_colour_counters(query, "counter_data", "meters")
-        for cells, index in _selected(self._pipeline.meters, query.meter_id, query, "meter"):
+        found = _selected(self._pipeline.meters, query.meter_id, query, "meter")
+        for cells, index, rates in self._values(found, lambda name, i: self._rates.get((name, i))):
             message = p4runtime_pb2.MeterEntry(meter_id=cells.id)
             message.index.index = index
-            rates = self._rates.get((cells.name, index))
             if rates is not None:
                 encode_meter(rates, message.config)
             yield message
@@ -84,12 +91,21 @@ class CellStore:
 
     def read_registers(self, query: Message) -> Iterator[Message]:
         types = self._pipeline.p4info.type_info
-        for cells, index in _selected(self._pipeline.registers, query.register_id, query, "register"):
+        found = _selected(self._pipeline.registers, query.register_id, query, "register")
+        for cells, index, value in self._values(found, self._switch.register_read):
             message = p4runtime_pb2.RegisterEntry(register_id=cells.id)
             message.index.index = index
-            value = self._switch.register_read(cells.name, index)
             message.data.CopyFrom(p4data.encode(cells.type_spec, types, value))
             yield message
+
+    def _values(self, found: Iterator[tuple[Cells, int]],
+                read: Callable[[str, int], _T]) -> Iterator[tuple[Cells, int, _T]]:
+        """Messages are made of them while packets go on."""
+        while part := list(itertools.islice(found, _AT_ONCE)):
+            with self._lock:
+                values = [read(cells.name, index) for cells, index in part]
+            for (cells, index), value in zip(part, values, strict=True):
+                yield cells, index, value
 
 
 def _cells(cells: Mapping[int, Cells], ident: int, what: str) -> Cells:

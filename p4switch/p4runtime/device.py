@@ -2,17 +2,18 @@
 
 `Device` knows nothing of gRPC, streams or elections: it is called directly by a controller in the same process, and by
 `p4switch.p4runtime.server` on behalf of remote ones. Requests may come from several threads. Whoever has packets
-running beside it gives it the data plane's `lock`: it is held for the whole of each write, so that no packet sees half
-of one, and for a few entities at a time by reads, which may be long.
+running beside it gives it the data plane's `lock`, which may be nested: it is held for the whole of a write that is to
+be DATAPLANE_ATOMIC, so that no packet sees half of it, and for a few entities at a time by all others and by reads,
+which may be long.
 """
 from __future__ import annotations
 
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, nullcontext
+from typing import TYPE_CHECKING, TypeVar
 
 from p4switch.errors import UserError
 from p4switch.p4runtime import packet_io, pipeline
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 API_VERSION = "1.5.0"  # of the specification that this server follows
 _ENTITIES_AT_ONCE = 64  # are read before the data plane goes on
 _LOOKED_AT_ONCE = 512  # entries, to see whether they are meant, or idle
+_UPDATES_AT_ONCE = 64  # are applied before the data plane goes on
 _PAUSE_S = 1e-4  # for the data plane to go on: whoever asks for its lock again at once gets it first
 _ENTITIES_A_RESPONSE = 500  # keeps a response well below gRPC's default limit of 4 MiB
 
@@ -47,20 +49,21 @@ _WriteRequest = p4runtime_pb2.WriteRequest
 _SetRequest = p4runtime_pb2.SetForwardingPipelineConfigRequest
 _GetRequest = p4runtime_pb2.GetForwardingPipelineConfigRequest
 _Update = p4runtime_pb2.Update
+_T = TypeVar("_T")
 
 
 class _State:
     """Everything a controller wrote to one pipeline on one switch."""
 
     def __init__(self, config: Message, pipe: Pipeline, switch: Switch, down: set[int], clock_ns: Callable[[], int],
-                 tick_ns: int) -> None:
+                 tick_ns: int, lock: AbstractContextManager[object]) -> None:
         self.config = config
         self.pipeline = pipe
         self.switch = switch
         ports = Ports(pipe.port_width, down)
         self.profiles = ProfileStore(pipe, switch, ports)
         self.tables = TableStore(pipe, switch, self.profiles, clock_ns, tick_ns)
-        self.cells = CellStore(pipe, switch)
+        self.cells = CellStore(pipe, switch, lock)
         self.replication = ReplicationStore(switch, ports)
         self.value_sets = ValueSetStore(pipe, switch)
         self.digests = DigestStore(pipe, switch, clock_ns)
@@ -77,15 +80,17 @@ class _State:
             "value_set_entry": self.value_sets.write,
             "digest_entry": self.digests.write,
         }
+        self.cell_readers: dict[str, Callable[[Message], Iterator[Message]]] = {  # take the lock themselves
+            "counter_entry": self.cells.read_counters,
+            "meter_entry": self.cells.read_meters,
+            "register_entry": self.cells.read_registers,
+        }
         self.readers: dict[str, Callable[[Message], Iterator[Message | None]]] = {
             "table_entry": self.tables.read,
             "direct_counter_entry": self.tables.read_direct_counters,
             "direct_meter_entry": self.tables.read_direct_meters,
             "action_profile_member": self.profiles.read_members,
             "action_profile_group": self.profiles.read_groups,
-            "counter_entry": self.cells.read_counters,
-            "meter_entry": self.cells.read_meters,
-            "register_entry": self.cells.read_registers,
             "packet_replication_engine_entry": self.replication.read,
             "value_set_entry": self.value_sets.read,
             "digest_entry": self.digests.read,
@@ -111,7 +116,7 @@ class _State:
     def read(self, query: Message) -> Iterator[Message | None]:
         """Entities that a query selects; None for each that was looked at in vain. Raises P4RuntimeError."""
         kind = query.WhichOneof("entity")
-        reader = self.readers.get(kind)
+        reader = self.cell_readers.get(kind) or self.readers.get(kind)
         if reader is None:
             if kind is None:
                 invalid("read: the entity is missing")
@@ -190,7 +195,7 @@ class Device:
         config = p4runtime_pb2.ForwardingPipelineConfig()
         if request.config.HasField("cookie"):
             config.cookie.CopyFrom(request.config.cookie)
-        return _State(config, pipe, switch, self._down, self._clock_ns, self._tick_ns)
+        return _State(config, pipe, switch, self._down, self._clock_ns, self._tick_ns, self._lock)
 
     def _commit(self, state: _State) -> None:
         if self._install is not None:
@@ -218,49 +223,74 @@ class Device:
     def write(self, request: Message) -> Message:
         """Applies the updates in their order.
 
-        With CONTINUE_ON_ERROR each is tried; with the other two atomicities, the first error undoes what was done. The
-        lock is held throughout, so no packet sees a batch half done. Raises P4RuntimeError, with an error for each
-        update.
+        With CONTINUE_ON_ERROR each is tried; with the other two atomicities, the first error undoes what was done. With
+        DATAPLANE_ATOMIC no packet sees a batch half done. Raises P4RuntimeError, with an error for each update.
         """
         self._check_device(request.device_id)
-        all_or_none = request.atomicity != _WriteRequest.CONTINUE_ON_ERROR
         if request.atomicity not in _WriteRequest.Atomicity.values():
             invalid(f"atomicity {request.atomicity} is not known")
-        with self._control, self._lock:
+        all_or_none = request.atomicity != _WriteRequest.CONTINUE_ON_ERROR
+        with self._control, self._lock if request.atomicity == _WriteRequest.DATAPLANE_ATOMIC else nullcontext():
             state = self._current()
             undos: list[Undo] = []
             errors: list[tuple[int, P4RuntimeError]] = []
-            for position, update in enumerate(request.updates):
-                try:
-                    undos.append(state.write(update))
-                except P4RuntimeError as error:
-                    errors.append((position, error))
-                    if all_or_none:
-                        break
+            with closing(self._in_parts(enumerate(request.updates))) as updates:
+                for position, update in updates:
+                    try:
+                        undos.append(state.write(update))
+                    except P4RuntimeError as error:
+                        errors.append((position, error))
+                        if all_or_none:
+                            break
             if errors and all_or_none:
-                for undo in reversed(undos):
+                for undo in self._in_parts(reversed(undos)):
                     undo()
         if errors:
             raise batch_error("write", _errors(len(request.updates), errors, all_or_none))
         return p4runtime_pb2.WriteResponse()
 
+    def _in_parts(self, items: Iterable[_T]) -> Generator[_T, None, None]:
+        """With the data plane's lock held while one is worked on; after a part of them packets go on."""
+        items = iter(items)
+        while True:
+            count = 0
+            with self._lock:
+                for item in itertools.islice(items, _UPDATES_AT_ONCE):
+                    count += 1
+                    yield item
+            if count < _UPDATES_AT_ONCE:
+                return
+            self._let_packets_through()
+
+    def _let_packets_through(self) -> None:
+        if self._pause_s:
+            time.sleep(self._pause_s)
+
     def read(self, request: Message) -> Iterator[Message]:
         """ReadResponse messages. Raises P4RuntimeError after the last of them, with an error for each query.
 
-        No write comes in between; packets do, so that counters of one response may be of different moments.
+        What controllers wrote is read without a write in between. Packets do come in between, so that counters of one
+        response may be of different moments, and so do writes to cells (counters, meters, registers), of which there
+        may be more than a response and this process's memory can hold.
         """
         self._check_device(request.device_id)
-        entities: list[Message] = []
+        found: list[Iterable[Message]] = []
         errors: list[tuple[int, P4RuntimeError]] = []
         with self._control:
             state = self._current()
             for position, query in enumerate(request.entities):
+                entities: list[Message] = []
+                if query.WhichOneof("entity") in state.cell_readers:
+                    found.append(_until_error(state.read(query), position, errors))
+                    continue
+                found.append(entities)
                 try:
                     self._read(state.read(query), entities)
                 except P4RuntimeError as error:
                     errors.append((position, error))
-        for start in range(0, len(entities), _ENTITIES_A_RESPONSE):
-            yield p4runtime_pb2.ReadResponse(entities=entities[start:start + _ENTITIES_A_RESPONSE])
+        every = itertools.chain.from_iterable(found)
+        while part := list(itertools.islice(every, _ENTITIES_A_RESPONSE)):
+            yield p4runtime_pb2.ReadResponse(entities=part)
         if errors:
             raise batch_error("read", _errors(len(request.entities), errors, False))
 
@@ -277,8 +307,7 @@ class Device:
                             break
             if looked < _LOOKED_AT_ONCE and len(into) - before < _ENTITIES_AT_ONCE:
                 return
-            if self._pause_s:
-                time.sleep(self._pause_s)
+            self._let_packets_through()
 
     def _check_device(self, device_id: int) -> None:
         if device_id != self.device_id:
@@ -356,6 +385,15 @@ class Device:
                 if state is not None:
                     state.profiles.ports_changed()
                     state.replication.ports_changed()
+
+
+def _until_error(found: Iterator[Message | None], position: int,
+                 errors: list[tuple[int, P4RuntimeError]]) -> Iterator[Message]:
+    """All up to the first error, which is put into `errors`."""
+    try:
+        yield from (message for message in found if message is not None)
+    except P4RuntimeError as error:
+        errors.append((position, error))
 
 
 def _errors(count: int, failed: list[tuple[int, P4RuntimeError]], all_or_none: bool) -> list[Message]:

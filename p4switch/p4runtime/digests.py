@@ -1,6 +1,7 @@
 """Digests: what the data plane learns, gathered into lists for the controller (specification, "DigestEntry")."""
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -15,9 +16,10 @@ from p4switch.p4runtime.profiles import Undo
 if TYPE_CHECKING:
     from p4switch.engine._engine import Switch
 
+_LOG = logging.getLogger(__name__)
 MAX_LIST = 1024  # of a list whose size the controller does not limit
 MIN_ACK_TIMEOUT_NS = 100_000_000  # a shorter ack_timeout_ns counts as this, as in PI
-MAX_UNACKNOWLEDGED = 65536  # of one digest; what is learnt beyond them is dropped until some are acknowledged
+MAX_KEPT = 65536  # of one digest, not sent yet or not acknowledged; what is learnt beyond them is lost
 
 
 @dataclass(slots=True)
@@ -30,6 +32,7 @@ class _Stream:
     sent: dict[int, tuple[int, list[bytes]]] = field(default_factory=dict)  # list id: when, what
     unacknowledged: set[bytes] = field(default_factory=set)
     next_list: int = 1
+    lost: int = 0  # since the last one that was kept
 
 
 class DigestStore:
@@ -122,12 +125,19 @@ class DigestStore:
     def _learn(self, stream: _Stream, data: bytes, now_ns: int) -> list[Message]:
         if stream.config is None or data in stream.buffer or data in stream.unacknowledged:
             return []
-        if len(stream.unacknowledged) >= MAX_UNACKNOWLEDGED:
+        if len(stream.buffer) + len(stream.unacknowledged) >= MAX_KEPT:
+            if not stream.lost:
+                _LOG.warning("digest %s: %d wait for a controller that acknowledges none; more are lost",
+                             stream.info.name, MAX_KEPT)
+            stream.lost += 1
             return []
+        if stream.lost:
+            _LOG.warning("digest %s: %d were lost", stream.info.name, stream.lost)
+            stream.lost = 0
         if not stream.buffer:
             stream.first_ns = now_ns
         stream.buffer[data] = None
-        if len(stream.buffer) < (stream.config.max_list_size or MAX_LIST):
+        if len(stream.buffer) < min(stream.config.max_list_size or MAX_LIST, MAX_KEPT):
             return []
         return [self._flush(stream, now_ns)]
 

@@ -26,7 +26,7 @@ _LOG = logging.getLogger(__name__)
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _WORKERS = 16
 _MAX_STREAMS = 4096
-_MAX_OUTGOING = 4096  # messages that wait for one controller; packet-ins beyond them are dropped
+MAX_OUTGOING = 4096  # messages that wait for one controller; those beyond are lost
 _Response = p4runtime_pb2.StreamMessageResponse
 _T = TypeVar("_T")
 
@@ -59,8 +59,7 @@ class P4RuntimeServer:
     def stop(self, grace_s: float = 0.5) -> None:
         """Ends all calls, those that are not done after `grace_s` too."""
         if self._thread.is_alive():
-            if self._server is not None:
-                self._wait_for(self._server.stop(grace_s))
+            self._wait_for(self._end(grace_s))
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
         self._loop.close()
@@ -92,6 +91,20 @@ class P4RuntimeServer:
             raise UserError(f"--grpc-server-addr {self._address}: cannot listen there; expected a free HOST:PORT")
         await server.start()
         self._server = server
+
+    async def _end(self, grace_s: float) -> None:
+        """Ends all calls, and waits for what serves them: the server's own end does not, and what it leaves would say
+        so on stderr when it is thrown away.
+        """
+        if self._server is not None:
+            await self._server.stop(grace_s)
+        for end in (lambda _: None, asyncio.Task.cancel):
+            serving = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in serving:
+                end(task)
+            if serving:
+                await asyncio.wait(serving, timeout=grace_s)
+        await self._loop.shutdown_asyncgens()
 
     def _handlers(self) -> grpc.GenericRpcHandler:
         pb = p4runtime_pb2
@@ -153,15 +166,11 @@ class P4RuntimeServer:
     async def _stream(self, requests: AsyncIterator[Message], context: Any) -> AsyncIterator[Message]:
         if self._streams >= _MAX_STREAMS:
             await _abort(context, P4RuntimeError(code_pb2.RESOURCE_EXHAUSTED, f"{_MAX_STREAMS} streams are open"))
-        outgoing: asyncio.Queue[Message | None] = asyncio.Queue()
-
-        def put(message: Message) -> None:
-            if outgoing.qsize() < _MAX_OUTGOING or message.WhichOneof("update") == "arbitration":
-                outgoing.put_nowait(message)
+        outgoing = Outgoing()
 
         def send(message: Message) -> None:
             with suppress(RuntimeError):  # the event loop is closed: there is no controller any more
-                self._loop.call_soon_threadsafe(put, message)
+                self._loop.call_soon_threadsafe(outgoing.put, message)
 
         controller = Controller(send)
 
@@ -171,9 +180,9 @@ class P4RuntimeServer:
 
         self._streams += 1
         receiver = asyncio.create_task(receive())
-        receiver.add_done_callback(lambda _: outgoing.put_nowait(None))
+        receiver.add_done_callback(lambda _: outgoing.end())
         try:
-            while (message := await outgoing.get()) is not None:
+            async for message in outgoing:
                 yield message
             error = receiver.exception()
             if error is not None and not isinstance(error, P4RuntimeError):
@@ -212,6 +221,33 @@ class P4RuntimeServer:
                 raise P4RuntimeError(code_pb2.UNIMPLEMENTED, f"stream message {kind}: not one of v1model's")
         except P4RuntimeError as error:
             controller.send(_stream_error(request, kind, error))
+
+
+class Outgoing:
+    """The messages that wait for one controller; the log tells of those that one has lost which takes none."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Queue[Message | None] = asyncio.Queue()
+        self._lost = 0
+
+    def put(self, message: Message) -> None:
+        if self._waiting.qsize() < MAX_OUTGOING or message.WhichOneof("update") == "arbitration":
+            self._waiting.put_nowait(message)
+            return
+        if not self._lost:
+            _LOG.warning("%d messages wait for a controller that takes none; more are lost", MAX_OUTGOING)
+        self._lost += 1
+
+    def end(self) -> None:
+        """After what waits now."""
+        self._waiting.put_nowait(None)
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        while (message := await self._waiting.get()) is not None:
+            yield message
+            if self._lost and self._waiting.qsize() < MAX_OUTGOING:
+                _LOG.warning("%d messages for a controller were lost", self._lost)
+                self._lost = 0
 
 
 def _stream_error(request: Message, kind: str | None, error: P4RuntimeError) -> Message:

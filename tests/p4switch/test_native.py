@@ -100,15 +100,28 @@ def test_processes_share_the_cache(fresh_cache: Path) -> None:
     assert sorted(path.name for path in (fresh_cache / "test").iterdir()) == ["key0", "key1", "key2"]
 
 
-@pytest.mark.parametrize("damage", ["empty", "cut", "a bit"])
+def _damage(path: Path, damage: str) -> None:
+    content = path.read_bytes()
+    path.unlink()
+    if damage == "folder":
+        path.mkdir()
+        (path / "file").touch()
+    elif damage == "pipe":
+        os.mkfifo(path)
+    elif damage == "link":
+        path.symlink_to(path.name)
+    else:
+        changed = {"empty": b"", "cut": content[: len(content) // 2], "a bit": content[:-1] + bytes([content[-1] ^ 1])}
+        path.write_bytes(changed[damage])
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "a bit", "folder", "pipe", "link"])
 def test_a_damaged_file_is_made_anew_before_it_is_used(damage: str) -> None:
     library = native.build_text("answer", ANSWER % 42)
     (source,) = (path for path in files(cache.root()) if path.suffix == ".c")
     assert cache.damaged() == []
     for path in (library, source):
-        content = path.read_bytes()
-        changed = {"empty": b"", "cut": content[: len(content) // 2], "a bit": content[:-1] + bytes([content[-1] ^ 1])}
-        path.write_bytes(changed[damage])
+        _damage(path, damage)
     assert cache.damaged() == sorted([library, source])
     again = native.build_text("answer", ANSWER % 42)
     assert ctypes.CDLL(str(again)).answer() == 42

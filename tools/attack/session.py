@@ -22,6 +22,7 @@ from pathlib import Path
 from tools.attack import kinds
 from tools.attack.attack import Attack, Finding
 
+_START_S = 1800.0  # what a kind needs may have to be compiled first
 _END_S = 20.0
 _FINDINGS = 20  # of one kind: then it has told enough
 
@@ -56,6 +57,8 @@ def _work(
 ) -> None:
     """Attempts until `deadline` (time.monotonic) or so many turns; tells of each: (turn, count, finding, files)."""
     os.setsid()  # so that what it has started can be ended with it
+    for number in (signal.SIGINT, signal.SIGHUP):  # a shell or nohup may have had them ignored, for all children too
+        signal.signal(number, signal.SIG_DFL)
     attack_class = kind(name)
     if attack_class.memory_bytes is not None:
         resource.setrlimit(resource.RLIMIT_AS, (attack_class.memory_bytes, attack_class.memory_bytes))
@@ -115,8 +118,7 @@ def _watch(
     keep: Path | None, tell: Callable[[str], None],
 ) -> int:
     """Until the process has ended; the turn to go on with."""
-    patience_s = kind(name).patience_s
-    going_on = False
+    patience_s, going_on = _START_S, False
 
     def found(what: str, files: dict[str, bytes]) -> None:
         again = f"python -m tools.attack {name} --seed {seed} --turn {turn}"
@@ -142,6 +144,7 @@ def _watch(
                 return turn + 1
             return turn + 1
         going_on = count is None
+        patience_s = kind(name).patience_s
         if count is not None:
             outcome.turns += 1
             outcome.count += count

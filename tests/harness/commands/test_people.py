@@ -158,4 +158,4 @@ def test_progress_tells_what_is_done_and_what_is_left(capsys: pytest.CaptureFixt
         progress._last_line = -1e9
         progress.update(1, 4, 5000)
     told = capsys.readouterr().err
-    assert "1/4 flows, 5 µs of model time, 25%, about 0 s left (all runs: 12%, about 0 s left)" in told
+    assert "1 of 4 done, 5 µs of model time, 25%, about 0 s left (all runs: 12%, about 0 s left)" in told

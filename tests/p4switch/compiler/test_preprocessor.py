@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from p4switch.compiler import preprocessor
 from p4switch.compiler.conditions import ConditionError, evaluate_condition
 from p4switch.compiler.diagnostics import CompileError
 from p4switch.compiler.preprocessor import Preprocessor
@@ -177,3 +178,14 @@ def test_conditions(text: str, expected: bool) -> None:
 def test_bad_conditions(text: str) -> None:
     with pytest.raises(ConditionError):
         evaluate_condition(text)
+
+
+@pytest.mark.parametrize(("bound", "value", "line"), [("MAX_INCLUDES", 10, 11), ("MAX_SOURCE_CHARACTERS", 410, 4)])
+def test_included_files_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, value: int, line: int
+) -> None:
+    monkeypatch.setattr(preprocessor, bound, value)
+    (tmp_path / "other.p4").write_text("a\n" * 2)
+    with pytest.raises(CompileError, match=r"over \d+ files or \d+ characters are included") as caught:
+        preprocess(tmp_path, '#include "other.p4"\n' * 20)
+    assert str(caught.value).startswith(f"{tmp_path}/program.p4:{line}:")

@@ -145,7 +145,7 @@ class Daemon:
         if self.process.poll() is None:
             self.process.send_signal(number)
         _, errors = self.process.communicate(timeout=20)
-        assert (self.process.returncode, errors) == (0, "")
+        assert (self.process.returncode, errors) == (0, ""), (self.process.returncode, errors)
         stats: dict[str, Any] = json.loads(self.stats_file.read_text())
         return stats
 

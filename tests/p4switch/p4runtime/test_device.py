@@ -421,9 +421,10 @@ def test_a_long_read_lets_packets_through_and_no_write(blank: Bench) -> None:
             between()
 
     written: list[threading.Thread] = []
+    reading = False
 
     def between() -> None:
-        if lock.taken == 3 and not written:  # in the middle of the read
+        if reading and lock.taken == 3 and not written:  # in the middle of the read
             written.append(threading.Thread(target=controller.insert, args=(entry(9999),)))
             written[0].start()
 
@@ -436,11 +437,64 @@ def test_a_long_read_lets_packets_through_and_no_write(blank: Bench) -> None:
         return controller.entry("lpm_one", {"l": (number, 32)}, ("drop",))
 
     controller.insert(*map(entry, range(1000)))
-    lock.taken = 0
+    lock.taken, reading = 0, True
     assert len(controller.read(controller.entry("lpm_one"))) == 1000
     assert lock.taken >= 16
     written[0].join()
     assert len(controller.read(controller.entry("lpm_one"))) == 1001
+
+
+@pytest.mark.parametrize(("atomicity", "at_once"), [(CONTINUE, 64), (ROLLBACK, 64), (ATOMIC, 200)])
+def test_packets_come_between_the_updates_of_a_batch_that_may_be_seen_half_done(atomicity: int, at_once: int) -> None:
+    held: list[int] = []  # entries written while the lock was held
+    depth = 0
+
+    class Lock:
+        def __enter__(self) -> None:
+            nonlocal depth
+            depth += 1
+            if depth == 1:
+                held.append(0)
+
+        def __exit__(self, *_: object) -> None:
+            nonlocal depth
+            depth -= 1
+
+    class Counting(FakeSwitch):
+        def table_add(self, *arguments: object) -> object:
+            assert depth
+            held[-1] += 1
+            return super().table_add(*arguments)
+
+        def table_delete(self, *arguments: object) -> None:
+            assert depth
+            held[-1] -= 1
+            super().table_delete(*arguments)
+
+    device = Device(lambda config: Counting(config), lock=Lock())  # type: ignore[arg-type, return-value]
+    controller = Controller(device, everything.p4info())
+    device.set_forwarding_pipeline_config(request("VERIFY_AND_COMMIT"))
+    entries = [controller.entry("lpm_one", {"l": (number, 32)}, ("drop",)) for number in range(200)]
+    held.clear()
+    controller.write(*((INSERT, entry) for entry in entries), atomicity=atomicity)
+    assert max(held) == at_once
+    assert sum(held) == 200
+    others = [controller.entry("lpm_one", {"l": (number, 31)}, ("drop",)) for number in range(0, 300, 2)]
+    with pytest.raises(P4RuntimeError):  # the last one exists: what was done is undone, in parts too
+        controller.write(*((INSERT, entry) for entry in (*others, entries[0])), atomicity=atomicity)
+    assert sum(held) == 200 + (150 if atomicity == CONTINUE else 0)
+    assert min(held) >= -64
+    assert len(controller.read(controller.entry("lpm_one"))) == sum(held)
+
+
+def test_cells_are_read_as_they_are_taken(bench: Bench) -> None:
+    """There may be more than memory holds; a controller that takes none of them keeps nobody from writing."""
+    bench.switch.calls.clear()
+    query = p4runtime_pb2.ReadRequest(device_id=1, entities=[{"counter_entry": {}}])
+    responses = bench.device.read(query)
+    assert "counter_read" not in bench.switch.calls
+    (response,) = responses
+    assert len(response.entities) == 4
 
 
 def test_what_looks_at_all_entries_does_so_in_parts() -> None:

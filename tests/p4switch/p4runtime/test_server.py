@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 
@@ -13,7 +14,7 @@ from p4switch.p4runtime import P4RuntimeError
 from p4switch.p4runtime.arbitration import Arbitration, Controller
 from p4switch.p4runtime.client import GrpcClient
 from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2
-from p4switch.p4runtime.server import P4RuntimeServer
+from p4switch.p4runtime.server import MAX_OUTGOING, Outgoing, P4RuntimeServer
 from tests.p4switch.p4runtime import everything
 from tests.p4switch.p4runtime.conftest import Bench
 from tests.p4switch.p4runtime.controller import DELETE, INSERT, wrap
@@ -147,6 +148,41 @@ def test_it_stops_after_malformed_stream_messages(served: Served) -> None:
         silent.set()
         assert not stopper.is_alive()
         served.stopped = True
+
+
+def test_what_serves_a_call_ends_with_the_server(served: Served) -> None:
+    """gRPC ends a call before the task that serves it has ended. One left behind would tell of itself on stderr."""
+    ended = []
+
+    async def serves(end_s: float) -> None:
+        try:
+            await asyncio.sleep(end_s)
+        finally:
+            ended.append(end_s)
+
+    for end_s in (0.01, 1e6):
+        asyncio.run_coroutine_threadsafe(serves(end_s), served.server._loop)
+    served.server.stop()
+    served.stopped = True
+    assert ended == [0.01, 1e6]
+
+
+def test_what_waits_for_a_controller_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    packet, arbitration = (p4runtime_pb2.StreamMessageResponse(**{kind: {}}) for kind in ("packet", "arbitration"))
+
+    async def taken() -> list[Message]:
+        outgoing = Outgoing()
+        for _ in range(MAX_OUTGOING + 3):
+            outgoing.put(packet)
+        outgoing.put(arbitration)  # tells who is primary
+        outgoing.end()
+        return [message async for message in outgoing]
+
+    assert asyncio.run(taken()) == [packet] * MAX_OUTGOING + [arbitration]
+    assert caplog.messages == [
+        "4096 messages wait for a controller that takes none; more are lost",
+        "3 messages for a controller were lost",
+    ]
 
 
 def test_roles_are_bounded_and_forgotten() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from p4switch.p4runtime import P4RuntimeError
+from p4switch.p4runtime import P4RuntimeError, digests
 from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2
 from tests.p4switch.p4runtime.conftest import Bench
 from tests.p4switch.p4runtime.controller import DELETE, INSERT, MODIFY, Controller
@@ -105,6 +105,26 @@ def test_acknowledgement(controller: Controller, bench: Bench, switch: FakeSwitc
     with pytest.raises(P4RuntimeError) as caught:
         bench.device.acknowledge(p4runtime_pb2.DigestListAck(digest_id=3))
     assert caught.value.code == code_pb2.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize("max_list_size", [1, 2**31 - 1])
+def test_digests_that_nobody_acknowledges_are_bounded(
+    controller: Controller, bench: Bench, switch: FakeSwitch, caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch, max_list_size: int,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(digests, "MAX_KEPT", 8)
+    controller.insert(digest(controller, max_timeout_ns=10**18, max_list_size=max_list_size, ack_timeout_ns=1))
+    switch.pending_digests = [learnt(i, 0) for i in range(8 + 3)]
+    lists = bench.device.poll()
+    assert sum(len(message.digest.data) for message in lists) == 8
+    assert caplog.messages == ["digest learn_t: 8 wait for a controller that acknowledges none; more are lost"]
+    for message in lists:
+        bench.device.acknowledge(
+            p4runtime_pb2.DigestListAck(digest_id=message.digest.digest_id, list_id=message.digest.list_id)
+        )
+    switch.pending_digests = [learnt(1, 5)]
+    bench.device.poll()
+    assert caplog.messages[1:] == ["digest learn_t: 3 were lost"]
 
 
 def packet_out(*metadata: tuple[int, bytes]) -> Message:
