@@ -91,7 +91,7 @@ def command(
             raise UserError(f"{option}: the virtual world has no such thing; expected --world mininet with it")
     if program is not None:
         settings = (*settings, f"program={program}")
-    several = {"cc": cc, "lb": lb, "seeds": seeds}
+    several: dict[str, tuple[str | int, ...]] = {"cc": cc, "lb": lb, "seeds": seeds}
     if dry_run:
         from harness.commands._dry_run import tell_plan
 
