@@ -10,7 +10,7 @@ from typing import NamedTuple, SupportsBytes
 
 import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control import controller
-from harness.control.programs import Entry
+from harness.control.programs.entries import Entry
 from harness.errors import CheckError
 from host_agents import registry
 from host_agents.errors import HostError
@@ -18,6 +18,7 @@ from p4cc.control import Control, compiled
 from p4switch import extensions
 from p4switch.compiler import Compiled as Program
 from p4switch.compiler import compile_program
+from p4switch.engine import build, load
 from p4switch.errors import UserError
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
@@ -71,8 +72,6 @@ class Switch(Control):
         seed: int = 1,
         tick_ns: int = 1,
     ) -> None:
-        from p4switch.engine import build, load
-
         made = compiled(program)
         self._switch = load().Switch(str(build(made.json)), device_id=device_id, seed=seed, tick_ns=tick_ns)
         super().__init__(

@@ -55,8 +55,8 @@ class ExpressPassParameters:
     initial_weight: float = field(default=1 / 16, metadata=SHARE)  # w, the aggressiveness
     min_weight: float = field(default=0.01, metadata=SHARE)
     max_weight: float = field(default=0.5, metadata=SHARE)
-    # Of the time between two credits, at random. With less of it the credits of a flow that has a link find it free,
-    # and those of a flow that comes do not.
+    # Of the time between two credits, at random. With a tenth of it a flow that comes may stay without
+    # (dart-expresspass): its credits find the meter full, those of the flow that has the link do not.
     jitter: float = field(default=1.0, metadata={"ge": 0, "le": 2})
     update_base_rtts: float = field(default=1.0, metadata=POSITIVE)  # from one rate to the next
     burst_credits: int = field(default=8, metadata=POSITIVE)  # that the receiver's own link lets through at once

@@ -306,9 +306,8 @@ def test_rcp_takes_tens_of_round_trips_to_the_rate_that_dart_has_after_one() -> 
     assert both.min().max() < 0.5
 
 
-@pytest.mark.parametrize(("jitter", "shared"), [(1.0, True), (0.0, False)])
-def test_expresspass_flows_share_a_link_where_their_credits_are_not_in_step(jitter: float, shared: bool) -> None:
-    """On a dumbbell with a base RTT of 100 us. Credits are lost, and data hardly waits."""
+def test_expresspass_flows_share_a_link_by_the_loss_of_credits() -> None:
+    """On a dumbbell with a base RTT of 100 us, ten RTTs after the second flow has come. No data is lost."""
     dumbbell = {
         "name": "dumbbell",
         "pairs": 2,
@@ -317,12 +316,12 @@ def test_expresspass_flows_share_a_link_where_their_credits_are_not_in_step(jitt
         "link_delay_ns": 16_000,
     }
     flows = [Flow(0, 2, 2**39, 0, stop_ns=2_400_000), Flow(1, 3, 2**39, 400_000, stop_ns=2_400_000)]
-    protocol = {"initial_rate": 0.5, "jitter": jitter}
+    protocol = {"initial_rate": 0.5}
     run = planned(flows, cc="expresspass", topology=dumbbell, protocol=protocol, record={"rate_interval_ns": 100_000})
     recording = VirtualWorld(run).run()
     rates = recording.tables["rates"]
     later = rates[rates["time_ns"] > 1_400_000].groupby("qp")["throughput_bps"].mean() / 1e9
-    assert later.min() > 2.5 if shared else later.min() < 1
+    assert later.min() > 2.5
     assert 8 < later.sum() < 10
     assert recording.conservation["drop_credit"] > 0
     assert sum(record.retransmitted for record in recording.flows) == 0
