@@ -34,6 +34,7 @@ MAX_PASSES = 5
 MAX_STEPS = 50_000
 _RESTARTS = 100
 MAX_PACKET_BYTES = 1500
+MAX_PORT = DROP_PORT - 1
 ENVIRONMENTS = 4
 """Runs that a test has to survive unchanged: with other clocks, random numbers and contents of what is undefined."""
 
@@ -116,7 +117,7 @@ class Run:
     port: int = 0
     packet: bytes = b""
     parsed_bytes: int = 0
-    short: bool = False
+    length_read: bool = False
     problem: str | None = None
     failed: int | None = None
 
@@ -238,8 +239,8 @@ class Machine:
 
     def _port(self, name: str) -> Scalar:
         port = self._input(name, 9, lambda rng: rng.randrange(1, 8))
-        below = None if port.formula is None else z3.ULT(port.formula, DROP_PORT - 1)
-        self._require(Scalar(int(port.number < DROP_PORT - 1), below))
+        below = None if port.formula is None else z3.ULE(port.formula, MAX_PORT)
+        self._require(Scalar(int(port.number <= MAX_PORT), below))
         return port
 
     # Decisions
@@ -324,7 +325,10 @@ class Machine:
         if group:
             self._replicate(group, state, _REPLICA)
             return
-        port = self._pin(self.store.get((_STANDARD, "egress_spec"), ZERO))
+        spec = self.store.get((_STANDARD, "egress_spec"), ZERO)
+        if spec.number != DROP_PORT:
+            self._below(spec, MAX_PORT + 1, 9, f"a port above {MAX_PORT}")
+        port = self._pin(spec)
         if port != DROP_PORT:
             self._waiting.append(("egress", port, ZERO, _NORMAL, state))
 
@@ -449,7 +453,6 @@ class Machine:
             before = self._packet.position // 8
             if there // 8 != before:
                 raise _LongerError(before)
-            self.out.short = True
             self.out.signature.append("short")
             raise _ParserError("PacketTooShort")
         if end > there:
@@ -942,16 +945,19 @@ class Machine:
     def _cell(self, register: str, index: ir.Expr) -> tuple[str, int]:
         value = self.value(index)
         size = self._sizes[register][0]
-        if value.formula is not None and size < 1 << width(index.type):
-            inside = z3.ULT(value.formula, size)
-            if value.number >= size:
-                way = Alternative((register, "index"), 0, self.code.all, inside)
-                self._decide("outside", z3.Not(inside), (way,))
-            else:
-                self._decide("inside", inside)
-        if value.number >= size:
-            raise _StopError(f"an index outside of register '{register}'")
+        self._below(value, size, width(index.type), f"an index outside of register '{register}'")
         return register, self._pin(value)
+
+    def _below(self, value: Scalar, limit: int, bits: int, problem: str) -> None:
+        """Stops a run in which `value` is not below `limit`; one in which it is is an alternative."""
+        if value.formula is not None and limit < 1 << bits:
+            inside = z3.ULT(value.formula, limit)
+            if value.number < limit:
+                self._decide("inside", inside)
+            else:
+                self._decide("outside", z3.Not(inside), (Alternative(problem, 0, self.code.all, inside),))
+        if value.number >= limit:
+            raise _StopError(problem)
 
     def _do_modify_field_with_hash_based_offset(self, op: ir.Prim) -> None:
         place, base, name, size = op.args
@@ -1039,6 +1045,8 @@ class Machine:
     def _load(self, header: str, name: str, t: types.Type) -> Scalar:
         value = self.store.get((header, name))
         if value is not None and (header in self.valid or header not in self._headers):
+            if name == "packet_length":
+                self.out.length_read = True
             return value
         if header not in self._headers:
             return ZERO  # metadata and variables start as zero in both switches

@@ -22,7 +22,7 @@ from p4switch.testgen.code import Code
 from p4switch.testgen.machine import ENVIRONMENTS, MAX_PACKET_BYTES, Alternative, Inputs, Machine, Run
 from p4switch.testgen.values import Scalar
 
-SOLVER_MS = 2_000
+SOLVER_MS = 1_000
 _FRESH = 8  # runs from nothing, with other random inputs, where the alternatives of the others are used up
 
 
@@ -149,9 +149,13 @@ class Search:
         else:
             solver.add(whole)
         length = run.variables.get("len")
-        if length is not None:
+        if length is not None and run.length_read:  # other lengths only where they decide
             solver.add(z3.UGE(length, run.parsed_bytes), z3.ULE(length, MAX_PACKET_BYTES))
-        if solver.check() != z3.sat:
+            found = solver.check(length == inputs.numbers["len"])
+            found = found if found == z3.sat else solver.check()
+        else:
+            found = solver.check()
+        if found != z3.sat:
             return None
         model = solver.model()
         for name, variable in run.variables.items():
