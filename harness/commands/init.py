@@ -9,7 +9,7 @@ import click
 from p4switch.errors import UserError
 
 TEXT = """\
-# A scenario of p4cc: `p4cc run {name}`. What is not said here has a documented default: `p4cc explain KEY`.
+# A scenario of p4cc: `p4cc run {name}`. What is not said here has its default.
 title = "8 to 1 incast, 1 MB each"
 
 # Each combination of protocol, load balancer and seed is a run; several seeds give confidence intervals.
@@ -42,7 +42,7 @@ enabled = true          # false: what finds no room is dropped
 queue_interval_ns = "1 us"
 rate_interval_ns = "10 us"
 
-# A protocol's own parameters: p4cc list cc hpcc
+# A protocol's own parameters.
 [protocols.hpcc]
 eta = 0.95
 """
