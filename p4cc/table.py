@@ -16,7 +16,7 @@ from p4switch.p4runtime.messages import Message, p4runtime_pb2
 __all__ = ["Table"]
 
 _MAC = re.compile(r"(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}")
-_EXACT, _LPM, _TERNARY, _RANGE, _OPTIONAL = 2, 4, 3, 5, 6  # of P4Info's MatchField.MatchType
+_EXACT, _LPM, _TERNARY, _RANGE, _OPTIONAL = 2, 3, 4, 5, 6  # of P4Info's MatchField.MatchType
 
 
 class Table:
@@ -150,8 +150,12 @@ class Table:
 
     def _write(self, kind: int, entry: TableEntry) -> None:
         updates = self._known.updates(entry)
+        optional = {f.id for f in self._fields.values() if f.match_type == _OPTIONAL}
         for update in updates:
             update.type = kind
+            for match in update.entity.table_entry.match:
+                if match.field_id in optional:
+                    match.optional.value = match.ternary.value
         self._send(updates)
 
     def _send(self, updates: Iterable[Message]) -> None:
