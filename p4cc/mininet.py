@@ -31,7 +31,7 @@ import pandas as pd
 
 import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control import controller
-from harness.control.programs import Entry
+from harness.control.programs.entries import Entry
 from harness.worlds.mininet import isolation, package
 from harness.worlds.mininet.transfer import Place, Transfer, carry_out
 from p4cc.control import Control, compiled

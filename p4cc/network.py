@@ -14,7 +14,10 @@ import pandas as pd
 
 import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control import controller, programs
-from harness.control.programs import Entry, SwitchView
+from harness.control.programs import SwitchView
+from harness.control.programs.entries import Entry
+from harness.worlds.mininet import package
+from harness.worlds.mininet.isolation import private_network
 from harness.worlds.mininet.transfer import Transfer
 from p4cc.control import Control, compiled
 from p4switch.compiler import Compiled
@@ -63,8 +66,6 @@ class Network:
         self._net: Any = None
 
     def __enter__(self) -> Network:
-        from harness.worlds.mininet import package
-
         package.require()
         with contextlib.ExitStack() as stack:
             self._bring_up(stack)
@@ -78,7 +79,6 @@ class Network:
         self._net = None
 
     def _bring_up(self, stack: contextlib.ExitStack) -> None:
-        from harness.worlds.mininet.isolation import private_network
         from p4cc.mininet import Mininet, P4Host, P4Switch
 
         stack.enter_context(private_network())

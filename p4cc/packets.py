@@ -11,6 +11,7 @@ from host_agents.packets import (
     Packet,
     Records,
 )
+from host_agents.template import Wrapper
 
 __all__ = [
     "DECIMAL",
@@ -21,4 +22,5 @@ __all__ = [
     "Header",
     "Packet",
     "Records",
+    "Wrapper",
 ]

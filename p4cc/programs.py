@@ -1,7 +1,9 @@
 """What the control plane of a P4 program of one's own stands on: what it is told, and the entries it answers with."""
 
 import p4cc._hosts  # noqa: F401  # isort: split
-from harness.control.programs import (
+from harness.control.programs import ProgramParameters, SwitchView, names, parameters
+from harness.control.programs.base import PortView, register
+from harness.control.programs.entries import (
     Action,
     CloneSession,
     DefaultAction,
@@ -11,15 +13,10 @@ from harness.control.programs import (
     Match,
     MulticastGroup,
     PortGroup,
-    ProgramParameters,
     Range,
-    SwitchView,
     TableEntry,
     Ternary,
-    names,
-    parameters,
 )
-from harness.control.programs.base import PortView, register
 from harness.control.programs.forwarding import forwarding_entries
 
 __all__ = [

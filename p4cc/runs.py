@@ -19,6 +19,7 @@ from harness.plan.experiment import plan
 from harness.plan.scenario import anchored, check, find, merge, nested, read
 from harness.worlds import workers
 from harness.worlds.interpreted import tell_interpreted
+from harness.worlds.mininet import package
 from p4cc.results import CheckError, Result, Results
 from p4switch.errors import UserError
 
@@ -159,8 +160,6 @@ def _maker(world: str, options: Mapping[str, Any]) -> Callable[[Run], World]:
         from harness.worlds.virtual import VirtualWorld
 
         return lambda one: VirtualWorld(one, **given)
-    from harness.worlds.mininet import package
-
     package.require()
     from harness.worlds.mininet.world import MininetWorld
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsBytes, overl
 
 import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control import controller
-from harness.control.programs import CloneSession, Entry, MulticastGroup
+from harness.control.programs.entries import CloneSession, Entry, MulticastGroup
 from harness.errors import CheckError
 from host_agents import registry
 from host_agents.errors import HostError
@@ -22,6 +22,7 @@ from p4switch import extensions
 from p4switch.compiler import Compiled as Program
 from p4switch.compiler import compile_program
 from p4switch.coverage import Coverage, collector
+from p4switch.engine import build_traced, load
 from p4switch.errors import UserError
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
@@ -133,8 +134,6 @@ class Switch(Control):
         self._digests: list[tuple[int, bytes]] = []
         client: Any
         if switch == "builtin":
-            from p4switch.engine import build_traced, load
-
             self._traced = build_traced(made.json)
             self._decoder = Decoder(self._traced)
             self._switch = load().Switch(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from harness.control.programs import Action, DefaultAction, Exact, Lpm, Match, Range, TableEntry, Ternary
+from harness.control.programs.entries import Action, DefaultAction, Exact, Lpm, Match, Range, TableEntry, Ternary
 from p4switch.errors import UserError, suggest
 from p4switch.p4runtime.client import Client
 from p4switch.p4runtime.errors import P4RuntimeError

@@ -1,6 +1,7 @@
 """Who knows whom: imports flow one way, whatever they are for (types, too)."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,3 +75,29 @@ def test_what_is_below_the_harness_knows_nothing_of_it_nor_hosts_and_switches_of
     for path in files(package):
         wrong = [name for name in imported(path) if name.split(".")[0] in others and not name.startswith(known)]
         assert wrong == [], path
+
+
+def in_functions() -> dict[str, set[str]]:
+    """The modules that each file outside the tests imports in functions, those of commands apart."""
+    found: dict[str, set[str]] = {}
+    for folder in ("harness", "host_agents", "p4cc", "p4switch", "topologies", "wireformats", "tools"):
+        for path in files(folder):
+            functions = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef)]
+            inside = [node for function in functions for node in ast.walk(function)]
+            modules = {alias.name for node in inside if isinstance(node, ast.Import) for alias in node.names}
+            modules |= {node.module or "" for node in inside if isinstance(node, ast.ImportFrom)}
+            file = path.relative_to(ROOT).as_posix()
+            if modules and not re.fullmatch(r"harness/commands/[a-z]\w*\.py", file):
+                found[file] = modules
+    return found
+
+
+def test_imports_in_functions_are_those_that_the_decision_record_gives_reasons_for() -> None:
+    record = next((ROOT / "docs" / "decisions").glob("0004-*.md")).read_text()
+    reasons = set(re.findall(r"^(\d)\. \*\*", record, re.MULTILINE))
+    found = in_functions()
+    told: dict[str, set[str] | None] = {}
+    for file, modules, given in re.findall(r"^\| `(\S+\.py)` \| (.+) \| ([\d, ]+) \|$", record, re.MULTILINE):
+        told[file] = found.get(file) if given == "1" else set(re.findall(r"`(\S+)`", modules))
+        assert set(given.split(", ")) <= reasons, file
+    assert found == told

@@ -33,6 +33,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from p4switch.compiler import compile_program
 from p4switch.errors import UserError
 from p4switch.p4runtime.messages import P4DeviceConfig
 
@@ -235,8 +236,6 @@ def _write_programs(folder: Path, state: Path, target: str) -> None:
 
 def as_p4c(arguments: Sequence[str]) -> None:
     """Compiles with the built-in compiler what p4c's driver would, as far as the suites ask for it."""
-    from p4switch.compiler import compile_program
-
     words = list(arguments)
     options = {"-o": ".", "--p4runtime-files": ""}
     includes: list[str] = []

@@ -12,7 +12,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+import matplotlib as mpl
 import numpy as np
+from matplotlib import pyplot
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
@@ -50,11 +52,7 @@ def time_to(part: float, times_ns: Array, difference: Array) -> float:
 
 
 def plot(columns: dict[str, Array], file: Path) -> None:
-    import matplotlib as mpl
-
     mpl.use("Agg")
-    from matplotlib import pyplot
-
     figure, axes = pyplot.subplots(figsize=(5, 3), layout="constrained")
     axes.plot(columns["time_ns"] / 1e3, columns["advantage"])
     axes.set(xlabel="time (µs)", ylabel="difference of fairness (B/ns)")

@@ -21,7 +21,9 @@ from typing import TypeVar, get_args
 
 from harness.control import entry_files
 from harness.control.program_ledger import accounts
-from harness.control.programs import (
+from harness.control.programs import ProgramParameters, SwitchView
+from harness.control.programs.base import DSCP_OF_PRIORITY, PortView
+from harness.control.programs.entries import (
     Action,
     CloneSession,
     DefaultAction,
@@ -32,13 +34,10 @@ from harness.control.programs import (
     Match,
     MulticastGroup,
     PortGroup,
-    ProgramParameters,
     Range,
-    SwitchView,
     TableEntry,
     Ternary,
 )
-from harness.control.programs.base import DSCP_OF_PRIORITY, PortView
 from p4switch.errors import UserError
 from p4switch.p4runtime.bytestring import canonical
 from p4switch.p4runtime.client import Client

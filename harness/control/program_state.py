@@ -135,11 +135,11 @@ def everything(client: Client, p4info: Message) -> Iterator[Cell]:
     Raises UserError where the switch refuses.
     """
     readers: list[tuple[str, Iterator[Cell]]] = [
-        *((o.preamble.alias, _registers(client, o, p4info.type_info)) for o in p4info.registers),
-        *((o.preamble.alias, _counters(client, o)) for o in p4info.counters),
-        *((o.preamble.alias, _meters(client, o)) for o in p4info.meters),
-        *((o.preamble.alias, _direct_counters(client, o, p4info.tables)) for o in p4info.direct_counters),
-        *((o.preamble.alias, _direct_meters(client, o, p4info.tables)) for o in p4info.direct_meters),
+        *((array.preamble.alias, _registers(client, array, p4info.type_info)) for array in p4info.registers),
+        *((array.preamble.alias, _counters(client, array)) for array in p4info.counters),
+        *((array.preamble.alias, _meters(client, array)) for array in p4info.meters),
+        *((array.preamble.alias, _direct_counters(client, array, p4info.tables)) for array in p4info.direct_counters),
+        *((array.preamble.alias, _direct_meters(client, array, p4info.tables)) for array in p4info.direct_meters),
     ]
     for name, cells in readers:
         try:

@@ -23,7 +23,7 @@ import psutil
 from harness.control import programs
 from harness.measure.summary import performance
 from harness.plan.experiment import plan
-from harness.plan.scenario import check
+from harness.plan.scenario import check, load
 from harness.worlds.virtual import VirtualWorld
 from host_agents import registry
 from host_agents.host_cost import host_cost
@@ -33,31 +33,37 @@ from p4switch.engine import pipeline_cost
 from p4switch.errors import UserError
 from p4switch.fabric.memory_latency import memory_latency_ns
 
-PROTOCOLS = ("dcqcn", "hpcc")  # of which the end-to-end runs are made on networks of every size
+# Of which end-to-end runs are made, and the largest k; the others are compared with HPCC at the same k.
+PROTOCOLS = {"dcqcn": 16, "hpcc": 16, "sperc": 8, "sperc+1rc+weights": 8}
+COMBINED = ("sperc+1rc", "sperc+1rc+weights")  # measured as hosts beside the protocols without mechanisms
+COMPARED = "hpcc"
 Say = Callable[[str], object]
 
 
 @dataclass(frozen=True)
 class Extent:
-    """How much is measured: flows of `flow_bytes`, fat-trees of each k of `sizes`, the matrix with `matrix_k`."""
+    """How much is measured: flows of `flow_bytes`, fat-trees of each k of `sizes`, the matrix with `matrix_k`,
+    all-reduces of `transactions` a host."""
 
     sizes: tuple[int, ...]
     matrix_k: int
     flow_bytes: int
     repeats: int
+    transactions: int
     time_limit_s: int  # of one run, wall clock
 
 
-WHOLE = Extent(sizes=(4, 8, 16), matrix_k=8, flow_bytes=2_000_000, repeats=3, time_limit_s=900)
-QUICK = Extent(sizes=(4, 8), matrix_k=4, flow_bytes=200_000, repeats=1, time_limit_s=120)
+WHOLE = Extent(sizes=(4, 8, 16), matrix_k=8, flow_bytes=2_000_000, repeats=3, transactions=128, time_limit_s=900)
+QUICK = Extent(sizes=(4, 8), matrix_k=4, flow_bytes=200_000, repeats=1, transactions=8, time_limit_s=120)
 _ONE_RUN = """
 import json, sys
 from dataclasses import asdict
 from harness.worlds.native_hosts import use_native_hosts
 use_native_hosts()
 from harness.measure import cost
-print(json.dumps(asdict(cost.run(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))))
+print(json.dumps(asdict(getattr(cost, sys.argv[1])(*map(json.loads, sys.argv[2:])))))
 """
+_ALL_REDUCES = ("3cpo-fig10", "3cpo-fig13")  # scenarios: networks of 64 and of 128 hosts
 
 
 @dataclass(frozen=True)
@@ -83,17 +89,39 @@ class EndToEnd:
         return self.run_cpu_s * 1e9 / self.packet_hops
 
 
+@dataclass(frozen=True)
+class AllReduce:
+    """One run of an all-reduce in the network, with 3CPO. Hosts receive requests of all, and what answers their own."""
+
+    hosts: int
+    transactions: int  # of each host
+    frames_received: int
+    set_up_cpu_s: float
+    run_cpu_s: float
+    peak_memory_bytes: int
+
+    @property
+    def us_per_frame(self) -> float:
+        return self.run_cpu_s * 1e6 / self.frames_received
+
+
 def measure(protocol: str, k: int, extent: Extent, load_balancer: str = "ecmp") -> EndToEnd:
     """The fastest of several runs, each in a process of its own.
 
     Raises CalledProcessError if one fails, TimeoutExpired if one takes longer than it may.
     """
-    command = [sys.executable, "-c", _ONE_RUN, protocol, load_balancer, str(k), str(extent.flow_bytes)]
-    costs = []
+    costs = [EndToEnd(**figures) for figures in _runs(extent, "run", protocol, load_balancer, k, extent.flow_bytes)]
+    return min(costs, key=lambda cost: cost.run_cpu_s)
+
+
+def _runs(extent: Extent, function: str, *arguments: str | int) -> list[dict[str, Any]]:
+    """What a function of this module returns, in processes of their own. Raises as `measure` does."""
+    command = [sys.executable, "-c", _ONE_RUN, function, *map(json.dumps, arguments)]
+    found = []
     for _ in range(extent.repeats):
         done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=extent.time_limit_s)
-        costs.append(EndToEnd(**json.loads(done.stdout)))
-    return min(costs, key=lambda cost: cost.run_cpu_s)
+        found.append(json.loads(done.stdout))
+    return found
 
 
 def run(protocol: str, load_balancer: str, k: int, flow_bytes: int) -> EndToEnd:
@@ -125,6 +153,25 @@ def run(protocol: str, load_balancer: str, k: int, flow_bytes: int) -> EndToEnd:
     )
 
 
+def all_reduce(scenario: str, transactions: int) -> AllReduce:
+    """Runs in this process, in the network of a scenario."""
+    application = f"workload.applications=[{{operations={transactions}}}]"
+    loaded, folder = load(scenario, ["variants=[]", "cc=3cpo", application])
+    world = VirtualWorld(plan(scenario, loaded, folder)[0])
+    recording = world.run()
+    assert recording.ended == "done", recording.ended
+    assert recording.conservation["balance"] == 0
+    cost = performance(recording)
+    return AllReduce(
+        len(world.nics),
+        transactions,
+        recording.conservation["delivered"],
+        cost["set_up_cpu_s"],
+        cost["run_cpu_s"],
+        cost["peak_memory_bytes"],
+    )
+
+
 def measure_all(parts: Sequence[str], quick: bool, say: Say) -> dict[str, Any]:
     """Those of PARTS, told line by line as they are known; returns the figures, of each part by its name."""
     extent = QUICK if quick else WHOLE
@@ -146,18 +193,40 @@ def _figures(cost: EndToEnd) -> dict[str, Any]:
 def end_to_end(extent: Extent, say: Say) -> list[dict[str, Any]]:
     """How the cost of a packet-hop grows with the network."""
     found = []
-    for protocol in PROTOCOLS:
+    compared: dict[int, float] = {}
+    for protocol, largest in PROTOCOLS.items():
         first: EndToEnd | None = None
-        for k in extent.sizes:
+        for k in (k for k in extent.sizes if k <= largest):
             cost = measure(protocol, k, extent)
             first = first or cost
+            if protocol == COMPARED:
+                compared[k] = cost.us_per_data_packet
             say(
-                f"permutation, {protocol}, k = {k}: {cost.us_per_data_packet:.2f} us a data packet, "
+                f"permutation, {protocol}, k = {k}: {cost.us_per_data_packet:.2f} us a data packet"
+                f"{_beside(cost.us_per_data_packet, compared.get(k))}, "
                 f"{cost.ns_per_packet_hop:.0f} ns a packet-hop ({cost.ns_per_packet_hop / first.ns_per_packet_hop:.2f} "
                 f"of k = {first.k}), {cost.peak_memory_bytes / 2**20:.0f} MiB"
             )
             found.append(_figures(cost))
     return found
+
+
+def collectives(extent: Extent, say: Say) -> list[dict[str, Any]]:
+    """All-reduces in the network: what a frame costs that a host receives, switches and all."""
+    found = []
+    for scenario in _ALL_REDUCES:
+        runs = [AllReduce(**figures) for figures in _runs(extent, "all_reduce", scenario, extent.transactions)]
+        cost = min(runs, key=lambda cost: cost.run_cpu_s)
+        say(
+            f"all-reduce of {cost.hosts}, {cost.transactions} transactions each: {cost.us_per_frame:.2f} us a frame "
+            f"received, {cost.set_up_cpu_s + cost.run_cpu_s:.1f} s, {cost.peak_memory_bytes / 2**20:.0f} MiB"
+        )
+        found.append({**asdict(cost), "us_per_frame": cost.us_per_frame})
+    return found
+
+
+def _beside(cost: float, compared: float | None) -> str:
+    return "" if compared is None else f" ({cost / compared:.2f} x {COMPARED})"
 
 
 def matrix(extent: Extent, say: Say) -> list[dict[str, Any]]:
@@ -216,6 +285,9 @@ def pipelines(_: Extent, say: Say) -> list[dict[str, Any]]:
     ecn_ns, contribution_ns = found[0]["generated_ns"], pipeline_cost.contribution_ns(document)
     found[-1]["contribution_ns"] = contribution_ns
     say(f"pipeline collective: {contribution_ns:.0f} ns a contribution, {contribution_ns / ecn_ns:.2f} x ecn")
+    control_ns = pipeline_cost.control_packet_ns(compile_program(programs.program("sperc").source).json)
+    found.append({"program": "sperc", "control_packet_ns": control_ns})
+    say(f"pipeline sperc: {control_ns:.0f} ns a control packet, {control_ns / ecn_ns:.2f} x ecn")
     return found
 
 
@@ -237,9 +309,11 @@ def switch_process(_: Extent, say: Say) -> list[dict[str, Any]]:
 def hosts(_: Extent, say: Say) -> list[dict[str, Any]]:
     """One data packet sent, received and acknowledged, and the ACK processed."""
     found = []
-    for protocol in registry.protocols():
+    compared = None
+    for protocol in sorted((*registry.protocols(), *COMBINED), key=lambda name: name != COMPARED):
         cost = host_cost(protocol)
-        say(f"hosts, {protocol}: {cost.total_ns:.0f} ns a data packet")
+        compared = compared or cost.total_ns
+        say(f"hosts, {protocol}: {cost.total_ns:.0f} ns a data packet{_beside(cost.total_ns, compared)}")
         found.append({**asdict(cost), "total_ns": cost.total_ns})
     return found
 
@@ -250,5 +324,6 @@ PARTS: dict[str, Callable[[Extent, Say], Any]] = {
     "hosts": hosts,
     "switch-process": switch_process,
     "end-to-end": end_to_end,
+    "collectives": collectives,
     "matrix": matrix,
 }

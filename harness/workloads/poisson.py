@@ -79,11 +79,12 @@ class Distribution:
         points = list(zip(self.sizes, self.fractions, strict=True))
         return sum((b - a) * (x + y) / 2 for (x, a), (y, b) in pairwise(points))
 
-    def sample(self, u: float) -> int:
-        """The size below which a fraction `u` of all lies, rounded up to whole bytes and at least 1."""
-        i = max(bisect_left(self.fractions, u), 1)
-        (x, a), (y, b) = (self.sizes[i - 1], self.fractions[i - 1]), (self.sizes[i], self.fractions[i])
-        return max(1, math.ceil(x + (y - x) * (u - a) / (b - a)))
+    def sample(self, fraction: float) -> int:
+        """The size below which a fraction of all lies, rounded up to whole bytes and at least 1."""
+        i = max(bisect_left(self.fractions, fraction), 1)
+        smaller, larger = self.sizes[i - 1], self.sizes[i]
+        low, high = self.fractions[i - 1], self.fractions[i]
+        return max(1, math.ceil(smaller + (larger - smaller) * (fraction - low) / (high - low)))
 
 
 def distributions() -> list[str]:

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from scapy.utils import PcapWriter, RawPcapReader
+
 from p4switch.errors import UserError
 from p4switch.stf.language import Command
 from p4switch.stf.runner import Runner, Sent
@@ -264,8 +266,6 @@ class _Runner(Runner):
 
     def collect(self) -> None:
         """Reads what was sent; simple_switch must have ended."""
-        from scapy.utils import RawPcapReader
-
         for port in self._writers:
             out = self._output(port)
             if out.is_file() and out.stat().st_size:
@@ -313,8 +313,6 @@ def run_on_bmv2(document: dict[str, Any], commands: Sequence[Command]) -> None:
 
 def _open_pipes(ports: Sequence[int], switch: subprocess.Popen[bytes], folder: Path) -> dict[int, Any]:
     """Writers to the input files. simple_switch opens them one after the other, and waits for each one's header."""
-    from scapy.utils import PcapWriter
-
     writers: dict[int, Any] = {}
     for port in ports:
         writers[port] = PcapWriter(_open_pipe(folder / f"pcap{port}_in.pcap", switch, folder), linktype=1)

@@ -254,8 +254,6 @@ def _prepare(switch: str) -> None:
     import p4switch.compiler.p4info  # noqa: F401
 
     if switch == "bmv2":
-        import scapy.utils  # noqa: F401
-
         from p4switch.stf.bmv2_rig import require
 
         require()

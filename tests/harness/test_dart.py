@@ -306,6 +306,27 @@ def test_rcp_takes_tens_of_round_trips_to_the_rate_that_dart_has_after_one() -> 
     assert both.min().max() < 0.5
 
 
+def test_expresspass_flows_share_a_link_by_the_loss_of_credits() -> None:
+    """On a dumbbell with a base RTT of 100 us, ten RTTs after the second flow has come. No data is lost."""
+    dumbbell = {
+        "name": "dumbbell",
+        "pairs": 2,
+        "link_rate_bps": 10e9,
+        "bottleneck_rate_bps": 10e9,
+        "link_delay_ns": 16_000,
+    }
+    flows = [Flow(0, 2, 2**39, 0, stop_ns=2_400_000), Flow(1, 3, 2**39, 400_000, stop_ns=2_400_000)]
+    protocol = {"initial_rate": 0.5}
+    run = planned(flows, cc="expresspass", topology=dumbbell, protocol=protocol, record={"rate_interval_ns": 100_000})
+    recording = VirtualWorld(run).run()
+    rates = recording.tables["rates"]
+    later = rates[rates["time_ns"] > 1_400_000].groupby("qp")["throughput_bps"].mean() / 1e9
+    assert later.min() > 2.5
+    assert 8 < later.sum() < 10
+    assert recording.conservation["drop_credit"] > 0
+    assert sum(record.retransmitted for record in recording.flows) == 0
+
+
 # Mistakes
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from harness.control import programs
-from harness.control.programs import Entry, SwitchView
+from harness.control.programs import SwitchView
+from harness.control.programs.entries import Entry
 from tests.p4src.rigs import RIGS, Rig, missing
 from topologies import Route
 

@@ -27,7 +27,17 @@ from typing import Any
 from scapy.utils import RawPcapReader, RawPcapWriter
 
 from harness.control import controller, load_balancing, pipelines, programs
-from harness.control.programs import DefaultAction, Entry, Exact, Lpm, Match, MulticastGroup, PortGroup, TableEntry
+from harness.control.programs.entries import (
+    Action,
+    DefaultAction,
+    Entry,
+    Exact,
+    Lpm,
+    Match,
+    MulticastGroup,
+    PortGroup,
+    TableEntry,
+)
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.messages import Message
@@ -263,7 +273,7 @@ class Bmv2Commands:
         self._groups += 1
         return commands
 
-    def _call(self, action: programs.Action) -> str:
+    def _call(self, action: Action) -> str:
         name = _named(action.name, self._params)
         return " ".join([name, *(str(action.params[p]) for p in self._params[name])])
 

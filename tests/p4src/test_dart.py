@@ -19,6 +19,7 @@ from scapy.layers.inet import IP, UDP
 
 from harness.control import programs
 from harness.control.programs import SwitchView
+from harness.control.programs import entries as program_entries
 from harness.control.programs.base import PortView
 from host_agents.headers import BTH as BTH_LAYOUT
 from p4switch.errors import UserError
@@ -533,6 +534,6 @@ def test_a_lane_that_no_dscp_says_is_refused() -> None:
 
 def test_ticks_of_the_clock_count_the_timeout() -> None:
     coarse = replace(AGG, tick_ns=programs.base.Fraction(1_000))
-    entries: Sequence[programs.Entry] = programs.parameters("dart", {"entry_timeout_ns": 50_000}).entries(coarse)
-    (found,) = (e.action for e in entries if isinstance(e, programs.DefaultAction) and e.table == "iofd")
+    entries: Sequence[program_entries.Entry] = programs.parameters("dart", {"entry_timeout_ns": 50_000}).entries(coarse)
+    (found,) = (e.action for e in entries if isinstance(e, program_entries.DefaultAction) and e.table == "iofd")
     assert found.params["entry_timeout_ticks"] == 50

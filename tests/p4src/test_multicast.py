@@ -8,6 +8,7 @@ import topologies
 from harness.control import controller, programs
 from harness.control.controller import Settings
 from harness.control.programs.base import SwitchView
+from harness.control.programs.entries import MulticastGroup
 from tests.p4src.conftest import MakeRig
 from tests.p4src.packets import Flow, ip_checksum_ok, psn_of
 from tests.p4src.rigs import Sent
@@ -82,4 +83,4 @@ def test_trees_reach_every_member_once() -> None:
 def test_without_groups_programs_have_no_entries_for_them() -> None:
     plain = controller.switch_view(TOPOLOGY, TOPOLOGY.switches[0], Settings())
     kinds = {type(entry) for entry in programs.parameters("ecn", {}).entries(plain)}
-    assert programs.MulticastGroup not in kinds
+    assert MulticastGroup not in kinds

@@ -9,7 +9,7 @@ import pytest
 import topologies
 from harness.control import controller, programs
 from harness.control.controller import Settings
-from harness.control.programs import MulticastGroup, TableEntry
+from harness.control.programs.entries import Entry, MulticastGroup, TableEntry
 from p4switch.errors import UserError
 from topologies import Topology
 from topologies.collectives import CollectiveGroup, address, trees
@@ -75,7 +75,7 @@ def test_copies_have_the_numbers_of_the_children() -> None:
     assert all([instance for _, instance in group.replicas] == list(range(8)) for group in groups)
 
 
-def entries_of(topology: Topology, switch: str, groups: tuple[CollectiveGroup, ...]) -> list[programs.Entry]:
+def entries_of(topology: Topology, switch: str, groups: tuple[CollectiveGroup, ...]) -> list[Entry]:
     view = controller.switch_view(topology, topology.switch_by_name[switch], Settings(collectives=groups))
     return programs.parameters("collective", {}).entries(view)
 

@@ -2,44 +2,11 @@
 
 model = programs.parameters("ecn", {"kmin_bytes": 100_000})
 entries = model.entries(switch_view)
+
+Entries are of `entries`; `p4cc.programs` is what a program of one's own imports.
 """
 
 from harness.control.programs.base import ProgramParameters, SwitchView, names
 from harness.control.programs.catalog import Program, parameters, program
-from harness.control.programs.entries import (
-    Action,
-    CloneSession,
-    DefaultAction,
-    Entry,
-    EntryFile,
-    Exact,
-    Lpm,
-    Match,
-    MulticastGroup,
-    PortGroup,
-    Range,
-    TableEntry,
-    Ternary,
-)
 
-__all__ = [
-    "Action",
-    "CloneSession",
-    "DefaultAction",
-    "Entry",
-    "EntryFile",
-    "Exact",
-    "Lpm",
-    "Match",
-    "MulticastGroup",
-    "PortGroup",
-    "Program",
-    "ProgramParameters",
-    "Range",
-    "SwitchView",
-    "TableEntry",
-    "Ternary",
-    "names",
-    "parameters",
-    "program",
-]
+__all__ = ["Program", "ProgramParameters", "SwitchView", "names", "parameters", "program"]

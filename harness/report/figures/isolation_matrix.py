@@ -72,7 +72,8 @@ class Matrix(Figure):
         for (row, column), gain in np.ndenumerate(values):
             if not np.isnan(gain):
                 weight = "bold" if gain >= VULNERABLE else "normal"
-                axes.text(column, row, f"{gain:.2f}", ha="center", va="center", weight=weight, size=8)
+                colour = "white" if abs(gain - 1) > 0.8 * (_MOST - 1) else "black"
+                axes.text(column, row, f"{gain:.2f}", ha="center", va="center", weight=weight, color=colour, size=8)
         axes.set_xticks(range(len(table.columns)), [plain(name) for name in table.columns], rotation=30, ha="right")
         axes.set_yticks(range(len(table)), [plain(f"{protocol}, {scope}") for protocol, scope in table.index])
         axes.grid(False)

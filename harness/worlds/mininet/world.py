@@ -284,7 +284,8 @@ class MininetWorld:
         record = run.scenario.record
         nodes = [host.name for host in run.topology.hosts] + [switch.name for switch in run.topology.switches]
         told = [report.session.collectives for report in reports]
-        over = [r.completed_ns for r in session.records] + [c.ended_ns for c in told if c is not None]
+        over = [flow.completed_ns for flow in session.records]
+        over += [report.ended_ns for report in told if report is not None]
         end_ns = max(over) if ended == "done" else (time.monotonic_ns() - epoch_ns) // self.dilation
         session.end([report.session for report in reports], end_ns)
         _add_rates(session, reports, end_ns)

@@ -14,10 +14,11 @@ import pytest
 import topologies
 from harness.control import controller, programs
 from harness.control.controller import ControllerError, Program, Settings
-from harness.control.programs import (
+from harness.control.programs.entries import (
     Action,
     CloneSession,
     DefaultAction,
+    Entry,
     Exact,
     Lpm,
     MulticastGroup,
@@ -217,7 +218,7 @@ def test_a_switch_knows_what_is_behind_its_ports() -> None:
         (CloneSession(4, ((0, 0),)), "clone session 4: no port 0; expected one of 1, 2, 3"),
     ],
 )
-def test_copies_to_ports_that_there_are_not(ecn: Any, entry: programs.Entry, says: str) -> None:
+def test_copies_to_ports_that_there_are_not(ecn: Any, entry: Entry, says: str) -> None:
     topology = topologies.build("single-switch", {"hosts": 3})
     client = LocalClient(Device(lambda _: engine.load().Switch(str(engine.build(ecn.json))), 1))
     compiled = Program(ecn.p4info, json.dumps(ecn.json).encode())

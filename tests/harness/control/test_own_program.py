@@ -13,7 +13,7 @@ import pytest
 
 import topologies
 from harness.control import controller, entry_files, pipelines, programs
-from harness.control.programs import (
+from harness.control.programs.entries import (
     Action,
     CloneSession,
     DefaultAction,
@@ -107,7 +107,8 @@ control Counting(inout headers_t hdr, inout metadata_t meta, inout standard_meta
 """
 
 COUNTING_PARAMETERS = """
-from harness.control.programs import Action, Exact, ProgramParameters, TableEntry
+from harness.control.programs import ProgramParameters
+from harness.control.programs.entries import Action, Exact, TableEntry
 from harness.control.programs.base import register
 from harness.control.programs.forwarding import forwarding_entries
 

@@ -21,6 +21,11 @@ def test_one_run_of_the_matrix() -> None:
     assert found.packet_hops >= 6 * 40  # five switches between the two
 
 
+def test_one_all_reduce() -> None:
+    found = cost.all_reduce("3cpo-fig10", 1)
+    assert (found.hosts, found.frames_received) == (64, 2 * 64 * 64 + 2 * 64)
+
+
 def test_the_matrix_has_every_pair_and_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     def measure(protocol: str, k: int, extent: cost.Extent, load_balancer: str) -> cost.EndToEnd:
         if (protocol, load_balancer) == ("sperc", "spray"):
