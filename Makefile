@@ -6,7 +6,7 @@ PYTHON ?= python3
 
 .PHONY: setup demo test lint bench attack clean
 .PHONY: reproduce reproduce-reference reproduce-fairness reproduce-accurate reproduce-smartt reproduce-3cpo reproduce-sperc
-.PHONY: reproduce-isolation
+.PHONY: reproduce-isolation reproduce-dart
 
 setup: $(READY)
 
@@ -70,10 +70,11 @@ COLLECTIVES := $(addprefix reproduction/3cpo-,fig10 fig12 fig13 fig15 fig17 arbi
 	$(addprefix reproduction/collective-,compare buffers)
 ISOLATION := $(addprefix reproduction/isolation-,fig9 fig10 fig11 fig12 matrix)
 SPERC := $(addprefix reproduction/sperc-,fig5 fig7 fig8 fig9 choices scenarios.csv)
+DART := $(addprefix reproduction/dart-,fig3 fig9 fig10 fig11 fig14 fig15 expresspass order)
 SWEEPS := $(addprefix reproduction/,incast-delay accurate-fig5 smartt-fig10 smartt-wait-gain smartt-near smartt-time-out \
-	smartt-baselines sperc-choices isolation-matrix 3cpo-choices 3cpo-starts 3cpo-windows)
+	smartt-baselines sperc-choices isolation-matrix 3cpo-choices 3cpo-starts 3cpo-windows dart-fig11 dart-fig14)
 
-reproduce: $(REFERENCE) $(FAIRNESS) $(ACCURATE) $(SMARTT) $(COLLECTIVES) $(ISOLATION) $(SPERC)
+reproduce: $(REFERENCE) $(FAIRNESS) $(ACCURATE) $(SMARTT) $(COLLECTIVES) $(ISOLATION) $(SPERC) $(DART)
 reproduce-reference: $(REFERENCE)
 reproduce-fairness: $(FAIRNESS)
 reproduce-accurate: $(ACCURATE)
@@ -81,8 +82,9 @@ reproduce-smartt: $(SMARTT)
 reproduce-sperc: $(SPERC)
 reproduce-3cpo: $(COLLECTIVES)
 reproduce-isolation: $(ISOLATION)
+reproduce-dart: $(DART)
 reproduce reproduce-reference reproduce-fairness reproduce-accurate reproduce-smartt reproduce-3cpo reproduce-sperc \
-reproduce-isolation:
+reproduce-isolation reproduce-dart:
 	@printf '%s\n' 'Results:' $^
 
 reproduction/%: | setup
