@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsBytes, overload
+from typing import Any, Literal, NamedTuple, SupportsBytes, overload
 
 import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control import controller
@@ -16,6 +16,7 @@ from harness.control.programs.entries import CloneSession, Entry, MulticastGroup
 from harness.errors import CheckError
 from host_agents import registry
 from host_agents.errors import HostError
+from p4cc._switch_process import SwitchOnWires
 from p4cc.control import Control, compiled
 from p4cc.table import Table
 from p4switch import extensions
@@ -29,9 +30,6 @@ from p4switch.p4runtime.client import LocalClient
 from p4switch.trace import Decoder, Layout, Trace, differences, layouts
 from wireformats import opcodes
 from wireformats.p4 import include_path
-
-if TYPE_CHECKING:
-    from p4cc._switch_process import SwitchOnWires
 
 __all__ = ["Output", "Packets", "Program", "Switch", "UserError", "compile"]
 
@@ -143,8 +141,6 @@ class Switch(Control):
             collector.watch(self._traced.program.points, self._switch)
             client = LocalClient(Device(lambda _: self._switch, device_id))
         else:
-            from p4cc._switch_process import SwitchOnWires
-
             self._wires = SwitchOnWires(switch, device_id, ports)
             client = self._wires.client
         known = controller.Program(made.p4info, json.dumps(made.json).encode())
