@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from p4cc.network import Network, Transfer
     from p4cc.results import CheckError, Result, Results
     from p4cc.runs import load, run, sweep
-    from p4cc.switch import Output, Program, Switch, UserError, compile
+    from p4cc.switch import Output, Packets, Program, Switch, UserError, compile
     from p4cc.topologies import Topology, topology
 
 __all__ = [
     "CheckError",
     "Network",
     "Output",
+    "Packets",
     "Program",
     "Result",
     "Results",
@@ -45,7 +46,7 @@ _PLACES = {
     "p4cc.network": ("Network", "Transfer"),
     "p4cc.results": ("CheckError", "Result", "Results"),
     "p4cc.runs": ("load", "run", "sweep"),
-    "p4cc.switch": ("Output", "Program", "Switch", "UserError", "compile"),
+    "p4cc.switch": ("Output", "Packets", "Program", "Switch", "UserError", "compile"),
     "p4cc.topologies": ("Topology", "topology"),
 }
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}

@@ -1,38 +1,87 @@
-"""One P4 program: compiled, and run on single packets, without rates, delays or queues."""
+"""One P4 program on one switch, for packet tests: the built-in switch, its process, or BMv2."""
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple, SupportsBytes
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, SupportsBytes, overload
 
 import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control import controller
-from harness.control.programs.entries import Entry
+from harness.control.programs.entries import CloneSession, Entry, MulticastGroup
 from harness.errors import CheckError
 from host_agents import registry
 from host_agents.errors import HostError
+from p4cc._switch_process import SwitchOnWires
 from p4cc.control import Control, compiled
+from p4cc.table import Table
 from p4switch import extensions
 from p4switch.compiler import Compiled as Program
 from p4switch.compiler import compile_program
-from p4switch.engine import build, load
+from p4switch.coverage import Coverage, collector
+from p4switch.engine import build_traced, load
 from p4switch.errors import UserError
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
+from p4switch.trace import Decoder, Layout, Trace, differences, layouts
 from wireformats import opcodes
 from wireformats.p4 import include_path
 
-__all__ = ["Output", "Program", "Switch", "UserError", "compile"]
+__all__ = ["Output", "Packets", "Program", "Switch", "UserError", "compile"]
+
+Frame = SupportsBytes | bytes
+Kind = Literal["builtin", "process", "bmv2"]
 
 
-class Output(NamedTuple):
-    """A frame that left the switch."""
-
+class _Output(NamedTuple):
     port: int
     frame: bytes
+
+
+class Output(_Output):
+    """A frame that left the switch: `port`, `frame`."""
+
+    layout: Layout = Layout(())
+
+    def differences(self, expected: Frame, mask: bytes | None = None) -> list[str]:
+        """A line for each field that is other than expected; bits that are 0 in `mask` do not matter."""
+        wanted = bytes(expected)
+        return differences(wanted, mask or b"\xff" * len(wanted), self.frame, self.layout)
+
+
+class Packets(list[Output]):
+    """What left the switch because of one packet, in order."""
+
+    def __init__(self, outputs: Iterable[Output] = (), trace: Callable[[], Trace] = Trace) -> None:
+        super().__init__(outputs)
+        self._trace = trace
+        self.coverage = Coverage()
+
+    @functools.cached_property
+    def trace(self) -> Trace:
+        """What happened to the packet; empty where the switch does not tell."""
+        return self._trace()
+
+    def expect(self, *expected: tuple[int, Frame], mask: bytes | None = None) -> None:
+        """Compares ports and frames, all of them and in order.
+
+        Raises AssertionError, which says how each differs, field by field, and what happened to the packet.
+        """
+        wrong: list[str] = []
+        for number, ((port, frame), output) in enumerate(zip(expected, self, strict=False)):
+            found = output.differences(frame, mask)
+            if port != output.port:
+                found.insert(0, f"expected at port {port}, got at port {output.port}")
+            wrong += [f"packet {number}: {line}" for line in found]
+        if len(expected) != len(self):
+            ports = ", ".join(str(output.port) for output in self) or "none"
+            wrong.append(f"expected {len(expected)} packets, got {len(self)} (ports: {ports})")
+        if wrong:
+            raise AssertionError("\n".join([*wrong, *self.trace.text().splitlines()]))
 
 
 def compile(
@@ -57,10 +106,14 @@ def compile(
 
 
 class Switch(Control):
-    """A switch that runs a program, to send packets through. Its clock is what each packet brings.
+    """A switch that runs a program, to send packets through.
 
     `program` is a P4 file, what `compile` returned, or the name of a program of p4cc's (`"ecn"`). Entries are those of
-    `p4cc.programs`; names are those of the P4 source. Raises UserError for entries that do not fit the program.
+    `p4cc.programs`; names are those of the P4 source. `switch` is "builtin", in this process, with a clock that each
+    packet brings; "process", `p4cc switch` over P4Runtime, or "bmv2", simple_switch_grpc: those need root, run in real
+    time on `ports`, tell no traces, and end with the `with` block, or `close`.
+
+    Raises UserError for entries that do not fit the program.
     """
 
     def __init__(
@@ -71,23 +124,136 @@ class Switch(Control):
         device_id: int = 1,
         seed: int = 1,
         tick_ns: int = 1,
+        switch: Kind = "builtin",
+        ports: Sequence[int] = tuple(range(8)),
     ) -> None:
         made = compiled(program)
-        self._switch = load().Switch(str(build(made.json)), device_id=device_id, seed=seed, tick_ns=tick_ns)
-        super().__init__(
-            LocalClient(Device(lambda _: self._switch, device_id)),
-            controller.Program(made.p4info, json.dumps(made.json).encode()),
-        )
-        controller.program_switch(self._client, self._known, entries)
+        self._wires: SwitchOnWires | None = None
+        self._digests: list[tuple[int, bytes]] = []
+        client: Any
+        if switch == "builtin":
+            self._traced = build_traced(made.json)
+            self._decoder = Decoder(self._traced)
+            self._switch = load().Switch(
+                str(self._traced.library), device_id=device_id, seed=seed, tick_ns=tick_ns
+            )
+            self._switch.set_tracing(True)
+            collector.watch(self._traced.program.points, self._switch)
+            client = LocalClient(Device(lambda _: self._switch, device_id))
+        else:
+            self._wires = SwitchOnWires(switch, device_id, ports)
+            client = self._wires.client
+        known = controller.Program(made.p4info, json.dumps(made.json).encode())
+        super().__init__(client, known)
+        try:
+            controller.program_switch(client, known, entries)
+        except BaseException:
+            self.close()
+            raise
         self._failed_asserts = 0
 
-    def send(self, frame: SupportsBytes | bytes, port: int, now: int = 0) -> list[Output]:
-        """What leaves the switch because of a frame (bytes, or a scapy packet) into a port at tick `now`, in order.
+    def __enter__(self) -> Switch:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the switch's process, if it has one."""
+        if self._wires is not None:
+            self._wires.close()
+            self._wires = None
+
+    # Packets
+
+    @overload
+    def send(self, port: int, packet: Frame, now: int = 0) -> Packets: ...
+    @overload
+    def send(self, frame: Frame, port: int, now: int = 0) -> Packets: ...
+    def send(self, *packet: Any, now: int = 0, **named: Any) -> Packets:
+        """What leaves the switch because of a packet (bytes, or of scapy) into a port at tick `now`, in order.
 
         Raises CheckError when an assert of the program does not hold.
         """
-        outputs = [Output(*output) for output in self._switch.process(port, bytes(frame), now)]
+        port, frame, now = _arguments(packet, now, named)
+        if self._wires is not None:
+            return Packets([Output(*output) for output in self._wires.send(port, frame)])
+        before = self._switch.passed()
+        sent = self._switch.process(port, frame, now)
+        raw = self._switch.traced()[0]
+        trace = Trace(self._decoder(raw))
+        outputs = []
+        for (out, data), (_, layout) in zip(sent, layouts(trace), strict=True):
+            output = Output(out, data)
+            output.layout = layout
+            outputs.append(output)
+        packets = Packets(outputs, lambda: trace)
+        passed = [now_ - then for now_, then in zip(self._switch.passed(), before, strict=True)]
+        packets.coverage.add(self._traced.program.points, passed)
         failed, self._failed_asserts = self._failed_asserts, self._switch.failed_asserts
         if failed != self._failed_asserts:
             raise CheckError(f"a packet into port {port} fails an assert of the program: {self._switch.failed_assert}")
-        return outputs
+        return packets
+
+    @property
+    def coverage(self) -> Coverage:
+        """What all packets so far have reached of the program; empty where the switch does not tell."""
+        total = Coverage()
+        if self._wires is None:
+            total.add(self._traced.program.points, self._switch.passed())
+        return total
+
+    # State by name
+
+    def table(self, name: str) -> Table:
+        """A table: `switch.table("ipv4_lpm").add(dst="10.0.0.0/24", action="forward", port=1)`. Raises UserError."""
+        return Table(self._client, self._known, name)
+
+    def multicast_group(self, group: int, ports: Iterable[int | tuple[int, int]]) -> None:
+        """Where copies for a group go: ports, or (port, instance). Raises UserError."""
+        self.write(MulticastGroup(group, tuple(_replicas(ports))))
+
+    def clone_session(self, session: int, ports: Iterable[int | tuple[int, int]], truncate_bytes: int = 0) -> None:
+        """Where the copies of a clone session go. Raises UserError."""
+        self.write(CloneSession(session, tuple(_replicas(ports)), truncate_bytes))
+
+    def digests(self) -> list[tuple[str, dict[str, int]]]:
+        """Name and fields of the digests since the last call. The built-in switch in this process alone has them."""
+        if self._wires is not None:
+            raise UserError("digests: expected the built-in switch in this process")
+        names = self._decoder.names
+        known = {learned.id: learned for learned in self._traced.program.json.learn_lists}
+        found = []
+        for ident, data in self._switch.digests():
+            fields, offset = {}, 0
+            for element in known[ident].elements:
+                name, width = names.element(element)
+                size = (width + 7) // 8
+                fields[name] = int.from_bytes(data[offset : offset + size], "big")
+                offset += size
+            found.append((known[ident].name, fields))
+        return found
+
+
+def _arguments(packet: tuple[Any, ...], now: int, named: dict[str, Any]) -> tuple[int, bytes, int]:
+    """Port, frame and tick of `send(port, packet, now)` and of `send(frame, port, now)`."""
+    given = list(packet)
+    for name in ("packet", "frame"):
+        if name in named:
+            given.append(named.pop(name))
+    if "port" in named:
+        given.insert(0, named.pop("port"))
+    if named or not 2 <= len(given) <= 3:
+        raise TypeError("send: expected a port, a packet, and a tick or none")
+    if len(given) == 3:
+        now = given[2]
+    first, second = given[:2]
+    port, frame = (first, second) if isinstance(first, int) else (second, first)
+    if not isinstance(port, int):
+        raise TypeError(f"send: expected the number of a port, got {port!r}")
+    return port, bytes(frame), now
+
+
+def _replicas(ports: Iterable[int | tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    for port in ports:
+        yield (port, 0) if isinstance(port, int) else port

@@ -50,29 +50,27 @@ def lookup(kind: str, name: str, known: Mapping[str, Any]) -> Any:
 
 
 def validate(model: type[Model], values: Mapping[str, Any], where: str) -> Model:
-    """`values` as a pydantic model, or a UserError that names the first wrong key below `where`."""
+    """`values` as a pydantic model, or a UserError that names every wrong key below `where`."""
     from pydantic import ValidationError
 
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise UserError(_first_mistake(error, model, where)) from None
+        mistakes = dict.fromkeys(_mistake(one, model, where) for one in error.errors(include_url=False))
+        raise UserError("; ".join(mistakes)) from None
 
 
-def _first_mistake(error: Any, model: type[Any], where: str) -> str:
-    mistakes = error.errors(include_url=False)
-    first = mistakes[0]
+def _mistake(mistake: Any, model: type[Any], where: str) -> str:
     # A tagged union puts the tag's value into the location; it is no key of the file.
-    key = ".".join(str(part) for part in (*([where] if where else []), *first["loc"]))
-    more = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
-    if first["type"] == "extra_forbidden":
-        fields = _fields_at(model, first["loc"][:-1])
-        return f"{key}: no such key; {suggest(str(first['loc'][-1]), fields)}{more}"
-    if first["type"] == "missing":
-        return f"{key}: missing; it must be given{more}"
-    message = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    value = repr(first["input"])
-    return f"{key}: {message}, got {value if len(value) < 80 else value[:77] + '...'}{more}"
+    key = ".".join(str(part) for part in (*([where] if where else []), *mistake["loc"]))
+    if mistake["type"] == "extra_forbidden":
+        fields = _fields_at(model, mistake["loc"][:-1])
+        return f"{key}: no such key; {suggest(str(mistake['loc'][-1]), fields)}"
+    if mistake["type"] == "missing":
+        return f"{key}: missing; it must be given"
+    message = mistake["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    value = repr(mistake["input"])
+    return f"{key}: {message}, got {value if len(value) < 80 else value[:77] + '...'}"
 
 
 def _fields_at(model: type[Any], location: tuple[int | str, ...]) -> list[str]:

@@ -18,6 +18,7 @@ class RunProgress:
         self._console = Console(stderr=True, highlight=False)
         self._runs = runs
         self._started = 0
+        self._since_s = self._run_since_s = time.monotonic()
         self._last_line = 0.0
         self._label = ""
         self._bar: Progress | None = None
@@ -26,7 +27,7 @@ class RunProgress:
             self._bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),
-                TextColumn("{task.completed} of {task.total} done, {task.fields[model]}"),
+                TextColumn("{task.completed} of {task.total} done, {task.fields[model]}{task.fields[left]}"),
                 TimeElapsedColumn(),
                 console=self._console,
             )
@@ -46,21 +47,38 @@ class RunProgress:
         """The next run starts."""
         self._started += 1
         self._label = f"[{self._started}/{self._runs}] {label}"
-        self._last_line = time.monotonic()
+        self._last_line = self._run_since_s = time.monotonic()
         if self._bar:
-            self._task = self._bar.add_task(self._label, total=None, model="setting up")
+            self._task = self._bar.add_task(self._label, total=None, model="setting up", left="")
 
     def update(self, done: int, known: int, now_ns: int) -> None:
         """`done` of `known` flows, and hosts with collectives, are complete at model time `now_ns`."""
         model = f"{now_ns / 1e3:,.0f} µs of model time"
         if self._bar and self._task is not None:
-            self._bar.update(self._task, completed=done, total=known, model=model)
+            self._bar.update(self._task, completed=done, total=known, model=model, left=self._left(done, known))
         elif time.monotonic() - self._last_line > _LINE_EVERY_S:
             self._last_line = time.monotonic()
-            self._console.print(f"{self._label}: {done} of {known} done, {model}", soft_wrap=True)
+            self._console.print(
+                f"{self._label}: {done} of {known} done, {model}{self._left(done, known)}", soft_wrap=True
+            )
+
+    def _left(self, done: int, known: int) -> str:
+        """How much of the run and of all runs is done, by the flows that are, and for how long they may go on."""
+        if not done or not known:
+            return ""
+        share = done / known
+        of_all = (self._started - 1 + share) / self._runs
+        told = f", {share:.0%}, {_duration(self._run_since_s, share)}"
+        return told if self._runs == 1 else f"{told} (all runs: {of_all:.0%}, {_duration(self._since_s, of_all)})"
 
     def end(self, line: str) -> None:
         """The run is over."""
         if self._bar and self._task is not None:
             self._bar.remove_task(self._task)
         self._console.print(f"{self._label}: {line}", soft_wrap=True)
+
+
+def _duration(since_s: float, share: float) -> str:
+    """What is left of something that began at `since_s` and is done to that share, if it goes on as it did."""
+    left_s = (time.monotonic() - since_s) * (1 - share) / share
+    return f"about {left_s:.0f} s left" if left_s < 100 else f"about {left_s / 60:.0f} min left"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from rich.console import Console
 from harness.commands._attempt import attempt
 from harness.commands._progress import RunProgress
 from harness.errors import CheckError
-from harness.measure import results
+from harness.measure import provenance, results
 from harness.measure.output_folder import new_folder, unused
 from harness.measure.recording import World
 from harness.measure.summary import delivered, unfinished
@@ -22,6 +23,7 @@ from harness.worlds.interpreted import tell_interpreted
 from harness.worlds.virtual import COVERAGE_FILE, VirtualWorld
 from p4switch.coverage import Coverage, table
 from p4switch.coverage import write as write_coverage
+from p4switch.quantities import doubts
 
 MakeWorld = Callable[[Run], World]
 
@@ -45,17 +47,38 @@ def carry_out(
     make: MakeWorld,
     out: Path | None,
     strict: bool,
+    reuse: Sequence[Path] = (),
 ) -> None:
-    """Every run, and the report. Raises UserError, and CheckError if a check failed."""
+    """Every run, and the report. Raises UserError, and CheckError if a check failed.
+
+    Runs that are in `reuse` already, of the same scenario and the same sources, are copied from there. After Ctrl-C
+    those runs are kept that were done; KeyboardInterrupt is raised again.
+    """
     runs = planned(scenarios, settings, several)
+    tell_doubts(runs)
     tell_interpreted([run.protocol.name for run in runs], [run.load_balancing.name for run in runs])
+    known = finished(reuse)
     target = out or unused(Path("runs") / "-".join(dict.fromkeys(run.name for run in runs)))
+    failed: list[str] = []
+    found: list[results.Result] = []
+    interrupted = False
     with new_folder(target) as folder, RunProgress(len(runs)) as progress:
-        failed = [check for run in runs for check in _one(run, make, folder, progress, strict)]
-        found = [results.load(folder / run.label) for run in runs]
+        try:
+            for run in runs:
+                failed += _one(run, make, folder, progress, strict, known)
+                found.append(results.load(folder / run.label))
+        except KeyboardInterrupt:
+            if not found:
+                raise
+            interrupted = True
+            shutil.rmtree(folder / runs[len(found)].label, ignore_errors=True)
         failed += attempt(lambda: write_report(found, folder / "report.html", folder / "plots"), folder)
         _write_coverage(folder)
     click.echo(f"{len(found)} run{'s' if len(found) > 1 else ''}: {target / 'report.html'}")
+    if interrupted:
+        told = f"{len(found)} of {len(runs)} runs are kept; the same command with --reuse {target} makes the others"
+        click.echo(told, err=True)
+        raise KeyboardInterrupt
     if failed:
         raise CheckError("; ".join(failed))
 
@@ -72,9 +95,35 @@ def _write_coverage(folder: Path) -> None:
     Console().print(table(total))
 
 
-def _one(run: Run, make: MakeWorld, folder: Path, progress: RunProgress, strict: bool) -> list[str]:
+def tell_doubts(runs: Sequence[Run]) -> None:
+    """Warns of what is possible, but hardly meant."""
+    for line in dict.fromkeys(line for run in runs for line in doubts({"topology": run.scenario.topology})):
+        click.echo(f"warning: {line}", err=True)
+
+
+def finished(folders: Sequence[Path]) -> dict[str, results.Result]:
+    """By the digest of their scenario: the runs in these folders that the present sources made. Raises UserError."""
+    ours = provenance.sources_digest()
+    found = [result for folder in folders for result in results.load_all(folder)]
+    return {result.provenance["scenario"]: result for result in found if result.provenance.get("sources") == ours}
+
+
+def _one(
+    run: Run,
+    make: MakeWorld,
+    folder: Path,
+    progress: RunProgress,
+    strict: bool,
+    known: Mapping[str, results.Result],
+) -> list[str]:
     """One run, written to a folder of its own; returns the checks that failed."""
     progress.begin(run.label)
+    earlier = known.get(provenance.digest(results.resolved_text(run)))
+    if earlier is not None:
+        shutil.copytree(earlier.folder, folder / run.label)
+        progress.end(f"taken from {earlier.folder}")
+        failed = [f"{check['name']}: {check['detail']}" for check in earlier.summary["checks"] if not check["holds"]]
+        return [f"{run.label}: {text}" for text in failed]
     world = make(run)
     recording = world.run(progress.update)
     target = folder / run.label

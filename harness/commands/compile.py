@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
 from p4switch.compiler import compile_program
-from p4switch.errors import UserError
+from p4switch.compiler.warnings import NAMES
+from p4switch.errors import UserError, suggest
 
 
 def definition(text: str) -> tuple[str, str]:
@@ -28,11 +30,38 @@ def definition(text: str) -> tuple[str, str]:
 @click.option(
     "--p4info", type=click.Path(path_type=Path), metavar="FILE", help="P4Info: text, or binary if it ends in .bin."
 )
-def command(file: Path, include: tuple[Path, ...], define: tuple[str, ...], out: Path, p4info: Path | None) -> None:
-    """Compile a v1model program. Errors read file:line:col: error: text."""
-    if p4info == out:
+@click.option("--Wdisable", "disabled", multiple=True, metavar="NAME", help="Silence a kind of warnings, or all.")
+@click.option("--Werror", "errors", multiple=True, metavar="NAME", help="Make a kind of warnings errors, or all.")
+def command(
+    file: Path,
+    include: tuple[Path, ...],
+    define: tuple[str, ...],
+    out: Path,
+    p4info: Path | None,
+    disabled: tuple[str, ...],
+    errors: tuple[str, ...],
+) -> None:
+    """Compile a v1model program. Errors read file:line:col: error: text.
+
+    With `-o -` the JSON goes to standard output.
+    """
+    if p4info is not None and p4info.resolve() == out.resolve():
         raise UserError(f"--p4info {p4info}: expected another file than that of -o")
+    for option, names in (("--Wdisable", disabled), ("--Werror", errors)):
+        for name in names:
+            if name not in ("all", *NAMES):
+                raise UserError(f"{option} {name}: {suggest(name, ['all', *NAMES])}")
     compiled = compile_program(file, include, dict(map(definition, define)))
-    for warning in compiled.warnings:
-        click.echo(warning, err=True)
-    compiled.write(out, p4info)
+    refused = False
+    for name, warning in compiled.named_warnings:
+        if not {"all", name} & {*disabled}:
+            is_error = bool({"all", name} & {*errors})
+            refused |= is_error
+            click.echo(warning.replace(": warning: ", ": error: ", 1) if is_error else warning, err=True)
+    if refused:
+        sys.exit(2)
+    if str(out) == "-":
+        compiled.write(None, p4info)
+        click.echo(compiled.json_bytes, nl=False)
+    else:
+        compiled.write(out, p4info)

@@ -38,6 +38,14 @@ from p4switch.errors import UserError
 @click.option(
     "--compiler", type=click.Choice(["builtin", "p4c"]), default="builtin", show_default=True, help="Of P4 programs."
 )
+@click.option("--dry-run", is_flag=True, help="Tell what would be run, and what it would take; run nothing.")
+@click.option(
+    "--reuse",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True),
+    metavar="FOLDER",
+    help="Take runs from there that it has: to go on after Ctrl-C.",
+)
 @click.option("--strict", is_flag=True, help="Fail where flows are not done at the end, or times cannot be trusted.")
 @click.option("--pcap", is_flag=True, help="Also write the frames on every host's link, as pcap-ng.")
 @click.option(
@@ -59,6 +67,8 @@ def command(
     switch: str | None,
     dilation: int | None,
     compiler: str,
+    dry_run: bool,
+    reuse: tuple[Path, ...],
     strict: bool,
     pcap: bool,
     trace: int | None,
@@ -79,13 +89,19 @@ def command(
         given = {"--switch": switch is not None, "--dilation": dilation is not None}
         for option in (option for option, is_given in given.items() if is_given):
             raise UserError(f"{option}: the virtual world has no such thing; expected --world mininet with it")
+    if program is not None:
+        settings = (*settings, f"program={program}")
+    several: dict[str, tuple[str | int, ...]] = {"cc": cc, "lb": lb, "seeds": seeds}
+    if dry_run:
+        from harness.commands._dry_run import tell_plan
+
+        tell_plan(scenarios, settings, several)
+        return
     use_native_hosts()
 
     from harness.commands import _run
 
-    if program is not None:
-        settings = (*settings, f"program={program}")
     make = _run.virtual(pcap, trace, compiler, coverage)
     if world == "mininet":
         make = _run.mininet(pcap, switch or "builtin", dilation, compiler)
-    _run.carry_out(scenarios, settings, {"cc": cc, "lb": lb, "seeds": seeds}, make, out, strict)
+    _run.carry_out(scenarios, settings, several, make, out, strict, reuse)

@@ -32,7 +32,7 @@ def of_run(scenario: bytes, seed: int, extensions: Iterable[str]) -> dict[str, A
         "version": importlib.metadata.version("p4cc"),
         "commit": commit(_ROOT),
         "sources": sources_digest(),
-        "scenario": hashlib.sha256(scenario).hexdigest(),
+        "scenario": digest(scenario),
         "extensions": {file: _file_digest(Path(file)) for file in extensions},
         "seed": seed,
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -43,6 +43,11 @@ def of_run(scenario: bytes, seed: int, extensions: Iterable[str]) -> dict[str, A
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "compiler": _compiler(),
     }
+
+
+def digest(content: bytes) -> str:
+    """SHA-256."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def command_line() -> str:
@@ -82,7 +87,7 @@ def sources_digest() -> str:
 
 def _file_digest(path: Path) -> str | None:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return digest(path.read_bytes())
     except OSError:
         return None
 

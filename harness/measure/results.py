@@ -50,7 +50,7 @@ def files(run: Run, recording: Recording) -> dict[str, bytes]:
     pieces = {} if run.attack is None else {"pieces": messages}
     over_time = {name: series.table() for name, series in recording.series.items()}
     tables = {"flows": flows, **pieces, **over_time, **recording.tables}
-    text = scenario.dump(resolved(run)).encode()
+    text = resolved_text(run)
     return {
         **{f"{name}{_SUFFIX}": _parquet(table) for name, table in tables.items()},
         "scenario.toml": text,
@@ -58,6 +58,11 @@ def files(run: Run, recording: Recording) -> dict[str, bytes]:
         "summary.json": _json(summarize(run, recording, flows, messages)),
         "performance.json": _json(performance(recording)),
     }
+
+
+def resolved_text(run: Run) -> bytes:
+    """The content of scenario.toml."""
+    return scenario.dump(resolved(run)).encode()
 
 
 def _parquet(table: pd.DataFrame) -> bytes:

@@ -30,7 +30,7 @@ from host_agents.assignments import Assignment
 from host_agents.config import NicConfig
 from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
-from p4switch.errors import UserError, raised_at
+from p4switch.errors import UserError, lookup, raised_at
 from topologies import Topology
 from topologies.collectives import CollectiveGroup
 from topologies.collectives import trees as collective_trees
@@ -533,8 +533,10 @@ def _resolve(
     settings: Mapping[str, Any],
 ) -> Run:
     cc, lb = scenario.cc[0], scenario.lb[0]
+    lookup("protocol", cc.partition("+")[0], registry.protocols())
     protocol = _host(lambda: registry.resolve(cc, scenario.protocols.get(cc)))
     _host(lambda: protocol.scope(scenario.nic.cc_scope))
+    lookup("load balancer", lb, registry.load_balancers())
     load_balancing = _host(lambda: registry.resolve_load_balancer(lb, scenario.load_balancers.get(lb)))
     program = programs.program(scenario.program or protocol.info.program)
     needed = protocol.info.program

@@ -17,6 +17,7 @@ from typing_extensions import Self
 from p4switch import extensions
 from p4switch.errors import UserError, suggest, validate
 from p4switch.numbers import integral
+from p4switch.quantities import with_numbers
 from p4switch.traffic.settings import Alpha, Bytes, Priority, TrafficManager
 
 if sys.version_info >= (3, 11):
@@ -375,8 +376,11 @@ def _value(text: str) -> object:
 
 
 def check(tables: Mapping[str, Any]) -> Scenario:
-    """The scenario that validated tables make. Topology, workload and protocols check their own parameters."""
-    return validate(Scenario, tables, "")
+    """The scenario that validated tables make. Topology, workload and protocols check their own parameters.
+
+    Quantities with units are numbers in it.
+    """
+    return validate(Scenario, with_numbers(tables), "")
 
 
 def load(name: str, settings: Sequence[str] = ()) -> tuple[Scenario, Path]:

@@ -37,8 +37,10 @@ class Cluster:
 
     def security(self) -> Any:
         """What Dask is given. Raises UserError where something is missing that TLS needs."""
-        from distributed.security import Security
-
+        try:
+            from distributed.security import Security
+        except ModuleNotFoundError:
+            raise UserError("--scheduler: Dask is not installed; expected it: pip install 'p4cc[cluster]'") from None
         if not self.address.startswith("tls://"):
             raise UserError(
                 f"--scheduler {self.address}: expected tls://HOST:PORT; without TLS whoever reaches a cluster runs "
@@ -73,10 +75,8 @@ def carry_out(
 def _in_processes(
     work: Callable[[_Item], _Made], items: Sequence[_Item], jobs: int | None
 ) -> Generator[tuple[int, _Made], None, None]:
-    from dask.system import CPU_COUNT  # of the cores, those that this process may use
-
     # A process of its own kind: a fork would inherit the threads of whatever is loaded here, half of them.
-    with _pool(min(jobs or CPU_COUNT, len(items))) as pool:
+    with _pool(min(jobs or len(os.sched_getaffinity(0)), len(items))) as pool:
         try:
             waiting = {pool.submit(work, item): i for i, item in enumerate(items)}
             while waiting:
@@ -114,11 +114,11 @@ def _begin(parent: int) -> None:
 def _on_cluster(
     work: Callable[[_Item], _Made], items: Sequence[_Item], cluster: Cluster
 ) -> Generator[tuple[int, _Made], None, None]:
+    security = cluster.security()
     import distributed
 
     client_of: Any = distributed.Client  # these two are not annotated
     as_completed: Any = distributed.as_completed
-    security = cluster.security()
     with contextlib.ExitStack() as stack:
         try:
             client = stack.enter_context(client_of(cluster.address, security=security, timeout=_CONNECT_S))

@@ -28,11 +28,16 @@ _HERE = Path(__file__).parent
 class Compiled:
     """A compiled program."""
 
-    def __init__(self, json_text: str, p4info_bytes: bytes, warnings: Sequence[str] = ()) -> None:
+    def __init__(self, json_text: str, p4info_bytes: bytes, warnings: Sequence[tuple[str, str]] = ()) -> None:
         self._json_text = json_text
         self._p4info_bytes = p4info_bytes
-        self.warnings = tuple(warnings)
-        """One line each, as `file:line:col: warning: text`, with the source line."""
+        self.named_warnings = tuple((name, text) for name, text in warnings)
+        """Each with its name (`warnings.NAMES`): `file:line:col: warning: text [name]`, and the source line."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """As `named_warnings`, without the names."""
+        return tuple(text for _, text in self.named_warnings)
 
     @functools.cached_property
     def json(self) -> dict[str, Any]:
@@ -47,6 +52,11 @@ class Compiled:
 
         return p4info_pb2.P4Info.FromString(self._p4info_bytes)
 
+    @property
+    def json_bytes(self) -> bytes:
+        """The BMv2 JSON as a file has it."""
+        return (json.dumps(self.json, indent=1) + "\n").encode()
+
     def write(self, json_path: str | Path | None = None, p4info_path: str | Path | None = None) -> None:
         """Writes the files asked for, both or none. P4Info is binary if the name ends in `.bin`, else text.
 
@@ -54,7 +64,7 @@ class Compiled:
         """
         contents: dict[Path, bytes] = {}
         if json_path is not None:
-            contents[Path(json_path)] = (json.dumps(self.json, indent=1) + "\n").encode()
+            contents[Path(json_path)] = self.json_bytes
         if p4info_path is not None:
             contents[Path(p4info_path)] = self._p4info_bytes if str(p4info_path).endswith(".bin") else self._p4info_text
         write_files(contents)
@@ -92,7 +102,7 @@ def compile_program(
 
     def produce(target: Path) -> None:
         result = _compile(path, include_dirs, defines)
-        parts = [result._json_text.encode(), result._p4info_bytes, json.dumps(result.warnings).encode()]
+        parts = [result._json_text.encode(), result._p4info_bytes, json.dumps(result.named_warnings).encode()]
         head = " ".join(str(len(p)) for p in parts)
         target.write_bytes(head.encode() + b"\n" + b"".join(parts))
 
@@ -120,5 +130,5 @@ def _compile(path: str | Path, include_dirs: Sequence[str | Path], defines: Mapp
         lowered = lower(program)
         p4info = build_p4info(lowered)
         bmv2 = json.dumps(to_json(lowered))
-    warnings = [str(w) for w in program.warnings]
+    warnings = [(w.name, str(w)) for w in program.warnings]
     return Compiled(bmv2, p4info.SerializeToString(deterministic=True), warnings)

@@ -52,8 +52,8 @@ class Base:
     def error(self, node: ast.Node, message: str) -> None:
         self.reporter.error(node.pos, message)
 
-    def warn(self, node: ast.Node, message: str) -> None:
-        self.reporter.warn(node.pos, message)
+    def warn(self, node: ast.Node, message: str, name: str = "other") -> None:
+        self.reporter.warn(node.pos, message, name)
 
     # Names
 

@@ -339,7 +339,7 @@ class CallChecker(ExpressionChecker):
         e.decl = decl
         deprecated = decl.annotation("deprecated")
         if deprecated is not None:
-            self.warn(e, f"{what} is deprecated: {deprecated.string}")
+            self.warn(e, f"{what} is deprecated: {deprecated.string}", "deprecated")
         matched = self.match_arguments(e, what, decl.params, e.args)
         if matched is None:
             self.check_values(e.args)

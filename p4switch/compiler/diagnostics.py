@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from p4switch.compiler.source import Location, SourceMap
 from p4switch.errors import UserError
@@ -21,10 +21,14 @@ class Diagnostic:
     location: Location
     message: str
     line_text: str = ""
+    name: str = ""
+    """Of a warning: by which it is silenced (`warnings.NAMES`)."""
 
     def __str__(self) -> str:
         file, line, column = self.location
         head = f"{file}:{line}:{column}: {self.severity}: {self.message}"
+        if self.name:
+            head += f" [{self.name}]"
         if not self.line_text.strip():
             return head
         # Tabs stay tabs under tabs, so that the caret stands right whatever their width.
@@ -79,8 +83,9 @@ class Reporter:
         """Whether there are errors."""
         return bool(self._errors)
 
-    def warn(self, pos: int, message: str) -> None:
-        self.warnings.append(self._diagnostic("warning", pos, message))
+    def warn(self, pos: int, message: str, name: str = "other") -> None:
+        """Note a warning; `name` is one of `warnings.NAMES`."""
+        self.warnings.append(replace(self._diagnostic("warning", pos, message), name=name))
 
     def stop_on_errors(self) -> None:
         """Raise CompileError if there are errors; they come in the order of the source."""

@@ -13,6 +13,7 @@ from p4switch.compiler.diagnostics import Reporter
 from p4switch.compiler.lexer import tokenize
 from p4switch.compiler.parser import Parser
 from p4switch.compiler.preprocessor import Preprocessor
+from p4switch.compiler.warnings import warn
 
 INCLUDE_DIR = Path(__file__).parent / "include"
 """Where our `core.p4` and `v1model.p4` are."""
@@ -58,5 +59,6 @@ def parse_and_check(
         reporter.stop_on_errors()
         check(program, reporter)
         reporter.stop_on_errors()
+        warn(program, reporter)
         program.warnings = reporter.warnings
     return program

@@ -1,0 +1,96 @@
+"""`p4cc diff`: what two result folders do not have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from harness.measure.results import Result
+
+_MOST = 12  # figures of a run that are shown
+_ALIKE = 1e-12
+
+
+@click.command()
+@click.argument("a", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("b", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--all", "show_all", is_flag=True, help="Show every figure that differs.")
+@click.pass_context
+def command(context: click.Context, a: Path, b: Path, show_all: bool) -> None:
+    """Compare two result folders, run by run.
+
+    Tells which tables are the same to the byte, which figures of summary.json differ and by how much, and what made
+    the runs. Status 1 if any figure or table differs.
+    """
+    from harness.measure.provenance import differences
+    from harness.measure.results import load_all
+
+    ones, others = ({_key(result): result for result in load_all(folder)} for folder in (a, b))
+    if len(ones) == len(others) == 1:  # whatever they are called
+        others = dict(zip(ones, others.values(), strict=True))
+    differ = False
+    for key in sorted({*ones, *others}):
+        if key not in ones or key not in others:
+            differ = True
+            click.echo(f"{key}: only in {a if key in ones else b}")
+            continue
+        told = list(_compared(ones[key], others[key], None if show_all else _MOST))
+        differ = differ or bool(told)
+        click.echo(f"{key}: {'differs' if told else 'the same'}")
+        for line in [*told, *differences([ones[key].provenance, others[key].provenance])]:
+            click.echo(f"  {line}")
+    context.exit(1 if differ else 0)
+
+
+def _key(result: Result) -> str:
+    summary = result.summary
+    return f"{summary['scenario']}, {summary['variant']}, seed {summary['seed']}"
+
+
+def _compared(one: Result, other: Result, most: int | None) -> Iterator[str]:
+    for name in sorted(one.tables | other.tables):
+        paths = [result.folder / f"{name}.parquet" for result in (one, other)]
+        if not all(path.is_file() for path in paths):
+            yield f"{name}: only in {next(path for path in paths if path.is_file()).parent}"
+        elif paths[0].read_bytes() != paths[1].read_bytes():
+            rows = [len(result.table(name)) for result in (one, other)]
+            yield f"{name}: other rows ({rows[0]:,} and {rows[1]:,})"
+    figures, theirs = (dict(_figures(result.summary)) for result in (one, other))
+    changed = [key for key in {**figures, **theirs} if not _same(figures.get(key), theirs.get(key))]
+    for key in changed[:most]:
+        pair = figures.get(key), theirs.get(key)
+        yield f"{key}: {_written(pair[0])} and {_written(pair[1])}{_by(*pair)}"
+    if most is not None and len(changed) > most:
+        yield f"and {len(changed) - most} further figures (--all)"
+
+
+def _figures(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """(dotted key, value) of everything below."""
+    if isinstance(value, Mapping):
+        for name, below in value.items():
+            yield from _figures(below, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, list):
+        for i, below in enumerate(value):
+            yield from _figures(below, f"{key}.{i}")
+    else:
+        yield key, value
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return abs(one - other) <= _ALIKE * max(abs(one), abs(other))
+    return bool(one == other)
+
+
+def _written(value: Any) -> str:
+    return f"{value:,.6g}" if isinstance(value, float) else "nothing" if value is None else str(value)
+
+
+def _by(one: Any, other: Any) -> str:
+    """By how much the second is more."""
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (one, other))
+    return f" ({(other - one) / one:+.2%})" if numbers and one else ""

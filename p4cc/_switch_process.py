@@ -1,0 +1,136 @@
+"""A switch in a process of its own, on wires of this machine: packets through veth pairs, all else over P4Runtime."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.control import bmv2_process
+from p4switch.errors import UserError
+from p4switch.p4runtime.client import GrpcClient
+from p4switch.p4runtime.errors import P4RuntimeError
+
+_START_S = 60.0  # on a busy machine
+_FIRST_S = 1.0  # until the first packet leaves, or none does
+_QUIET_S = 0.2  # after the last one
+_IGNORE_OUTGOING = 23  # PACKET_IGNORE_OUTGOING, at SOL_PACKET (263)
+
+
+class MissingError(UserError):
+    """What such a switch stands on is not here."""
+
+    missing = True
+
+
+class SwitchOnWires:
+    """`kind` is "process" (`p4cc switch`) or "bmv2" (simple_switch_grpc); it has no program yet."""
+
+    def __init__(self, kind: str, device_id: int, ports: Sequence[int]) -> None:
+        if os.geteuid() or shutil.which("ip") is None:
+            raise MissingError(f"a switch of kind {kind!r} needs root, and iproute2")
+        self._sockets: dict[int, socket.socket] = {}
+        with contextlib.ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="p4cc-")))
+            names = {port: f"p4s{os.getpid() & 0xFFFFF:x}{port}" for port in ports}
+            for port, name in names.items():
+                self._wire(stack, port, name)
+            address = f"unix:{folder}/p4runtime"
+            if kind == "bmv2":
+                address = f"127.0.0.1:{_free_port()}"
+            process = subprocess.Popen(
+                self._command(kind, device_id, names, address, folder),
+                stdout=subprocess.DEVNULL, stderr=(folder / "log").open("wb"),
+            )  # fmt: skip
+            stack.callback(_end, process)
+            self.client = self._connect(stack, process, address, device_id, folder)
+            self._stack = stack.pop_all()
+
+    def _wire(self, stack: contextlib.ExitStack, port: int, name: str) -> None:
+        """`name` is the switch's end."""
+        far = f"{name}h"
+        _ip("link", "add", name, "type", "veth", "peer", "name", far)
+        stack.callback(_ip, "link", "del", name, check=False)
+        for end in (name, far):
+            with contextlib.suppress(OSError):
+                Path(f"/proc/sys/net/ipv6/conf/{end}/disable_ipv6").write_text("1")
+            _ip("link", "set", end, "up")
+        made = stack.enter_context(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)))
+        made.bind((far, 0))
+        made.setsockopt(263, _IGNORE_OUTGOING, 1)
+        self._sockets[port] = made
+
+    @staticmethod
+    def _command(kind: str, device_id: int, names: dict[int, str], address: str, folder: Path) -> list[str]:
+        if kind == "bmv2":
+            try:
+                return bmv2_process.command(
+                    device_id, names, grpc_address=address, thrift_port=_free_port(), notifications=folder / "notes"
+                )
+            except UserError as error:
+                raise MissingError(str(error)) from None
+        interfaces = [part for port, name in names.items() for part in ("-i", f"{port}@{name}")]
+        code = "from harness.cli import main; main()"
+        command = [sys.executable, "-c", code, "switch", "--no-p4", *interfaces, "--log-console", "--log-level", "warn"]
+        return [*command, "--device-id", str(device_id), "--grpc-server-addr", address]
+
+    @staticmethod
+    def _connect(
+        stack: contextlib.ExitStack, process: subprocess.Popen[bytes], address: str, device_id: int, folder: Path
+    ) -> GrpcClient:
+        end = time.monotonic() + _START_S
+        while True:
+            client = GrpcClient(address, device_id)
+            try:
+                return stack.enter_context(client)
+            except P4RuntimeError as error:
+                if process.poll() is not None or time.monotonic() > end:
+                    told = (folder / "log").read_text(errors="replace").strip().splitlines()
+                    raise UserError(f"the switch did not start: {told[-1] if told else error}") from None
+
+    def send(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
+        """What leaves because of a frame; packets that leave by several ports are in the order of the ports."""
+        if port not in self._sockets:
+            raise UserError(f"no port {port}; expected one of {', '.join(map(str, self._sockets))}")
+        for waiting in self._sockets.values():
+            while select.select([waiting], [], [], 0)[0]:
+                waiting.recv(1 << 16)
+        self._sockets[port].send(frame)
+        found: list[tuple[int, bytes]] = []
+        patience = _FIRST_S
+        while ready := select.select(list(self._sockets.values()), [], [], patience)[0]:
+            found += [(number, one.recv(1 << 16)) for number, one in self._sockets.items() if one in ready]
+            patience = _QUIET_S
+        return sorted(found, key=lambda output: output[0])
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _ip(*arguments: str, check: bool = True) -> None:
+    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+    if check and done.returncode:
+        raise MissingError(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

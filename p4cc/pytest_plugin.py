@@ -1,0 +1,113 @@
+"""Packet tests with pytest: the fixture `p4_switch`, which switch it is, and what the tests reach of P4 programs.
+
+    def test_it_forwards(p4_switch):
+        switch = p4_switch("my.p4")
+        switch.table("ipv4_lpm").add(dst="10.0.0.0/24", action="forward", port=1)
+        switch.send(0, packet).expect((1, packet))
+
+    pytest --switch bmv2 --p4-coverage coverage/
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from p4cc.switch import Switch
+    from p4switch.coverage import Coverage
+
+_KINDS = ("builtin", "process", "bmv2")
+_OUTPUT = "p4_coverage"  # of a worker of pytest-xdist
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("p4", "P4 programs")
+    group.addoption("--switch", choices=_KINDS, default="builtin", help="what the fixture p4_switch makes")
+    group.addoption("--p4-coverage", metavar="FOLDER", help="write what tests reach of P4 programs (HTML, lcov)")
+    group.addoption(
+        "--p4-fail-under", type=float, metavar="PERCENT", help="fail where they reach less, with --p4-coverage"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--p4-coverage"):
+        config.pluginmanager.register(_Collector(config), "p4cc-coverage")
+
+
+@pytest.fixture
+def p4_switch(request: pytest.FixtureRequest) -> Iterator[Callable[..., Switch]]:
+    """Makes switches, as `p4cc.Switch`, of the kind that `--switch` says; they end with the test."""
+    from p4cc.switch import Switch
+    from p4switch.errors import UserError
+
+    kind = request.config.getoption("--switch")
+    with contextlib.ExitStack() as stack:
+
+        def make(program: Any, entries: Any = (), **more: Any) -> Switch:
+            try:
+                return stack.enter_context(Switch(program, entries, **{"switch": kind, **more}))
+            except UserError as error:
+                if kind != "builtin" and getattr(error, "missing", False):
+                    pytest.skip(str(error))
+                raise
+
+        yield make
+
+
+class _Collector:
+    """Adds up what all tests reach, over the processes of pytest-xdist."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        from p4switch.coverage import Coverage, collector
+
+        self._config = config
+        self._take = collector.take
+        self._total = Coverage()
+        collector.start()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_teardown(self) -> None:
+        self._total.merge(self._take())
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        self._total.merge(self._take())
+        if (output := getattr(self._config, "workeroutput", None)) is not None:
+            output[_OUTPUT] = [[*item, count] for item, count in self._total.counts.items()]
+            return
+        least = self._config.getoption("--p4-fail-under")
+        if least is not None and self._total.summary().percent < least and not session.exitstatus:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        from p4switch.coverage import Item
+
+        for *item, count in getattr(node, "workeroutput", {}).get(_OUTPUT, ()):
+            self._total.counts[Item(*item)] += count
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        folder = Path(self._config.getoption("--p4-coverage"))
+        _report(self._total, folder, terminalreporter.write_line)
+        least = self._config.getoption("--p4-fail-under")
+        share = self._total.summary()
+        if least is not None and share.percent < least:
+            terminalreporter.write_line(f"P4 coverage {share.percent:.1f}%: expected {least:g}% or more", red=True)
+
+
+def _report(coverage: Coverage, folder: Path, write_line: Callable[[str], object]) -> None:
+    from rich.console import Console
+
+    from p4switch.coverage import missed_lines, table, write
+
+    console = Console(width=100)
+    with console.capture() as written:
+        console.print(table(coverage))
+    for line in [*written.get().splitlines(), *(f"not reached: {line}" for line in missed_lines(coverage))]:
+        write_line(line)
+    write(coverage, folder)
+    write_line(f"{folder / 'index.html'}, {folder / 'coverage.info'}")

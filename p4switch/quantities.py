@@ -1,0 +1,75 @@
+"""Quantities as people write them: `"100 Gb/s"`, `"1 us"`, `"64 KiB"`, for keys whose names end in their unit.
+
+A number without a unit is in the unit of its key's name: `link_rate_bps = 100e9`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from p4switch.errors import UserError
+
+_DECIMAL = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_PREFIXES = {**_DECIMAL, **_BINARY}
+_BITS_A_SECOND = {
+    **{f"{prefix}{unit}": factor for prefix, factor in _DECIMAL.items() for unit in ("b/s", "bit/s", "bps")},
+    **{f"{prefix}B/s": 8 * factor for prefix, factor in _PREFIXES.items()},
+}
+_SECONDS = {"ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "µs": Fraction(1, 10**6), "ms": Fraction(1, 1000)}
+_NANOSECONDS = {unit: factor * 10**9 for unit, factor in {**_SECONDS, "s": Fraction(1)}.items()}
+_BYTES = {f"{prefix}B": factor for prefix, factor in _PREFIXES.items()}
+# By the last word of a key's name: what its numbers are in, and an example.
+_UNITS: dict[str, tuple[Mapping[str, int | Fraction], str]] = {
+    "bps": (_BITS_A_SECOND, "100 Gb/s"),
+    "ns": (_NANOSECONDS, "1 us"),
+    "bytes": (_BYTES, "64 KiB"),
+}
+_QUANTITY = re.compile(r"([+-]?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([A-Za-zµ/]+)")
+SLOWEST_BPS = 1_000_000  # a link's rate below is hardly meant
+
+
+def with_numbers(tables: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+    """A copy of a file's tables in which quantities are numbers, in the unit that their keys' names end in.
+
+    Raises UserError for a unit that is none of the key's.
+    """
+    return {key: _value(key, value, f"{where}.{key}" if where else key) for key, value in tables.items()}
+
+
+def _value(key: str, value: Any, where: str) -> Any:
+    if isinstance(value, Mapping):
+        return with_numbers(value, where)
+    if isinstance(value, list):
+        return [_value(key, one, f"{where}.{i}") for i, one in enumerate(value)]
+    unit = key.rpartition("_")[2]
+    return _number(value, *_UNITS[unit], where) if isinstance(value, str) and unit in _UNITS else value
+
+
+def _number(text: str, units: Mapping[str, int | Fraction], example: str, where: str) -> int | float | str:
+    """What is no quantity at all stays as it is: whoever reads the key knows what it should be."""
+    found = _QUANTITY.fullmatch(text.strip())
+    if found is None:
+        return text
+    number, unit = found.groups()
+    if unit not in units:
+        raise UserError(f"{where}: no unit {unit!r} here; expected one of {', '.join(units)}, as in '{example}'")
+    exact = Fraction(number.replace("_", "")) * units[unit]
+    return int(exact) if exact.denominator == 1 else float(exact)
+
+
+def doubts(tables: Mapping[str, Any], where: str = "") -> list[str]:
+    """A line for each rate of a link that is hardly meant: what it says, and what was probably meant."""
+    told = []
+    for key, value in tables.items():
+        place = f"{where}.{key}" if where else key
+        if isinstance(value, Mapping):
+            told += doubts(value, place)
+        elif key.endswith("rate_bps") and isinstance(value, int | float) and 0 < value < SLOWEST_BPS:
+            unit = "Gb/s" if value < 10_000 else "Mb/s"
+            meant = value if value < 10_000 else value / 1000
+            told.append(f"{place}: {value:g} b/s is slow for a link; '{meant:g} {unit}' was probably meant")
+    return told

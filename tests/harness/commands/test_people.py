@@ -1,0 +1,161 @@
+"""What people's hands expect of the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from harness.cli import cli
+from harness.commands import _run
+from harness.commands._progress import RunProgress
+from harness.measure.recording import Recording
+from harness.plan import experiment, scenario
+from harness.plan.experiment import Run
+from harness.worlds.virtual import VirtualWorld
+from p4switch.errors import UserError, validate
+
+SMALL: dict[str, Any] = {
+    "topology": {"name": "single-switch", "hosts": 3, "link_rate_bps": "100 Gb/s"},
+    "workload": {"name": "incast", "size_bytes": "20 kB"},
+    "cc": ["dcqcn", "none"],
+}
+FILE = """
+cc = ["dcqcn", "none"]
+[topology]
+name = "single-switch"
+hosts = 3
+link_rate_bps = "100 Gb/s"
+[workload]
+name = "incast"
+size_bytes = "20 kB"
+"""
+
+
+def p4cc(*arguments: str) -> tuple[int, str, BaseException | None]:
+    done = CliRunner().invoke(cli, arguments)
+    return done.exit_code, done.output, done.exception
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """In a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.toml").write_text(FILE)
+    return tmp_path
+
+
+def carry_out(out: str, make: _run.MakeWorld, reuse: tuple[Path, ...] = (), *settings: str) -> None:
+    _run.carry_out(["small.toml"], settings, {}, make, Path(out), False, reuse)
+
+
+def test_a_scenario_has_quantities_with_units() -> None:
+    (run, _) = experiment.plan("small", scenario.check(SMALL), Path())
+    assert run.topology.links[0].rate_bps == 100_000_000_000
+    assert {flow.size_bytes for flow in run.traffic().flows} == {20_000}
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    with pytest.raises(UserError) as caught:
+        validate(scenario.Scenario, {"workload": {}, "nic": {"mtu": 1, "rto_ns": "x"}, "lbb": 3}, "")
+    for key in ("topology: missing", "nic.mtu: no such key; expected one of ack", "nic.rto_ns", "lbb: no such"):
+        assert key in str(caught.value)
+    assert "more)" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("key", "name", "near"), [("cc", "dcqnc", "dcqcn"), ("lb", "sprai", "spray")])
+def test_a_misspelt_protocol_has_a_suggestion(key: str, name: str, near: str) -> None:
+    with pytest.raises(UserError, match=f"did you mean '{near}'"):
+        experiment.plan("small", scenario.check({**SMALL, key: name}), Path())
+
+
+def test_a_dry_run_tells_the_plan_and_runs_nothing(small: Path) -> None:
+    status, told, _ = p4cc("run", "small.toml", "--dry-run", "--set", "topology.link_rate_bps=100")
+    assert status == 0
+    for word in ("small-dcqcn-seed1", "3 hosts, 1 switches", "base RTT", "BDP: ", "2 flows, 0.0 MB, 40 packets", "CPU"):
+        assert word in told
+    assert "'100 Gb/s' was probably meant" in told
+    assert [path.name for path in small.iterdir()] == ["small.toml"]
+
+
+class _Interrupted:
+    """A world in which Ctrl-C is pressed."""
+
+    def __init__(self, run: Run) -> None:
+        self.name = run.label
+
+    def run(self, progress: object = None) -> Recording:
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def second(run: Run) -> Any:
+        return VirtualWorld(run) if run.protocol.name == "dcqcn" else _Interrupted(run)
+
+    with pytest.raises(KeyboardInterrupt):
+        carry_out("out", second)
+    assert (small / "out" / "report.html").is_file()
+    assert [path.name for path in (small / "out").glob("*/summary.json")] == ["summary.json"]
+    assert "1 of 2 runs are kept; the same command with --reuse out makes the others" in capsys.readouterr().err
+
+    made: list[str] = []
+
+    def rest(run: Run) -> VirtualWorld:
+        made.append(run.protocol.name)
+        return VirtualWorld(run)
+
+    carry_out("whole", rest, (Path("out"),))
+    assert made == ["none"]
+    assert len(list((small / "whole").glob("*/summary.json"))) == 2
+    carry_out("other", rest, (Path("whole"),), "seeds=2")  # another scenario: nothing of it is there
+    assert made == ["none", "dcqcn", "none"]
+
+    same = shutil.copytree(small / "whole", small / "copy")
+    assert p4cc("diff", "whole", "copy")[0] == 0
+    summary = next(same.glob("*/summary.json"))
+    changed = {**json.loads(summary.read_text()), "packets_sent": 1}
+    summary.write_text(json.dumps(changed))
+    status, told, _ = p4cc("diff", "whole", "copy")
+    assert status == 1
+    assert "packets_sent: 40 and 1 (-97.50%)" in told
+    status, told, _ = p4cc("diff", "whole", "other")
+    assert status == 1
+    assert "only in whole" in told
+
+
+def test_ctrl_c_before_anything_is_done_leaves_nothing(small: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        carry_out("out", lambda run: _Interrupted(run))  # type: ignore[arg-type, return-value]
+    assert not (small / "out").exists()
+
+
+def test_init_writes_a_scenario_that_can_be_planned(small: Path) -> None:
+    assert p4cc("init", "mine.toml")[0] == 0
+    checked, folder = scenario.load("mine.toml")
+    assert len(experiment.plan("mine", checked, folder)) == 6
+    assert isinstance(p4cc("init", "mine.toml")[2], UserError)  # it is not written over
+
+
+@pytest.mark.parametrize(
+    ("shell", "file"), [("bash", ".local/share/bash-completion/completions/p4cc"), ("zsh", ".zfunc/_p4cc")]
+)
+def test_completion_is_installed_by_one_command(
+    small: Path, monkeypatch: pytest.MonkeyPatch, shell: str, file: str
+) -> None:
+    monkeypatch.setenv("HOME", str(small))
+    assert p4cc("completion", shell, "--install")[0] == 0
+    assert "_P4CC_COMPLETE" in (small / file).read_text()
+
+
+def test_progress_tells_what_is_done_and_what_is_left(capsys: pytest.CaptureFixture[str]) -> None:
+    with RunProgress(2) as progress:
+        progress.begin("one")
+        progress._last_line = -1e9
+        progress.update(1, 4, 5000)
+    told = capsys.readouterr().err
+    assert "1 of 4 done, 5 µs of model time, 25%, about 0 s left (all runs: 12%, about 0 s left)" in told

@@ -1,0 +1,46 @@
+"""Quantities with units become the numbers that keys are in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from p4switch.errors import UserError
+from p4switch.quantities import doubts, with_numbers
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "number"),
+    [
+        ("link_rate_bps", "100 Gb/s", 100_000_000_000),
+        ("link_rate_bps", "2.5Gbit/s", 2_500_000_000),
+        ("rate_bps", "12.5 GB/s", 100_000_000_000),
+        ("limit_ns", "1 us", 1000),
+        ("limit_ns", "1.5 µs", 1500),
+        ("limit_ns", "20 ms", 20_000_000),
+        ("limit_ns", "0.1 ns", 0.1),
+        ("size_bytes", "64 KiB", 65_536),
+        ("size_bytes", "1 MB", 1_000_000),
+        ("size_bytes", 64, 64),
+        ("size_bytes", "many", "many"),
+        ("name", "100 Gb/s", "100 Gb/s"),
+        ("bps", "1 kb/s", 1000),
+    ],
+)
+def test_a_quantity_is_a_number_in_its_keys_unit(key: str, text: Any, number: Any) -> None:
+    assert with_numbers({"a": {key: text}, key: [text]}) == {"a": {key: number}, key: [number]}
+
+
+@pytest.mark.parametrize(("key", "text"), [("link_rate_bps", "100 GB"), ("limit_ns", "1 h"), ("size_bytes", "1 kb")])
+def test_a_wrong_unit_is_named_with_its_key(key: str, text: str) -> None:
+    with pytest.raises(UserError) as caught:
+        with_numbers({"topology": {key: text}})
+    assert str(caught.value).startswith(f"topology.{key}: no unit '{text.split()[1]}' here; expected one of ")
+
+
+@pytest.mark.parametrize(("bps", "meant"), [(100, "100 Gb/s"), (40_000, "40 Mb/s")])
+def test_a_rate_that_is_hardly_meant_is_answered(bps: int, meant: str) -> None:
+    (told,) = doubts({"topology": {"link_rate_bps": bps, "fabric_rate_bps": 10**9}})
+    assert told.startswith("topology.link_rate_bps: ")
+    assert f"'{meant}' was probably meant" in told
