@@ -289,6 +289,7 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
     conservation = recording.conservation
     left = int((flows["completed_ns"] < 0).sum())
     wished = recording.ended == "limit" and run.scenario.limit_ns is not None
+    failed = recording.nic_totals["retries_exceeded"]
     lost, miscounted = conservation["balance"], program_ledger.miscounted(conservation)
     malformed = recording.nic_totals["malformed"] + recording.nic_totals["misdelivered"]
     return [
@@ -301,8 +302,12 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
         },
         {
             "name": "flows are completed, or the scenario's time was up",
-            "holds": left == 0 or wished,
-            "detail": f"{left} of {len(flows)} unfinished; the run ended: {recording.ended}",
+            "holds": left == 0 or (wished and not failed),
+            "detail": "; ".join(
+                [f"{left} of {len(flows)} unfinished"]
+                + ([f"{failed} queue pairs in error after {run.scenario.nic.retry_count} retries"] if failed else [])
+                + [f"the run ended: {recording.ended}"]
+            ),
         },
         {
             "name": "assertions of the P4 program hold",
