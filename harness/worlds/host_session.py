@@ -72,7 +72,7 @@ class Completed:
 
 @dataclass(frozen=True)
 class Failed:
-    """This host no longer tries to send a flow: nothing of it has been acknowledged, however often it was sent again."""
+    """This host no longer tries to send a flow: nothing was acknowledged, however often it was sent again."""
 
     flow: int
     sent: Sent

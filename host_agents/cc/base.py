@@ -167,7 +167,7 @@ class Outlet:
         """The class in which data packets wait and leave from now on; -1: the NIC's. With `own_headers` only."""
 
     def may_retry(self, now_ns: int) -> bool:
-        """A request of the protocol's own was not answered in time. False: once too often, and nobody sends any more."""
+        """A request of the protocol's own was not answered in time. False: once too often; nobody sends any more."""
         return True
 
     def count_malformed(self) -> None:

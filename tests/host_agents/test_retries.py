@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from host_agents import registry, wire
+from host_agents import registry
 from host_agents.errors import HostError, ParameterError
 from host_agents.messages import Message
 from host_agents.nic import Nic
@@ -71,22 +71,16 @@ def test_of_every_protocol(cc: str, reliability: str) -> None:
 
 @pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
 def test_whatever_is_acknowledged_begins_the_count_anew(reliability: str) -> None:
-    a, b = pair(reliability=reliability, rto_ns=RTO_NS, retry_count=2, loss_packets=0)
+    a, b = pair(line_rate_bps=100_000_000, reliability=reliability, rto_ns=RTO_NS, retry_count=3)
     qa, _ = connect(a, b)
-    data = 0
+    qa.post(200_000)  # takes 17 ms
 
-    def one_of_three(_now_ns: int, frame: bytes) -> bytes | None:
-        nonlocal data
-        if frame[wire.BTH] > wire.SEND_ONLY:
-            return frame
-        data += 1
-        return frame if data % 3 == 0 else None
+    def in_turns(now_ns: int, frame: bytes) -> bytes | None:
+        return frame if now_ns // (2 * RTO_NS) % 2 else None
 
-    for _ in range(20):
-        qa.post(1000)
-    Wire(a, b, hook=one_of_three).run(SECOND)
-    assert qa.stats.timeouts > 2
-    assert (qa.stats.bytes_acked, qa.failed) == (20_000, False)
+    Wire(a, b, hook=in_turns).run(SECOND)
+    assert qa.stats.timeouts > 3
+    assert (qa.stats.bytes_acked, qa.failed) == (200_000, False)
 
 
 def test_a_queue_pair_in_error_takes_nothing_and_can_be_closed() -> None:
