@@ -123,7 +123,8 @@ class Step:
 class Assignment:
     """What a host is told before a run: its groups, what it is to do from `start_ns` on, and what its memory holds.
 
-    Without `contents` packets carry no lanes, at the same lengths.
+    Without `contents` packets carry no lanes, at the same lengths. Hosts that have unicast operations towards this one
+    are its `peers`, by address; nobody else is answered.
     """
 
     config: CollectiveConfig
@@ -131,3 +132,4 @@ class Assignment:
     steps: tuple[Step, ...]
     start_ns: int = 0
     contents: bytes | None = None
+    peers: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ of each unit is kept beside, so that an edited protocol is compiled, and no othe
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.machinery
 import importlib.util
@@ -63,6 +64,7 @@ FLAGS = (
 )
 BUILD_TIMEOUT_S = 900
 _DIGESTS = "sha256"
+_LOCK = "building.lock"
 
 _COMPILE = SOURCES / "compile_hosts.py"
 
@@ -111,24 +113,22 @@ def build() -> Path:
         )
     try:
         root.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix="build-", dir=root))
+        with open(root / _LOCK, "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be building the same: its result will do
+            return folder if _is_sound(folder) else _build_in(root, folder, compiler)
     except OSError as error:
-        raise NativeBuildError(
-            f"folder {root}: {error.strerror}; P4CC_CACHE names a folder that can be written to"
-        ) from None
+        raise NativeBuildError(f"folder {root}: {_reason(error)}; P4CC_CACHE names another folder") from None
+
+
+def _build_in(root: Path, folder: Path, compiler: str) -> Path:
+    work = Path(tempfile.mkdtemp(prefix="build-", dir=root))
     try:
         _compile(work, compiler if shutil.which(compiler) else "cc")
         (work / _DIGESTS).write_text("".join(f"{digest} {name}\n" for name, digest in _digests(work)))
-        if folder.is_dir() and not _is_sound(folder):
+        if folder.is_dir():
             folder.rename(work / "damaged")
-        try:
-            work.rename(folder)
-        except OSError:
-            if not _is_sound(folder):  # else another process has built the same
-                raise
+        work.rename(folder)
         shutil.rmtree(folder / "damaged", ignore_errors=True)
-    except (OSError, shutil.Error) as error:
-        raise NativeBuildError(f"folder {root}: {_reason(error)}; P4CC_CACHE names another folder") from None
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return folder

@@ -16,7 +16,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from p4cc.network import Network
+    from p4cc.network import Network, Transfer
     from p4cc.results import CheckError, Result, Results
     from p4cc.runs import load, run, sweep
     from p4cc.switch import Output, Program, Switch, UserError, compile
@@ -31,6 +31,7 @@ __all__ = [
     "Results",
     "Switch",
     "Topology",
+    "Transfer",
     "UserError",
     "compile",
     "load",
@@ -41,7 +42,7 @@ __all__ = [
 
 # Each is imported when it is asked for: a packet test waits for no hosts to be compiled.
 _PLACES = {
-    "p4cc.network": ("Network",),
+    "p4cc.network": ("Network", "Transfer"),
     "p4cc.results": ("CheckError", "Result", "Results"),
     "p4cc.runs": ("load", "run", "sweep"),
     "p4cc.switch": ("Output", "Program", "Switch", "UserError", "compile"),

@@ -27,10 +27,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control import controller
 from harness.control.programs import Entry
 from harness.worlds.mininet import isolation, package
+from harness.worlds.mininet.transfer import Place, Transfer, carry_out
 from p4cc.control import Control, compiled
 from p4switch.compiler import Compiled
 from p4switch.errors import UserError
@@ -41,7 +44,7 @@ package.require()
 from mininet.net import Mininet  # noqa: E402
 from mininet.node import Host, Switch  # noqa: E402
 
-__all__ = ["Mininet", "P4Host", "P4Switch"]
+__all__ = ["Mininet", "P4Host", "P4Switch", "Transfer", "transfer"]
 
 _START_S = 60.0
 _END_S = 10.0
@@ -173,3 +176,40 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
             self._folder.cleanup()
             self._folder = None
         super().stop(deleteIntfs)
+
+
+def transfer(
+    net: Any,
+    transfers: Iterable[Transfer | tuple[str, str, int]],
+    cc: str,
+    *,
+    lb: str = "ecmp",
+    cc_parameters: Mapping[str, Any] | None = None,
+    lb_parameters: Mapping[str, Any] | None = None,
+    line_rate_bps: int = 100_000_000,
+    base_rtt_ns: int = 1_000_000,
+    rto_ns: int = 200_000_000,
+    timeout_s: float = 60.0,
+    **nic: Any,
+) -> pd.DataFrame:
+    """RDMA messages between hosts of a Mininet network that is up, by p4cc's host agent: one row each.
+
+    `cc` and `lb` are names or files, as in a scenario. Each host sends at no more than `line_rate_bps`; `base_rtt_ns`
+    is what the protocol takes for the network's largest. `nic` are further fields of a scenario's `[nic]`. Times are
+    the machine's, in ns from the start of the transfers. Frames carry MAC addresses 02:00:a:b:c:d of IPv4 addresses
+    a.b.c.d. Raises UserError for what does not fit, and CheckError when not all is done after `timeout_s`.
+    """
+    places = {host.name: Place(host.IP(), host.defaultIntf().name, host.pid) for host in net.hosts}
+    return carry_out(
+        [Transfer(*each) for each in transfers],
+        places,
+        cc=cc,
+        lb=lb,
+        cc_parameters=cc_parameters or {},
+        lb_parameters=lb_parameters or {},
+        timeout_s=timeout_s,
+        line_rate_bps=line_rate_bps,
+        base_rtt_ns=base_rtt_ns,
+        rto_ns=rto_ns,
+        **nic,
+    )

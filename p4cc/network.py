@@ -10,9 +10,12 @@ from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control import controller, programs
 from harness.control.programs import Entry, SwitchView
+from harness.worlds.mininet.transfer import Transfer
 from p4cc.control import Control, compiled
 from p4switch.compiler import Compiled
 from p4switch.errors import UserError
@@ -22,7 +25,7 @@ from topologies.model import Topology
 if TYPE_CHECKING:
     from p4cc.mininet import P4Switch
 
-__all__ = ["Network"]
+__all__ = ["Network", "Transfer"]
 
 
 class Network:
@@ -128,6 +131,15 @@ class Network:
             raise subprocess.CalledProcessError(process.returncode, list(command), written, errors)
         return str(written)
 
+    def transfer(
+        self, transfers: Iterable[Transfer | tuple[str, str, int]], cc: str, **options: Any
+    ) -> pd.DataFrame:
+        """RDMA messages between hosts, by p4cc's host agent: one row each. `p4cc.mininet.transfer` has the options."""
+        from p4cc.mininet import transfer
+
+        self._up()
+        return transfer(self._net, transfers, cc, **options)
+
     def _switch(self, name: str) -> P4Switch:
         node = self._node(name)
         if name in self.topology.host_by_name:
@@ -136,8 +148,12 @@ class Network:
         return found
 
     def _node(self, name: str) -> Any:
-        if self._net is None:
-            raise UserError("the network is not up: it is within its `with` block")
+        self._up()
         if name not in self.topology.ports:
             raise UserError(f"topology {self.topology.name!r} has no node {name!r}")
         return self._net[name]
+
+    def _up(self) -> None:
+        """Raises UserError unless it is."""
+        if self._net is None:
+            raise UserError("the network is not up: it is within its `with` block")

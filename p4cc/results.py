@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import p4cc._hosts  # noqa: F401  # isort: split
 from harness.errors import CheckError
 from harness.measure import results as stored
-from harness.measure.summary import unfinished
+from harness.measure.summary import delivered, unfinished
 from harness.report import write_report
 from harness.report.figures import figures
 from harness.report.groups import compare
@@ -95,12 +95,11 @@ class Result:
 
     @property
     def unfinished(self) -> str | None:
-        """What there is to say of flows that were not done when the run ended; None: all were."""
+        """What there is to say of flows and collectives that were not done when the run ended; None: all were."""
         return unfinished(self.summary)
 
     def __repr__(self) -> str:
-        done = f"{self.summary['flows_delivered']}/{self.summary['flows']} flows"
-        return f"<Result {self.name}: {done} in {self.summary['end_ns'] / 1e3:,.0f} us>"
+        return f"<Result {self.name}: {delivered(self.summary)} in {self.summary['end_ns'] / 1e3:,.0f} us>"
 
 
 class Results(Sequence[Result]):

@@ -44,6 +44,7 @@ def run(
     compiler: str = "builtin",
     pcap: bool = False,
     trace: int | None = None,
+    coverage: bool = False,
     switch: str | None = None,
     dilation: int | None = None,
     strict: bool = False,
@@ -52,7 +53,8 @@ def run(
 
     `cc`, `lb` and `seeds` stand instead of the scenario's; `set` has values for any of its keys, dotted or as tables.
     Paths in any of them are relative to the working directory. `out` names a folder to keep the results in, which must
-    not exist yet. `pcap` adds hosts.pcapng to each run's folder; `trace` (a flow's number; virtual world) trace.txt.
+    not exist yet. `pcap` adds hosts.pcapng to each run's folder; `trace` (a flow's number) trace.txt and trace.jsonl;
+    `coverage` coverage.json, what the packets reached of the P4 program. The last two are of the virtual world.
     `switch` and `dilation` are of the Mininet world, which needs root.
 
     Checks that do not hold, and flows that are not done, are a warning, or CheckError with `strict`. Raises UserError
@@ -64,7 +66,8 @@ def run(
     for changes in (_nested(set or {}), several):
         tables = merge(tables, anchored(changes, Path.cwd()))
     runs = plan(name, check(tables), folder)
-    options = {"compiler": compiler, "capture": pcap, "trace": trace, "switch": switch, "dilation": dilation}
+    options = {"compiler": compiler, "capture": pcap, "trace": trace, "coverage": coverage or None, "switch": switch,
+               "dilation": dilation}  # fmt: skip
     make = _maker(world, options)
     tell_interpreted([one.protocol.name for one in runs], [one.load_balancing.name for one in runs])
     with _target(out) as (target, temporary):
@@ -145,7 +148,7 @@ def _listed(value: Any) -> list[Any]:
 
 def _maker(world: str, options: Mapping[str, Any]) -> Callable[[Run], World]:
     """What makes a world of a run. Raises UserError for a world there is not, or an option that it does not have."""
-    foreign = {"virtual": ("switch", "dilation"), "mininet": ("trace",)}
+    foreign = {"virtual": ("switch", "dilation"), "mininet": ("trace", "coverage")}
     if world not in foreign:
         raise UserError(f"world {world!r}: expected one of {', '.join(foreign)}")
     given = {name: value for name, value in options.items() if value is not None}

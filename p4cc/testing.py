@@ -10,6 +10,6 @@ Importing it puts the compiled hosts in place, unless `P4CC_NATIVE=0` or plain P
 """
 
 import p4cc._hosts  # noqa: F401  # isort: split
-from host_agents.testing import Trouble, Wire, connect, pair
+from harness.worlds.link import Trouble, Wire, connect, pair, trimmed
 
-__all__ = ["Trouble", "Wire", "connect", "pair"]
+__all__ = ["Trouble", "Wire", "connect", "pair", "trimmed"]

@@ -87,7 +87,9 @@ control Trimming(inout headers_t hdr, inout metadata_t meta, inout standard_meta
     bool    admitted = false;
 
     counter(MAX_PORTS, CounterType.packets) trimmed;
+    @dropped["ingress", "trimmed_queue_full"]
     counter(MAX_PORTS, CounterType.packets) trimmed_dropped;
+    @dropped["ingress", "queue_full"]
     counter(MAX_PORTS, CounterType.packets) queue_dropped;
 
     action trim_when_full(bit<32> limit_bytes, bit<32> spread_bytes, bit<16> trim_size_bytes, bit<6> trim_dscp,

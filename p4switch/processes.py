@@ -5,7 +5,40 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any
+
+
+class _SignalsWait:
+    """Until `come()`, the handlers of signals that end a command are not called: one that raised within `Popen` would
+    leave a process that nobody knows. Python calls them in the main thread alone; in others there is nothing to do.
+    """
+
+    def __init__(self) -> None:
+        self._came: list[tuple[int, FrameType | None]] = []
+        self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
+
+    def __enter__(self) -> _SignalsWait:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                handler = signal.getsignal(number)
+                if callable(handler):
+                    self._handlers[number] = handler
+                    signal.signal(number, lambda *came: self._came.append(came))
+        return self
+
+    def come(self) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        handlers, self._handlers = self._handlers, {}
+        came, self._came = self._came, []
+        for number, frame in came:
+            handlers[number](number, frame)
+
+    def __exit__(self, *_: object) -> None:
+        self.come()
 
 
 def run(command: Sequence[str], *, timeout_s: float, stderr: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
@@ -14,11 +47,12 @@ def run(command: Sequence[str], *, timeout_s: float, stderr: int = subprocess.PI
     It has a process group of its own, which ends with the wait for it: after a signal or after `timeout_s`, nothing
     that it has started goes on. Raises OSError, subprocess.TimeoutExpired.
     """
-    with subprocess.Popen(
+    with _SignalsWait() as signals, subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True, errors="replace",
         start_new_session=True,
     ) as process:  # fmt: skip
         try:
+            signals.come()
             out, err = process.communicate(timeout=timeout_s)
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)

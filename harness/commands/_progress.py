@@ -26,7 +26,7 @@ class RunProgress:
             self._bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),
-                TextColumn("{task.completed}/{task.total} flows, {task.fields[model]}"),
+                TextColumn("{task.completed} of {task.total} done, {task.fields[model]}"),
                 TimeElapsedColumn(),
                 console=self._console,
             )
@@ -51,13 +51,13 @@ class RunProgress:
             self._task = self._bar.add_task(self._label, total=None, model="setting up")
 
     def update(self, done: int, known: int, now_ns: int) -> None:
-        """`done` of `known` flows are complete at model time `now_ns`."""
+        """`done` of `known` flows, and hosts with collectives, are complete at model time `now_ns`."""
         model = f"{now_ns / 1e3:,.0f} µs of model time"
         if self._bar and self._task is not None:
             self._bar.update(self._task, completed=done, total=known, model=model)
         elif time.monotonic() - self._last_line > _LINE_EVERY_S:
             self._last_line = time.monotonic()
-            self._console.print(f"{self._label}: {done}/{known} flows, {model}", soft_wrap=True)
+            self._console.print(f"{self._label}: {done} of {known} done, {model}", soft_wrap=True)
 
     def end(self, line: str) -> None:
         """The run is over."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import click
+from rich.console import Console
 
 from harness.commands._attempt import attempt
 from harness.commands._progress import RunProgress
@@ -13,19 +14,21 @@ from harness.errors import CheckError
 from harness.measure import results
 from harness.measure.output_folder import new_folder, unused
 from harness.measure.recording import World
-from harness.measure.summary import unfinished
+from harness.measure.summary import delivered, unfinished
 from harness.plan.experiment import Run
 from harness.plan.request import planned
 from harness.report import write_report
 from harness.worlds.interpreted import tell_interpreted
-from harness.worlds.virtual import VirtualWorld
+from harness.worlds.virtual import COVERAGE_FILE, VirtualWorld
+from p4switch.coverage import Coverage, table
+from p4switch.coverage import write as write_coverage
 
 MakeWorld = Callable[[Run], World]
 
 
-def virtual(pcap: bool, trace: int | None, compiler: str) -> MakeWorld:
+def virtual(pcap: bool, trace: int | None, compiler: str, coverage: bool = False) -> MakeWorld:
     """Makes virtual worlds."""
-    return lambda run: VirtualWorld(run, trace=trace, capture=pcap, compiler=compiler)
+    return lambda run: VirtualWorld(run, trace=trace, capture=pcap, compiler=compiler, coverage=coverage)
 
 
 def mininet(pcap: bool, switch: str, dilation: int | None, compiler: str) -> MakeWorld:
@@ -51,9 +54,22 @@ def carry_out(
         failed = [check for run in runs for check in _one(run, make, folder, progress, strict)]
         found = [results.load(folder / run.label) for run in runs]
         failed += attempt(lambda: write_report(found, folder / "report.html", folder / "plots"), folder)
+        _write_coverage(folder)
     click.echo(f"{len(found)} run{'s' if len(found) > 1 else ''}: {target / 'report.html'}")
     if failed:
         raise CheckError("; ".join(failed))
+
+
+def _write_coverage(folder: Path) -> None:
+    """Of all runs that counted what their packets reached, in one page."""
+    files = sorted(folder.rglob(COVERAGE_FILE))
+    if not files:
+        return
+    total = Coverage()
+    for file in files:
+        total.merge(Coverage.load(file))
+    write_coverage(total, folder / "coverage")
+    Console().print(table(total))
 
 
 def _one(run: Run, make: MakeWorld, folder: Path, progress: RunProgress, strict: bool) -> list[str]:
@@ -71,10 +87,7 @@ def _one(run: Run, make: MakeWorld, folder: Path, progress: RunProgress, strict:
         if fidelity["given_up"]:
             cost += f" (too fast for this machine: {', '.join(f'1:{factor}' for factor in fidelity['given_up'])})"
         cost += f", {fidelity['set_up_s']:.1f} s of set-up"
-    progress.end(
-        f"{summary['flows_delivered']}/{summary['flows']} flows in {recording.end_ns / 1e3:,.0f} µs of model time, "
-        f"{cost}"
-    )
+    progress.end(f"{delivered(summary)} in {recording.end_ns / 1e3:,.0f} µs of model time, {cost}")
     failed = [f"{check['name']}: {check['detail']}" for check in summary["checks"] if not check["holds"]]
     warnings = {}  # what they say, and what may help
     if told := unfinished(summary):

@@ -13,7 +13,7 @@ from harness.errors import CheckError
 from harness.measure import results
 from harness.measure.output_folder import new_folder, unused
 from harness.measure.results import Result
-from harness.measure.summary import unfinished
+from harness.measure.summary import delivered, unfinished
 from harness.plan import sweep
 from harness.plan.scenario import override
 from harness.report.sweep_page import Entry, write_sweep
@@ -61,6 +61,6 @@ def carry_out(
 def _ending(result: Result) -> str:
     summary, cost = result.summary, result.performance
     return (
-        f"{summary['flows_delivered']}/{summary['flows']} flows in {summary['end_ns'] / 1e3:,.0f} µs of model time, "
+        f"{delivered(summary)} in {summary['end_ns'] / 1e3:,.0f} µs of model time, "
         f"{cost['set_up_cpu_s'] + cost['run_cpu_s']:.1f} s of CPU"
     )

@@ -11,6 +11,7 @@ from p4switch.errors import UserError
 
 
 def definition(text: str) -> tuple[str, str]:
+    """The name and the text of a macro. Raises click.BadParameter."""
     name, _, value = text.partition("=")
     if not name.isidentifier():
         raise click.BadParameter(f"{text!r}: expected NAME or NAME=VALUE")

@@ -44,8 +44,9 @@ from p4switch.errors import UserError
     "--trace",
     type=click.IntRange(0),
     metavar="FLOW",
-    help="Tell what each hop did with a flow's packets (trace.txt); flows count from 0.",
+    help="Tell what each hop did with a flow's packets (trace.txt, trace.jsonl); flows count from 0.",
 )
+@click.option("--coverage", is_flag=True, help="Also write what of the P4 program packets reached (coverage/).")
 def command(
     scenarios: tuple[str, ...],
     cc: tuple[str, ...],
@@ -61,6 +62,7 @@ def command(
     strict: bool,
     pcap: bool,
     trace: int | None,
+    coverage: bool,
 ) -> None:
     """Run scenarios and write a report.
 
@@ -71,6 +73,8 @@ def command(
         package.require()
         if trace is not None:
             raise UserError("--trace: the Mininet world has no traces; expected --world virtual, or --pcap instead")
+        if coverage:
+            raise UserError("--coverage: the Mininet world does not count; expected --world virtual")
     else:
         given = {"--switch": switch is not None, "--dilation": dilation is not None}
         for option in (option for option, is_given in given.items() if is_given):
@@ -81,7 +85,7 @@ def command(
 
     if program is not None:
         settings = (*settings, f"program={program}")
-    make = _run.virtual(pcap, trace, compiler)
+    make = _run.virtual(pcap, trace, compiler, coverage)
     if world == "mininet":
         make = _run.mininet(pcap, switch or "builtin", dilation, compiler)
     _run.carry_out(scenarios, settings, {"cc": cc, "lb": lb, "seeds": seeds}, make, out, strict)

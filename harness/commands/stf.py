@@ -5,13 +5,36 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from harness.commands.compile import definition
+from p4switch.errors import UserError
+from p4switch.output_file import check_writable, write_files
+
+if TYPE_CHECKING:
+    from p4switch.stf import Result
+    from p4switch.trace.show import Form
+
+_FILE = click.Path(path_type=Path)
+
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
+@click.argument("paths", nargs=-1, required=True, type=_FILE, metavar="PATH...")
 @click.option("--switch", type=click.Choice(["builtin", "bmv2"]), default="builtin", show_default=True)
+@click.option("--p4", "program", type=_FILE, metavar="FILE.p4", help="The program of all tests, not that beside each.")
+@click.option("-I", "include", multiple=True, type=_FILE, metavar="DIR", help="Include path.")
+@click.option("-D", "define", multiple=True, metavar="NAME[=VALUE]", help="Preprocessor macro.")
+@click.option("-v", "--verbose", is_flag=True, help="Tell what happened to every packet, not only where tests fail.")
+@click.option(
+    "--trace", "form", type=click.Choice(["text", "json", "log"]), default="text", show_default=True,
+    help="How that is told; log is as simple_switch's.",
+)  # fmt: skip
+@click.option(
+    "--coverage", type=_FILE, metavar="FOLDER", help="What packets reached: index.html, coverage.info (lcov)."
+)
+@click.option("--junit", "junit_file", type=_FILE, metavar="FILE.xml", help="Results in JUnit's format.")
 @click.option(
     "-j",
     "jobs",
@@ -20,11 +43,63 @@ import click
     show_default="one a core",
     help="Tests at a time.",
 )
-def command(paths: tuple[Path, ...], switch: str, jobs: int) -> None:
+def command(
+    paths: tuple[Path, ...],
+    switch: str,
+    program: Path | None,
+    include: tuple[Path, ...],
+    define: tuple[str, ...],
+    verbose: bool,
+    form: Form,
+    coverage: Path | None,
+    junit_file: Path | None,
+    jobs: int,
+) -> None:
     """Run packet tests in p4c's STF format.
 
     A PATH is a .stf file, with its .p4 beside it, or a folder of them. The last line says: N passed, M failed.
     """
-    from p4switch.stf import run_folder
+    if switch == "bmv2" and (verbose or coverage):
+        raise UserError(f"{'-v' if verbose else '--coverage'}: BMv2 does not tell; expected --switch builtin")
+    if junit_file is not None:
+        check_writable(junit_file, "--junit")
+    if coverage is not None and coverage.exists() and not coverage.is_dir():
+        raise UserError(f"--coverage {coverage}: expected a folder")
 
-    sys.exit(0 if run_folder(paths, jobs, switch=switch) else 1)
+    from p4switch.coverage import Coverage
+    from p4switch.stf.many import Options, junit, run_folder
+    from p4switch.trace.show import show
+
+    results: list[Result] = []
+    total = Coverage()
+
+    def each(result: Result) -> None:
+        for line, trace in result.outcome.traces.items():
+            if form == "text":
+                click.echo(f"{result.test}:{line}: what happened to this packet:")
+            show(trace, form)
+        total.merge(result.outcome.coverage)
+        results.append(result)
+
+    macros = tuple(map(definition, define))
+    options = Options(switch, program, include, macros, trace=verbose, coverage=coverage is not None)
+    passed = run_folder(paths, jobs, options=options, each=each)
+    if junit_file is not None:
+        write_files({junit_file: junit(results)})
+    if coverage is not None:
+        tell_coverage(total, coverage)
+    sys.exit(0 if passed else 1)
+
+
+def tell_coverage(coverage: object, folder: Path) -> None:
+    """The table, what was missed, and where the whole is."""
+    from rich.console import Console
+
+    from p4switch.coverage import Coverage, missed_lines, table, write
+
+    assert isinstance(coverage, Coverage)
+    Console().print(table(coverage))
+    for line in missed_lines(coverage):
+        click.echo(f"not reached: {line}")
+    write(coverage, folder)
+    click.echo(f"{folder / 'index.html'}, {folder / 'coverage.info'}")

@@ -17,7 +17,7 @@ from harness.control.load_balancing import DEFAULT, LoadBalancer
 from harness.control.programs.base import SOURCE_DIRECTORY
 from p4switch import processes
 from p4switch.compiler import compile_program
-from p4switch.engine import build, load
+from p4switch.engine import Traced, build, build_traced, load
 from p4switch.errors import UserError
 from p4switch.p4runtime.messages import Message, parse_p4info
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 COMPILERS = ("builtin", "p4c")
 P4C = "p4c-bm2-ss"
+LOSS = "LOSS_PPM"  # of a million packets, in include/switch.p4
 _BALANCED = "LOAD_BALANCER"  # the macro
 _P4C_TIMEOUT_S = 120
 
@@ -60,6 +61,8 @@ class Pipeline:
 
     program: controller.Program
     library: Path
+    traced: Traced | None = None
+    """How to read what its switches tell, if they do."""
 
     def switch(self, device_id: int, seed: int) -> Switch:
         """A fresh instance whose clock ticks in nanoseconds."""
@@ -71,7 +74,7 @@ class Pipeline:
 def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pipeline:
     """Compiles a program, or takes it from the cache. Raises UserError (a CompileError for errors in the program).
 
-    With `trace` it tells what it does with each packet, which costs time.
+    With `trace` it tells what it does with each packet, and counts what it passes, which costs time.
     """
     config, p4info = compiled(what, compiler)
     if _BALANCED in dict(what.defines) and all(action.preamble.alias != "balance" for action in p4info.actions):
@@ -79,7 +82,13 @@ def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pip
             f"switch.load_balancing: {what.source} leaves no choice to a load balancer; expected a program that "
             "includes include/forwarding.p4"
         )
-    return Pipeline(controller.Program(p4info, json.dumps(config).encode()), build(config, trace=trace))
+    if LOSS in dict(what.defines) and all(counter.preamble.alias != "lost_in" for counter in p4info.counters):
+        raise UserError(f"switch.loss: {what.source} loses nothing; expected a program that includes include/switch.p4")
+    known = controller.Program(p4info, json.dumps(config).encode())
+    if not trace:
+        return Pipeline(known, build(config))
+    traced = build_traced(config)
+    return Pipeline(known, traced.library, traced)
 
 
 @lru_cache(maxsize=32)

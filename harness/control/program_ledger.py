@@ -1,10 +1,12 @@
 """What a P4 program says of packets by name: those it drops, those it takes in, and those it makes of what it took in.
 
-A counter with one of these annotations says so. The first word is the pipeline that counts, the others name its cells:
+A counter with one of these annotations says so. The first word is the pipeline that counts, the others name its cells;
+a single name is that of all of them, where they count by port, say:
 
     @dropped["ingress", "malformed", "no_route"]     counter(2, CounterType.packets) losses;
     @absorbed["ingress", "contribution"]             counter(1, CounterType.packets) absorbed;
     @made["ingress", "result"]                       counter(1, CounterType.packets) made;
+    @dropped["ingress", "queue_full"]                counter(MAX_PORTS, CounterType.packets) queue_dropped;
 
 A packet that leaves as another one than it came counts twice: it was absorbed, and the other one was made. So a
 pipeline loses exactly what it counts as dropped and absorbed, less what it counts as made; the rest has no name.
@@ -69,7 +71,7 @@ def _kinds(annotation: Message, array: CellArray) -> Iterator[Kind | None]:
     pipeline, *names = words
     if len(names) > array.size:
         raise UserError(f"{where}: {len(names)} names of {array.size} cells")
-    for name in names:
+    for name in names * array.size if len(names) == 1 else names:
         if name in _OTHERS or (name and not name.replace("_", "a").isalnum()):
             raise UserError(f"{where}: {name!r}; expected a word that is not one of {', '.join(_OTHERS)}")
         yield Kind(annotation.name, pipeline, name) if name else None

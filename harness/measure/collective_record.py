@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-FLITS = 10  # of an operation and member, requests and responses with their headers: 1 + 9, or 9 + 1
+from topologies.collectives import CollectiveGroup, trees
+from topologies.model import Topology
+
+# Of an operation and member, if unicast did it: requests and responses with their headers, 1 + 9 or 9 + 1.
+FLITS = 10
+PUSH_FLITS = 20  # of a pushed operation, by its own member alone: all of them together are a read and a write
+READ_SLOT_BYTES = 140  # of p4src/collective.p4: the state, and 32 lanes
+WRITE_SLOT_BYTES = 12
 
 OperationRow = tuple[str, int, int, int, int, int]  # kind, group, posted, sent, done (-1: not), repeats
 
@@ -69,10 +78,13 @@ def figures(table: pd.DataFrame, members: Mapping[int, int], hosts: int, cycle_n
     """Effective bandwidth and latencies of one application; `members`: how many hosts each of its groups has.
 
     Effective bandwidth: all flits (headers, requests and responses, too) that unicast would have moved to each member,
-    over members times cycles. An all-reduce has 2 at most, reads or writes alone 10 / 9.
+    over members times cycles. An all-reduce has 2 at most, reads or writes alone 10 / 9. A pushed operation counts as
+    its member's share of a read and a write.
     """
     done = table[table["done_ns"] >= 0]
-    moved = FLITS * sum(members.get(group, 1) for group in done["group"])
+    pushed = done["kind"] == "push"
+    copies = done["group"].map(members).fillna(1)  # unicast: one
+    moved = int(PUSH_FLITS * pushed.sum() + FLITS * copies[~pushed].sum())
     span = (int(done["done_ns"].max()) - int(done["sent_ns"].min())) / cycle_ns if len(done) else 0.0
     return {
         "operations": len(done),
@@ -86,3 +98,69 @@ def figures(table: pd.DataFrame, members: Mapping[int, int], hosts: int, cycle_n
             for kind in sorted(set(table["kind"]))
         },
     }
+
+
+def slot_bytes(table: pd.DataFrame, topology: Topology, groups: Sequence[CollectiveGroup]) -> dict[str, dict[str, Any]]:
+    """By switch: bytes of slots that groups have in it (`reserved_bytes`), the most that operations under way have used
+    of them (`peak_bytes`), and the most by port (`ports`), of operations whose tree has that port.
+
+    An operation uses its slot from when its request is sent until it is answered.
+    """
+    own: dict[str, Counter[int]] = {}
+    through: dict[tuple[str, int | None], set[tuple[int, int]]] = {}  # (switch, port or any) -> (group, tree)
+    for group in groups:
+        for number, tree in enumerate(trees(topology, group), start=1):
+            for switch in (node for node, children in tree.down.items() if children):
+                own.setdefault(switch, Counter())[group.number] = group.slots
+                for port in (None, *tree.ports(switch)):
+                    through.setdefault((switch, port), set()).add((group.number, number))
+    uses = _uses(table, topology, groups)
+    peaks = {which: _peak([uses[one] for one in which if one in uses]) for which in map(frozenset, through.values())}
+    found: dict[str, dict[str, Any]] = {
+        switch: {"reserved_bytes": of_groups.total() * (READ_SLOT_BYTES + WRITE_SLOT_BYTES), "ports": {}}
+        for switch, of_groups in own.items()
+    }
+    for (switch, port), which in through.items():
+        peak_bytes = peaks[frozenset(which)]
+        if port is None:
+            found[switch]["peak_bytes"] = peak_bytes
+        else:
+            found[switch]["ports"][str(port)] = peak_bytes
+    return found
+
+
+def _uses(
+    table: pd.DataFrame, topology: Topology, groups: Sequence[CollectiveGroup]
+) -> dict[tuple[int, int], NDArray[np.int64]]:
+    """By group and tree: rows of time (ns) and bytes, more or fewer. Operations are numbered as they are sent."""
+    found = {}
+    ordered = table.sort_values("sent_ns", kind="stable")
+    for group in groups:
+        own = ordered[ordered["group"] == group.number]
+        if not len(own):
+            continue
+        ranks = {topology.hosts[member].name: rank for rank, member in enumerate(group.members)}
+        rank = 0 if group.push else own["initiator"].map(ranks).to_numpy(np.int64)
+        sequence = group.first_sequence + own.groupby(["initiator", "kind"]).cumcount().to_numpy(np.int64)
+        tree = 1 + (rank + sequence) % len(trees(topology, group))
+        each = np.where(own["kind"] == "write", WRITE_SLOT_BYTES, READ_SLOT_BYTES)
+        if group.push:  # all members' contributions share a slot
+            each = np.where(own["initiator"] == topology.hosts[group.members[0]].name, each, 0)
+        for number in np.unique(tree):
+            here = tree == number
+            sent, done = own["sent_ns"].to_numpy()[here], own["done_ns"].to_numpy()[here]
+            over = done >= 0
+            times = np.concatenate([sent, done[over]])
+            found[(group.number, int(number))] = np.stack(
+                [times, np.concatenate([each[here], -each[here][over]])], axis=1
+            )
+    return found
+
+
+def _peak(uses: Sequence[NDArray[np.int64]]) -> int:
+    """The most bytes at any time; what ends then is over."""
+    if not uses:
+        return 0
+    changes = np.concatenate(uses)
+    in_order = changes[np.lexsort((changes[:, 1], changes[:, 0])), 1]
+    return max(0, int(in_order.cumsum().max()))

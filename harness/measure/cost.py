@@ -33,7 +33,10 @@ from p4switch.engine import pipeline_cost
 from p4switch.errors import UserError
 from p4switch.fabric.memory_latency import memory_latency_ns
 
-PROTOCOLS = ("dcqcn", "hpcc")  # of which the end-to-end runs are made on networks of every size
+# Of which end-to-end runs are made, and the largest k; the others are compared with HPCC at the same k.
+PROTOCOLS = {"dcqcn": 16, "hpcc": 16, "sperc": 8, "sperc+1rc+weights": 8}
+COMBINED = ("sperc+1rc", "sperc+1rc+weights")  # measured as hosts beside the protocols without mechanisms
+COMPARED = "hpcc"
 Say = Callable[[str], object]
 
 
@@ -146,18 +149,26 @@ def _figures(cost: EndToEnd) -> dict[str, Any]:
 def end_to_end(extent: Extent, say: Say) -> list[dict[str, Any]]:
     """How the cost of a packet-hop grows with the network."""
     found = []
-    for protocol in PROTOCOLS:
+    compared: dict[int, float] = {}
+    for protocol, largest in PROTOCOLS.items():
         first: EndToEnd | None = None
-        for k in extent.sizes:
+        for k in (k for k in extent.sizes if k <= largest):
             cost = measure(protocol, k, extent)
             first = first or cost
+            if protocol == COMPARED:
+                compared[k] = cost.us_per_data_packet
             say(
-                f"permutation, {protocol}, k = {k}: {cost.us_per_data_packet:.2f} us a data packet, "
+                f"permutation, {protocol}, k = {k}: {cost.us_per_data_packet:.2f} us a data packet"
+                f"{_beside(cost.us_per_data_packet, compared.get(k))}, "
                 f"{cost.ns_per_packet_hop:.0f} ns a packet-hop ({cost.ns_per_packet_hop / first.ns_per_packet_hop:.2f} "
                 f"of k = {first.k}), {cost.peak_memory_bytes / 2**20:.0f} MiB"
             )
             found.append(_figures(cost))
     return found
+
+
+def _beside(cost: float, compared: float | None) -> str:
+    return "" if compared is None else f" ({cost / compared:.2f} x {COMPARED})"
 
 
 def matrix(extent: Extent, say: Say) -> list[dict[str, Any]]:
@@ -216,6 +227,9 @@ def pipelines(_: Extent, say: Say) -> list[dict[str, Any]]:
     ecn_ns, contribution_ns = found[0]["generated_ns"], pipeline_cost.contribution_ns(document)
     found[-1]["contribution_ns"] = contribution_ns
     say(f"pipeline collective: {contribution_ns:.0f} ns a contribution, {contribution_ns / ecn_ns:.2f} x ecn")
+    control_ns = pipeline_cost.control_packet_ns(compile_program(programs.program("sperc").source).json)
+    found.append({"program": "sperc", "control_packet_ns": control_ns})
+    say(f"pipeline sperc: {control_ns:.0f} ns a control packet, {control_ns / ecn_ns:.2f} x ecn")
     return found
 
 
@@ -237,9 +251,11 @@ def switch_process(_: Extent, say: Say) -> list[dict[str, Any]]:
 def hosts(_: Extent, say: Say) -> list[dict[str, Any]]:
     """One data packet sent, received and acknowledged, and the ACK processed."""
     found = []
-    for protocol in registry.protocols():
+    compared = None
+    for protocol in sorted((*registry.protocols(), *COMBINED), key=lambda name: name != COMPARED):
         cost = host_cost(protocol)
-        say(f"hosts, {protocol}: {cost.total_ns:.0f} ns a data packet")
+        compared = compared or cost.total_ns
+        say(f"hosts, {protocol}: {cost.total_ns:.0f} ns a data packet{_beside(cost.total_ns, compared)}")
         found.append({**asdict(cost), "total_ns": cost.total_ns})
     return found
 

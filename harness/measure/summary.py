@@ -276,18 +276,34 @@ def _samples(recording: Recording, switch: str, port: int, flows: pd.DataFrame) 
     return depths[(sampled >= int(flows["start_ns"].min())) & (sampled <= int(end))]
 
 
+def delivered(summary: Mapping[str, Any]) -> str:
+    """How many flows have arrived, and how many operations of collectives are answered, of those that were sent."""
+    operations = summary["workload"].get("operations")
+    parts = []
+    if summary["flows"] or operations is None:
+        parts.append(f"{summary['flows_delivered']}/{summary['flows']} flows")
+    if operations is not None:
+        parts.append(f"{operations:,}/{operations + summary['workload']['unanswered']:,} operations")
+    return ", ".join(parts)
+
+
 def unfinished(summary: Mapping[str, Any]) -> str | None:
-    """What to say of flows that had not arrived when the run ended; None: all had."""
-    done, known = summary["flows_delivered"], summary["flows"]
-    if done == known:
+    """What to say of flows and collectives that were not done when the run ended; None: all were."""
+    left = []
+    if summary["flows_delivered"] < summary["flows"]:
+        left.append(f"{summary['flows_delivered']} of {summary['flows']} flows done")
+    if hosts := summary["workload"].get("unfinished_hosts"):
+        left.append(f"the collectives of {hosts} hosts not over")
+    if not left:
         return None
-    return f"{done} of {known} flows done when the run ended at {summary['end_ns'] / 1e3:,.0f} µs ({summary['ended']})"
+    return f"{', '.join(left)} when the run ended at {summary['end_ns'] / 1e3:,.0f} µs ({summary['ended']})"
 
 
 def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str, Any]]:
     """What must hold in every run, whatever the protocol does."""
     conservation = recording.conservation
     left = int((flows["completed_ns"] < 0).sum())
+    at_work = recording.workload.get("unfinished_hosts", 0)
     wished = recording.ended == "limit" and run.scenario.limit_ns is not None
     failed = recording.nic_totals["retries_exceeded"]
     lost, miscounted = conservation["balance"], program_ledger.miscounted(conservation)
@@ -302,11 +318,11 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
         },
         {
             "name": "flows are completed, or the scenario's time was up",
-            "holds": left == 0 or (wished and not failed),
-            "detail": "; ".join(
-                [f"{left} of {len(flows)} unfinished"]
-                + ([f"{failed} queue pairs in error after {run.scenario.nic.retry_count} retries"] if failed else [])
-                + [f"the run ended: {recording.ended}"]
+            "holds": left == at_work == 0 or (wished and not failed),
+            "detail": (
+                f"{left} of {len(flows)} unfinished{f', the collectives of {at_work} hosts, too' * (at_work > 0)}; "
+                f"{f'{failed} queue pairs in error, their retries used up; ' * (failed > 0)}"
+                f"the run ended: {recording.ended}"
             ),
         },
         {

@@ -1,10 +1,14 @@
-"""A flow's packets, hop by hop, in words."""
+"""A flow's packets, hop by hop, and what each pipeline did with them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-TraceRecord = tuple[int, int, str, int, int, int, int, int]  # see Fabric.trace_records
+from p4switch.trace import Decoder, Event, RawEvent, json_line, plain
+from p4switch.trace import events as ev
+
+TraceRecord = tuple[int, int, str | RawEvent, int, int, int, int, int]  # see Fabric.trace_records
 
 _WORDS = {
     "send": "leaves the host",
@@ -12,15 +16,47 @@ _WORDS = {
     "enqueue": "enqueued at port {port}, priority {priority}, behind {depth} bytes",
     "transmit": "leaves by port {port}, priority {priority}; {depth} bytes stay behind",
 }
+# What the fabric's own records tell, and with more.
+_OF_THE_FABRIC = (ev.Received, ev.Enqueued, ev.Dequeued, ev.Dropped, ev.Transmitted)
 
 
-def explain(records: Iterable[TraceRecord], names: Sequence[str]) -> Iterator[str]:
-    """One line an event: model time in ns, node, packet length, what happened. Data and ACKs of the flow alike."""
-    for time_ns, node, event, port, priority, depth, wire_bytes, _ in records:
-        kind, _, rest = event.partition(":")
-        if kind == "pipeline":
-            # A condition is quoted from the source, up to the end of its line.
-            yield f"{time_ns:>12} ns  {names[node]:<12}         {rest.replace(') {:', ':')}"
+def hops(
+    records: Iterable[TraceRecord], decoder: Callable[[], Decoder]
+) -> Iterator[tuple[TraceRecord, Event | None]]:
+    """Each record, with the event where it is of a pipeline; `decoder` makes one for each switch."""
+    decoders: dict[int, Decoder] = {}
+    for record in records:
+        node, event = record[1], record[2]
+        if isinstance(event, str):
+            yield record, None
             continue
+        if node not in decoders:
+            decoders[node] = decoder()
+        for decoded in decoders[node]([event]):
+            if not isinstance(decoded, _OF_THE_FABRIC):
+                yield record, decoded
+
+
+def explain(found: Iterable[tuple[TraceRecord, Event | None]], names: Sequence[str]) -> Iterator[str]:
+    """One line an event: model time in ns, node, packet length, what happened. Data and ACKs of the flow alike."""
+    for (time_ns, node, event, port, priority, depth, wire_bytes, _), decoded in found:
+        if decoded is not None:
+            yield f"{time_ns:>12} ns  {names[node]:<12} {plain(decoded)}"
+            continue
+        kind, _, rest = str(event).partition(":")
         words = f"dropped: {rest}" if kind == "drop" else _WORDS[kind].format(port=port, priority=priority, depth=depth)
         yield f"{time_ns:>12} ns  {names[node]:<12} {wire_bytes:>5} B {words}"
+
+
+def as_json(found: Iterable[tuple[TraceRecord, Event | None]], names: Sequence[str]) -> Iterator[str]:
+    """The same as JSON objects: `time_ns` and `node` before what a pipeline's event has, or the hop's numbers."""
+    for (time_ns, node, event, port, priority, depth, wire_bytes, _), decoded in found:
+        members: dict[str, object] = {"time_ns": time_ns, "node": names[node]}
+        if decoded is not None:
+            members |= json.loads(json_line(decoded))
+        else:
+            kind, _, reason = str(event).partition(":")
+            members |= {"event": kind, "port": port, "priority": priority, "depth_bytes": depth, "bytes": wire_bytes}
+            if reason:
+                members["reason"] = reason
+        yield json.dumps(members)

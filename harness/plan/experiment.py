@@ -17,7 +17,7 @@ from harness.control import programs
 from harness.control.controller import Settings, switch_view
 from harness.control.lanes import cycle, dependencies
 from harness.control.load_balancing import LoadBalancer
-from harness.control.pipelines import Build
+from harness.control.pipelines import LOSS, Build
 from harness.control.programs import Program, ProgramParameters
 from harness.measure import probes
 from harness.measure.probes import CounterProbe, Probe, ProgramProbe
@@ -26,6 +26,7 @@ from harness.plan.references import loaded
 from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
 from harness.workloads.attack import Attack, attacked
 from host_agents import registry
+from host_agents.assignments import Assignment
 from host_agents.config import NicConfig
 from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
@@ -116,6 +117,8 @@ class Run:
 
         given = {name: str(value) for name, value in self.scenario.switch.defines.items()}
         defines = {**self.program_parameters.defines(), **({"MULTICAST": "1"} if self.groups else {}), **given}
+        if loss_ppm := round(self.scenario.switch.loss * 1e6):
+            defines[LOSS] = str(loss_ppm)
         kind = registry.KINDS["cc"]
         outside = [name for file in self.scenario.extensions for name in kind.names_from(file)]
         opcodes = [*(registry.resolve(name).opcodes for name in outside), self.protocol.opcodes]
@@ -232,12 +235,21 @@ class Run:
     def headroom_bytes(self, switch: str, there: Neighbour) -> int:
         """What a switch keeps free, for each lossless priority, for what a port may still receive after a pause.
 
-        A frame counts as often as the switch may copy it, and with all its bytes, whatever links charge for it.
+        A frame counts as often as the switch may copy it, and with all its bytes, whatever links charge for it. It
+        counts when it is enqueued, the switch's latency after its arrival.
         """
-        pfc = self.scenario.switch.pfc
-        flight_ns = pfc.headroom_delays * there.delay_ns + pfc.reaction_ns
+        settings = self.scenario.switch
+        pfc = settings.pfc
+        flight_ns = pfc.headroom_delays * there.delay_ns + settings.latency_ns + pfc.reaction_ns
         flight_bytes = int(flight_ns * there.rate_bps / 8e9 * self.scenario.largest_expansion)
         return (flight_bytes + pfc.headroom_frames * self.data_bytes) * self._copies.get(switch, 1)
+
+    def xoff_bytes(self, switch: str, there: Neighbour) -> int | None:
+        """What a port may hold of a lossless priority before it is paused; None: a share of what is free."""
+        settings = self.scenario.switch
+        if settings.ingress_bytes is None:
+            return settings.pfc.xoff_bytes if settings.pfc.enabled else None
+        return settings.ingress_bytes - (self.headroom_bytes(switch, there) if settings.pfc.enabled else 0)
 
     @cached_property
     def _copies(self) -> dict[str, int]:
@@ -318,6 +330,7 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
     if len({variant.name for variant in scenario.variants}) < len(scenario.variants):
         raise UserError("variants: should have different names")
     built: dict[str, Topology] = {}
+    assignments: dict[str, Mapping[int, Assignment]] = {}  # by traffic: many variants share one, some take seconds
     runs: list[Run] = []
     for variant in scenario.variants or [Variant(name="")]:
         tables = {key: value for key, value in scenario.model_dump(exclude_unset=True).items() if key != "variants"}
@@ -345,7 +358,10 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
             raise UserError(f"{first.label[:40]}...: should be a folder's name, of at most {_MAX_LABEL_BYTES} bytes")
         _check_nics(first)
         _check_routes(first)
-        _check_collectives(first, first.traffic())
+        key = repr((varied.topology, varied.workload, first.attack, first.seed))
+        if key not in assignments:
+            assignments[key] = first.traffic().assignments
+        _check_collectives(first, assignments[key])
         first.link_changes()
         _check_buffers(first)
     return _with_columns(_with_probes(runs))
@@ -436,14 +452,14 @@ def _check_nics(run: Run) -> None:
         raise UserError(f"nic.{error}") from None
 
 
-def _check_collectives(run: Run, traffic: workloads.Traffic) -> None:
+def _check_collectives(run: Run, assignments: Mapping[int, Assignment]) -> None:
     """Whether the switches can serve the workload's groups, in its classes. Raises UserError."""
     if not run.collectives:
         return
     if not run.program.does_the_work_of("collective"):
         raise UserError(f"program {run.program.name!r}: the workload has collectives; expected 'collective'")
     in_program = run.program_parameters.model_dump().get("answer_priority")
-    for assignment in traffic.assignments.values():
+    for assignment in assignments.values():
         in_workload = assignment.config.response_priority
         if in_program is not None and in_workload != in_program:
             raise UserError(
@@ -484,6 +500,8 @@ def _check_routes(run: Run) -> None:
 def _check_buffers(run: Run) -> None:
     """PFC's headroom is taken off the shared buffer: something must be left. Raises UserError."""
     settings = run.scenario.switch
+    if settings.pfc.xoff_bytes is not None and settings.ingress_bytes is not None:
+        raise UserError("switch.pfc.xoff_bytes: given beside switch.ingress_bytes; expected one of them")
     if not settings.pfc.enabled:
         return
     if settings.buffer_bytes is None:

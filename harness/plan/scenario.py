@@ -54,8 +54,11 @@ class Pfc(Table):
     priorities: tuple[Priority, ...] = Field(default=(), strict=False)
     # Pause when an ingress port holds more than alpha times what is free of the shared buffer.
     alpha: Alpha = 0.125
+    # Instead: pause when an ingress port holds more than this, whatever is free.
+    xoff_bytes: Bytes | None = None
     xon_gap_bytes: Bytes = 3072
     # Beyond the threshold, per ingress port, in link delays at line rate; two are on the wire when a pause is sent.
+    # What the switch's own latency holds comes on top.
     headroom_delays: Annotated[float, Field(ge=2, le=1e6)] = 3.0
     headroom_frames: Annotated[int, Field(ge=2)] = 4
     reaction_ns: Nanoseconds = 0
@@ -69,6 +72,8 @@ class SwitchSettings(TrafficManager):
     # beyond is dropped. None: what PFC's alpha gives, or no limit.
     ingress_bytes: Bytes | None = None
     latency_ns: Nanoseconds = 0
+    # Share of the packets that a switch's program loses at random when they come in, and again of those that leave.
+    loss: Annotated[float, Field(ge=0, lt=1)] = 0.0
     # How programs choose among paths of equal cost: a name (`p4cc list switch-lb`), or a .p4 file.
     load_balancing: str = "ecmp"
     # Macros that the program is compiled with.
@@ -98,6 +103,8 @@ class NicSettings(Table):
     # Selective repeat: a packet is lost when one sent so many later is acknowledged; 0: by time-out and trimming only.
     # None: 3, or 0 where the load balancer sends one flow's packets over several paths.
     loss_packets: Annotated[int, Field(ge=0)] | None = None
+    # What the operating system takes of each message's time before the NIC has it: a TCP, for instance.
+    os_overhead_ns: Nanoseconds = 0
     # Whether frames are whole in the virtual world, too, and packets with a bad ICRC are dropped and counted: dearer.
     check_icrc: bool = False
 

@@ -11,7 +11,8 @@ An attack rewrites any workload's flows. The world knows pieces only; a flow is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.workloads.base import MAX_FLOWS, Flow, Traffic
@@ -62,7 +63,10 @@ class Attack:
             if stop_ns is not None and gap_ns:
                 stop_ns = min(stop_ns, start_ns + gap_ns)
             incast = flow.incast if i == 0 else None  # one message of the host announces the group
-            yield replace(flow, size_bytes=own_bytes, start_ns=start_ns, stop_ns=stop_ns, qp=None, incast=incast)
+            piece = copy(flow)
+            piece.size_bytes, piece.start_ns, piece.stop_ns = own_bytes, start_ns, stop_ns
+            piece.qp, piece.incast = None, incast
+            yield piece
 
 
 def attacked(traffic: Traffic, attack: Attack) -> Traffic:
@@ -95,7 +99,7 @@ class _Attacked(Traffic):
             self._known += 1
             attacks = self._attack.aims_at(flow)
             flow.role = "attacker" if attacks else "victim"
-            pieces = list(self._attack.broken_up(flow)) if attacks and self._attack.kind != "none" else [replace(flow)]
+            pieces = list(self._attack.broken_up(flow)) if attacks and self._attack.kind != "none" else [copy(flow)]
             flow.pieces = len(pieces)
             for piece in pieces:
                 piece.whole = flow

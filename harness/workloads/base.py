@@ -51,6 +51,7 @@ class Flow:
     index: int = -1  # given when the flow is handed to the world, from 0
     # Of an incast that is announced: its number, and the hosts that send in it.
     incast: tuple[int, tuple[int, ...]] | None = None
+    priority: int | None = None  # the class of its queue pair's data; None: the scenario's
     further_sources: tuple[int, ...] = ()
     further_destinations: tuple[int, ...] = ()
     role: Role | None = None  # where the scenario tells attackers from victims

@@ -30,6 +30,7 @@ from host_agents.assignments import (
 )
 from p4switch.errors import UserError
 from topologies.collectives import CollectiveGroup, trees
+from topologies.model import Topology
 
 if TYPE_CHECKING:
     from harness.measure.collective_record import CollectiveReport
@@ -38,7 +39,7 @@ PACKET_BYTES = 128
 UNIT_BYTES = 16  # of addresses
 FLIT_BITS = 128
 MAX_OPERATIONS = 4_000_000  # of a run
-_SEVERAL = (ALL_REDUCE, REDUCE, ALL_GATHER)  # whose initiators divide the vector
+_SEVERAL = (ALL_REDUCE, REDUCE, BROADCAST, ALL_GATHER)  # whose initiators divide the vector
 _PAIRWISE = (UNICAST_READ, UNICAST_WRITE)
 Kind = Literal[
     "all_reduce", "reduce", "broadcast", "all_gather", "barrier", "random", "unicast_read", "unicast_write",
@@ -146,6 +147,7 @@ class Collectives(WorkloadParameters):
                     joinings[host].append(_joining(group, rank, how_many_trees))
                 steps[host] += self._steps(setting, part, rank, host)
         contents = self._contents(setting, order, parts, address * UNIT_BYTES)
+        peers = _peers(setting, steps)
         config = CollectiveConfig(
             memory_cycles=self.memory_cycles,
             response_order=self.response_order,
@@ -162,11 +164,11 @@ class Collectives(WorkloadParameters):
                 tuple(steps[host]),
                 round(start_cycles[host] * _cycle_ns(setting, host)),
                 contents[host].tobytes() if contents else None,
+                tuple(peers.get(str(setting.topology.hosts[host].address), ())),
             )
             for host in order
         }
-        names = [host.name for host in setting.topology.hosts]
-        return _CollectiveTraffic(assignments, parts, names, contents, self._scale())
+        return _CollectiveTraffic(setting.topology, assignments, parts, contents, self._scale())
 
     def _scale(self) -> float:
         """By which numbers are multiplied when they travel; 0: they are integers."""
@@ -299,6 +301,16 @@ def _random_sets(setting: Setting, app: Application, group: CollectiveGroup, ran
     return steps
 
 
+def _peers(setting: Setting, steps: Mapping[int, Sequence[Step]]) -> dict[str, dict[str, None]]:
+    """By address, the addresses of those that have unicast operations towards it."""
+    found: dict[str, dict[str, None]] = {}
+    for host, of_host in steps.items():
+        for step in of_host:
+            if step.peer:
+                found.setdefault(step.peer, {})[str(setting.topology.hosts[host].address)] = None
+    return found
+
+
 class _Part:
     """An application on its hosts; its vector in each one's memory."""
 
@@ -364,15 +376,16 @@ def _fixed(vector: Numbers, scale: float) -> Numbers:
 class _CollectiveTraffic(Traffic):
     def __init__(
         self,
+        topology: Topology,
         assignments: Mapping[int, Assignment],
         parts: Sequence[_Part],
-        names: Sequence[str],
         contents: Mapping[int, Numbers],
         scale: float,
     ) -> None:
         super().__init__([], assignments)
+        self._topology = topology
         self._parts = parts
-        self._names = names
+        self._names = [host.name for host in topology.hosts]
         self._contents = contents
         self._scale = scale
         self._reports: Mapping[int, CollectiveReport] = {}
@@ -381,7 +394,7 @@ class _CollectiveTraffic(Traffic):
         self._reports = reports
 
     def summary(self) -> dict[str, Any]:
-        from harness.measure.collective_record import figures, operations_table
+        from harness.measure.collective_record import figures, operations_table, slot_bytes
 
         reports = self._reports
         if not reports:
@@ -396,6 +409,7 @@ class _CollectiveTraffic(Traffic):
             hosts = [self._names[host] for host in part.group.members]
             own = table[table["initiator"].isin(hosts) & table["group"].isin([0, part.group.number])]
             apart.append({"kind": part.application.kind, **figures(own, members, len(hosts), cycle_ns)})
+        groups = [part.group for part in self._parts if _is_multicast(part.application)]
         wrong = self._wrong() if self._contents and not unfinished else []
         return {
             "job_completion_ns": None if unfinished else max(ended),
@@ -407,6 +421,7 @@ class _CollectiveTraffic(Traffic):
             "clipped": sum(report.clipped for report in reports.values()),
             "counts": _summed([report.counts for report in reports.values()]),
             "peak_entries": _largest([report.sizes for report in reports.values()]),
+            "slots": slot_bytes(table, self._topology, groups),
         }
 
     def _wrong(self) -> list[str]:

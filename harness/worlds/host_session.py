@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from harness.measure.collective_record import CollectiveReport
 from harness.measure.flow_record import Sent
+from host_agents import wire
 from host_agents.assignments import Assignment
 from host_agents.cc.base import ReactionPoint
 from host_agents.collective.program import Program
@@ -25,6 +26,7 @@ class Connect:
     """Open this host's end of a connection by `time_ns`; all its ends have the connection's number.
 
     `members`: the hosts behind the peer's address, where that is a group's. `joins`: the group that this host is in.
+    `priority`: the class of its data; None: the NIC's.
     """
 
     number: int
@@ -32,6 +34,7 @@ class Connect:
     time_ns: int
     members: tuple[str, ...] = ()
     joins: str | None = None
+    priority: int | None = None
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,9 @@ class HostSession:
 
     def connect(self, request: Connect) -> None:
         number = request.number
-        self._queue_pairs[number] = self.nic.open_qp(request.peer_address, number, number, members=request.members)
+        self._queue_pairs[number] = self.nic.open_qp(
+            request.peer_address, number, number, priority=request.priority, members=request.members
+        )
         if request.joins is not None:
             self.nic.join(request.joins)
 
@@ -144,6 +149,8 @@ class HostSession:
         self._program = Program(engine, lambda now_ns: self._tell(Ended(now_ns)))
         for joining in request.joinings:
             self._program.join(joining)
+        for peer in request.peers:
+            engine.accept(wire.parse_address(peer))
         self._program.start(request.steps, request.start_ns)
 
     def stop(self, request: Post) -> None:

@@ -36,6 +36,8 @@ from host_agents.assignments import Assignment
 
 FIRST_NUMBER = 2  # queue pairs 0 and 1 are InfiniBand's own, for management
 Hosts = tuple[int, ...]  # by index
+_Incast = tuple[int, Hosts, Hosts]  # number, sources, destinations
+Addresses = Callable[[Hosts, Hosts], tuple[str, str]]
 Carry = Callable[[int, Connect | Post | Assignment], object]  # to a host, by index; in order
 
 
@@ -63,8 +65,17 @@ class Session:
     address of the destinations, and it is done when each destination has all of it.
     """
 
-    def __init__(self, traffic: Traffic, addresses: Callable[[Hosts, Hosts], tuple[str, str]], carry: Carry) -> None:
-        """`addresses`: where a connection's frames come from and go to, by its sources and its destinations."""
+    def __init__(
+        self,
+        traffic: Traffic,
+        addresses: Addresses,
+        carry: Carry,
+        os_overhead_ns: int = 0,
+    ) -> None:
+        """`addresses`: where a connection's frames come from and go to, by its sources and its destinations.
+
+        Flows reach the NIC `os_overhead_ns` after their start.
+        """
         self.traffic = traffic
         self.connections: list[Connection] = []
         self.records: list[FlowRecord] = []  # by flow index
@@ -76,7 +87,10 @@ class Session:
         self._at_work: set[int] = set()  # hosts whose collectives are not over
         self._addresses = addresses
         self._carry = carry
+        self._os_overhead_ns = os_overhead_ns
         self._shared: dict[tuple[Hosts, Hosts, str], Connection] = {}
+        self._incasts: dict[_Incast, list[FlowRecord]] = {}  # announced, of which no flow was handed over
+        self._connected: dict[int, Connection] = {}  # of such a one's flows that are still to be handed over
         self._to_start: list[tuple[int, int]] = []  # a heap of (start_ns, flow)
         self._progress: dict[int, _Progress] = {}  # by flow, of those that were handed over
 
@@ -89,6 +103,12 @@ class Session:
     def outcome(self) -> str:
         """Of a session that is finished: "done", or "failed" if any flow has."""
         return "failed" if self.failed else "done"
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many flows, and hosts with collectives, are done, and how many there are."""
+        hosts = len(self.traffic.assignments)
+        return self.done + hosts - len(self._at_work), len(self.records) + hosts
 
     @property
     def next_start_ns(self) -> int | None:
@@ -162,21 +182,29 @@ class Session:
     def _add(self, flows: Iterable[Flow]) -> None:
         for flow in flows:
             flow.index = len(self.records)
-            self.records.append(FlowRecord(flow, -1))
+            record = FlowRecord(flow, -1)
+            self.records.append(record)
+            if flow.incast is not None:
+                self._incasts.setdefault((*flow.incast, flow.destinations), []).append(record)
             heappush(self._to_start, (flow.start_ns, flow.index))
 
     def _hand_over(self, record: FlowRecord) -> None:
         flow = record.flow
-        connection = self._connection(flow)
+        if flow.incast is not None:
+            for member in self._incasts.pop((*flow.incast, flow.destinations), ()):
+                self._connected[member.flow.index] = self._connection(member.flow, flow.start_ns)
+        connection = self._connected.pop(flow.index, None) or self._connection(flow, flow.start_ns)
         record.qp = connection.number
         connection.flows.append(record)
         self._progress[flow.index] = _Progress()
-        post = Post(connection.number, flow.index, flow.size_bytes, flow.start_ns, flow.stop_ns, flow.incast)
+        later_ns = self._os_overhead_ns
+        stop_ns = None if flow.stop_ns is None else flow.stop_ns + later_ns
+        post = Post(connection.number, flow.index, flow.size_bytes, flow.start_ns + later_ns, stop_ns, flow.incast)
         for source in connection.sources:
             self._carry(source, post)
 
-    def _connection(self, flow: Flow) -> Connection:
-        """Flows have one of their own unless they name one."""
+    def _connection(self, flow: Flow, time_ns: int) -> Connection:
+        """Flows have one of their own unless they name one. An announced incast's are all there when it begins."""
         key = (flow.sources, flow.destinations, flow.qp or "")
         if flow.qp is not None and key in self._shared:
             return self._shared[key]
@@ -188,10 +216,11 @@ class Session:
         source, destination = self._addresses(flow.sources, flow.destinations)
         several = len(flow.destinations) > 1
         for host in flow.destinations:
-            self._carry(host, Connect(connection.number, source, flow.start_ns, joins=destination if several else None))
+            joins = destination if several else None
+            self._carry(host, Connect(connection.number, source, time_ns, joins=joins, priority=flow.priority))
         members = tuple(self._addresses(flow.sources, (host,))[1] for host in flow.destinations) if several else ()
         for host in flow.sources:
-            self._carry(host, Connect(connection.number, destination, flow.start_ns, members))
+            self._carry(host, Connect(connection.number, destination, time_ns, members, priority=flow.priority))
         return connection
 
     # What became of them

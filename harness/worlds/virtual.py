@@ -20,6 +20,7 @@ import pandas as pd
 from harness.control import controller, program_state
 from harness.control.pipelines import compiled, pipeline
 from harness.control.program_ledger import by_name, count
+from harness.measure import tracing
 from harness.measure.collective_record import collective_tables
 from harness.measure.links import LinkSamples, by_port, ports_of
 from harness.measure.metrics import rates_table
@@ -27,7 +28,7 @@ from harness.measure.pcap import write_pcap
 from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe
 from harness.measure.probes.readings import Readings
 from harness.measure.recording import NO_VALUES, Integers, Progress, Recording, Series, port_places
-from harness.measure.tracing import TraceRecord, explain
+from harness.measure.tracing import TraceRecord
 from harness.plan.experiment import LinkChange, Run
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
 from harness.worlds.memory import MemoryLimit
@@ -37,10 +38,12 @@ from host_agents import wire
 from host_agents.assignments import Assignment
 from host_agents.nic import Nic
 from host_agents.timers import NEVER
+from p4switch.coverage import Coverage
 from p4switch.errors import UserError
 from p4switch.fabric import Fabric
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
+from p4switch.trace import Decoder
 from p4switch.traffic.settings import dscp_classes
 
 if TYPE_CHECKING:
@@ -56,12 +59,26 @@ _COLLECT_AFTER = 1_000_000  # objects made and not freed
 _MOST_RTTS_TO_END = 1000  # after the last flow's end, for what is still under way
 _NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received", "retries_exceeded")
 
+COVERAGE_FILE = "coverage.json"
+"""Of a run's folder: what its packets reached of the program, as `Coverage.save` writes it."""
+
 
 class VirtualWorld:
     """One run. Build it, then `run` it once."""
 
-    def __init__(self, run: Run, *, trace: int | None = None, capture: bool = False, compiler: str = "builtin") -> None:
-        """`trace`: index of a flow whose packets are traced. `capture`: record the frames on all hosts' links."""
+    def __init__(
+        self,
+        run: Run,
+        *,
+        trace: int | None = None,
+        capture: bool = False,
+        compiler: str = "builtin",
+        coverage: bool = False,
+    ) -> None:
+        """`trace`: index of a flow whose packets are traced. `capture`: record the frames on all hosts' links.
+
+        `coverage`: count what of the program the packets reach.
+        """
         started = time.process_time()
         self.run_plan = run
         traffic = run.traffic()
@@ -76,6 +93,7 @@ class VirtualWorld:
         self.links: list[tuple[str, str]] = []
         self._trace = trace
         self._capture = capture
+        self._coverage = coverage
         self._compiler = compiler
         self.trace_tag: int | None = None
         self._nodes: dict[str, int] = {}
@@ -83,7 +101,7 @@ class VirtualWorld:
         self.nics: list[Nic] = []
         self._hosts: list[HostSession] = []
         self._clients: dict[str, LocalClient] = {}  # by switch
-        self._session = Session(traffic, run.addresses, self._carry)
+        self._session = Session(traffic, run.addresses, self._carry, run.scenario.nic.os_overhead_ns)
         self._next_start_ns: int | None = None
         self._tags: dict[int, int] = {}  # the fabric's, by connection
         self._add_hosts()
@@ -113,7 +131,8 @@ class VirtualWorld:
 
     def _add_switches(self) -> None:
         run = self.run_plan
-        built = pipeline(run.build, self._trace is not None, self._compiler)
+        built = pipeline(run.build, self._trace is not None or self._coverage, self._compiler)
+        self._traced = built.traced
         self._accounts = built.program.accounts
         settings = run.scenario.switch
         common = controller.Settings(
@@ -145,20 +164,20 @@ class VirtualWorld:
         beyond it, so nothing is ever paused.
         """
         settings = self.run_plan.scenario.switch
-        pfc, limit_bytes = settings.pfc, settings.ingress_bytes
-        if not pfc.enabled and limit_bytes is None:
+        pfc = settings.pfc
+        if not pfc.enabled and settings.ingress_bytes is None:
             return
         for switch in self.run_plan.topology.switches:
             for port, there in self.run_plan.topology.ports[switch.name].items():
-                headroom_bytes = self.run_plan.headroom_bytes(switch.name, there) if pfc.enabled else 0
+                xoff_bytes = self.run_plan.xoff_bytes(switch.name, there)
                 self.fabric.set_pfc(
                     self._nodes[switch.name],
                     priorities=self.run_plan.lossless_priorities,
                     port=port,
-                    xoff_bytes=None if limit_bytes is None else limit_bytes - headroom_bytes,
-                    alpha=pfc.alpha if limit_bytes is None else None,
+                    xoff_bytes=xoff_bytes,
+                    alpha=pfc.alpha if xoff_bytes is None else None,
                     xon_gap_bytes=pfc.xon_gap_bytes,
-                    headroom_bytes=headroom_bytes,
+                    headroom_bytes=self.run_plan.headroom_bytes(switch.name, there) if pfc.enabled else 0,
                     reaction_ns=pfc.reaction_ns,
                 )
 
@@ -335,7 +354,7 @@ class VirtualWorld:
     def _progress(self, progress: Progress | None, now_ns: int, _: int) -> None:
         self._look_at_memory(now_ns)
         if progress is not None:
-            progress(self._session.done, len(self._session.records), now_ns)
+            progress(*self._session.progress, now_ns)
 
     def _look_at_memory(self, now_ns: int) -> None:
         """Raises UserError when there is not enough for what is held and for the tables of what was sampled."""
@@ -401,12 +420,21 @@ class VirtualWorld:
             yield time_ns, f"{b} to {a}" if direction else f"{a} to {b}", wire.materialize(headers)
 
     def write_more(self, folder: Path) -> None:
-        """hosts.pcapng and trace.txt, where they were asked for."""
+        """hosts.pcapng, trace.txt and trace.jsonl, coverage.json, where they were asked for."""
         if self._capture:
             write_pcap(folder / "hosts.pcapng", self.captured())
+        if self._traced is None:
+            return
         if self._trace is not None:
-            with (folder / "trace.txt").open("w", encoding="utf-8") as file:
-                file.writelines(f"{line}\n" for line in explain(self.trace_records(), self.names))
+            found = list(tracing.hops(self.trace_records(), partial(Decoder, self._traced)))
+            for name, written in (("trace.txt", tracing.explain), ("trace.jsonl", tracing.as_json)):
+                with (folder / name).open("w", encoding="utf-8") as file:
+                    file.writelines(f"{line}\n" for line in written(found, self.names))
+        if self._coverage:
+            coverage = Coverage()
+            for pipe in self._pipes.values():
+                coverage.add(self._traced.program.points, pipe.passed())
+            coverage.save(folder / COVERAGE_FILE)
 
     def _recording(self, ended: str, cpu_s: float) -> Recording:
         fabric = self.fabric

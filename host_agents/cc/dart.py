@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from host_agents import wire
-from host_agents.cc.base import UNLIMITED, NotificationPoint, Outlet, Path, ReactionPoint
+from host_agents.cc.base import UNLIMITED, Feedback, NotificationPoint, Outlet, Path, ReactionPoint
 from host_agents.cc.composite import CompositeReactionPoint
 from host_agents.cc.dcqcn import Dcqcn, DcqcnPaperParameters
 from host_agents.config import GO_BACK_N, SCOPE_PAIR
@@ -390,16 +390,27 @@ class DartReceiver(NotificationPoint):
 
 
 class SourceQueue:
-    """What the limiters of a NIC have released and its link has not taken (III-C)."""
+    """What the limiters of a NIC have released and its link has not taken (III-C), if there were a queue between them.
 
-    def __init__(self) -> None:
+    There is none: who waits for the link stays at its limiter, which does not make up for what it could not send in
+    time. So this is a count. It rises with the rates of all, and falls with the link's.
+    """
+
+    def __init__(self, line_rate_bps: float) -> None:
         self.points: list[Dart] = []  # with something to send
+        self._line_rate_bps = line_rate_bps
+        self._held_bytes = 0.0  # at `_counted_ns`
+        self._counted_ns = 0
 
     def held_bytes(self, now_ns: int) -> float:
-        total = 0.0
+        held_bytes = self._held_bytes - self._line_rate_bps * float(now_ns - self._counted_ns) / 8e9
+        waiting_bytes = 0
         for point in self.points:
-            total += point.released_bytes(now_ns)
-        return total
+            held_bytes += point.released_bytes(now_ns)
+            waiting_bytes += point.traffic.waiting_bytes - point.traffic.held_bytes
+        self._held_bytes = min(max(held_bytes, 0.0), float(waiting_bytes))
+        self._counted_ns = now_ns
+        return self._held_bytes
 
 
 class Dart(CompositeReactionPoint):
@@ -410,22 +421,25 @@ class Dart(CompositeReactionPoint):
         self.parameters = parameters
         self.own_headers = parameters.tokens > 0 or parameters.source_ecn_bytes > 0
         self.alone_bytes = parameters.short_bytes if parameters.short_alone and parameters.tokens > 0 else -1
+        self.marks_heard = 0  # packets whose mark the receiver has passed on
         self._busy = 0  # queue pairs with something to send, or to be acknowledged
         self._version = -1  # of the share obeyed last; -1: none
         self._told_bps = path.line_rate_bps  # by the last ACK
         self._advert_bps = 0.0  # by a notice, until an ACK comes or it lapses; 0: there is none
         self._first_window = UNLIMITED  # until the first ACK
-        self._released_bytes = 0.0  # and not sent, at `_released_ns`
-        self._released_ns = 0
+        self._released_ns = 0  # what was released until then is counted
         self._listed = False  # in the source queue
-        self._queue = SourceQueue()
+        self._queue = SourceQueue(path.line_rate_bps)
 
     def bind(self, outlet: Outlet) -> None:
         super().bind(outlet)
-        queue = self.host.part("Dart's source queue", SourceQueue)
+        queue = self.host.part("Dart's source queue", self._make_queue)
         assert isinstance(queue, SourceQueue)
         self._queue = queue
         self._lapse = self.timer()
+
+    def _make_queue(self) -> SourceQueue:
+        return SourceQueue(self.path.line_rate_bps)
 
     def on_start(self, now_ns: int) -> None:
         """After idleness, at line rate; but an advert binds who has not started, too."""
@@ -446,6 +460,11 @@ class Dart(CompositeReactionPoint):
         self._list(now_ns)
         super().on_post(now_ns)
 
+    def on_ack(self, feedback: Feedback) -> None:
+        if feedback.marked:
+            self.marks_heard += 1
+        super().on_ack(feedback)
+
     def on_timeout(self, now_ns: int) -> None:
         self._list(now_ns)
         super().on_timeout(now_ns)
@@ -458,7 +477,6 @@ class Dart(CompositeReactionPoint):
         """There is something to send."""
         if not self._listed and self.traffic.waiting_bytes > self.traffic.held_bytes:
             self._listed = True
-            self._released_bytes = 0.0
             self._released_ns = now_ns
             self._queue.points.append(self)
 
@@ -481,31 +499,28 @@ class Dart(CompositeReactionPoint):
         tokens = p.tokens
         if message_bytes > p.short_bytes or (p.short_alone and not alone) or (again and not p.tokens_again):
             tokens = 0
-        marked = p.source_ecn_bytes > 0 and self._held_bytes_behind(now_ns, headers) > float(p.source_ecn_bytes)
+        marked = p.source_ecn_bytes > 0 and self._source_queue_bytes(now_ns) > float(p.source_ecn_bytes)
         if tokens > 0:
             first = headers[wire.BECN] | tokens << 3
             headers = headers[: wire.BECN] + bytes((first,)) + headers[wire.BECN + 1 :]
         return _marked(headers) if marked else headers
 
-    def _held_bytes_behind(self, now_ns: int, headers: bytes) -> float:
-        """What the source queue holds besides the packet with these headers, which leaves it."""
+    def _source_queue_bytes(self, now_ns: int) -> float:
         self._list(now_ns)  # a message that was held
-        held_bytes = self._queue.held_bytes(now_ns)
-        return held_bytes - min(self._released_bytes, float(wire.wire_bytes(headers)))
+        return self._queue.held_bytes(now_ns)
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
-        self._list(now_ns)  # a message that was held
-        self._released_bytes = max(self.released_bytes(now_ns) - float(wire_bytes), 0.0)
+        self._list(now_ns)
         self._unlist()
         super().on_sent(now_ns, wire_bytes)
 
     def released_bytes(self, now_ns: int) -> float:
-        """At its rate, while its window is open, of what waits to be sent."""
-        if self.may_send(self.traffic.inflight_bytes):
-            self._released_bytes += self.rate_bps * float(now_ns - self._released_ns) / 8e9
+        """Since this was asked last: at its rate, if its window is open."""
+        since_ns = self._released_ns
         self._released_ns = now_ns
-        self._released_bytes = min(self._released_bytes, float(self.traffic.waiting_bytes - self.traffic.held_bytes))
-        return self._released_bytes
+        if not self.may_send(self.traffic.inflight_bytes):
+            return 0.0
+        return self.rate_bps * float(now_ns - since_ns) / 8e9
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """A share, in an ACK or in a notice."""

@@ -64,6 +64,8 @@ class CollectiveStats:
         self.overflows = 0  # results with a partial sum that did not fit
         # errors
         self.not_joined = 0  # for a group that this host is not in
+        self.no_peer = 0  # operations from a host that may have none
+        self.too_many = 0  # requests beyond what can be under way
         self.unasked = 0  # answers to nothing that waits for one
         self.outside_window = 0  # requests that no initiator can have sent now
         self.short_lanes = 0  # a payload is missing where there should be one
@@ -76,7 +78,7 @@ class CollectiveStats:
 
 COLLECTIVE_COUNTS: Final = (
     "requests_sent", "repeats", "requests_received", "duplicates", "writes_delivered", "overflows",
-    "not_joined", "unasked", "outside_window", "short_lanes", "no_memory",
+    "not_joined", "no_peer", "too_many", "unasked", "outside_window", "short_lanes", "no_memory",
 )  # fmt: skip
 
 
@@ -151,7 +153,8 @@ class Engine(Arbiter):
         self._frames = CollectiveFrames(address, config.request_priority, config.response_priority)
         self._groups: dict[int, Membership] = {}
         self._unicast: dict[int, Stream] = {}  # by destination and kind
-        self._heard_from: dict[int, Seen] = {}  # unicast: by source and kind
+        self._heard_from: dict[int, Seen] = {}  # unicast: by source and kind, of those that may
+        self._most_answers = 0  # that can wait here at once, unless someone keeps to no window
         self._requests: list[Fifo[Operation]] = [Fifo(), Fifo()]  # reads, writes
         self._repeated: list[Fifo[Operation]] = [Fifo(), Fifo()]  # before them
         self._shared = config.injection_queues == SHARED
@@ -180,10 +183,18 @@ class Engine(Arbiter):
             raise HostError(f"collective group {number} is joined already")
         membership = Membership(joining)
         self._groups[number] = membership
+        self._most_answers += joining.members * _answers(joining.window)
         self.injection.join(number, joining.members, joining.rank)
         for address in membership.streams[READ].addresses:
             self._join(address)
         return membership
+
+    def accept(self, source: int) -> None:
+        """Operations of this host towards this one, from now on."""
+        if source << 1 not in self._heard_from:
+            for kind in (READ, WRITE):
+                self._heard_from[source << 1 | kind] = Seen(1, UNICAST_WINDOW)
+            self._most_answers += _answers(UNICAST_WINDOW)
 
     def stream(self, kind: int, destination: int) -> Stream:
         """Operations towards one host."""
@@ -387,11 +398,10 @@ class Engine(Arbiter):
         source = int.from_bytes(frame[wire.SOURCE : wire.SOURCE + 4], "big")
         membership: Membership | None = None
         if group == UNICAST:
-            key = source << 1 | kind
-            found = self._heard_from.get(key)
+            found = self._heard_from.get(source << 1 | kind)
             if found is None:
-                found = Seen(1, UNICAST_WINDOW)
-                self._heard_from[key] = found
+                stats.no_peer += 1
+                return
             seen = found
         else:
             membership = self._groups.get(group)
@@ -401,6 +411,9 @@ class Engine(Arbiter):
             seen = membership.seen[kind][rank]
         if not seen.within(sequence):
             stats.outside_window += 1
+            return
+        if self._reading.size + self._waiting_responses() >= self._most_answers:
+            stats.too_many += 1
             return
         size_bytes = first & 0xFFFF
         memory = self.memory
@@ -511,6 +524,11 @@ class Engine(Arbiter):
             elif stream.kind == PUSH:
                 lanes = memory.lanes(address, size_bytes, operator)
         return Operation(stream, address, size_bytes, operator, owner, now_ns, lanes)
+
+
+def _answers(window: int) -> int:
+    """How many an initiator can be owed: reads and writes, each of them sent again before its answer has left."""
+    return 4 * window
 
 
 def _row(operation: Operation) -> tuple[str, int, int, int, int, int]:

@@ -18,6 +18,7 @@ from host_agents.collective.packets import (
 from host_agents.lb.base import FIRST_ENTROPY
 
 _writer: Final = BytesWriter()
+_MOST_TEMPLATES: Final = 4096  # sources may be made up
 
 
 class CollectiveFrames:
@@ -55,6 +56,8 @@ class CollectiveFrames:
                 after_bth_bytes=HEADER.size_bytes + payload,
                 dscp=self._request_dscp if is_request else self._response_dscp,
             )
+            if len(self._templates) >= _MOST_TEMPLATES:
+                self._templates.clear()
             self._templates[key] = template
         w = _writer
         w.truncate(0)

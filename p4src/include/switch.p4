@@ -6,6 +6,8 @@
 //
 // A program defines, where it has one, PARSER, INGRESS_STAGE, EGRESS_STAGE: the name of its parser or control. A load balancer
 // (load_balancing/) may define LOAD_BALANCER_ENQUEUE and LOAD_BALANCER_DEQUEUE, stages of its own at the end of ingress and at the start of egress.
+//
+// With LOSS_PPM, a switch loses so many of a million packets at random when they come in, and again of the copies that leave.
 #ifndef P4CC_SWITCH_P4
 #define P4CC_SWITCH_P4
 
@@ -15,6 +17,13 @@
 
 #ifndef PARSER
 #define PARSER RoceParser
+#endif
+
+#ifdef LOSS_PPM
+@dropped["ingress", "lost_in"]
+counter(1, CounterType.packets) lost_in;
+@dropped["egress", "lost_out"]
+counter(1, CounterType.packets) lost_out;
 #endif
 
 control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
@@ -27,6 +36,15 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta, inout standard
 #endif
 
     apply {
+#ifdef LOSS_PPM
+        bit<32> draw;
+        random(draw, 0, 999999);
+        if (draw < LOSS_PPM) {
+            lost_in.count(0);
+            mark_to_drop(standard_metadata);
+            exit;
+        }
+#endif
         forwarding.apply(hdr, meta, standard_metadata);
 #ifdef INGRESS_STAGE
         stage.apply(hdr, meta, standard_metadata);
@@ -51,6 +69,16 @@ control SwitchEgress(inout headers_t hdr, inout metadata_t meta, inout standard_
 #endif
 #ifdef EGRESS_STAGE
         stage.apply(hdr, meta, standard_metadata);
+#endif
+#ifdef LOSS_PPM
+        if (standard_metadata.egress_spec != DROP_PORT) {
+            bit<32> draw;
+            random(draw, 0, 999999);
+            if (draw < LOSS_PPM) {
+                lost_out.count(0);
+                mark_to_drop(standard_metadata);
+            }
+        }
 #endif
     }
 }

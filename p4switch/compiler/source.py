@@ -73,6 +73,27 @@ class Piece(NamedTuple):
     verbatim: bool
 
 
+_WORD = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|.', re.DOTALL)
+
+
+def _extent(text: str, start: int, most: int) -> str:
+    """Without comments; see `SourceMap.fragment`."""
+    parts: list[str] = []
+    depth = length = 0
+    for word in _WORD.finditer(text, start):
+        piece = word.group()
+        if piece.startswith(("//", "/*")):
+            piece = " "
+        depth += (piece in ("(", "[")) - (piece in (")", "]"))
+        if depth < 0 or piece in ("{", "}") or length + len(piece) > most:
+            break
+        parts.append(piece)
+        length += len(piece)
+        if piece == ";" and not depth:
+            break
+    return "".join(parts)
+
+
 @dataclass(slots=True)
 class SourceMap:
     """The preprocessed text of a program. Positions in the syntax tree are offsets in `text`."""
@@ -92,12 +113,11 @@ class SourceMap:
         file, offset = self._file_offset(pos)
         return file.locate(offset)
 
-    def rest_of_line(self, pos: int, most: int) -> str:
-        """What follows `pos` on its source line, at most `most` characters of it."""
+    def fragment(self, pos: int, most: int) -> str:
+        """The statement, condition or head of a declaration that begins at `pos`, in one line of at most `most`
+        characters: up to its semicolon, to a brace, or to a bracket that was opened before it."""
         file, offset = self._file_offset(pos)
-        line = file.locate(offset).line
-        end = file.line_starts[line] if line < len(file.line_starts) else len(file.text)
-        return file.text[offset : min(end, offset + most)].rstrip("\r\n")
+        return " ".join(_extent(file.text, offset, most).split())
 
     def line_at(self, pos: int) -> str:
         """The source line that `pos` is on."""

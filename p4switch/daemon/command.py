@@ -2,11 +2,20 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from p4switch.errors import UserError
+from p4switch.output_file import check_writable
+
+if TYPE_CHECKING:
+    from p4switch.trace import Event
+
+TRACE = logging.DEBUG - 5
+"""The level of what happens to packets."""
 
 
 class _TwoParts(click.Command):
@@ -59,7 +68,9 @@ class _Address(click.ParamType):  # type: ignore[type-arg]  # as above
 @click.option("--log-console", is_flag=True, help="Log to stderr.")
 @click.option("--log-file", type=click.Path(path_type=Path), help="Log to a file.")
 @click.option("--log-level", "-L", default="info", metavar="LEVEL",
-              help="trace, debug, info, warn, error or off; the first two are the same.")
+              help="trace (what happens to each packet), debug, info, warn, error or off.")
+@click.option("--trace-file", type=click.Path(path_type=Path), metavar="FILE",
+              help="What happens to each packet, as a JSON object a line.")
 @click.option("--log-flush", is_flag=True, help="Accepted; logs are always flushed.")
 @click.option("--dump-packet-data", type=click.IntRange(0), help="Accepted and ignored.")
 @click.option("--thrift-port", type=int, help="Accepted and ignored: there is no Thrift server.")
@@ -83,6 +94,7 @@ def command(
     log_console: bool,
     log_file: Path | None,
     log_level: str,
+    trace_file: Path | None,
     **_ignored: object,
 ) -> None:
     """Run the built-in switch on network interfaces, with a P4Runtime server.
@@ -96,6 +108,7 @@ def command(
     if len({number for number, _ in interfaces}) != len(interfaces):
         raise UserError("-i: expected each port number once")
     _log_to(log_console, log_file, log_level)
+    trace = _tracer(log_level == "trace" and (log_console or log_file is not None), trace_file)
 
     from p4switch.daemon.config import TrafficSettings, read
     from p4switch.daemon.process import SwitchProcess
@@ -103,7 +116,7 @@ def command(
     process = SwitchProcess(
         dict(interfaces), device_id=device_id, cpu_port=cpu_port, address=grpc_server_addr,
         traffic=read(traffic) if traffic else TrafficSettings(), seed=seed, drop_port=drop_port, stats_file=stats,
-        changes_file=changes, send=send,
+        changes_file=changes, send=send, trace=trace,
     )
     if program is not None and program.suffix == ".p4":
         process.load_source(program)
@@ -112,8 +125,29 @@ def command(
     process.run()
 
 
+def _tracer(logged: bool, file: Path | None) -> Callable[[Event], object] | None:
+    """Who is told what happens to packets: the log, a file of JSON lines, both or nobody. Raises UserError."""
+    from p4switch.trace import json_line, log_lines
+
+    if file is not None:
+        check_writable(file, "--trace-file")
+    lines = file.open("w", encoding="utf-8", buffering=1) if file is not None else None
+    if not logged and lines is None:
+        return None
+
+    def tell(event: Event) -> None:
+        if logged:
+            for line in log_lines(event):
+                logging.getLogger("bmv2").log(TRACE, line)
+        if lines is not None:
+            lines.write(f"{json_line(event)}\n")
+
+    return tell
+
+
 def _log_to(console: bool, file: Path | None, level: str) -> None:
-    levels = {"trace": logging.DEBUG, "debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING,
+    logging.addLevelName(TRACE, "TRACE")
+    levels = {"trace": TRACE, "debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING,
               "error": logging.ERROR, "off": logging.CRITICAL}
     if level not in levels:
         raise UserError(f"--log-level {level}; expected one of {', '.join(levels)}")

@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -26,6 +26,7 @@ from p4switch.p4runtime.device import Device
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import Message, p4info_pb2, p4runtime_pb2, parse_p4info
 from p4switch.p4runtime.server import P4RuntimeServer
+from p4switch.trace import Decoder, Event
 
 _LOG = logging.getLogger(__name__)
 _POLL_S = 0.01  # how often digests and idle time-outs are looked at, where there may be some
@@ -52,7 +53,9 @@ class SwitchProcess:
         stats_file: Path | None = None,
         changes_file: Path | None = None,
         send: str = "auto",
+        trace: Callable[[Event], object] | None = None,
     ) -> None:
+        """`trace` gets what happens to each packet; pipelines that tell are slower."""
         if stats_file is not None:
             check_writable(stats_file, "--stats")
         traffic = traffic or TrafficSettings()
@@ -64,6 +67,7 @@ class SwitchProcess:
         self._stats_file = stats_file
         self._changes_file = changes_file
         self._send = send
+        self._trace = trace
         self.live = self._module.Live(traffic.tick_ns, traffic.cell_bytes, traffic.framing_bytes, traffic.origin_ns)
         for number, interface in interfaces.items():
             self._add_port(number, interface)
@@ -81,6 +85,8 @@ class SwitchProcess:
             self.device, address, None if cpu_port is None else lambda frame: self.live.inject(cpu_port, frame)
         )
         self._switch: Any = None
+        self._decoder: Decoder | None = None  # of the pipeline that runs, if it tells
+        self._decoders: dict[int, Decoder] = {}  # of those that are built, by their id
         self._stop = threading.Event()
         self._ports = {socket.if_nametoindex(interface): number for number, interface in interfaces.items()}
         self._links = LinkWatcher()
@@ -107,10 +113,14 @@ class SwitchProcess:
             document = json.loads(config)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"expected BMv2 JSON: {error}") from error
-        library = engine.build(document)
+        traced = engine.build_traced(document) if self._trace is not None else None
+        library = engine.build(document) if traced is None else traced.library
         switch = self._module.Switch(str(library), device_id=self._device_id, seed=self._seed,
                                      tick_ns=self._traffic.tick_ns)
         switch.drop_port = self._drop_port
+        if traced is not None:
+            switch.set_tracing(True)
+            self._decoders[id(switch)] = Decoder(traced)
         return switch
 
     def _install(self, switch: Any) -> None:
@@ -119,9 +129,11 @@ class SwitchProcess:
             self._log_said()
             self.live.set_switch(switch)
             self._switch = switch
+            self._decoder = self._decoders.pop(id(switch), None)
+            self._decoders.clear()  # of pipelines that were refused
 
     def _log_said(self) -> None:
-        """What the program has said: log_msg, and asserts that failed."""
+        """What the program has said: log_msg, and asserts that failed; and what happened to packets."""
         with self.live:
             said, lost = ([], 0) if self._switch is None else self._switch.said()
         failed = Counter(text for is_assert, text in said if is_assert)
@@ -132,6 +144,14 @@ class SwitchProcess:
             _LOG.error("an assertion of the program failed%s: %s", f" {times} times" if times > 1 else "", text)
         if lost:
             _LOG.warning("%d more messages of the program were lost", lost)
+        if self._decoder is None or self._trace is None:
+            return
+        with self.live:
+            traced, lost = self._switch.traced()
+        for event in self._decoder(traced):
+            self._trace(event)
+        if lost:
+            _LOG.warning("%d more events of packets were lost", lost)
 
     def load_program(self, config: Path, p4info: Path | None = None) -> None:
         """Starts with a program. Without P4Info a controller has to set the pipeline before it can write anything."""

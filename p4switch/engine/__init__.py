@@ -7,11 +7,14 @@
 and `Fabric`. Both need the system's C compiler and cache what they make, by content.
 """
 
+from __future__ import annotations
+
 import functools
 import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -21,13 +24,16 @@ from p4switch.engine.schema import JsonError
 
 if TYPE_CHECKING:
     from p4switch.engine._engine import Switch
+    from p4switch.engine.control import Control
+    from p4switch.engine.program import Program
 
-__all__ = ["JsonError", "Switch", "build", "load", "source"]
+__all__ = ["JsonError", "Switch", "Traced", "build", "build_traced", "load", "source"]
 
 HERE = Path(__file__).parent
 C_FOLDER = HERE / "c"
 # What generated pipelines include; the digest of these is the version of what library and extension share.
-PIPELINE_HEADERS = tuple(C_FOLDER / name for name in ("hash.h", "pipeline.h", "runtime.h", "switch.h", "wide.h"))
+_HEADERS = ("hash.h", "pipeline.h", "runtime.h", "switch.h", "trace.h", "wide.h")
+PIPELINE_HEADERS = tuple(C_FOLDER / name for name in _HEADERS)
 # The engine without Python.
 RUNTIME_SOURCES = tuple(C_FOLDER / name for name in ("process.c", "switch.c", "table.c"))
 _NAME = "p4switch.engine._engine"
@@ -64,17 +70,38 @@ def source(document: Mapping[str, Any]) -> str:
     """C source of the pipeline that a BMv2 JSON describes. Raises JsonError."""
     from p4switch.engine.codegen import generate
 
-    return generate(document)
+    return generate(document).text
 
 
-def build(document: Mapping[str, Any], *, trace: bool = False) -> Path:
+def build(document: Mapping[str, Any]) -> Path:
     """The shared library of the pipeline that a BMv2 JSON describes, for `Switch`; cached by content.
 
-    With `trace` the pipeline tells its environment what it does with each packet (p4_env.trace), which costs time.
     Raises JsonError, native.BuildError.
     """
-    flags = [abi_flag(), "-Wno-unused-label", *(["-DP4_TRACE"] if trace else [])]
-    text = source(document)
+    return _build(document, source(document))
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A pipeline that tells what it does with each packet, and what it takes to read that (`p4switch.trace`)."""
+
+    library: Path
+    document: Mapping[str, Any]
+    program: Program
+    control: Control
+
+
+def build_traced(document: Mapping[str, Any]) -> Traced:
+    """As `build`, but that the pipeline tells its environment what it does with each packet (p4_env.trace), and counts
+    how often it passes which point, which costs time."""
+    from p4switch.engine.codegen import generate
+
+    made = generate(document)
+    return Traced(_build(document, made.text, "-DP4_TRACE"), document, made.program, made.control)
+
+
+def _build(document: Mapping[str, Any], text: str, *more: str) -> Path:
+    flags = [abi_flag(), "-Wno-unused-label", *more]
     return native.build_text(str(document.get("program", "program")), text, headers=PIPELINE_HEADERS, flags=flags)
 
 

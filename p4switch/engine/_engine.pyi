@@ -3,7 +3,7 @@
 Values of P4 fields are `bytes`, big-endian, exactly ceil(width / 8) long. Names are those of the BMv2 JSON.
 A wrong name, length or index raises ValueError; a full table raises OverflowError; nothing is changed then.
 """
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from p4switch.fabric._fabric import Fabric as Fabric
 
@@ -13,6 +13,9 @@ from p4switch.fabric._fabric import Fabric as Fabric
 KeyField = tuple[bytes | None, bytes | int]
 # What an entry does: ("action", name, args) . ("member", handle) . ("group", handle)
 Target = tuple[str, str, Sequence[bytes]] | tuple[str, int]
+
+# p4_trace_kind of switch.h, packet, copy, now, point or -1, value, extra, data. `p4switch.trace` reads them.
+RawEvent = tuple[int, int, int, int, int, int, int, bytes]
 
 class Switch:
     """One instance of a compiled pipeline."""
@@ -36,9 +39,12 @@ class Switch:
     def measure(
         self, port: int, frames: Sequence[bytes], rounds: int, others: Sequence[Switch] = ()
     ) -> tuple[float, int]: ...
-    # Called by `process` of pipelines built for tracing: (kind, name, action, value, extra), see p4_trace_kind in
-    # switch.h.
-    def set_tracer(self, tracer: Callable[[str, str, str, int, int], object] | None) -> None: ...
+    # Of pipelines built for tracing: whether events are kept; those since the last call, and how many more there were
+    # than are kept; how often each point of the program was passed. Nothing is kept while the switch is part of a
+    # fabric, which records events itself.
+    def set_tracing(self, on: bool) -> None: ...
+    def traced(self) -> tuple[list[RawEvent], int]: ...
+    def passed(self) -> list[int]: ...
     # Tables. Of several ternary, range or optional entries that match, the highest priority wins (P4Runtime's
     # order); 0 where the table has no such key. The program's own entries have the handles 0, 1, ... in the order of
     # the BMv2 JSON, and, where they need one, the priorities n, ..., 1. Which of them a controller may change is

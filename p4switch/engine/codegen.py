@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from p4switch.engine import calc, keys, schema
 from p4switch.engine.control import Control
@@ -11,7 +12,7 @@ from p4switch.engine.parser import ParserGenerator
 from p4switch.engine.primitives import Primitives
 from p4switch.engine.program import Program, c_string
 from p4switch.engine.schema import Json, JsonError
-from p4switch.engine.value import c_member, cut
+from p4switch.engine.value import c_member, cut, storage_bytes
 
 # simple_switch's names of the fields it reads and writes, and those of the macros in pipeline.h.
 _INTRINSIC = {
@@ -53,21 +54,7 @@ typedef struct family family;
 """
 
 _HELPERS = """\
-#ifdef P4_TRACE
-static __attribute__((unused)) void trace(p4_switch *sw, const phv *p, p4_trace_kind kind, const char *name,
-                                          const char *action, int64_t value, int64_t extra)
-{
-    if (sw->env.trace)
-        sw->env.trace(sw->env.ctx, &(p4_trace_event){kind, p->base.tag, p->now, name, action, value, extra});
-}
-#define HEARD(sw) ((sw)->env.log || (sw)->env.trace)
-#define TRACE(kind, name, action, value, extra) trace(sw, p, kind, name, action, value, extra)
-#define TRACE_OF(packet, kind, name, action, value, extra) trace(sw, packet, kind, name, action, value, extra)
-#else
-#define HEARD(sw) ((sw)->env.log)
-#define TRACE(kind, name, action, value, extra) ((void)0)
-#define TRACE_OF(packet, kind, name, action, value, extra) ((void)0)
-#endif
+#include "trace.h"
 
 P4_INLINE uint32_t payload_len(const phv *p) { return p->frame->wire_len - p->parsed; }
 
@@ -107,6 +94,7 @@ class Generator:
             _PREAMBLE,
             calc.tables(algorithms),
             self._structs(),
+            self._cells(),
             self._macros(),
             _HELPERS,
             "\n".join(
@@ -120,6 +108,7 @@ class Generator:
             self.control.pipeline_text("egress"),
             self._header_bytes(),
             self._write_headers(),
+            self._tell_emitted(),
             self._verify_checksums(),
             self._update_checksums(),
             self._run_deparser(),
@@ -159,16 +148,50 @@ class Generator:
         out.append("    uint8_t exit, endless, checksum_error;")
         out.append("    uint32_t steps;")
         out.append("    metadata m;")
-        out.append(f"    uint8_t valid[{max(layout.slots, 1)}];")
+        slots = max(layout.slots, 1)
+        out.append(f"    uint8_t valid[{slots}];")
         out.append(f"    uint8_t next[{max(layout.nexts, 1)}];")
+        varbytes = f"    uint16_t varbytes[{slots}];"
         if any(t.varbit for t in self.program.types.values()):
-            out.append(f"    uint16_t varbytes[{max(layout.slots, 1)}];")
+            out.append(varbytes)
+        else:
+            out += ["#ifdef P4_TRACE", varbytes, "#endif"]
         # Fields are read 8 bytes at a time: what lies behind the last must be memory.
-        out.append(f"    uint8_t H[{layout.nbytes + 16}];")
+        headers = f"    uint8_t H[{layout.nbytes + 16}];"
+        out.append(headers)
+        seen = f"    struct {{ metadata m; uint8_t valid[{slots}];{varbytes}{headers} }} seen;"
+        out += ["#ifdef P4_TRACE", "    uint32_t number, copy;", seen, "#endif"]
         out.append("};\n")
         if any(s.size > 255 for s in self.program.stacks.values()):
             raise JsonError("BMv2 JSON: a header stack has over 255 elements")
         return "\n".join(out)
+
+    def _cells(self) -> str:
+        """What changes are told of: see `Program.cells`."""
+        rows, size = [], 0
+        for header, field in self.program.cells:
+            if field is not None:
+                where, nbytes, slot = f"m.{header.member}.f{field.index}", storage_bytes(field.width), -1
+            else:
+                where, nbytes, slot = f"H[{header.offset}]", header.type.nbytes, header.slot
+            rows.append(f"    {{offsetof(phv, {where}), offsetof(phv, seen.{where}), {nbytes}, {slot}}},\n")
+            size += 2 * nbytes
+        count = len(rows)
+        return (
+            "#ifdef P4_TRACE\n"
+            "typedef struct trace_cell { uint32_t now, before, size; int32_t slot; } trace_cell;\n"
+            f"enum {{ N_CELLS = {count}, CHANGES_BYTES = {count} * sizeof(p4_trace_change) + {size} + 1 }};\n"
+            f"static const trace_cell cells[] = {{\n{''.join(rows)}    {{0, 0, 0, 0}}}};\n#endif\n"
+        )
+
+    def _tell_emitted(self) -> str:
+        em = Emitter()
+        for ref in self._emitted():
+            em.line(f"if ({ref.valid}) TRACE(P4_TRACE_EMIT, P4_NO_POINT, {ref.slot}, {ref.length()}, NULL, 0);")
+        return (
+            "static void tell_emitted(p4_switch *sw, const phv *p)\n{\n"
+            f"    (void)sw, (void)p;\n#ifdef P4_TRACE\n{em.text()}\n#endif\n}}\n"
+        )
 
     def _macros(self) -> str:
         out = []
@@ -241,11 +264,18 @@ class Generator:
         if verify:
             em.open(f"if ({x.header(checksum.target[0]).valid} && {condition})")
             stored = place.low(em, place.width)
-            em.line(f"if (calc_{number}(sw, p) != {cut(stored, place.width)})")
+            wrong = em.temp("int", f"calc_{number}(sw, p) != {cut(stored, place.width)}")
+            em.line(f"if ({wrong})")
             em.line("    p->checksum_error = 1;")
+            point = self.program.points.add("checksum", ".".join(checksum.target), checksum.source_info)
+            em.line(f"PASS({point});")
+            em.line(f"TRACE(P4_TRACE_CHECKSUM, {point}, !{wrong}, 0, NULL, 0);")
         else:
             em.open(f"if ({condition})")
             place.store(em, em.temp("uint64_t", f"calc_{number}(sw, p)"))
+            point = self.program.points.add("statement", "update_checksum", checksum.source_info, "update_checksum")
+            em.line(f"PASS({point});")
+            em.line(f"CHANGES(P4_TRACE_STATEMENT, {point});")
         em.close()
         em.close()
 
@@ -339,6 +369,7 @@ class Generator:
                     low = name
                 em.line(f"p4_big_put(b, {bit}, {place.width}, {low});")
             at += nbytes
+        em.line(f"TRACE(P4_TRACE_DIGEST, P4_NO_POINT, {ident}, 0, b, {size});")
         em.line(f"sw->env.digest(sw->env.ctx, {ident}, b, {size});")
 
     # --- description ---
@@ -369,9 +400,11 @@ class Generator:
             json.actions, self.control.tables, self.control.profiles, json.counter_arrays, json.meter_arrays,
             json.register_arrays, json.parse_vsets,
         ))
+        points = len(self.program.points.all)
+        out.append(f"#ifdef P4_TRACE\n#define N_POINTS {points}\n#else\n#define N_POINTS 0\n#endif")
         out.append(
             "const p4_program p4_program_description = {\n"
-            f"    P4_ABI, {c_string(name)}, sizeof(phv), sizeof(fallbacks), {counts},\n"
+            f"    P4_ABI, {c_string(name)}, sizeof(phv), sizeof(fallbacks), {counts}, N_POINTS,\n"
             "    actions, tables, profiles, counters, meters, registers, vsets, receive, transmit, free_packet};"
         )
         return "\n".join(out) + "\n"
@@ -382,14 +415,25 @@ class Generator:
         return f"static const {c_type} {name}[] = {{\n{body}    {{NULL}}}};"
 
 
-def generate(document: Mapping[str, Json]) -> str:
+@dataclass(frozen=True)
+class Generated:
+    """C source, and the program that it is of."""
+
+    text: str
+    program: Program
+    control: Control
+
+
+def generate(document: Mapping[str, Json]) -> Generated:
     """C source of the pipeline that a BMv2 JSON describes. Raises JsonError."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
     try:
-        return Generator(document).text(str(document.get("program", "program")))
+        generator = Generator(document)
+        text = generator.text(str(document.get("program", "program")))
+        return Generated(text, generator.program, generator.control)
     finally:
         sys.setrecursionlimit(limit)
 
 
-__all__ = ["Generator", "generate"]
+__all__ = ["Generated", "Generator", "generate"]

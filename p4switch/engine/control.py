@@ -8,7 +8,7 @@ import networkx as nx
 from p4switch.engine import calc, keys, schema
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, hex_value, mask_value, params_of
-from p4switch.engine.primitives import Primitives
+from p4switch.engine.primitives import Primitives, branch
 from p4switch.engine.program import Program, c_string, identifier
 from p4switch.engine.schema import JsonError
 from p4switch.engine.value import Value, c_member
@@ -374,9 +374,8 @@ class _PipelineGenerator:
 
     def _condition(self, condition: schema.Conditional) -> None:
         value = self.em.temp("int", self.x.bool(condition.expression))
-        info = condition.source_info or {}
-        text = str(info.get("source_fragment") or condition.name)
-        self.em.line(f"TRACE(P4_TRACE_CONDITION, {c_string(text)}, \"\", {value}, 0);")
+        text = str((condition.source_info or {}).get("source_fragment") or condition.name)
+        branch(self.program, self.em, value, text, condition.source_info)
         self.em.open(f"if ({value})")
         self._goto(condition.true_next)
         self.em.close()
@@ -424,14 +423,35 @@ class _PipelineGenerator:
                 limbs = [f"0x{v >> 64 * i & (1 << 64) - 1:x}ull" for i in range((parameter.bitwidth + 63) // 64)]
                 fields.append(limbs[0] if parameter.bitwidth <= 64 else "{" + ", ".join(limbs) + "}")
             data = f"&(const args_{number}){{{', '.join(fields)}}}"
-        self._trace(table, number, "-1")
+        if not table.json.hidden:
+            self._tell_action(table, number, "-1", data)
         self._call(number, data)
         self._goto(self._next(table, number, hit=False))
         return True
 
-    def _trace(self, table: Table, action: int | None, handle: str) -> None:
-        name = c_string(self.program.json.actions[action].name) if action is not None else '""'
-        self.em.line(f"TRACE(P4_TRACE_TABLE, {c_string(table.json.name)}, {name}, {handle}, 0);")
+    def _tell_action(self, table: Table, action: int, member: str, data: str) -> None:
+        name = self.program.json.actions[action].name
+        point = self.program.points.add("action", table.json.name, table.json.source_info, name)
+        size = f"sizeof(args_{action})" if self.program.json.actions[action].runtime_data else "0"
+        self.em.line(f"PASS({point});")
+        self.em.line(f"TRACE(P4_TRACE_ACTION, {point}, {member}, 0, {data}, {size});")
+
+    def _tell_table(self, table: Table, key: str) -> None:
+        """Of a table that is looked up: the key, what matched, and the points of hit, miss and its own entries."""
+        points, source = self.program.points, table.json.source_info
+        point = points.add("table", table.json.name, source, counted=False)
+        masks = int(table.kind == "P4_TABLE_ORDERED")
+        self.em.line(f"TRACE_TABLE({point}, {table.number}, {key}, {table.words}, e, {masks});")
+        if table.kind == "P4_TABLE_KEYLESS":
+            return
+        hit, miss = points.add("hit", table.json.name, source), points.add("miss", table.json.name, source)
+        self.em.line(f"PASS(e ? {hit} : {miss});")
+        entries = table.json.entries or []
+        numbers = [
+            points.add("entry", table.json.name, entry.source_info or source, str(i)) for i, entry in enumerate(entries)
+        ]
+        if numbers:
+            self.em.line(f"if (e && e->handle < {len(numbers)}) PASS({numbers[0]} + e->handle);")
 
     def _next(self, table: Table, action: int, hit: bool) -> str | None:
         nexts = table.json.next_tables
@@ -442,12 +462,12 @@ class _PipelineGenerator:
         name = self.program.json.actions[action].name
         return nexts.get(name, table.json.base_default_next)
 
-    def _lookup(self, table: Table) -> None:
-        """Declares `e`: the entry that matches, or NULL."""
+    def _lookup(self, table: Table) -> str:
+        """Declares `e`: the entry that matches, or NULL. Returns the key."""
         em, t = self.em, table
         if t.kind == "P4_TABLE_KEYLESS":
             em.line("p4_entry *e = NULL;")
-            return
+            return "NULL"
         key = self._key(t)
         arguments = f"t, {key}, {t.words}, stride_{t.number}"
         if t.kind == "P4_TABLE_EXACT":
@@ -463,19 +483,22 @@ class _PipelineGenerator:
             em.line(f"p4_entry *e = p4_find_range({arguments}, keys_{t.number}, {len(t.fields)});")
         else:
             em.line(f"p4_entry *e = p4_find_ternary({arguments});")
+        return key
 
     def _table(self, table: Table) -> None:
         if self._constant_call(table):
             return
         em, t = self.em, table
         em.line(f"const p4_table *t = &sw->tables[{t.number}];")
-        self._lookup(t)
+        self._tell_table(t, self._lookup(t))
         if t.kind != "P4_TABLE_KEYLESS" and (t.json.with_counters or t.json.support_timeout or t.meter >= 0):
             em.open("if (e)")
             if t.json.with_counters:
                 em.line(f"p4_counter *counter = (p4_counter *)(void *)((uint8_t *)e + {t.counter_offset});")
                 em.line("counter->packets++;")
                 em.line("counter->bytes += p->ingress_len;")
+                point = self.program.points.add("counter", self._direct_counter(t), None, counted=False)
+                em.line(f"TRACE(P4_TRACE_COUNTER, {point}, e->handle, 0, counter, sizeof *counter);")
             if t.json.support_timeout:
                 em.line(f"*(p4_tick *)(void *)((uint8_t *)e + {t.last_hit_offset}) = p->now;")
             if t.meter >= 0:
@@ -495,13 +518,12 @@ class _PipelineGenerator:
             em.line("}")
         else:
             self._fallback(t)
-        handle = "hit ? (int64_t)e->handle : -1"
         em.line("(void)hit, (void)data;")
         em.open("switch (action)")
         for number in dict.fromkeys(self._possible(t)):
             em.line(f"case {number}:")
             em.open("")
-            self._trace(t, number, handle)
+            self._tell_action(t, number, "member_index" if t.profile >= 0 else "-1", "data")
             self._call(number, f"(const args_{number} *)data")
             on_hit, on_miss = self._next(t, number, True), self._next(t, number, False)
             if on_hit != on_miss:
@@ -512,7 +534,6 @@ class _PipelineGenerator:
             em.close()
         em.line("default:")
         em.open("")
-        self._trace(t, None, handle)
         nexts = t.json.next_tables
         on_hit = nexts.get("__HIT__", t.json.base_default_next)
         on_miss = nexts.get("__MISS__", t.json.base_default_next)
@@ -541,7 +562,13 @@ class _PipelineGenerator:
             f"p4_meter_execute(sw, &sw->meters[{table.meter}][e->handle], {meter.rate_count}, "
             f"{int(meter.type == 'packets')}, p->ingress_len, p->now)",
         )
+        point = self.program.points.add("meter", meter.name, None, counted=False)
+        em.line(f"TRACE(P4_TRACE_METER, {point}, e->handle, (int64_t){color}, NULL, 0);")
         self.x.field(list(meter.result_target)).store(em, color)
+
+    def _direct_counter(self, table: Table) -> str:
+        arrays = self.program.json.counter_arrays
+        return next((c.name for c in arrays if c.is_direct and c.binding == table.json.name), table.json.name)
 
     def _fallback(self, table: Table) -> None:
         """The default action."""
@@ -554,6 +581,8 @@ class _PipelineGenerator:
         em, n = self.em, table.profile
         profile = self.control.profiles[n][0]
         em.line("uint32_t found = hit || t->default_target_set;")
+        em.line("int64_t member_index = -1;")
+        em.line("(void)member_index;")
         em.open("if (P4_LIKELY(found))")
         em.line("p4_target target;")
         em.open("if (P4_LIKELY(hit))")
@@ -572,6 +601,7 @@ class _PipelineGenerator:
             em.close()
         em.open("if (found)")
         em.line(f"const p4_member *member = p4_member_at(profile, index, STRIDE(8 + sizeof(member_{n})));")
+        em.line("member_index = index;")
         em.line("action = member->action;")
         em.line("data = member->data;")
         em.close()

@@ -9,7 +9,7 @@ from p4switch.engine import keys, schema
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef, hex_value, mask_value, pair, unwrap
 from p4switch.engine.primitives import Primitives
-from p4switch.engine.program import Field, Program, c_string
+from p4switch.engine.program import Field, Program
 from p4switch.engine.schema import Json, JsonError
 from p4switch.engine.value import InHeader, Value, low_bits, low_rep
 
@@ -54,7 +54,7 @@ class ParserGenerator:
         if any("goto failed;" in line for line in em.lines):
             em.line("goto done;")
             em.label("failed")
-            em.line('TRACE(P4_TRACE_PARSER_ERROR, "", "", p->error, 0);')
+            em.line("TRACE(P4_TRACE_PARSER_ERROR, P4_NO_POINT, p->error, 0, NULL, 0);")
         em.label("done")
         em.line("p->parsed = at;")
         return (
@@ -76,7 +76,9 @@ class ParserGenerator:
         em = self.em
         em.label(f"state_{self.numbers[state.name]}")
         em.open("")
-        em.line(f"TRACE(P4_TRACE_STATE, {c_string(state.name)}, \"\", 0, 0);")
+        point = self.program.points.add("state", state.name, state.source_info)
+        em.line(f"PASS({point});")
+        em.line(f"TRACE(P4_TRACE_STATE, {point}, 0, 0, NULL, 0);")
         if state.name in self.looping:
             em.line(f"if (!--steps) {self._fail('ParserTimeout')}")
         fresh = state.name == self.parser.init_state and state.name not in self.looping
@@ -88,7 +90,7 @@ class ParserGenerator:
             em.open("")
             self._operation(op)
             em.close()
-        self._transitions(state)
+        self._keyed_transitions(state)
         em.close()
 
     # --- operations ---
@@ -101,8 +103,14 @@ class ParserGenerator:
             raise JsonError(f"BMv2 JSON: parser operation {op.op} takes {arities[op.op]} parameters")
         args = op.parameters
         if op.op in ("extract", "extract_VL"):
-            self._extract(args[0], args[1] if op.op == "extract_VL" else None)
-        elif op.op == "set":
+            self._extract(args[0], args[1] if op.op == "extract_VL" else None, op.source_info)
+            return
+        source = op.source_info
+        if op.op == "primitive":
+            source = self._primitive(op).source_info
+        point = self.program.points.add("statement", op.op, source, op.op)
+        self.em.line(f"PASS({point});")
+        if op.op == "set":
             self._set(args[0], args[1])
         elif op.op == "verify":
             code = self.x.data(args[1])
@@ -120,6 +128,7 @@ class ParserGenerator:
             self._advance(Value(f"{8 * count}ull", 8 * count, 8 * count))
         else:
             Primitives(self.program, self.em, (), "m").primitive(self._primitive(op))
+        self.em.line(f"CHANGES(P4_TRACE_STATEMENT, {point});")
 
     @staticmethod
     def _primitive(op: schema.ParserOp) -> schema.Primitive:
@@ -138,11 +147,13 @@ class ParserGenerator:
         em.line(f"if ({bits} / 8 > len - at) {self._fail('PacketTooShort')}")
         em.line(f"at += (uint32_t)({bits} / 8);")
 
-    def _extract(self, target: Json, length: Json) -> None:
+    def _extract(self, target: Json, length: Json, source: Json) -> None:
         em = self.em
+        point = self.program.points.add("extract", "", source)
+        em.line(f"PASS({point});")
         kind, value = (target.get("type"), target.get("value")) if isinstance(target, dict) else (None, None)
         if kind == "regular":
-            self._extract_header(self.x.header(str(value)), length)
+            self._extract_header(self.x.header(str(value)), length, point)
             return
         if kind == "stack":
             stack = self.program.stack(str(value))
@@ -160,10 +171,10 @@ class ParserGenerator:
         else:
             raise JsonError(f"BMv2 JSON: cannot extract to {kind}")
         em.line(f"if ({index} >= {size}) {self._fail('StackOutOfBounds')}")
-        self._extract_header(ref, length)
+        self._extract_header(ref, length, point)
         em.line(f"p->next[{next_index}] = {index} + 1;")
 
-    def _extract_header(self, ref: HeaderRef, length: Json) -> None:
+    def _extract_header(self, ref: HeaderRef, length: Json, point: int) -> None:
         em = self.em
         if ref.metadata:
             raise JsonError(f"BMv2 JSON: metadata {ref.metadata.name} cannot be extracted")
@@ -181,6 +192,9 @@ class ParserGenerator:
                 em.line(f"    {self._fail('PacketTooShort')}")
             em.line(f"at += {size};")
         ref.set_valid(em)
+        varbytes = f"p->varbytes[{ref.slot}]" if ref.type.varbit else "0"
+        em.line(f"TRACE(P4_TRACE_EXTRACT, {point}, {ref.slot}, {varbytes}, {ref.base}, {ref.type.nbytes});")
+        em.line("NOTE(p);")
 
     def _extract_varbit(self, ref: HeaderRef, varbit: Field, length: Json) -> None:
         """The wire has the varbit at its actual length; in memory it has room for the longest."""
@@ -240,13 +254,28 @@ class ParserGenerator:
 
     # --- transitions ---
 
-    def _transitions(self, state: schema.ParseState) -> None:
-        em = self.em
+    def _take(self, state: schema.ParseState, transition: schema.Transition | None) -> str:
+        """Goes where a transition of the state leads; None: there is none, which ends parsing."""
+        target = transition.next_state if transition is not None else None
+        source = transition.source_info if transition is not None else None
+        point = self.program.points.add("transition", state.name, source, target or "accept")
+        key = "key, sizeof key" if state.transition_key else "NULL, 0"
+        return f"{{ PASS({point}); TRACE(P4_TRACE_TRANSITION, {point}, 0, 0, {key}); {self._goto(target)} }}"
+
+    def _keyed_transitions(self, state: schema.ParseState) -> None:
         if not state.transition_key:
             default = [t for t in state.transitions if t.type == "default"]
-            em.line(self._goto(default[0].next_state if default else None))
+            self.em.line(self._take(state, default[0] if default else None))
             return
         pieces, widths, values = self._key(state.transition_key)
+        self.em.line(f"const uint64_t key[] = {{{', '.join(pieces)}}};")
+        self.em.line("(void)key;")
+        self._transitions(state, pieces, widths, values)
+
+    def _transitions(
+        self, state: schema.ParseState, pieces: Sequence[str], widths: Sequence[int], values: Sequence[Value]
+    ) -> None:
+        em = self.em
         done = False
         simple = len(pieces) == 1 and all(
             t.type == "default" or (t.type == "hexstr" and t.mask is None) for t in state.transitions
@@ -259,7 +288,7 @@ class ParserGenerator:
                     continue
                 value = hex_value(t.value)
                 if value not in seen and 0 <= value < 1 << widths[0]:
-                    em.line(f"case 0x{value:x}ull: {self._goto(t.next_state)}")
+                    em.line(f"case 0x{value:x}ull: {self._take(state, t)}")
                 seen.add(value)
             em.close()
         else:
@@ -268,13 +297,13 @@ class ParserGenerator:
                     continue
                 condition = self._vset(t, widths, values) if t.type == "parse_vset" else self._match(t, pieces, widths)
                 if condition == "1":
-                    em.line(self._goto(t.next_state))
+                    em.line(self._take(state, t))
                     done = True
                     break
-                em.line(f"if ({condition}) {self._goto(t.next_state)}")
+                em.line(f"if ({condition}) {self._take(state, t)}")
         if not done:
             default = [t for t in state.transitions if t.type == "default"]
-            em.line(self._goto(default[0].next_state if default else None))
+            em.line(self._take(state, default[0] if default else None))
 
     def _key(self, items: Sequence[dict[str, Json]]) -> tuple[list[str], list[int], list[Value]]:
         """64-bit pieces of the key, the most significant first; widths of its fields; their values."""

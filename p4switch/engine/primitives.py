@@ -1,13 +1,14 @@
 """Primitives of actions, parser states and deparsers in C."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 from p4switch.engine import schema
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef, hex_value, unwrap
 from p4switch.engine.program import Program, Stack, UnionStack, c_string
 from p4switch.engine.schema import Json, JsonError
-from p4switch.engine.value import Place, low_bits, low_rep
+from p4switch.engine.value import Native, Place, low_bits, low_rep
 
 
 class Primitives:
@@ -37,7 +38,7 @@ class Primitives:
             self.em.open("")
             if primitive.op in ("_jump", "_jump_if_zero"):
                 target = self._target(primitive, len(primitives))
-                condition = "" if primitive.op == "_jump" else f"if (!({self._nonzero(primitive.parameters[0])})) "
+                condition = "" if primitive.op == "_jump" else f"if (!{self._test(primitive)}) "
                 if target <= at:
                     endless = "p->exit = p->endless = 1; return;"
                     self.em.line(
@@ -47,13 +48,29 @@ class Primitives:
                     self.em.line(f"{condition}goto {self.prefix}_{target};")
             elif primitive.op == "exit":
                 self.exits = True
+                point = self._point(primitive)
+                self.em.line(f"CHANGES(P4_TRACE_STATEMENT, {point});")
                 self.em.line("p->exit = 1;")
                 self.em.line("return;")
             else:
+                point = self._point(primitive)
                 self.primitive(primitive)
+                self.em.line(f"CHANGES(P4_TRACE_STATEMENT, {point});")
             self.em.close()
         if len(primitives) in targets:
             self.em.label(f"{self.prefix}_{len(primitives)}")
+
+    def _point(self, primitive: schema.Primitive) -> int:
+        """Passes the point of a statement."""
+        point = self.program.points.add("statement", primitive.op, primitive.source_info, primitive.op)
+        self.em.line(f"PASS({point});")
+        return point
+
+    def _test(self, primitive: schema.Primitive) -> str:
+        """Declares whether the condition of a jump holds."""
+        value = self.em.temp("int", self.x.bool(primitive.parameters[0]))
+        branch(self.program, self.em, value, _text(primitive.source_info, "if"), primitive.source_info)
+        return value
 
     def _target(self, primitive: schema.Primitive, count: int) -> int:
         self._arity(primitive, 1 if primitive.op == "_jump" else 2)
@@ -61,9 +78,6 @@ class Primitives:
         if offset.get("type") != "hexstr" or not 0 <= hex_value(offset.get("value")) <= count:
             raise JsonError(f"BMv2 JSON: {primitive.op} needs the number of a primitive of its action")
         return hex_value(offset.get("value"))
-
-    def _nonzero(self, json: Json) -> str:
-        return self.x.bool(json)
 
     @staticmethod
     def _arity(primitive: schema.Primitive, count: int) -> None:
@@ -327,28 +341,42 @@ class Primitives:
         self.em.open(f"if ({at} < {meter.size})")
         call = f"p4_meter_execute(sw, &sw->meters[{number}][{at}], {meter.rate_count}, " \
                f"{int(meter.type == 'packets')}, p->ingress_len, p->now)"
-        self._store_u64(self.x.place(target), self.em.temp("uint64_t", call))
+        color = self.em.temp("uint64_t", call)
+        self._touch("meter", "METER", meter.name, at, f"(int64_t){color}", "NULL, 0")
+        self._store_u64(self.x.place(target), color)
         self.em.close()
 
     def _count(self, array: Json, index: Json) -> None:
         counters = self.program.json.counter_arrays
         number = self._number("counter array", [c.name for c in counters], array)
-        at = f"(uint32_t)({self.x.low(index, 32)})"
-        self.em.line(f"p4_count(sw, {number}, {counters[number].size}, {at}, p->ingress_len);")
+        at, size = self.em.temp("uint32_t", f"(uint32_t)({self.x.low(index, 32)})"), counters[number].size
+        self.em.line(f"p4_count(sw, {number}, {size}, {at}, p->ingress_len);")
+        cell = f"&sw->counters[{number}][{at} < {size} ? {at} : {size}], sizeof(p4_counter)"
+        self._touch("counter", "COUNTER", counters[number].name, at, "0", cell)
+
+    def _touch(self, kind: Literal["register", "counter", "meter"], event: str, name: str, index: str, extra: str,
+               data: str) -> None:
+        """Tells what was done to a cell of an array."""
+        point = self.program.points.add(kind, name, self._source, counted=False)
+        self.em.line(f"TRACE(P4_TRACE_{event}, {point}, {index}, {extra}, {data});")
 
     def _register_read(self, target: Json, array: Json, index: Json) -> None:
         number, width, size = self.x.register(str(unwrap(array).get("value")))
         at = self.em.temp("uint32_t", f"(uint32_t)({self.x.low(index, 32)})")
         self.em.open(f"if ({at} < {size})")
         place = self.x.place(target)
-        place.store(self.em, self.x.cell(number, width, size, at).low(self.em, place.width))
+        cell = self.x.cell(number, width, size, at)
+        self._touch("register", "REGISTER", str(unwrap(array).get("value")), at, "0", _memory(cell))
+        place.store(self.em, cell.low(self.em, place.width))
         self.em.close()
 
     def _register_write(self, array: Json, index: Json, source: Json) -> None:
         number, width, size = self.x.register(str(unwrap(array).get("value")))
         at = self.em.temp("uint32_t", f"(uint32_t)({self.x.low(index, 32)})")
         self.em.open(f"if ({at} < {size})")
-        self.x.cell(number, width, size, at).store(self.em, self.x.low(source, width))
+        cell = self.x.cell(number, width, size, at)
+        cell.store(self.em, self.x.low(source, width))
+        self._touch("register", "REGISTER", str(unwrap(array).get("value")), at, "1", _memory(cell))
         self.em.close()
 
     # --- for people ---
@@ -372,14 +400,14 @@ class Primitives:
         self.em.line("char text[512];")
         self.em.line(f"snprintf(text, sizeof text, {', '.join([c_string(fmt), *codes])});")
         self.em.line("p4_log(sw, text);")
-        self.em.line('TRACE(P4_TRACE_LOG, text, "", 0, 0);')
+        self.em.line("TRACE(P4_TRACE_LOG, P4_NO_POINT, 0, 0, text, strlen(text));")
         self.em.close()
 
     def _assert(self, condition: Json) -> None:
         text = c_string(_place(self._source))
         self.em.open(f"if (P4_UNLIKELY(!{self.x.bool(condition)}))")
         self.em.line(f"p4_assert_failed(sw, {text});")
-        self.em.line(f'TRACE(P4_TRACE_LOG, {text}, "", 0, 0);')
+        self.em.line(f"TRACE(P4_TRACE_LOG, P4_NO_POINT, 1, 0, {text}, sizeof {text} - 1);")
         self.em.close()
 
 
@@ -388,6 +416,23 @@ def _place(source: Mapping[str, Json] | None) -> str:
     info = source or {}
     text = str(info.get("source_fragment") or "an assertion of the program").partition(";")[0]
     return f"{info['filename']}:{info.get('line', '?')}: {text}" if info.get("filename") else text
+
+
+def _text(source: Mapping[str, Json] | None, otherwise: str) -> str:
+    return str((source or {}).get("source_fragment") or otherwise)
+
+
+def branch(program: Program, em: Emitter, value: str, text: str, source: Mapping[str, Json] | None) -> None:
+    """Tells which way a condition goes; `value` is the C variable that has it."""
+    yes = program.points.add("branch", text, source, "true")
+    no = program.points.add("branch", text, source, "false")
+    em.line(f"PASS({value} ? {yes} : {no});")
+    em.line(f"TRACE(P4_TRACE_CONDITION, {yes}, {value}, 0, NULL, 0);")
+
+
+def _memory(cell: Native) -> str:
+    """Address and size of a register's cell."""
+    return f"&{cell.code}, sizeof {cell.code}" if cell.width <= 64 else f"{cell.code}, {(cell.width + 63) // 64 * 8}"
 
 
 def _columns(stack: Stack | UnionStack) -> list[Stack]:

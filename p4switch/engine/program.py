@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from p4switch.engine import schema
+from p4switch.engine.points import Points
 from p4switch.engine.schema import JsonError
 
 MAX_FIELD_BITS = 2048
@@ -143,6 +144,7 @@ class Program:
     aliases: dict[str, tuple[str, str]] = field(default_factory=dict)
     errors: dict[str, int] = field(default_factory=dict)
     layout: Layout = field(default_factory=Layout)
+    points: Points = field(default_factory=Points)
 
     def __post_init__(self) -> None:
         for item in self.json.header_types:
@@ -219,6 +221,15 @@ class Program:
                 place(item, *self.layout.place(self._type(item.header_type), 1))
         for union in self.json.header_unions:
             self.unions[union.name] = Union(union.name, tuple(self.headers[lookup(i).name] for i in union.header_ids))
+
+    @property
+    def cells(self) -> list[tuple[Header, Field | None]]:
+        """What traces tell changes of: each metadata field, and each packet header as a whole (None)."""
+        return [
+            (header, field)
+            for header in self.headers.values()
+            for field in (header.type.fields if header.metadata else (None,))
+        ]
 
     def _type(self, name: str) -> HeaderType:
         if name not in self.types:

@@ -84,6 +84,7 @@ class LearnList(Model):
 class ParserOp(Model):
     op: str
     parameters: list[Json] = []
+    source_info: dict[str, Json] | None = None
 
 
 class Transition(Model):
@@ -91,6 +92,7 @@ class Transition(Model):
     value: str | None
     mask: str | None = None
     next_state: str | None
+    source_info: dict[str, Json] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -107,6 +109,7 @@ class ParseState(Model):
     parser_ops: list[ParserOp]
     transition_key: list[dict[str, Json]]
     transitions: list[Transition]
+    source_info: dict[str, Json] | None = None
 
 
 class Parser(Model):
@@ -175,6 +178,7 @@ class Action(Model):
     id: Int
     runtime_data: list[RuntimeData]
     primitives: list[Primitive]
+    source_info: dict[str, Json] | None = None
 
 
 class Selector(Model):
@@ -209,6 +213,7 @@ class ActionEntry(Model):
 
 
 class Entry(Model):
+    source_info: dict[str, Json] | None = None
     match_key: list[dict[str, Json]]
     action_entry: ActionEntry
     priority: Int = 0
@@ -231,6 +236,13 @@ class Table(Model):
     direct_meters: str | None = None
     default_entry: DefaultEntry | None = None
     entries: list[Entry] | None = None
+    source_info: dict[str, Json] | None = None
+
+    @property
+    def hidden(self) -> bool:
+        """Whether a compiler made it for statements that stand outside of actions."""
+        default = self.default_entry
+        return not self.key and self.name.startswith("tbl_") and default is not None and default.action_entry_const
 
 
 class Conditional(Model):
@@ -263,6 +275,7 @@ class Checksum(Model):
     update: bool = True
     verify: bool = True
     if_cond: Json = None
+    source_info: dict[str, Json] | None = None
 
 
 class ExternInstance(Model):

@@ -206,6 +206,11 @@ def c_storage(width: int) -> str:
     return f"(uint{next(w for w in (8, 16, 32, 64) if width <= w)}_t)"
 
 
+def storage_bytes(width: int) -> int:
+    """How many bytes a `Native` of that width takes."""
+    return next((w // 8 for w in (8, 16, 32, 64) if width <= w), (width + 63) // 64 * 8)
+
+
 def c_member(width: int, name: str) -> str:
     """Declares a member of a struct for a `Native`."""
     if width <= 64:

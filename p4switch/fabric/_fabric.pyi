@@ -9,7 +9,7 @@ Columns (`dict[str, bytes]`) are int64 arrays in native order: `{k: np.frombuffe
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
-from p4switch.engine._engine import Switch
+from p4switch.engine._engine import RawEvent, Switch
 
 NEVER_NS: int  # 2**61: times are before it
 
@@ -193,11 +193,11 @@ class Fabric:
         """(times, values): int64, values row-major, one row a time, one column a probe. Takes them out."""
     def trace(self, tag: int) -> None:
         """Record every hop of this flow's packets. 0: of everything."""
-    def trace_records(self) -> list[tuple[int, int, str, int, int, int, int, int]]:
+    def trace_records(self) -> list[tuple[int, int, str | RawEvent, int, int, int, int, int]]:
         """(time_ns, node, event, port, priority, depth_bytes, wire_len, tag), by time and node; takes them out. Events:
         "send" (a host starts), "receive" (last bit in, at a switch or a host), "enqueue" (depth: what it found),
-        "transmit" (starts; depth: what it left behind), "drop:<reason>", and of pipelines built for tracing
-        "pipeline:<text>" (parser states, tables, conditions ...). priority is -1 where it is not known."""
+        "transmit" (starts; depth: what it left behind), "drop:<reason>", and of pipelines built for tracing what
+        they tell (see `Switch.traced`). priority is -1 where it is not known."""
     def capture(self, link: int, snap_bytes: int = 65535) -> None:
         """Record both directions of a link, PFC frames too, when a frame's first bit is on it."""
     def captured(self) -> list[tuple[int, int, int, bytes, int]]:

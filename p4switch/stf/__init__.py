@@ -14,6 +14,6 @@ looked at, unless it says `no_packet`.
 """
 
 from p4switch.stf.language import Command, StfError, parse
-from p4switch.stf.many import Result, find_tests, run_folder, run_test, run_tests
+from p4switch.stf.many import Options, Result, find_tests, run_folder, run_test, run_tests
 
-__all__ = ["Command", "Result", "StfError", "find_tests", "parse", "run_folder", "run_test", "run_tests"]
+__all__ = ["Command", "Options", "Result", "StfError", "find_tests", "parse", "run_folder", "run_test", "run_tests"]

@@ -7,7 +7,7 @@ import sys
 import click
 
 from p4switch.errors import UserError
-from p4switch.stf.many import TIME_LIMIT_S, run_folder
+from p4switch.stf.many import TIME_LIMIT_S, Options, run_folder
 
 
 @click.command()
@@ -18,7 +18,7 @@ from p4switch.stf.many import TIME_LIMIT_S, run_folder
 def main(paths: tuple[str, ...], jobs: int, switch: str, time_limit: float) -> None:
     """Run packet tests: .stf files, each with its .p4 beside it, or folders of them."""
     try:
-        passed = run_folder(paths, jobs, time_limit, switch)
+        passed = run_folder(paths, jobs, time_limit, Options(switch))
     except UserError as error:
         click.echo(error, err=True)
         sys.exit(2)

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from p4switch.errors import UserError
 from p4switch.stf.language import Command
-from p4switch.stf.runner import Runner
+from p4switch.stf.runner import Runner, Sent
 
 _START_S = 30.0  # for simple_switch to start, on a busy machine
 _QUIET_S = 0.5  # no packet left for so long: all have been handled
@@ -229,6 +229,7 @@ class _Runner(Runner):
     def _packet(self, command: Command) -> None:
         assert self._feed is not None
         self._feed.release()
+        self._packet_lines.append(command.line)
         self._settled = False
 
     def run(self, commands: Iterable[Command]) -> None:
@@ -269,7 +270,7 @@ class _Runner(Runner):
             out = self._output(port)
             if out.is_file() and out.stat().st_size:
                 with RawPcapReader(str(out)) as reader:
-                    self.sent[port] = [data for data, _ in reader]
+                    self.sent[port] = [Sent(data) for data, _ in reader]
 
 
 def run_on_bmv2(document: dict[str, Any], commands: Sequence[Command]) -> None:

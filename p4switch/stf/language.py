@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import difflib
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from p4switch.errors import UserError
+from p4switch.errors import UserError, suggest
 
 
 class StfError(UserError):
-    """A test that cannot be run, or did not hold: `line N: what`."""
+    """A test that cannot be run, or did not hold: `line N: what`.
 
-    def __init__(self, line: int, message: str) -> None:
-        super().__init__(f"line {line}: {message}")
+    `details` are further lines: how a packet differs, field by field. `packet_line` is that of the packet it is about.
+    """
+
+    def __init__(self, line: int, message: str, details: Sequence[str] = (), packet_line: int | None = None) -> None:
+        super().__init__("\n".join([f"line {line}: {message}", *(f"  {detail}" for detail in details)]))
+        self.packet_line = packet_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +66,18 @@ def parse(text: str) -> list[Command]:
         rest = line[len(word) :].strip()
         if word.lower() in _COMMANDS:
             commands.append(Command(number, word.lower(), rest))
-        elif commands:
+        elif not commands or _is_meant_as_command(word):
+            raise StfError(number, f"'{word}' is not a command; {suggest(word.lower(), sorted(_COMMANDS))}")
+        else:
             last = commands[-1]
             commands[-1] = Command(last.line, last.name, f"{last.args} {line}")
-        else:
-            raise StfError(number, f"'{word}' is not a command")
     return commands
+
+
+def _is_meant_as_command(word: str) -> bool:
+    """Whether a line that begins so is a command with a slip, and does not continue the line before."""
+    plain = re.fullmatch(r"[A-Za-z_]+", word) and not re.fullmatch(r"[0-9A-Fa-f]+", word)
+    return bool(plain) and bool(difflib.get_close_matches(word.lower(), _COMMANDS, 1, 0.75))
 
 
 def number(command: Command, text: str) -> int:

@@ -6,19 +6,50 @@ import multiprocessing
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 from p4switch.compiler import compile_program
-from p4switch.engine import build, load
+from p4switch.coverage import Coverage
+from p4switch.engine import build, build_traced, load
 from p4switch.errors import UserError
-from p4switch.stf.language import parse
+from p4switch.stf.language import Command, StfError, parse
 from p4switch.stf.runner import Runner
+from p4switch.trace import Decoder, Trace
 
 TIME_LIMIT_S = 60.0
 """Of one test, compilation included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How tests are run. `program`: instead of the .p4 beside each test. `switch` is "builtin" or "bmv2".
+
+    `trace`: keep what happened to each packet, not only of tests that fail; `coverage`: what the packets reached. Both
+    are of the built-in switch alone.
+    """
+
+    switch: str = "builtin"
+    program: Path | None = None
+    include_dirs: tuple[Path, ...] = ()
+    defines: tuple[tuple[str, str], ...] = ()
+    trace: bool = False
+    coverage: bool = False
+
+
+_DEFAULT = Options()
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What there is to tell of a test besides its error, with the lines of the packets in the test."""
+
+    said: list[tuple[int, str]] = field(default_factory=list)  # by the program
+    traces: dict[int, Trace] = field(default_factory=dict)
+    coverage: Coverage = field(default_factory=Coverage)
 
 
 def run_test(
@@ -30,27 +61,71 @@ def run_test(
 ) -> None:
     """Runs the test in file `test` on the P4 program in file `program`. Raises UserError where it does not hold.
 
-    `switch` is "builtin" or "bmv2". `tell` gets what the program says on the built-in one, with the line of the packet.
+    `tell` gets what the program says on the built-in switch, with the line of the packet.
     """
-    commands = parse(Path(test).read_text())
-    compiled = compile_program(program, include_dirs)
-    if switch == "bmv2":
+    outcome = Outcome()
+    try:
+        _run(Path(test), Options(switch, Path(program), tuple(map(Path, include_dirs))), outcome)
+    finally:
+        for line, text in outcome.said:
+            tell(line, text)
+
+
+def _run(test: Path, options: Options, outcome: Outcome) -> None:
+    program = options.program or test.with_suffix(".p4")
+    if not program.is_file():
+        raise UserError(f"no program {program.name} beside it" if options.program is None else f"no file {program}")
+    commands = parse(test.read_text())
+    compiled = compile_program(program, options.include_dirs, dict(options.defines))
+    if options.switch == "bmv2":
         from p4switch.stf.bmv2_rig import run_on_bmv2
 
         run_on_bmv2(compiled.json, commands)
-        return
-    instance = load().Switch(str(build(compiled.json)), tick_ns=1000)
-    Runner(compiled.json, instance, tell).run(commands)
+    elif options.trace or options.coverage:
+        _run_traced(compiled.json, commands, options, outcome)
+    else:
+        try:
+            instance = load().Switch(str(build(compiled.json)), tick_ns=1000)
+            Runner(compiled.json, instance, lambda *said: outcome.said.append(said)).run(commands)
+        except StfError:
+            # Once more, to tell why: packet tests know no chance.
+            outcome.said.clear()
+            _run_traced(compiled.json, commands, options, outcome)
+            raise
+
+
+def _run_traced(json: dict[str, Any], commands: Sequence[Command], options: Options, outcome: Outcome) -> None:
+    traced = build_traced(json)
+    instance = load().Switch(str(traced.library), tick_ns=1000)
+    instance.set_tracing(True)
+    runner = Runner(json, instance, lambda *said: outcome.said.append(said), Decoder(traced))
+    try:
+        runner.run(commands)
+    except StfError as error:
+        if not options.trace:
+            outcome.traces = {k: v for k, v in runner.traces.items() if k == error.packet_line}
+        raise
+    finally:
+        if options.trace:
+            outcome.traces = runner.traces
+        if options.coverage:
+            outcome.coverage.add(traced.program.points, instance.passed())
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`cause` is None for a test that passed, else one line."""
+    """`cause` is None for a test that passed, else one line; `details` are further ones."""
 
     test: Path
     cause: str | None
     seconds: float
-    said: Sequence[tuple[int, str]] = ()  # by the program, with the line of the packet
+    details: Sequence[str] = ()
+    outcome: Outcome = field(default_factory=Outcome)
+
+    @property
+    def said(self) -> Sequence[tuple[int, str]]:
+        """By the program, with the line of the packet."""
+        return self.outcome.said
 
 
 def find_tests(paths: Iterable[str | Path]) -> list[Path]:
@@ -69,25 +144,22 @@ def find_tests(paths: Iterable[str | Path]) -> list[Path]:
     return tests
 
 
-def _child(test: Path, switch: str, pipe: Connection) -> None:
-    cause: str | None = None
-    said: list[tuple[int, str]] = []
+def _child(test: Path, options: Options, pipe: Connection) -> None:
+    lines: list[str] = []
+    outcome = Outcome()
     try:
-        program = test.with_suffix(".p4")
-        if not program.is_file():
-            raise UserError(f"no program {program.name} beside it")
-        run_test(program, test, switch=switch, tell=lambda line, text: said.append((line, text)))
+        _run(test, options, outcome)
     except UserError as error:
-        cause = str(error).splitlines()[0]
+        lines = str(error).splitlines()
     except Exception as error:  # a defect of ours: reported like any other failure, with its place
         place = traceback.extract_tb(error.__traceback__)[-1]
         cause = f"internal error: {type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
-        cause = cause.splitlines()[0]
-    pipe.send((cause, said))
+        lines = cause.splitlines()[:1]
+    pipe.send((lines, outcome))
 
 
 def run_tests(
-    tests: Sequence[Path], jobs: int = 1, time_limit_s: float = TIME_LIMIT_S, switch: str = "builtin"
+    tests: Sequence[Path], jobs: int = 1, time_limit_s: float = TIME_LIMIT_S, options: Options = _DEFAULT
 ) -> Iterator[Result]:
     """Runs tests, each in a process of its own, `jobs` at a time; results come as they finish."""
     context = multiprocessing.get_context("fork")
@@ -98,53 +170,81 @@ def run_tests(
             while waiting and len(running) < jobs:
                 test = waiting.pop()
                 receiver, sender = context.Pipe(duplex=False)
-                process = context.Process(target=_child, args=(test, switch, sender), daemon=True)
+                process = context.Process(target=_child, args=(test, options, sender), daemon=True)
                 process.start()
                 sender.close()
                 running[receiver] = test, process, time.monotonic()
             ready = wait(list(running), timeout=0.2)
             now = time.monotonic()
             for pipe, (test, process, start) in list(running.items()):
-                said: list[tuple[int, str]] = []
+                lines: list[str] = []
+                outcome = Outcome()
                 if pipe in ready:
                     try:
-                        cause, said = pipe.recv()
+                        lines, outcome = pipe.recv()
                         process.join()
                     except EOFError:
                         process.join()
-                        cause = f"crashed with exit status {process.exitcode}"
+                        lines = [f"crashed with exit status {process.exitcode}"]
                 elif now - start > time_limit_s:
                     process.kill()
                     process.join()
-                    cause = f"took more than {time_limit_s:g} s"
+                    lines = [f"took more than {time_limit_s:g} s"]
                 else:
                     continue
                 del running[pipe]
                 pipe.close()
-                yield Result(test, cause, now - start, said)
+                yield Result(test, lines[0] if lines else None, now - start, lines[1:], outcome)
     finally:
         for _, process, _ in running.values():
             process.kill()
 
 
 def run_folder(
-    paths: Iterable[str | Path], jobs: int = 1, time_limit_s: float = TIME_LIMIT_S, switch: str = "builtin"
+    paths: Iterable[str | Path],
+    jobs: int = 1,
+    time_limit_s: float = TIME_LIMIT_S,
+    options: Options = _DEFAULT,
+    each: Callable[[Result], object] = lambda result: None,
 ) -> bool:
-    """Runs the tests in `paths` on `switch` ("builtin" or "bmv2").
+    """Runs the tests in `paths`.
 
-    Prints what programs say, a line a failure, then `N passed, M failed`. True if all passed.
+    Prints what programs say, each failure in a line and how its packet differs, then `N passed, M failed`. `each` gets
+    every result after that. True if all passed.
     """
     tests = find_tests(paths)
-    _prepare(switch)
+    _prepare(options.switch)
     failed = 0
-    for result in run_tests(tests, jobs, time_limit_s, switch):
+    for result in run_tests(tests, jobs, time_limit_s, options):
         for line, text in result.said:
             print(f"{result.test}:{line}: {text}", flush=True)
         if result.cause is not None:
             failed += 1
-            print(f"{result.test}: {result.cause}", flush=True)
+            print("\n".join([f"{result.test}: {result.cause}", *result.details]), flush=True)
+        each(result)
     print(f"{len(tests) - failed} passed, {failed} failed", flush=True)
     return failed == 0
+
+
+def junit(results: Sequence[Result]) -> bytes:
+    """The results in JUnit's XML, as test runners and CI read it."""
+    suite = Element(
+        "testsuite", name="p4cc stf", tests=str(len(results)), failures=str(sum(r.cause is not None for r in results)),
+        time=f"{sum(r.seconds for r in results):.3f}",
+    )  # fmt: skip
+    for result in sorted(results, key=lambda r: r.test):
+        case = SubElement(
+            suite, "testcase", classname=str(result.test.parent), name=result.test.stem, file=str(result.test),
+            time=f"{result.seconds:.3f}",
+        )  # fmt: skip
+        if result.cause is not None:
+            failure = SubElement(case, "failure", message=result.cause)
+            traces = [line for trace in result.outcome.traces.values() for line in trace.text().splitlines()]
+            failure.text = "\n".join([result.cause, *result.details, *traces])
+        if result.said:
+            SubElement(case, "system-out").text = "\n".join(f"{line}: {text}" for line, text in result.said)
+    document: bytes = tostring(suite, encoding="utf-8", xml_declaration=True)
+    return document
 
 
 def _prepare(switch: str) -> None:

@@ -2,27 +2,52 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from p4switch.errors import UserError
 from p4switch.stf.language import ACTION, ADD, COMPARE, COUNTER, MATCH, Command, StfError, number
 from p4switch.stf.names import Names, Table, find, key_field, key_position, no_match, pack
+from p4switch.trace import Decoder, Layout, Trace, differences, layouts
 
 if TYPE_CHECKING:
     from p4switch.engine import Switch
+
+
+_UNKNOWN = Layout(())
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A frame that left the switch, because of the packet in the test's line `line`, if that is known."""
+
+    frame: bytes
+    line: int = 0
+    layout: Layout = _UNKNOWN
 
 
 class Runner:
     """Carries out the commands of a test on a switch."""
 
     def __init__(
-        self, json: dict[str, Any], switch: Switch, tell: Callable[[int, str], object] = lambda line, text: None
+        self,
+        json: dict[str, Any],
+        switch: Switch,
+        tell: Callable[[int, str], object] = lambda line, text: None,
+        decoder: Decoder | None = None,
     ) -> None:
-        """`tell` gets what the program says about a packet, with the test's line: log_msg, asserts that failed."""
+        """`tell` gets what the program says about a packet, with the test's line: log_msg, asserts that failed.
+
+        With a `decoder`, `traces` has what the traced switch did with each packet, by the test's lines.
+        """
         self.names = Names.of(json)
         self.switch = switch
-        self.sent: dict[int, list[bytes]] = {}  # by port
+        self.traces: dict[int, Trace] = {}
+        self._decoder = decoder
+        self.sent: dict[int, list[Sent]] = {}  # by port
+        self._packet_lines: list[int] = []
         self.expected: dict[int, list[tuple[Command, str | None]]] = {}
         self.mentioned: set[int] = set()
         self.nothing_else = False
@@ -51,12 +76,24 @@ class Runner:
     def _packet(self, command: Command) -> None:
         port, frame = self.packet_of(command)
         self.now += 1000
-        for out, sent in self.switch.process(port, frame, self.now):
-            self.sent.setdefault(out, []).append(sent)
+        self._packet_lines.append(command.line)
+        outputs = self.switch.process(port, frame, self.now)
+        for (out, sent), layout in zip(outputs, self._layouts(command, len(outputs)), strict=True):
+            self.sent.setdefault(out, []).append(Sent(sent, command.line, layout))
         for _, text in self.switch.said()[0]:
             self._tell(command.line, text)
         if self.switch.failed_assert is not None:
-            raise StfError(command.line, f"packet: an assertion of the program failed: {self.switch.failed_assert}")
+            failed = self.switch.failed_assert
+            raise StfError(
+                command.line, f"packet: an assertion of the program failed: {failed}", packet_line=command.line
+            )
+
+    def _layouts(self, command: Command, outputs: int) -> list[Layout]:
+        """Of the frames that left because of a packet; keeps its trace."""
+        if self._decoder is None:
+            return [_UNKNOWN] * outputs
+        trace = self.traces[command.line] = Trace(self._decoder(self.switch.traced()[0]))
+        return [layout for _, layout in layouts(trace)]
 
     def _expect(self, command: Command) -> None:
         port, data = self._port_and_data(command)
@@ -88,16 +125,21 @@ class Runner:
             expected, sent = self.expected.get(port, []), self.sent.get(port, [])
             if expected and all(pattern is None for _, pattern in expected):
                 continue
-            for (command, pattern), frame in zip(expected, sent, strict=False):
+            for (command, pattern), one in zip(expected, sent, strict=False):
                 if pattern is not None:
-                    _compare(command, port, pattern, frame.hex().upper())
+                    _compare(command, port, pattern, one)
             if len(sent) < len(expected):
-                command = expected[len(sent)][0]
-                raise StfError(command.line, f"port {port}: expected {len(expected)} packets, got {len(sent)}")
+                line = expected[len(sent)][0].line
+                before = max((at for at in self._packet_lines if at < line), default=None)
+                message = f"port {port}: expected {len(expected)} packets, got {len(sent)}"
+                raise StfError(line, message, packet_line=before)
             if len(sent) > len(expected):
-                extra = sent[len(expected)].hex().upper()
-                count = f"expected {len(expected)} packets, got {len(sent)}"
-                raise UserError(f"port {port}: {count}; the first one more: {extra}")
+                extra = sent[len(expected)]
+                message = f"port {port}: expected {len(expected)} packets, got {len(sent)}"
+                message += f"; the first one more: {extra.frame.hex().upper()}"
+                if not extra.line:  # of BMv2 it is not known which packet it is of
+                    raise UserError(message)
+                raise StfError(extra.line, message, packet_line=extra.line)
 
     # Tables
 
@@ -293,13 +335,25 @@ class Runner:
                 self.switch.meter_set(meter, index, config)
 
 
-def _compare(command: Command, port: int, pattern: str, frame: str) -> None:
+def _compare(command: Command, port: int, pattern: str, sent: Sent) -> None:
+    frame = sent.frame.hex().upper()
     exact = pattern.endswith("$")
     pattern = pattern.rstrip("$")
     if len(frame) < len(pattern) or (exact and len(frame) > len(pattern)):
-        raise StfError(
-            command.line, f"port {port}: expected {len(pattern) / 2:g} bytes, got {len(frame) / 2:g}: {frame}"
-        )
-    for i, (want, got) in enumerate(zip(pattern, frame, strict=False)):
-        if want not in ("*", got):
-            raise StfError(command.line, f"port {port}, byte {i // 2}: expected {pattern}, got {frame}")
+        message = f"port {port}: expected {len(pattern) / 2:g} bytes, got {len(frame) / 2:g}: {frame}"
+    else:
+        wrong = [i for i, (want, got) in enumerate(zip(pattern, frame, strict=False)) if want not in ("*", got)]
+        if not wrong:
+            return
+        message = f"port {port}, byte {wrong[0] // 2}: expected {pattern}, got {frame}"
+    raise StfError(command.line, message, _fields(pattern, sent, exact), sent.line or None)
+
+
+def _fields(pattern: str, sent: Sent, exact: bool) -> list[str]:
+    """How the frame differs, where it is known what it is made of."""
+    if not sent.layout.fields or not re.fullmatch(r"(?:[0-9A-F*]{2})*", pattern):
+        return []
+    expected = bytes.fromhex(pattern.replace("*", "0"))
+    mask = bytes.fromhex("".join("0" if digit == "*" else "F" for digit in pattern))
+    got = sent.frame if exact else sent.frame[: len(expected)]
+    return differences(expected, mask, got, sent.layout)

@@ -83,7 +83,7 @@ def test_all_reduces_with_every_protocol_are_what_numpy_has(tmp_path: Path) -> N
         payload = "data"
         numbers = "float32"
         applications = [
-            { kind = "broadcast", operations = 3, hosts = 5 },
+            { kind = "broadcast", operations = 3, initiators = 2, hosts = 5 },
             { kind = "reduce", size_bytes = 1000, initiators = 1, hosts = 4 },
             { kind = "unicast_write", operations = 9, hosts = 3 },
             { kind = "unicast_read", operations = 9 },
@@ -102,6 +102,11 @@ def test_all_reduces_with_every_protocol_are_what_numpy_has(tmp_path: Path) -> N
 def test_every_kind_moves_what_numpy_has(tmp_path: Path, workload: str) -> None:
     (result,) = run(tmp_path, ["3cpo"], workload).values()
     told = result.summary["workload"]
+    for app in told["applications"]:
+        if app["kind"] == "broadcast":
+            assert app["operations"] == 2 * 3  # of each initiator
+    for switch in told["slots"].values():
+        assert 0 < max(switch["ports"].values()) <= switch["peak_bytes"] <= switch["reserved_bytes"]
     assert (told["wrong_memories"], told["unfinished_hosts"], told["repeats"]) == (0, 0, 0)
     assert {name: told["counts"][name] for name in ("not_joined", "unasked", "outside_window", "no_memory")} == {
         "not_joined": 0, "unasked": 0, "outside_window": 0, "no_memory": 0,
@@ -164,6 +169,7 @@ def test_random_sets_beside_an_all_reduce(tmp_path: Path) -> None:
             ["workload.response_priority=5"],
             "workload.response_priority: should be programs.collective.answer_priority, 4, got 5",
         ),
+        (["switch.loss=1.0"], "switch.loss: Input should be less than 1"),
         (["programs.collective.slots=1024"], "programs.collective.slots: 1024: the groups of switch spine0 need 2048"),
     ],
 )
@@ -174,6 +180,30 @@ def test_mistakes_are_told_before_the_run(tmp_path: Path, settings: list[str], m
     done = forked("run", str(path), *arguments, "--out", str(tmp_path / "out"))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert message in done.stderr
+
+
+def test_switches_that_lose_packets_give_the_same_sums(tmp_path: Path) -> None:
+    """5% of what comes in and of what goes out, at each of three switches: requests, partial sums, results."""
+    path = tmp_path / "lossy.toml"
+    workload = """
+        payload = "data"
+        applications = [
+            { kind = "all_reduce", operations = 4, hosts = 8 },
+            { kind = "pushed_all_reduce", operations = 8, window = 4, hosts = 4 },
+            { kind = "all_gather", operations = 4 },
+        ]"""
+    path.write_text(SCENARIO.format(cc='["3cpo"]', workload=workload))
+    settings = ["switch.loss=0.05", "nic.rto_ns=20_000"]
+    arguments = [part for setting in settings for part in ("--set", setting)]
+    done = forked("run", str(path), *arguments, "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    (result,) = load_all(tmp_path / "out")
+    told, held = result.summary["workload"], result.summary["conservation"]
+    assert (told["wrong_memories"], told["unfinished_hosts"]) == (0, 0)
+    assert told["repeats"] > 0
+    assert min(held["drop_lost_in"], held["drop_lost_out"]) > 0
+    assert all(check["holds"] for check in result.summary["checks"])
+    assert told["counts"]["writes_delivered"] == 8 * 4 * 8 + 4 * 4 * 4
 
 
 def test_small_buffers_pause_and_lose_nothing(tmp_path: Path) -> None:
@@ -188,10 +218,9 @@ def test_small_buffers_pause_and_lose_nothing(tmp_path: Path) -> None:
             { kind = "reduce", operations = 24 },
         ]"""
     path.write_text(SCENARIO.format(cc='["collective-none"]', workload=workload))
-    # 114,232 bytes of headroom, in which each frame counts four times; 600 flits are 67 frames of 202 bytes.
+    # 600 flits are 67 frames of 202 bytes.
     settings = ["framing=flits", "nic.mtu_bytes=144", "nic.rto_ns=1_000_000", "workload.spread_cycles=0"]
-    settings += ["switch.classes=least_recent", "switch.equal_priorities=[3, 4]", "switch.ingress_bytes=127_700"]
-    settings += ["switch.pfc.headroom_delays=10.0"]
+    settings += ["switch.classes=least_recent", "switch.equal_priorities=[3, 4]", "switch.pfc.xoff_bytes=13_534"]
     arguments = [part for setting in settings for part in ("--set", setting)]
     done = forked("run", str(path), *arguments, "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr

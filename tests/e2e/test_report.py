@@ -68,7 +68,8 @@ def test_captures_and_traces(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (result,) = load_all(target)
     story = (result.folder / "trace.txt").read_text()
-    for word in ("leaves the host", "arrives at port", "enqueued", "ipv4_lpm", "port_telemetry", "state", "condition"):
+    words = ("leaves the host", "arrives at port", "enqueued", "ipv4_lpm", "port_telemetry", "state")
+    for word in (*words, "hdr.ipv4.ttl 0x40 -> 0x3f", "if hdr.ipv4.isValid(): true"):
         assert word in story
     assert story.count("leaves the host") == 3  # packets of flow 1; its ACKs are another flow's direction
     if shutil.which("tshark"):

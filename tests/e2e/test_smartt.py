@@ -99,7 +99,7 @@ def test_a_link_that_fails() -> None:
     size = ("--set", "topology.hosts_per_leaf=8", "--set", "workload.size_bytes=8000000")
     results = twin("fig7c", *size, "--set", "topology.spines=4")
     lost = {name: sum(drops(result).values()) for name, result in results.items()}
-    assert all(drops(result).keys() <= {"link_down", "program_ingress"} for result in results.values())
+    assert all(drops(result).keys() <= {"link_down", "queue_full", "trimmed_queue_full"} for result in results.values())
     assert 0 < 10 * lost["smartt, reps"] < lost["smartt, spray"]
 
 
@@ -108,7 +108,7 @@ def test_without_trimming() -> None:
     results = twin("fig8", *K4, "--set", "workload.senders=12")
     trimming, without = results["trimming"], results["without trimming"]
     assert drops(trimming) == {}
-    assert set(drops(without)) == {"program_ingress"}
+    assert set(drops(without)) == {"queue_full"}
     late = without.summary["last_delivery_ns"] - trimming.summary["last_delivery_ns"]
     assert late < 2 * trimming.summary["base_rtt_ns"]
 

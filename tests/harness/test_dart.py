@@ -292,6 +292,42 @@ def test_flows_to_a_busy_receiver_are_exempt_from_marks_of_the_fabric() -> None:
     assert max(of["C"], of["E"]) < 2.7
 
 
+def test_rcp_takes_tens_of_round_trips_to_the_rate_that_dart_has_after_one() -> None:
+    """Figure 15. The second flow starts at line rate, and the queue that it makes has RCP cut both far below."""
+    start_ns, stop_ns = 100_000, 1_100_000
+    flows = [Flow(1, 0, 2**39, 0, stop_ns=stop_ns), Flow(2, 0, 2**39, start_ns, stop_ns=stop_ns)]
+    run = planned(flows, cc="rcp", topology=STAR, record={"rate_interval_ns": 2_000})
+    recording = VirtualWorld(run).run()
+    both = pd.concat([limits(recording, 2), limits(recording, 3)], axis=1).loc[start_ns + 20_000 : stop_ns - 10_000]
+    settled = both.loc[stop_ns - 200_000 :].mean().mean()
+    assert 3 < settled < 4.8  # rate packets, and what waits when they pass, take the rest
+    below = (both < 0.9 * settled).any(axis=1)
+    assert 40 < (below[below].index[-1] - start_ns) / run.base_rtt_ns() < 130
+    assert both.min().max() < 0.5
+
+
+@pytest.mark.parametrize(("jitter", "shared"), [(1.0, True), (0.0, False)])
+def test_expresspass_flows_share_a_link_where_their_credits_are_not_in_step(jitter: float, shared: bool) -> None:
+    """On a dumbbell with a base RTT of 100 us. Credits are lost, and data hardly waits."""
+    dumbbell = {
+        "name": "dumbbell",
+        "pairs": 2,
+        "link_rate_bps": 10e9,
+        "bottleneck_rate_bps": 10e9,
+        "link_delay_ns": 16_000,
+    }
+    flows = [Flow(0, 2, 2**39, 0, stop_ns=2_400_000), Flow(1, 3, 2**39, 400_000, stop_ns=2_400_000)]
+    protocol = {"initial_rate": 0.5, "jitter": jitter}
+    run = planned(flows, cc="expresspass", topology=dumbbell, protocol=protocol, record={"rate_interval_ns": 100_000})
+    recording = VirtualWorld(run).run()
+    rates = recording.tables["rates"]
+    later = rates[rates["time_ns"] > 1_400_000].groupby("qp")["throughput_bps"].mean() / 1e9
+    assert later.min() > 2.5 if shared else later.min() < 1
+    assert 8 < later.sum() < 10
+    assert recording.conservation["drop_credit"] > 0
+    assert sum(record.retransmitted for record in recording.flows) == 0
+
+
 # Mistakes
 
 

@@ -83,6 +83,8 @@ def programs(
     made = []
     for rank, nic in enumerate(hosts):
         engine = nic.open_collectives(config or CollectiveConfig(), contents[rank] if contents else None)
+        for other in hosts:
+            engine.accept(other.address)
         program = Program(engine, lambda _: None)
         program.join(Joining(GROUP, len(hosts), rank, 3, window, push=push))
         program.start(steps, 0)

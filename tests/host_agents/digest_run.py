@@ -12,12 +12,12 @@ import host_agents
 if "--native" in sys.argv:
     assert host_agents.use_native()
 
+from harness.worlds.link import Trouble, Wire, connect, pair, trimmed
 from host_agents import native, nic, wire
 from host_agents.assignments import CollectiveConfig, Step
 from host_agents.cc.base import ReactionPoint
 from host_agents.cc.one_rc import SPECULATIVE
 from host_agents.cc.sperc import CONTROL
-from host_agents.testing import Trouble, Wire, connect, pair, trimmed
 from tests.host_agents import collective_star
 from tests.host_agents.collective_star import GROUP, Star, nics, programs
 

@@ -1,10 +1,10 @@
 """What the tests of s-PERC's hosts have in common: a switch on the way between two NICs, in Python."""
 
+from harness.worlds.link import Wire, connect, pair
 from host_agents import wire
 from host_agents.cc.one_rc import SPECULATIVE
 from host_agents.cc.sperc import CONTROL, RECORDS
 from host_agents.cc.sperc_link import NEW_FLOW, Link, Record
-from host_agents.testing import Wire, connect, pair
 
 GBPS = 1_000_000  # kb/s
 LINE = 100_000_000_000

@@ -2,9 +2,9 @@
 
 import pytest
 
+from harness.worlds.link import Wire, connect, pair
 from host_agents import wire
 from host_agents.cc import accurate
-from host_agents.testing import Wire, connect, pair
 
 GBPS = 1_000_000  # kb/s
 PERIOD = 20_000

@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
+from harness.worlds.link import Wire, connect, pair
 from host_agents.cc import bbr
 from host_agents.cc.bbr import Bbr, DeliveryRate
-from host_agents.testing import Wire, connect, pair
 
 PACKET = 1058
 

@@ -21,6 +21,7 @@ from host_agents.assignments import (
     Joining,
     Step,
 )  # fmt: skip
+from host_agents.collective.frames import CollectiveFrames
 from host_agents.collective.memory import Memory
 from host_agents.collective.operations import Seen
 from host_agents.collective.packets import ACKNOWLEDGEMENT, HEADER, OPERATORS, PUSH, QPN, READ, RESULT, WRITE
@@ -297,6 +298,34 @@ def test_operators_that_are_none_and_parts_of_numbers_are_refused() -> None:
     nic.receive(0, frame_to("10.0.0.2", READ, header))
     assert program.engine.stats.no_memory == 1
     assert nic.next_frame(1_000) is None
+
+
+def test_made_up_sources_take_no_memory() -> None:
+    nic = nics(1)[0]
+    (program,) = programs([nic], [], window=2)
+    engine = program.engine
+    strangers = [f"10.{i >> 8}.{i & 255}.9" for i in range(5000)]
+    for stranger in strangers:
+        unicast = HEADER.encode({"sequence": 1})
+        nic.receive(0, frame_to("10.0.0.2", READ, unicast, stranger))
+    assert engine.stats.no_peer == 5000
+    assert nic.next_frame(1_000) is None
+    # In a group they may call themselves member 0: as many are answered as one member may wait for.
+    for stranger in strangers:
+        header = HEADER.encode({"tree": 1, "group": GROUP, "sequence": 1})
+        nic.receive(1_000, frame_to("10.0.0.2", READ, header, stranger))
+    assert engine.stats.too_many == 5000 - (4 * 2 + 4 * 128)  # and the one peer, itself
+    answers = 0
+    while nic.next_frame(1_000_000) is not None:
+        answers += 1
+    assert answers == 4 * 2 + 4 * 128
+
+
+def test_templates_of_frames_are_bounded() -> None:
+    frames = CollectiveFrames(wire.parse_address("10.0.0.2"), 3, 4)
+    for destination in range(20_000):
+        frames.frame(READ, destination, True, 0, 0, 0, 1, 0, b"")
+    assert len(frames._templates) <= 4096
 
 
 def test_a_write_is_answered_by_acknowledgements_only() -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from harness.worlds.link import Wire, connect, pair
 from host_agents import wire
 from host_agents.cc.base import Host, Outlet, Path, Traffic
 from host_agents.cc.dart import (
@@ -28,7 +29,6 @@ from host_agents.headers import AETH
 from host_agents.messages import IncastGroup
 from host_agents.packets import Packet
 from host_agents.registry import resolve
-from host_agents.testing import Wire, connect, pair
 from host_agents.timers import TimerQueue
 from host_agents.wire import parse_address
 
@@ -576,8 +576,17 @@ def test_tokens_are_for_short_messages_that_travel_alone(
     assert wire.checksum_holds(header)
 
 
+def made_queue(host: Host) -> SourceQueue:
+    """That the points of this host have made."""
+    queue = host.part("Dart's source queue", lambda: None)
+    assert isinstance(queue, SourceQueue)
+    return queue
+
+
 def test_a_nic_marks_while_its_limiters_have_released_more_than_22500_bytes() -> None:
-    """Two pairs at line rate: together they release a packet's time worth of bytes more than the link takes."""
+    """Two pairs at line rate: together they release a packet's time worth of bytes more than the link takes. Then one
+    pair goes on at a half, and the other half of the link takes what was left.
+    """
     host = Host(timers=TimerQueue())
     points = [sender(host=host)[0] for _ in range(2)]
     for point in points:
@@ -594,14 +603,18 @@ def test_a_nic_marks_while_its_limiters_have_released_more_than_22500_bytes() ->
         point.on_sent(i * PACKET_NS, WIRE_BYTES)
         assert wire.checksum_holds(header)
         marked.append(header[wire.TOS] & 3 == wire.CE)
-    # In the time of i packets 2 i are released and i + 1 sent, the first two of them before anything was released.
+    # In the time of i packets 2 i are released, and i are taken.
     assert marked.index(True) == 15
     assert all(marked[15:])
-    queue = host.part("Dart's source queue", SourceQueue)
-    assert isinstance(queue, SourceQueue)
-    for point in points:
-        point.traffic.waiting_bytes = 0
-        point.on_sent(40 * PACKET_NS, WIRE_BYTES)
+    queue = made_queue(host)
+    assert queue.held_bytes(39 * PACKET_NS) == pytest.approx(39 * WIRE_BYTES, rel=0.001)
+    points[0].traffic.waiting_bytes = 0
+    points[0].on_sent(39 * PACKET_NS, WIRE_BYTES)
+    points[1].set_rate(RATE_BPS / 2)
+    assert queue.held_bytes(59 * PACKET_NS) == pytest.approx(29 * WIRE_BYTES, rel=0.001)
+    assert queue.held_bytes(119 * PACKET_NS) == 0
+    points[1].traffic.waiting_bytes = 0
+    points[1].on_sent(120 * PACKET_NS, WIRE_BYTES)
     assert queue.points == []
 
 
@@ -724,8 +737,7 @@ def test_what_is_acknowledged_without_being_sent_again_leaves_the_source_queue()
     point.on_sent(0, WIRE_BYTES)
     traffic.waiting_bytes = WIRE_BYTES  # given up
     point.on_timeout(100_000)
-    queue = point.host.part("Dart's source queue", SourceQueue)
-    assert isinstance(queue, SourceQueue)
+    queue = made_queue(point.host)
     assert queue.points == [point]
     traffic.waiting_bytes = 0  # it had arrived
     point.on_idle(101_000)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from harness.worlds.link import connect, pair
 from host_agents import wire
-from host_agents.testing import connect, pair
 from host_agents.timers import NEVER
 
 G = 1 / 256

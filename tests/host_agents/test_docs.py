@@ -4,9 +4,9 @@ import re
 import sys
 from pathlib import Path
 
+from harness.worlds.link import Wire, connect, pair
 from host_agents import registry, wire
 from host_agents.collective.packets import READ
-from host_agents.testing import Wire, connect, pair
 from p4switch import extensions
 from p4switch.registry import forget
 from tests.host_agents.collective_star import nics

@@ -7,9 +7,9 @@ import itertools
 
 import pytest
 
+from harness.worlds.link import Wire, connect, pair, trimmed
 from host_agents import wire
 from host_agents.cc import eqds
-from host_agents.testing import Wire, connect, pair, trimmed
 
 PACKET = 1058
 PACKET_NS = PACKET * 8 / 100

@@ -2,7 +2,7 @@
 
 import pytest
 
-from host_agents.testing import connect, pair
+from harness.worlds.link import connect, pair
 from host_agents.timers import NEVER
 from p4switch import fabric
 

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
+from harness.worlds.link import connect, pair, trimmed
 from host_agents import registry, wire
 from host_agents.selective_repeat import window_packets
-from host_agents.testing import connect, pair, trimmed
 from tools.attack.forging import forged
 
 FRAMES = 1500

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from harness.worlds.link import connect, pair
 from host_agents import wire
 from host_agents.cc.base import Feedback, Path
 from host_agents.cc.hpcc import Hpcc, HpccParameters
-from host_agents.testing import connect, pair
 
 G100 = 10  # link rate code
 T_NS = 8_000

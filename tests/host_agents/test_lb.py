@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
+from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents import wire
 from host_agents.cc.base import Path
 from host_agents.registry import load_balancers, resolve_load_balancer
-from host_agents.testing import Trouble, Wire, connect, pair
 
 PATH = Path(100e9, 8_000, 1000, 1058, 80)
 

@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
+from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents import wire
 from host_agents.cc.base import NotificationPoint
 from host_agents.errors import HostError
-from host_agents.testing import Trouble, Wire, connect, pair
 from host_agents.timers import NEVER
 
 FRAME = 1058  # a full data packet without shim

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents import wire
 from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
 from host_agents.errors import HostError, ParameterError
@@ -18,7 +19,6 @@ from host_agents.nic import Nic
 from host_agents.packets import TO_SENDER, Field, Header, Packet
 from host_agents.qp import QueuePair
 from host_agents.registry import Protocol
-from host_agents.testing import Trouble, Wire, connect, pair
 from host_agents.wire import parse_address
 
 MTU = 1000

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.worlds.link import connect, pair
 from host_agents import headers, wire
 from host_agents.errors import PacketError
 from host_agents.packets import (
@@ -21,7 +22,6 @@ from host_agents.packets import (
     Records,
 )
 from host_agents.registry import ProtocolInfo, protocols, resolve
-from host_agents.testing import connect, pair
 
 # A record of six bytes with odd widths, as often as a field says, filled up to words.
 LISTED = Packet(

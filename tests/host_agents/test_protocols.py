@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
+from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents.registry import mechanisms, protocols
-from host_agents.testing import Trouble, Wire, connect, pair
 
 
 def all_names():

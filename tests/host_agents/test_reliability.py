@@ -4,8 +4,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.worlds.link import Trouble, Wire, connect, pair, trimmed
 from host_agents import wire
-from host_agents.testing import Trouble, Wire, connect, pair, trimmed
 
 RELIABILITIES = ("go-back-n", "selective-repeat")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents.cc.base import Feedback
-from host_agents.testing import Trouble, Wire, connect, pair
 
 PACKET = 1058
 

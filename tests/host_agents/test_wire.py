@@ -7,8 +7,8 @@ from scapy.contrib.roce import AETH, BTH, cnp
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
+from harness.worlds.link import connect, pair
 from host_agents import headers, wire
-from host_agents.testing import connect, pair
 
 A, B = wire.parse_address("10.0.0.2"), wire.parse_address("10.1.2.3")
 

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import pytest
 
+from harness.worlds.link import Wire, connect, pair
 from host_agents import wire
 from host_agents.cc.base import UNLIMITED, ReactionPoint
 from host_agents.headers import IP
 from host_agents.packets import Field, Header, Packet
 from host_agents.registry import Protocol, ProtocolInfo, register
 from host_agents.template import Wrapper
-from host_agents.testing import Wire, connect, pair
 from p4switch.errors import UserError
 
 EARLY = Packet("early", 0xF0, (Header("early", (Field("place", 32), Field("reserved", 32))),), opcodes=16, wraps=True)

@@ -15,6 +15,33 @@ SERVER = "import socket; s = socket.create_server(('', 5000)); print(flush=True)
 CLIENT = "import socket, sys; socket.create_connection((sys.argv[1], 5000), 20).sendall(b'hello')"
 
 
+def test_an_rdma_agent_runs_on_hosts_and_tells_what_became_of_its_messages() -> None:
+    topology = p4cc.topology("dumbbell", pairs=2)
+    a, b, c, d = (host.name for host in topology.hosts)
+    with alone(), p4cc.Network(topology, "ecn") as net:
+        table = net.transfer([(a, c, 20_000), (b, d, 1), p4cc.Transfer(a, d, 3_000, start_ns=50_000_000)], "dcqcn")
+        assert list(table["source"]) == [a, b, a]
+        assert list(table["size_bytes"]) == [20_000, 1, 3_000]
+        assert (table["fct_ns"] > 0).all()
+        assert (table["packets_sent"] - table["retransmitted"] == [20, 1, 3]).all()
+        assert sum(cell["packets"] for cell in net.switch(topology.switches[0].name).counter("ingress_drops")) == 0
+        for wrong, told in (
+            ({"transfers": [(a, "x", 1)], "cc": "none"}, "no host 'x'"),
+            ({"transfers": [(a, a, 1)], "cc": "none"}, "sends to itself"),
+            ({"transfers": [], "cc": "none"}, "expected at least one"),
+            ({"transfers": [(a, b, 0)], "cc": "none"}, "expected a size of at least a byte"),
+            ({"transfers": [(a, b, 1)], "cc": "nine"}, "unknown protocol 'nine'"),
+            ({"transfers": [(a, b, 1)], "cc": "none", "mtu": 9}, "unknown option 'mtu'"),
+            ({"transfers": [(a, b, 1)], "cc": "none", "mtu_bytes": 0}, "mtu_bytes 0: expected 1 to"),
+        ):
+            with pytest.raises(p4cc.UserError, match=told):
+                net.transfer(**wrong)
+        with pytest.raises(p4cc.CheckError, match=r"0 of 1 transfers are done after 0\.5 s"):
+            net.transfer([(a, b, 1)], "none", line_rate_bps=1_000, timeout_s=0.5)
+    with pytest.raises(p4cc.UserError, match="not up"):
+        net.transfer([(a, b, 1)], "none")
+
+
 def test_hosts_talk_and_switches_are_read_and_written() -> None:
     topology = p4cc.topology("dumbbell", pairs=2)
     there, back = topology.hosts[0], topology.hosts[-1]

@@ -17,6 +17,7 @@ from harness.control.programs.sperc import CONTROL_PACKET_BYTES
 from host_agents.cc.one_rc import SPECULATIVE
 from host_agents.cc.sperc import CONTROL, RECORDS
 from host_agents.cc.sperc_link import MAX_WEIGHT, NEW_FLOW, NO_LIMIT, B, E, Link, Record
+from p4switch.engine import pipeline_cost
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import BTH, NOT_ECT, Flow
@@ -285,6 +286,16 @@ class Both:
         flow.active = not leaving
         if leaving:
             flow.record = Record()
+
+
+def test_what_the_benchmark_measures_are_control_packets() -> None:
+    """Built from bytes, because p4switch does not know host_agents."""
+    for flow, frame in enumerate(pipeline_cost.control_packets()):
+        own = CONTROL.decode(frame, AFTER_BTH)
+        assert own["old_weight"] == own["new_weight"] == 1 + flow % 3
+        assert (own["switches_passed"], own["let_through"], own["source_qp"]) == (3, 0xFFFFFF, flow)
+        states = [record["state"] for record in CONTROL.decode_records(frame, AFTER_BTH)]
+        assert states == [E if flow % 2 == 0 else B, *4 * [NEW_FLOW], B, B, B]
 
 
 @settings(max_examples=60, deadline=None)

@@ -38,7 +38,7 @@ def child_of(compiler: Path) -> psutil.Process:
 
 
 def gone(process: psutil.Process) -> bool:
-    _, alive = psutil.wait_procs([process], timeout=10)
+    _, alive = psutil.wait_procs([process], timeout=60)
     return not alive or process.status() == psutil.STATUS_ZOMBIE  # nobody may be there to reap it
 
 
@@ -71,3 +71,22 @@ def test_nor_what_takes_too_long(slow_compiler: Path) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         processes.run([str(slow_compiler)], timeout_s=1)
     assert gone(child_of(slow_compiler))
+
+
+def test_a_signal_that_comes_while_the_command_starts_ends_it_too(
+    slow_compiler: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = subprocess.Popen._execute_child  # type: ignore[attr-defined]
+    children: list[psutil.Process] = []
+
+    def start_and_interrupt(*arguments: object) -> None:
+        start(*arguments)
+        children.append(child_of(slow_compiler))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(subprocess.Popen, "_execute_child", start_and_interrupt)
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        processes.run([str(slow_compiler)], timeout_s=60)
+    assert gone(children[0])
+    assert signal.getsignal(signal.SIGINT) is handler

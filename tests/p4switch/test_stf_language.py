@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from p4switch.errors import UserError
-from p4switch.stf import StfError, find_tests, parse, run_folder, run_tests
+from p4switch.stf import Options, StfError, find_tests, parse, run_folder, run_tests
 from p4switch.stf.runner import Runner
 
 DOCUMENT: dict[str, Any] = {
@@ -252,7 +252,7 @@ def test_bmv2_has_to_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("PATH", str(tmp_path))
     (tmp_path / "one.stf").write_text("wait")
     with pytest.raises(UserError, match="simple_switch is not in PATH"):
-        run_folder([tmp_path], switch="bmv2")
+        run_folder([tmp_path], options=Options("bmv2"))
 
 
 def test_a_folder_without_tests_is_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import select
+import socket
 import time
 from functools import partial
 from multiprocessing.connection import Client, Connection
@@ -46,10 +47,12 @@ _FOREVER_S = 3600.0
 def command(name: str, address: str) -> None:
     """Host NAME, at the coordinator's Unix socket ADDRESS. Ends with the coordinator."""
     isolation.exact_timers()
-    with Client(address, family="AF_UNIX") as connection:
+    with contextlib.ExitStack() as stack:
+        connection = stack.enter_context(Client(address, family="AF_UNIX"))
         connection.send(name)
         configuration = connection.recv()
         port = RawPort(configuration.interface)
+        stack.enter_context(_taken_from_the_kernel())
         agent = Agent(configuration, port, connection)
         connection.send(Done())
         request = connection.recv()
@@ -58,6 +61,14 @@ def command(name: str, address: str) -> None:
             request = connection.recv()
         assert isinstance(request, Start)
         agent.run(request.epoch_wall_ns)
+
+
+def _taken_from_the_kernel() -> socket.socket:
+    """Where the host has an address, its kernel would answer each frame with "port unreachable"."""
+    taken = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # the least that there is
+    taken.bind(("", wire.ROCE_PORT))
+    return taken
 
 
 def _verify(port: RawPort, address: str, request: Verify) -> list[str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TypeVar
 
 from harness.errors import CheckError
 from harness.measure.recording import Progress
-from harness.plan.experiment import Run
+from harness.workloads import Traffic
 from harness.worlds.host_session import Connect, Event, Post
 from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import (
@@ -23,7 +24,7 @@ from harness.worlds.mininet.messages import (
     Verified,
     Verify,
 )
-from harness.worlds.session import Session
+from harness.worlds.session import Addresses, Session
 from host_agents.assignments import Assignment
 from host_agents.timers import NEVER
 
@@ -33,18 +34,26 @@ _Answer = TypeVar("_Answer")
 
 
 class Coordinator:
-    """Talks to the agents of all hosts, through a Unix socket in `folder`."""
+    """Talks to the agents of all hosts, which have these names, through a Unix socket in `folder`."""
 
-    def __init__(self, run: Run, launcher: Launcher, folder: Path) -> None:
-        self._run = run
+    def __init__(
+        self,
+        hosts: Sequence[str],
+        traffic: Traffic,
+        addresses: Addresses,
+        launcher: Launcher,
+        folder: Path,
+        os_overhead_ns: int = 0,
+    ) -> None:
+        self._hosts = hosts
         self._launcher = launcher
         self.address = str(folder / "hosts")
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(self.address)
-        self._listener.listen(len(run.topology.hosts))
+        self._listener.listen(len(hosts))
         self._agents: list[Connection] = []
         self._index_of: dict[object, int] = {}
-        self.session = Session(run.traffic(), run.addresses, self._carry)
+        self.session = Session(traffic, addresses, self._carry, os_overhead_ns)
 
     def close(self) -> None:
         for agent in self._agents:
@@ -63,18 +72,17 @@ class Coordinator:
                 connection.send(configurations[name])
                 arrived[name] = connection
             self._launcher.check()
-        self._agents = [arrived[host.name] for host in self._run.topology.hosts]
+        self._agents = [arrived[host] for host in self._hosts]
         self._index_of = {agent: index for index, agent in enumerate(self._agents)}
         self._answers(Done)
 
-    def verify(self, timeout_s: float) -> None:
+    def verify(self, addresses: Sequence[str], timeout_s: float) -> None:
         """Every host sends a frame to every other. Raises CheckError for what does not arrive."""
-        hosts = self._run.topology.hosts
-        for agent, host in zip(self._agents, hosts, strict=True):
-            agent.send(Verify([str(other.address) for other in hosts if other is not host], timeout_s))
+        for agent, address in zip(self._agents, addresses, strict=True):
+            agent.send(Verify([other for other in addresses if other != address], timeout_s))
         lost = [
-            f"{missing} to {host.address}"
-            for host, answer in zip(hosts, self._answers(Verified, timeout_s + _ANSWER_S), strict=True)
+            f"{missing} to {address}"
+            for address, answer in zip(addresses, self._answers(Verified, timeout_s + _ANSWER_S), strict=True)
             for missing in answer.missing
         ]
         if lost:
@@ -94,7 +102,7 @@ class Coordinator:
             self._launcher.check()
             if time.monotonic() > end:
                 silent = next(i for i in range(len(self._agents)) if i not in answers)
-                raise CheckError(f"host {self._run.topology.hosts[silent].name} does not answer")
+                raise CheckError(f"host {self._hosts[silent]} does not answer")
         return [answers[index] for index in range(len(self._agents))]
 
     def _receive(self, timeout_s: float) -> list[tuple[int, object]]:
@@ -113,14 +121,15 @@ class Coordinator:
             except (EOFError, OSError):
                 time.sleep(0.1)  # the launcher is about to know why
                 self._launcher.check()
-                raise CheckError(f"host {self._run.topology.hosts[index].name} ended") from None
+                raise CheckError(f"host {self._hosts[index]} ended") from None
         return messages
 
     # Running
 
-    def run(self, epoch_wall_ns: int, dilation: int, wall_limit_s: float, progress: Progress | None) -> str:
+    def run(
+        self, epoch_wall_ns: int, dilation: int, limit_ns: int, wall_limit_s: float, progress: Progress | None = None
+    ) -> str:
         """Until all flows are over, or a limit; says which: "done", "failed", "limit", "wall limit"."""
-        limit_ns = self._run.limit_ns
         end = time.monotonic() + wall_limit_s
         for agent in self._agents:
             agent.send(Start(epoch_wall_ns))
@@ -132,7 +141,7 @@ class Coordinator:
             self._launcher.check()
             now_ns = max(0, (time.monotonic_ns() - epoch_wall_ns) // dilation)
             if progress is not None:
-                progress(self.session.done, len(self.session.records), now_ns)
+                progress(*self.session.progress, now_ns)
             if now_ns >= limit_ns:
                 return "limit"
             if time.monotonic() > end:

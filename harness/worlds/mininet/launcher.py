@@ -139,6 +139,15 @@ class Launcher:
                     what = f"{process.kind} {process.name} (process {process.pid})"
                     raise ProcessDiedError(f"{what} was stopped (SIGSTOP)")
 
+    def pids(self) -> list[int]:
+        """Of all processes, when the zygote has told of those that it has forked. Raises ProcessDiedError."""
+        end = time.monotonic() + _START_S
+        while unknown := [process.name for process in self.processes.values() if process.pid < 0]:
+            if time.monotonic() > end:
+                raise ProcessDiedError(f"{', '.join(unknown)} did not start within {_START_S:.0f} s")
+            self._receive(_LOOK_S)
+        return [process.pid for process in self.processes.values()]
+
     @property
     def pid(self) -> int:
         """The zygote's."""

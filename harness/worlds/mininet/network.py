@@ -73,6 +73,7 @@ def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, Switch
                 dilated.rate_bps(there.rate_bps),
                 # A switch's latency is as good as a longer link to it.
                 dilated.delay_ns(there.delay_ns + latency_ns.get(there.node, 0)),
+                run.xoff_bytes(switch.name, there),
                 run.headroom_bytes(switch.name, there) if scenario.switch.pfc.enabled else 0,
             )
             for number, there in topology.ports[switch.name].items()

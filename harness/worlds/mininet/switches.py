@@ -32,7 +32,8 @@ class PortPlan:
     interface: str
     rate_bps: int
     delay_ns: int
-    headroom_bytes: int  # of the lossless priority; 0 without PFC
+    xoff_bytes: int | None  # of a lossless priority; None: a share of what is free, or no limit
+    headroom_bytes: int  # of a lossless priority; 0 without PFC
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,8 @@ class BuiltinSwitch(P4Switch):
     def _traffic(self) -> dict[str, Any]:
         """The file that p4switch.daemon.config reads."""
         plan, settings = self.plan, self.plan.settings
-        pfc, limit_bytes = settings.pfc, settings.ingress_bytes
+        pfc = settings.pfc
+        fixed_bytes = pfc.xoff_bytes if settings.ingress_bytes is None else settings.ingress_bytes
         traffic: dict[str, Any] = {
             "tick_ns": plan.dilation,
             "framing_bytes": plan.framing_bytes,
@@ -174,7 +176,7 @@ class BuiltinSwitch(P4Switch):
                 str(number): {
                     "rate_bps": port.rate_bps,
                     "delay_ns": port.delay_ns,
-                    "xoff_bytes": None if limit_bytes is None else limit_bytes - port.headroom_bytes,
+                    "xoff_bytes": port.xoff_bytes,
                     "headroom_bytes": port.headroom_bytes,
                 }
                 for number, port in plan.ports.items()
@@ -185,11 +187,11 @@ class BuiltinSwitch(P4Switch):
             "origin_ns": plan.origin_ns,
             "log_depths_ns": plan.sample_interval_ns * plan.dilation // _LOGS_A_SAMPLE,
         }
-        if pfc.enabled or limit_bytes is not None:
+        if pfc.enabled or settings.ingress_bytes is not None:
             traffic["pfc"] = {
                 "priorities": plan.lossless_priorities,
-                "alpha": pfc.alpha if limit_bytes is None else None,
-                "xoff_bytes": limit_bytes,
+                "alpha": pfc.alpha if fixed_bytes is None else None,
+                "xoff_bytes": fixed_bytes,
                 "xon_gap_bytes": pfc.xon_gap_bytes,
             }
         return traffic

@@ -47,10 +47,10 @@ def primitives(body: ir.Block, source_info: SourceInfo) -> list[Json]:
     starts: dict[ir.Block, int] = {}
     jumps: list[tuple[Json, ir.Block | None]] = []
 
-    def jump(target: ir.Block | None, test: ir.Expr | None = None) -> None:
+    def jump(target: ir.Block | None, branch: ir.Branch | None = None) -> None:
         op: Json = {"op": "_jump", "parameters": []}
-        if test is not None:
-            op = {"op": "_jump_if_zero", "parameters": [argument(test)]}
+        if branch is not None:
+            op = {"op": "_jump_if_zero", "parameters": [argument(branch.condition)], **source_info(branch.span)}
         result.append(op)
         jumps.append((op, target))
 
@@ -67,7 +67,7 @@ def primitives(body: ir.Block, source_info: SourceInfo) -> list[Json]:
                 jump(end.target)
         else:
             assert isinstance(end, ir.Branch)
-            jump(end.if_false, end.condition)
+            jump(end.if_false, end)
             if end.if_true is not following:
                 jump(end.if_true)
     for op, target in jumps:
@@ -83,17 +83,18 @@ def _parser_op(op: ir.Operation, source_info: SourceInfo) -> Json:
     if isinstance(op, ir.Extract):
         parameters = [_extract_target(op.header)]
         if op.length is None:
-            return {"op": "extract", "parameters": parameters}
-        return {"op": "extract_VL", "parameters": [*parameters, {"type": "expression", "value": value(op.length)}]}
+            return {"op": "extract", "parameters": parameters, **source_info(op.span)}
+        length = {"type": "expression", "value": value(op.length)}
+        return {"op": "extract_VL", "parameters": [*parameters, length], **source_info(op.span)}
     if isinstance(op, ir.Verify):
-        return {"op": "verify", "parameters": [condition(op.condition), value(op.error)]}
+        return {"op": "verify", "parameters": [condition(op.condition), value(op.error)], **source_info(op.span)}
     if isinstance(op, ir.Advance):
-        return {"op": "advance", "parameters": [argument(op.bits)]}
+        return {"op": "advance", "parameters": [argument(op.bits)], **source_info(op.span)}
     if isinstance(op, ir.Assign) and isinstance(op.dst, ir.FieldRef) and not isinstance(op.dst.type, types.Varbit):
         source = argument(op.src)
         if source["type"] == "stack_field":
             source = {"type": "expression", "value": source}
-        return {"op": "set", "parameters": [place(op.dst), source]}
+        return {"op": "set", "parameters": [place(op.dst), source], **source_info(op.span)}
     return {"op": "primitive", "parameters": [primitive(op, source_info)]}
 
 
@@ -109,12 +110,15 @@ def _bytes(width: int) -> int:
     return -(-width // 8)
 
 
-def _transitions(end: ir.Select, name: Callable[[ir.Block | None], str | None]) -> list[Json]:
+def _transitions(
+    end: ir.Select, name: Callable[[ir.Block | None], str | None], source_info: SourceInfo
+) -> list[Json]:
     widths = [types.width_of(k.type) or 0 for k in end.keys]
     result: list[Json] = []
-    for keys, target in end.cases:
+    for (keys, target), span in zip(end.cases, end.spans, strict=True):
+        where = {"next_state": name(target), **source_info(span)}
         if isinstance(keys, str):
-            result.append({"type": "parse_vset", "value": keys, "mask": None, "next_state": name(target)})
+            result.append({"type": "parse_vset", "value": keys, "mask": None, **where})
             continue
         total = sum(map(_bytes, widths))
         bits, mask, exact = 0, 0, True
@@ -125,14 +129,14 @@ def _transitions(end: ir.Select, name: Callable[[ir.Block | None], str | None]) 
             mask = mask << shift | (full if key_mask is None else key_mask & full)
             exact = exact and key_mask is None
         if mask == 0:
-            result.append({"type": "default", "value": None, "mask": None, "next_state": name(target)})
+            result.append({"type": "default", "value": None, "mask": None, **where})
             break
         result.append(
             {
                 "type": "hexstr",
                 "value": hexstr(bits, 8 * total),
                 "mask": None if exact else hexstr(mask, 8 * total),
-                "next_state": name(target),
+                **where,
             }
         )
     return result
@@ -173,7 +177,8 @@ def parser(start: ir.Block, branch_flag: ir.FieldRef | None, source_info: Source
         end = block.end
         if end is None or isinstance(end, ir.Goto):
             target = None if end is None else end.target
-            transitions = [{"type": "default", "value": None, "mask": None, "next_state": name(target)}]
+            where = {"next_state": name(target), **source_info(None if end is None else end.span)}
+            transitions = [{"type": "default", "value": None, "mask": None, **where}]
         elif isinstance(end, ir.Branch):
             assert branch_flag is not None
             ops.append(_parser_op(ir.Assign(branch_flag, end.condition), source_info))
@@ -182,10 +187,12 @@ def parser(start: ir.Block, branch_flag: ir.FieldRef | None, source_info: Source
                 {"type": "hexstr", "value": "0x01", "mask": None, "next_state": name(end.if_true)},
                 {"type": "default", "value": None, "mask": None, "next_state": name(end.if_false)},
             ]
+            for transition in transitions:
+                transition.update(source_info(end.span))
         else:
             assert isinstance(end, ir.Select)
             keys = [place(k) for k in end.keys]
-            transitions = _transitions(end, name)
+            transitions = _transitions(end, name, source_info)
         states.append(
             {
                 "name": name(block) or "start",
@@ -193,6 +200,7 @@ def parser(start: ir.Block, branch_flag: ir.FieldRef | None, source_info: Source
                 "parser_ops": ops,
                 "transitions": transitions,
                 "transition_key": keys,
+                **source_info(block.span),
             }
         )
     return {"name": "parser", "id": 0, "init_state": name(start) or "start", "parse_states": states}

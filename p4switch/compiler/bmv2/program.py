@@ -187,7 +187,7 @@ def to_json(lowered: Lowered) -> Json:
         if span is None:
             return {}
         file, line, column = locate(span)
-        fragment = lowered.source.source.rest_of_line(span, _MAX_FRAGMENT).strip()
+        fragment = lowered.source.source.fragment(span, _MAX_FRAGMENT)
         return {"source_info": {"filename": file, "line": line, "column": column, "source_fragment": fragment}}
 
     return _write(lowered, program, info)
@@ -227,7 +227,7 @@ def _write(lowered: Lowered, program: ir.Program, info: SourceInfo) -> Json:
         )
     return {
         "program": lowered.source.path,
-        "__meta__": {"version": VERSION, "compiler": "p4cc"},
+        "__meta__": {"version": VERSION, "compiler": "p4cc", "source_names": lowered.parameters},
         "header_types": headers.types,
         "headers": headers.headers,
         "header_stacks": headers.stacks,

@@ -109,10 +109,10 @@ class Base:
     def emit(self, op: ir.Operation) -> None:
         self.code.ops.append(op)
 
-    def goto(self, target: ir.Block) -> None:
+    def goto(self, target: ir.Block, span: int | None = None) -> None:
         """Ends the current block."""
         if self.code.end is None:
-            self.code.end = ir.Goto(target)
+            self.code.end = ir.Goto(target, span)
             self.reach_from_here(target)
 
     def reach_from_here(self, *targets: ir.Block) -> None:

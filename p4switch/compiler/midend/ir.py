@@ -198,11 +198,13 @@ class Block:
     ops: list[Operation] = field(default_factory=list)
     end: Terminator | None = None  # None: the end of the parser, control or action
     name: str = ""
+    span: Any = None  # of a parser state
 
 
 @dataclass(slots=True, eq=False)
 class Goto:
     target: Block
+    span: Any = None
 
 
 @dataclass(slots=True, eq=False)
@@ -231,6 +233,7 @@ class Select:
 
     keys: list[Expr]
     cases: list[tuple[list[tuple[int, int | None]] | str, Block | None]]  # None: accept
+    spans: list[Any] = field(default_factory=list)  # of the cases
 
 
 Terminator: TypeAlias = "Goto | Branch | Apply | Select"

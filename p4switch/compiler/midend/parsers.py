@@ -38,7 +38,7 @@ class Parsers(Externs):
         states: dict[ast.ParserState, ir.Block] = {ast.ACCEPT: accept, ast.REJECT: reject}
         for state in decl.states:
             name = state.name if block.parent is None else f"{block.path}_{state.name}"
-            states[state] = ir.Block(name=name)
+            states[state] = ir.Block(name=name, span=state.pos)
         self.goto(states[decl.start])
         for state in decl.states:
             self.start(states[state])
@@ -50,7 +50,7 @@ class Parsers(Externs):
         if node is None:
             self.goto(states[ast.REJECT])
         elif isinstance(node, ast.Transition):
-            self.goto(states[node.target])
+            self.goto(states[node.target], node.pos)
         else:
             self._select(node, states)
 
@@ -61,11 +61,13 @@ class Parsers(Externs):
             keys += self.fields_of(value, key)
         keys = [k if isinstance(k, (ir.FieldRef, ir.LastField)) else self._select_key(k) for k in keys]
         cases: list[tuple[list[_Key] | str, ir.Block | None]] = []
+        spans: list[int] = []
         for case in node.cases:
             target = states[case.target]
             single = case.keysets[0]
             if len(case.keysets) == 1 and isinstance(single, ast.Name) and isinstance(single.decl, ast.ValueSetDecl):
                 cases.append((self._value_set(single.decl).name, target))
+                spans.append(case.pos)
                 continue
             choices: list[list[_Key]] = [[]]
             position = 0
@@ -75,8 +77,9 @@ class Parsers(Externs):
                     choices = [[*c, a] for c in choices for a in alternatives]
                 position += width
             cases += [(choice, target) for choice in choices]
+            spans += [case.pos] * len(choices)
         if self.code.end is None:
-            self.code.end = ir.Select(keys, cases)
+            self.code.end = ir.Select(keys, cases, spans)
 
     def _select_key(self, key: ir.Expr) -> ir.Expr:
         place = self.temp(key.type, "select")

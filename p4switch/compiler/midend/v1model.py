@@ -30,6 +30,13 @@ class Lowered:
     value_sets: list[tuple[Block, ast.ValueSetDecl, ir.ValueSet]]
     digests: list[types.Type]
 
+    @property
+    def parameters(self) -> dict[str, str]:
+        """How the source names what the target keeps for all blocks: as the parser's parameters."""
+        decl = self.blocks[0].decl
+        assert isinstance(decl, ast.ParserDecl)
+        return {"headers": decl.params[1].name, "metadata": decl.params[2].name}
+
 
 class Architecture(Parsers):
     def __init__(self, program: ast.Program) -> None:

@@ -110,6 +110,13 @@ static void env_log(void *ctx, int failed, const char *text)
     l->told = true;
 }
 
+static void env_trace(void *ctx, const p4_trace_event *event)
+{
+    live *l = ctx;
+    l->env_before.trace(l->env_before.ctx, event);
+    l->told = true;
+}
+
 /* -- sending ----------------------------------------------------------------------------------------------------- */
 
 static bool pfc_due(const live_port *port)
@@ -407,7 +414,8 @@ void live_set_switch(live *l, p4_switch *sw)
     if (sw) {
         l->env_before = *p4_switch_get_env(sw);
         p4_env env = {.ctx = l, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue,
-                      .drop = env_drop, .digest = env_digest, .log = env_log};
+                      .drop = env_drop, .digest = env_digest, .log = env_log,
+                      .trace = l->env_before.trace ? env_trace : NULL};
         p4_switch_set_env(sw, &env);
     }
 }

@@ -15,6 +15,9 @@ struct family {
     family *next;
     uint32_t members;
     uint32_t hops; /* resubmissions, recirculations and clonings so far */
+#ifdef P4_TRACE
+    uint32_t copies;
+#endif
 };
 
 /* Of this program, not in use, of whatever switch. */
@@ -51,6 +54,9 @@ static family *family_of(phv *p)
         abort();
     f->members = 1;
     f->hops = 0;
+#ifdef P4_TRACE
+    f->copies = 0;
+#endif
     return p->family = f;
 }
 
@@ -59,6 +65,7 @@ static void family_join(phv *q, phv *p)
 {
     q->family = family_of(p);
     q->family->members++;
+    NUMBER(q, p->number, p->copy);
 }
 
 /* One hop more for the family of p; whether it may have it. */
@@ -100,6 +107,7 @@ static phv *packet_copy(p4_switch *sw, phv *p)
     phv *q = packet_new(sw, p->frame);
     *q = *p;
     family_join(q, p);
+    NEW_COPY(q);
     q->frame = frame_copy(sw, p->frame);
     return q;
 }
@@ -110,7 +118,7 @@ static void drop(p4_switch *sw, const phv *p, uint32_t port, p4_drop_reason reas
 {
     uint32_t len = header_bytes(p) + payload_len(p);
     sw->counts.dropped++;
-    TRACE(P4_TRACE_DROP, "", "", reason, 0);
+    TRACE(P4_TRACE_DROP, P4_NO_POINT, reason, 0, NULL, 0);
     sw->env.drop(sw->env.ctx, port, p->base.tag, len, reason);
 }
 
@@ -120,7 +128,7 @@ static void enqueue(p4_switch *sw, phv *p, uint32_t port)
     p->base.ingress_port = p->ingress_port;
     p->base.len = min32(header_bytes(p) + payload_len(p), p->truncate);
     p->base.priority = (uint32_t)GET_PRIORITY(p);
-    TRACE(P4_TRACE_ENQUEUE, "", "", port, p->base.len);
+    TRACE(P4_TRACE_ENQUEUE, P4_NO_POINT, port, p->base.len, NULL, 0);
     sw->env.enqueue(sw->env.ctx, &p->base);
 }
 
@@ -147,7 +155,6 @@ static void emit_clone(p4_switch *sw, phv *q, uint32_t session)
 {
     const p4_group *group = p4_group_find(&sw->clones, session);
     sw->counts.cloned++;
-    TRACE_OF(q, P4_TRACE_CLONE, "", "", session, 0);
     if (!may_hop(q)) {
         drop(sw, q, q->ingress_port, P4_DROP_HOPS);
         packet_delete(sw, q);
@@ -170,6 +177,8 @@ static void clone_ingress(p4_switch *sw, phv *p)
     q->now = p->now;
     q->ingress_port = p->ingress_port;
     family_join(q, p);
+    NEW_COPY(q);
+    TRACE(P4_TRACE_CLONE, P4_NO_POINT, session, q->copy, NULL, 0);
     q->ingress_len = p->ingress_len;
     q->length = q->frame->wire_len;
     SET_INGRESS_PORT(q, p->ingress_port);
@@ -186,6 +195,7 @@ static void clone_egress(p4_switch *sw, phv *p)
     uint32_t session = p->clone_session & 0x7fff;
     const p4_group *group = p4_group_find(&sw->clones, session);
     phv *q = packet_copy(sw, p);
+    TRACE(P4_TRACE_CLONE, P4_NO_POINT, session, q->copy, NULL, 0);
     memset(&q->m, 0, sizeof q->m);
     copy_field_list(q, p, p->clone_list);
     SET_INSTANCE_TYPE(q, EGRESS_CLONE);
@@ -206,7 +216,10 @@ static void ingress(p4_switch *sw, phv *p)
         SET_PARSER_ERROR(p, p->error);
         verify_checksums(sw, p);
         SET_CHECKSUM_ERROR(p, p->checksum_error);
+        NOTE(p);
+        TRACE(P4_TRACE_PIPELINE, P4_NO_POINT, 0, 0, NULL, 0);
         run_ingress(sw, p);
+        TRACE(P4_TRACE_PIPELINE, P4_NO_POINT, 0, 1, NULL, 0);
         p->exit = 0;
         if (CAN_LOOP && P4_UNLIKELY(p->endless)) {
             drop(sw, p, p->ingress_port, P4_DROP_ENDLESS);
@@ -229,7 +242,7 @@ static void ingress(p4_switch *sw, phv *p)
             packet_delete(sw, p);
             return;
         }
-        TRACE(P4_TRACE_RESUBMIT, "", "", 0, 0);
+        TRACE(P4_TRACE_RESUBMIT, P4_NO_POINT, 0, 0, NULL, 0);
         phv *q = packet_new(sw, p->frame);
         q->now = p->now;
         q->ingress_port = p->ingress_port;
@@ -243,7 +256,7 @@ static void ingress(p4_switch *sw, phv *p)
 
     uint32_t group = (uint32_t)GET_MCAST_GRP(p);
     if (P4_UNLIKELY(group)) {
-        TRACE(P4_TRACE_MULTICAST, "", "", group, 0);
+        TRACE(P4_TRACE_MULTICAST, P4_NO_POINT, group, 0, NULL, 0);
         SET_INSTANCE_TYPE(p, REPLICA);
         replicate(sw, p, p4_group_find(&sw->multicast, group), &sw->counts.multicast);
         return;
@@ -278,7 +291,8 @@ static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
     SET_PACKET_LENGTH(p, frame->wire_len);
     SET_INSTANCE_TYPE(p, NORMAL);
     SET_INGRESS_TIMESTAMP(p, now);
-    TRACE(P4_TRACE_RECEIVE, "", "", port, frame->wire_len);
+    NUMBER(p, (uint32_t)sw->counts.received - 1, 0);
+    TRACE(P4_TRACE_RECEIVE, P4_NO_POINT, port, frame->wire_len, frame->data, frame->data_len);
     ingress(sw, p);
 }
 
@@ -322,8 +336,11 @@ static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
     SET_EGRESS_PORT(p, packet->egress_port);
     SET_EGRESS_SPEC(p, sw->drop_port + 1);
     SET_PACKET_LENGTH(p, p->length);
-    TRACE(P4_TRACE_DEQUEUE, "", "", packet->egress_port, packet->deq_depth);
+    TRACE(P4_TRACE_DEQUEUE, P4_NO_POINT, packet->egress_port, packet->deq_depth, NULL, 0);
+    NOTE(p);
+    TRACE(P4_TRACE_PIPELINE, P4_NO_POINT, 1, 0, NULL, 0);
     run_egress(sw, p);
+    TRACE(P4_TRACE_PIPELINE, P4_NO_POINT, 1, 1, NULL, 0);
 
     if (CAN_LOOP && P4_UNLIKELY(p->endless)) {
         drop(sw, p, packet->egress_port, P4_DROP_ENDLESS);
@@ -341,6 +358,7 @@ static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
     }
     update_checksums(sw, p);
     run_deparser(sw, p);
+    tell_emitted(sw, p);
     p4_frame *frame = deparse(sw, p);
 
     if (P4_UNLIKELY(p->recirculate)) {
@@ -353,7 +371,7 @@ static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
         SET_PACKET_LENGTH(q, frame->wire_len);
         packet_release(p);
         p = q;
-        TRACE(P4_TRACE_RECIRCULATE, "", "", 0, 0);
+        TRACE(P4_TRACE_RECIRCULATE, P4_NO_POINT, 0, 0, NULL, 0);
         if (!may_hop(p)) {
             drop(sw, p, p->ingress_port, P4_DROP_HOPS);
             packet_delete(sw, p);
@@ -367,7 +385,7 @@ static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
         frame->data_len = min32(frame->data_len, p->truncate);
     }
     sw->counts.transmitted++;
-    TRACE(P4_TRACE_TRANSMIT, "", "", packet->egress_port, frame->wire_len);
+    TRACE(P4_TRACE_TRANSMIT, P4_NO_POINT, packet->egress_port, frame->wire_len, frame->data, frame->data_len);
     packet_release(p);
     return frame;
 }

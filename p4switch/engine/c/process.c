@@ -1,11 +1,14 @@
 #include "process.h"
 
+#include "runtime.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 /* An E2E clone session with several replicas can breed packets faster than they leave. */
 #define MAX_QUEUED 65536
 #define MAX_SAID 4096
+#define MAX_TRACED_BYTES (256u << 20)
 
 struct p4_fifo {
     p4_switch *sw;
@@ -17,8 +20,9 @@ struct p4_fifo {
     uint64_t said_lost;
     uint32_t queued;
     uint64_t lost;
-    void (*tracer)(void *ctx, const p4_trace_event *event);
-    void *tracer_ctx;
+    p4_traced *traced, **last_traced;
+    size_t traced_bytes;
+    uint64_t traced_lost;
 };
 
 static p4_frame *frame_new(void *ctx, uint32_t cap)
@@ -101,6 +105,7 @@ p4_fifo *p4_fifo_new(p4_switch *sw)
     fifo->last = &fifo->first;
     fifo->last_digest = &fifo->digests;
     fifo->last_said = &fifo->said;
+    fifo->last_traced = &fifo->traced;
     return fifo;
 }
 
@@ -111,14 +116,27 @@ const p4_env *p4_fifo_env(p4_fifo *fifo) { return &fifo->env; }
 static void trace(void *ctx, const p4_trace_event *event)
 {
     p4_fifo *fifo = ctx;
-    fifo->tracer(fifo->tracer_ctx, event);
+    size_t size = sizeof(p4_traced) + event->size;
+    p4_traced *t = fifo->traced_bytes + size <= MAX_TRACED_BYTES ? malloc(size) : NULL;
+    if (!t) {
+        fifo->traced_lost++;
+        return;
+    }
+    t->next = NULL;
+    t->event = *event;
+    t->event.data = t->data;
+    if (event->size)
+        memcpy(t->data, event->data, event->size);
+    *fifo->last_traced = t;
+    fifo->last_traced = &t->next;
+    fifo->traced_bytes += size;
 }
 
-void p4_fifo_set_tracer(p4_fifo *fifo, void (*tracer)(void *ctx, const p4_trace_event *event), void *ctx)
+void p4_fifo_set_tracing(p4_fifo *fifo, int on)
 {
-    fifo->tracer = tracer;
-    fifo->tracer_ctx = ctx;
-    fifo->env.trace = tracer ? trace : NULL;
+    fifo->env.trace = on ? trace : NULL;
+    if (fifo->sw->env.ctx == fifo)
+        fifo->sw->env.trace = fifo->env.trace;
 }
 
 static p4_packet *take(p4_fifo *fifo)
@@ -158,6 +176,17 @@ p4_said *p4_fifo_said(p4_fifo *fifo, uint64_t *lost)
     return first;
 }
 
+p4_traced *p4_fifo_traced(p4_fifo *fifo, uint64_t *lost)
+{
+    p4_traced *first = fifo->traced;
+    *lost = fifo->traced_lost;
+    fifo->traced = NULL;
+    fifo->last_traced = &fifo->traced;
+    fifo->traced_bytes = 0;
+    fifo->traced_lost = 0;
+    return first;
+}
+
 void p4_fifo_delete(p4_fifo *fifo)
 {
     p4_fifo_clear(fifo);
@@ -169,6 +198,10 @@ void p4_fifo_delete(p4_fifo *fifo)
     for (p4_said *s = p4_fifo_said(fifo, &lost), *next; s; s = next) {
         next = s->next;
         free(s);
+    }
+    for (p4_traced *t = p4_fifo_traced(fifo, &lost), *next; t; t = next) {
+        next = t->next;
+        free(t);
     }
     free(fifo);
 }

@@ -19,12 +19,18 @@ typedef struct p4_said {
     char text[];
 } p4_said;
 
+typedef struct p4_traced {
+    struct p4_traced *next;
+    p4_trace_event event; /* its data is what follows */
+    uint8_t data[];
+} p4_traced;
+
 p4_fifo *p4_fifo_new(p4_switch *sw);
 void p4_fifo_delete(p4_fifo *fifo); /* with all that is in it */
 const p4_env *p4_fifo_env(p4_fifo *fifo);
 
-/* Who is told what the pipeline does; NULL: nobody. */
-void p4_fifo_set_tracer(p4_fifo *fifo, void (*tracer)(void *ctx, const p4_trace_event *event), void *ctx);
+/* Whether what the pipeline tells of its packets is kept: that of one built for tracing. */
+void p4_fifo_set_tracing(p4_fifo *fifo, int on);
 
 /* Hands a frame to the switch as if it had arrived on `port`; -1: out of memory. */
 int p4_fifo_inject(p4_fifo *fifo, uint32_t port, const uint8_t *data, uint32_t data_len, uint32_t wire_len, p4_tick now);
@@ -43,5 +49,8 @@ p4_digest *p4_fifo_digests(p4_fifo *fifo);
 
 /* Takes what the program has said so far, in the same way; *lost: how much more there was than is kept. */
 p4_said *p4_fifo_said(p4_fifo *fifo, uint64_t *lost);
+
+/* Takes the trace, likewise. */
+p4_traced *p4_fifo_traced(p4_fifo *fifo, uint64_t *lost);
 
 #endif

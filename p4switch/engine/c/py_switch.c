@@ -10,7 +10,6 @@
 typedef struct {
     PyObject_HEAD
     p4_switch *sw;
-    PyObject *tracer; /* callable, or NULL */
 } switch_object;
 
 /* --- errors and arguments -------------------------------------------------------------------------------------------- */
@@ -628,21 +627,6 @@ static PyObject *said(switch_object *self, PyObject *Py_UNUSED(ignored))
 
 /* --- packets ------------------------------------------------------------------------------------------------------------------------- */
 
-static const char *const trace_names[P4_TRACE_KINDS] = {
-    "receive", "state", "parser_error", "table",    "condition",   "log",  "enqueue",
-    "dequeue", "clone", "multicast",    "resubmit", "recirculate", "drop", "transmit",
-};
-
-static void call_tracer(void *ctx, const p4_trace_event *event)
-{
-    PyObject *tracer = ctx;
-    if (PyErr_Occurred())
-        return;
-    PyObject *result = PyObject_CallFunction(tracer, "sssLL", trace_names[event->kind], event->name, event->action,
-                                             (long long)event->value, (long long)event->extra);
-    Py_XDECREF(result);
-}
-
 METHOD(process)
 {
     uint32_t port;
@@ -730,15 +714,41 @@ METHOD(measure)
     return result;
 }
 
-METHOD(set_tracer)
+METHOD(set_tracing)
 {
-    PyObject *tracer;
-    PARSE("O", NAMES("tracer"), &tracer);
-    PyObject *old = self->tracer;
-    self->tracer = tracer == Py_None ? NULL : Py_NewRef(tracer);
-    p4_fifo_set_tracer(self->sw->fifo, self->tracer ? call_tracer : NULL, self->tracer);
-    Py_XDECREF(old);
+    int on;
+    PARSE("p", NAMES("on"), &on);
+    p4_fifo_set_tracing(self->sw->fifo, on);
     Py_RETURN_NONE;
+}
+
+static PyObject *traced(switch_object *self, PyObject *Py_UNUSED(ignored))
+{
+    uint64_t lost;
+    PyObject *list = PyList_New(0);
+    for (p4_traced *t = p4_fifo_traced(self->sw->fifo, &lost), *next; t; t = next) {
+        next = t->next;
+        PyObject *item = list ? p4_trace_tuple(&t->event, t->data) : NULL;
+        if (list && (!item || PyList_Append(list, item) < 0))
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+        free(t);
+    }
+    return list ? Py_BuildValue("NK", list, (unsigned long long)lost) : NULL;
+}
+
+static PyObject *passed(switch_object *self, PyObject *Py_UNUSED(ignored))
+{
+    uint32_t n = self->sw->program->n_points;
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    for (uint32_t i = 0; list && i < n; i++) {
+        PyObject *count = PyLong_FromUnsignedLongLong(self->sw->passed[i]);
+        if (!count)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, (Py_ssize_t)i, count);
+    }
+    return list;
 }
 
 static PyObject *reset(switch_object *self, PyObject *Py_UNUSED(ignored))
@@ -782,7 +792,6 @@ static void switch_dealloc(switch_object *self)
 {
     if (self->sw)
         p4_switch_delete(self->sw);
-    Py_XDECREF(self->tracer);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
@@ -829,7 +838,7 @@ static PyObject *get_failed_assert(switch_object *self, void *closure)
 static PyMethodDef methods[] = {
     ENTRY(process),
     ENTRY(measure),
-    ENTRY(set_tracer),
+    ENTRY(set_tracing),
     ENTRY(table_add),
     ENTRY(table_modify),
     ENTRY(table_delete),
@@ -855,6 +864,8 @@ static PyMethodDef methods[] = {
     ENTRY(value_set_set),
     {"digests", (PyCFunction)(void (*)(void))digests, METH_NOARGS, NULL},
     {"said", (PyCFunction)(void (*)(void))said, METH_NOARGS, NULL},
+    {"traced", (PyCFunction)(void (*)(void))traced, METH_NOARGS, NULL},
+    {"passed", (PyCFunction)(void (*)(void))passed, METH_NOARGS, NULL},
     {"reset", (PyCFunction)(void (*)(void))reset, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -108,6 +108,7 @@ typedef struct p4_program {
     uint32_t packet_size;
     uint32_t fallbacks_size;
     uint16_t n_actions, n_tables, n_profiles, n_counters, n_meters, n_registers, n_vsets;
+    uint32_t n_points; /* that it counts; 0 unless it was built for tracing */
     const p4_action_info *actions;
     const p4_table_info *tables;
     const p4_profile_info *profiles;
@@ -251,6 +252,7 @@ struct p4_switch {
     uint8_t *scratch;        /* for checksums over payload */
     size_t scratch_size;
     struct p4_fifo *fifo;    /* the env of Switch.process */
+    uint64_t *passed;        /* how often each point was passed */
     char error[256];
 };
 

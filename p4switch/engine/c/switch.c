@@ -40,7 +40,8 @@ static int allocate(p4_switch *sw)
     /* One more than needed, so that none is of zero bytes. */
     sw->controls = calloc(p->n_tables + 1u, sizeof *sw->controls);
     sw->vsets = calloc(p->n_vsets + 1u, sizeof *sw->vsets);
-    if (!sw->controls || !sw->vsets)
+    sw->passed = calloc(p->n_points + 1u, sizeof *sw->passed);
+    if (!sw->controls || !sw->vsets || !sw->passed)
         return P4_MEMORY;
     for (uint32_t i = 0; i < p->n_profiles; i++)
         sw->profiles[i].info = &p->profiles[i];
@@ -128,6 +129,7 @@ void p4_switch_delete(p4_switch *sw)
     groups_clear(&sw->clones);
     free(sw->controls);
     free(sw->vsets);
+    free(sw->passed);
     free(sw->scratch);
     free(sw);
 }
@@ -155,6 +157,7 @@ int p4_switch_reset(p4_switch *sw)
     groups_clear(&sw->clones);
     memset(&sw->counts, 0, sizeof sw->counts);
     sw->random = sw->seed ^ (uint64_t)sw->device_id * 0x9e3779b97f4a7c15ull;
+    memset(sw->passed, 0, p->n_points * sizeof *sw->passed);
     sw->failed_asserts = 0;
     sw->failed_assert = NULL;
     return P4_OK;

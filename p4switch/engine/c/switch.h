@@ -50,34 +50,59 @@ typedef enum p4_drop_reason {
 #define P4_MAX_HOPS 1024 /* of a frame: of all the packets together that it became */
 #define P4_MAX_STEPS 100000 /* of a packet */
 
-/* What happened to a packet inside a pipeline; only pipelines built for tracing tell. */
+/* What happened to a packet inside a pipeline; only pipelines built for tracing tell. A point is a place of the program,
+ * by its number in p4switch.engine.points, which also says how data is to be read. */
 typedef enum p4_trace_kind {
-    P4_TRACE_RECEIVE,   /* value: port, extra: wire length */
-    P4_TRACE_STATE,     /* name: parser state */
+    P4_TRACE_RECEIVE,      /* value: port, extra: wire length, data: the frame as far as it is present */
+    P4_TRACE_STATE,        /* point: parser state */
+    P4_TRACE_EXTRACT,      /* value: slot of the header, extra: bytes of its varbit field, data: as in memory */
+    P4_TRACE_TRANSITION,   /* value: how many words of data the select key has */
     P4_TRACE_PARSER_ERROR, /* value: error code */
-    P4_TRACE_TABLE,     /* name: table, action: action run, value: entry handle or -1 for a miss */
-    P4_TRACE_CONDITION, /* name: condition as written, value: 0 or 1 */
-    P4_TRACE_LOG,       /* name: text of log_msg, with its values filled in */
-    P4_TRACE_ENQUEUE,   /* value: port, extra: length */
-    P4_TRACE_DEQUEUE,   /* value: port, extra: cells left behind */
-    P4_TRACE_CLONE,     /* value: session */
-    P4_TRACE_MULTICAST, /* value: group */
+    P4_TRACE_CHECKSUM,     /* value: whether it is right */
+    P4_TRACE_PIPELINE,     /* value: 0 ingress, 1 egress; extra: 1 at its end */
+    P4_TRACE_TABLE,        /* value: handle or -1, extra: priority or prefix, data: see trace_table */
+    P4_TRACE_ACTION,       /* value: member of the profile or -1, data: its arguments, as in memory */
+    P4_TRACE_STATEMENT,    /* data: what it changed, p4_trace_change */
+    P4_TRACE_CONDITION,    /* value: 0 or 1 */
+    P4_TRACE_REGISTER,     /* value: index, extra: 1 if written, data: the cell before, and now if written */
+    P4_TRACE_COUNTER,      /* value: index, data: the p4_counter after it */
+    P4_TRACE_METER,        /* value: index, extra: colour */
+    P4_TRACE_LOG,          /* value: 1 if an assertion failed, data: text */
+    P4_TRACE_DIGEST,       /* value: id of the learn list, data: its fields */
+    P4_TRACE_ENQUEUE,      /* value: port, extra: length */
+    P4_TRACE_DEQUEUE,      /* value: port, extra: cells left behind */
+    P4_TRACE_CLONE,        /* value: session, extra: number of the copy */
+    P4_TRACE_MULTICAST,    /* value: group */
     P4_TRACE_RESUBMIT,
     P4_TRACE_RECIRCULATE,
-    P4_TRACE_DROP,      /* value: p4_drop_reason */
-    P4_TRACE_TRANSMIT,  /* value: port, extra: wire length */
+    P4_TRACE_DROP,         /* value: p4_drop_reason */
+    P4_TRACE_EMIT,         /* value: slot of the header, extra: bytes */
+    P4_TRACE_TRANSMIT,     /* value: port, extra: wire length, data: the frame as far as it is present */
     P4_TRACE_KINDS
 } p4_trace_kind;
+
+#define P4_NO_POINT UINT32_MAX
 
 typedef struct p4_trace_event {
     p4_trace_kind kind;
     uint32_t tag;       /* of the frame */
+    uint32_t packet;    /* number of the frame received, from 0; of that frame, 0 or the number of a copy */
+    uint32_t copy;
+    uint32_t point;     /* P4_NO_POINT: none */
+    uint32_t size;      /* of data */
     p4_tick now;
-    const char *name;   /* static, or valid during the call; "" if the kind has none */
-    const char *action;
     int64_t value;
     int64_t extra;
+    const void *data;   /* valid during the call */
 } p4_trace_event;
+
+/* Of a metadata field, or of a packet header; its bytes before and now follow. */
+typedef struct p4_trace_change {
+    uint32_t cell;
+    uint16_t varbytes_before, varbytes_now;
+    uint8_t was_valid, is_valid;
+    uint16_t pad;
+} p4_trace_change;
 
 /* What a pipeline needs from its surroundings. */
 typedef struct p4_env {

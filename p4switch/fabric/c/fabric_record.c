@@ -110,11 +110,14 @@ PyObject *fabric_trace(fabric *self, PyObject *args, PyObject *kwargs)
     Py_RETURN_NONE;
 }
 
-static PyObject *event_name(const recorder *r, const hop *h)
+static PyObject *event_of(const recorder *r, const hop *h)
 {
     static const char *const words[] = {"send", "receive", "enqueue", "transmit"};
-    if (h->event == HOP_PIPELINE)
-        return PyUnicode_FromFormat("pipeline:%s", r->texts.data + h->depth_bytes);
+    if (h->event == HOP_PIPELINE) {
+        p4_trace_event event;
+        memcpy(&event, r->events.data + h->depth_bytes, sizeof event);
+        return p4_trace_tuple(&event, r->events.data + h->depth_bytes + sizeof event);
+    }
     return h->event < HOP_DROP ? PyUnicode_InternFromString(words[h->event])
                                : PyUnicode_FromFormat("drop:%s", fabric_drop_names[h->event - HOP_DROP]);
 }
@@ -141,14 +144,14 @@ PyObject *fabric_trace_records(fabric *self, PyObject *args, PyObject *kwargs)
         const hop *h = (const hop *)(void *)b->data + i;
         uint64_t depth = h->event == HOP_PIPELINE ? 0 : h->depth_bytes;
         PyObject *record =
-            Py_BuildValue("KINiiKII", (unsigned long long)h->time_ns, h->node, event_name(&self->net->recorder, h),
+            Py_BuildValue("KINiiKII", (unsigned long long)h->time_ns, h->node, event_of(&self->net->recorder, h),
                           h->port, h->priority, (unsigned long long)depth, h->wire_len, h->tag);
         if (!record || PyList_Append(list, record) < 0)
             Py_CLEAR(list);
         Py_XDECREF(record);
     }
     if (list)
-        b->len = self->net->recorder.texts.len = 0;
+        b->len = self->net->recorder.events.len = 0;
     return list;
 }
 

@@ -27,7 +27,7 @@ void recorder_free(recorder *r)
     free(r->times.data);
     free(r->values.data);
     free(r->hops.data);
-    free(r->texts.data);
+    free(r->events.data);
     free(r->frames.data);
     free(r->incidents.data);
 }
@@ -92,44 +92,17 @@ void record_hop(net *n, const node *at, uint32_t event, int32_t port, int32_t pr
     *(hop *)buffer_add(&r->hops, sizeof h) = h;
 }
 
-/* What a pipeline that was built for tracing says of a packet; the rest of its events are hops already. */
-static int describe(const p4_trace_event *e, char *text, size_t size)
-{
-    switch (e->kind) {
-    case P4_TRACE_STATE:
-        return snprintf(text, size, "state %s", e->name);
-    case P4_TRACE_PARSER_ERROR:
-        return snprintf(text, size, "parser error %lld", (long long)e->value);
-    case P4_TRACE_TABLE:
-        if (e->value < 0)
-            return snprintf(text, size, "table %s: miss, %s", e->name, e->action);
-        return snprintf(text, size, "table %s: entry %lld, %s", e->name, (long long)e->value, e->action);
-    case P4_TRACE_CONDITION:
-        return snprintf(text, size, "condition %s: %s", e->name, e->value ? "true" : "false");
-    case P4_TRACE_LOG:
-        return snprintf(text, size, "log %s", e->name);
-    case P4_TRACE_CLONE:
-        return snprintf(text, size, "clone to session %lld", (long long)e->value);
-    case P4_TRACE_MULTICAST:
-        return snprintf(text, size, "multicast to group %lld", (long long)e->value);
-    case P4_TRACE_RESUBMIT:
-        return snprintf(text, size, "resubmit");
-    case P4_TRACE_RECIRCULATE:
-        return snprintf(text, size, "recirculate");
-    default:
-        return 0;
-    }
-}
-
+/* What a pipeline that was built for tracing says of a packet. */
 void record_pipeline(net *n, const node *at, const p4_trace_event *event)
 {
-    char text[512];
-    int len = describe(event, text, sizeof text);
     recorder *r = &n->recorder;
-    if (len <= 0 || (!r->trace_all && !n->flows.rows[event->tag].traced))
+    if (!r->trace_all && !n->flows.rows[event->tag].traced)
         return;
-    uint64_t begin = r->texts.len, size = strlen(text) + 1;
-    memcpy(buffer_add(&r->texts, size), text, size);
+    uint64_t begin = r->events.len;
+    char *to = buffer_add(&r->events, sizeof *event + (event->size + 7u) / 8 * 8);
+    memcpy(to, event, sizeof *event);
+    if (event->size)
+        memcpy(to + sizeof *event, event->data, event->size);
     record_hop(n, at, HOP_PIPELINE, -1, -1, begin, 0, event->tag);
 }
 

@@ -33,7 +33,7 @@ typedef enum hop_event {
     HOP_RECEIVE,
     HOP_ENQUEUE,
     HOP_TRANSMIT,
-    HOP_PIPELINE, /* depth_bytes: where its text begins in `texts` */
+    HOP_PIPELINE, /* depth_bytes: where it begins in `events` */
     HOP_DROP      /* + reason */
 } hop_event;
 
@@ -67,7 +67,7 @@ typedef struct recorder {
     bool tracing, trace_all;
     buffer times, values; /* int64 */
     buffer hops;          /* hop */
-    buffer texts;         /* of HOP_PIPELINE, each with its final 0 */
+    buffer events;        /* of HOP_PIPELINE: p4_trace_event and data, padded to a multiple of 8 */
     buffer frames;        /* capture_head and data */
     buffer incidents;     /* incident; rows of one id are one incident */
     uint32_t incident_count;

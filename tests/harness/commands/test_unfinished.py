@@ -64,7 +64,7 @@ def test_a_hang_is_a_failure_whatever_was_wished(
 def test_a_flow_that_is_given_up_is_a_failure_whatever_was_wished(limit: dict[str, int]) -> None:
     broken = {"time_ns": 5_000, "link": ["h0-0-3", "s0"], "up": False}
     found = summary(**limit, events=[broken], nic={"rto_ns": 100_000})
-    told = "1 of 2 unfinished; 1 queue pairs in error after 7 retries; the run ended: failed"
+    told = "1 of 2 unfinished; 1 queue pairs in error, their retries used up; the run ended: failed"
     assert (found["ended"], liveness(found)) == ("failed", (False, told))
     assert 800_000 <= found["end_ns"] <= 1_000_000
 

@@ -25,9 +25,8 @@ MERGING = """
 #include "include/prelude.p4"
 struct headers_t { ethernet_t ethernet; ipv4_t ipv4; udp_t udp; bth_t bth; }
 struct metadata_t { common_metadata_t common; }
-const bit<32> ACK = 0;
 @absorbed["ingress", "ack"]
-counter(1, CounterType.packets) absorbed;
+counter(MAX_PORTS, CounterType.packets) absorbed;
 @made["ingress", "merged_ack"]
 counter(1, CounterType.packets) made;
 @absorbed["egress", "", "mirrored"]
@@ -37,13 +36,13 @@ control Merging(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     bit<1> one_waits;
     apply {
         if (hdr.bth.isValid() && hdr.bth.opcode == 0x11 && hdr.bth.dest_qp != 1) {
-            absorbed.count(ACK);
+            absorbed.count((bit<32>)standard_metadata.ingress_port);
             waiting.read(one_waits, (bit<32>)standard_metadata.egress_spec);
             waiting.write((bit<32>)standard_metadata.egress_spec, ~one_waits);
             if (one_waits == 1) {
                 made.count(0);
 #ifdef OVER
-                absorbed.count(ACK);
+                absorbed.count((bit<32>)standard_metadata.ingress_port);
 #endif
             } else {
                 mark_to_drop(standard_metadata);
@@ -155,7 +154,7 @@ def test_an_annotation_that_is_not_as_it_has_to_be(tmp_path: Path, annotation: s
     use = "#define INGRESS_STAGE Own\ncontrol Own(inout headers_t hdr, inout metadata_t meta, "
     use += "inout standard_metadata_t standard_metadata) { apply { own.count(0); } }\n"
     source = tmp_path / "own.p4"
-    source.write_text(MERGING[: MERGING.index("const bit")] + declared + use + '#include "include/switch.p4"\n')
+    source.write_text(MERGING[: MERGING.index("@absorbed")] + declared + use + '#include "include/switch.p4"\n')
     with pytest.raises(UserError) as error:
         accounts(compiled(Build(source))[1])
     assert told in str(error.value)

@@ -341,3 +341,45 @@ def test_overlays_that_cannot_be(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as caught:
         build("overlays", tenants=[{**TENANT, "overlays": [1], **changed}], duration_ns=50)
     assert message in str(caught.value)
+
+
+CLOS_4_TO_1 = topologies.build("clos", {
+    "pods": 2, "tors_per_pod": 2, "hosts_per_tor": 8, "aggs_per_pod": 2, "spines_per_agg": 2,
+    "link_rate_bps": 10e9, "fabric_rate_bps": 10e9,
+})  # fmt: skip
+
+
+def test_incasts_and_long_flows_load_the_uplinks_as_asked() -> None:
+    """Over 40 ms the payload that leaves racks is 40% of what their uplinks carry, 60% of it of short messages."""
+    duration_ns = 40_000_000
+    mix = {"load": 0.4, "short_share": 0.6, "senders": 5, "duration_ns": duration_ns}
+    flows = build("incast-mix", topology=CLOS_4_TO_1, **mix).flows
+    rack = [int(host.address) >> 8 for host in CLOS_4_TO_1.hosts]
+    leaving = [flow for flow in flows if rack[flow.source] != rack[flow.destination]]
+    uplinks_bps = 4 * 2 * 10e9
+    total = sum(flow.size_bytes for flow in leaving)
+    short = sum(flow.size_bytes for flow in leaving if flow.group == "short")
+    assert total * 8e9 / duration_ns / uplinks_bps == pytest.approx(0.4, rel=0.1)
+    assert short / total == pytest.approx(0.6, abs=0.06)
+    assert {flow.size_bytes for flow in flows} == {2048, 4096, 8192, 1_000_000}
+
+
+def test_an_incast_is_of_so_many_senders_within_the_jitter() -> None:
+    mix = {"short_share": 1.0, "senders": 7, "jitter_ns": 5_000, "short_priority": 4}
+    flows = build("incast-mix", topology=CLOS_4_TO_1, **mix).flows
+    by_incast: dict[tuple[int, tuple[int, ...]], list[Flow]] = {}
+    for flow in flows:
+        assert flow.incast is not None
+        by_incast.setdefault(flow.incast, []).append(flow)
+    for (_, sources), members in by_incast.items():
+        assert sorted(flow.source for flow in members) == sorted(sources)
+        assert len(members) == 7
+        assert len({flow.destination for flow in members}) == 1
+        assert max(flow.start_ns for flow in members) - min(flow.start_ns for flow in members) <= 5_000
+        assert {flow.priority for flow in members} == {4}
+
+
+def test_a_load_of_uplinks_needs_uplinks() -> None:
+    star = topologies.build("single-switch", {"hosts": 20})
+    with pytest.raises(UserError, match=r"workload\.load: is of the uplinks .* 'single-switch' has none"):
+        build("incast-mix", topology=star)

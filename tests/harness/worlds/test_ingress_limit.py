@@ -64,6 +64,28 @@ def test_without_pfc_an_input_drops_what_it_cannot_hold() -> None:
     assert lost["c"] == 0
 
 
+def test_a_fixed_threshold_pauses_whatever_is_free_and_the_headroom_is_beyond_it() -> None:
+    pfc = {"xoff_bytes": LIMIT_BYTES, "xon_gap_bytes": 314, "headroom_delays": 2.0, "headroom_frames": 3}
+    recording = run(ingress_bytes=None, pfc=pfc)
+    assert recording.conservation["drop_buffer"] == 0
+    assert sum(recording.pfc_stats["pauses_sent"]) > 10
+    assert LIMIT_BYTES < most_held(recording) <= LIMIT_BYTES + 250 + 3 * FRAME_BYTES
+
+
+def test_the_headroom_holds_what_a_switch_has_not_enqueued_yet() -> None:
+    """A latency of 4 us at 10 Gb/s is 5,000 bytes that have arrived and are not counted when the pause is sent."""
+    pfc = {"xoff_bytes": LIMIT_BYTES, "xon_gap_bytes": 314, "headroom_delays": 2.0, "headroom_frames": 3}
+    recording = run(ingress_bytes=None, latency_ns=4_000, buffer_bytes=4 * 2 * (LIMIT_BYTES + 5_250 + 942), pfc=pfc)
+    assert recording.conservation["drop_buffer"] == 0
+    without_bytes = LIMIT_BYTES + 250 + 3 * FRAME_BYTES
+    assert without_bytes < most_held(recording) <= without_bytes + 5_000
+
+
+def test_two_limits_of_an_input_are_a_mistake() -> None:
+    with pytest.raises(UserError, match=r"switch\.pfc\.xoff_bytes: given beside switch\.ingress_bytes"):
+        run(pfc={"xoff_bytes": LIMIT_BYTES})
+
+
 def test_a_limit_below_the_headroom_is_a_mistake() -> None:
     with pytest.raises(UserError, match=r"switch\.ingress_bytes: should exceed the \d+ bytes of headroom"):
         run(ingress_bytes=800)

@@ -19,12 +19,13 @@ SENT = Sent(
 class Hosts:
     """Everything that a session asks of its hosts, in order."""
 
-    def __init__(self, traffic: Traffic) -> None:
+    def __init__(self, traffic: Traffic, os_overhead_ns: int = 0) -> None:
         self.asked: list[tuple[int, Connect | Post]] = []
         self.session = Session(
             traffic,
             lambda sources, destinations: ("+".join(map(str, sources)), "+".join(map(str, destinations))),
             lambda host, request: self.asked.append((host, request)),
+            os_overhead_ns,
         )
         self.session.begin()
 
@@ -51,6 +52,30 @@ def test_flows_of_one_name_share_a_connection() -> None:
     assert [post.number for post in posts] == [2, 2, 3]
     hosts.session.note(1, Delivered(2, 1, 70, 4))
     assert [(r.delivered_ns, r.marked) for r in hosts.session.records] == [(-1, 0), (70, 4), (-1, 0)]
+
+
+def test_all_connections_of_an_announced_incast_are_there_when_it_begins() -> None:
+    """So that the receiver can tell all of them of their shares. Another incast of the same hosts is another one."""
+    flows = [Flow(source, 2, 10, 50 * source + later, incast=(number, (0, 1)), priority=4)
+             for number, later in ((7, 0), (8, 200)) for source in (0, 1)]  # fmt: skip
+    hosts = Hosts(Traffic(flows))
+    hosts.session.start_due(0)
+    asked = hosts.taken()
+    assert [(host, request.number) for host, request in asked if isinstance(request, Connect)] == [
+        (2, 2), (0, 2), (2, 3), (1, 3)
+    ]  # fmt: skip
+    assert {(request.time_ns, request.priority) for _, request in asked if isinstance(request, Connect)} == {(0, 4)}
+    assert [(host, request) for host, request in asked if isinstance(request, Post)] == [
+        (0, Post(2, 0, 10, 0, None, (7, (0, 1))))
+    ]
+    hosts.session.start_due(50)
+    assert hosts.taken() == [(1, Post(3, 1, 10, 50, None, (7, (0, 1))))]
+
+
+def test_the_operating_system_has_a_message_before_the_nic() -> None:
+    hosts = Hosts(Traffic([Flow(0, 1, 1000, 50, stop_ns=90)]), os_overhead_ns=25)
+    hosts.session.start_due(50)
+    assert hosts.taken()[-1] == (0, Post(2, 0, 1000, 75, 115))
 
 
 def test_a_flow_is_done_whatever_word_comes_first() -> None:

@@ -339,6 +339,25 @@ def test_the_log_has_what_the_program_says(start: Any, namespace: Namespace, tmp
     assert failed
 
 
+def test_the_log_has_what_happens_to_each_packet(start: Any, namespace: Namespace, tmp_path: Path) -> None:
+    program, events = tmp_path / "talking.p4", tmp_path / "events.jsonl"
+    program.write_text(TALKING)
+    daemon = start(str(program), "-L", "trace", "--trace-file", str(events))
+    daemon.client()  # waits until it is there
+    h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
+    h1.send(bytes([7]) * 60)
+    assert h2.recv(10000) == bytes([7]) * 60
+    daemon.stop()
+    log = [line.split("] ", 2)[-1] for line in daemon.log.read_text().splitlines() if " TRACE " in line]
+    wanted = ["Processing packet received on port 1", "Parser 'parser' entering state 'start'", "Extracting header 'h'",
+              "Pipeline 'ingress': start", f"{program}(15) Primitive s.egress_spec = 2;",
+              f"{program}(15) Egress port is 2",
+              "Pipeline 'egress': end", "Transmitting packet of size 60 out of port 2"]  # fmt: skip
+    assert [line for line in log if line in wanted] == wanted
+    told = [json.loads(line) for line in events.read_text().splitlines()]
+    assert [event["port"] for event in told if event["event"] == "Transmitted"] == [2]
+
+
 @senders
 def test_a_new_pipeline_under_traffic(start: Any, namespace: Namespace, compiled: Any, send: str) -> None:
     daemon = start("--no-p4", "--send", send, traffic={"ports": {"2": {"rate_bps": 10_000_000}}})

@@ -29,10 +29,10 @@ except ImportError:
 def test_sanitized(namespace: Namespace) -> None:
     """`namespace`: skips where the tests inside would."""
     env = os.environ | {"CC": " ".join((*native.compiler(), *native.SANITIZE))}
-    subprocess.run([sys.executable, "-c", BUILD], env=env, capture_output=True, timeout=250, check=False)
+    subprocess.run([sys.executable, "-c", BUILD], env=env, capture_output=True, timeout=550, check=False)
     env |= {"LD_PRELOAD": runtime("libasan.so"), "ASAN_OPTIONS": OPTIONS, "PYTHONMALLOC": "malloc"}
     command = [sys.executable, "-m", "pytest", "-n0", "-x", "-p", "no:cacheprovider", str(HERE / "test_io.py")]
     chosen = ["-k", "(all_sizes or comes_back) and xdp"]
-    done = subprocess.run([*command, *chosen], env=env, capture_output=True, text=True, timeout=250, check=False)
+    done = subprocess.run([*command, *chosen], env=env, capture_output=True, text=True, timeout=550, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "runtime error" not in done.stdout + done.stderr, done.stdout[-3000:] + done.stderr[-3000:]

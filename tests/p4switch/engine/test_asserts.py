@@ -14,7 +14,7 @@ from harness.measure.results import files
 from harness.plan.request import planned
 from harness.worlds.virtual import VirtualWorld
 from p4switch.compiler import compile_program
-from p4switch.engine import build, load
+from p4switch.engine import build, build_traced, load
 from p4switch.stf import StfError, run_folder
 from p4switch.stf.many import run_test
 from tests.p4switch.daemon.test_process import TALKING
@@ -32,7 +32,8 @@ def program(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("trace", [False, True])
 def test_a_switch_keeps_what_its_program_says(program: Path, trace: bool) -> None:
-    switch = load().Switch(str(build(compile_program(program).json, trace=trace)))
+    document = compile_program(program).json
+    switch = load().Switch(str(build_traced(document).library if trace else build(document)))
     place = f"{program}:14: assert(h.h.a != 9)"
     switch.process(0, b"\7")
     assert switch.failed_assert is None

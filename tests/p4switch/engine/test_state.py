@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from jsonbuilder import ProgramBuilder, assign, call, const, field, named, op, param, sm
 
-from p4switch.engine import build, load
+from p4switch.engine import build_traced, load
+from p4switch.trace import Decoder, Trace, events
 
 Json = Any
 
@@ -356,25 +357,25 @@ def test_trace_tells_what_happened() -> None:
     b.table("t", [("exact", field("h", "i"))], [nothing], default=nothing)
     b.run([call("assert", op("!=", field("h", "i"), const(9)))])
     document = b.json()
-    switch = load().Switch(str(build(document, trace=True)))
-    seen: list[tuple[str, str, str, int, int]] = []
-    switch.set_tracer(lambda *event: seen.append(event))
+    traced = build_traced(document)
+    switch = load().Switch(str(traced.library))
+    switch.process(3, b"\5\0")
+    assert switch.traced() == ([], 0)  # nobody has asked
+    switch.set_tracing(True)
     handle = switch.table_add("t", [(b"\5", b"")], 0, ("action", "nothing", []))
     switch.process(3, b"\5\0", now=1)
-    assert seen[:2] == [("receive", "", "", 3, 2), ("state", "start", "", 0, 0)]
-    assert ("table", "t", "nothing", handle, 0) in seen
-    assert ("log", "100% 5 of -2", "", 0, 0) in seen
-    assert seen[-3:] == [("enqueue", "", "", 0, 2), ("dequeue", "", "", 0, 0), ("transmit", "", "", 0, 2)]
+    trace = Trace(Decoder(traced)(switch.traced()[0]))
+    assert [type(event).__name__ for event in trace[:3]] == ["Received", "StateEntered", "Extracted"]
+    (applied,) = trace.of(events.TableApplied)
+    assert (applied.table, applied.entry, applied.key[0].value, applied.key[0].match) == ("t", handle, 5, "0x05")
+    assert [event.text for event in trace.of(events.Logged)] == ["100% 5 of -2"]
+    assert [type(event).__name__ for event in trace[-2:]] == ["Emitted", "Transmitted"]
+    assert (trace.of(events.Transmitted)[0].port, trace.of(events.Received)[0].packet) == (0, 1)
     assert switch.failed_asserts == 0
     switch.process(3, b"\x09")
     assert switch.failed_asserts == 1
-    seen.clear()
-    load().Switch(str(build(document))).process(3, b"\5\0")
-    assert seen == []
-
-    def fail(*event: object) -> None:
-        raise RuntimeError("no")
-
-    switch.set_tracer(fail)
-    with pytest.raises(RuntimeError, match="no"):
-        switch.process(3, b"\5\0")
+    failed = Trace(Decoder(traced)(switch.traced()[0]))
+    assert [event.failed for event in failed.of(events.Logged)] == [False, True]
+    switch.set_tracing(False)
+    switch.process(3, b"\5\0")
+    assert switch.traced() == ([], 0)

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from stub import GBPS, Host, balance, frame, ip
 
+from harness.measure.tracing import hops
 from p4switch.compiler import compile_program
-from p4switch.engine import build
+from p4switch.engine import build, build_traced
 from p4switch.fabric import Fabric
+from p4switch.trace import Decoder, plain
 
 PROGRAM = Path(__file__).parent / "everything.p4"
 UNICAST, MULTICAST, CLONE, RECIRCULATE, RESUBMIT, DROP, DIGEST, CLONE_EGRESS, DROP_EGRESS = range(1, 10)
@@ -23,7 +25,8 @@ def star(sent: dict[int, int], trace: bool = False, **config: Any):
     hosts += [Host() for _ in range(3)]
     for host in hosts:
         network.add_host(host)
-    switch = Switch(str(build(compile_program(PROGRAM).json, trace=trace)))
+    document = compile_program(PROGRAM).json
+    switch = Switch(str(build_traced(document).library if trace else build(document)))
     switch.multicast_set(1, [(1, 0), (2, 0), (3, 0), (3, 1)])
     switch.clone_session_set(1, [(2, 0), (3, 0)])
     node = network.add_switch(switch, **config)
@@ -80,9 +83,12 @@ def test_a_trace_tells_what_the_pipeline_did():
     network, _, _ = star({CLONE: 1}, trace=True)
     network.trace(network.flow(ip(0), ip(CLONE), 7))
     network.run()
-    events = [record[2] for record in network.trace_records()]
-    assert events[0] == "send"
-    assert {"pipeline:state start", "pipeline:state ipv4", "pipeline:clone to session 1"} <= set(events)
-    assert events.count("transmit") == 3
-    order = [events.index(event) for event in ("receive", "pipeline:state ipv4", "enqueue", "transmit")]
+    found = [
+        plain(event).split(maxsplit=2)[-1] if event is not None else str(record[2])
+        for record, event in hops(network.trace_records(), lambda: Decoder(build_traced(compile_program(PROGRAM).json)))
+    ]
+    assert found[0] == "send"
+    assert {"state start", "state ipv4", "cloned to session 1, as copy 1"} <= set(found)
+    assert found.count("transmit") == 3
+    order = [found.index(event) for event in ("receive", "state ipv4", "enqueue", "transmit")]
     assert order == sorted(order)

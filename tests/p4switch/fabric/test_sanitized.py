@@ -32,7 +32,7 @@ def test_sanitized():
     names = ("conservation", "links", "order", "pfc", "queues", "records", "run")
     modules = [str(HERE / f"test_{name}.py") for name in names]
     command = [sys.executable, "-m", "pytest", "-n0", "-x", "-p", "no:cacheprovider", *modules]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=250, check=False)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=550, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "runtime error" not in done.stderr, done.stderr
 

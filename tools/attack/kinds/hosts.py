@@ -12,9 +12,9 @@ from tools.attack.attack import Attack, Finding
 
 prefer_native_hosts()
 
+from harness.worlds.link import connect, pair  # noqa: E402
 from host_agents import registry  # noqa: E402  (once it is known whether they are compiled)
 from host_agents.errors import HostError, ParameterError  # noqa: E402
-from host_agents.testing import connect, pair  # noqa: E402
 from host_agents.timers import NEVER  # noqa: E402
 from tools.attack.forging import forged  # noqa: E402
 

@@ -1,4 +1,4 @@
-"""A link between two NICs in plain Python: rate, delay and misfortune, to test hosts without a fabric."""
+"""The smallest world: two NICs and a link with rate, delay and misfortune, for tests (`p4cc.testing`)."""
 
 from __future__ import annotations
 
@@ -138,6 +138,4 @@ def trimmed(frame: bytes) -> bytes:
     out[wire.TOTAL_LENGTH : wire.TOTAL_LENGTH + 2] = wire.OVERHEAD_BYTES.to_bytes(2, "big")
     out[wire.UDP_LENGTH : wire.UDP_LENGTH + 2] = (wire.OVERHEAD_BYTES - wire.IPV4_BYTES).to_bytes(2, "big")
     out[wire.BTH] = wire.TRIMMED
-    out[24:26] = b"\0\0"
-    out[24:26] = wire.ip_checksum(bytes(out[wire.IP : wire.IP + wire.IPV4_BYTES])).to_bytes(2, "big")
-    return bytes(out)
+    return wire.checksummed(out)

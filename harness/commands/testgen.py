@@ -1,0 +1,77 @@
+"""`p4cc testgen`: packet tests made from a P4 program."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from harness.commands.compile import definition
+from p4switch.errors import UserError
+
+_PATH = click.Path(path_type=Path)
+_DEFAULT_S = 60.0
+
+
+def _until(text: str) -> tuple[int | None, float]:
+    """The number of tests, if any, and the seconds of `--until`."""
+    try:
+        if text == "coverage":
+            return None, _DEFAULT_S
+        if text.endswith("s"):
+            seconds = float(text[:-1])
+            if 0 < seconds < float("inf"):
+                return None, seconds
+        elif int(text) > 0:
+            return int(text), _DEFAULT_S
+    except ValueError:
+        pass
+    raise UserError(f"--until {text!r}: expected 'coverage', a number of tests as in 20, or seconds as in 30s")
+
+
+@click.command()
+@click.argument("program", type=_PATH, metavar="FILE.p4")
+@click.option("-I", "include", multiple=True, type=_PATH, metavar="DIR", help="Include path.")
+@click.option("-D", "define", multiple=True, metavar="NAME[=VALUE]", help="Preprocessor macro.")
+@click.option("-o", "out", required=True, type=_PATH, metavar="FOLDER", help="Where to write the tests.")
+@click.option(
+    "--until",
+    default="coverage",
+    show_default=True,
+    metavar="coverage|N|SECONDSs",
+    help="All statements covered, or N tests (both 60 s at most); or so many seconds for coverage.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of what nothing decides.")
+@click.option("--assume", multiple=True, metavar="CONDITION", help="Of packets: 'ipv4.protocol == 6'; repeatable.")
+def command(
+    program: Path,
+    include: tuple[Path, ...],
+    define: tuple[str, ...],
+    out: Path,
+    until: str,
+    seed: int,
+    assume: tuple[str, ...],
+) -> None:
+    """Write packet tests that together execute every statement of a program.
+
+    Each test is an STF file with a packet, the table entries and registers it needs, and the packets to expect; a
+    pytest module runs them. Exit status 1: an assertion of the program can be broken.
+    """
+    from p4switch.testgen import generate, write
+
+    most, seconds = _until(until)
+    code, result = generate(program, include, dict(map(definition, define)), seed, assume, most, seconds)
+    write(out, program, include, code, result)
+    click.echo(f"{len(result.tests)} tests, {result.covered} of {result.statements} statements, {result.runs} runs")
+    for place in result.missing:
+        why = "not reached" if result.exhausted else "not reached when the time or the tests were over"
+        click.echo(f"{place.file}:{place.line}:{place.column}: {why}")
+    for place in result.only_unstable:
+        click.echo(f"{place.file}:{place.line}:{place.column}: reached, but no test of it is the same on every switch")
+    for problem, count in result.problems.most_common():
+        click.echo(f"{count} runs are no tests: {problem}")
+    for place, _ in result.violations:
+        click.echo(f"{place.file}:{place.line}:{place.column}: this assertion can be broken")
+    if result.violations:
+        sys.exit(1)

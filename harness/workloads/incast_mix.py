@@ -1,0 +1,110 @@
+"""Poisson incasts of short messages and Poisson long flows, between random hosts (Dart, section VI-A)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from harness.workloads.base import (
+    Flow,
+    Setting,
+    Size,
+    Time,
+    Traffic,
+    WorkloadParameters,
+    expect_flows,
+    expect_hosts,
+    register,
+)
+from p4switch.errors import UserError
+from topologies import Topology
+
+SHORT = "short"
+LONG = "long"
+
+
+@register("incast-mix")
+class IncastMix(WorkloadParameters):
+    """`load` is the payload that uses the uplinks of the switches next to the hosts, over what these carry one way.
+
+    Of it `short_share` is of incasts: `senders` random hosts send to another one, each a message of one of the sizes
+    `short_bytes`, at once or up to `jitter_ns` later. `announced`: they know of the incast, and who is in it. The rest
+    are flows of `long_bytes`. Short messages are in the class `short_priority`, if one is given. Both arrive until
+    `duration_ns`.
+    """
+
+    load: Annotated[float, Field(gt=0, lt=1)] = 0.4
+    short_share: Annotated[float, Field(ge=0, le=1)] = 0.4
+    senders: Annotated[int, Field(ge=1, le=255)] = 16
+    short_bytes: Annotated[tuple[Size, ...], Field(min_length=1, strict=False)] = (2048, 4096, 8192)
+    long_bytes: Size = 1_000_000
+    jitter_ns: Time = 0
+    announced: bool = True
+    short_priority: Annotated[int, Field(ge=0, le=7)] | None = None
+    duration_ns: Annotated[Time, Field(gt=0)] = 10_000_000
+
+    def generate(self, setting: Setting) -> Traffic:
+        expect_hosts("senders", self.senders + 1, setting)
+        uplinks_bps, crossing = _uplinks(setting.topology)
+        payload_bps = self.load * uplinks_bps / crossing
+        mean_bytes = self.senders * sum(self.short_bytes) / len(self.short_bytes)
+        incasts = self._arrivals(setting, self.short_share * payload_bps, mean_bytes, self.senders)
+        longs = self._arrivals(setting, (1 - self.short_share) * payload_bps, self.long_bytes, 1)
+        flows: list[Flow] = []
+        for number, time_ns in enumerate(incasts):
+            destination, *sources = setting.rng.sample(range(setting.hosts), self.senders + 1)
+            incast = (number & 0xFFFF, tuple(sources)) if self.announced else None
+            for source in sources:
+                size_bytes = setting.rng.choice(self.short_bytes)
+                start_ns = time_ns + setting.rng.randint(0, self.jitter_ns)
+                flows.append(
+                    Flow(
+                        source,
+                        destination,
+                        size_bytes,
+                        start_ns,
+                        group=SHORT,
+                        incast=incast,
+                        priority=self.short_priority,
+                    )
+                )
+        for time_ns in longs:
+            source, destination = setting.rng.sample(range(setting.hosts), 2)
+            flows.append(Flow(source, destination, self.long_bytes, time_ns, group=LONG))
+        flows.sort(key=lambda flow: (flow.start_ns, flow.source))
+        return Traffic(flows)
+
+    def _arrivals(self, setting: Setting, payload_bps: float, mean_bytes: float, flows: int) -> list[int]:
+        """Times of arrivals of `mean_bytes` each, in `flows` flows, ns."""
+        times: list[int] = []
+        if payload_bps == 0:
+            return times
+        gap_ns = mean_bytes * 8e9 / payload_bps
+        expect_flows("duration_ns", flows * int(self.duration_ns / gap_ns))
+        time_ns = setting.rng.expovariate(1 / gap_ns)
+        while time_ns < self.duration_ns:
+            times.append(int(time_ns))
+            time_ns += setting.rng.expovariate(1 / gap_ns)
+        return times
+
+
+def _uplinks(topology: Topology) -> tuple[int, float]:
+    """What all uplinks of switches next to hosts carry one way, b/s; how likely a flow between two hosts uses one.
+
+    Raises UserError where there is none.
+    """
+    tier_of = {switch.name: switch.tier for switch in topology.switches}
+    uplinks_bps = sum(
+        link.rate_bps for link in topology.links if {0} < {tier_of.get(link.a, 0), tier_of.get(link.b, 0)}
+    )
+    hosts = len(topology.hosts)
+    beside = dict.fromkeys(tier_of, 0)
+    for host in topology.hosts:
+        beside[topology.uplink(host).node] += 1
+    crossing = 1 - sum(count * (count - 1) for count in beside.values()) / (hosts * (hosts - 1))
+    if uplinks_bps == 0 or crossing == 0:
+        raise UserError(
+            f"workload.load: is of the uplinks of switches next to hosts; topology {topology.name!r} has none"
+        )
+    return uplinks_bps, crossing

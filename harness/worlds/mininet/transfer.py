@@ -1,0 +1,155 @@
+"""RDMA between Linux hosts of a network that is up: an agent in each host's namespace, and one run of their flows.
+
+What is measured is what the machine gives: time is the wall clock's, and links are not emulated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from harness.errors import CheckError
+from harness.measure.flow_record import FlowRecord
+from harness.workloads import Flow, Traffic
+from harness.worlds.mininet.coordinator import Coordinator
+from harness.worlds.mininet.launcher import Launcher
+from harness.worlds.mininet.messages import Configure
+from harness.worlds.session import Hosts
+from host_agents import registry
+from host_agents.config import NicConfig
+from host_agents.errors import HostError
+from p4switch import extensions
+from p4switch.errors import UserError, suggest
+
+_LEAD_S = 0.2  # between the word to start and time 0
+_LATEST_NS = 1 << 60
+_COUNTS = ("packets_sent", "retransmitted", "timeouts", "naks", "cnps", "marked")
+
+
+class Transfer(NamedTuple):
+    """A message from one host to another, by name; `start_ns` after the agents are ready."""
+
+    source: str
+    destination: str
+    size_bytes: int
+    start_ns: int = 0
+
+
+class Place(NamedTuple):
+    """Where an agent runs: a host's address, its interface, and a process in its network namespace."""
+
+    address: str
+    interface: str
+    pid: int
+
+
+def carry_out(
+    transfers: Sequence[Transfer],
+    places: Mapping[str, Place],
+    *,
+    cc: str,
+    lb: str,
+    cc_parameters: Mapping[str, Any],
+    lb_parameters: Mapping[str, Any],
+    timeout_s: float,
+    **nic: Any,
+) -> pd.DataFrame:
+    """One row a transfer, in order: times in ns, counts of its queue pair.
+
+    `nic` are fields of NicConfig. Raises UserError for what does not fit, before anything is started, and CheckError
+    when a transfer is not done after `timeout_s`.
+    """
+    _check(transfers, places)
+    known = [field.name for field in dataclasses.fields(NicConfig)]
+    for name in nic:
+        if name not in known:
+            raise UserError(f"transfer: unknown option {name!r}; {suggest(name, known)}")
+    names = list(dict.fromkeys(name for transfer in transfers for name in transfer[:2]))
+    files = [wanted.file for name in (cc, lb) if (wanted := extensions.reference(name, Path.cwd())) is not None]
+    cc = extensions.named(registry.KINDS["cc"], cc, Path.cwd())
+    lb = extensions.named(registry.KINDS["lb"], lb, Path.cwd())
+    try:
+        protocol = registry.resolve(cc, cc_parameters)
+        balancer = registry.resolve_load_balancer(lb, lb_parameters)
+        selective = protocol.info.selective or balancer.info.per_packet
+        nic = {"reliability": "selective-repeat" if selective else "go-back-n", **nic}
+        protocol.check_reliability(nic["reliability"])
+        nics = [NicConfig(places[name].address, seed=1 + number, **nic) for number, name in enumerate(names)]
+    except HostError as error:
+        raise UserError(str(error)) from None
+    configurations = {
+        name: Configure(
+            nic=config,
+            extensions=[str(file) for file in files],
+            cc=cc,
+            cc_parameters=dict(cc_parameters),
+            lb=lb,
+            lb_parameters=dict(lb_parameters),
+            interface=places[name].interface,
+            rate_bps=config.line_rate_bps,
+            delay_ns=0,
+            framing_bytes=0,
+            dilation=1,
+            rate_interval_ns=0,
+            probes=[],
+            columns=(),
+            capture=False,
+            changes=[],
+        )
+        for name, config in zip(names, nics, strict=True)
+    }
+
+    def addresses(sources: Hosts, destinations: Hosts) -> tuple[str, str]:
+        return nics[sources[0]].address, nics[destinations[0]].address
+
+    index_of = {name: index for index, name in enumerate(names)}
+    flows = [Flow(index_of[t.source], index_of[t.destination], t.size_bytes, t.start_ns) for t in transfers]
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="p4cc-agents-")))
+        launcher = stack.enter_context(Launcher(folder))
+        launcher.wait_ready()
+        coordinator = Coordinator(names, Traffic(flows), addresses, launcher, folder)
+        stack.callback(coordinator.close)
+        for name in names:
+            launcher.fork(name, "host", [name, coordinator.address], namespace_pid=places[name].pid)
+        coordinator.accept(configurations)
+        epoch_ns = time.monotonic_ns() + int(_LEAD_S * 1e9)
+        ended = coordinator.run(epoch_ns, 1, _LATEST_NS, timeout_s)
+        coordinator.freeze()
+        coordinator.session.end([finished.session for finished in coordinator.finish()], _LATEST_NS)
+    records = coordinator.session.records
+    if ended != "done":
+        slow = next(t for t, r in zip(transfers, records, strict=True) if min(r.delivered_ns, r.completed_ns) < 0)
+        raise CheckError(
+            f"{coordinator.session.done} of {len(records)} transfers are done after {timeout_s:g} s; that from "
+            f"{slow.source} to {slow.destination} is not"
+        )
+    return _table(transfers, records)
+
+
+def _check(transfers: Sequence[Transfer], places: Mapping[str, Place]) -> None:
+    if not transfers:
+        raise UserError("transfers: none; expected at least one")
+    for transfer in transfers:
+        for name in (transfer.source, transfer.destination):
+            if name not in places:
+                raise UserError(f"transfers: no host {name!r}; {suggest(name, list(places))}")
+        if transfer.source == transfer.destination:
+            raise UserError(f"transfers: {transfer.source!r} sends to itself; expected another host")
+        if transfer.size_bytes < 1 or not 0 <= transfer.start_ns < _LATEST_NS:
+            raise UserError(f"transfers: {tuple(transfer)}; expected a size of at least a byte, and a start from 0 on")
+
+
+def _table(transfers: Sequence[Transfer], records: Sequence[FlowRecord]) -> pd.DataFrame:
+    table = pd.DataFrame(transfers, columns=Transfer._fields)
+    table["fct_ns"] = [record.delivered_ns - record.flow.start_ns for record in records]
+    for name in _COUNTS:
+        table[name] = [getattr(record, name) for record in records]
+    return table

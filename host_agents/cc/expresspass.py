@@ -1,0 +1,268 @@
+"""ExpressPass (Cho et al., SIGCOMM 2017): data leaves for credits, which receivers send and links let through by rate.
+
+A sender that has something to send asks for credits; each that arrives draws one packet. A link lets through as many
+credits as it can carry data back (p4src/expresspass.p4), the receiver's own link likewise, and drops the others. From
+what is lost of its credits a receiver learns how fast to send them (algorithm 1). Data says by which credit it was
+drawn, in six bits of the BTH. Frames: docs/wire-formats.md, "ExpressPass".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from host_agents import wire
+from host_agents.cc.base import NotificationPoint, Outlet, Path, ReactionPoint
+from host_agents.lb.base import FIRST_ENTROPY
+from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, Field, Header, Packet
+from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE
+from host_agents.registry import ProtocolInfo, register
+from host_agents.timers import Timer
+
+CREDIT: Final = Packet(
+    "credit",
+    0xEE,
+    (Header("credit", (Field("number", 32, "counts the credits of a queue pair"),), "Credit of ExpressPass."),),
+    to=TO_REACTION_POINT,
+    meaning="draws one data packet",
+)
+CREDIT_REQUEST: Final = Packet(
+    "credit request",
+    0xEF,
+    (
+        Header(
+            "credit_request",
+            (Field("stop", 1, "nothing is left to be sent"), Field("reserved", 31)),
+            "Credit request of ExpressPass, and its end.",
+        ),
+    ),
+    to=TO_NOTIFICATION_POINT,
+    meaning="asks the receiver for credits, or for no more",
+)
+_NUMBER: Final = CREDIT.place("number")
+_STOP: Final = CREDIT_REQUEST.place("stop")
+_NUMBER_MASK: Final = 0x3F  # of a credit's number: what data says of it
+CREDIT_BYTES: Final = wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + CREDIT.size_bytes
+
+
+@dataclass(frozen=True)
+class ExpressPassParameters:
+    """Algorithm 1 and section 6.1 of the paper; what it does not give are choices."""
+
+    target_loss: float = field(default=0.125, metadata=SHARE_OR_NONE)  # of credits
+    initial_rate: float = field(default=1 / 16, metadata=SHARE)  # of the most credits that a link lets through
+    initial_weight: float = field(default=1 / 16, metadata=SHARE)  # w, the aggressiveness
+    min_weight: float = field(default=0.01, metadata=SHARE)
+    max_weight: float = field(default=0.5, metadata=SHARE)
+    # Of the time between two credits, at random. With less of it the credits of a flow that has a link find it free,
+    # and those of a flow that comes do not.
+    jitter: float = field(default=1.0, metadata={"ge": 0, "le": 2})
+    update_base_rtts: float = field(default=1.0, metadata=POSITIVE)  # from one rate to the next
+    burst_credits: int = field(default=8, metadata=POSITIVE)  # that the receiver's own link lets through at once
+
+
+class ExpressPass(ReactionPoint):
+    """The sender: a packet for each credit. A credit that finds nothing to send is wasted."""
+
+    def __init__(self, parameters: ExpressPassParameters, path: Path) -> None:
+        super().__init__(path)
+        self.own_headers = True
+        self.credits_wasted = 0
+        self._active = False
+        self._granted = False  # by the credit that came last
+        self._number = 0  # of that credit
+        self._heard_ns = 0
+
+    def bind(self, outlet: Outlet) -> None:
+        super().bind(outlet)
+        self._retry = self.timer()
+
+    def may_send(self, inflight_bytes: int) -> bool:
+        return self._granted
+
+    def on_start(self, now_ns: int) -> None:
+        self._begin(now_ns)
+
+    def on_post(self, now_ns: int) -> None:
+        self._begin(now_ns)
+
+    def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
+        self._begin(now_ns)
+
+    def on_timeout(self, now_ns: int) -> None:
+        self._begin(now_ns)
+
+    def on_idle(self, now_ns: int) -> None:
+        self._end(now_ns)
+
+    def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
+        """A credit, for now or never."""
+        self._heard_ns = now_ns
+        if self.traffic.waiting_bytes == 0:
+            self.credits_wasted += 1
+            if not self._active:
+                self._request(now_ns, 1)  # the receiver has not heard of the end
+            return
+        self._number = _NUMBER.get(frame, offset)
+        self._granted = True
+        self.outlet.window_opened()
+
+    def data_headers(
+        self, now_ns: int, headers: bytes, place: int, message_bytes: int, alone: bool, again: bool
+    ) -> bytes:
+        said = headers[wire.BECN] & ~_NUMBER_MASK | self._number & _NUMBER_MASK
+        return headers[: wire.BECN] + bytes((said,)) + headers[wire.BECN + 1 :]
+
+    def on_sent(self, now_ns: int, wire_bytes: int) -> None:
+        self._granted = False
+        if self.traffic.waiting_bytes == 0:
+            self._end(now_ns)
+
+    def on_timer(self, now_ns: int, timer: Timer) -> None:
+        """Nothing was heard for a time-out: the request is lost."""
+        due_ns = self._heard_ns + self.host.rto_ns
+        if due_ns <= now_ns:
+            self._request(now_ns, 0)
+            due_ns = now_ns + self.host.rto_ns
+        timer.arm(due_ns)
+
+    def _begin(self, now_ns: int) -> None:
+        if not self._active and self.traffic.waiting_bytes > 0:
+            self._active = True
+            self._heard_ns = now_ns
+            self._request(now_ns, 0)
+            self._retry.arm(now_ns + self.host.rto_ns)
+
+    def _end(self, now_ns: int) -> None:
+        if self._active:
+            self._active = False
+            self._granted = False
+            self._retry.cancel()
+            self._request(now_ns, 1)
+
+    def _request(self, now_ns: int, stop: int) -> None:
+        body = CREDIT_REQUEST.encode(stop=stop)
+        self.outlet.send_control(CREDIT_REQUEST, body, entropy=self.outlet.next_entropy(now_ns))
+
+
+class CreditMeter:
+    """What a NIC's own link lets through of credits: as many as it can carry data for, and a few at once."""
+
+    def __init__(self, ns_per_credit: float, burst_credits: int) -> None:
+        self.dropped = 0
+        self._ns_per_credit = ns_per_credit
+        self._ahead_ns = ns_per_credit * float(burst_credits - 1)
+        self._due_ns = 0.0  # when the credits let through so far have had their time
+
+    def passes(self, now_ns: int) -> bool:
+        if self._due_ns - float(now_ns) > self._ahead_ns:
+            self.dropped += 1
+            return False
+        self._due_ns = max(self._due_ns, float(now_ns)) + self._ns_per_credit
+        return True
+
+
+class ExpressPassReceiver(NotificationPoint):
+    """Sends credits at its rate, a share of what a link lets through, and learns it from their losses."""
+
+    def __init__(self, parameters: ExpressPassParameters, path: Path) -> None:
+        super().__init__(path)
+        self.parameters = parameters
+        self.credit_share = parameters.initial_rate  # cur_rate / max_rate
+        self.weight = parameters.initial_weight
+        self._increased = False  # in the update before
+        self._number = 0  # of the credit sent last
+        self._seen = 0  # the last one that data has told of
+        self._came = 0  # data drawn by credits, since the last update
+        self._lost = 0
+        self._updated_ns = 0
+        self._ns_per_credit = float(path.wire_bytes + CREDIT_BYTES) * 8e9 / path.line_rate_bps
+        self._update_ns = round(parameters.update_base_rtts * path.base_rtt_ns)
+        self._entropy = FIRST_ENTROPY  # of the packet that came last: credits go on its path
+
+    def bind(self, outlet: Outlet) -> None:
+        super().bind(outlet)
+        self._timer = self.timer()
+        meter = self.host.part("credit meter", self._make_meter)
+        assert isinstance(meter, CreditMeter)
+        self._meter = meter
+
+    def _make_meter(self) -> CreditMeter:
+        return CreditMeter(self._ns_per_credit, self.parameters.burst_credits)
+
+    def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
+        """A request; one that asks for no more ends the credits."""
+        self._entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
+        if _STOP.get(frame, offset):
+            self._timer.cancel()
+        elif not self._timer.is_armed():
+            self.credit_share = self.parameters.initial_rate
+            self.weight = self.parameters.initial_weight
+            self._increased = False
+            self._seen = self._number
+            self._came = 0
+            self._lost = 0
+            self._updated_ns = now_ns
+            self._send(now_ns)
+
+    def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
+        ahead = (frame[wire.BECN] - self._seen) & _NUMBER_MASK
+        if ahead > 0 and self._seen + ahead <= self._number:
+            self._seen += ahead
+            self._came += 1
+            self._lost += ahead - 1
+
+    def on_timer(self, now_ns: int, timer: Timer) -> None:
+        self._send(now_ns)
+
+    def _send(self, now_ns: int) -> None:
+        if now_ns - self._updated_ns >= self._update_ns:
+            self._updated_ns = now_ns
+            if self._came + self._lost > 0:
+                self.update(float(self._lost) / float(self._came + self._lost))
+            self._came = 0
+            self._lost = 0
+        self._number += 1
+        if self._meter.passes(now_ns):
+            self.outlet.send_control(CREDIT, CREDIT.encode(number=self._number), entropy=self._entropy)
+        wait_ns = self._ns_per_credit / self.credit_share
+        wait_ns *= 1.0 + self.parameters.jitter * (self.host.random.random() - 0.5)
+        self._timer.arm(now_ns + max(1, round(wait_ns)))
+
+    def update(self, loss: float) -> None:
+        """Algorithm 1, once in an update period, by the share of credits that was lost."""
+        p = self.parameters
+        if loss <= p.target_loss:
+            if self._increased:
+                self.weight = (self.weight + p.max_weight) / 2.0
+            self.credit_share = (1.0 - self.weight) * self.credit_share + self.weight * (1.0 + p.target_loss)
+            self._increased = True
+        else:
+            self.credit_share *= (1.0 - loss) * (1.0 + p.target_loss)
+            self.weight = max(self.weight / 2.0, p.min_weight)
+            self._increased = False
+        self.credit_share = max(self.credit_share, 1e-4)
+
+
+def reaction_point(parameters: ExpressPassParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
+    return ExpressPass(parameters, path)
+
+
+def notification_point(parameters: ExpressPassParameters, path: Path) -> NotificationPoint:
+    return ExpressPassReceiver(parameters, path)
+
+
+register(
+    ProtocolInfo(
+        name="expresspass",
+        summary="receivers send credits, links drop those beyond what they can carry data for",
+        source="Cho et al., Credit-Scheduled Delay-Bounded Congestion Control for Datacenters, SIGCOMM 2017",
+        program="expresspass",
+        parameters=ExpressPassParameters,
+        reaction_point=reaction_point,
+        notification_point=notification_point,
+        packets=(CREDIT, CREDIT_REQUEST),
+        single_path=True,
+    )
+)

@@ -1,0 +1,77 @@
+"""InfiniBand's congestion control (InfiniBand Architecture Specification, volume 1, annex A10), on RoCEv2 marks.
+
+A switch marks (FECN, here ECN's CE), the receiver tells the sender with the ACK (BECN, here the ACK's echo). Each
+such ACK moves an index into the congestion control table up, a timer moves it down; the entry is the delay that is
+put between two packets, in times of a packet. The table is linear, as Gran et al. (IPDPS 2010) suggest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from host_agents.cc.base import Feedback, Outlet, Path, ReactionPoint
+from host_agents.ranges import POSITIVE
+from host_agents.registry import ProtocolInfo, register
+from host_agents.timers import Timer
+
+TIMER_UNIT_NS: Final = 1_024
+
+
+@dataclass(frozen=True)
+class InfinibandParameters:
+    """The annex leaves all values open. These are Gran et al.'s; `delay_packets` is a choice."""
+
+    ccti_increase: int = field(default=1, metadata=POSITIVE)  # with each BECN
+    ccti_limit: int = field(default=127, metadata=POSITIVE)  # the last entry of the table
+    ccti_min: int = 0
+    ccti_timer: int = field(default=150, metadata=POSITIVE)  # in units of 1.024 us: the index goes down by 1
+    delay_packets: float = field(default=1.0, metadata=POSITIVE)  # by which an entry exceeds the one before
+
+
+class Infiniband(ReactionPoint):
+    """Its rate is that of packets with the table's delay between them: line rate / (1 + delay)."""
+
+    def __init__(self, parameters: InfinibandParameters, path: Path) -> None:
+        super().__init__(path)
+        self.parameters = parameters
+        self.ccti = min(parameters.ccti_min, parameters.ccti_limit)  # congestion control table index
+        self._timer_ns = parameters.ccti_timer * TIMER_UNIT_NS
+        self._apply()
+
+    def bind(self, outlet: Outlet) -> None:
+        super().bind(outlet)
+        self._timer = self.timer()
+
+    def on_ack(self, feedback: Feedback) -> None:
+        if feedback.marked and self.ccti < self.parameters.ccti_limit:
+            self.ccti = min(self.ccti + self.parameters.ccti_increase, self.parameters.ccti_limit)
+            self._apply()
+            if not self._timer.is_armed():
+                self._timer.arm(feedback.now_ns + self._timer_ns)
+
+    def on_timer(self, now_ns: int, timer: Timer) -> None:
+        if self.ccti > self.parameters.ccti_min:
+            self.ccti -= 1
+            self._apply()
+            timer.arm(now_ns + self._timer_ns)
+
+    def _apply(self) -> None:
+        self.set_rate(self.path.line_rate_bps / (1.0 + self.parameters.delay_packets * float(self.ccti)))
+
+
+def reaction_point(parameters: InfinibandParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
+    return Infiniband(parameters, path)
+
+
+register(
+    ProtocolInfo(
+        name="infiniband",
+        summary="a delay between packets from a table: up with each mark, down with time",
+        source="InfiniBand Architecture Specification, volume 1, annex A10",
+        program="ecn",
+        parameters=InfinibandParameters,
+        reaction_point=reaction_point,
+    )
+)

@@ -1,0 +1,124 @@
+"""RCP (Dukkipati et al., "Processor Sharing Flows in the Internet", IWQoS 2005): a link gives all its flows one rate.
+
+The published header travels in data; here it is a packet of its own, the rate packet, of which a flow sends one a part
+of a base RTT. Every link on the way lowers it to its own rate (p4src/rcp.p4), the destination sends it back, and the
+source obeys. A flow that starts, or goes on after idleness, sends no data before its first response.
+Frames: docs/wire-formats.md, "RCP".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from host_agents import wire
+from host_agents.cc.base import UNLIMITED, NotificationPoint, Outlet, Path, ReactionPoint
+from host_agents.packets import TO_NOTIFICATION_POINT, Field, Header, Packet
+from host_agents.ranges import POSITIVE
+from host_agents.registry import ProtocolInfo, register
+from host_agents.timers import Timer
+
+RATE: Final = Packet(
+    "rate",
+    0xED,
+    (
+        Header(
+            "rcp",
+            (
+                Field("response", 1, "on its way back to the source"),
+                Field("reserved", 31),
+                Field("rate", 32, "the least of the links passed so far, and what the source wishes for", unit="kb/s"),
+            ),
+            "Rate packet of RCP.",
+        ),
+    ),
+    to=TO_NOTIFICATION_POINT,
+    reply="response",
+    meaning="asks for the rate of a path, and tells it",
+)
+_RATE: Final = RATE.place("rate")
+
+
+@dataclass(frozen=True)
+class RcpParameters:
+    """alpha and beta are the program's (harness/control/programs/rcp.py)."""
+
+    ask_base_rtts: float = field(default=0.25, metadata=POSITIVE)  # from one rate packet to the next
+    min_rate_bps: float = field(default=1e6, metadata=POSITIVE)
+
+
+class Rcp(ReactionPoint):
+    def __init__(self, parameters: RcpParameters, path: Path) -> None:
+        super().__init__(path)
+        self.parameters = parameters
+        self.sequence = 0  # of the rate packet sent last
+        self._obeyed = 0  # of the newest one whose response was obeyed
+        self._busy = 0  # queue pairs with something to send, or to be acknowledged
+        self._ask_ns = max(1, round(parameters.ask_base_rtts * path.base_rtt_ns))
+
+    def bind(self, outlet: Outlet) -> None:
+        super().bind(outlet)
+        self._timer = self.timer()
+
+    def on_start(self, now_ns: int) -> None:
+        self._busy += 1
+        if self._busy == 1:
+            self.set_window(0.0)
+            self._obeyed = self.sequence
+            self._ask(now_ns)
+
+    def on_idle(self, now_ns: int) -> None:
+        self._busy -= 1
+        if self._busy == 0:
+            self._timer.cancel()
+
+    def on_timer(self, now_ns: int, timer: Timer) -> None:
+        self._ask(now_ns)
+
+    def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
+        newer = (wire.psn(frame) - self._obeyed) & wire.PSN_MASK
+        if newer == 0 or newer >= wire.PSN_HALF:
+            return  # overtaken by a newer one, or of a burst that is over
+        self._obeyed = wire.psn(frame)
+        rate_bps = max(float(_RATE.get(frame, offset)) * 1e3, self.parameters.min_rate_bps)
+        self.set_rate(min(rate_bps, self.path.line_rate_bps))
+        self.set_window(UNLIMITED)
+
+    def _ask(self, now_ns: int) -> None:
+        self.sequence = (self.sequence + 1) & wire.PSN_MASK
+        body = RATE.encode(rate=int(self.path.line_rate_bps / 1e3))
+        self.outlet.send_control(RATE, body, psn=self.sequence, entropy=self.outlet.next_entropy(now_ns))
+        self._timer.arm(now_ns + self._ask_ns)
+
+
+class RcpReceiver(NotificationPoint):
+    """The destination: it sends a rate packet back to its source."""
+
+    def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
+        entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
+        body = RATE.encode(response=1, rate=_RATE.get(frame, offset))
+        self.outlet.send_control(RATE, body, psn=wire.psn(frame), entropy=entropy)
+
+
+def reaction_point(parameters: RcpParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
+    return Rcp(parameters, path)
+
+
+def notification_point(parameters: RcpParameters, path: Path) -> NotificationPoint:
+    return RcpReceiver(path)
+
+
+register(
+    ProtocolInfo(
+        name="rcp",
+        summary="every link gives all its flows one rate, from its traffic and its queue",
+        source="Dukkipati et al., Processor Sharing Flows in the Internet, IWQoS 2005",
+        program="rcp",
+        parameters=RcpParameters,
+        reaction_point=reaction_point,
+        notification_point=notification_point,
+        packets=(RATE,),
+        single_path=True,
+    )
+)

@@ -1,0 +1,81 @@
+// Layer-3 forwarding, and ExpressPass's limit on credits in front of every link: as many as the link can carry data for,
+// the other way (Cho et al., "Credit-Scheduled Delay-Bounded Congestion Control for Datacenters", SIGCOMM 2017, section 3).
+//
+// A link's credits each take their time, credit_ticks; those that came earlier than so fall due may run ahead of it by a burst, and
+// what is beyond is dropped. Other packets pass.
+//
+// Where the published rule and this program differ, and why:
+//   queue  credits wait there, at most eight of them, in a queue that is served at the rate; v1model has neither a limit nor a rate
+//          for one queue, so a meter lets a burst of eight through at once
+//
+// Tables to fill: those of include/forwarding.p4, and
+//   credit_limit  port -> limit(credit_ticks, ahead_ticks)
+//     credit_ticks  from one credit to the next: the time of a credit and of a full data packet on the link
+//     ahead_ticks   by how much credits may run ahead: the burst less one
+//     both in units of 2^-16 ticks of the switch's clock
+// With load_balancing/symmetric.p4 data takes the path of its credits.
+// Wire format: docs/wire-formats.md, "ExpressPass".
+//
+// Operations assumed of the hardware, per credit: one register access, additions and a comparison. A rate limiter of a queue with a
+// buffer of eight packets would do instead.
+#include "include/prelude.p4"
+#include "include/packets/expresspass.p4"
+
+struct headers_t {
+    ethernet_t ethernet;
+    ipv4_t     ipv4;
+    udp_t      udp;
+    bth_t      bth;
+}
+
+struct metadata_t {
+    common_metadata_t common;
+}
+
+// Index of the counter credit_drops.
+const bit<32> DROP_CREDIT = 0;
+
+@dropped["ingress", "credit"]
+counter(1, CounterType.packets) credit_drops;
+
+register<bit<64>>(MAX_PORTS) due_of;  // when the credits let through so far have had their time, by egress port
+
+// A stage of ingress.
+control CreditLimit(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    bit<64> each = 0;
+    bit<64> ahead = 0;
+    bit<64> now;
+    bit<64> due;
+
+    action limit(bit<64> credit_ticks, bit<64> ahead_ticks) {
+        each = credit_ticks;
+        ahead = ahead_ticks;
+    }
+
+    table credit_limit {
+        key = { standard_metadata.egress_spec: exact @name("port"); }
+        actions = { limit; @defaultonly NoAction; }
+        const default_action = NoAction();
+        size = MAX_PORTS;
+    }
+
+    apply {
+        if (meta.common.opcode == OPCODE_CREDIT && credit_limit.apply().hit) {
+            now = (bit<64>)standard_metadata.ingress_global_timestamp << 16;
+            due_of.read(due, (bit<32>)standard_metadata.egress_spec);
+            if (due < now) {
+                due = now;
+            }
+            if (due - now > ahead) {
+                credit_drops.count(DROP_CREDIT);
+                mark_to_drop(standard_metadata);
+            } else {
+                due_of.write((bit<32>)standard_metadata.egress_spec, due + each);
+            }
+        }
+    }
+}
+
+#define INGRESS_STAGE CreditLimit
+
+#include "include/switch.p4"

@@ -1,0 +1,145 @@
+"""Counts of what was passed, added up over switches, runs and tests."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from p4switch.engine.points import Point, Points
+from p4switch.errors import UserError
+
+KINDS = ("state", "transition", "hit", "miss", "action", "entry", "branch", "statement")
+"""Of items, in the order of reports."""
+
+_KIND_OF = {"extract": "statement", "checksum": "statement"}
+_EXCLUDED = re.compile(r"LCOV_EXCL_(LINE|BR_LINE|START|STOP)")
+_BRANCHES = ("branch", "transition")
+
+
+class Item(NamedTuple):
+    """Something of a program that packets reach or do not; points of the source that are put in several times are one.
+
+    `file` is "" and `line` 0 where the program does not say. `name` and `detail` are those of `points.Point`.
+    """
+
+    file: str
+    line: int
+    column: int
+    kind: str
+    name: str
+    detail: str
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}: " if self.file else ""
+        words = {
+            "state": f"state {self.name}",
+            "transition": f"transition from {self.name} to {self.detail}",
+            "hit": f"table {self.name}: hit",
+            "miss": f"table {self.name}: miss",
+            "action": f"table {self.name}: action {self.detail}",
+            "entry": f"table {self.name}: entry {self.detail} of the program",
+            "branch": f"{self.detail} of {self.name}",
+        }
+        return where + words.get(self.kind, self.name)
+
+
+class Share(NamedTuple):
+    """How many of how many items were reached."""
+
+    reached: int
+    all: int
+
+    @property
+    def percent(self) -> float:
+        """100 where there is nothing to reach."""
+        return 100 * self.reached / self.all if self.all else 100.0
+
+
+class Coverage:
+    """How often packets passed each item, of one program or of several."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[Item] = Counter()
+
+    def add(self, points: Points, passed: Sequence[int]) -> None:
+        """What a switch has counted; `passed` has a number for each point."""
+        for point, count in zip(points.all, passed, strict=True):
+            if point.counted and (item := _item(point)) is not None:
+                self.counts[item] += count
+
+    def merge(self, other: Coverage) -> None:
+        for item, count in other.counts.items():
+            self.counts[item] += count
+
+    def items(self, kinds: Iterable[str] = KINDS) -> Iterator[tuple[Item, int]]:
+        """In the order of the source, without those that the source excludes."""
+        wanted = {*kinds}
+        for item in sorted(self.counts):
+            if item.kind in wanted and not _excluded(item):
+                yield item, self.counts[item]
+
+    def missed(self, kinds: Iterable[str] = KINDS) -> list[Item]:
+        return [item for item, count in self.items(kinds) if not count]
+
+    def summary(self, kinds: Iterable[str] = KINDS, file: str | None = None) -> Share:
+        counts = [count for item, count in self.items(kinds) if file is None or item.file == file]
+        return Share(sum(map(bool, counts)), len(counts))
+
+    @property
+    def files(self) -> list[str]:
+        return sorted({item.file for item in self.counts})
+
+    def save(self, path: Path) -> None:
+        path.write_text(json.dumps([[*item, count] for item, count in sorted(self.counts.items())]))
+
+    @classmethod
+    def load(cls, path: Path) -> Coverage:
+        """Raises UserError for a file that `save` has not written."""
+        found = cls()
+        try:
+            for *item, count in json.loads(path.read_text()):
+                found.counts[Item(*item)] += count
+        except (OSError, ValueError, TypeError) as error:
+            raise UserError(f"{path}: expected what coverage was saved in: {error}") from None
+        return found
+
+
+def _item(point: Point) -> Item | None:
+    """None for statements that a compiler made."""
+    kind = _KIND_OF.get(point.kind, point.kind)
+    place = point.place
+    if place is None:
+        return None if kind in ("statement", "branch") else Item("", 0, 0, kind, point.name, point.detail)
+    if kind == "statement":
+        return Item(place.file, place.line, place.column, kind, place.text, "")
+    return Item(place.file, place.line, place.column, kind, point.name, point.detail)
+
+
+def _excluded(item: Item) -> bool:
+    lines, branches = _exclusions(item.file) if item.file else (frozenset(), frozenset())
+    return item.line in lines or (item.kind in _BRANCHES and item.line in branches)
+
+
+@functools.lru_cache(maxsize=256)
+def _exclusions(file: str) -> tuple[frozenset[int], frozenset[int]]:
+    """Lines that are left out, and those whose branches are."""
+    try:
+        text = Path(file).read_text(errors="replace")
+    except OSError:
+        return frozenset(), frozenset()
+    lines: set[int] = set()
+    branches: set[int] = set()
+    out = False
+    for number, line in enumerate(text.splitlines(), start=1):
+        marks = set(_EXCLUDED.findall(line))
+        out = (out or "START" in marks) and "STOP" not in marks
+        if out or marks & {"LINE", "STOP"}:
+            lines.add(number)
+        if "BR_LINE" in marks:
+            branches.add(number)
+    return frozenset(lines), frozenset(branches)

@@ -1,0 +1,107 @@
+"""Coverage for a terminal, a browser, and tools that read lcov's format."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader
+from rich.box import SIMPLE
+from rich.table import Table
+
+from p4switch.coverage.model import KINDS, Coverage, Item, Share
+from p4switch.output_file import write_files
+
+_COLUMNS = {
+    "states": ("state",), "transitions": ("transition",), "tables": ("hit", "miss", "entry"), "actions": ("action",),
+    "branches": ("branch",), "statements": ("statement",),
+}  # fmt: skip
+_FUNCTIONS = ("state", "action")
+_BRANCHES = ("branch", "transition", "hit", "miss")
+
+
+def _cell(share: Share) -> str:
+    if not share.all:
+        return ""
+    color = "green" if share.reached == share.all else "yellow" if share.reached else "red"
+    return f"[{color}]{share.reached}/{share.all}"
+
+
+def table(coverage: Coverage) -> Table:
+    """A row a file, reached items of all; the last one is the sum."""
+    made = Table("file", *_COLUMNS, "", box=SIMPLE, padding=(0, 1, 0, 0))
+    for column in made.columns[1:]:
+        column.justify = "right"
+    rows: list[tuple[str, str | None]] = [(file or "(no source)", file) for file in coverage.files]
+    for name, file in [*rows, ("all", None)]:
+        if name == "all":
+            made.add_section()
+        whole = coverage.summary(KINDS, file)
+        cells = [_cell(coverage.summary(kinds, file)) for kinds in _COLUMNS.values()]
+        made.add_row(name, *cells, f"{whole.percent:.1f}%")
+    return made
+
+
+def missed_lines(coverage: Coverage) -> list[str]:
+    """FILE:LINE: what was not reached, in the order of the source."""
+    return [str(item) for item in coverage.missed()]
+
+
+def _by_line(coverage: Coverage) -> dict[str, dict[int, list[tuple[Item, int]]]]:
+    files: dict[str, dict[int, list[tuple[Item, int]]]] = defaultdict(lambda: defaultdict(list))
+    for item, count in coverage.items():
+        if item.file:
+            files[item.file][item.line].append((item, count))
+    return files
+
+
+def lcov(coverage: Coverage) -> str:
+    """A tracefile: functions are states and the actions of tables, branches also transitions, hits and misses."""
+    out: list[str] = []
+    for file, lines in sorted(_by_line(coverage).items()):
+        out += ["TN:", f"SF:{Path(file).resolve()}"]
+        everything = [pair for line in sorted(lines) for pair in lines[line]]
+        functions = [(item, count) for item, count in everything if item.kind in _FUNCTIONS]
+        branches = [(item, count) for item, count in everything if item.kind in _BRANCHES]
+        names = {item: f"{item.name}.{item.detail}" if item.detail else item.name for item, _ in functions}
+        out += [f"FN:{item.line},{names[item]}" for item, _ in functions]
+        out += [f"FNDA:{count},{names[item]}" for item, count in functions]
+        out += [f"FNF:{len(functions)}", f"FNH:{sum(count > 0 for _, count in functions)}"]
+        numbers: dict[int, int] = defaultdict(int)
+        for item, count in branches:
+            out.append(f"BRDA:{item.line},0,{numbers[item.line]},{count}")
+            numbers[item.line] += 1
+        out += [f"BRF:{len(branches)}", f"BRH:{sum(count > 0 for _, count in branches)}"]
+        counts = {line: max(count for _, count in lines[line]) for line in sorted(lines)}
+        out += [f"DA:{line},{count}" for line, count in counts.items()]
+        out += [f"LF:{len(counts)}", f"LH:{sum(map(bool, counts.values()))}", "end_of_record"]
+    return "\n".join(out) + "\n" if out else ""
+
+
+def html(coverage: Coverage) -> str:
+    """One page: a table of the files, then each file's source, its lines coloured."""
+    files = []
+    for number, (file, lines) in enumerate(sorted(_by_line(coverage).items())):
+        try:
+            text = Path(file).read_text(errors="replace").splitlines()
+        except OSError:
+            text = [""] * max(lines)
+        rows = []
+        for line, source in enumerate(text, start=1):
+            found = lines.get(line, [])
+            missed = [str(item).partition(": ")[2] for item, count in found if not count]
+            state = "" if not found else "none" if len(missed) == len(found) else "part" if missed else "full"
+            rows.append({"number": line, "source": source, "state": state, "missed": missed,
+                         "count": max((count for _, count in found), default=None)})  # fmt: skip
+        shares = [coverage.summary(kinds, file) for kinds in _COLUMNS.values()]
+        files.append({"id": f"f{number}", "name": file, "rows": rows, "shares": shares,
+                      "percent": coverage.summary(KINDS, file).percent})  # fmt: skip
+    environment = Environment(loader=PackageLoader("p4switch.coverage", "."), autoescape=True)
+    template = environment.get_template("report.html.j2")
+    return template.render(files=files, titles=list(_COLUMNS), whole=coverage.summary().percent)
+
+
+def write(coverage: Coverage, folder: Path) -> None:
+    """index.html and coverage.info (lcov) in a folder, made if it is not there. Raises UserError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_files({folder / "index.html": html(coverage).encode(), folder / "coverage.info": lcov(coverage).encode()})

@@ -1,0 +1,92 @@
+/* What a pipeline built with P4_TRACE tells about its packets, and counts of its own points (p4switch.engine.points).
+ *
+ * Included once by every generated pipeline, after its packet struct and its cells: one a metadata field, one a packet
+ * header. Without P4_TRACE all of it is nothing.
+ */
+#ifdef P4_TRACE
+
+#define HEARD(sw) ((sw)->env.log || (sw)->env.trace)
+
+static void trace(p4_switch *sw, const phv *p, p4_trace_kind kind, uint32_t point, int64_t value, int64_t extra,
+                  const void *data, size_t size)
+{
+    if (sw->env.trace)
+        sw->env.trace(sw->env.ctx, &(p4_trace_event){kind, p->base.tag, p->number, p->copy, point, (uint32_t)size, p->now,
+                                                     value, extra, data});
+}
+
+/* From now on changes are those to what the packet is now. */
+static void note(phv *p)
+{
+    p->seen.m = p->m;
+    memcpy(p->seen.valid, p->valid, sizeof p->valid);
+    memcpy(p->seen.varbytes, p->varbytes, sizeof p->varbytes);
+    memcpy(p->seen.H, p->H, sizeof p->H);
+}
+
+/* What of the packet is other than it was: for each cell a p4_trace_change, then its bytes before and now. */
+static void trace_changes(p4_switch *sw, phv *p, p4_trace_kind kind, uint32_t point)
+{
+    static uint8_t changes[CHANGES_BYTES];
+    size_t size = 0;
+    if (!sw->env.trace)
+        return;
+    for (uint32_t i = 0; i < N_CELLS; i++) {
+        const trace_cell *cell = &cells[i];
+        const uint8_t *now = (const uint8_t *)p + cell->now, *before = (const uint8_t *)p + cell->before;
+        p4_trace_change change = {.cell = i, .was_valid = 1, .is_valid = 1};
+        if (cell->slot >= 0) {
+            change.was_valid = p->seen.valid[cell->slot];
+            change.is_valid = p->valid[cell->slot];
+            change.varbytes_before = p->seen.varbytes[cell->slot];
+            change.varbytes_now = p->varbytes[cell->slot];
+        }
+        if (change.was_valid == change.is_valid && !memcmp(now, before, cell->size))
+            continue;
+        memcpy(changes + size, &change, sizeof change);
+        memcpy(changes + size + sizeof change, before, cell->size);
+        memcpy(changes + size + sizeof change + cell->size, now, cell->size);
+        size += sizeof change + 2 * cell->size;
+    }
+    note(p);
+    trace(sw, p, kind, point, 0, 0, changes, size);
+}
+
+/* The key that was looked up, then that of the entry with its masks, if one matched. */
+static __attribute__((unused)) void trace_table(p4_switch *sw, const phv *p, uint32_t point, uint32_t table,
+                                                const uint64_t *key, int words, const p4_entry *e, int masks)
+{
+    uint64_t data[3 * 256];
+    size_t size = (size_t)words * sizeof *key;
+    if (!sw->env.trace)
+        return;
+    if (words)
+        memcpy(data, key, size);
+    if (e) {
+        memcpy((uint8_t *)data + size, e->key, masks ? 2 * size : size);
+        size += masks ? 2 * size : size;
+    }
+    int64_t order = !e ? 0 : masks ? sw->controls[table].handles[e->handle].priority : e->prefix;
+    trace(sw, p, P4_TRACE_TABLE, point, e ? (int64_t)e->handle : -1, order, data, size);
+}
+
+#define TRACE(kind, point, value, extra, data, size) trace(sw, p, kind, point, value, extra, data, size)
+#define TRACE_TABLE(point, table, key, words, e, masks) trace_table(sw, p, point, table, key, words, e, masks)
+#define CHANGES(kind, point) trace_changes(sw, p, kind, point)
+#define NOTE(packet) note(packet)
+#define PASS(point) ((void)sw->passed[point]++)
+#define NUMBER(packet, number_, copy_) ((packet)->number = (number_), (packet)->copy = (copy_))
+#define NEW_COPY(packet) ((packet)->copy = ++(packet)->family->copies)
+
+#else
+
+#define HEARD(sw) ((sw)->env.log)
+#define TRACE(kind, point, value, extra, data, size) ((void)0)
+#define TRACE_TABLE(point, table, key, words, e, masks) ((void)0)
+#define CHANGES(kind, point) ((void)0)
+#define NOTE(packet) ((void)0)
+#define PASS(point) ((void)0)
+#define NUMBER(packet, number_, copy_) ((void)0)
+#define NEW_COPY(packet) ((void)0)
+
+#endif

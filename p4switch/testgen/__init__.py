@@ -1,0 +1,83 @@
+"""Packet tests made from a program: concolic execution of the compiler's intermediate code, by v1model's rules.
+
+The expectations come from this executor alone. It shares the compiler with the built-in switch, and nothing with its
+engine. It needs z3 (`pip install p4cc[testgen]`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from p4switch.errors import UserError
+
+if TYPE_CHECKING:
+    from p4switch.testgen.code import Code
+    from p4switch.testgen.search import Result
+
+__all__ = ["generate", "write"]
+
+
+def generate(
+    path: str | Path,
+    include_dirs: Sequence[str | Path] = (),
+    defines: Mapping[str, str] | None = None,
+    seed: int = 0,
+    assume: Sequence[str] = (),
+    most: int | None = None,
+    seconds: float = 60.0,
+) -> tuple[Code, Result]:
+    """Tests for the program in file `path` until all statements are covered, for `seconds` at most.
+
+    `most`: that many tests, whatever they cover. `assume`: see `testgen.assume`; all have to hold.
+    Raises CompileError and UserError.
+    """
+    try:
+        import z3  # noqa: F401
+    except ImportError:
+        raise UserError("generated tests need z3, which is not installed: pip install 'p4cc[testgen]'") from None
+    from p4switch.compiler.frontend import deep_recursion, parse_and_check
+    from p4switch.compiler.midend.v1model import lower
+    from p4switch.testgen.assume import assumption
+    from p4switch.testgen.code import Code
+    from p4switch.testgen.search import Search
+
+    program = parse_and_check(path, include_dirs, defines)
+    with deep_recursion():
+        code = Code(lower(program))
+        given = assumption(" and ".join(f"({text})" for text in assume), code) if assume else None
+        return code, Search(code, seed, given, most, seconds).run()
+
+
+def write(folder: Path, program: Path, include: Sequence[Path], code: Code, result: Result) -> list[Path]:
+    """Writes the tests as STF files, and a pytest module for them, into `folder`; returns the STF files.
+
+    Packets that break assertions of the program are files of their own, `...-assert-N.stf`, which no module runs.
+    """
+    from p4switch.output_file import write_files
+    from p4switch.testgen.output import pytest_module, setup, stf
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write {str(folder)!r}: {error.strerror}") from None
+    contents: dict[Path, bytes] = {}
+    digits = len(str(len(result.tests)))
+    for number, test in enumerate(result.tests, start=1):
+        new = [code.location(1 << n) for n in range(test.new.bit_length()) if test.new >> n & 1]
+        contents[folder / f"{program.stem}-{number:0{digits}}.stf"] = stf(test, new).encode()
+    files = list(contents)
+    for number, (place, run) in enumerate(result.violations, start=1):
+        lines = [f"# breaks the assertion at {Path(place.file).name}:{place.line}", *setup(run)]
+        lines.append(f"packet {run.port} {run.packet.hex().upper()}")
+        contents[folder / f"{program.stem}-assert-{number}.stf"] = ("\n".join(lines) + "\n").encode()
+    module = pytest_module(_from(folder, program), [_from(folder, i) for i in include], [f.name for f in files])
+    contents[folder / f"test_{program.stem.replace('-', '_')}.py"] = module.encode()
+    write_files(contents)
+    return files
+
+
+def _from(folder: Path, path: Path) -> Path:
+    return Path(os.path.relpath(path.absolute(), folder.absolute()))

@@ -1,0 +1,95 @@
+"""The statements of a program, and which of them can be reached from where."""
+
+from __future__ import annotations
+
+from p4switch.compiler.midend import ir
+from p4switch.compiler.midend.graph import reverse_postorder, simplify, successors
+from p4switch.compiler.midend.v1model import Lowered
+from p4switch.compiler.source import Location
+
+
+class Code:
+    """A statement is a place in the source that operations or conditions come from; sets of them are bit masks."""
+
+    def __init__(self, lowered: Lowered) -> None:
+        self.lowered = lowered
+        self.program = lowered.program
+        self._numbers: dict[int, int] = {}
+        self._own: dict[ir.Block, int] = {}
+        self._reach: dict[ir.Block, int] = {}
+        self.parser = simplify(self.program.parser)
+        self.ingress, self.egress = (simplify(p.start) for p in self.program.pipelines)
+        after = 0
+        for start in (self.egress, self.ingress, self.parser):
+            after = self._analyse(start, after)
+        for op in self.program.deparser_ops:
+            after |= self.bit(op.span)
+        self.all = after
+        self._asserts: dict[int, int] = {}
+        self._find_asserts()
+
+    @property
+    def statements(self) -> list[Location]:
+        return [self.location(1 << n) for n in range(len(self._numbers))]
+
+    def location(self, bit: int) -> Location:
+        number = bit.bit_length() - 1
+        span = next(s for s, n in self._numbers.items() if n == number)
+        return self.lowered.source.source.locate(span)
+
+    def bit(self, span: int | None) -> int:
+        """The statement at `span`, as a set."""
+        if span is None:
+            return 0
+        return 1 << self._numbers.setdefault(span, len(self._numbers))
+
+    def assertion(self, span: int) -> int:
+        """What stands for breaking the assertion at `span`, in sets of statements; 0 if it is none."""
+        return self._asserts.get(span, 0)
+
+    @property
+    def assertions(self) -> int:
+        return sum(self._asserts.values())
+
+    def _find_asserts(self) -> None:
+        for block in self._own:
+            for op in block.ops:
+                if isinstance(op, ir.Prim) and op.op == "assert" and op.span not in self._asserts:
+                    self._asserts[op.span] = 1 << len(self._numbers) + len(self._asserts)
+
+    def own(self, block: ir.Block | None) -> int:
+        """The statements in `block`."""
+        return 0 if block is None else self._own.get(block, 0)
+
+    def reach(self, block: ir.Block | None) -> int:
+        """The statements in `block` and in what can follow it, in later pipelines, too."""
+        return 0 if block is None else self._reach.get(block, 0)
+
+    def _analyse(self, start: ir.Block, after: int) -> int:
+        order = reverse_postorder(start)
+        for block in order:
+            own = 0
+            for op in block.ops:
+                own |= self.bit(op.span)
+            if isinstance(block.end, ir.Branch):
+                own |= self.bit(block.end.span)
+            self._own[block] = own
+        bodies: dict[ir.Block, int] = {}
+        for block in order:
+            if isinstance(block.end, ir.Apply):
+                for action in block.end.table.actions:
+                    if action.body not in self._reach:
+                        self._analyse(simplify(action.body), 0)
+                    bodies[block] = bodies.get(block, 0) | self.reach(action.body)
+        changed = True
+        reach = {block: self._own[block] | bodies.get(block, 0) | after for block in order}
+        while changed:
+            changed = False
+            for block in reversed(order):
+                bits = reach[block]
+                for following in successors(block):
+                    bits |= reach[following]
+                if bits != reach[block]:
+                    reach[block], changed = bits, True
+        self._reach.update(reach)
+        return reach[start]

@@ -1,0 +1,1127 @@
+"""Running one packet through a program by v1model's rules, with formulas beside the numbers.
+
+The rules are those of the v1model architecture as simple_switch documents them: parser, checksums, ingress, packet
+replication, egress, deparser; resubmission and recirculation up to `MAX_PASSES`. The built-in engine is not used.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+
+from p4switch.compiler import types
+from p4switch.compiler.midend import ir
+from p4switch.compiler.midend.storage import flat_fields
+from p4switch.testgen.code import Code
+from p4switch.testgen.values import (
+    ZERO,
+    Scalar,
+    checksum16_formula,
+    formula,
+    hashed,
+    operate,
+    resize,
+    width,
+)
+
+DROP_PORT = 511
+MAX_PASSES = 5
+MAX_STEPS = 50_000
+_RESTARTS = 100
+MAX_PACKET_BYTES = 1500
+ENVIRONMENTS = 4
+"""Runs that a test has to survive unchanged: with other clocks, random numbers and contents of what is undefined."""
+
+_TIMES = (1, 77_777, 12_345_678, 99_999_999)  # microseconds since a switch began
+_DELAYS = (0, 3, 250, 9_999)
+_PATTERNS = (0, -1, 0x5A5A5A5A5A5A5A5A5A5A5A5A5A5A5A5A, 0x33CC33CC33CC33CC33CC33CC33CC33CC)
+_NORMAL, _INGRESS_CLONE, _EGRESS_CLONE, _RECIRCULATED, _REPLICA, _RESUBMITTED = 0, 1, 2, 4, 5, 6
+_STANDARD = "standard_metadata"
+
+
+@functools.cache
+def _variable(name: str, bits: int) -> Any:
+    return z3.BitVec(name, bits)
+
+
+class Inputs:
+    """What a run depends on: numbers by name, and choices of entries. What is not given is drawn from `seed`."""
+
+    def __init__(self, seed: int, numbers: dict[str, int] | None = None, choices: dict[Any, Any] | None = None) -> None:
+        self.seed = seed
+        self.numbers = dict(numbers or {})
+        self.choices = dict(choices or {})
+
+    def number(self, name: str, bits: int, draw: Callable[[random.Random], int] | None = None) -> int:
+        if name not in self.numbers:
+            rng = random.Random(f"{self.seed} {name}")
+            self.numbers[name] = rng.getrandbits(bits) if draw is None else draw(rng)
+        return self.numbers[name]
+
+    def choice(self, key: Any, options: list[Any]) -> Any:
+        if key not in self.choices:
+            self.choices[key] = random.Random(f"{self.seed} {key}").choice(options)
+        return self.choices[key]
+
+    def copy(self) -> Inputs:
+        return Inputs(self.seed, self.numbers, self.choices)
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Another way a decision could go: under `formula`, or with other `choices`. `own` and `reach` are statements."""
+
+    site: Any
+    own: int
+    reach: int
+    formula: Any = None
+    choices: tuple[tuple[Any, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    formula: Any  # holds in this run; None: not of inputs
+    alternatives: tuple[Alternative, ...] = ()
+
+
+@dataclass(slots=True)
+class Entry:
+    table: ir.Table
+    keys: list[tuple[ir.Key, int]]
+    action: ir.Action
+    args: list[int]
+
+
+@dataclass(slots=True)
+class Run:
+    """What happened. `problem`: why no test can be made of it; `failed`: the span of an assertion that did not hold."""
+
+    inputs: Inputs
+    decisions: list[Decision] = field(default_factory=list)
+    signature: list[Any] = field(default_factory=list)
+    covered: int = 0
+    environment: dict[str, tuple[Any, tuple[int, ...]]] = field(default_factory=dict)
+    variables: dict[str, Any] = field(default_factory=dict)
+    outputs: list[tuple[int, bytes]] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    defaults: dict[str, tuple[ir.Table, ir.Action, list[int]]] = field(default_factory=dict)
+    registers: dict[tuple[str, int], int] = field(default_factory=dict)  # what was in those that were read
+    sessions: dict[int, int] = field(default_factory=dict)
+    groups: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    port: int = 0
+    packet: bytes = b""
+    parsed_bytes: int = 0
+    short: bool = False
+    problem: str | None = None
+    failed: int | None = None
+
+    def formulas(self, count: int) -> list[Any]:
+        return [d.formula for d in self.decisions[:count] if d.formula is not None]
+
+
+class _StopError(Exception):
+    """The run ends here; it is no test."""
+
+
+class _LongerError(Exception):
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self.length = length
+
+
+class _ParserError(Exception):
+    def __init__(self, name: str | int) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+@dataclass(slots=True)
+class _Packet:
+    """A packet in the switch: its bytes, and where the parser is in bits."""
+
+    data: list[Scalar]
+    position: int = 0
+
+
+@dataclass(slots=True)
+class _Marks:
+    """What is to happen at the end of a pipeline."""
+
+    clone: tuple[int, int] | None = None  # session, field list
+    again: int | None = None  # field list of resubmit or recirculate
+    truncate: int | None = None
+    exited: bool = False
+
+
+class Machine:
+    """Runs `code`; `assume` gets the machine after the parser and returns a bool about the packet."""
+
+    def __init__(
+        self,
+        code: Code,
+        inputs: Inputs,
+        environment: int = 0,
+        symbolic: bool = True,
+        assume: Callable[[Machine], Scalar] | None = None,
+        deadline: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.code, self.program = code, code.program
+        self.inputs = inputs
+        self.environment = environment
+        self.symbolic = symbolic
+        self._assume = assume
+        self._deadline = deadline
+        self._headers = {i.name: i.type for i in self.program.headers}
+        self._stacks = {ref.name: names for ref, names in self.program.stacks}
+        self._siblings = {m: members for _, members in self.program.unions for m in members}
+        self._calculations = {c.name: c for c in self.program.calculations}
+        self._sizes = {r.name: (r.size, r.width) for r in self.program.registers}
+        self._orders = code.lowered.tables
+
+    def run(self) -> Run:
+        for _ in range(_RESTARTS):
+            self._begin()
+            try:
+                self._whole_packet()
+            except _LongerError as longer:
+                if longer.length > MAX_PACKET_BYTES:
+                    self.out.problem = "the packet becomes too long"
+                    return self.out
+                self.inputs.numbers["len"] = longer.length
+                continue
+            except _StopError as stop:
+                self.out.problem = str(stop)
+            return self.out
+        self.out.problem = "no length of the packet suits all of its parser"
+        return self.out
+
+    def _begin(self) -> None:
+        self.out = Run(self.inputs)
+        self.store: dict[tuple[str, str], Scalar] = {}
+        self.valid: set[str] = set()
+        self._next: dict[str, int] = {}
+        self._registers: dict[tuple[str, int], Scalar] = {}
+        self._found: dict[str, dict[tuple[int, ...], int | None]] = {}
+        self._args: dict[tuple[str, tuple[int, ...]], list[Scalar]] = {}
+        self._applied: dict[str, int] = {}
+        self._params: list[Scalar] = []
+        self._marks = _Marks()
+        self._steps = self._passes = self._extracts = self._unknowns = 0
+        self._waiting: list[tuple[Any, ...]] = []
+
+    # Inputs
+
+    def _input(self, name: str, bits: int, draw: Callable[[random.Random], int] | None = None) -> Scalar:
+        number = self.inputs.number(name, bits, draw)
+        if not self.symbolic:
+            return Scalar(number)
+        variable = self.out.variables.setdefault(name, _variable(name, bits))
+        return Scalar(number, variable)
+
+    def _unknown(self, bits: int, values: tuple[int, ...], name: str) -> Scalar:
+        """What a test cannot set: another value in each environment."""
+        masked = tuple(v & (1 << bits) - 1 for v in values)
+        if not self.symbolic:
+            return Scalar(masked[self.environment])
+        variable = _variable(f"?{name}", bits)
+        self.out.environment[name] = variable, masked
+        return Scalar(masked[self.environment], variable)
+
+    def _undefined(self, bits: int) -> Scalar:
+        self._unknowns += 1
+        return self._unknown(bits, _PATTERNS, f"undefined {self._unknowns}")
+
+    def _port(self, name: str) -> Scalar:
+        port = self._input(name, 9, lambda rng: rng.randrange(1, 8))
+        below = None if port.formula is None else z3.ULT(port.formula, DROP_PORT - 1)
+        self._require(Scalar(int(port.number < DROP_PORT - 1), below))
+        return port
+
+    # Decisions
+
+    def _decide(self, outcome: Any, holds: Any, alternatives: tuple[Alternative, ...] = ()) -> None:
+        self.out.signature.append(outcome)
+        if self.symbolic and (holds is not None or alternatives):
+            self.out.decisions.append(Decision(holds, alternatives))
+
+    def _require(self, condition: Scalar) -> None:
+        """Stops a run in which `condition` does not hold."""
+        if condition.formula is not None:
+            self._decide("required", condition.formula)
+        if not condition.number:
+            raise _StopError("an input is out of its range")
+
+    def _pin(self, value: Scalar) -> int:
+        """The number of `value`, which is the same from here on."""
+        if value.formula is not None and self.symbolic:
+            self.out.decisions.append(Decision(value.formula == value.number))
+        self.out.signature.append(value.number)
+        return value.number
+
+    def _cover(self, span: int | None) -> None:
+        self.out.covered |= self.code.bit(span)
+
+    # The switch
+
+    def _whole_packet(self) -> None:
+        port = self._port("port")
+        self.out.port = port.number
+        length = self.inputs.number("len", 11, lambda rng: 60)
+        data = [self._input(f"p{i}", 8) for i in range(length)]
+        self.out.packet = bytes(s.number for s in data)
+        size = Scalar(length, self.out.variables.setdefault("len", _variable("len", 32)) if self.symbolic else None)
+        self._waiting.append(("ingress", data, {"ingress_port": port, "packet_length": size}, {}))
+        while self._waiting:
+            kind, *rest = self._waiting.pop(0)
+            self._passes += 1
+            if self._passes > MAX_PASSES * 4:
+                raise _StopError(f"more than {MAX_PASSES} passes of the pipeline")
+            if kind == "ingress":
+                self._ingress(*rest)
+            else:
+                self._egress(*rest)
+
+    def _fresh(self, standard: dict[str, Scalar], kept: dict[tuple[str, str], Scalar]) -> None:
+        """Metadata as a packet begins with."""
+        self.store = {k: v for k, v in self.store.items() if k[0] in self._headers}
+        self.store |= {(_STANDARD, name): value for name, value in standard.items()}
+        self.store |= kept
+
+    def _ingress(self, data: list[Scalar], standard: dict[str, Scalar], kept: dict[tuple[str, str], Scalar]) -> None:
+        first = self._passes == 1
+        self.valid, self._next, self._marks = set(), {}, _Marks()
+        self.store.clear()
+        self._fresh(standard, kept)
+        self.store[_STANDARD, "ingress_global_timestamp"] = self._unknown(48, _TIMES, "time")
+        rest = self._parse(_Packet(data))
+        if first:
+            self.out.parsed_bytes = len(data) - len(rest)
+            if self._assume is not None:
+                condition = self._assume(self)
+                site = Alternative("assume", 0, self.code.all, condition.formula)
+                if condition.number:
+                    self._decide(1, condition.formula)
+                else:
+                    negated = None if condition.formula is None else z3.Not(condition.formula)
+                    self._decide(0, negated, (site,) if condition.formula is not None else ())
+                    raise _StopError("not what is assumed of packets")
+        self._verify_checksums(rest)
+        self._code(self.code.ingress, [])
+        marks, self._marks = self._marks, _Marks()
+        if marks.clone is not None:
+            self._clone_ingress(data, standard, marks.clone)
+        if marks.again is not None:
+            again = {"packet_length": standard["packet_length"], "instance_type": Scalar(_RESUBMITTED)}
+            self._waiting.append(("ingress", data, again, self._listed(marks.again)))
+            return
+        state = self._state(rest, marks.truncate)
+        group = self._pin(self.store.get((_STANDARD, "mcast_grp"), ZERO))
+        if group:
+            self._replicate(group, state, _REPLICA)
+            return
+        port = self._pin(self.store.get((_STANDARD, "egress_spec"), ZERO))
+        if port != DROP_PORT:
+            self._waiting.append(("egress", port, ZERO, _NORMAL, state))
+
+    def _state(self, rest: list[Scalar], truncate: int | None) -> tuple[Any, ...]:
+        return dict(self.store), set(self.valid), dict(self._next), rest, truncate
+
+    def _listed(self, index: int) -> dict[tuple[str, str], Scalar]:
+        kept: dict[tuple[str, str], Scalar] = {}
+        for element in self.program.field_lists[index - 1].elements:
+            if isinstance(element, ir.FieldRef):
+                kept[element.header, element.name] = self.value(element)
+        return kept
+
+    def _clone_ingress(self, data: list[Scalar], standard: dict[str, Scalar], clone: tuple[int, int]) -> None:
+        session, fields = clone
+        kept = self._listed(fields)
+        saved = self._state([], None)
+        self.valid, self._next, self.store = set(), {}, {}
+        self._fresh({n: standard[n] for n in ("ingress_port", "packet_length") if n in standard}, {})
+        rest = self._parse(_Packet(data))
+        self.store |= kept
+        self._mirror(session, self._state(rest, None), _INGRESS_CLONE)
+        self.store, self.valid, self._next, *_ = saved
+
+    def _mirror(self, session: int, state: tuple[Any, ...], instance: int) -> None:
+        port = self._port(f"session {session}")
+        self.out.sessions[session] = self._pin(port)
+        self._waiting.append(("egress", port.number, ZERO, instance, state))
+
+    def _replicate(self, group: int, state: tuple[Any, ...], instance: int) -> None:
+        if group > 0xFFFF:
+            raise _StopError("a multicast group above 65535")
+        replicas: list[tuple[int, int]] = []
+        for i in range(2):
+            port = self._port(f"group {group} port {i}")
+            rid = self._input(f"group {group} rid {i}", 16, lambda rng: rng.randrange(4))
+            replicas.append((self._pin(port), rid.number))
+            self._waiting.append(("egress", port.number, rid, instance, state))
+        if replicas[0][0] == replicas[1][0] or replicas[0] == replicas[1]:
+            self.inputs.numbers[f"group {group} port 1"] = replicas[0][0] % 8 + 1
+            raise _LongerError(self.inputs.numbers["len"])
+        self.out.groups[group] = replicas
+
+    def _egress(self, port: int, rid: Scalar, instance: int, state: tuple[Any, ...]) -> None:
+        store, valid, following, rest, truncate = state
+        self.store, self.valid, self._next = dict(store), set(valid), dict(following)
+        delay = self._unknown(32, _DELAYS, "delay")
+        time = self._unknown(48, _TIMES, "time")
+        later = tuple(t + d for t, d in zip(_TIMES, _DELAYS, strict=True))
+        self.store |= {
+            (_STANDARD, name): value
+            for name, value in {
+                "egress_port": Scalar(port), "egress_rid": rid, "instance_type": Scalar(instance),
+                "egress_spec": Scalar(0), "enq_qdepth": ZERO, "deq_qdepth": ZERO, "deq_timedelta": delay,
+                "enq_timestamp": _low_32(time),
+                "egress_global_timestamp": self._unknown(48, later, "later time"),
+            }.items()
+        }  # fmt: skip
+        self._marks = _Marks(truncate=truncate)
+        self._code(self.code.egress, [])
+        marks, self._marks = self._marks, _Marks()
+        if marks.clone is not None:
+            session, fields = marks.clone
+            kept = self._listed(fields)
+            before = self._state(rest, None)
+            length = {"packet_length": self.store.get((_STANDARD, "packet_length"), ZERO)}
+            self._fresh(length, kept)
+            self._mirror(session, self._state(rest, None), _EGRESS_CLONE)
+            self.store, self.valid, self._next, *_ = before
+        if self._pin(self.store.get((_STANDARD, "egress_spec"), ZERO)) == DROP_PORT:
+            return
+        self._update_checksums(rest)
+        for op in self.program.deparser_ops:
+            self._operation(op)
+        data = [*self._deparsed(), *rest]
+        if marks.again is not None:
+            if self._passes > MAX_PASSES:
+                raise _StopError(f"more than {MAX_PASSES} passes of the pipeline")
+            standard = {"packet_length": Scalar(len(data)), "instance_type": Scalar(_RECIRCULATED)}
+            self._waiting.append(("ingress", data, standard, self._listed(marks.again)))
+            return
+        octets = bytes(s.number for s in data)
+        self.out.outputs.append((port, octets if marks.truncate is None else octets[: marks.truncate]))
+
+    # Parser
+
+    def _parse(self, packet: _Packet) -> list[Scalar]:
+        self._packet = packet
+        error = 0
+        try:
+            self._code(self.code.parser, [])
+        except _ParserError as failure:
+            error = failure.name if isinstance(failure.name, int) else self.program.errors.index(failure.name)
+        self.store[_STANDARD, "parser_error"] = Scalar(error)
+        return packet.data[packet.position // 8 :]
+
+    def _bits(self, position: int, count: int) -> Scalar:
+        first, last = position // 8, -(-(position + count) // 8)
+        octets = self._packet.data[first:last]
+        number = 0
+        for octet in octets:
+            number = number << 8 | octet.number
+        low = last * 8 - position - count
+        number = number >> low & (1 << count) - 1
+        if not self.symbolic or all(o.formula is None for o in octets) or not count:
+            return Scalar(number)
+        parts = [formula(o, types.Bits(8)) for o in octets]
+        whole = z3.Concat(*parts) if len(parts) > 1 else parts[0]
+        return Scalar(number, z3.Extract(low + count - 1, low, whole) if count < 8 * len(octets) else whole)
+
+    def _need(self, count: int) -> None:
+        """Makes sure that `count` bits more are there; a short packet is an alternative."""
+        key = ("short", self._passes, self._extracts)
+        self._extracts += 1
+        end = self._packet.position + count
+        there = len(self._packet.data) * 8
+        if self._passes > 1:
+            if end > there:
+                raise _ParserError("PacketTooShort")
+            return
+        if self.inputs.choices.get(key):
+            before = self._packet.position // 8
+            if there // 8 != before:
+                raise _LongerError(before)
+            self.out.short = True
+            self.out.signature.append("short")
+            raise _ParserError("PacketTooShort")
+        if end > there:
+            raise _LongerError(-(-end // 8))
+        reach = self.code.reach(self.code.ingress)
+        self._decide("long", None, (Alternative(key, 0, reach, None, ((key, True),)),))
+
+    def _extract(self, op: ir.Extract) -> None:
+        name = op.header.name
+        if op.header.stack:
+            index = self._next.get(op.header.stack, 0)
+            elements = self._stacks[op.header.stack]
+            if op.header.where == "next":
+                if index >= len(elements):
+                    raise _ParserError("StackOutOfBounds")
+                self._next[op.header.stack] = index + 1
+                name = elements[index] + (f".{op.header.member}" if op.header.member else "")
+            else:
+                name = self._resolve(op.header)
+        fields = flat_fields(op.header.type)
+        variable = 0
+        if op.length is not None:
+            variable = self._pin(self.value(op.length))
+            longest = next(width(t) for _, t in fields if isinstance(t, types.Varbit))
+            if variable > longest:
+                raise _ParserError("HeaderTooShort")
+            if variable % 8:
+                raise _ParserError("ParserInvalidArgument")
+        widths = [variable if isinstance(t, types.Varbit) else width(t) for _, t in fields]
+        self._need(sum(widths))
+        self._set_valid(name)
+        for (f, t), bits in zip(fields, widths, strict=True):
+            value = self._bits(self._packet.position, bits)
+            if isinstance(t, types.Varbit):
+                value = Scalar(value.number)
+                self.store[name, f"{f}#"] = Scalar(bits)
+            elif isinstance(t, types.Bool) and value.formula is not None:
+                value = Scalar(value.number, value.formula == 1)
+            self.store[name, f] = value
+            self._packet.position += bits
+
+    def _deparsed(self) -> list[Scalar]:
+        number, bits = 0, 0
+        parts: list[Any] = []
+        known = True
+        for ref in self.program.deparser:
+            if ref.name not in self.valid:
+                continue
+            for f, t in flat_fields(ref.type):
+                value = self._load(ref.name, f, t)
+                count = self.store[ref.name, f"{f}#"].number if isinstance(t, types.Varbit) else width(t)
+                number, bits = number << count | value.number, bits + count
+                if count and self.symbolic:
+                    known = known and value.formula is None
+                    parts.append(resize(_as_bits(formula(value, t)), count))
+        octets = number.to_bytes(bits // 8, "big")
+        if known or not parts:
+            return [Scalar(o) for o in octets]
+        whole = z3.Concat(*parts) if len(parts) > 1 else parts[0]
+        return [Scalar(o, z3.Extract(bits - 8 * i - 1, bits - 8 * i - 8, whole)) for i, o in enumerate(octets)]
+
+    # Checksums
+
+    def _gathered(self, inputs: list[Any], rest: list[Scalar] | None) -> tuple[int, int, list[tuple[Any, int]] | None]:
+        """The number, bits and, if all of it is known, the formulas of the data of a checksum or hash."""
+        number = bits = 0
+        parts: list[tuple[Any, int]] | None = [] if self.symbolic else None
+        expressions: list[ir.Expr] = []
+        for element in inputs:
+            if isinstance(element, ir.HeaderRef):
+                for f, t in flat_fields(element.type):
+                    expressions.append(ir.FieldRef(element.name, f, t))
+            else:
+                expressions.append(element)
+        for expression in expressions:
+            value, count = self.value(expression), width(expression.type)
+            if isinstance(expression, ir.FieldRef) and isinstance(expression.type, types.Varbit):
+                count = self.store.get((expression.header, f"{expression.name}#"), ZERO).number
+            number, bits = number << count | value.number, bits + count
+            if parts is not None and count:
+                parts.append((_as_bits(formula(value, expression.type)), count))
+        for octet in rest or ():
+            number, bits = number << 8 | octet.number, bits + 8
+            if parts is not None:
+                parts.append((formula(octet, types.Bits(8)), 8))
+        return number, bits, parts
+
+    def _checksum(self, checksum: ir.Checksum, rest: list[Scalar]) -> Scalar:
+        number, bits, parts = self._gathered(checksum.inputs, rest if checksum.with_payload else None)
+        result = hashed(checksum.algorithm, number, bits)
+        if result is None:
+            raise _StopError(f"checksum {checksum.algorithm} is not known here")
+        if checksum.algorithm == "csum16" and parts:
+            return Scalar(result, checksum16_formula(parts))
+        return Scalar(result)
+
+    def _verify_checksums(self, rest: list[Scalar]) -> None:
+        failed: Scalar = ZERO
+        for checksum in self.program.checksums:
+            if not checksum.verify or not self._truth(checksum.condition, ("verify", checksum.span)):
+                continue
+            computed, there = self._checksum(checksum, rest), self.value(checksum.target)
+            bits = width(checksum.target.type)
+            wrong = int(computed.number & (1 << bits) - 1 != there.number)
+            if computed.formula is not None or there.formula is not None:
+                z = resize(formula(computed, types.Bits(16)), bits) != formula(there, checksum.target.type)
+                self._flip(("checksum", checksum.span), wrong, z, self.code.ingress, self.code.ingress)
+            failed = Scalar(failed.number | wrong)
+        self.store[_STANDARD, "checksum_error"] = failed
+
+    def _update_checksums(self, rest: list[Scalar]) -> None:
+        for checksum in self.program.checksums:
+            if not checksum.verify and self._truth(checksum.condition, ("update", checksum.span)):
+                computed = self._checksum(checksum, rest)
+                bits = width(checksum.target.type)
+                z = None if computed.formula is None else resize(computed.formula, bits)
+                self._assign(checksum.target, Scalar(computed.number & (1 << bits) - 1, z))
+
+    def _truth(self, condition: ir.Expr, site: Any) -> bool:
+        value = self.value(condition)
+        if value.formula is not None:
+            self._flip(site, value.number, value.formula, None, None)
+        return bool(value.number)
+
+    # Code
+
+    def _flip(self, site: Any, taken: int, z: Any, if_true: ir.Block | None, if_false: ir.Block | None) -> None:
+        holds, other = (z, z3.Not(z)) if taken else (z3.Not(z), z)
+        target = if_false if taken else if_true
+        way = Alternative((site, not taken), self.code.own(target), self.code.reach(target), other)
+        self._decide((site, taken), holds, (way,))
+
+    def _code(self, block: ir.Block | None, params: list[Scalar]) -> None:
+        saved, self._params = self._params, params
+        while block is not None:
+            self._steps += 1
+            if self._steps > MAX_STEPS or (self._steps % 256 == 0 and self._deadline()):
+                raise _StopError("too many steps")
+            for op in block.ops:
+                self._operation(op)
+            end = block.end
+            if isinstance(end, ir.Goto):
+                block = end.target
+            elif isinstance(end, ir.Branch):
+                self._cover(end.span)
+                value = self.value(end.condition)
+                if value.formula is not None:
+                    self._flip(id(block), value.number, value.formula, end.if_true, end.if_false)
+                else:
+                    self.out.signature.append(value.number)
+                block = end.if_true if value.number else end.if_false
+            elif isinstance(end, ir.Apply):
+                block = self._apply(end)
+                if self._marks.exited:
+                    break
+            elif isinstance(end, ir.Select):
+                block = self._select(block, end)
+            else:
+                block = None
+        self._params = saved
+
+    def _select(self, block: ir.Block, end: ir.Select) -> ir.Block | None:
+        keys = [self.value(k) for k in end.keys]
+        earlier: list[Any] = []
+        options: list[tuple[Any, ir.Block | None]] = []
+        taken: int | None = None
+        for case, target in end.cases:
+            if isinstance(case, str):
+                continue  # a value set has no members here
+            matches = all(v.number & m == k & m for v, (k, m) in _masked(keys, case, end.keys))
+            z = self._matching(keys, case, end.keys) if self.symbolic else None
+            options.append((z, target))
+            if matches and taken is None:
+                taken = len(options) - 1
+            if z is None and matches:
+                break
+        if taken is None:
+            options.append((None, None))
+            taken = len(options) - 1
+        ways: list[Alternative] = []
+        holds: Any = None
+        for i, (z, target) in enumerate(options):
+            here = [*(z3.Not(e) for e in earlier), *([] if z is None else [z])]
+            whole = z3.And(*here) if here else None
+            if i == taken:
+                holds = whole
+            elif whole is not None:
+                follow = target or self.code.ingress
+                ways.append(Alternative((id(block), i), self.code.own(target), self.code.reach(follow), whole))
+            if z is not None:
+                earlier.append(z)
+        self._decide((id(block), taken), holds, tuple(ways))
+        if taken >= len(options) - 1 and options[taken] == (None, None) and not _has_default(end):
+            raise _ParserError("NoMatch")
+        return options[taken][1]
+
+    def _matching(self, keys: list[Scalar], case: list[tuple[int, int | None]], exprs: list[ir.Expr]) -> Any:
+        terms: list[Any] = []
+        for value, (k, m), e in zip(keys, case, exprs, strict=True):
+            full = (1 << width(e.type)) - 1
+            mask = full if m is None else m & full
+            if not mask:
+                continue
+            z = formula(value, e.type)
+            if isinstance(z, z3.BoolRef):
+                terms.append(z == bool(k & 1))
+            else:
+                terms.append((z if mask == full else z & mask) == (k & mask))
+        return z3.And(*terms) if terms else None
+
+    # Tables
+
+    def _apply(self, end: ir.Apply) -> ir.Block | None:
+        table = end.table
+        keys = [self.value(k.target) for k in table.keys]
+        index, args = self._look_up(table, keys, end)
+        if index is None:
+            action, default = None, table.default
+            chosen = self._default(table, end)
+            if chosen is not None:
+                action, args = chosen
+            elif default is not None:
+                action = default.action
+                args = [Scalar(a & (1 << width(t)) - 1) for a, (_, t) in zip(default.args, action.params, strict=True)]
+        else:
+            action = table.actions[index]
+        if table.meter:
+            result = next(m.result for m in self.program.meters if m.name == table.meter)
+            assert result is not None
+            self._assign(result, ZERO)
+        if action is not None:
+            self._code(action.body, args)
+        labels = [label for label in end.on if isinstance(label, bool)]
+        hit = index is not None
+        if labels:
+            return next((b for label, b in end.on.items() if label is hit), end.default)
+        number = table.actions.index(action) if action in table.actions else None
+        return end.default if number is None else end.on.get(number, end.default)
+
+    def _follow(self, end: ir.Apply, index: int | None, hit: bool) -> tuple[int, int]:
+        """The statements of action `index` of the table, and what can be reached through it."""
+        if any(isinstance(label, bool) for label in end.on):
+            target = next((b for label, b in end.on.items() if label is hit), end.default)
+        else:
+            target = end.default if index is None else end.on.get(index, end.default)
+        body = None if index is None else end.table.actions[index].body
+        own = self.code.reach(body)
+        return own | self.code.own(target), own | self.code.reach(target)
+
+    def _look_up(self, table: ir.Table, keys: list[Scalar], end: ir.Apply) -> tuple[int | None, list[Scalar]]:
+        count = self._applied[table.name] = self._applied.get(table.name, 0) + 1
+        if table.entries:
+            return self._constant_entries(table, keys, end)
+        if not table.keys or table.profile is not None:
+            return None, []
+        numbers = tuple(k.number for k in keys)
+        known = self._found.setdefault(table.name, {})
+        if numbers in known:
+            found = known[numbers]
+            self.out.signature.append((table.name, found))
+            return found, self._args.get((table.name, numbers), [])
+        options: list[int | None] = [None, *self._usable(table, "defaultonly")]
+        key = ("table", table.name, count)
+        found = self.inputs.choice(key, options)
+        if len(known) >= table.size:
+            found = None
+        ways = []
+        for option in options:
+            if option != found:
+                default = None if option is not None or table.default is None else table.default.action
+                shown = option if default is None or default not in table.actions else table.actions.index(default)
+                own, reach = self._follow(end, shown, option is not None)
+                ways.append(Alternative((table.name, option), own, reach, None, ((key, option),)))
+        self._decide((table.name, found, numbers), None, tuple(ways))
+        known[numbers] = found
+        if found is None:
+            return None, []
+        action = table.actions[found]
+        args = self._arguments(action, f"{table.name} {count}")
+        self._args[table.name, numbers] = args
+        entry = Entry(table, list(zip(table.keys, numbers, strict=True)), action, [a.number for a in args])
+        self.out.entries.append(entry)
+        return found, args
+
+    def _usable(self, table: ir.Table, refused: str) -> list[int]:
+        """The actions of `table` without the annotation `refused`."""
+        found = next(t for t in self.code.lowered.tables if t.ir is table)
+        return [i for i, ref in enumerate(found.refs) if all(a.name != refused for a in ref.annotations)]
+
+    def _arguments(self, action: ir.Action, name: str) -> list[Scalar]:
+        args: list[Scalar] = []
+        for i, (_, t) in enumerate(action.params):
+            if width(t) > 0 and types.width_of(t) != 0:
+                value = self._input(f"data {name} {action.name} {i}", width(t))
+                if isinstance(t, types.Bool):
+                    value = Scalar(value.number, None if value.formula is None else value.formula == 1)
+                args.append(value)
+            else:
+                args.append(ZERO)
+        return args
+
+    def _default(self, table: ir.Table, end: ir.Apply) -> tuple[ir.Action, list[Scalar]] | None:
+        """Another default action than the program's, for actions that no entry can have."""
+        if table.default_const or table.profile is not None or table.default is None:
+            return None
+        entries = set(self._usable(table, "defaultonly")) if table.keys and not table.entries else set()
+        others = [i for i in self._usable(table, "tableonly") if i not in entries]
+        if not others or (len(others) == 1 and table.actions[others[0]] is table.default.action and not others[0]):
+            return None
+        key = ("default", table.name)
+        chosen = self.inputs.choice(key, [None, *others])
+        ways = []
+        for option in others:
+            if option != chosen:
+                own, reach = self._follow(end, option, False)
+                ways.append(Alternative((table.name, "default", option), own, reach, None, ((key, option),)))
+        self._decide((table.name, "default", chosen), None, tuple(ways))
+        if chosen is None:
+            return None
+        action = table.actions[chosen]
+        args = self._arguments(action, f"{table.name} default")
+        self.out.defaults[table.name] = table, action, [a.number for a in args]
+        return action, args
+
+    def _constant_entries(self, table: ir.Table, keys: list[Scalar], end: ir.Apply) -> tuple[int | None, list[Scalar]]:
+        entries = sorted(table.entries or (), key=lambda e: (-_prefix_bits(table, e), e.priority))
+        earlier: list[Any] = []
+        taken: int | None = None
+        holds: Any = None
+        ways: list[Alternative] = []
+        for i, entry in enumerate([*entries, None]):
+            z = self._entry_formula(table, entry, keys) if entry is not None and self.symbolic else None
+            matches = entry is None or _matches_entry(table, entry, keys)
+            here = [*(z3.Not(e) for e in earlier), *([] if z is None else [z])]
+            whole = z3.And(*here) if here else None
+            if matches and taken is None:
+                taken, holds = i, whole
+            elif whole is not None:
+                index = None if entry is None else table.actions.index(entry.call.action)
+                own, reach = self._follow(end, index, entry is not None)
+                ways.append(Alternative((table.name, "entry", i), own, reach, whole))
+            if z is not None:
+                earlier.append(z)
+        self._decide((table.name, "entry", taken), holds, tuple(ways))
+        if taken is None or taken == len(entries):
+            return None, []
+        call = entries[taken].call
+        args = [Scalar(a & (1 << width(t)) - 1) for a, (_, t) in zip(call.args, call.action.params, strict=True)]
+        return table.actions.index(call.action), args
+
+    def _entry_formula(self, table: ir.Table, entry: ir.Entry, keys: list[Scalar]) -> Any:
+        terms: list[Any] = []
+        for key, wanted, value in zip(table.keys, entry.keys, keys, strict=True):
+            if wanted is None:
+                continue
+            z = formula(value, key.target.type)
+            bits = width(key.target.type)
+            full = (1 << bits) - 1
+            z = _as_bits(z)
+            if not isinstance(wanted, tuple):
+                terms.append(z == (wanted & full))
+            elif key.match_kind == "range":
+                terms += [z3.UGE(z, wanted[0] & full), z3.ULE(z, wanted[1] & full)]
+            else:
+                terms.append((z & (wanted[1] & full)) == (wanted[0] & wanted[1] & full))
+        return z3.And(*terms) if terms else z3.BoolVal(True)
+
+    # Operations
+
+    def _operation(self, op: ir.Operation) -> None:
+        self._cover(op.span)
+        if isinstance(op, ir.Assign):
+            self._assign(op.dst, self.value(op.src), op.src)
+        elif isinstance(op, ir.Extract):
+            self._extract(op)
+        elif isinstance(op, ir.Advance):
+            bits = self._pin(self.value(op.bits))
+            self._need(bits)
+            self._packet.position += bits
+        elif isinstance(op, ir.Verify):
+            condition = self.value(op.condition)
+            if condition.formula is not None:
+                self._flip(id(op), condition.number, condition.formula, self.code.ingress, self.code.ingress)
+            if not condition.number:
+                raise _ParserError(self._pin(self.value(op.error)))
+        else:
+            getattr(self, f"_do_{op.op}", self._unsupported)(op)
+
+    def _unsupported(self, op: ir.Prim) -> None:
+        raise _StopError(f"'{op.op}' is not supported here")
+
+    def _do_mark_to_drop(self, op: ir.Prim) -> None:
+        self.store[_STANDARD, "egress_spec"] = Scalar(DROP_PORT)
+        self.store[_STANDARD, "mcast_grp"] = ZERO
+
+    def _do_exit(self, op: ir.Prim) -> None:
+        self._marks.exited = True
+
+    def _do_add_header(self, op: ir.Prim) -> None:
+        self._set_valid(self._resolve(op.args[0]))
+
+    def _set_valid(self, name: str) -> None:
+        if name not in self.valid:
+            self._forget(name)
+        for sibling in self._siblings.get(name, ()):
+            self.valid.discard(sibling)
+        self.valid.add(name)
+
+    def _forget(self, name: str) -> None:
+        for key in [k for k in self.store if k[0] == name]:
+            del self.store[key]
+
+    def _do_remove_header(self, op: ir.Prim) -> None:
+        name = self._resolve(op.args[0])
+        self.valid.discard(name)
+        self._forget(name)
+
+    def _do_assign_header(self, op: ir.Prim) -> None:
+        self._copy(self._resolve(op.args[0]), self._resolve(op.args[1]))
+
+    def _copy(self, target: str, source: str) -> None:
+        fields = {k[1]: v for k, v in self.store.items() if k[0] == source}
+        if source in self.valid:
+            self._set_valid(target)
+        else:
+            self.valid.discard(target)
+        self._forget(target)
+        self.store |= {(target, f): v for f, v in fields.items()}
+
+    def _members(self, ref: ir.StackRef | ir.UnionRef) -> list[str]:
+        """The headers in a stack or union."""
+        if isinstance(ref, ir.UnionRef):
+            return next(members for u, members in self.program.unions if u.name == ref.name)
+        unions = {u.name: members for u, members in self.program.unions}
+        return [h for e in self._stacks[ref.name] for h in unions.get(e, [e])]
+
+    def _do_assign_header_stack(self, op: ir.Prim) -> None:
+        copies = list(zip(self._members(op.args[0]), self._members(op.args[1]), strict=True))
+        self.valid.difference_update(target for target, _ in copies)
+        for target, source in copies:
+            self._copy(target, source)
+        if isinstance(op.args[0], ir.StackRef):
+            self._next[op.args[0].name] = self._next.get(op.args[1].name, 0)
+
+    _do_assign_union = _do_assign_union_stack = _do_assign_header_stack
+
+    def _do_push(self, op: ir.Prim) -> None:
+        self._move(op.args[0], op.args[1].value)
+
+    def _do_pop(self, op: ir.Prim) -> None:
+        self._move(op.args[0], -op.args[1].value)
+
+    def _move(self, ref: ir.StackRef, by: int) -> None:
+        if isinstance(ref.element, types.Union):
+            raise _StopError("moving a stack of unions is not supported here")
+        elements = self._stacks[ref.name]
+        before = {e: (e in self.valid, {k[1]: v for k, v in self.store.items() if k[0] == e}) for e in elements}
+        for i, element in enumerate(elements):
+            self.valid.discard(element)
+            self._forget(element)
+            if 0 <= i - by < len(elements):
+                was_valid, fields = before[elements[i - by]]
+                if was_valid:
+                    self.valid.add(element)
+                self.store |= {(element, f): v for f, v in fields.items()}
+        self._next[ref.name] = max(0, min(len(elements), self._next.get(ref.name, 0) + by))
+
+    def _do_count(self, op: ir.Prim) -> None:
+        self._pin(self.value(op.args[1]))
+
+    def _do_execute_meter(self, op: ir.Prim) -> None:
+        self._pin(self.value(op.args[1]))
+        self._assign(op.args[2], ZERO)  # green: rates are not set
+
+    def _do_register_read(self, op: ir.Prim) -> None:
+        key = self._cell(op.args[1].value, op.args[2])
+        bits = self._sizes[key[0]][1]
+        if key not in self._registers:
+            self._registers[key] = self._input(f"register {key[0]} {key[1]}", bits)
+            self.out.registers[key] = self._registers[key].number
+        self._assign(op.args[0], self._registers[key])
+
+    def _do_register_write(self, op: ir.Prim) -> None:
+        key = self._cell(op.args[0].value, op.args[1])
+        value = self.value(op.args[2])
+        bits = self._sizes[key[0]][1]
+        z = None if value.formula is None else resize(formula(value, op.args[2].type), bits)
+        self._registers[key] = Scalar(value.number & (1 << bits) - 1, z)
+
+    def _cell(self, register: str, index: ir.Expr) -> tuple[str, int]:
+        value = self.value(index)
+        size = self._sizes[register][0]
+        if value.formula is not None and size < 1 << width(index.type):
+            inside = z3.ULT(value.formula, size)
+            if value.number >= size:
+                way = Alternative((register, "index"), 0, self.code.all, inside)
+                self._decide("outside", z3.Not(inside), (way,))
+            else:
+                self._decide("inside", inside)
+        if value.number >= size:
+            raise _StopError(f"an index outside of register '{register}'")
+        return register, self._pin(value)
+
+    def _do_modify_field_with_hash_based_offset(self, op: ir.Prim) -> None:
+        place, base, name, size = op.args
+        calculation = self._calculations[name.value]
+        number, bits, _ = self._gathered(calculation.inputs, None)
+        result = hashed(calculation.algorithm, number, bits)
+        if result is None:
+            raise _StopError(f"hash {calculation.algorithm} is not known here")
+        modulus, low = self.value(size).number, self.value(base).number
+        total = low + (result % modulus if modulus else 0)
+        self._assign(place, Scalar(total & (1 << width(place.type)) - 1))
+
+    def _do_modify_field_rng_uniform(self, op: ir.Prim) -> None:
+        place, low, high = op.args
+        a, b = self._pin(self.value(low)), self._pin(self.value(high))
+        if a > b:
+            raise _StopError("a random number from an empty range")
+        values = (a, b, (a + b) // 2, min(a + 1, b))
+        self._unknowns += 1
+        self._assign(place, self._unknown(width(place.type), values, f"random {self._unknowns}"))
+
+    def _do_clone_ingress_pkt_to_egress(self, op: ir.Prim) -> None:
+        self._marks.clone = self._pin(self.value(op.args[0])) & 0x7FFF, op.args[1].value
+
+    _do_clone_egress_pkt_to_egress = _do_clone_ingress_pkt_to_egress
+
+    def _do_resubmit(self, op: ir.Prim) -> None:
+        self._marks.again = op.args[0].value
+
+    _do_recirculate = _do_resubmit
+
+    def _do_truncate(self, op: ir.Prim) -> None:
+        self._marks.truncate = self._pin(self.value(op.args[0]))
+
+    def _do_log_msg(self, op: ir.Prim) -> None:
+        pass
+
+    _do_generate_digest = _do_log_msg
+
+    def _do_assert(self, op: ir.Prim) -> None:
+        condition = self.value(op.args[0])
+        if condition.formula is not None:
+            holds = condition.formula if condition.number else z3.Not(condition.formula)
+            broken = self.code.assertion(op.span) if condition.number and op.op == "assert" else 0
+            reach = broken if condition.number else self.code.all
+            way = Alternative((id(op), not condition.number), broken, reach, z3.Not(holds))
+            self._decide((id(op), condition.number), holds, (way,))
+        if not condition.number:
+            self.out.failed = op.span if op.op == "assert" else None
+            raise _StopError("an assertion of the program does not hold")
+
+    _do_assume = _do_assert
+
+    # Places and expressions
+
+    def _resolve(self, ref: ir.HeaderRef) -> str:
+        if not ref.stack:
+            return ref.name
+        elements = self._stacks[ref.stack]
+        if ref.index is not None:
+            index = self._pin(self.value(ref.index))
+        else:
+            index = self._next.get(ref.stack, 0) - (ref.where == "last")
+        if not 0 <= index < len(elements):
+            raise _StopError(f"an index outside of stack '{ref.stack}'")
+        return elements[index] + (f".{ref.member}" if ref.member else "")
+
+    def _place(self, place: ir.Expr) -> tuple[str, str]:
+        if isinstance(place, ir.FieldRef):
+            return place.header, place.name
+        assert isinstance(place, (ir.LastField, ir.ElemField))
+        index = place.index if isinstance(place, ir.ElemField) else None
+        member = place.member if isinstance(place, ir.LastField) else ""
+        ref = ir.HeaderRef(None, stack=place.stack, index=index, where="last", member=member)  # type: ignore[arg-type]
+        return self._resolve(ref), place.name
+
+    def _assign(self, place: ir.Expr, value: Scalar, source: ir.Expr | None = None) -> None:
+        header, name = self._place(place)
+        if header in self._headers and header not in self.valid:
+            return  # what is written to a header that is not valid cannot be read
+        self.store[header, name] = value
+        if isinstance(place.type, types.Varbit) and isinstance(source, ir.FieldRef):
+            self.store[header, f"{name}#"] = self.store.get((source.header, f"{source.name}#"), ZERO)
+
+    def _load(self, header: str, name: str, t: types.Type) -> Scalar:
+        value = self.store.get((header, name))
+        if value is not None and (header in self.valid or header not in self._headers):
+            return value
+        if header not in self._headers:
+            return ZERO  # metadata and variables start as zero in both switches
+        value = self._undefined(width(t))
+        if isinstance(t, types.Bool) and value.formula is not None:
+            value = Scalar(value.number, value.formula == 1)
+        return value
+
+    def value(self, expr: ir.Expr) -> Scalar:
+        """The value of `expr` now."""
+        if isinstance(expr, ir.FieldRef):
+            return self._load(expr.header, expr.name, expr.type)
+        if isinstance(expr, ir.Const):
+            bits = types.width_of(expr.type)
+            return Scalar(expr.value if bits is None else expr.value & (1 << bits) - 1)
+        if isinstance(expr, ir.Op):
+            return self._operate(expr)
+        if isinstance(expr, ir.Param):
+            return self._params[expr.index]
+        if isinstance(expr, ir.Valid):
+            return Scalar(int(self._resolve(expr.header) in self.valid))
+        if isinstance(expr, ir.Lookahead):
+            self._need(expr.offset + expr.width)
+            return self._bits(self._packet.position + expr.offset, expr.width)
+        if isinstance(expr, ir.LastIndex):
+            return Scalar((self._next.get(expr.stack, 0) - 1) & 0xFFFFFFFF)
+        return self._load(*self._place(expr), expr.type)
+
+    def _operate(self, expr: ir.Op) -> Scalar:
+        if expr.op in ("&&", "||"):  # the second operand only where the first does not decide
+            left = self.value(expr.args[0])
+            if left.formula is None and bool(left.number) == (expr.op == "||"):
+                return left
+            return operate(expr, [left, self.value(expr.args[1])])
+        if expr.op == "?:":
+            condition = self.value(expr.args[0])
+            if condition.formula is None:
+                return self.value(expr.args[1] if condition.number else expr.args[2])
+        return operate(expr, [self.value(a) for a in expr.args])
+
+
+def _low_32(value: Scalar) -> Scalar:
+    return Scalar(value.number & 0xFFFFFFFF, None if value.formula is None else resize(value.formula, 32))
+
+
+def _as_bits(z: Any) -> Any:
+    """A bit vector, of one bit where `z` is a bool."""
+    return z3.If(z, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)) if isinstance(z, z3.BoolRef) else z
+
+
+def _masked(keys: list[Scalar], case: list[tuple[int, int | None]], exprs: list[ir.Expr]) -> Any:
+    for value, (k, m), e in zip(keys, case, exprs, strict=True):
+        full = (1 << width(e.type)) - 1
+        yield value, (k & full, full if m is None else m & full)
+
+
+def _has_default(end: ir.Select) -> bool:
+    return any(not isinstance(case, str) and all(m == 0 for _, m in case) for case, _ in end.cases)
+
+
+def _prefix_bits(table: ir.Table, entry: ir.Entry) -> int:
+    """The length of the entry's prefix; 0 in tables without lpm keys, where priorities decide."""
+    kinds = [k.match_kind for k in table.keys]
+    if "lpm" not in kinds or any(k in ("ternary", "range", "optional") for k in kinds):
+        return 0
+    wanted = entry.keys[kinds.index("lpm")]
+    bits = width(table.keys[kinds.index("lpm")].target.type)
+    if wanted is None:
+        return 0
+    return (wanted[1] & (1 << bits) - 1).bit_count() if isinstance(wanted, tuple) else bits
+
+
+def _matches_entry(table: ir.Table, entry: ir.Entry, values: list[Scalar]) -> bool:
+    for key, wanted, value in zip(table.keys, entry.keys, values, strict=True):
+        full = (1 << width(key.target.type)) - 1
+        if wanted is None:
+            continue
+        if not isinstance(wanted, tuple):
+            fits = value.number == wanted & full
+        elif key.match_kind == "range":
+            fits = wanted[0] & full <= value.number <= wanted[1] & full
+        else:
+            fits = value.number & wanted[1] & full == wanted[0] & wanted[1] & full
+        if not fits:
+            return False
+    return True

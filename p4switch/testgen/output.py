@@ -1,0 +1,90 @@
+"""Tests as files: STF, and a pytest module that runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from p4switch.compiler import types
+from p4switch.compiler.midend import ir
+from p4switch.compiler.source import Location
+from p4switch.testgen.machine import Entry, Run
+from p4switch.testgen.search import Test
+from p4switch.testgen.values import width
+
+
+def stf(test: Test, new: Sequence[Location]) -> str:
+    """The STF of a test; `new` are the statements that it covers first."""
+    run = test.run
+    lines = [f"# covers {Path(place.file).name}:{place.line}" for place in new]
+    lines += setup(run)
+    lines.append(f"packet {run.port} {run.packet.hex().upper()}")
+    for port, data, mask in test.expected:
+        lines.append(f"expect {port} {_masked(data, mask)}$")
+    lines.append("no_packet")
+    return "\n".join(dict.fromkeys(lines)) + "\n"
+
+
+def setup(run: Run) -> list[str]:
+    """The commands before the packet: registers, entries, clone sessions, multicast groups."""
+    lines = [f"register_write {name} {index} {value}" for (name, index), value in sorted(run.registers.items())]
+    lines += [_entry(e) for e in run.entries]
+    lines += [f"setdefault {table.name} {_call(action, args)}" for table, action, args in run.defaults.values()]
+    lines += [f"mirroring_add {session} {port}" for session, port in sorted(run.sessions.items())]
+    handle = 0
+    for group, replicas in sorted(run.groups.items()):
+        lines.append(f"mc_mgrp_create {group}")
+        for port, rid in replicas:
+            lines += [f"mc_node_create {rid} {port}", f"mc_node_associate {group} {handle}"]
+            handle += 1
+    return lines
+
+
+def _entry(entry: Entry) -> str:
+    kinds = {k.match_kind for k, _ in entry.keys}
+    priority = " 1" if kinds & {"ternary", "range", "optional"} else ""
+    keys = " ".join(f"{key.name}:{_key(key, number)}" for key, number in entry.keys)
+    return f"add {entry.table.name}{priority} {keys} {_call(entry.action, entry.args)}"
+
+
+def _key(key: ir.Key, number: int) -> str:
+    bits = width(key.target.type)
+    digits = f"0x{number:0{-(-bits // 4)}x}"
+    if key.match_kind == "lpm":
+        return f"{digits}/{bits}"
+    if key.match_kind in ("ternary", "optional"):
+        return f"{digits}&&&0x{(1 << bits) - 1:x}"
+    if key.match_kind == "range":
+        return f"{digits}->{digits}"
+    return digits
+
+
+def _call(action: ir.Action, args: Sequence[int]) -> str:
+    given = (f"{name}:{value}" for (name, t), value in zip(action.params, args, strict=True) if types.width_of(t) != 0)
+    return f"{action.name}({', '.join(given)})"
+
+
+def _masked(data: bytes, mask: bytes) -> str:
+    digits = zip(data.hex().upper(), mask.hex(), strict=True)
+    return "".join("*" if known == "0" else digit for digit, known in digits)
+
+
+def pytest_module(program: Path, include: Sequence[Path], names: Sequence[str]) -> str:
+    """A pytest module for the STF files `names` beside it; the paths are relative to it."""
+    folders = ", ".join(f"Path(__file__).parent / {str(folder)!r}" for folder in include)
+    return f'''"""Generated packet tests of {program.name}: each is an STF file beside this one."""
+
+from pathlib import Path
+
+import pytest
+
+from p4switch.stf import run_test
+
+PROGRAM = Path(__file__).parent / {str(program)!r}
+INCLUDE = [{folders}]
+
+
+@pytest.mark.parametrize("name", {list(names)!r})
+def test_{program.stem.replace("-", "_")}(name: str) -> None:
+    run_test(PROGRAM, Path(__file__).with_name(name), INCLUDE)
+'''

@@ -1,0 +1,213 @@
+"""Looking for tests until every statement is covered.
+
+A run leaves decisions behind, each with the formula that held and with alternatives. The search takes the alternative
+that promises most, has z3 find inputs for it, and runs those (concolic execution: Godefroid, Klarlund and Sen, "DART",
+PLDI 2005; for P4: Ruffy et al., "P4Testgen", SIGCOMM 2023).
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+
+from p4switch.compiler.source import Location
+from p4switch.testgen.code import Code
+from p4switch.testgen.machine import ENVIRONMENTS, MAX_PACKET_BYTES, Alternative, Inputs, Machine, Run
+from p4switch.testgen.values import Scalar
+
+SOLVER_MS = 2_000
+_FRESH = 8  # runs from nothing, with other random inputs, where the alternatives of the others are used up
+
+
+@dataclass(slots=True)
+class Test:
+    """A packet with what has to be there and what comes of it; `expected` has a mask for each packet."""
+
+    run: Run
+    expected: list[tuple[int, bytes, bytes]]  # port, data, mask (ones: has to be equal)
+    new: int  # statements that it is the first to cover
+
+
+@dataclass(slots=True)
+class Result:
+    """`missing` are statements that no test covers. `exhausted`: nothing was left to try."""
+
+    tests: list[Test] = field(default_factory=list)
+    violations: list[tuple[Location, Run]] = field(default_factory=list)
+    statements: int = 0
+    covered: int = 0
+    missing: list[Location] = field(default_factory=list)
+    only_unstable: list[Location] = field(default_factory=list)
+    exhausted: bool = False
+    runs: int = 0
+    problems: Counter[str] = field(default_factory=Counter)
+
+
+class Search:
+    """Generates tests for `code`. `assume`: see `Machine`. `deadline` is a time of `time.monotonic`."""
+
+    def __init__(
+        self,
+        code: Code,
+        seed: int = 0,
+        assume: Callable[[Machine], Scalar] | None = None,
+        most: int | None = None,
+        seconds: float = 60.0,
+    ) -> None:
+        self.code = code
+        self._seed = seed
+        self._assume = assume
+        self._most = most
+        self._end = time.monotonic() + seconds
+        self._covered = 0
+        self._touched = 0
+        self._heap: list[tuple[Any, ...]] = []
+        self._attempts: Counter[Any] = Counter()
+        self._count = itertools.count()
+        self._violated = 0
+        self._seen: set[int] = set()
+        self.result = Result()
+
+    def _over(self) -> bool:
+        return time.monotonic() > self._end
+
+    def _done(self) -> bool:
+        enough = self._most is not None and len(self.result.tests) >= self._most
+        return self._over() or enough or (self._most is None and not self._wanted())
+
+    def _wanted(self) -> int:
+        """The statements not yet covered, and the assertions not yet broken."""
+        return (self.code.all & ~self._covered) | (self.code.assertions & ~self._violated)
+
+    def run(self) -> Result:
+        """Runs until all is covered, the number of tests or the time is reached, or nothing is left to try."""
+        for fresh in range(_FRESH):
+            self._try(Inputs(self._seed + 1000 * fresh))
+            while self._heap and not self._done():
+                self._next()
+            if self._done():
+                break
+        result = self.result
+        result.exhausted = not self._heap and not self._over()
+        bits = [1 << n for n in range(self.code.all.bit_length())]
+        result.statements = self.code.all.bit_count()
+        result.covered = (self._covered & self.code.all).bit_count()
+        missing = self.code.all & ~self._covered
+        result.missing = sorted(self.code.location(b) for b in bits if b & missing & ~self._touched)
+        result.only_unstable = sorted(self.code.location(b) for b in bits if b & missing & self._touched)
+        return result
+
+    # Alternatives
+
+    def _worth(self, way: Alternative) -> tuple[int, int, int]:
+        """Smaller is better."""
+        missing = self._wanted()
+        return self._attempts[way.site], -bool(way.own & missing), -(way.reach & missing).bit_count()
+
+    def _push(self, run: Run) -> None:
+        for i, decision in enumerate(run.decisions):
+            for way in decision.alternatives:
+                worth = self._worth(way)
+                if worth[2] or way.site == "assume" or self._most is not None:
+                    heapq.heappush(self._heap, (worth, next(self._count), run, i, way))
+
+    def _next(self) -> None:
+        worth, _, run, i, way = heapq.heappop(self._heap)
+        now = self._worth(way)
+        if not now[2] and way.site != "assume" and self._most is None:
+            return
+        if now > worth:
+            heapq.heappush(self._heap, (now, next(self._count), run, i, way))
+            return
+        self._attempts[way.site] += 1
+        inputs = self._solve(run, i, way)
+        if inputs is not None:
+            self._try(inputs)
+
+    def _solve(self, run: Run, position: int, way: Alternative) -> Inputs | None:
+        """Inputs that take `run` to the decision at `position`, and there the other way."""
+        inputs = run.inputs.copy()
+        inputs.choices.update(way.choices)
+        formulas = run.formulas(position) + ([] if way.formula is None else [way.formula])
+        solver = z3.Solver()
+        solver.set("timeout", max(1, min(SOLVER_MS, int(1000 * (self._end - time.monotonic())))))
+        if way.formula is None:
+            return inputs  # a choice alone: what led there stays as it is
+        whole = z3.And(*formulas)
+        variables = [variable for variable, _ in run.environment.values()]
+        if variables:
+            for e in range(ENVIRONMENTS):
+                pairs = [(v, z3.BitVecVal(values[e], v.size())) for v, values in run.environment.values()]
+                solver.add(z3.substitute(whole, *pairs))
+        else:
+            solver.add(whole)
+        length = run.variables.get("len")
+        if length is not None:
+            solver.add(z3.UGE(length, run.parsed_bytes), z3.ULE(length, MAX_PACKET_BYTES))
+        if solver.check() != z3.sat:
+            return None
+        model = solver.model()
+        for name, variable in run.variables.items():
+            value = model[variable]
+            if value is not None:
+                inputs.numbers[name] = value.as_long()
+        return inputs
+
+    # Runs
+
+    def _machine(self, inputs: Inputs, environment: int) -> Machine:
+        return Machine(self.code, inputs, environment, environment == 0, self._assume, self._over)
+
+    def _try(self, inputs: Inputs) -> None:
+        self.result.runs += 1
+        run = self._machine(inputs, 0).run()
+        known = hash(tuple(map(str, run.signature)))
+        if known in self._seen:
+            return
+        self._seen.add(known)
+        self._touched |= run.covered
+        if run.failed is not None:
+            bit = self.code.assertion(run.failed)
+            if not bit & self._violated:
+                self._violated |= bit
+                self.result.violations.append((self.code.location(self.code.bit(run.failed)), run))
+        if run.problem is None:
+            self._keep(run)
+        else:
+            self.result.problems[run.problem] += 1
+        self._push(run)
+
+    def _keep(self, run: Run) -> None:
+        new = run.covered & ~self._covered
+        if not new and self._most is None:
+            return
+        expected = [(port, data, bytearray(b"\xff" * len(data))) for port, data in run.outputs]
+        for environment in range(1, ENVIRONMENTS) if run.environment else ():
+            other = self._machine(run.inputs, environment).run()
+            if not _same_way(run, other):
+                self.result.problems["what happens depends on clocks, random numbers or undefined values"] += 1
+                return
+            for (_, data, mask), (_, there) in zip(expected, other.outputs, strict=True):
+                for i, (a, b) in enumerate(zip(data, there, strict=True)):
+                    mask[i] &= (0xF0 if a >> 4 == b >> 4 else 0) | (0x0F if a & 15 == b & 15 else 0)
+        if len({port for port, *_ in expected}) < len(expected) and len({bytes(d) for _, d, _ in expected}) > 1:
+            self.result.problems["several different packets leave by one port"] += 1
+            return
+        self._covered |= run.covered
+        self.result.tests.append(Test(run, [(port, data, bytes(mask)) for port, data, mask in expected], new))
+
+
+def _same_way(run: Run, other: Run) -> bool:
+    def shape(r: Run) -> Any:
+        entries = [(e.table.name, [k for _, k in e.keys], e.action.name, e.args) for e in r.entries]
+        outputs = [(port, len(data)) for port, data in r.outputs]
+        return entries, outputs, r.sessions, r.groups, r.registers, r.covered, r.problem
+
+    return bool(shape(run) == shape(other))

@@ -1,0 +1,65 @@
+"""What a pipeline did with a packet: events, and three ways to write them down.
+
+    traced = build_traced(json)
+    switch = load().Switch(str(traced.library))
+    switch.set_tracing(True)
+    switch.process(port, frame)
+    trace = Trace(Decoder(traced)(switch.traced()[0]))
+    print(trace.text(), trace.json_lines(), trace.log())
+
+`text` is for people, `json_lines` for programs, and `log` reads like that of BMv2's simple_switch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar, overload
+
+from p4switch.trace.decode import Decoder, RawEvent
+from p4switch.trace.difference import Layout, differences, layouts
+from p4switch.trace.events import Event, hexadecimal
+from p4switch.trace.log import log_line, log_lines
+from p4switch.trace.text import json_line, plain, styled
+
+_Kind = TypeVar("_Kind", bound=Event)
+
+__all__ = [
+    "Decoder", "Event", "Layout", "RawEvent", "Trace", "differences", "hexadecimal", "json_line", "layouts", "log_line",
+    "log_lines", "plain", "styled",
+]  # fmt: skip
+
+
+class Trace(Sequence[Event]):
+    """Events of one packet, or of several, in the order in which they happened."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self._events = tuple(events)
+
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+    @overload
+    def __getitem__(self, index: slice) -> Trace: ...
+    def __getitem__(self, index: int | slice) -> Event | Trace:
+        return Trace(self._events[index]) if isinstance(index, slice) else self._events[index]
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def of(self, kind: type[_Kind]) -> list[_Kind]:
+        """The events of one kind, a class of `p4switch.trace.events`."""
+        return [event for event in self._events if isinstance(event, kind)]
+
+    def text(self) -> str:
+        """A line an event, without colours."""
+        return "\n".join(map(plain, self._events))
+
+    def json_lines(self) -> str:
+        """A JSON object a line."""
+        return "\n".join(map(json_line, self._events))
+
+    def log(self) -> str:
+        """As simple_switch with `--log-console -L trace`, without its times."""
+        return "\n".join(line for event in self._events for line in log_lines(event))
+
+    def __str__(self) -> str:
+        return self.text()

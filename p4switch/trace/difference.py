@@ -1,0 +1,58 @@
+"""How a packet that left differs from the one expected, field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from p4switch.trace import events as ev
+from p4switch.trace.events import hexadecimal
+
+
+class Layout(NamedTuple):
+    """The fields of a frame from its beginning on, as names and widths; the payload follows."""
+
+    fields: tuple[tuple[str, int], ...]
+
+
+def layouts(events: Iterable[ev.Event]) -> Iterator[tuple[ev.Transmitted, Layout]]:
+    """Each frame that left, with the headers that it was put together of."""
+    emitted: dict[tuple[int, int], list[tuple[str, int]]] = {}
+    for event in events:
+        key = event.packet, event.copy
+        if isinstance(event, ev.Emitted):
+            emitted.setdefault(key, []).extend(event.fields)
+        elif isinstance(event, ev.Recirculated):
+            emitted.pop(key, None)
+        elif isinstance(event, ev.Transmitted):
+            yield event, Layout(tuple(emitted.pop(key, ())))
+
+
+def differences(expected: bytes, mask: bytes, got: bytes, layout: Layout) -> list[str]:
+    """A line a field that is other than expected. Bits that are 0 in `mask` do not matter.
+
+    Bytes behind the headers are named by their number in the payload; lengths are compared last.
+    """
+    found: list[str] = []
+    at = 0
+    common = 8 * min(len(expected), len(got))
+    for name, width in layout.fields:
+        if at + width > common:
+            break
+        want, care, have = (_bits(data, at, width) for data in (expected, mask, got))
+        if (want ^ have) & care:
+            found.append(f"{name}: expected {hexadecimal(want, width)}, got {hexadecimal(have, width)}")
+        at += width
+    start = at // 8
+    for i in range(start, common // 8):
+        if (expected[i] ^ got[i]) & mask[i]:
+            found.append(f"payload byte {i - start}: expected 0x{expected[i]:02x}, got 0x{got[i]:02x}")
+    if len(expected) != len(got):
+        found.append(f"length: expected {len(expected)} bytes, got {len(got)}")
+    return found
+
+
+def _bits(data: bytes, at: int, width: int) -> int:
+    last = at + width + -(at + width) % 8
+    value = int.from_bytes(data[at // 8 : last // 8], "big")
+    return value >> (last - at - width) & ((1 << width) - 1)

@@ -1,0 +1,223 @@
+"""What happens to a packet in a pipeline, one class a kind of event.
+
+`packet` numbers the frames that a switch received, from 0; `copy` the copies that a packet made of one, 0 is itself.
+`time` is the switch's clock, in its ticks. `place` is where in the P4 source; of a clone, digest, resubmission,
+recirculation, multicast or drop the statement that asked for it. Names are those of the source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from p4switch.engine.points import Place
+
+
+class Value(NamedTuple):
+    """A named value of `width` bits."""
+
+    name: str
+    value: int
+    width: int
+
+    def __str__(self) -> str:
+        return f"{self.name}={hexadecimal(self.value, self.width)}"
+
+
+class Change(NamedTuple):
+    """A field that a statement changed. `None` is a field of a header that is not valid."""
+
+    name: str
+    before: int | None
+    now: int | None
+    width: int
+
+
+class KeyValue(NamedTuple):
+    """A field of a table's key; `match` is what the entry wants of it, in P4Runtime's words; "" on a miss."""
+
+    name: str
+    value: int
+    width: int
+    kind: str
+    match: str
+
+
+def hexadecimal(value: int, width: int) -> str:
+    """As many digits as the width has; decimal digits of one are the same in both."""
+    return f"0x{value:0{max((width + 3) // 4, 1)}x}" if width > 1 else str(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    packet: int
+    copy: int
+    time: int
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received(Event):
+    port: int
+    length: int  # on the wire, in bytes
+    frame: bytes = field(repr=False)  # as far as it is present; the rest is zeros
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateEntered(Event):
+    state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracted(Event):
+    header: str
+    fields: tuple[Value, ...]
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition(Event):
+    state: str
+    to: str  # "accept" where parsing ends
+    key: tuple[int, ...]  # 64 bits each, the first the most significant of its field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParserFailed(Event):
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChecksumVerified(Event):
+    field: str
+    right: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineEntered(Event):
+    pipeline: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineLeft(Event):
+    pipeline: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableApplied(Event):
+    """`entry` is the handle of the entry that matched, None for a miss; `priority` of tables that have some."""
+
+    table: str
+    key: tuple[KeyValue, ...]
+    entry: int | None
+    priority: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionRun(Event):
+    table: str
+    action: str
+    arguments: tuple[Value, ...]
+    member: int | None  # of the table's action profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementRun(Event):
+    text: str
+    operation: str  # as BMv2 calls it
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionTested(Event):
+    text: str
+    outcome: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterAccessed(Event):
+    register: str
+    index: int
+    value: int
+    width: int
+    written: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted(Event):
+    counter: str
+    index: int  # the entry's handle for a direct counter
+    packets: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metered(Event):
+    meter: str
+    index: int  # the entry's handle for a direct meter
+    color: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logged(Event):
+    """What the program says by log_msg, or an assertion of its that failed."""
+
+    text: str
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestSent(Event):
+    digest: str
+    fields: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enqueued(Event):
+    port: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dequeued(Event):
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cloned(Event):
+    session: int
+    made: int  # the number of the copy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Multicast(Event):
+    group: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resubmitted(Event):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recirculated(Event):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped(Event):
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emitted(Event):
+    header: str
+    bytes: int
+    fields: tuple[tuple[str, int], ...]  # names and widths, as they follow each other on the wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transmitted(Event):
+    port: int
+    length: int  # on the wire, in bytes
+    frame: bytes = field(repr=False)  # as far as it is present; the rest is zeros

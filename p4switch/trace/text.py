@@ -1,0 +1,141 @@
+"""Events for people, with colours or without, and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from typing import Any
+
+from rich.text import Text
+
+from p4switch.engine.points import Place
+from p4switch.trace import events as ev
+from p4switch.trace.events import hexadecimal
+
+_WIDTH = 28  # of the column with the places
+_Part = str | tuple[str, str]
+
+
+def _values(values: Iterable[ev.Value]) -> str:
+    return ", ".join(map(str, values))
+
+
+def _short(values: Iterable[ev.Value], header: str) -> str:
+    return " ".join(str(v._replace(name=v.name.removeprefix(header + "."))) for v in values)
+
+
+def _changed(change: ev.Change) -> list[_Part]:
+    if change.name.endswith(".isValid()"):
+        return [change.name.removesuffix(".isValid()"), " ", ("valid" if change.now else "not valid", "yellow")]
+    before, now = ("?" if v is None else hexadecimal(v, change.width) for v in (change.before, change.now))
+    return [f"{change.name} {before} -> ", (now, "yellow")]
+
+
+def _table(e: ev.TableApplied) -> list[_Part]:
+    parts: list[_Part] = ["  table ", (e.table, "bold cyan")]
+    for k in e.key:
+        parts.append(f"  {k.name}={hexadecimal(k.value, k.width)}")
+    if not e.key:
+        return parts
+    if e.entry is None:
+        return [*parts, ("  miss", "magenta")]
+    priority = f", priority {e.priority}" if e.priority is not None else ""
+    wanted = ", ".join(k.match for k in e.key)
+    return [*parts, ("  hit", "green"), f" entry {e.entry} ({wanted}{priority})"]
+
+
+def _action(e: ev.ActionRun) -> list[_Part]:
+    member = f" of member {e.member}" if e.member is not None else ""
+    return [f"  action{member} ", (e.action, "cyan"), f"({_values(e.arguments)})"]
+
+
+def _statement(e: ev.StatementRun) -> list[_Part]:
+    parts: list[_Part] = ["    ", (e.text or e.operation, "dim" if not e.changes else "")]
+    for i, change in enumerate(e.changes):
+        parts += ["   " if not i else ", ", *_changed(change)]
+    return parts
+
+
+def _register(e: ev.RegisterAccessed) -> list[_Part]:
+    did = "written" if e.written else "read"
+    return [f"    register {e.register}[{e.index}] {did}: ", (hexadecimal(e.value, e.width), "yellow")]
+
+
+_LINES: dict[type[ev.Event], Callable[[Any], list[_Part]]] = {
+    ev.Received: lambda e: [(f"arrives at port {e.port}", "bold"), f", {e.length} bytes"],
+    ev.StateEntered: lambda e: ["  state ", (e.state, "bold cyan")],
+    ev.Extracted: lambda e: ["    extract ", (e.header, "cyan"), f"  {_short(e.fields, e.header)}"],
+    ev.Transition: lambda e: [
+        "    ", *([f"select {', '.join(map(hex, e.key))} "] if e.key else []), "-> ", (e.to, "cyan"),
+    ],
+    ev.ParserFailed: lambda e: [("  parser error ", "red"), (e.error, "bold red")],
+    ev.ChecksumVerified: lambda e: [
+        f"  checksum {e.field} ", ("is right", "green") if e.right else ("is wrong", "bold red"),
+    ],
+    ev.PipelineEntered: lambda e: [(f" {e.pipeline}", "bold")],
+    ev.PipelineLeft: lambda e: [(f" end of {e.pipeline}", "dim")],
+    ev.TableApplied: _table,
+    ev.ActionRun: _action,
+    ev.StatementRun: _statement,
+    ev.ConditionTested: lambda e: [
+        f"  if {e.text}: ", ("true", "green") if e.outcome else ("false", "magenta"),
+    ],
+    ev.RegisterAccessed: _register,
+    ev.Counted: lambda e: [f"    counter {e.counter}[{e.index}]: {e.packets} packets, {e.bytes} bytes"],
+    ev.Metered: lambda e: [f"    meter {e.meter}[{e.index}]: ", (e.color, e.color)],
+    ev.Logged: lambda e: [("  assertion failed: " if e.failed else "  log ", "bold red" if e.failed else ""), e.text],
+    ev.DigestSent: lambda e: [f"  digest {e.digest}({_values(e.fields)})"],
+    ev.Enqueued: lambda e: [f"  enqueued at port {e.port}, {e.length} bytes"],
+    ev.Dequeued: lambda e: [f"  dequeued at port {e.port}"],
+    ev.Cloned: lambda e: [f"  cloned to session {e.session}, as copy {e.made}"],
+    ev.Multicast: lambda e: [f"  multicast to group {e.group}"],
+    ev.Resubmitted: lambda e: ["  resubmitted"],
+    ev.Recirculated: lambda e: ["  recirculated"],
+    ev.Dropped: lambda e: [("  dropped", "bold red"), f": {e.reason}"],
+    ev.Emitted: lambda e: ["    emit ", (e.header, "cyan")],
+    ev.Transmitted: lambda e: [("leaves by port ", "bold"), (str(e.port), "bold green"), f", {e.length} bytes"],
+}
+
+
+def _where(place: Place | None) -> str:
+    """FILE:LINE, cut at the left where it is long."""
+    where = str(place) if place is not None else ""
+    return where if len(where) <= _WIDTH else f"…{where[1 - _WIDTH :]}"
+
+
+def styled(event: ev.Event) -> Text:
+    """One line: packet, place in the source, what happened."""
+    number = f"{event.packet}.{event.copy}" if event.copy else str(event.packet)
+    line = Text.assemble((f"{number:>5} ", "dim"), (f"{_where(event.place):<{_WIDTH}} ", "dim blue"))
+    for part in _LINES[type(event)](event):
+        line.append(part) if isinstance(part, str) else line.append(*part)
+    return line
+
+
+def plain(event: ev.Event) -> str:
+    return styled(event).plain
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Place):
+        return {"file": value.file, "line": value.line, "column": value.column}
+    if isinstance(value, ev.Value):
+        return {"name": value.name, "value": hexadecimal(value.value, value.width)}
+    if isinstance(value, ev.Change):
+        before, now = (None if v is None else hexadecimal(v, value.width) for v in (value.before, value.now))
+        return {"name": value.name, "before": before, "now": now}
+    if isinstance(value, ev.KeyValue):
+        found = hexadecimal(value.value, value.width)
+        return {"name": value.name, "value": found, "kind": value.kind, "match": value.match or None}
+    if isinstance(value, tuple):
+        return [_json(item) for item in value]
+    return value
+
+
+def json_line(event: ev.Event) -> str:
+    """An object with `event` (the class of it) and its fields; numbers of P4 are hexadecimal strings."""
+    members = {f.name: _json(getattr(event, f.name)) for f in fields(event)}
+    return json.dumps({"event": type(event).__name__, **members})

@@ -1,0 +1,204 @@
+"""Generated tests: they cover what can be covered, hold on the built-in switch, and find a planted defect."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from harness.cli import cli
+from p4switch.compiler import types
+from p4switch.compiler.midend import ir
+from p4switch.errors import UserError
+from p4switch.stf import run_test
+
+z3 = pytest.importorskip("z3", reason="z3 is not installed")
+
+from p4switch.testgen import generate, write  # noqa: E402
+from p4switch.testgen.code import Code  # noqa: E402
+from p4switch.testgen.search import Result  # noqa: E402
+from p4switch.testgen.values import Scalar, checksum16, checksum16_formula, operate  # noqa: E402
+
+PROGRAM = Path(__file__).with_name("program.p4")
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Code, Result, list[Path], Path]:
+    folder = tmp_path_factory.mktemp("generated")
+    code, result = generate(PROGRAM, seconds=300)
+    return code, result, write(folder, PROGRAM, [], code, result), folder
+
+
+def test_every_reachable_statement_is_covered(generated: tuple[Code, Result, list[Path], Path]) -> None:
+    result = generated[1]
+    assert not result.missing
+    assert not result.only_unstable
+    assert result.covered == result.statements
+
+
+def test_they_hold_on_the_built_in_switch(generated: tuple[Code, Result, list[Path], Path]) -> None:
+    for test in generated[2]:
+        run_test(PROGRAM, test)
+
+
+def test_the_pytest_module_runs_them(generated: tuple[Code, Result, list[Path], Path]) -> None:
+    *_, tests, folder = generated
+    module: dict[str, object] = {"__file__": str(folder / "test_program.py")}
+    exec((folder / "test_program.py").read_text(), module)
+    run = module["test_program"]
+    assert callable(run)
+    run(tests[0].name)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("before + 1", "before + 2"),
+        ("sm.egress_rid == 77", "sm.egress_rid == 78"),
+        ("meta.left + 3", "meta.left + 2"),
+        ("hdr.h.kind == 7, {", "hdr.h.kind == 8, {"),
+    ],
+)
+def test_a_planted_defect_is_found(
+    right: str, wrong: str, generated: tuple[Code, Result, list[Path], Path], tmp_path: Path
+) -> None:
+    """Registers are not looked at after a packet, so what is only written to one is not seen."""
+    text = PROGRAM.read_text()
+    assert right in text
+    program = tmp_path / "program.p4"
+    program.write_text(text.replace(right, wrong))
+    failed = 0
+    for test in generated[2]:
+        try:
+            run_test(program, test)
+        except UserError:
+            failed += 1
+    assert bool(failed) == (right != "before + 1")
+
+
+SMALL = """
+#include <core.p4>
+#include <v1model.p4>
+header h_t {{ bit<32> a; bit<32> b; }}
+struct headers_t {{ h_t h; }}
+struct metadata_t {{ }}
+parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {{
+    state start {{ packet.extract(hdr.h); transition accept; }}
+}}
+control V(inout headers_t hdr, inout metadata_t meta) {{ apply {{ }} }}
+control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {{ apply {{ {code} }} }}
+control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {{ apply {{ }} }}
+control C(inout headers_t hdr, inout metadata_t meta) {{ apply {{ }} }}
+control D(packet_out packet, in headers_t hdr) {{ apply {{ packet.emit(hdr); }} }}
+V1Switch(P(), V(), I(), E(), C(), D()) main;
+"""
+
+
+def small(tmp_path: Path, code: str) -> str:
+    path = tmp_path / "small.p4"
+    path.write_text(SMALL.format(code=code))
+    return str(path)
+
+
+def command(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(cli, ["testgen", *arguments])
+    if isinstance(result.exception, UserError):
+        return 2, str(result.exception)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+def test_a_broken_assertion_gives_a_packet(tmp_path: Path) -> None:
+    program = small(tmp_path, "assert(hdr.h.a != 0xBEEF); sm.egress_spec = 1;")
+    status, said = command(program, "-o", str(tmp_path))
+    assert status == 1
+    assert "small.p4:11:" in said
+    assert "can be broken" in said
+    assert "0000BEEF" in (tmp_path / "small-assert-1.stf").read_text()
+
+
+def test_what_cannot_be_reached_is_named(tmp_path: Path) -> None:
+    code = "if (hdr.h.a != hdr.h.a + 0) {\n hdr.h.b = 1;\n } sm.egress_spec = 1;"
+    status, said = command(small(tmp_path, code), "-o", str(tmp_path))
+    assert status == 0
+    assert [line.rpartition(": ")[2] for line in said.splitlines() if "small.p4:12:" in line] == ["not reached"]
+
+
+def test_what_is_assumed_of_packets(tmp_path: Path) -> None:
+    program = small(tmp_path, "if (hdr.h.a == 6) { sm.egress_spec = 1; } else { sm.egress_spec = 2; }")
+    status, said = command(program, "-o", str(tmp_path), "--assume", "h.a == 6 and h.b in (1, 2)")
+    assert status == 0
+    assert "not reached" in said
+    packets = [t.read_text() for t in tmp_path.glob("*.stf")]
+    assert packets
+    assert all("0000000600000001" in p or "0000000600000002" in p for p in packets)
+
+
+def test_a_search_ends_at_its_limit(tmp_path: Path) -> None:
+    """A product of two unknown numbers of 64 bits: nobody factors it in the time."""
+    code = "if ((bit<64>)hdr.h.a * (bit<64>)hdr.h.b == 0xDBA0A1FA8E0C6A2D) { sm.egress_spec = 1; }"
+    status, said = command(small(tmp_path, code), "-o", str(tmp_path), "--until", "0.5s")
+    assert status == 0
+    assert "1 tests, " in said
+    assert "not reached when the time or the tests were over" in said
+
+
+def test_a_number_of_tests(tmp_path: Path) -> None:
+    program = small(tmp_path, "if (hdr.h.a == 6) { sm.egress_spec = 1; } else { sm.egress_spec = 2; }")
+    assert command(program, "-o", str(tmp_path), "--until", "2")[0] == 0
+    assert len(list(tmp_path.glob("*.stf"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--until", "never"], "expected 'coverage'"),
+        (["--assume", "g.a == 1"], "no header 'g'"),
+        (["--assume", "h.c == 1"], "no field 'c' in 'h'"),
+        (["--assume", "h.a =="], "invalid syntax"),
+        (["--assume", "1 == 2"], "no field in"),
+    ],
+)
+def test_mistakes(options: list[str], message: str, tmp_path: Path) -> None:
+    status, said = command(small(tmp_path, ""), "-o", str(tmp_path / "out"), *options)
+    assert (status, (tmp_path / "out").exists()) == (2, False)
+    assert message in said
+    assert "\n" not in said
+
+
+def test_clocks_are_not_expected(tmp_path: Path) -> None:
+    """What a clock decides gets no test; what it writes is any digit."""
+    code = "hdr.h.a = (bit<32>)sm.ingress_global_timestamp; sm.egress_spec = 1;"
+    code += "if (sm.ingress_global_timestamp[3:0] == 3) { hdr.h.b = 1; }"
+    status, said = command(small(tmp_path, code), "-o", str(tmp_path))
+    assert status == 0
+    assert "no test of it is the same on every switch" in said or "not reached" in said
+
+
+BINARY = ("+", "-", "*", "&", "|", "^", "|+|", "|-|", "<<", ">>", "<", "<=", ">", ">=", "==", "!=", "++")
+
+
+@pytest.mark.parametrize("negative", [False, True])
+@pytest.mark.parametrize("op", BINARY)
+def test_numbers_and_formulas_agree(op: str, negative: bool) -> None:
+    rng = random.Random(f"{op}{negative}")
+    t = types.Bits(8, negative)
+    other = types.Bits(4) if op in ("<<", ">>") else t
+    result = types.BOOL if op in ("<", "<=", ">", ">=", "==", "!=") else types.Bits(16) if op == "++" else t
+    a, b = z3.BitVec("a", 8), z3.BitVec("b", 4 if op in ("<<", ">>") else 8)
+    expr = ir.Op(op, (ir.FieldRef("h", "a", t), ir.FieldRef("h", "b", other)), result)
+    for _ in range(12):
+        x, y = rng.choice((0, 1, 127, 128, 255, rng.getrandbits(8))), rng.getrandbits(b.size())
+        value = operate(expr, [Scalar(x, a), Scalar(y, b)])
+        known = z3.simplify(z3.substitute(value.formula, (a, z3.BitVecVal(x, 8)), (b, z3.BitVecVal(y, b.size()))))
+        assert value.number == (z3.is_true(known) if result is types.BOOL else known.as_long()), (op, x, y)
+
+
+def test_the_internet_checksum() -> None:
+    """RFC 1071, section 3: 0001 f203 f4f5 f6f7 has the sum ddf2."""
+    data = 0x0001F203F4F5F6F7
+    assert checksum16(data, 64) == 0xDDF2 ^ 0xFFFF
+    known = z3.simplify(checksum16_formula([(z3.BitVecVal(data, 64), 64)]))
+    assert known.as_long() == 0xDDF2 ^ 0xFFFF
