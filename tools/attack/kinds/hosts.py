@@ -61,8 +61,8 @@ class Hosts(Attack):
                 for _ in range(rng.randrange(4) if seen else 0):
                     count += 1
                     receiver.receive(now_ns, forged(rng.choice(seen[-50:]), rng))
-        # A forged ACK may have a sender forget what its peer lacks; then it sends the rest again at each time-out, until
-        # its retries are used up. Whatever was forged, there is silence in the end.
+        # A forged ACK may have a sender forget what its peer lacks; then it sends the rest again at each time-out,
+        # until its retries are used up. Whatever was forged, there is silence in the end.
         frames, before = 0, qa.stats.timeouts + qb.stats.timeouts
         for _ in range(_AFTERWARDS):
             wakeups = (a.next_wakeup_ns(), b.next_wakeup_ns())
