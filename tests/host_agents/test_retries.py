@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from harness.worlds.link import Wire, connect, pair
 from host_agents import registry
 from host_agents.errors import HostError, ParameterError
 from host_agents.messages import Message
 from host_agents.nic import Nic
 from host_agents.qp import QueuePair
-from host_agents.testing import Wire, connect, pair
 from host_agents.timers import NEVER
 
 RTO_NS = 1_000_000
