@@ -43,6 +43,10 @@ class NicConfig:
     # An ACK for every so many packets of a message; its last packet, and anything out of order, ask for one anyway.
     ack_every_packets: int = 1
     rto_ns: int = 1_000_000
+    # How often what is not acknowledged is sent again after a time-out while none of it comes to be acknowledged; after
+    # one time-out more the queue pair is in error (IBTA volume 1, 12.7.38: the retry count, of 3 bits; 7 is no special
+    # case). It sends and takes nothing from then on, and its messages fail.
+    retry_count: int = 7
     # Selective repeat: a packet is lost when one sent so many later is acknowledged; 0: by time-out and trimming only.
     loss_packets: int = 3
     # How late the link may make a paced packet without delaying those after it, in bytes at line rate.
@@ -69,6 +73,7 @@ class NicConfig:
             ("control_priority", 0, 7),
             ("ack_every_packets", 1, 1 << 20),
             ("rto_ns", 1, 1 << 40),
+            ("retry_count", 0, 7),
             ("loss_packets", 0, 1 << 20),
             ("pacing_slack_bytes", 0, 1 << 20),
             ("cell_bytes", 1, 1 << 16),

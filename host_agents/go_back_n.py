@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from host_agents.messages import Message
 from host_agents.receiver import Receiver
 from host_agents.sender import Sender, SentPacket, spare
 from host_agents.timers import NEVER, Timer
@@ -51,6 +52,11 @@ class GoBackNSender(Sender):
             self._go_back(number)
             self.limiter.add(self)
 
+    def abandon(self) -> list[Message]:
+        left = super().abandon()
+        self.next = self.end
+        return left
+
     def on_nack(self, now_ns: int, number: int) -> None:
         """A go-back-N receiver answers a trimmed packet with a NAK, so there is nothing to learn here."""
 
@@ -60,6 +66,8 @@ class GoBackNSender(Sender):
             return
         self.deadline_ns = NEVER
         self.stats.timeouts += 1
+        if not self.may_retry(now_ns):
+            return
         self._go_back(self.unacked)
         self.point.on_timeout(now_ns)
         self.load_balancer.on_timeout(now_ns)

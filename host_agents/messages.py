@@ -50,7 +50,8 @@ class NicStats:
     def __init__(self) -> None:
         self.malformed = 0  # not a frame this NIC understands, or cut short, or a bad IPv4 checksum or ICRC
         self.misdelivered = 0  # for another address
-        self.unknown_qp = 0
+        self.unknown_qp = 0  # a queue pair in error is none, either
+        self.retries_exceeded = 0  # queue pairs that are in error for it
         self.pauses_received = 0
         self.paused_ns = [0] * 8  # time during which a class had to be silent, by class
 
@@ -110,6 +111,10 @@ class Connection(TimerOwner):
         """A message has arrived."""
         raise NotImplementedError
 
+    def retries_exceeded(self, now_ns: int) -> None:
+        """Nothing that was sent has been acknowledged, however often it was sent again: the end of the connection."""
+        raise NotImplementedError
+
 
 class IncastGroup:
     """An incast that an application knows of beforehand: the NICs that send to one receiver at a time, by their ids."""
@@ -139,6 +144,7 @@ class Message:
         self.group = group
         self.first_sent_ns = -1
         self.completed_ns = -1  # every byte is acknowledged
+        self.failed_ns = -1  # it never will be
         self.first_packet = 0  # its packets are first_packet <= n < end_packet
         self.end_packet = 0
 

@@ -34,6 +34,7 @@ class Nic(Port):
         self.frames_received = 0
         self._last_qp: QueuePair | None = None  # of the frame received last
         self.on_complete: CompletionCallback | None = None
+        self.on_failed: CompletionCallback | None = None
         self.on_delivered: DeliveryCallback | None = None
         self.queue_pairs: dict[int, QueuePair] = {}
         self.config = config
@@ -130,9 +131,14 @@ class Nic(Port):
         """Forget a queue pair whose messages are complete; frames for it count as `unknown_qp` from now on."""
         if qp.sender.messages.size > 0:
             raise HostError(f"queue pair {qp.qpn} of {self.config.address} still has messages to send")
-        del self.queue_pairs[qp.qpn]
-        self._last_qp = None
+        self.forget(qp)
         qp.close()
+
+    def forget(self, qp: QueuePair) -> None:
+        """Frames for it count as `unknown_qp` from now on."""
+        if self.queue_pairs.get(qp.qpn) is qp:
+            del self.queue_pairs[qp.qpn]
+        self._last_qp = None
 
     def join(self, group_address: str) -> None:
         """Take packets of a multicast group from now on."""

@@ -74,6 +74,13 @@ class SenderOutlet(Outlet):
         for limiter in self.limiters:
             limiter.set_priority(priority)
 
+    def may_retry(self, now_ns: int) -> bool:
+        going_on = False
+        for sender in self.senders:
+            if sender.messages.size > 0 and sender.may_retry(now_ns):
+                going_on = True
+        return going_on
+
     def count_malformed(self) -> None:
         self._port.stats.malformed += 1
 

@@ -55,6 +55,7 @@ class QueuePair(Connection):
         self.limiter = limiter
         self.balanced = load_balancer.balances
         self._busy = False
+        self.failed = False  # in error: it sends and takes nothing
         self._rtt_ns = -1  # the latest; -1: none since it was taken
         self.telemetry = frames.telemetry
         self._stamps = nic.config.stamps
@@ -154,18 +155,43 @@ class QueuePair(Connection):
         """The start of a message."""
         while self._scheduled.size > 0 and self._scheduled.peek().start_ns <= now_ns:
             message = self._scheduled.pop()
+            if self.failed:
+                self._fail(now_ns, message)
+                continue
             self.sender.post(message)
             group = message.group
             if group is not None:
                 self.reaction_point.on_incast(now_ns, self._outlet, message.sequence, group.number, group.members)
         if self._scheduled.size > 0:
             self._start_timer.arm(self._scheduled.peek().start_ns)
+        if self.failed:
+            return
         if not self._busy:
             self._busy = True
             self.reaction_point.on_start(now_ns)
         self.reaction_point.on_post(now_ns)
         self.limiter.add(self.sender)
         self.limiter.wake(now_ns)
+
+    def retries_exceeded(self, now_ns: int) -> None:
+        self.failed = True
+        self.notification_point.close()
+        self.nic.forget(self)
+        self.nic.stats.retries_exceeded += 1
+        left = self.sender.abandon()
+        while self._scheduled.size > 0 and self._scheduled.peek().start_ns <= now_ns:
+            left.append(self._scheduled.pop())
+        for message in left:
+            self._fail(now_ns, message)
+        if self._busy:
+            self._busy = False
+            self.reaction_point.on_idle(now_ns)
+
+    def _fail(self, now_ns: int, message: Message) -> None:
+        message.failed_ns = now_ns
+        callback = self.nic.on_failed
+        if callback is not None:
+            callback(message)
 
     def completed(self, message: Message) -> None:
         callback = self.nic.on_complete

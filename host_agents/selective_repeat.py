@@ -110,6 +110,8 @@ class SelectiveRepeatSender(Sender):
             expired = True
         if expired:
             self.stats.timeouts += 1
+            if not self.may_retry(now_ns):
+                return
             point.on_timeout(now_ns)
             self.load_balancer.on_timeout(now_ns)
             self.limiter.add(self)

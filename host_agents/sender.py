@@ -61,6 +61,11 @@ class Sender(Member):
         self.message_end = NEVER  # one past the last packet of the oldest message not acknowledged
         self.deadline_ns = NEVER  # of the retransmission time-out
         self.rto_ns = config.rto_ns
+        self._retry_count = config.retry_count
+        self._retries = 0  # since something was acknowledged
+        self._acked_at_retry = 0  # packets and bytes, when it was looked at last
+        self._next_retry_ns = 0  # what is sent again within one time-out is one retry
+        self._connection = transport.connection
         self._stamps = config.stamps
         self.ack_every_packets = config.ack_every_packets
         self.psn_base = transport.first_psn  # PSN of packet 0
@@ -209,6 +214,52 @@ class Sender(Member):
                 self._open()
                 self.limiter.add(self)
             message.qp.completed(message)
+
+    def may_retry(self, now_ns: int) -> bool:
+        """Something was not answered in time. False: once too often, and the connection has ended."""
+        acked = self.unacked + self.stats.bytes_acked
+        if acked != self._acked_at_retry:
+            self._acked_at_retry = acked
+            self._retries = 0
+        elif now_ns < self._next_retry_ns:
+            return True
+        self._next_retry_ns = now_ns + self.rto_ns
+        self._retries += 1
+        if self._retries <= self._retry_count:
+            return True
+        self._connection.retries_exceeded(now_ns)
+        return False
+
+    def abandon(self) -> list[Message]:
+        """Nothing more is sent; returns the messages that are not acknowledged."""
+        self._disarm()
+        acked_bytes = self.stats.bytes_acked
+        for number in range(self.unacked, self.fresh):
+            packet = self.packet(number)
+            if not packet.acked:
+                self._settle(packet)
+            self._ring[number & self._mask] = None
+            self._release(packet)
+        self.stats.bytes_acked = acked_bytes
+        while self._unsent.size > 0:
+            message = self._unsent.pop()
+            sent = max(0, self.fresh - message.first_packet)
+            packets = message.end_packet - message.first_packet
+            wire_bytes = self._message_wire_bytes(message.size_bytes, packets)
+            self.traffic.waiting_bytes -= wire_bytes - sent * self._full_wire_bytes
+            self.traffic.unacked_bytes -= message.size_bytes - sent * self._mtu_bytes
+            if message.first_packet >= self.open_end:
+                self.traffic.held_bytes -= wire_bytes
+        self.unacked = self.fresh = self.end
+        self.open_end = self.end
+        self.message_end = NEVER
+        self._alone = None
+        while self._held.size > 0:
+            self._held.pop()
+        left = []
+        while self.messages.size > 0:
+            left.append(self.messages.pop())
+        return left
 
     def _arm(self, deadline_ns: int) -> None:
         self.deadline_ns = deadline_ns

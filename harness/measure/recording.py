@@ -77,7 +77,7 @@ class World(Protocol):
 
 @dataclass
 class Recording:
-    """All of one run. `ended` says why it ended: "done", "limit", "idle" or "deadlock".
+    """All of one run. `ended` says why it ended: "done", "failed", "limit", "idle" or "deadlock".
 
     What is measured over time has a name: the `queues` of switch ports are a series, the `rates` of queue pairs a
     table (`metrics.rates_table`), and so is what each of the scenario's probes read. All are kept in the run's folder.

@@ -305,6 +305,7 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
     left = int((flows["completed_ns"] < 0).sum())
     at_work = recording.workload.get("unfinished_hosts", 0)
     wished = recording.ended == "limit" and run.scenario.limit_ns is not None
+    failed = recording.nic_totals["retries_exceeded"]
     lost, miscounted = conservation["balance"], program_ledger.miscounted(conservation)
     malformed = recording.nic_totals["malformed"] + recording.nic_totals["misdelivered"]
     return [
@@ -317,9 +318,10 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
         },
         {
             "name": "flows are completed, or the scenario's time was up",
-            "holds": left == at_work == 0 or wished,
+            "holds": left == at_work == 0 or (wished and not failed),
             "detail": (
                 f"{left} of {len(flows)} unfinished{f', the collectives of {at_work} hosts, too' * (at_work > 0)}; "
+                f"{f'{failed} queue pairs in error, their retries used up; ' * (failed > 0)}"
                 f"the run ended: {recording.ended}"
             ),
         },

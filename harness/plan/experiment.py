@@ -215,6 +215,7 @@ class Run:
                 cc_scope=self.cc_scope,
                 ack_every_packets=settings.ack_every_packets,
                 rto_ns=self.rto_ns,
+                retry_count=settings.retry_count,
                 loss_packets=self.loss_packets,
                 cell_bytes=scenario.switch.cell_bytes,
                 stamps=LATENCY in self.columns,

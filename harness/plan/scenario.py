@@ -99,6 +99,8 @@ class NicSettings(Table):
     rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 16_000_000
     # Instead of rto_ns: in base RTTs of the network.
     rto_base_rtts: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    # How often what is not acknowledged is sent again while none of it comes to be acknowledged; see NicConfig.
+    retry_count: Annotated[int, Field(ge=0, le=7)] = 7
     # Selective repeat: a packet is lost when one sent so many later is acknowledged; 0: by time-out and trimming only.
     # None: 3, or 0 where the load balancer sends one flow's packets over several paths.
     loss_packets: Annotated[int, Field(ge=0)] | None = None

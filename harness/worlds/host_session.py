@@ -74,13 +74,21 @@ class Completed:
 
 
 @dataclass(frozen=True)
+class Failed:
+    """This host no longer tries to send a flow: nothing was acknowledged, however often it was sent again."""
+
+    flow: int
+    sent: Sent
+
+
+@dataclass(frozen=True)
 class Ended:
     """The host's collectives are over."""
 
     time_ns: int
 
 
-Event = Delivered | Completed | Ended
+Event = Delivered | Completed | Failed | Ended
 
 
 class RateSample(NamedTuple):
@@ -118,6 +126,7 @@ class HostSession:
         self._program: Program | None = None
         nic.on_delivered = self._on_delivered
         nic.on_complete = self._on_complete
+        nic.on_failed = self._on_failed
 
     def connect(self, request: Connect) -> None:
         number = request.number
@@ -194,11 +203,18 @@ class HostSession:
         self._tell(Delivered(qp.qpn, delivery.sequence, delivery.time_ns, qp.stats.marked_received))
 
     def _on_complete(self, message: Message) -> None:
+        self._tell(Completed(self._forget(message), self._sent(message)))
+
+    def _on_failed(self, message: Message) -> None:
+        self._tell(Failed(self._forget(message), self._sent(message)))
+
+    def _forget(self, message: Message) -> int:
+        """It is over; the number of its flow."""
         request = message.tag
         assert isinstance(request, Post)
         del self._messages[request.flow]
         self._active[request.number] -= 1
-        self._tell(Completed(request.flow, self._sent(message)))
+        return request.flow
 
 
 def _report(program: Program) -> CollectiveReport:

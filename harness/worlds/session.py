@@ -21,7 +21,17 @@ from harness.measure.collective_record import CollectiveReport
 from harness.measure.flow_record import FlowRecord, Sent
 from harness.measure.recording import Rate
 from harness.workloads import Flow, Traffic
-from harness.worlds.host_session import Completed, Connect, Delivered, Ended, Event, HostReport, Post, RateSample
+from harness.worlds.host_session import (
+    Completed,
+    Connect,
+    Delivered,
+    Ended,
+    Event,
+    Failed,
+    HostReport,
+    Post,
+    RateSample,
+)
 from host_agents.assignments import Assignment
 
 FIRST_NUMBER = 2  # queue pairs 0 and 1 are InfiniBand's own, for management
@@ -71,6 +81,7 @@ class Session:
         self.records: list[FlowRecord] = []  # by flow index
         self.rates: list[Rate] = []
         self.done = 0
+        self.failed: set[int] = set()  # flows that a source no longer tries to send
         self.forged = 0  # messages that arrived and that nobody has sent: frames on the wire are not to be trusted
         self.collectives: dict[int, CollectiveReport] = {}  # by host, at the end
         self._at_work: set[int] = set()  # hosts whose collectives are not over
@@ -85,8 +96,13 @@ class Session:
 
     @property
     def finished(self) -> bool:
-        """Every flow that the session knows of is delivered and acknowledged, and all collectives are over."""
-        return self.done == len(self.records) and not self._at_work
+        """Every flow that the session knows of is delivered and acknowledged, or failed; all collectives are over."""
+        return self.done + len(self.failed) == len(self.records) and not self._at_work
+
+    @property
+    def outcome(self) -> str:
+        """Of a session that is finished: "done", or "failed" if any flow has."""
+        return "failed" if self.failed else "done"
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -121,6 +137,9 @@ class Session:
             self._on_delivered(host, event)
         elif isinstance(event, Ended):
             self._at_work.discard(host)
+        elif isinstance(event, Failed):
+            self.failed.add(event.flow)
+            self._progress[event.flow].sent[host] = event.sent
         else:
             self._on_completed(host, event)
 

@@ -57,7 +57,7 @@ _MARK_COUNTER = "ecn_marked"  # of p4src/include/ecn.p4
 _SAMPLES_A_LOOK = 1000  # of the queues, between two looks at the memory
 _COLLECT_AFTER = 1_000_000  # objects made and not freed
 _MOST_RTTS_TO_END = 1000  # after the last flow's end, for what is still under way
-_NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received")
+_NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received", "retries_exceeded")
 
 COVERAGE_FILE = "coverage.json"
 """Of a run's folder: what its packets reached of the program, as `Coverage.save` writes it."""
@@ -328,7 +328,7 @@ class VirtualWorld:
         with _rare_collection():
             stop = self.fabric.run(until_ns=self.run_plan.limit_ns, progress=partial(self._progress, progress))
         self._look_at_memory(self.fabric.now_ns)
-        ended = "done" if session.finished else {"until": "limit"}.get(stop, stop)
+        ended = session.outcome if session.finished else {"until": "limit"}.get(stop, stop)
         if ended == "limit" and self._is_idle():
             ended = "idle"
         for probe in self.run_plan.probes:

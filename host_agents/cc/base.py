@@ -166,6 +166,10 @@ class Outlet:
     def set_priority(self, priority: int) -> None:
         """The class in which data packets wait and leave from now on; -1: the NIC's. With `own_headers` only."""
 
+    def may_retry(self, now_ns: int) -> bool:
+        """A request of the protocol's own was not answered in time. False: once too often; nobody sends any more."""
+        return True
+
     def count_malformed(self) -> None:
         """A control packet said what cannot be: the NIC counts it."""
 

@@ -164,6 +164,8 @@ class Eqds(CompositeReactionPoint):
         if due_ns <= now_ns:
             due_ns = now_ns + self.host.rto_ns
             if self.traffic.waiting_bytes > 0 and self.credit_bytes <= 0:
+                if not self.outlet.may_retry(now_ns):
+                    return
                 self._send_rts(now_ns)
         timer.arm(due_ns)
 

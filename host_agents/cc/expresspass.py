@@ -124,6 +124,8 @@ class ExpressPass(ReactionPoint):
         """Nothing was heard for a time-out: the request is lost."""
         due_ns = self._heard_ns + self.host.rto_ns
         if due_ns <= now_ns:
+            if not self.outlet.may_retry(now_ns):
+                return
             self._request(now_ns, 0)
             due_ns = now_ns + self.host.rto_ns
         timer.arm(due_ns)

@@ -74,7 +74,8 @@ class Rcp(ReactionPoint):
             self._timer.cancel()
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        self._ask(now_ns)
+        if self._obeyed == self.sequence or self.outlet.may_retry(now_ns):
+            self._ask(now_ns)
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         newer = (wire.psn(frame) - self._obeyed) & wire.PSN_MASK

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
+import pytest
+
 from harness.worlds.mininet.driver import Driver
 from host_agents import wire
 from host_agents.config import NicConfig
@@ -35,8 +37,8 @@ class Wire:
 
 
 class Host:
-    def __init__(self, address: str) -> None:
-        config = NicConfig(address=address, line_rate_bps=RATE_BPS, base_rtt_ns=4000)
+    def __init__(self, address: str, check_icrc: bool = False) -> None:
+        config = NicConfig(address=address, line_rate_bps=RATE_BPS, base_rtt_ns=4000, check_icrc=check_icrc)
         self.nic = Nic(config, resolve("none"), resolve_load_balancer("ecmp"))
         self.wire = Wire()
         self.driver = Driver(
@@ -49,8 +51,8 @@ class Host:
         self.nic.on_complete = self.completed.append
 
 
-def pair() -> tuple[Host, Host]:
-    a, b = Host("10.0.0.2"), Host("10.0.0.3")
+def pair(check_icrc: bool = False) -> tuple[Host, Host]:
+    a, b = Host("10.0.0.2", check_icrc), Host("10.0.0.3", check_icrc)
     b.nic.open_qp("10.0.0.2", 7, 7)
     return a, b
 
@@ -135,8 +137,10 @@ def test_a_frozen_nic_says_nothing_more() -> None:
     assert a.driver.next_due_ns() == NEVER
 
 
-def test_a_wrong_icrc_is_counted() -> None:
-    a, b = pair()
+@pytest.mark.parametrize("check_icrc", [False, True])
+def test_a_wrong_icrc_is_counted(check_icrc: bool) -> None:
+    """Once, by the driver, or by a NIC that checks it; either way it is among a run's malformed frames."""
+    a, b = pair(check_icrc)
     send(a, 1000, 0)
     a.driver.run(wall(2000))
     a.driver.flush(lambda: wall(2000))
@@ -144,7 +148,10 @@ def test_a_wrong_icrc_is_counted() -> None:
     frame[60] ^= 1
     b.wire.arrived.append((wall(2000), bytes(frame)))
     b.driver.run(wall(3000))
-    assert b.driver.bad_icrc == 1
+    assert (b.driver.bad_icrc, b.nic.stats.malformed) == ((0, 1) if check_icrc else (1, 0))
+    b.wire.arrived.append((wall(3000), a.wire.sent[0]))
+    b.driver.run(wall(4000))
+    assert [delivery.size_bytes for delivery in b.delivered] == [1000]
 
 
 def test_a_link_that_fails_loses_what_is_on_it_and_what_is_sent_into_it() -> None:

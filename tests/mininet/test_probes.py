@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.measure.results import load_all
 from tests.mininet.conftest import Both
-from tests.mininet.networks import needs_mininet
+from tests.mininet.networks import alone, needs_mininet, p4cc
 
 SCENARIO = """
 title = "3 to 1 incast with probes"
@@ -29,6 +30,21 @@ probes = [
     { kind = "queue", name = "waiting", interval_ns = 5_000, leads_to = "h0-0-2" },
 ]
 """
+
+
+@needs_mininet
+def test_nics_that_check_the_icrc_take_all_that_switches_send(tmp_path: Path) -> None:
+    """Data, marks and telemetry of real frames, through the switch process."""
+    for cc in ("dcqcn", "hpcc"):
+        options = ("--set", "nic.check_icrc=true", "--set", "topology.hosts=3", "--set", "workload.senders=2")
+        size = ("--set", "workload.size_bytes=20000")
+        with alone():
+            p4cc(
+                "run", "incast-star", "--world", "mininet", "--cc", cc, *options, *size, "--out", str(tmp_path / cc)
+            )
+        (result,) = load_all(tmp_path / cc)
+        assert result.summary["ended"] == "done"
+        assert result.summary["nic"]["malformed"] == 0
 
 
 @needs_mininet

@@ -35,7 +35,7 @@ from host_agents.nic import Nic
 from host_agents.timers import NEVER
 from p4switch import extensions
 
-NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received")
+NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received", "retries_exceeded")
 _PROBED_QPN = 1  # InfiniBand's own, for management: no NIC here has it
 _PROBE_DSCP = 48  # priority 6, that of control packets
 _FOREVER_S = 3600.0

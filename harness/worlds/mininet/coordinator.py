@@ -129,7 +129,7 @@ class Coordinator:
     def run(
         self, epoch_wall_ns: int, dilation: int, limit_ns: int, wall_limit_s: float, progress: Progress | None = None
     ) -> str:
-        """Until all flows are done, or a limit; says which: "done", "limit", "wall limit"."""
+        """Until all flows are over, or a limit; says which: "done", "failed", "limit", "wall limit"."""
         end = time.monotonic() + wall_limit_s
         for agent in self._agents:
             agent.send(Start(epoch_wall_ns))
@@ -146,7 +146,7 @@ class Coordinator:
                 return "limit"
             if time.monotonic() > end:
                 return "wall limit"
-        return "done"
+        return self.session.outcome
 
     def _carry(self, host: int, request: Connect | Post | Assignment) -> None:
         self._agents[host].send(request)

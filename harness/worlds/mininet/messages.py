@@ -72,7 +72,7 @@ class Report:
     """Asks for a Finished; switches have ended."""
 
 
-# From an agent, beside Delivered and Completed.
+# From an agent, beside the session's Events.
 
 
 @dataclass(frozen=True)

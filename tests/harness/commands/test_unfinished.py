@@ -60,6 +60,15 @@ def test_a_hang_is_a_failure_whatever_was_wished(
     assert liveness(found) == (False, "2 of 2 unfinished; the run ended: idle")
 
 
+@pytest.mark.parametrize("limit", [{}, {"limit_ns": 10_000_000_000}])
+def test_a_flow_that_is_given_up_is_a_failure_whatever_was_wished(limit: dict[str, int]) -> None:
+    broken = {"time_ns": 5_000, "link": ["h0-0-3", "s0"], "up": False}
+    found = summary(**limit, events=[broken], nic={"rto_ns": 100_000})
+    told = "1 of 2 unfinished; 1 queue pairs in error, their retries used up; the run ended: failed"
+    assert (found["ended"], liveness(found)) == ("failed", (False, told))
+    assert 800_000 <= found["end_ns"] <= 1_000_000
+
+
 def test_the_terminal_tells_and_strict_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from harness.measure.flow_record import Sent
 from harness.measure.recording import Rate
 from harness.workloads import Flow, Traffic
-from harness.worlds.host_session import Completed, Connect, Delivered, HostReport, Post, RateSample
+from harness.worlds.host_session import Completed, Connect, Delivered, Failed, HostReport, Post, RateSample
 from harness.worlds.session import Session
 
 SENT = Sent(
@@ -89,6 +89,18 @@ def test_a_flow_is_done_whatever_word_comes_first() -> None:
         assert hosts.session.finished
         (record,) = hosts.session.records
         assert (record.delivered_ns, record.completed_ns, record.marked, record.packets_sent) == (60, 90, 3, 2)
+
+
+def test_a_flow_that_a_source_has_given_up_is_over() -> None:
+    hosts = Hosts(Traffic([Flow(0, 1, 1000, 0), Flow(1, 0, 1000, 0)]))
+    hosts.session.start_due(0)
+    hosts.session.note(0, Failed(0, replace(SENT, completed_ns=-1, timeouts=8)))
+    assert not hosts.session.finished
+    hosts.session.note(0, Delivered(3, 0, 60, 3))
+    hosts.session.note(1, Completed(1, SENT))
+    assert (hosts.session.finished, hosts.session.outcome, hosts.session.done) == (True, "failed", 1)
+    hosts.session.end([HostReport({}, {}, {})] * 2, 100)
+    assert [(r.completed_ns, r.timeouts) for r in hosts.session.records] == [(-1, 8), (90, 0)]
 
 
 def test_messages_that_nobody_sent_are_counted() -> None:

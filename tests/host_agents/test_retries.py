@@ -1,0 +1,122 @@
+"""The retry count: a peer that acknowledges nothing ends the connection, one that is only slow or far does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.worlds.link import Wire, connect, pair
+from host_agents import registry
+from host_agents.errors import HostError, ParameterError
+from host_agents.messages import Message
+from host_agents.nic import Nic
+from host_agents.qp import QueuePair
+from host_agents.timers import NEVER
+
+RTO_NS = 1_000_000
+SECOND = 1_000_000_000
+
+
+def lost(_now_ns: int, _frame: bytes) -> None:
+    return None
+
+
+def failures(nic: Nic) -> list[Message]:
+    found: list[Message] = []
+    nic.on_failed = found.append
+    return found
+
+
+@pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
+@pytest.mark.parametrize("retry_count", [0, 1, 7])
+def test_messages_fail_after_so_many_retries(reliability: str, retry_count: int) -> None:
+    a, b = pair(reliability=reliability, rto_ns=RTO_NS, retry_count=retry_count)
+    qa, _ = connect(a, b)
+    found = failures(a)
+    messages = [qa.post(3000), qa.post(0), qa.post(50_000)]
+    later = qa.post(1000, start_ns=SECOND)
+    Wire(a, b, hook=lost).run(SECOND // 2)
+    assert found == messages
+    assert {message.completed_ns for message in messages} == {-1}
+    # All packets of a window were first sent within far less than a time-out.
+    assert (retry_count + 1) * RTO_NS <= messages[0].failed_ns <= (retry_count + 1.5) * RTO_NS
+    assert (qa.failed, a.stats.retries_exceeded) == (True, 1)
+    assert nothing_is_left(qa)
+    Wire(a, b, hook=lost).run(2 * SECOND)
+    assert found == [*messages, later]
+    assert (later.failed_ns, later.first_sent_ns) == (SECOND, -1)
+    assert a.next_wakeup_ns() >= NEVER
+
+
+def nothing_is_left(qp: QueuePair) -> bool:
+    traffic = qp.reaction_point.traffic
+    held = (traffic.waiting_bytes, traffic.inflight_bytes, traffic.unacked_bytes, traffic.held_bytes)
+    return held == (0, 0, 0, 0) and qp.inflight_bytes == 0 and qp.stats.bytes_acked == 0
+
+
+@pytest.mark.parametrize("cc", sorted(registry.protocols()))
+@pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
+def test_of_every_protocol(cc: str, reliability: str) -> None:
+    try:
+        a, b = pair(cc, reliability=reliability, rto_ns=RTO_NS)
+        qa, _ = connect(a, b)
+    except (HostError, ParameterError):
+        pytest.skip("the protocol is for another kind of reliability")
+    found = failures(a)
+    message = qa.post(100_000)
+    Wire(a, b, hook=lost).run(SECOND)
+    assert found == [message]
+    assert nothing_is_left(qa)
+    assert a.next_wakeup_ns() >= NEVER
+
+
+@pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
+def test_whatever_is_acknowledged_begins_the_count_anew(reliability: str) -> None:
+    a, b = pair(line_rate_bps=100_000_000, reliability=reliability, rto_ns=RTO_NS, retry_count=3)
+    qa, _ = connect(a, b)
+    qa.post(200_000)  # takes 17 ms
+
+    def in_turns(now_ns: int, frame: bytes) -> bytes | None:
+        return frame if now_ns // (2 * RTO_NS) % 2 else None
+
+    Wire(a, b, hook=in_turns).run(SECOND)
+    assert qa.stats.timeouts > 3
+    assert (qa.stats.bytes_acked, qa.failed) == (200_000, False)
+
+
+def test_a_queue_pair_in_error_takes_nothing_and_can_be_closed() -> None:
+    a, b = pair(rto_ns=RTO_NS, retry_count=0)
+    qa, qb = connect(a, b)
+    qa.post(1000)
+    Wire(a, b, hook=lost).run(SECOND)
+    qb.post(1000)
+    frame = b.next_frame(2 * SECOND)
+    assert frame is not None
+    a.receive(2 * SECOND, frame)
+    assert a.stats.unknown_qp == 1
+    a.close_qp(qa)
+    again = a.open_qp("10.0.0.3", qa.qpn, qb.qpn)
+    assert not again.failed
+
+
+def test_of_queue_pairs_that_share_a_reaction_point_the_others_go_on() -> None:
+    a, b = pair("none", cc_scope="pair", rto_ns=RTO_NS, retry_count=1)
+    one, _ = connect(a, b)
+    two = a.open_qp("10.0.0.3", 12, 12)
+    b.open_qp("10.0.0.2", 12, 12)
+    found = failures(a)
+    message = one.post(5000)
+    two.post(20_000)
+
+    def only_two(_now_ns: int, frame: bytes) -> bytes | None:
+        return frame if frame[49] == 12 else None  # the last byte of the destination queue pair
+
+    Wire(a, b, hook=only_two).run(SECOND)
+    assert found == [message]
+    assert two.stats.bytes_acked == 20_000
+    assert one.limiter.inflight_bytes == 0
+
+
+@pytest.mark.parametrize("retry_count", [-1, 8])
+def test_it_has_three_bits(retry_count: int) -> None:
+    with pytest.raises(ParameterError, match="retry_count"):
+        pair(retry_count=retry_count)
