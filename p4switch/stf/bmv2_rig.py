@@ -288,6 +288,7 @@ def run_on_bmv2(document: dict[str, Any], commands: Sequence[Command]) -> None:
             [
                 _tool("simple_switch"), "--use-files", "0", "--thrift-port", str(thrift),
                 "--device-id", str(thrift), *interfaces, "program.json",
+                "--", "--priority-queues", "8",  # with one, it drops what a program gives another priority
             ],
             stdout=(folder / "log").open("wb"), stderr=subprocess.STDOUT, cwd=folder,
         )  # fmt: skip
