@@ -6,8 +6,7 @@ hundred of them, whatever its length; counters only grow, so that none of what h
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pandas as pd
@@ -79,19 +78,29 @@ def ports_of(topology: Topology) -> pd.DataFrame:
     return table.astype({"port": np.int64, "rate_bps": np.int64})
 
 
-def by_port(
-    places: pd.DataFrame, nodes: Mapping[str, int], stats: Mapping[str, Integers], pfc: Mapping[str, Integers]
-) -> dict[str, Integers]:
-    """A network's statistics of ports, in the places' order. `paused_ns` is that of all priorities together."""
-    keys = list(zip((nodes[str(node)] for node in places["node"]), places["port"].tolist(), strict=True))
-    row_of = {key: row for row, key in enumerate(zip(stats["node"].tolist(), stats["port"].tolist(), strict=True))}
-    rows = [row_of[key] for key in keys]
-    reasons = [name for name in stats if name.startswith("drop_") and name != "drop_bytes"]
-    paused: Counter[tuple[int, int]] = Counter()
-    for node, port, paused_ns in zip(*(pfc[name].tolist() for name in ("node", "port", "paused_ns")), strict=True):
-        paused[node, port] += paused_ns
-    return {
-        **{name: stats[name][rows] for name in ("tx_bytes", "busy_ns", "depth_bytes")},
-        "dropped": sum((stats[name][rows] for name in reasons), np.zeros(len(rows), np.int64)),
-        "paused_ns": np.array([paused[key] for key in keys], np.int64),
-    }
+class PortCounters:
+    """A network's statistics of ports, in the places' order."""
+
+    def __init__(self, places: pd.DataFrame, nodes: Mapping[str, int]) -> None:
+        self._keys = list(zip((nodes[str(node)] for node in places["node"]), places["port"].tolist(), strict=True))
+        self._place_of = {key: place for place, key in enumerate(self._keys)}
+        self._rows: Integers | None = None  # by place; a network has the same ports from start to end
+
+    def read(self, stats: Mapping[str, Integers], pfc: Mapping[str, Integers]) -> dict[str, Integers]:
+        """`paused_ns` is that of all priorities together, `dropped` for all reasons."""
+        if self._rows is None:
+            row_of = {key: row for row, key in enumerate(_ports(stats))}
+            self._rows = np.array([row_of[key] for key in self._keys], np.int64)
+        reasons = [name for name in stats if name.startswith("drop_") and name != "drop_bytes"]
+        paused_ns = np.zeros(len(self._keys), np.int64)
+        paused = np.array([self._place_of[key] for key in _ports(pfc)], np.int64)  # only ports that ever paused
+        np.add.at(paused_ns, paused, pfc["paused_ns"])
+        return {
+            **{name: stats[name][self._rows] for name in ("tx_bytes", "busy_ns", "depth_bytes")},
+            "dropped": sum((stats[name][self._rows] for name in reasons), np.zeros(len(self._keys), np.int64)),
+            "paused_ns": paused_ns,
+        }
+
+
+def _ports(columns: Mapping[str, Integers]) -> Iterator[tuple[int, int]]:
+    return zip(columns["node"].tolist(), columns["port"].tolist(), strict=True)

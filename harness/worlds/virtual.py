@@ -6,7 +6,7 @@ import gc
 import resource
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
@@ -22,7 +22,7 @@ from harness.control.pipelines import compiled, pipeline
 from harness.control.program_ledger import by_name, count
 from harness.measure import tracing
 from harness.measure.collective_record import collective_tables
-from harness.measure.links import LinkSamples, by_port, ports_of
+from harness.measure.links import LinkSamples, PortCounters, ports_of
 from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
 from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe
@@ -111,9 +111,10 @@ class VirtualWorld:
         for change in run.link_changes():
             self.fabric.at(change.time_ns, partial(self._change_link, change))
         self._ports = self._sample_queues()
-        self._link_places = ports_of(run.topology)
-        self._links = LinkSamples(self._link_places, max(run.scenario.record.rate_interval_ns, 1))
-        self._mark_counters = _mark_counters(run)
+        places = ports_of(run.topology)
+        self._links = LinkSamples(places, max(run.scenario.record.rate_interval_ns, 1))
+        self._port_counters = PortCounters(places, self._nodes)
+        self._mark_counters = self._marks_of(places)
         self._readings = Readings()
         self._memory = MemoryLimit(run.label, run.scenario.memory_bytes)
         self._looked_ns = 0  # at the memory
@@ -395,19 +396,18 @@ class VirtualWorld:
 
     def _sample_links(self, now_ns: int) -> None:
         stats, pfc = _columns(self.fabric.port_stats()), _columns(self.fabric.pfc_stats())
-        places = self._link_places
-        self._links.add(
-            now_ns, {**by_port(places, self._nodes, stats, pfc), "marked": self._marked(places["node"], places["port"])}
-        )
+        marked = [sum(read()[0] for read in reads) for reads in self._mark_counters]
+        self._links.add(now_ns, {**self._port_counters.read(stats, pfc), "marked": np.array(marked, np.int64)})
 
-    def _marked(self, nodes: pd.Series[str], ports: pd.Series[int]) -> Integers:
-        """Packets that the program marked on their way out of each port."""
-        counters, pipes = self._mark_counters, self._pipes
-        found = [
-            sum(pipes[node].counter_read(counter, port)[0] for counter in counters) if node in pipes else 0
-            for node, port in zip(nodes, ports, strict=True)
+    def _marks_of(self, places: pd.DataFrame) -> list[list[Callable[[], tuple[int, int]]]]:
+        """By place, what reads the packets that the program marked on their way out of it."""
+        counters = _mark_counters(self.run_plan)
+        return [
+            [partial(self._pipes[node].counter_read, counter, port) for counter in counters]
+            if node in self._pipes
+            else []
+            for node, port in zip(places["node"], places["port"].tolist(), strict=True)
         ]
-        return np.array(found, np.int64)
 
     def trace_records(self) -> list[TraceRecord]:
         """What happened to the traced flow's packets, hop by hop: see `Fabric.trace_records`."""
