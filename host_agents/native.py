@@ -64,7 +64,6 @@ FLAGS = (
 )
 BUILD_TIMEOUT_S = 900
 _DIGESTS = "sha256"
-_LOCK = "building.lock"
 
 _COMPILE = SOURCES / "compile_hosts.py"
 
@@ -113,9 +112,12 @@ def build() -> Path:
         )
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with open(root / _LOCK, "wb") as lock:
+        lock = os.open(root, os.O_RDONLY)
+        try:
             fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be building the same: its result will do
             return folder if _is_sound(folder) else _build_in(root, folder, compiler)
+        finally:
+            os.close(lock)
     except OSError as error:
         raise NativeBuildError(f"folder {root}: {_reason(error)}; P4CC_CACHE names another folder") from None
 

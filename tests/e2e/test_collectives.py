@@ -169,7 +169,7 @@ def test_random_sets_beside_an_all_reduce(tmp_path: Path) -> None:
             ["workload.response_priority=5"],
             "workload.response_priority: should be programs.collective.answer_priority, 4, got 5",
         ),
-        (["switch.loss=1.0"], "switch.loss: Input should be less than 1"),
+        (["switch.loss=1.0"], "switch.loss: should be less than 1, got 1.0"),
         (["programs.collective.slots=1024"], "programs.collective.slots: 1024: the groups of switch spine0 need 2048"),
     ],
 )

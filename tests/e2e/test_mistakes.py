@@ -18,9 +18,9 @@ def probe(table: str) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["run", "incast", "--cc", "hpc"], ["hpc", "expected", "hpcc"]),
+        (["run", "incast", "--cc", "hpc"], ["hpc", "did you mean", "hpcc"]),
         (["run", "incast", "--cc", "hpcc+fast"], ["fast", "hpcc"]),
-        (["run", "incast", "--lb", "spray9"], ["spray9", "expected"]),
+        (["run", "incast", "--lb", "spray9"], ["spray9", "did you mean", "spray"]),
         (["run", "incats"], ["incats", "incast"]),
         (["run", "missing.toml"], ["missing.toml"]),
         (["run", "incast", "--set", "topology.k=5"], ["topology.k", "even", "5"]),

@@ -25,7 +25,7 @@ def test_a_comparison_over_seeds_has_confidence_intervals(tmp_path: Path) -> Non
     done = p4cc("report", str(runs[0].folder.parent), "--out", str(page))
     assert done.returncode == 0, done.stderr
     text = page.read_text(encoding="utf-8")
-    assert text.count("±") > 10
+    assert text.count("±") >= 10  # where seeds differ
     assert "mean of 2 seeds and 95% confidence interval" in text
     assert "preamble, gap and FCS are not" in text
 

@@ -20,6 +20,7 @@ from harness.plan.scenario import check, parse
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+OWN_FOLDERS = ("runs/my-2", "runs/my")  # of the reader's runs
 OWN_FILES = ("my.toml", "./aimd.py:aimd", "quell/quell.toml")  # of the reader's
 STANDS_FOR_A_NUMBER = re.compile(r"=[A-Z]\b")
 
@@ -41,6 +42,8 @@ SHOWN = sorted({command for page in PAGES for command in commands_of(page.read_t
 
 
 def parsed(command: str) -> tuple[str, click.Context]:
+    for folder in OWN_FOLDERS:
+        command = re.sub(rf"{folder}\b", ".", command)
     name, *arguments = shlex.split(STANDS_FOR_A_NUMBER.sub("=8", command))
     with click.Context(cli) as root:
         found = cli.get_command(root, name)

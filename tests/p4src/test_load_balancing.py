@@ -112,7 +112,9 @@ def test_a_file_anywhere(tmp_path: Path) -> None:
 
 def test_those_that_come_with_it() -> None:
     found = {name: load_balancing.find(name, Path()) for name in load_balancing.names()}
-    assert {name: one.per_packet for name, one in found.items()} == {"drill": True, "ecmp": False, "round_robin": True}
+    assert {name: one.per_packet for name, one in found.items()} == {
+        "drill": True, "ecmp": False, "round_robin": True, "symmetric": False,
+    }
     assert all(one.summary for one in found.values())
 
 

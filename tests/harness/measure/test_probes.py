@@ -49,7 +49,7 @@ def recorded(cc: str = "dcqcn") -> tuple[Run, Recording]:
 def test_a_run_has_the_tables_that_its_program_and_its_protocol_have_something_for() -> None:
     run, recording = recorded()
     assert [probe.name for probe in run.probes] == ["marked", "marks", "alpha", "waiting", "data", "sent"]
-    assert set(recording.tables) == {"rates", *(probe.name for probe in run.probes)}
+    assert set(recording.tables) == {"rates", "links", *(probe.name for probe in run.probes)}
     run, recording = recorded("accurate")
     assert "shares" in recording.tables
     assert "alpha" not in recording.tables
