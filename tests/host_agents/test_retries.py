@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.worlds.link import Wire, connect, pair
-from host_agents import registry
+from host_agents import registry, wire
 from host_agents.errors import HostError, ParameterError
 from host_agents.messages import Message
 from host_agents.nic import Nic
@@ -114,6 +114,26 @@ def test_of_queue_pairs_that_share_a_reaction_point_the_others_go_on() -> None:
     assert found == [message]
     assert two.stats.bytes_acked == 20_000
     assert one.limiter.inflight_bytes == 0
+
+
+@pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
+def test_an_ack_while_what_is_to_be_sent_again_is_paused(reliability: str) -> None:
+    a, b = pair(reliability=reliability, rto_ns=100_000, ack_every_packets=1, pfc=True)
+    qa, _ = connect(a, b)
+    found = failures(a)
+    message = qa.post(5_000)
+    link = Wire(a, b, hook=lost)
+    link.run(50_000)
+    b.receive(50_000, link.sent[0][2])
+    ack = b.next_frame(50_000)
+    assert ack is not None
+    a.receive(50_000, wire.pause_frame(bytes(6), {3: 0xFFFF}))  # until 385 us
+    link.run(200_000)
+    assert qa.stats.timeouts > 0
+    a.receive(200_000, ack)
+    link.run(SECOND)
+    assert qa.stats.bytes_acked > 0
+    assert found == [message]
 
 
 @pytest.mark.parametrize("retry_count", [-1, 8])
