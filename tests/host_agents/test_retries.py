@@ -136,6 +136,33 @@ def test_an_ack_while_what_is_to_be_sent_again_is_paused(reliability: str) -> No
     assert found == [message]
 
 
+def test_a_rate_packet_that_is_still_under_way_is_no_retry_of_rcp() -> None:
+    a, b = pair("rcp", rto_ns=RTO_NS, retry_count=0)
+    qa, _ = connect(a, b)
+    qa.post(100_000)
+    Wire(a, b, delay_ns=3_000).run(SECOND)  # a rate packet is asked for each 2 us, an answer takes 6 us
+    assert (qa.stats.bytes_acked, qa.failed) == (100_000, False)
+
+
+def test_rcp_waits_while_its_rate_packets_are_answered() -> None:
+    a, b = pair("rcp", rto_ns=100_000, retry_count=0, pfc=True)
+    qa, _ = connect(a, b)
+    qa.post(5_000)
+    link = Wire(a, b)
+    a.receive(0, wire.pause_frame(bytes(6), {3: 0xFFFF}))  # 336 us
+    link.run(SECOND)
+    assert (qa.stats.bytes_acked, qa.failed) == (5_000, False)
+
+
+@pytest.mark.parametrize("retry_count", [0, 2])
+def test_unanswered_rate_packets_of_rcp_are_one_retry_in_a_time_out(retry_count: int) -> None:
+    a, b = pair("rcp", rto_ns=RTO_NS, retry_count=retry_count)
+    qa, _ = connect(a, b)
+    message = qa.post(100_000)
+    Wire(a, b, hook=lost).run(SECOND)
+    assert message.failed_ns == (retry_count + 1) * RTO_NS
+
+
 @pytest.mark.parametrize("retry_count", [-1, 8])
 def test_it_has_three_bits(retry_count: int) -> None:
     with pytest.raises(ParameterError, match="retry_count"):
