@@ -163,6 +163,30 @@ def test_unanswered_rate_packets_of_rcp_are_one_retry_in_a_time_out(retry_count:
     assert message.failed_ns == (retry_count + 1) * RTO_NS
 
 
+@pytest.mark.parametrize("retry_count", [0, 2])
+def test_unanswered_control_packets_of_sperc_are_one_retry_in_a_time_out(retry_count: int) -> None:
+    a, b = pair("sperc", {"short_flow_bytes": 1}, rto_ns=RTO_NS, retry_count=retry_count)
+    qa, _ = connect(a, b)
+    found = failures(a)
+    message = qa.post(1_000_000)
+    Wire(a, b, hook=lost).run(SECOND)
+    assert found == [message]
+    assert (retry_count + 1) * RTO_NS <= message.failed_ns <= (retry_count + 1.5) * RTO_NS
+    assert a.next_wakeup_ns() >= NEVER
+
+
+def test_a_lost_control_packet_of_sperc_is_no_retry() -> None:
+    a, b = pair("sperc", {"short_flow_bytes": 1}, rto_ns=RTO_NS, retry_count=0)
+    qa, _ = connect(a, b)
+    qa.post(1_000_000)
+
+    def late(now_ns: int, frame: bytes) -> bytes | None:
+        return frame if now_ns > 0.9 * RTO_NS else None
+
+    Wire(a, b, hook=late).run(SECOND)
+    assert (qa.stats.bytes_acked, qa.failed) == (1_000_000, False)
+
+
 @pytest.mark.parametrize("retry_count", [-1, 8])
 def test_it_has_three_bits(retry_count: int) -> None:
     with pytest.raises(ParameterError, match="retry_count"):
