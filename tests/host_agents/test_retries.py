@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness.worlds.host_session import Connect, Event, Failed, HostSession, Post
 from harness.worlds.link import Wire, connect, pair
 from host_agents import registry, wire
 from host_agents.errors import HostError, ParameterError
@@ -96,6 +97,36 @@ def test_a_queue_pair_in_error_takes_nothing_and_can_be_closed() -> None:
     a.close_qp(qa)
     again = a.open_qp("10.0.0.3", qa.qpn, qb.qpn)
     assert not again.failed
+
+
+def test_nothing_can_be_posted_to_a_queue_pair_in_error() -> None:
+    a, b = pair(rto_ns=RTO_NS, retry_count=0)
+    qa, _ = connect(a, b)
+    refused = []
+
+    def again(_message: Message) -> None:
+        with pytest.raises(HostError, match="in error"):
+            qa.post(1000)
+        refused.append(qa.failed)
+
+    a.on_failed = again
+    message = qa.post(1000)
+    Wire(a, b, hook=lost).run(2 * RTO_NS)
+    again(message)
+    assert refused == [True, True]
+    assert a.next_wakeup_ns() >= NEVER
+
+
+def test_a_flow_on_a_connection_that_has_failed_fails_at_once() -> None:
+    a, b = pair(rto_ns=RTO_NS, retry_count=0)
+    told: list[Event] = []
+    session = HostSession(a, told.append, ["rate_bps"])
+    session.connect(Connect(1, "10.0.0.3", 0))
+    session.post(Post(1, 7, 1000, 0, None), 0)
+    Wire(a, b, hook=lost).run(2 * RTO_NS)
+    session.post(Post(1, 8, 1000, 2 * RTO_NS, None), 2 * RTO_NS)
+    assert [event.flow for event in told if isinstance(event, Failed)] == [7, 8]
+    assert session.report({}).unfinished == {}
 
 
 def test_of_queue_pairs_that_share_a_reaction_point_the_others_go_on() -> None:
