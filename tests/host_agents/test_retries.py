@@ -194,6 +194,15 @@ def test_unanswered_rate_packets_of_rcp_are_one_retry_in_a_time_out(retry_count:
     assert message.failed_ns == (retry_count + 1) * RTO_NS
 
 
+def test_a_receiver_of_expresspass_stops_when_its_sender_is_silent() -> None:
+    a, b = pair("expresspass", rto_ns=100_000, retry_count=0)
+    qa, _ = connect(a, b)
+    qa.post(1_000_000)
+    Wire(a, b, hook=lambda now_ns, frame: frame if now_ns < 20_000 else None).run(300_000)
+    assert qa.failed
+    assert b.next_wakeup_ns() >= NEVER
+
+
 @pytest.mark.parametrize("retry_count", [0, 2])
 def test_unanswered_control_packets_of_sperc_are_one_retry_in_a_time_out(retry_count: int) -> None:
     a, b = pair("sperc", {"short_flow_bytes": 1}, rto_ns=RTO_NS, retry_count=retry_count)
