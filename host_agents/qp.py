@@ -181,6 +181,8 @@ class QueuePair(Connection):
         self.notification_point.close()
         self.nic.forget(self)
         self.nic.stats.retries_exceeded += 1
+        if self._group.shared:
+            self._group.leave(self.sender)  # nobody would hear the answers to what it says
         left = self.sender.abandon()
         while self._scheduled.size > 0 and self._scheduled.peek().start_ns <= now_ns:
             left.append(self._scheduled.pop())

@@ -203,6 +203,26 @@ def test_a_receiver_of_expresspass_stops_when_its_sender_is_silent() -> None:
     assert b.next_wakeup_ns() >= NEVER
 
 
+@pytest.mark.parametrize("cc", ["rcp", "accurate", "eqds"])
+@pytest.mark.parametrize("scope", ["destination", "pair"])
+def test_a_shared_reaction_point_speaks_through_one_that_has_not_failed(cc: str, scope: str) -> None:
+    try:
+        a, b = pair(cc, reliability="selective-repeat", cc_scope=scope, rto_ns=RTO_NS, retry_count=1)
+        one, _ = connect(a, b)
+    except HostError:
+        pytest.skip("not a scope of the protocol")
+    two, _ = connect(a, b, 2)
+    found = failures(a)
+    message = one.post(50_000)
+    later = two.post(50_000, start_ns=50 * RTO_NS)
+    Wire(a, b, hook=lambda now_ns, frame: frame if now_ns >= 50 * RTO_NS else None).run(60 * RTO_NS)
+    assert found == [message]
+    assert later.completed_ns > 0
+    a.close_qp(one)
+    a.close_qp(two)
+    assert nothing_is_left(one)
+
+
 @pytest.mark.parametrize("retry_count", [0, 2])
 def test_unanswered_control_packets_of_sperc_are_one_retry_in_a_time_out(retry_count: int) -> None:
     a, b = pair("sperc", {"short_flow_bytes": 1}, rto_ns=RTO_NS, retry_count=retry_count)
