@@ -105,6 +105,8 @@ class ExpressPass(ReactionPoint):
             if not self._active:
                 self._request(now_ns, 1)  # the receiver has not heard of the end
             return
+        if self._granted:
+            self.credits_wasted += 1  # the one before has drawn nothing: data is paused, or waits for its turn
         self._number = _NUMBER.get(frame, offset)
         self._granted = True
         self.outlet.window_opened()
