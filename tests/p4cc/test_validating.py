@@ -23,6 +23,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("router")
     for name, text in _FILE.findall(PAGE):
         (made / name).write_text(text)
+    # Other projects have options of such names: the plug-in's are no hindrance.
+    own = 'def pytest_addoption(parser):\n    parser.addoption("--switch", default="theirs")\n'
+    (made / "conftest.py").write_text(own)
     return made
 
 
