@@ -147,7 +147,6 @@ def test_a_trace_reads_as_a_story() -> None:
     records = [
         (10, 0, "send", 0, -1, 0, 1058, 1),
         (1095, 1, "receive", 2, -1, 0, 1058, 1),
-        (1095, 1, "pipeline:table ipv4_lpm: entry 3, forward", -1, -1, 0, 0, 1),
         (1095, 1, "enqueue", 4, 3, 2116, 1058, 1),
         (1200, 1, "transmit", 4, 3, 1058, 1066, 1),
         (1300, 1, "drop:buffer", 4, 3, 0, 1058, 1),
@@ -156,7 +155,6 @@ def test_a_trace_reads_as_a_story() -> None:
     assert lines == [
         "10 ns h0 1058 B leaves the host",
         "1095 ns s0 1058 B arrives at port 2",
-        "1095 ns s0 table ipv4_lpm: entry 3, forward",
         "1095 ns s0 1058 B enqueued at port 4, priority 3, behind 2116 bytes",
         "1200 ns s0 1066 B leaves by port 4, priority 3; 1058 bytes stay behind",
         "1300 ns s0 1058 B dropped: buffer",
