@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import select
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -20,9 +22,14 @@ from p4switch.p4runtime.client import GrpcClient
 from p4switch.p4runtime.errors import P4RuntimeError
 
 _START_S = 60.0  # on a busy machine
-_FIRST_S = 1.0  # until the first packet leaves, or none does
+_FIRST_S = 5.0  # until the first packet leaves, or none does
 _QUIET_S = 0.2  # after the last one
-_IGNORE_OUTGOING = 23  # PACKET_IGNORE_OUTGOING, at SOL_PACKET (263)
+_SOL_PACKET, _AUXDATA, _IGNORE_OUTGOING = 263, 8, 23
+_TAG = struct.Struct("=I12xHH")  # of tpacket_auxdata: status, tag and its EtherType
+_VLAN_VALID = 1 << 4  # TP_STATUS_VLAN_VALID
+_MTU_BYTES = 9216  # jumbo frames too
+
+_made = itertools.count()  # switches of this process: each has interfaces of its own
 
 
 class MissingError(UserError):
@@ -40,7 +47,8 @@ class SwitchOnWires:
         self._sockets: dict[int, socket.socket] = {}
         with contextlib.ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="p4cc-")))
-            names = {port: f"p4s{os.getpid() & 0xFFFFF:x}{port}" for port in ports}
+            own = f"p{os.getpid():06x}{next(_made) & 0xFFF:03x}"  # 15 characters at most, with the port and an "h"
+            names = {port: f"{own}{port}" for port in ports}
             for port, name in names.items():
                 self._wire(stack, port, name)
             address = f"unix:{folder}/p4runtime"
@@ -62,10 +70,11 @@ class SwitchOnWires:
         for end in (name, far):
             with contextlib.suppress(OSError):
                 Path(f"/proc/sys/net/ipv6/conf/{end}/disable_ipv6").write_text("1")
-            _ip("link", "set", end, "up")
+            _ip("link", "set", end, "up", "mtu", str(_MTU_BYTES))
         made = stack.enter_context(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)))
         made.bind((far, 0))
-        made.setsockopt(263, _IGNORE_OUTGOING, 1)
+        made.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
+        made.setsockopt(_SOL_PACKET, _AUXDATA, 1)
         self._sockets[port] = made
 
     @staticmethod
@@ -103,16 +112,30 @@ class SwitchOnWires:
         for waiting in self._sockets.values():
             while select.select([waiting], [], [], 0)[0]:
                 waiting.recv(1 << 16)
-        self._sockets[port].send(frame)
+        try:
+            self._sockets[port].send(frame)
+        except OSError as error:
+            raise UserError(f"port {port}: a frame of {len(frame)} bytes: {error.strerror}") from None
         found: list[tuple[int, bytes]] = []
         patience = _FIRST_S
         while ready := select.select(list(self._sockets.values()), [], [], patience)[0]:
-            found += [(number, one.recv(1 << 16)) for number, one in self._sockets.items() if one in ready]
+            found += [(number, _receive(one)) for number, one in self._sockets.items() if one in ready]
             patience = _QUIET_S
         return sorted(found, key=lambda output: output[0])
 
     def close(self) -> None:
         self._stack.close()
+
+
+def _receive(end: socket.socket) -> bytes:
+    """A frame with its VLAN tag, which the kernel takes out and tells beside it."""
+    frame, told, _, _ = end.recvmsg(1 << 16, socket.CMSG_SPACE(_TAG.size))
+    for level, kind, data in told:
+        if (level, kind) == (_SOL_PACKET, _AUXDATA):
+            status, tag, ethertype = _TAG.unpack(data)
+            if status & _VLAN_VALID:
+                return frame[:12] + struct.pack("!HH", ethertype, tag) + frame[12:]
+    return frame
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -127,7 +150,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _ip(*arguments: str, check: bool = True) -> None:
     done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
     if check and done.returncode:
-        raise MissingError(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
+        raise UserError(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
 
 
 def _free_port() -> int:

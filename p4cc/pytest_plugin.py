@@ -5,7 +5,7 @@
         switch.table("ipv4_lpm").add(dst="10.0.0.0/24", action="forward", port=1)
         switch.send(0, packet).expect((1, packet))
 
-    pytest --switch bmv2 --p4-coverage coverage/
+    pytest --p4-switch bmv2 --p4-coverage coverage/
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     from p4cc.switch import Switch
     from p4switch.coverage import Coverage
 
+__all__ = ["p4_switch"]
+
 _KINDS = ("builtin", "process", "bmv2")
 _OUTPUT = "p4_coverage"  # of a worker of pytest-xdist
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("p4", "P4 programs")
-    group.addoption("--switch", choices=_KINDS, default="builtin", help="what the fixture p4_switch makes")
+    group.addoption("--p4-switch", choices=_KINDS, default="builtin", help="what the fixture p4_switch makes")
     group.addoption("--p4-coverage", metavar="FOLDER", help="write what tests reach of P4 programs (HTML, lcov)")
     group.addoption(
         "--p4-fail-under", type=float, metavar="PERCENT", help="fail where they reach less, with --p4-coverage"
@@ -35,17 +37,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--p4-coverage"):
+    if folder := config.getoption("--p4-coverage"):
+        from p4switch.errors import UserError
+        from p4switch.output_file import check_folder
+
+        try:
+            check_folder(Path(folder), "--p4-coverage")
+        except UserError as error:
+            raise pytest.UsageError(str(error)) from None
         config.pluginmanager.register(_Collector(config), "p4cc-coverage")
 
 
 @pytest.fixture
 def p4_switch(request: pytest.FixtureRequest) -> Iterator[Callable[..., Switch]]:
-    """Makes switches, as `p4cc.Switch`, of the kind that `--switch` says; they end with the test."""
+    """Makes switches, as `p4cc.Switch`, of the kind that `--p4-switch` says; they end with the test."""
     from p4cc.switch import Switch
     from p4switch.errors import UserError
 
-    kind = request.config.getoption("--switch")
+    kind = request.config.getoption("--p4-switch")
     with contextlib.ExitStack() as stack:
 
         def make(program: Any, entries: Any = (), **more: Any) -> Switch:

@@ -48,9 +48,11 @@ class Output(_Output):
     layout: Layout = Layout(())
 
     def differences(self, expected: Frame, mask: bytes | None = None) -> list[str]:
-        """A line for each field that is other than expected; bits that are 0 in `mask` do not matter."""
-        wanted = bytes(expected)
-        return differences(wanted, mask or b"\xff" * len(wanted), self.frame, self.layout)
+        """A line for each field that is other than expected; bits that are 0 in `mask` do not matter.
+
+        Bytes behind the end of `mask` do matter.
+        """
+        return differences(bytes(expected), mask or b"", self.frame, self.layout)
 
 
 class Packets(list[Output]):

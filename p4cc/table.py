@@ -52,7 +52,7 @@ class Table:
         parameter, they go into `match` and `params`. Of a table with an action selector, `action` may be a list of
         (name, parameters). Raises UserError.
         """
-        self._write(p4runtime_pb2.Update.INSERT, self._entry(action, priority, match, params, values))
+        self._send(self._updates(p4runtime_pb2.Update.INSERT, self._entry(action, priority, match, params, values)))
 
     def modify(
         self,
@@ -64,14 +64,13 @@ class Table:
         **values: Any,
     ) -> None:
         """Gives an entry another action; as `add`."""
-        self._write(p4runtime_pb2.Update.MODIFY, self._entry(action, priority, match, params, values))
+        self._send(self._updates(p4runtime_pb2.Update.MODIFY, self._entry(action, priority, match, params, values)))
 
     def delete(self, *, priority: int = 0, match: Mapping[str, Any] | None = None, **values: Any) -> None:
         """Removes the entry with this key. Raises UserError if there is none."""
         keys = self._matches({**(match or {}), **values})
         anything = Action(next(iter(self._actions)), {})  # its key is what says which
-        update = self._known.updates(TableEntry(self.name, keys, anything, priority))[0]
-        update.type = p4runtime_pb2.Update.DELETE
+        (update,) = self._updates(p4runtime_pb2.Update.DELETE, TableEntry(self.name, keys, anything, priority))
         update.entity.table_entry.ClearField("action")
         self._send([update])
 
@@ -148,15 +147,15 @@ class Table:
                 found[field.name] = made
         return found
 
-    def _write(self, kind: int, entry: TableEntry) -> None:
-        updates = self._known.updates(entry)
+    def _updates(self, kind: int, entry: TableEntry) -> list[Message]:
+        updates: list[Message] = self._known.updates(entry)
         optional = {f.id for f in self._fields.values() if f.match_type == _OPTIONAL}
         for update in updates:
             update.type = kind
             for match in update.entity.table_entry.match:
                 if match.field_id in optional:
                     match.optional.value = match.ternary.value
-        self._send(updates)
+        return updates
 
     def _send(self, updates: Iterable[Message]) -> None:
         try:

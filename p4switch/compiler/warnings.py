@@ -84,12 +84,17 @@ def _referred(nodes: Iterable[ast.Node]) -> Iterator[ast.Declaration]:
                 if isinstance(node.func, ast.Member) and isinstance(node.func.base, ast.Name):
                     yield node.func.base.decl
             elif isinstance(node, ast.TableDecl):
-                refs = [*node.actions, *([node.default_action] if node.default_action else [])]
-                refs += [entry.action for entry in node.entries or ()]
-                yield from (ref.decl for ref in refs)
+                yield from (ref.decl for ref in _action_refs(node))
                 yield from _referred(p.value for p in node.properties.values())
             elif isinstance(node, ast.Switch) and node.table is not None:
                 yield node.table
+
+
+def _action_refs(table: ast.TableDecl) -> Iterator[ast.ActionRef]:
+    yield from table.actions
+    if table.default_action is not None:
+        yield table.default_action
+    yield from (entry.action for entry in table.entries or ())
 
 
 def _unused(program: ast.Program, blocks: Iterable[ast.Node], tell: _Tell) -> None:
@@ -198,15 +203,24 @@ def _headers(blocks: Iterable[ast.Node], tell: _Tell) -> None:
         elif isinstance(node, ast.Call):
             if node.receiver is not None and node.method in ("setValid", "push_front"):
                 made |= set(_places(node.receiver))
-            for param, value in zip(node.params, node.bound, strict=False):
-                if value is not None and param.direction in _WRITTEN:
-                    made |= set(_places(value))
+            made |= _written(node.params, node.bound)
+        elif isinstance(node, ast.VarDecl) and node.init is not None:
+            made |= set(_inside(node.type))
+        elif isinstance(node, ast.TableDecl):
+            for ref in _action_refs(node):
+                made |= _written(ref.decl.params, ref.bound)
     for node in nodes:
         if isinstance(node, ast.Member) and isinstance(node.base, ast.Member) and node.field is not None:
             header = node.base
             place = _place(header)
             if isinstance(header.type, types.Header) and place is not None and place not in made:
                 tell(node, f"nothing in this program makes header '{header.name}' valid", "invalid-header")
+
+
+def _written(params: Iterable[ast.Parameter], bound: Iterable[ast.Expr | None]) -> set[int]:
+    """The headers that a callee may have made valid."""
+    given = zip(params, bound, strict=False)
+    return {place for p, value in given if value is not None and p.direction in _WRITTEN for place in _places(value)}
 
 
 def _everything(block: ast.Node) -> Iterator[ast.Node]:

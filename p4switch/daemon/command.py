@@ -1,6 +1,7 @@
 """The command line of the switch process: that of simple_switch_grpc, as far as it means something here."""
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -126,7 +127,10 @@ def command(
 
 
 def _tracer(logged: bool, file: Path | None) -> Callable[[Event], object] | None:
-    """Who is told what happens to packets: the log, a file of JSON lines, both or nobody. Raises UserError."""
+    """Who is told what happens to packets: the log, a file of JSON lines, both or nobody. Raises UserError.
+
+    A file that cannot be written any more (a full disk) is closed, and the log says so; the switch goes on.
+    """
     from p4switch.trace import json_line, log_lines
 
     if file is not None:
@@ -136,11 +140,18 @@ def _tracer(logged: bool, file: Path | None) -> Callable[[Event], object] | None
         return None
 
     def tell(event: Event) -> None:
+        nonlocal lines
         if logged:
             for line in log_lines(event):
                 logging.getLogger("bmv2").log(TRACE, line)
         if lines is not None:
-            lines.write(f"{json_line(event)}\n")
+            try:
+                lines.write(f"{json_line(event)}\n")
+            except OSError as error:
+                logging.getLogger(__name__).error("--trace-file %s: %s; no more is written", file, error.strerror)
+                with contextlib.suppress(OSError):
+                    lines.close()
+                lines = None
 
     return tell
 

@@ -230,11 +230,12 @@ class Device:
         if request.atomicity not in _WriteRequest.Atomicity.values():
             invalid(f"atomicity {request.atomicity} is not known")
         all_or_none = request.atomicity != _WriteRequest.CONTINUE_ON_ERROR
-        with self._control, self._lock if request.atomicity == _WriteRequest.DATAPLANE_ATOMIC else nullcontext():
+        at_once = None if request.atomicity == _WriteRequest.DATAPLANE_ATOMIC else _UPDATES_AT_ONCE
+        with self._control, self._lock if at_once is None else nullcontext():
             state = self._current()
             undos: list[Undo] = []
             errors: list[tuple[int, P4RuntimeError]] = []
-            with closing(self._in_parts(enumerate(request.updates))) as updates:
+            with closing(self._in_parts(enumerate(request.updates), at_once)) as updates:
                 for position, update in updates:
                     try:
                         undos.append(state.write(update))
@@ -243,22 +244,25 @@ class Device:
                         if all_or_none:
                             break
             if errors and all_or_none:
-                for undo in self._in_parts(reversed(undos)):
+                for undo in self._in_parts(reversed(undos), at_once):
                     undo()
         if errors:
             raise batch_error("write", _errors(len(request.updates), errors, all_or_none))
         return p4runtime_pb2.WriteResponse()
 
-    def _in_parts(self, items: Iterable[_T]) -> Generator[_T, None, None]:
-        """With the data plane's lock held while one is worked on; after a part of them packets go on."""
+    def _in_parts(self, items: Iterable[_T], at_once: int | None) -> Generator[_T, None, None]:
+        """With the data plane's lock held while one is worked on; after a part of them packets go on.
+
+        `at_once` is how many are a part; None: all of them.
+        """
         items = iter(items)
         while True:
             count = 0
             with self._lock:
-                for item in itertools.islice(items, _UPDATES_AT_ONCE):
+                for item in itertools.islice(items, at_once):
                     count += 1
                     yield item
-            if count < _UPDATES_AT_ONCE:
+            if at_once is None or count < at_once:
                 return
             self._let_packets_through()
 

@@ -29,11 +29,12 @@ def layouts(events: Iterable[ev.Event]) -> Iterator[tuple[ev.Transmitted, Layout
 
 
 def differences(expected: bytes, mask: bytes, got: bytes, layout: Layout) -> list[str]:
-    """A line a field that is other than expected. Bits that are 0 in `mask` do not matter.
+    """A line a field that is other than expected. Bits that are 0 in `mask` do not matter; those behind its end do.
 
     Bytes behind the headers are named by their number in the payload; lengths are compared last.
     """
     found: list[str] = []
+    mask = mask.ljust(len(expected), b"\xff")
     at = 0
     common = 8 * min(len(expected), len(got))
     for name, width in layout.fields:

@@ -23,6 +23,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("router")
     for name, text in _FILE.findall(PAGE):
         (made / name).write_text(text)
+    # Other projects have options of such names: the plug-in's are no hindrance.
+    own = 'def pytest_addoption(parser):\n    parser.addoption("--switch", default="theirs")\n'
+    (made / "conftest.py").write_text(own)
     return made
 
 
@@ -68,6 +71,12 @@ def test_the_commands_of_the_page(folder: Path) -> None:
 def test_tests_that_reach_too_little_fail(folder: Path, tmp_path: Path) -> None:
     done = run(folder, "pytest", "-q", "test_router.py", "--p4-coverage", str(tmp_path), "--p4-fail-under", "100")
     assert (done.returncode, "expected 100% or more" in done.stdout) == (1, True)
+
+
+def test_a_folder_for_coverage_is_looked_at_before_the_tests(folder: Path) -> None:
+    done = run(folder, "pytest", "-q", "test_router.py", "--p4-coverage", "/dev/null/x")
+    told = "--p4-coverage /dev/null/x: expected a folder, and '/dev/null' is none"
+    assert (done.returncode, done.stdout + done.stderr) == (4, f"ERROR: {told}\n\n")
 
 
 def test_what_a_packet_test_says_when_it_fails(folder: Path) -> None:

@@ -84,6 +84,10 @@ def test_each_is_told_once(tmp_path: Path, parts: dict[str, str], warning: str) 
         {"locals": '@noWarn("unused") action a() {}'},
         {"locals": "direct_counter(CounterType.packets) c; table t { actions = { NoAction; } counters = c; }",
          "body": "t.apply();"},
+        {"locals": "action push(inout h_t x) { x.setValid(); } "
+                   "table t { actions = { push(hdr.never); } default_action = push(hdr.never); }",
+         "body": "t.apply(); hdr.never.a = 1;"},
+        {"body": "headers x = { { 8w1 }, { 8w2 } }; hdr.h.a = x.never.a;"},
     ],
 )  # fmt: skip
 def test_what_is_meant_is_not_warned_of(tmp_path: Path, parts: dict[str, str]) -> None:

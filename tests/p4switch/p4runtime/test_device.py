@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 from google.protobuf import text_format
@@ -445,7 +446,9 @@ def test_a_long_read_lets_packets_through_and_no_write(blank: Bench) -> None:
 
 
 @pytest.mark.parametrize(("atomicity", "at_once"), [(CONTINUE, 64), (ROLLBACK, 64), (ATOMIC, 200)])
-def test_packets_come_between_the_updates_of_a_batch_that_may_be_seen_half_done(atomicity: int, at_once: int) -> None:
+def test_packets_come_between_the_updates_of_a_batch_that_may_be_seen_half_done(
+    atomicity: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     held: list[int] = []  # entries written while the lock was held
     depth = 0
 
@@ -471,6 +474,8 @@ def test_packets_come_between_the_updates_of_a_batch_that_may_be_seen_half_done(
             held[-1] -= 1
             super().table_delete(*arguments)
 
+    waited: list[int] = []  # how deep the lock was held while others were waited for
+    monkeypatch.setattr(time, "sleep", lambda _: waited.append(depth))
     device = Device(lambda config: Counting(config), lock=Lock())  # type: ignore[arg-type, return-value]
     controller = Controller(device, everything.p4info())
     device.set_forwarding_pipeline_config(request("VERIFY_AND_COMMIT"))
@@ -484,6 +489,8 @@ def test_packets_come_between_the_updates_of_a_batch_that_may_be_seen_half_done(
         controller.write(*((INSERT, entry) for entry in (*others, entries[0])), atomicity=atomicity)
     assert sum(held) == 200 + (150 if atomicity == CONTINUE else 0)
     assert min(held) >= -64
+    assert set(waited) <= {0}
+    assert (atomicity == ATOMIC) == (not waited)
     assert len(controller.read(controller.entry("lpm_one"))) == sum(held)
 
 

@@ -1,0 +1,100 @@
+"""`p4cc.Switch`: keys of all kinds, masks, coverage of switches that live on, a switch in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+import p4cc
+from p4cc import _switch_process
+from p4switch.coverage import Coverage, collector
+
+ONE_TABLE = """
+#include <core.p4>
+#include <v1model.p4>
+header h_t { bit<8> a; bit<8> b; }
+struct headers { h_t h; }
+struct meta {}
+parser P(packet_in p, out headers hdr, inout meta m, inout standard_metadata_t s) {
+    state start { p.extract(hdr.h); transition accept; }
+}
+control V(inout headers hdr, inout meta m) { apply {} }
+control I(inout headers hdr, inout meta m, inout standard_metadata_t s) {
+    action forward(bit<9> port) { s.egress_spec = port; }
+    action drop() { mark_to_drop(s); }
+    table t { key = { hdr.h.a: optional; } actions = { forward; drop; } default_action = drop(); }
+    apply { t.apply(); }
+}
+control E(inout headers hdr, inout meta m, inout standard_metadata_t s) { apply {} }
+control C(inout headers hdr, inout meta m) { apply {} }
+control D(packet_out p, in headers hdr) { apply { p.emit(hdr.h); } }
+V1Switch(P(), V(), I(), E(), C(), D()) main;
+"""
+FRAME = bytes([5] * 12) + bytes.fromhex("8100a003 0800") + bytes(42)  # with a VLAN tag
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> p4cc.Program:
+    file = tmp_path_factory.mktemp("one") / "table.p4"
+    file.write_text(ONE_TABLE)
+    return p4cc.compile(file)
+
+
+def test_entries_with_an_optional_key(program: p4cc.Program) -> None:
+    switch = p4cc.Switch(program)
+    table = switch.table("t")
+    table.add(a=5, action="forward", port=2, priority=1)
+    assert switch.send(1, FRAME) == [(2, FRAME)]
+    table.delete(a=5, priority=1)
+    assert switch.send(1, FRAME) == []
+
+
+def test_a_mask_that_is_shorter_than_the_frame(program: p4cc.Program) -> None:
+    """What is behind its end matters, in headers and in the payload."""
+    switch = p4cc.Switch(program)
+    switch.table("t").default("forward", port=2)
+    sent = switch.send(1, FRAME)
+    sent.expect((2, b"\0" + FRAME[1:]), mask=b"\0")
+    with pytest.raises(AssertionError) as failed:
+        sent.expect((2, bytes(3) + FRAME[3:]), mask=b"\0")
+    assert str(failed.value).splitlines()[:2] == [
+        "packet 0: hdr.h.b: expected 0x00, got 0x05",
+        "packet 0: payload byte 0: expected 0x00, got 0x05",
+    ]
+
+
+def test_what_a_later_test_reaches_counts_too(program: p4cc.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And once only: a switch may live as long as its fixture, over many tests."""
+    monkeypatch.setattr(collector, "_watched", None)
+    collector.start()
+    switch = p4cc.Switch(program)
+    total = Coverage()
+    for packets in (1, 2, 0):
+        for _ in range(packets):
+            switch.send(1, FRAME)
+        total.merge(collector.take())
+    assert total.counts == switch.coverage.counts
+    assert max(total.counts.values()) == 3
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ip") is None, reason="needs root and iproute2")
+def test_two_switches_in_processes_of_their_own(program: p4cc.Program) -> None:
+    with p4cc.Switch(program, switch="process", ports=(1, 2)) as one:
+        one.table("t").add(a=5, action="forward", port=2, priority=1)
+        with p4cc.Switch(program, switch="process", ports=(1, 510)) as other:
+            other.table("t").default("forward", port=510)
+            other.send(1, FRAME).expect((510, FRAME))
+        large = FRAME + bytes(8000)
+        one.send(1, large).expect((2, large))
+        with pytest.raises(p4cc.UserError, match="port 1: a frame of 10060 bytes"):
+            one.send(1, FRAME + bytes(10_000))
+
+
+@pytest.mark.skipif(shutil.which("ip") is None, reason="needs iproute2")
+def test_what_fails_is_not_what_is_missing() -> None:
+    """A test is skipped where root or a tool is missing, and for no other reason."""
+    with pytest.raises(p4cc.UserError) as error:
+        _switch_process._ip("link", "set", "nowhere", "up")
+    assert not getattr(error.value, "missing", False)
