@@ -34,7 +34,7 @@ class GoBackNSender(Sender):
                 self.next = self.unacked
             if self.unacked == self.fresh:
                 self._disarm()
-            else:
+            elif self.deadline_ns != NEVER:  # else it has expired, and what is sent next arms the timer
                 self.deadline_ns = now_ns + self.rto_ns  # the timer itself moves when it expires
         return acked_bytes
 

@@ -92,7 +92,8 @@ class Connection(TimerOwner):
     def post(self, size_bytes: int, start_ns: int = 0, tag: object = None, group: IncastGroup | None = None) -> Message:
         """Send `size_bytes`, not before `start_ns` nor before the messages posted earlier. Raises ValueError.
 
-        `group` says of which incast the message is a part. Raises HostError for one that cannot be.
+        `group` says of which incast the message is a part. Raises HostError for one that cannot be, and when the queue
+        pair is in error.
         """
         raise NotImplementedError
 

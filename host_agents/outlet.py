@@ -76,7 +76,7 @@ class SenderOutlet(Outlet):
 
     def may_retry(self, now_ns: int) -> bool:
         going_on = False
-        for sender in self.senders:
+        for sender in self.senders[:]:  # one that fails leaves
             if sender.messages.size > 0 and sender.may_retry(now_ns):
                 going_on = True
         return going_on
@@ -117,7 +117,9 @@ class Group:
             self.outlet.limiters.append(sender.limiter)
 
     def leave(self, sender: Sender) -> None:
-        """A queue pair is closed."""
+        """A queue pair is closed, or has failed and the others go on without it."""
+        if sender not in self.outlet.senders:
+            return  # it has failed before it is closed
         self.traffic.senders.remove(sender)
         self.outlet.senders.remove(sender)
         if sender.limiter is not self.limiter:

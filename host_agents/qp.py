@@ -114,10 +114,13 @@ class QueuePair(Connection):
     def post(self, size_bytes: int, start_ns: int = 0, tag: object = None, group: IncastGroup | None = None) -> Message:
         """Send `size_bytes`, not before `start_ns` nor before the messages posted earlier. Raises ValueError.
 
-        `group` says of which incast the message is a part. Raises HostError for one that cannot be.
+        `group` says of which incast the message is a part. Raises HostError for one that cannot be, and when the queue
+        pair is in error.
         """
         if size_bytes < 0:
             raise ValueError(f"message of {size_bytes} bytes: expected 0 or more")
+        if self.failed:
+            raise HostError(f"queue pair {self.qpn} of {self.nic.config.address} is in error: its retries are used up")
         if group is not None:
             self._check(group)
         start_ns = max(start_ns, self.nic.now_ns)
@@ -178,6 +181,8 @@ class QueuePair(Connection):
         self.notification_point.close()
         self.nic.forget(self)
         self.nic.stats.retries_exceeded += 1
+        if self._group.shared:
+            self._group.leave(self.sender)  # nobody would hear the answers to what it says
         left = self.sender.abandon()
         while self._scheduled.size > 0 and self._scheduled.peek().start_ns <= now_ns:
             left.append(self._scheduled.pop())

@@ -37,7 +37,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--p4-coverage"):
+    if folder := config.getoption("--p4-coverage"):
+        from p4switch.errors import UserError
+        from p4switch.output_file import check_folder
+
+        try:
+            check_folder(Path(folder), "--p4-coverage")
+        except UserError as error:
+            raise pytest.UsageError(str(error)) from None
         config.pluginmanager.register(_Collector(config), "p4cc-coverage")
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import p4cc._hosts  # noqa: F401  # isort: split
 from harness.measure import results as stored
+from harness.measure.inputs import How, inputs
 from harness.measure.output_folder import new_folder
 from harness.plan import sweep as sweeps
 from harness.plan.experiment import plan
@@ -71,11 +72,13 @@ def run(
                "dilation": dilation}  # fmt: skip
     make = _maker(world, options)
     tell_interpreted([one.protocol.name for one in runs], [one.load_balancing.name for one in runs])
+    how = How(world, compiler, switch or {"mininet": "builtin"}.get(world), dilation, pcap, trace, coverage)
     with _target(out) as (target, temporary):
         for one in runs:
+            made_of = inputs(one)
             made = make(one)
             recording = made.run()
-            stored.write(target / one.label, stored.files(one, recording))
+            stored.write(target / one.label, stored.files(one, recording, how, made_of))
             made.write_more(target / one.label)
             del made, recording
             gc.collect()  # a network is one large cycle, and there are others to come

@@ -51,6 +51,15 @@ def check_writable(path: Path, what: str) -> None:
         raise UserError(f"{what} {path}: no folder {str(path.parent)!r}")
 
 
+def check_folder(path: Path, what: str) -> None:
+    """Raises UserError, before anything is done, if there can be no folder `path` to write to."""
+    there = next((one for one in (path.absolute(), *path.absolute().parents) if os.path.lexists(one)), path)
+    if not there.is_dir():
+        raise UserError(f"{what} {path}: expected a folder, and {str(there)!r} is none")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise UserError(f"{what} {path}: {str(there)!r} cannot be written to")
+
+
 def _is_replaced(path: Path) -> bool:
     """Whether it is a regular file, or will be. Raises OSError."""
     try:

@@ -28,7 +28,10 @@ _UNITS: dict[str, tuple[Mapping[str, int | Fraction], str]] = {
     "ns": (_NANOSECONDS, "1 us"),
     "bytes": (_BYTES, "64 KiB"),
 }
-_QUANTITY = re.compile(r"([+-]?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([A-Za-zµ/]+)")
+_QUANTITY = re.compile(r"([+-]?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([A-Za-zµ\u03bc/]+)")
+_MOST_CHARACTERS = 40  # of a number
+_MOST_EXPONENT = 30
+_LIMIT = 2**63
 SLOWEST_BPS = 1_000_000  # a link's rate below is hardly meant
 
 
@@ -54,11 +57,22 @@ def _number(text: str, units: Mapping[str, int | Fraction], example: str, where:
     found = _QUANTITY.fullmatch(text.strip())
     if found is None:
         return text
-    number, unit = found.groups()
+    number, unit = found[1], found[2].replace("\u03bc", "µ")  # the Greek letter is as good as the sign
     if unit not in units:
         raise UserError(f"{where}: no unit {unit!r} here; expected one of {', '.join(units)}, as in '{example}'")
+    # Before there is a number: it may have more digits than there is memory.
+    exponent = re.split("[eE]", number)[1:]
+    if len(number) > _MOST_CHARACTERS or any(abs(int(power)) > _MOST_EXPONENT for power in exponent):
+        raise _out_of_range(text, example, where)
     exact = Fraction(number.replace("_", "")) * units[unit]
+    if abs(exact) >= _LIMIT:
+        raise _out_of_range(text, example, where)
     return int(exact) if exact.denominator == 1 else float(exact)
+
+
+def _out_of_range(text: str, example: str, where: str) -> UserError:
+    shown = text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
+    return UserError(f"{where}: {shown!r} is out of range; expected a number below 2^63, as in '{example}'")
 
 
 def doubts(tables: Mapping[str, Any], where: str = "") -> list[str]:

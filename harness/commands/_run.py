@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -13,6 +14,7 @@ from harness.commands._attempt import attempt
 from harness.commands._progress import RunProgress
 from harness.errors import CheckError
 from harness.measure import provenance, results
+from harness.measure.inputs import How, inputs
 from harness.measure.output_folder import new_folder, unused
 from harness.measure.recording import World
 from harness.measure.summary import delivered, unfinished
@@ -28,16 +30,19 @@ from p4switch.quantities import doubts
 MakeWorld = Callable[[Run], World]
 
 
-def virtual(pcap: bool, trace: int | None, compiler: str, coverage: bool = False) -> MakeWorld:
-    """Makes virtual worlds."""
-    return lambda run: VirtualWorld(run, trace=trace, capture=pcap, compiler=compiler, coverage=coverage)
-
-
-def mininet(pcap: bool, switch: str, dilation: int | None, compiler: str) -> MakeWorld:
-    """Makes worlds of Mininet, which has to be installed."""
+def maker(how: How) -> MakeWorld:
+    """Makes virtual worlds, or worlds of Mininet, which has to be installed."""
+    if how.world == "virtual":
+        return lambda run: VirtualWorld(
+            run, trace=how.trace, capture=how.pcap, compiler=how.compiler, coverage=how.coverage
+        )
     from harness.worlds.mininet.world import MininetWorld
 
-    return lambda run: MininetWorld(run, capture=pcap, switch=switch, dilation=dilation, compiler=compiler)
+    assert how.switch is not None
+    switch = how.switch
+    return lambda run: MininetWorld(
+        run, capture=how.pcap, switch=switch, dilation=how.dilation, compiler=how.compiler
+    )
 
 
 def carry_out(
@@ -48,12 +53,14 @@ def carry_out(
     out: Path | None,
     strict: bool,
     reuse: Sequence[Path] = (),
+    how: How | None = None,
 ) -> None:
     """Every run, and the report. Raises UserError, and CheckError if a check failed.
 
-    Runs that are in `reuse` already, of the same scenario and the same sources, are copied from there. After Ctrl-C
-    those runs are kept that were done; KeyboardInterrupt is raised again.
+    `how` is what `make` makes. Runs that are in `reuse` already, of the same inputs and carried out as this says, are
+    copied from there. After Ctrl-C those runs are kept that were done; KeyboardInterrupt is raised again.
     """
+    how = how or How()
     runs = planned(scenarios, settings, several)
     tell_doubts(runs)
     tell_interpreted([run.protocol.name for run in runs], [run.load_balancing.name for run in runs])
@@ -65,7 +72,7 @@ def carry_out(
     with new_folder(target) as folder, RunProgress(len(runs)) as progress:
         try:
             for run in runs:
-                failed += _one(run, make, folder, progress, strict, known)
+                failed += _one(run, make, how, folder, progress, strict, known)
                 found.append(results.load(folder / run.label))
         except KeyboardInterrupt:
             if not found:
@@ -76,8 +83,9 @@ def carry_out(
         _write_coverage(folder)
     click.echo(f"{len(found)} run{'s' if len(found) > 1 else ''}: {target / 'report.html'}")
     if interrupted:
-        told = f"{len(found)} of {len(runs)} runs are kept; the same command with --reuse {target} makes the others"
-        click.echo(told, err=True)
+        # Of several --out the last counts.
+        rest = provenance.command_line("--reuse", str(target), "--out", str(unused(target)))
+        click.echo(f"{len(found)} of {len(runs)} runs are kept; to make the others: {rest}", err=True)
         raise KeyboardInterrupt
     if failed:
         raise CheckError("; ".join(failed))
@@ -101,33 +109,41 @@ def tell_doubts(runs: Sequence[Run]) -> None:
         click.echo(f"warning: {line}", err=True)
 
 
-def finished(folders: Sequence[Path]) -> dict[str, results.Result]:
-    """By the digest of their scenario: the runs in these folders that the present sources made. Raises UserError."""
+def finished(folders: Sequence[Path]) -> list[results.Result]:
+    """The runs in these folders that the present sources made. Raises UserError."""
     ours = provenance.sources_digest()
     found = [result for folder in folders for result in results.load_all(folder)]
-    return {result.provenance["scenario"]: result for result in found if result.provenance.get("sources") == ours}
+    return [result for result in found if result.provenance.get("sources") == ours]
+
+
+def _serves(kept: results.Result, made_of: Mapping[str, Any], how: How) -> bool:
+    """Whether a run of these inputs, carried out so, would give what is kept."""
+    told = kept.provenance
+    same = all(told.get(key) == value for key, value in made_of.items())
+    return same and how.is_served_by(told.get("how"), kept.folder)
 
 
 def _one(
     run: Run,
     make: MakeWorld,
+    how: How,
     folder: Path,
     progress: RunProgress,
     strict: bool,
-    known: Mapping[str, results.Result],
+    known: Sequence[results.Result],
 ) -> list[str]:
-    """One run, written to a folder of its own; returns the checks that failed."""
+    """One run, in a folder of its own: made, or taken from those that are known. Returns the checks that failed."""
     progress.begin(run.label)
-    earlier = known.get(provenance.digest(results.resolved_text(run)))
+    target = folder / run.label
+    made_of = inputs(run)
+    earlier = next((result for result in known if _serves(result, made_of, how)), None)
     if earlier is not None:
-        shutil.copytree(earlier.folder, folder / run.label)
+        shutil.copytree(earlier.folder, target)
         progress.end(f"taken from {earlier.folder}")
-        failed = [f"{check['name']}: {check['detail']}" for check in earlier.summary["checks"] if not check["holds"]]
-        return [f"{run.label}: {text}" for text in failed]
+        return _failed(run, earlier.summary, strict)
     world = make(run)
     recording = world.run(progress.update)
-    target = folder / run.label
-    summary = results.write(target, results.files(run, recording)).summary
+    summary = results.write(target, results.files(run, recording, how, made_of)).summary
     world.write_more(target)
     fidelity = recording.fidelity
     cost = f"{recording.set_up_s + recording.cpu_s:.1f} s of CPU"
@@ -137,10 +153,16 @@ def _one(
             cost += f" (too fast for this machine: {', '.join(f'1:{factor}' for factor in fidelity['given_up'])})"
         cost += f", {fidelity['set_up_s']:.1f} s of set-up"
     progress.end(f"{delivered(summary)} in {recording.end_ns / 1e3:,.0f} µs of model time, {cost}")
+    return _failed(run, summary, strict)
+
+
+def _failed(run: Run, summary: Mapping[str, Any], strict: bool) -> list[str]:
+    """The checks that failed, and with `strict` what else is wrong; without, that is a warning."""
     failed = [f"{check['name']}: {check['detail']}" for check in summary["checks"] if not check["holds"]]
     warnings = {}  # what they say, and what may help
     if told := unfinished(summary):
         warnings[told] = ""
+    fidelity = summary.get("fidelity")
     if fidelity is not None and not fidelity["trusted"]:
         text = f"its times cannot be trusted: {'; '.join(fidelity['caveats'] + fidelity['reasons'])}"
         warnings[text] = "; a larger --dilation may help" if fidelity["reasons"] else ""

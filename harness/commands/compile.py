@@ -45,7 +45,8 @@ def command(
 
     With `-o -` the JSON goes to standard output.
     """
-    if p4info is not None and p4info.resolve() == out.resolve():
+    both = p4info is not None and p4info.resolve() == out.resolve()
+    if both and (out.is_file() or not out.exists()):  # what is written to a device is not written over
         raise UserError(f"--p4info {p4info}: expected another file than that of -o")
     for option, names in (("--Wdisable", disabled), ("--Werror", errors)):
         for name in names:

@@ -1,4 +1,4 @@
-"""`p4cc completion`: has the shell complete commands, options and names."""
+"""`p4cc completion`: has the shell complete commands and options, scenarios, protocols and load balancers."""
 
 from __future__ import annotations
 

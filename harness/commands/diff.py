@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from p4switch.errors import UserError
+
 if TYPE_CHECKING:
     from harness.measure.results import Result
 
@@ -26,24 +28,40 @@ def command(context: click.Context, a: Path, b: Path, show_all: bool) -> None:
     Tells which tables are the same to the byte, which figures of summary.json differ and by how much, and what made
     the runs. Status 1 if any figure or table differs.
     """
-    from harness.measure.provenance import differences
     from harness.measure.results import load_all
+    from harness.report import name_the_damaged
 
     ones, others = ({_key(result): result for result in load_all(folder)} for folder in (a, b))
     if len(ones) == len(others) == 1:  # whatever they are called
         others = dict(zip(ones, others.values(), strict=True))
+    try:
+        differ = _differ(ones, others, (a, b), None if show_all else _MOST)
+    except UserError:
+        raise
+    except Exception:
+        name_the_damaged([*ones.values(), *others.values()])
+        raise
+    context.exit(1 if differ else 0)
+
+
+def _differ(
+    ones: Mapping[str, Result], others: Mapping[str, Result], folders: tuple[Path, Path], most: int | None
+) -> bool:
+    """Tells how they differ, run by run; at most `most` figures of each."""
+    from harness.measure.provenance import differences
+
     differ = False
     for key in sorted({*ones, *others}):
         if key not in ones or key not in others:
             differ = True
-            click.echo(f"{key}: only in {a if key in ones else b}")
+            click.echo(f"{key}: only in {folders[key not in ones]}")
             continue
-        told = list(_compared(ones[key], others[key], None if show_all else _MOST))
+        told = list(_compared(ones[key], others[key], most))
         differ = differ or bool(told)
         click.echo(f"{key}: {'differs' if told else 'the same'}")
         for line in [*told, *differences([ones[key].provenance, others[key].provenance])]:
             click.echo(f"  {line}")
-    context.exit(1 if differ else 0)
+    return differ
 
 
 def _key(result: Result) -> str:

@@ -6,15 +6,28 @@ from pathlib import Path
 
 import click
 
+from harness.commands import _names
 from harness.worlds.mininet import package
 from harness.worlds.native_hosts import use_native_hosts
 from p4switch.errors import UserError
 
 
 @click.command()
-@click.argument("scenarios", nargs=-1, required=True, metavar="SCENARIO...")
-@click.option("--cc", multiple=True, metavar="NAME", help="Congestion control, instead of the scenario's; or several.")
-@click.option("--lb", multiple=True, metavar="NAME", help="Load balancer, instead of the scenario's; or several.")
+@click.argument("scenarios", nargs=-1, required=True, metavar="SCENARIO...", shell_complete=_names.scenarios)
+@click.option(
+    "--cc",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=_names.protocols,
+    help="Congestion control, instead of the scenario's; or several.",
+)
+@click.option(
+    "--lb",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=_names.load_balancers,
+    help="Load balancer, instead of the scenario's; or several.",
+)
 @click.option(
     "--seed", "seeds", multiple=True, type=click.IntRange(0), metavar="N", help="Several give confidence intervals."
 )
@@ -100,8 +113,9 @@ def command(
     use_native_hosts()
 
     from harness.commands import _run
+    from harness.measure.inputs import How
 
-    make = _run.virtual(pcap, trace, compiler, coverage)
     if world == "mininet":
-        make = _run.mininet(pcap, switch or "builtin", dilation, compiler)
-    _run.carry_out(scenarios, settings, several, make, out, strict, reuse)
+        switch = switch or "builtin"
+    how = How(world, compiler, switch, dilation, pcap, trace, coverage)
+    _run.carry_out(scenarios, settings, several, _run.maker(how), out, strict, reuse, how)

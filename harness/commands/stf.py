@@ -11,7 +11,7 @@ import click
 
 from harness.commands.compile import definition
 from p4switch.errors import UserError
-from p4switch.output_file import check_writable, write_files
+from p4switch.output_file import check_folder, check_writable, write_files
 
 if TYPE_CHECKING:
     from p4switch.stf import Result
@@ -63,8 +63,8 @@ def command(
         raise UserError(f"{'-v' if verbose else '--coverage'}: BMv2 does not tell; expected --switch builtin")
     if junit_file is not None:
         check_writable(junit_file, "--junit")
-    if coverage is not None and coverage.exists() and not coverage.is_dir():
-        raise UserError(f"--coverage {coverage}: expected a folder")
+    if coverage is not None:
+        check_folder(coverage, "--coverage")
 
     from p4switch.coverage import Coverage
     from p4switch.stf.many import Options, junit, run_folder

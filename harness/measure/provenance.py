@@ -26,14 +26,13 @@ _SOURCES = {".py", ".c", ".h", ".p4", ".toml", ".txt"}
 _GIT_TIMEOUT_S = 20
 
 
-def of_run(scenario: bytes, seed: int, extensions: Iterable[str]) -> dict[str, Any]:
-    """What one run stands on; `scenario` is the resolved one, `extensions` are the user's own files."""
+def of_run(inputs: Mapping[str, Any], how: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """What one run stands on: its inputs (`harness.measure.inputs`), and where and when it was made of them."""
     return {
         "version": importlib.metadata.version("p4cc"),
         "commit": commit(_ROOT),
-        "sources": sources_digest(),
-        "scenario": digest(scenario),
-        "extensions": {file: _file_digest(Path(file)) for file in extensions},
+        **inputs,
+        "how": dict(how),
         "seed": seed,
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "machine": {
@@ -50,9 +49,11 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def command_line() -> str:
-    """As it could be typed again."""
-    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+def command_line(*more: str) -> str:
+    """As it could be typed again, with `more` options."""
+    given = sys.argv[1:]
+    end = given.index("--") if "--" in given else len(given)  # of the options
+    return shlex.join([Path(sys.argv[0]).name, *given[:end], *more, *given[end:]])
 
 
 @cache
@@ -81,11 +82,17 @@ def sources_digest() -> str:
     for package in _PACKAGES:
         for path in sorted((_ROOT / package).rglob("*")):
             if path.suffix in _SOURCES and path.is_file():
-                total.update(f"{path.relative_to(_ROOT)}\0{_file_digest(path)}\0".encode())
+                total.update(f"{path.relative_to(_ROOT)}\0{file_digest(path)}\0".encode())
     return total.hexdigest()
 
 
-def _file_digest(path: Path) -> str | None:
+def is_ours(path: Path) -> bool:
+    """Whether it is one of the sources of p4cc."""
+    return any(path.is_relative_to(_ROOT / package) for package in _PACKAGES)
+
+
+def file_digest(path: Path) -> str | None:
+    """SHA-256; None: it cannot be read."""
     try:
         return digest(path.read_bytes())
     except OSError:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -27,13 +27,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.measure import provenance
+from harness.measure.inputs import How, inputs, resolved_text
 from harness.measure.metrics import flows_table, jain_table, messages_table
 from harness.measure.probes import Probe, parse
 from harness.measure.probes.base import EVERYWHERE
 from harness.measure.recording import Recording
 from harness.measure.summary import performance, summarize
 from harness.plan import scenario
-from harness.plan.experiment import Run, resolved
+from harness.plan.experiment import Run
 from p4switch import extensions
 from p4switch.errors import UserError, suggest
 
@@ -41,28 +42,28 @@ _SUFFIX = ".parquet"
 _PROVENANCE = "provenance.json"
 _NAMES = ["switch", "leads_to", "node"]  # columns that are read as categories
 _ROWS = 1 << 20  # of a row group
+_EVERY_SUMMARY = (
+    "scenario", "variant", "seed", "ended", "end_ns", "flows", "flows_delivered", "workload", "checks",
+)  # fmt: skip
 
 
-def files(run: Run, recording: Recording) -> dict[str, bytes]:
-    """All that is kept of a run, by file name."""
+def files(
+    run: Run, recording: Recording, how: How | None = None, made_of: Mapping[str, Any] | None = None
+) -> dict[str, bytes]:
+    """All that is kept of a run, by file name. `made_of`: its inputs when it began; None: as they are now."""
     messages = messages_table(run, recording)
     flows = flows_table(run, recording, messages)
     pieces = {} if run.attack is None else {"pieces": messages}
     over_time = {name: series.table() for name, series in recording.series.items()}
     tables = {"flows": flows, **pieces, **over_time, **recording.tables}
-    text = resolved_text(run)
+    told = provenance.of_run(made_of or inputs(run), asdict(how or How()), run.seed)
     return {
         **{f"{name}{_SUFFIX}": _parquet(table) for name, table in tables.items()},
-        "scenario.toml": text,
-        _PROVENANCE: _json(provenance.of_run(text, run.seed, run.scenario.extensions)),
+        "scenario.toml": resolved_text(run),
+        _PROVENANCE: _json(told),
         "summary.json": _json(summarize(run, recording, flows, messages)),
         "performance.json": _json(performance(recording)),
     }
-
-
-def resolved_text(run: Run) -> bytes:
-    """The content of scenario.toml."""
-    return scenario.dump(resolved(run)).encode()
 
 
 def _parquet(table: pd.DataFrame) -> bytes:
@@ -190,10 +191,9 @@ class Result:
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
-        """Empty for a folder of a version that did not keep it."""
+        """Empty for a folder of a version that did not keep it. Raises UserError for a damaged one."""
         path = self.folder / _PROVENANCE
-        told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        return told
+        return _read_object(path) if path.is_file() else {}
 
 
 def load(folder: Path) -> Result:
@@ -202,15 +202,24 @@ def load(folder: Path) -> Result:
         if not (folder / name).is_file():
             raise UserError(f"{str(folder)!r} is not a run's folder: it has no {name}")
     path = folder / "summary.json"
+    summary = _read_object(path)
+    for key in _EVERY_SUMMARY:
+        if key not in summary:
+            raise UserError(f"{path}: it has no {key!r}; expected the summary of a run, as p4cc writes it")
+    return Result(folder, summary)
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    """Raises UserError."""
     try:
-        summary = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON: {error}") from None
-    if not isinstance(summary, dict):
+    if not isinstance(found, dict):
         raise UserError(f"{path}: expected a JSON object")
-    return Result(folder, summary)
+    return found
 
 
 def load_all(folder: Path) -> list[Result]:

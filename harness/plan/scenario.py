@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tomli_w
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from typing_extensions import Self
 
 from p4switch import extensions
@@ -34,6 +34,13 @@ _TABLES = ("topology", "workload")
 Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
 _TOO_DEEP = "tables and lists are nested too deeply"
 _MAX_DEPTH = 50  # of tables and lists in each other
+
+
+def _in_ppm(share: float) -> float:
+    """A share that the programs can lose: they know of whole packets in a million."""
+    if share > 0 and round(share * 1e6) == 0:
+        raise ValueError("rounds to no packet in a million; expected 0, or at least 1e-6")
+    return share
 
 
 def _several(value: object) -> object:
@@ -74,7 +81,7 @@ class SwitchSettings(TrafficManager):
     ingress_bytes: Bytes | None = None
     latency_ns: Nanoseconds = 0
     # Share of the packets that a switch's program loses at random when they come in, and again of those that leave.
-    loss: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    loss: Annotated[float, Field(ge=0, lt=1), AfterValidator(_in_ppm)] = 0.0
     # How programs choose among paths of equal cost: a name (`p4cc list switch-lb`), or a .p4 file.
     load_balancing: str = "ecmp"
     # Macros that the program is compiled with.

@@ -158,11 +158,13 @@ def carry_out(point: Point) -> dict[str, bytes]:
     use_native_hosts()
 
     from harness.measure import results
+    from harness.measure.inputs import How, inputs
     from harness.worlds.virtual import VirtualWorld
 
     run = point.run()
+    made_of = inputs(run)
     recording = VirtualWorld(run).run()
-    files = results.files(run, recording)
+    files = results.files(run, recording, How(), made_of)
     del run, recording
     gc.collect()  # a network is one large cycle, and the process has others to come
     return files

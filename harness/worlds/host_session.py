@@ -137,9 +137,13 @@ class HostSession:
             self.nic.join(request.joins)
 
     def post(self, request: Post, now_ns: int) -> None:
-        """The NIC may have something to send then."""
+        """The NIC may have something to send then. On a connection that has failed, the flow has, too."""
+        qp = self._queue_pairs[request.number]
+        if qp.failed:
+            self._tell(Failed(request.flow, self._sent(Message(qp, -1, request.size_bytes, now_ns, request))))
+            return
         group = IncastGroup(*request.incast) if request.incast is not None else None
-        message = self._queue_pairs[request.number].post(request.size_bytes, start_ns=now_ns, tag=request, group=group)
+        message = qp.post(request.size_bytes, start_ns=now_ns, tag=request, group=group)
         self._messages[request.flow] = message
         self._active[request.number] = self._active.get(request.number, 0) + 1
 

@@ -83,6 +83,8 @@ class Wire:
             frame = self.nics[side].next_frame(now_ns)
             if frame is not None:
                 nic = self.nics[side]
+                if nic.config.check_icrc:
+                    frame = wire.materialize(frame)  # ICRCs need whole frames
                 busy_ns = -(-wire.wire_bytes(frame) * 8_000_000_000 // nic.config.line_rate_bps)
                 self._free_ns[side] = now_ns + busy_ns
                 self.sent.append((now_ns, side, frame))

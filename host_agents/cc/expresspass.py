@@ -105,6 +105,8 @@ class ExpressPass(ReactionPoint):
             if not self._active:
                 self._request(now_ns, 1)  # the receiver has not heard of the end
             return
+        if self._granted:
+            self.credits_wasted += 1  # the one before has drawn nothing: data is paused, or waits for its turn
         self._number = _NUMBER.get(frame, offset)
         self._granted = True
         self.outlet.window_opened()
@@ -183,6 +185,7 @@ class ExpressPassReceiver(NotificationPoint):
         self._ns_per_credit = float(path.wire_bytes + CREDIT_BYTES) * 8e9 / path.line_rate_bps
         self._update_ns = round(parameters.update_base_rtts * path.base_rtt_ns)
         self._entropy = FIRST_ENTROPY  # of the packet that came last: credits go on its path
+        self._heard_ns = 0  # when a request came last, or data
 
     def bind(self, outlet: Outlet) -> None:
         super().bind(outlet)
@@ -197,6 +200,7 @@ class ExpressPassReceiver(NotificationPoint):
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """A request; one that asks for no more ends the credits."""
         self._entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
+        self._heard_ns = now_ns
         if _STOP.get(frame, offset):
             self._timer.cancel()
         elif not self._timer.is_armed():
@@ -210,6 +214,7 @@ class ExpressPassReceiver(NotificationPoint):
             self._send(now_ns)
 
     def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
+        self._heard_ns = now_ns
         ahead = (frame[wire.BECN] - self._seen) & _NUMBER_MASK
         if ahead > 0 and self._seen + ahead <= self._number:
             self._seen += ahead
@@ -217,7 +222,9 @@ class ExpressPassReceiver(NotificationPoint):
             self._lost += ahead - 1
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        self._send(now_ns)
+        """A sender without credits asks again after a time-out: one not heard of for two is gone."""
+        if now_ns - self._heard_ns < 2 * self.host.rto_ns:
+            self._send(now_ns)
 
     def _send(self, now_ns: int) -> None:
         if now_ns - self._updated_ns >= self._update_ns:

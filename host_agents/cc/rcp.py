@@ -54,6 +54,7 @@ class Rcp(ReactionPoint):
         self.parameters = parameters
         self.sequence = 0  # of the rate packet sent last
         self._obeyed = 0  # of the newest one whose response was obeyed
+        self._heard_ns = 0  # when a response came, or a burst began, or a time-out was over
         self._busy = 0  # queue pairs with something to send, or to be acknowledged
         self._ask_ns = max(1, round(parameters.ask_base_rtts * path.base_rtt_ns))
 
@@ -66,6 +67,7 @@ class Rcp(ReactionPoint):
         if self._busy == 1:
             self.set_window(0.0)
             self._obeyed = self.sequence
+            self._heard_ns = now_ns
             self._ask(now_ns)
 
     def on_idle(self, now_ns: int) -> None:
@@ -74,14 +76,18 @@ class Rcp(ReactionPoint):
             self._timer.cancel()
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        if self._obeyed == self.sequence or self.outlet.may_retry(now_ns):
-            self._ask(now_ns)
+        if self._heard_ns + self.host.rto_ns <= now_ns:
+            self._heard_ns = now_ns
+            if not self.outlet.may_retry(now_ns):
+                return
+        self._ask(now_ns)
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         newer = (wire.psn(frame) - self._obeyed) & wire.PSN_MASK
         if newer == 0 or newer >= wire.PSN_HALF:
             return  # overtaken by a newer one, or of a burst that is over
         self._obeyed = wire.psn(frame)
+        self._heard_ns = now_ns
         rate_bps = max(float(_RATE.get(frame, offset)) * 1e3, self.parameters.min_rate_bps)
         self.set_rate(min(rate_bps, self.path.line_rate_bps))
         self.set_window(UNLIMITED)

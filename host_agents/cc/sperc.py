@@ -180,6 +180,7 @@ class Sperc(ReactionPoint):
         self.outstanding = False  # it is not back
         self.interval_ns = 0  # the largest that the last response has brought
         self._sent_ns = 0  # when the last control packet left
+        self._asked_ns = 0  # when the first that is not answered left, or a time-out since then was over
         self._link: Link | None = None  # the NIC's own
         short = parameters.short_flow_bytes
         self._short_bytes = float(short) if short > 0 else path.bdp_bytes
@@ -240,6 +241,7 @@ class Sperc(ReactionPoint):
         flows = self._flows
         if flows is not None:
             flows.start(now_ns)
+        self._asked_ns = now_ns
         self._begin(now_ns)
 
     def data_headers(
@@ -276,6 +278,11 @@ class Sperc(ReactionPoint):
             self._send(now_ns)
             return
         # No response: the links are asked anew, and keep what they have counted.
+        if self._asked_ns + self.host.rto_ns <= now_ns:
+            self._asked_ns = now_ns
+            if not self.outlet.may_retry(now_ns):
+                self._uncount(now_ns)
+                return
         if speculation is not None and speculation.under_way:
             self.outlet.send_again(self.traffic.oldest_unacked())
         if self.traffic.waiting_bytes > 0:
@@ -294,6 +301,7 @@ class Sperc(ReactionPoint):
         self._timer.cancel()
         read_records(self.records, passed, frame, offset)
         self.interval_ns = _INTERVAL.get(frame, offset)
+        self._asked_ns = max(now_ns, self._sent_ns + self.interval_ns)
         speculation = self._speculation
         if speculation is None:
             self.set_window(UNLIMITED)

@@ -20,7 +20,7 @@ from p4switch.output_file import write_files
 if TYPE_CHECKING:
     from p4switch.compiler.source import SourceMap
 
-__all__ = ["Compiled", "compile_program"]
+__all__ = ["Compiled", "compile_program", "preprocess"]
 
 _HERE = Path(__file__).parent
 
@@ -66,7 +66,9 @@ class Compiled:
         if json_path is not None:
             contents[Path(json_path)] = self.json_bytes
         if p4info_path is not None:
-            contents[Path(p4info_path)] = self._p4info_bytes if str(p4info_path).endswith(".bin") else self._p4info_text
+            info = self._p4info_bytes if str(p4info_path).endswith(".bin") else self._p4info_text
+            path = Path(p4info_path)
+            contents[path] = contents.get(path, b"") + info  # of a device or a pipe, which takes both
         write_files(contents)
 
     @property
@@ -84,6 +86,15 @@ def _compiler_digest() -> str:
     return cache.digest(*(part for f in files for part in (str(f.relative_to(_HERE)), f.read_bytes())))
 
 
+def preprocess(
+    path: str | Path, include_dirs: Sequence[str | Path] = (), defines: Mapping[str, str] | None = None
+) -> SourceMap:
+    """What is compiled, as for `compile_program`: the program's text, and the files that it comes from."""
+    from p4switch.compiler.preprocessor import Preprocessor
+
+    return Preprocessor([*map(Path, include_dirs), _HERE / "include"], defines or {}).run(Path(path))
+
+
 def compile_program(
     path: str | Path, include_dirs: Sequence[str | Path] = (), defines: Mapping[str, str] | None = None
 ) -> Compiled:
@@ -95,9 +106,7 @@ def compile_program(
     Raises `diagnostics.CompileError` with all errors found, UserError if a file cannot be read.
     """
     # Nothing but the preprocessor is loaded unless there is something to compile: that takes most of the time.
-    from p4switch.compiler.preprocessor import Preprocessor
-
-    source = Preprocessor([*map(Path, include_dirs), _HERE / "include"], defines or {}).run(Path(path))
+    source = preprocess(path, include_dirs, defines)
     key = cache.digest(_compiler_digest(), str(path), source.text, _positions(source))
 
     def produce(target: Path) -> None:

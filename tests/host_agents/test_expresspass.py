@@ -146,3 +146,15 @@ def test_who_hears_nothing_asks_again() -> None:
     assert voice.host.timers.first_ns == 1_000_000
     voice.host.timers.serve_first()
     assert voice.said == [(CREDIT_REQUEST.opcode, 0)] * 2
+
+
+def test_a_credit_that_takes_the_place_of_one_that_drew_nothing_counts_as_wasted() -> None:
+    point, voice = ExpressPass(ExpressPassParameters(), PATH), Voice()
+    point.bind(voice)
+    voice.traffic.waiting_bytes = 2 * WIRE_BYTES
+    point.on_post(0)
+    point.on_control(10, *control(CREDIT, number=1))
+    point.on_control(20, *control(CREDIT, number=2))
+    point.on_sent(20, WIRE_BYTES)
+    point.on_control(30, *control(CREDIT, number=3))
+    assert point.credits_wasted == 1

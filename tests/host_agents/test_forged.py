@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from harness.worlds.link import connect, pair, trimmed
+from harness.worlds.link import Wire, connect, pair, trimmed
 from host_agents import registry, wire
 from host_agents.selective_repeat import window_packets
 from tools.attack.forging import forged
@@ -91,6 +91,14 @@ def test_what_nobody_can_have_sent_is_not_waited_for() -> None:
     b.receive(400, first)
     b.receive(500, second)
     assert qb.stats.bytes_delivered == 2000
+
+
+def test_a_link_carries_whole_frames_to_nics_that_check_the_icrc() -> None:
+    a, b = pair("dcqcn", check_icrc=True)
+    qa, _ = connect(a, b)
+    qa.post(5000)
+    Wire(a, b).run(1_000_000)
+    assert (qa.stats.bytes_acked, a.stats.malformed, b.stats.malformed) == (5000, 0, 0)
 
 
 @pytest.mark.parametrize("check_icrc", [False, True])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from harness.worlds.host_session import Connect, Event, Failed, HostSession, Post
 from harness.worlds.link import Wire, connect, pair
-from host_agents import registry
+from host_agents import registry, wire
 from host_agents.errors import HostError, ParameterError
 from host_agents.messages import Message
 from host_agents.nic import Nic
@@ -98,6 +99,36 @@ def test_a_queue_pair_in_error_takes_nothing_and_can_be_closed() -> None:
     assert not again.failed
 
 
+def test_nothing_can_be_posted_to_a_queue_pair_in_error() -> None:
+    a, b = pair(rto_ns=RTO_NS, retry_count=0)
+    qa, _ = connect(a, b)
+    refused = []
+
+    def again(_message: Message) -> None:
+        with pytest.raises(HostError, match="in error"):
+            qa.post(1000)
+        refused.append(qa.failed)
+
+    a.on_failed = again
+    message = qa.post(1000)
+    Wire(a, b, hook=lost).run(2 * RTO_NS)
+    again(message)
+    assert refused == [True, True]
+    assert a.next_wakeup_ns() >= NEVER
+
+
+def test_a_flow_on_a_connection_that_has_failed_fails_at_once() -> None:
+    a, b = pair(rto_ns=RTO_NS, retry_count=0)
+    told: list[Event] = []
+    session = HostSession(a, told.append, ["rate_bps"])
+    session.connect(Connect(1, "10.0.0.3", 0))
+    session.post(Post(1, 7, 1000, 0, None), 0)
+    Wire(a, b, hook=lost).run(2 * RTO_NS)
+    session.post(Post(1, 8, 1000, 2 * RTO_NS, None), 2 * RTO_NS)
+    assert [event.flow for event in told if isinstance(event, Failed)] == [7, 8]
+    assert session.report({}).unfinished == {}
+
+
 def test_of_queue_pairs_that_share_a_reaction_point_the_others_go_on() -> None:
     a, b = pair("none", cc_scope="pair", rto_ns=RTO_NS, retry_count=1)
     one, _ = connect(a, b)
@@ -114,6 +145,106 @@ def test_of_queue_pairs_that_share_a_reaction_point_the_others_go_on() -> None:
     assert found == [message]
     assert two.stats.bytes_acked == 20_000
     assert one.limiter.inflight_bytes == 0
+
+
+@pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
+def test_an_ack_while_what_is_to_be_sent_again_is_paused(reliability: str) -> None:
+    a, b = pair(reliability=reliability, rto_ns=100_000, ack_every_packets=1, pfc=True)
+    qa, _ = connect(a, b)
+    found = failures(a)
+    message = qa.post(5_000)
+    link = Wire(a, b, hook=lost)
+    link.run(50_000)
+    b.receive(50_000, link.sent[0][2])
+    ack = b.next_frame(50_000)
+    assert ack is not None
+    a.receive(50_000, wire.pause_frame(bytes(6), {3: 0xFFFF}))  # until 385 us
+    link.run(200_000)
+    assert qa.stats.timeouts > 0
+    a.receive(200_000, ack)
+    link.run(SECOND)
+    assert qa.stats.bytes_acked > 0
+    assert found == [message]
+
+
+def test_a_rate_packet_that_is_still_under_way_is_no_retry_of_rcp() -> None:
+    a, b = pair("rcp", rto_ns=RTO_NS, retry_count=0)
+    qa, _ = connect(a, b)
+    qa.post(100_000)
+    Wire(a, b, delay_ns=3_000).run(SECOND)  # a rate packet is asked for each 2 us, an answer takes 6 us
+    assert (qa.stats.bytes_acked, qa.failed) == (100_000, False)
+
+
+def test_rcp_waits_while_its_rate_packets_are_answered() -> None:
+    a, b = pair("rcp", rto_ns=100_000, retry_count=0, pfc=True)
+    qa, _ = connect(a, b)
+    qa.post(5_000)
+    link = Wire(a, b)
+    a.receive(0, wire.pause_frame(bytes(6), {3: 0xFFFF}))  # 336 us
+    link.run(SECOND)
+    assert (qa.stats.bytes_acked, qa.failed) == (5_000, False)
+
+
+@pytest.mark.parametrize("retry_count", [0, 2])
+def test_unanswered_rate_packets_of_rcp_are_one_retry_in_a_time_out(retry_count: int) -> None:
+    a, b = pair("rcp", rto_ns=RTO_NS, retry_count=retry_count)
+    qa, _ = connect(a, b)
+    message = qa.post(100_000)
+    Wire(a, b, hook=lost).run(SECOND)
+    assert message.failed_ns == (retry_count + 1) * RTO_NS
+
+
+def test_a_receiver_of_expresspass_stops_when_its_sender_is_silent() -> None:
+    a, b = pair("expresspass", rto_ns=100_000, retry_count=0)
+    qa, _ = connect(a, b)
+    qa.post(1_000_000)
+    Wire(a, b, hook=lambda now_ns, frame: frame if now_ns < 20_000 else None).run(300_000)
+    assert qa.failed
+    assert b.next_wakeup_ns() >= NEVER
+
+
+@pytest.mark.parametrize("cc", ["rcp", "accurate", "eqds"])
+@pytest.mark.parametrize("scope", ["destination", "pair"])
+def test_a_shared_reaction_point_speaks_through_one_that_has_not_failed(cc: str, scope: str) -> None:
+    try:
+        a, b = pair(cc, reliability="selective-repeat", cc_scope=scope, rto_ns=RTO_NS, retry_count=1)
+        one, _ = connect(a, b)
+    except HostError:
+        pytest.skip("not a scope of the protocol")
+    two, _ = connect(a, b, 2)
+    found = failures(a)
+    message = one.post(50_000)
+    later = two.post(50_000, start_ns=50 * RTO_NS)
+    Wire(a, b, hook=lambda now_ns, frame: frame if now_ns >= 50 * RTO_NS else None).run(60 * RTO_NS)
+    assert found == [message]
+    assert later.completed_ns > 0
+    a.close_qp(one)
+    a.close_qp(two)
+    assert nothing_is_left(one)
+
+
+@pytest.mark.parametrize("retry_count", [0, 2])
+def test_unanswered_control_packets_of_sperc_are_one_retry_in_a_time_out(retry_count: int) -> None:
+    a, b = pair("sperc", {"short_flow_bytes": 1}, rto_ns=RTO_NS, retry_count=retry_count)
+    qa, _ = connect(a, b)
+    found = failures(a)
+    message = qa.post(1_000_000)
+    Wire(a, b, hook=lost).run(SECOND)
+    assert found == [message]
+    assert (retry_count + 1) * RTO_NS <= message.failed_ns <= (retry_count + 1.5) * RTO_NS
+    assert a.next_wakeup_ns() >= NEVER
+
+
+def test_a_lost_control_packet_of_sperc_is_no_retry() -> None:
+    a, b = pair("sperc", {"short_flow_bytes": 1}, rto_ns=RTO_NS, retry_count=0)
+    qa, _ = connect(a, b)
+    qa.post(1_000_000)
+
+    def late(now_ns: int, frame: bytes) -> bytes | None:
+        return frame if now_ns > 0.9 * RTO_NS else None
+
+    Wire(a, b, hook=late).run(SECOND)
+    assert (qa.stats.bytes_acked, qa.failed) == (1_000_000, False)
 
 
 @pytest.mark.parametrize("retry_count", [-1, 8])

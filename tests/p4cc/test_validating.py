@@ -73,6 +73,12 @@ def test_tests_that_reach_too_little_fail(folder: Path, tmp_path: Path) -> None:
     assert (done.returncode, "expected 100% or more" in done.stdout) == (1, True)
 
 
+def test_a_folder_for_coverage_is_looked_at_before_the_tests(folder: Path) -> None:
+    done = run(folder, "pytest", "-q", "test_router.py", "--p4-coverage", "/dev/null/x")
+    told = "--p4-coverage /dev/null/x: expected a folder, and '/dev/null' is none"
+    assert (done.returncode, done.stdout + done.stderr) == (4, f"ERROR: {told}\n\n")
+
+
 def test_what_a_packet_test_says_when_it_fails(folder: Path) -> None:
     switch = p4cc.Switch(folder / "router.p4")
     routes = switch.table("routes")

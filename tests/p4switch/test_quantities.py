@@ -18,6 +18,8 @@ from p4switch.quantities import doubts, with_numbers
         ("rate_bps", "12.5 GB/s", 100_000_000_000),
         ("limit_ns", "1 us", 1000),
         ("limit_ns", "1.5 µs", 1500),
+        ("limit_ns", "1.5 \u03bcs", 1500),
+        ("limit_ns", "1e-3 us", 1),
         ("limit_ns", "20 ms", 20_000_000),
         ("limit_ns", "0.1 ns", 0.1),
         ("size_bytes", "64 KiB", 65_536),
@@ -37,6 +39,15 @@ def test_a_wrong_unit_is_named_with_its_key(key: str, text: str) -> None:
     with pytest.raises(UserError) as caught:
         with_numbers({"topology": {key: text}})
     assert str(caught.value).startswith(f"topology.{key}: no unit '{text.split()[1]}' here; expected one of ")
+
+
+@pytest.mark.parametrize("number", ["1e5000", "1e400000000", "1e-400000000", f"1e{'9' * 5000}", "9" * 5000, "1e19"])
+def test_a_quantity_without_bounds_is_refused_before_it_is_a_number(number: str) -> None:
+    with pytest.raises(UserError) as caught:
+        with_numbers({"limit_ns": f"{number} ns"})
+    assert str(caught.value).startswith(f"limit_ns: '{number[:30]}")
+    assert "is out of range; expected a number below 2^63, as in '1 us'" in str(caught.value)
+    assert len(str(caught.value)) < 150
 
 
 @pytest.mark.parametrize(("bps", "meant"), [(100, "100 Gb/s"), (40_000, "40 Mb/s")])

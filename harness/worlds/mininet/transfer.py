@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -126,12 +126,21 @@ def carry_out(
         coordinator.session.end([finished.session for finished in coordinator.finish()], _LATEST_NS)
     records = coordinator.session.records
     if ended != "done":
-        slow = next(t for t, r in zip(transfers, records, strict=True) if min(r.delivered_ns, r.completed_ns) < 0)
-        raise CheckError(
-            f"{coordinator.session.done} of {len(records)} transfers are done after {timeout_s:g} s; that from "
-            f"{slow.source} to {slow.destination} is not"
-        )
+        raise CheckError(_shortfall(transfers, records, coordinator.session.failed, timeout_s))
     return _table(transfers, records)
+
+
+def _shortfall(
+    transfers: Sequence[Transfer], records: Sequence[FlowRecord], failed: Collection[int], timeout_s: float
+) -> str:
+    """What kept the transfers from being done: one that has failed, of these places in the list, or one too slow."""
+    missing = [place for place, r in enumerate(records) if min(r.delivered_ns, r.completed_ns) < 0]
+    done = f"{len(records) - len(missing)} of {len(records)} transfers are done"
+    if failed:
+        lost = transfers[min(failed)]
+        return f"{done}; that from {lost.source} to {lost.destination} has failed: its retries are used up"
+    slow = transfers[missing[0]]
+    return f"{done} after {timeout_s:g} s; that from {slow.source} to {slow.destination} is not"
 
 
 def _check(transfers: Sequence[Transfer], places: Mapping[str, Place]) -> None:

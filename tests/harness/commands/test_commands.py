@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
 
-from harness.cli import main
+from harness.cli import cli, main
 from harness.commands import doctor
 from harness.measure.tracing import explain
 from harness.plan import scenario
@@ -121,6 +122,25 @@ def test_compile_leaves_a_device_and_a_link_what_they_are(capsys: pytest.Capture
     assert (tmp_path / "pipe").is_fifo()
     status, _, err = call(capsys, "compile", source, "-o", "a.json", "--p4info", "a.json")
     assert (status, err) == (2, "p4cc: error: --p4info a.json: expected another file than that of -o\n")
+    assert call(capsys, "compile", source, "-o", "/dev/null", "--p4info", "/dev/null")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "begun", "name"),
+    [([], "incast-s", "incast-star"), (["incast", "--cc"], "dcq", "dcqcn"), (["incast", "--lb"], "sp", "spray")],
+)
+def test_the_shell_completes_names(arguments: list[str], begun: str, name: str) -> None:
+    completing = ShellComplete(cli, {}, "p4cc", "_P4CC_COMPLETE")
+    assert name in [item.value for item in completing.get_completions(["run", *arguments], begun)]
+    assert [item.type for item in completing.get_completions(["run", *arguments], "./x")] == ["file"]
+
+
+@pytest.mark.parametrize("coverage", ["/dev/null/x", "/dev/null"])
+def test_a_folder_for_coverage_is_looked_at_before_the_tests(capsys: pytest.CaptureFixture[str], coverage: str) -> None:
+    test = Path(__file__).parents[2] / "p4switch" / "stf" / "head.stf"
+    status, out, err = call(capsys, "stf", str(test), "--coverage", coverage)
+    assert (status, out) == (2, "")
+    assert err == f"p4cc: error: --coverage {coverage}: expected a folder, and '/dev/null' is none\n"
 
 
 def test_a_trace_reads_as_a_story() -> None:
@@ -131,7 +151,7 @@ def test_a_trace_reads_as_a_story() -> None:
         (1200, 1, "transmit", 4, 3, 1058, 1066, 1),
         (1300, 1, "drop:buffer", 4, 3, 0, 1058, 1),
     ]
-    lines = [" ".join(line.split()) for line in explain([(record, None) for record in records], ["h0", "s0"])]
+    lines = [" ".join(line.split()) for line in explain(((record, None) for record in records), ["h0", "s0"])]
     assert lines == [
         "10 ns h0 1058 B leaves the host",
         "1095 ns s0 1058 B arrives at port 2",

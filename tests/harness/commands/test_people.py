@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from harness.cli import cli
-from harness.commands import _run
+from harness.commands import _progress, _run
 from harness.commands._progress import RunProgress
 from harness.measure.recording import Recording
 from harness.plan import experiment, scenario
@@ -101,7 +102,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(small: Path, capsys: py
         carry_out("out", second)
     assert (small / "out" / "report.html").is_file()
     assert [path.name for path in (small / "out").glob("*/summary.json")] == ["summary.json"]
-    assert "1 of 2 runs are kept; the same command with --reuse out makes the others" in capsys.readouterr().err
+    assert "1 of 2 runs are kept; to make the others: " in capsys.readouterr().err
 
     made: list[str] = []
 
@@ -152,10 +153,13 @@ def test_completion_is_installed_by_one_command(
     assert "_P4CC_COMPLETE" in (small / file).read_text()
 
 
-def test_progress_tells_what_is_done_and_what_is_left(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_tells_what_is_done_and_what_is_left(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = iter([100.0, 100.0, *[120.0] * 9])
+    monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
     with RunProgress(2) as progress:
         progress.begin("one")
-        progress._last_line = -1e9
         progress.update(1, 4, 5000)
     told = capsys.readouterr().err
-    assert "1 of 4 done, 5 µs of model time, 25%, about 0 s left (all runs: 12%, about 0 s left)" in told
+    assert "1 of 4 done, 5 µs of model time, 25%, about 60 s left (all runs: 12%, about 2 min left)" in told

@@ -85,6 +85,10 @@ def test_the_resolved_scenario_reads_back_as_itself(name: str) -> None:
         (["cc=sperc", "nic.cc_scope=pair"], "cc_scope 'pair'"),
         (["switch.load_balancing=dril"], "switch.load_balancing: no load balancer 'dril'; did you mean 'drill'?"),
         (["switch.defines={2=1}"], "switch.defines"),
+        (
+            ["switch.loss=4e-7"],
+            "switch.loss: rounds to no packet in a million; expected 0, or at least 1e-6",
+        ),
         (["x"], "--set x: expected KEY=VALUE"),
         (["workload.name.x=1"], "'name' is a value, not a table"),
     ],

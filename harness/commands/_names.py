@@ -1,0 +1,42 @@
+"""Names that the shell completes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def _complete(names: Callable[[], Iterable[str]]) -> Complete:
+    """Completes names; where none begins so, files."""
+
+    def complete(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+        found: list[Any] = [CompletionItem(name) for name in sorted(names()) if name.startswith(begun)]
+        return found or [CompletionItem(begun, type="file")]
+
+    return complete
+
+
+def _scenarios() -> Iterable[str]:
+    from harness.plan import scenario
+
+    return scenario.built_in()
+
+
+def _protocols() -> Iterable[str]:
+    from host_agents import registry
+
+    return registry.protocols()
+
+
+def _load_balancers() -> Iterable[str]:
+    from host_agents import registry
+
+    return registry.load_balancers()
+
+
+scenarios, protocols, load_balancers = map(_complete, (_scenarios, _protocols, _load_balancers))

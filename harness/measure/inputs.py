@@ -1,0 +1,98 @@
+"""What decides a run's results: p4cc's sources, the scenario, the user's own files, and how the run is carried out.
+
+Runs of equal inputs have equal results, as far as their world repeats itself: `p4cc run --reuse` goes by that.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.measure import provenance
+from harness.plan import scenario
+from harness.plan.experiment import Run, resolved
+from p4switch.compiler import preprocess
+
+_SWITCH = "{switch}"  # in the name of a file: stands for that of each switch
+
+
+@dataclass(frozen=True)
+class How:
+    """How a run is carried out: what is said of it beside the scenario."""
+
+    world: str = "virtual"
+    compiler: str = "builtin"
+    switch: str | None = None  # Mininet's
+    dilation: int | None = None  # None: what suits the machine
+    pcap: bool = False
+    trace: int | None = None  # the flow
+    coverage: bool = False
+
+    def is_served_by(self, made: object, folder: Path) -> bool:
+        """Whether a run that was `made` so, as its provenance says, has all that is wanted here in its folder."""
+        if not isinstance(made, Mapping):
+            return False
+        files = {"pcap": ["hosts.pcapng"], "trace": ["trace.txt", "trace.jsonl"], "coverage": ["coverage.json"]}
+        for key, wanted in asdict(self).items():
+            if key in files and (wanted is None or wanted is False):
+                continue  # what it has besides does no harm
+            if made.get(key) != wanted or not all((folder / name).is_file() for name in files.get(key, ())):
+                return False
+        return True
+
+
+def resolved_text(run: Run) -> bytes:
+    """The content of scenario.toml."""
+    return scenario.dump(resolved(run)).encode()
+
+
+def inputs(run: Run) -> dict[str, Any]:
+    """Digests of all that the run is made of, as they are now. Raises UserError for a P4 file that cannot be read."""
+    source = preprocess(run.build.source, run.build.include_dirs, dict(run.build.defines))
+    paths = {Path(piece.file.path) for piece in source.pieces} | set(_named(run)) | set(_beside(run))
+    own = sorted({str(path.resolve()) for path in paths if not provenance.is_ours(path)})
+    return {
+        "sources": provenance.sources_digest(),
+        "scenario": provenance.digest(resolved_text(run)),
+        "program": provenance.digest(source.text.encode()),
+        "files": {path: provenance.file_digest(Path(path)) for path in own if os.path.isfile(path)},
+    }
+
+
+def _named(run: Run) -> Iterator[Path]:
+    """What the scenario's values name: workloads, distributions, entries."""
+    switches = [switch.name for switch in run.topology.switches]
+    for text in _strings(resolved(run).model_dump()):
+        for name in [text.replace(_SWITCH, switch) for switch in switches] if _SWITCH in text else [text]:
+            for folder in (run.folder, run.program.source.parent):
+                if os.path.isfile(folder / name):  # unlike Path.is_file, never an error
+                    yield folder / name
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for below in value.values():
+            yield from _strings(below)
+    elif isinstance(value, list | tuple):
+        for below in value:
+            yield from _strings(below)
+
+
+def _beside(run: Run) -> Iterator[Path]:
+    """The P4 files, what lies beside the program under its name, and the Python modules that may be imported."""
+    source = run.program.source
+    yield run.switch_load_balancer.source
+    python = [Path(file) for file in run.scenario.extensions]
+    if run.program.outside:
+        yield from source.parent.glob(f"{glob.escape(source.stem)}.*")
+        python.append(source)
+    for folder in {file.parent for file in python}:
+        yield from folder.glob("*.py")
+        for package in folder.glob("*/__init__.py"):
+            yield from package.parent.rglob("*.py")

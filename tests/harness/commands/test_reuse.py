@@ -1,0 +1,187 @@
+"""Runs that were made before are taken only where a new run would give the same."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.commands import _run
+from harness.measure.inputs import How
+from harness.worlds.virtual import VirtualWorld
+from tests.harness.commands.test_commands import call
+
+SCENARIO = """
+cc = "none"
+program = "mine.p4"
+extensions = ["own.py"]
+[topology]
+name = "single-switch"
+hosts = 3
+[switch]
+load_balancing = "first.p4"
+[workload]
+name = "ns3"
+file = "flows.txt"
+"""
+PROGRAM = """
+#include "include/prelude.p4"
+struct headers_t { ethernet_t ethernet; ipv4_t ipv4; udp_t udp; bth_t bth; }
+struct metadata_t { common_metadata_t common; }
+#include "include/switch.p4"
+"""
+P4 = Path(__file__).parents[3] / "p4src"
+Carry = Callable[..., list[str]]
+
+
+class _MadeError(Exception):
+    """A run would be made."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("P4CC_NATIVE", "0")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.toml").write_text(SCENARIO)
+    (tmp_path / "flows.txt").write_text("1\n0 1 3 100 5000 0\n")
+    (tmp_path / "own.py").write_text("")
+    (tmp_path / "mine.p4").write_text(PROGRAM)
+    (tmp_path / "mine.entries.json").write_text('{"table_entries": []}')
+    (tmp_path / "first.p4").write_text((P4 / "load_balancing" / "ecmp.p4").read_text())
+    return tmp_path
+
+
+@pytest.fixture
+def carry(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Carry:
+    """Makes what there is not yet; which runs were. With `dry`, raises _MadeError instead."""
+
+    monkeypatch.setattr(_run, "write_report", lambda *_: None)
+
+    def make_runs(out: str, *reuse: str, how: How | None = None, dry: bool = False) -> list[str]:
+        made: list[str] = []
+        how = how or How()
+
+        def make(run: Any) -> VirtualWorld:
+            if dry:
+                raise _MadeError
+            made.append(run.label)
+            assert how is not None
+            return VirtualWorld(run, trace=how.trace, capture=how.pcap, coverage=how.coverage)
+
+        _run.carry_out(["small.toml"], [], {}, make, Path(out), False, [Path(one) for one in reuse], how)
+        return made
+
+    return make_runs
+
+
+def test_a_run_is_taken_while_everything_is_as_it_was(folder: Path, carry: Carry) -> None:
+    assert carry("out") == ["small-none-seed1"]
+    assert carry("again", "out") == []
+    files = {Path(path).name for path in json.loads(next(folder.glob("out/*/provenance.json")).read_text())["files"]}
+    assert files == {"flows.txt", "own.py", "mine.p4", "mine.entries.json", "first.p4"}
+    changes = {"flows.txt": "1\n0 1 3 100 6000 0\n", "own.py": "A = 1\n", "mine.entries.json": "{}"}
+    for name in files:
+        path = folder / name
+        before = path.read_text()
+        path.write_text(changes.get(name, f"{before}// another\n"))
+        with pytest.raises(_MadeError):
+            carry("changed", "out", dry=True)
+        path.write_text(before)
+    assert carry("last", "out") == []
+
+
+@pytest.mark.parametrize(
+    "how",
+    [How(world="mininet", switch="builtin"), How(compiler="p4c"), How(switch="bmv2"), How(dilation=3)],
+)
+def test_a_run_is_not_taken_that_was_carried_out_otherwise(carry: Carry, how: How) -> None:
+    carry("out")
+    with pytest.raises(_MadeError):
+        carry("again", "out", how=how, dry=True)
+
+
+@pytest.mark.parametrize("how", [How(pcap=True), How(trace=0), How(coverage=True)])
+def test_a_run_is_taken_only_with_the_files_that_are_wanted(folder: Path, carry: Carry, how: How) -> None:
+    carry("without")
+    assert len(carry("with", "without", how=how)) == 1
+    assert carry("again", "without", "with", how=how) == []
+    assert carry("plain", "with") == []
+    for name in ("hosts.pcapng", "trace.txt", "coverage.json"):
+        for path in folder.glob(f"with/*/{name}"):
+            path.unlink()
+    with pytest.raises(_MadeError):
+        carry("removed", "with", how=how, dry=True)
+
+
+def test_a_run_that_is_taken_is_judged_as_one_that_is_made(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "small.toml").write_text(SCENARIO.replace('cc = "none"', 'cc = "none"\nlimit_ns = 1000'))
+    for more in ([], ["--strict"]):
+        fresh = call(capsys, "run", "small.toml", "--out", f"fresh{len(more)}", *more)
+        taken = call(capsys, "run", "small.toml", "--out", f"taken{len(more)}", "--reuse", "fresh0", *more)
+        assert "taken from fresh0" in taken[2]
+        assert "0 of 1 flows done" in fresh[2]
+        assert (taken[0], taken[2].splitlines()[-1]) == (fresh[0], fresh[2].splitlines()[-1])
+    assert fresh[0] == 1
+    kept = next(folder.glob("fresh0/*/summary.json"))
+    fidelity = {"trusted": False, "caveats": [], "reasons": ["too slow"]}
+    kept.write_text(json.dumps({**json.loads(kept.read_text()), "fidelity": fidelity}))
+    _, _, told = call(capsys, "run", "small.toml", "--out", "real", "--reuse", "fresh0")
+    assert "its times cannot be trusted: too slow" in told
+
+
+@pytest.mark.parametrize("more", [["--out", "out"], []])
+def test_what_is_told_after_ctrl_c_makes_the_others(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["p4cc", "run", "small.toml", "--seed", "1", "--seed", "2", *more])
+    run = VirtualWorld.run
+
+    def interrupted(self: VirtualWorld, progress: Any = None) -> Any:
+        if self.run_plan.seed == 2:
+            raise KeyboardInterrupt
+        return run(self, progress)
+
+    monkeypatch.setattr(VirtualWorld, "run", interrupted)
+    status, _, told = call(capsys, *sys.argv[1:])
+    assert status == 1
+    monkeypatch.setattr(VirtualWorld, "run", run)
+    (line,) = (line for line in told.splitlines() if "runs are kept" in line)
+    assert line.startswith("1 of 2 runs are kept; to make the others: p4cc run ")
+    _, *arguments = shlex.split(line.partition("others: ")[2])
+    status, out, told = call(capsys, *arguments)
+    assert status == 0, told
+    assert "taken from" in told
+    whole = Path(out.partition(": ")[2].strip()).parent
+    assert len(list((folder / whole).glob("*/summary.json"))) == 2
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "\udcff"])
+def test_a_broken_provenance_is_named_in_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], content: str
+) -> None:
+    assert call(capsys, "run", "small.toml", "--out", "good")[0] == 0
+    shutil.copytree("good", "bad")
+    path = next(folder.glob("bad/*/provenance.json"))
+    path.write_bytes(content.encode(errors="surrogateescape"))
+    for arguments in (("diff", "good", "bad"), ("run", "small.toml", "--reuse", "bad")):
+        status, _, err = call(capsys, *arguments)
+        assert (status, len(err.splitlines())) == (2, 1), err
+        assert "provenance.json: " in err
+
+
+@pytest.mark.parametrize(("name", "content"), [("summary.json", "{}"), ("flows.parquet", "x")])
+def test_diff_of_a_damaged_run_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str, content: str
+) -> None:
+    assert call(capsys, "run", "small.toml", "--out", "good")[0] == 0
+    shutil.copytree("good", "bad")
+    next(folder.glob(f"bad/*/{name}")).write_text(content)
+    status, _, err = call(capsys, "diff", "good", "bad")
+    assert (status, len(err.splitlines())) == (2, 1), err
+    assert "bad/" in err
