@@ -11,7 +11,7 @@ from tests.mininet.networks import needs_mininet
 
 SCENARIO = """
 title = "An attacker and two victims"
-cc = ["dcqcn"]
+cc = ["hpcc"] # without luck: under DCQCN random marks decide how far 50 packets of a piece get
 [topology]
 name = "single-switch"
 hosts = 4
@@ -41,7 +41,11 @@ def test_an_attack_in_both_worlds(both: Both, tmp_path: Path) -> None:
         pieces = result.table("pieces")
         assert pieces.groupby("flow")["size_bytes"].sum().tolist() == [200_000] * 3
         assert pieces.groupby("flow")["delivered_ns"].max().tolist() == result.flows["delivered_ns"].tolist()
-    assert mininet.flows["fct_ns"].tolist() == pytest.approx(virtual.flows["fct_ns"].tolist(), rel=0.15)
+    attacker, *victims = mininet.flows["fct_ns"]
+    expected, *others = virtual.flows["fct_ns"]
+    assert attacker == pytest.approx(expected, rel=0.15)
+    assert min(victims) > attacker
+    assert sum(victims) == pytest.approx(sum(others), rel=0.15)  # one packet decides which of the two comes first
     latencies = [result.flows["max_latency_ns"].max() for result in (virtual, mininet)]
-    assert latencies[0] > 100_000  # 400 KB of what the others send wait before it
+    assert latencies[0] > 15_000  # of which the links take 3,000
     assert latencies[1] == pytest.approx(latencies[0], rel=0.15)
