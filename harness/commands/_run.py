@@ -64,7 +64,7 @@ def carry_out(
     runs = planned(scenarios, settings, several)
     tell_doubts(runs)
     tell_interpreted([run.protocol.name for run in runs], [run.load_balancing.name for run in runs])
-    known = finished(reuse)
+    known = [result for earlier in reuse for result in results.load_all(earlier)]
     target = out or unused(Path("runs") / "-".join(dict.fromkeys(run.name for run in runs)))
     failed: list[str] = []
     found: list[results.Result] = []
@@ -107,13 +107,6 @@ def tell_doubts(runs: Sequence[Run]) -> None:
     """Warns of what is possible, but hardly meant."""
     for line in dict.fromkeys(line for run in runs for line in doubts({"topology": run.scenario.topology})):
         click.echo(f"warning: {line}", err=True)
-
-
-def finished(folders: Sequence[Path]) -> list[results.Result]:
-    """The runs in these folders that the present sources made. Raises UserError."""
-    ours = provenance.sources_digest()
-    found = [result for folder in folders for result in results.load_all(folder)]
-    return [result for result in found if result.provenance.get("sources") == ours]
 
 
 def _serves(kept: results.Result, made_of: Mapping[str, Any], how: How) -> bool:

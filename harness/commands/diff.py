@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from p4switch.errors import UserError
-
 if TYPE_CHECKING:
     from harness.measure.results import Result
 
@@ -29,18 +27,13 @@ def command(context: click.Context, a: Path, b: Path, show_all: bool) -> None:
     the runs. Status 1 if any figure or table differs.
     """
     from harness.measure.results import load_all
-    from harness.report import name_the_damaged
+    from harness.report import damage_named
 
     ones, others = ({_key(result): result for result in load_all(folder)} for folder in (a, b))
     if len(ones) == len(others) == 1:  # whatever they are called
         others = dict(zip(ones, others.values(), strict=True))
-    try:
+    with damage_named([*ones.values(), *others.values()]):
         differ = _differ(ones, others, (a, b), None if show_all else _MOST)
-    except UserError:
-        raise
-    except Exception:
-        name_the_damaged([*ones.values(), *others.values()])
-        raise
     context.exit(1 if differ else 0)
 
 

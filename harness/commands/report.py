@@ -56,11 +56,11 @@ def command(
         check_writable(out or _PAGE, "--out")
 
     from harness.measure.output_folder import new_folder
-    from harness.report import load_all, name_the_damaged, write_report
+    from harness.report import damage_named, load_all, write_report
     from harness.report.export import STYLES, write_figures
 
     results = [result for folder in run_dirs for result in load_all(folder)]
-    try:
+    with damage_named(results):
         for line in dict.fromkeys(line for result in results for line in result.load_extensions()):
             click.echo(f"warning: {line}", err=True)
         if page:
@@ -68,10 +68,5 @@ def command(
         else:
             with new_folder(out or _FIGURES) as folder:
                 made = list(write_figures(results, folder, extension, STYLES[style or "ieee"], width))
-    except UserError:
-        raise
-    except Exception:
-        name_the_damaged(results)
-        raise
     what = f"{out or _PAGE}" if page else f"{len(made)} figures in {out or _FIGURES}"
     click.echo(f"{len(results)} runs: {what}")

@@ -1,6 +1,6 @@
 """Comparison of runs: one self-contained HTML page."""
 
 from harness.measure.results import load_all
-from harness.report.page import name_the_damaged, write_report
+from harness.report.page import damage_named, write_report
 
-__all__ = ["load_all", "name_the_damaged", "write_report"]
+__all__ = ["damage_named", "load_all", "write_report"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -191,8 +192,20 @@ def write_report(results: Sequence[Result], target: Path, plots: Path | None = N
     write_files({target: page.encode()})
 
 
-def name_the_damaged(results: Sequence[Result]) -> None:
-    """Raises UserError for the first that cannot be reported even alone: its files are not as a run wrote them."""
+@contextmanager
+def damage_named(results: Sequence[Result]) -> Iterator[None]:
+    """Where what is done with these results fails, UserError for the first whose files are not as a run wrote them."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception:
+        _name_the_damaged(results)
+        raise
+
+
+def _name_the_damaged(results: Sequence[Result]) -> None:
+    """Raises UserError for the first that cannot be reported even alone."""
     for result in results:
         try:
             write_report([result], Path(os.devnull))
