@@ -38,6 +38,7 @@ from harness.control.programs.entries import (
     PortGroup,
     TableEntry,
 )
+from p4switch.coverage import collector
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.messages import Message
@@ -84,8 +85,12 @@ class BuiltinRig(Rig):
     def __init__(
         self, program: str, entries: Sequence[Entry], load_balancer: str = "ecmp", **defines: str
     ) -> None:
-        built = pipelines.pipeline(build_of(program, load_balancer, **defines), compiler=self.compiler)
+        built = pipelines.pipeline(
+            build_of(program, load_balancer, **defines), trace=collector.collecting(), compiler=self.compiler
+        )
         self.switch = built.switch(device_id=1, seed=1)
+        if built.traced is not None:
+            collector.watch(built.traced.program.points, self.switch)
         controller.program_switch(LocalClient(Device(lambda _: self.switch)), built.program, entries)
         self._counters = {c.preamble.alias: c.preamble.name for c in built.program.p4info.counters}
 
