@@ -86,8 +86,11 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
+    """`headers` were valid then: the same place with others is another thing to try."""
+
     formula: Any  # holds in this run; None: not of inputs
     alternatives: tuple[Alternative, ...] = ()
+    headers: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -248,7 +251,7 @@ class Machine:
     def _decide(self, outcome: Any, holds: Any, alternatives: tuple[Alternative, ...] = ()) -> None:
         self.out.signature.append(outcome)
         if self.symbolic and (holds is not None or alternatives):
-            self.out.decisions.append(Decision(holds, alternatives))
+            self.out.decisions.append(Decision(holds, alternatives, frozenset(self.valid)))
 
     def _require(self, condition: Scalar) -> None:
         """Stops a run in which `condition` does not hold."""
@@ -579,10 +582,12 @@ class Machine:
 
     # Code
 
-    def _flip(self, site: Any, taken: int, z: Any, if_true: ir.Block | None, if_false: ir.Block | None) -> None:
+    def _flip(
+        self, site: Any, taken: int, z: Any, if_true: ir.Block | None, if_false: ir.Block | None, reach: int = 0
+    ) -> None:
         holds, other = (z, z3.Not(z)) if taken else (z3.Not(z), z)
         target = if_false if taken else if_true
-        way = Alternative((site, not taken), self.code.own(target), self.code.reach(target), other)
+        way = Alternative((site, not taken), self.code.own(target), reach or self.code.reach(target), other)
         self._decide((site, taken), holds, (way,))
 
     def _code(self, block: ir.Block | None, params: list[Scalar]) -> None:
@@ -972,9 +977,16 @@ class Machine:
 
     def _do_modify_field_rng_uniform(self, op: ir.Prim) -> None:
         place, low, high = op.args
-        a, b = self._pin(self.value(low)), self._pin(self.value(high))
+        least, most = self.value(low), self.value(high)
+        if self.symbolic and (least.formula is not None or most.formula is not None):
+            one = formula(least, low.type) == formula(most, high.type)  # a number that is not random
+            self._flip(("random", op.span), int(least.number == most.number), one, None, None, self.code.all)
+        a, b = self._pin(least), self._pin(most)
         if a > b:
             raise _StopError("a random number from an empty range")
+        if a == b:
+            self._assign(place, Scalar(a))
+            return
         values = (a, b, (a + b) // 2, min(a + 1, b))
         self._unknowns += 1
         self._assign(place, self._unknown(width(place.type), values, f"random {self._unknowns}"))

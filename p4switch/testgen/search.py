@@ -106,27 +106,28 @@ class Search:
 
     # Alternatives
 
-    def _worth(self, way: Alternative) -> tuple[int, int, int]:
-        """Smaller is better."""
+    def _worth(self, way: Alternative, headers: frozenset[str]) -> tuple[int, int, int]:
+        """Smaller is better: places that were tried less often with these headers come first."""
         missing = self._wanted()
-        return self._attempts[way.site], -bool(way.own & missing), -(way.reach & missing).bit_count()
+        return self._attempts[way.site, headers], -bool(way.own & missing), -(way.reach & missing).bit_count()
 
     def _push(self, run: Run) -> None:
         for i, decision in enumerate(run.decisions):
             for way in decision.alternatives:
-                worth = self._worth(way)
+                worth = self._worth(way, decision.headers)
                 if worth[2] or way.site == "assume" or self._most is not None:
-                    heapq.heappush(self._heap, (worth, next(self._count), run, i, way))
+                    heapq.heappush(self._heap, (worth, -next(self._count), run, i, way))
 
     def _next(self) -> None:
-        worth, _, run, i, way = heapq.heappop(self._heap)
-        now = self._worth(way)
+        worth, age, run, i, way = heapq.heappop(self._heap)
+        headers = run.decisions[i].headers
+        now = self._worth(way, headers)
         if not now[2] and way.site != "assume" and self._most is None:
             return
         if now > worth:
-            heapq.heappush(self._heap, (now, next(self._count), run, i, way))
+            heapq.heappush(self._heap, (now, age, run, i, way))
             return
-        self._attempts[way.site] += 1
+        self._attempts[way.site, headers] += 1
         inputs = self._solve(run, i, way)
         if inputs is not None:
             self._try(inputs)
