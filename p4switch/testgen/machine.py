@@ -86,11 +86,12 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`headers` were valid then: the same place with others is another thing to try."""
+    """`context`: the headers that were valid then, and what the last table did. The same place is worth another try
+    in another context."""
 
     formula: Any  # holds in this run; None: not of inputs
     alternatives: tuple[Alternative, ...] = ()
-    headers: frozenset[str] = frozenset()
+    context: tuple[frozenset[str], Any] = frozenset(), None
 
 
 @dataclass(slots=True)
@@ -214,6 +215,7 @@ class Machine:
         self._args: dict[tuple[str, tuple[int, ...]], list[Scalar]] = {}
         self._applied: dict[str, int] = {}
         self._params: list[Scalar] = []
+        self._did: Any = None
         self._marks = _Marks()
         self._steps = self._passes = self._extracts = self._unknowns = 0
         self._waiting: list[tuple[Any, ...]] = []
@@ -251,7 +253,7 @@ class Machine:
     def _decide(self, outcome: Any, holds: Any, alternatives: tuple[Alternative, ...] = ()) -> None:
         self.out.signature.append(outcome)
         if self.symbolic and (holds is not None or alternatives):
-            self.out.decisions.append(Decision(holds, alternatives, frozenset(self.valid)))
+            self.out.decisions.append(Decision(holds, alternatives, (frozenset(self.valid), self._did)))
 
     def _require(self, condition: Scalar) -> None:
         """Stops a run in which `condition` does not hold."""
@@ -684,6 +686,7 @@ class Machine:
                 args = [Scalar(a & (1 << width(t)) - 1) for a, (_, t) in zip(default.args, action.params, strict=True)]
         else:
             action = table.actions[index]
+        self._did = table.name, None if action is None else action.name
         if table.meter:
             result = next(m.result for m in self.program.meters if m.name == table.meter)
             assert result is not None
