@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -52,13 +53,14 @@ def planned(
     topology: Mapping[str, Any] = CLOS,
     program: Mapping[str, Any] | None = None,
     protocol: Mapping[str, Any] | None = None,
+    workload: Mapping[str, Any] = MappingProxyType({"name": "permutation"}),
     **tables: Any,
 ) -> Run:
     tables.setdefault("nic", {})
     wanted = {
         "cc": [cc],
         "topology": dict(topology),
-        "workload": {"name": "permutation"},
+        "workload": dict(workload),
         "programs": {"dart": {"threshold_bytes": 0, **(program or {})}},
         "protocols": {cc: dict(protocol or {})},
         "record": {"queue_interval_ns": 0, "rate_interval_ns": 0},
@@ -337,6 +339,10 @@ def test_expresspass_flows_share_a_link_by_the_loss_of_credits() -> None:
         ({"nic": {"reliability": "selective-repeat"}}, "dart: reliability 'selective-repeat': expected one of"),
         ({"nic": {"cc_scope": "qp"}}, "dart: cc_scope 'qp': expected one of: pair"),
         ({"protocol": {"tokens": 8}}, "dart: parameter tokens: "),
+        (
+            {"workload": {"name": "incast-mix", "senders": 4, "short_priority": 4}},
+            "workload 'incast-mix': flows in class 4; expected nic.data_priority, 3: with nic.cc_scope 'pair'",
+        ),
         ({"program": {"lanes": 6}}, "lanes should not exceed the priorities that lane_priorities lists (5)"),
         ({"program": {"lane_priorities": [3, 6]}}, "programs.dart.lane_priorities: 6 is nic.control_priority"),
         ({"program": {"lane_priorities": [4, 3]}}, "programs.dart.lane_priorities: should begin with nic.data_"),
