@@ -96,6 +96,7 @@ class Nic(Port):
             full,
             config.cell_bytes,
             config.base_rtts_ns,
+            config.frame_overhead_bytes,
         )
         scope = protocol.scope(config.cc_scope)
         protocol.check_reliability(config.reliability)
@@ -109,8 +110,8 @@ class Nic(Port):
                 group.limiter = limiter
         elif limiter.data_priority != data_priority:
             raise HostError(
-                f"queue pair {qpn} of {config.address}: priority {data_priority}; expected {limiter.data_priority}, that "
-                f"of the queue pairs to {peer_address} that share its rate (cc_scope {scope!r})"
+                f"queue pair {qpn} of {config.address}: priority {data_priority}; expected {limiter.data_priority}, "
+                f"that of the queue pairs to {peer_address} that share its rate (cc_scope {scope!r})"
             )
         balancer = load_balancing.create(self.host.random.getrandbits(32), path)
         point = protocol.notification_point(path)

@@ -221,6 +221,7 @@ class Run:
                 stamps=LATENCY in self.columns,
                 seed=self.seed,
                 check_icrc=settings.check_icrc,
+                frame_overhead_bytes=scenario.framing_bytes,
                 nics=nics,
             )
             for host in self.topology.hosts
@@ -611,6 +612,12 @@ def _check_paths(run: Run) -> None:
     info = run.protocol.info
     if info.single_path and run.per_packet:
         raise UserError(f"cc {info.name!r}: expected load balancing that keeps a flow on its path, got one by packets")
+    balancer = run.switch_load_balancer
+    if info.symmetric_paths and not balancer.symmetric and topologies.routing.has_choices(run.topology):
+        raise UserError(
+            f"switch.load_balancing: {balancer.name!r} sends what answers a packet over other links; cc {info.name!r} "
+            "expects 'symmetric' on a network with several paths"
+        )
     longest = len(run.base_rtts_ns) - 1
     if info.max_switches and longest > info.max_switches:
         raise UserError(f"cc {info.name!r}: a path over {longest} switches; expected at most {info.max_switches}")

@@ -364,6 +364,17 @@ def test_mistakes_are_named_in_one_line(tables: dict[str, Any], text: str) -> No
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize("balancer", ["ecmp", "round_robin", "drill"])
+def test_credits_have_to_take_the_path_of_data(balancer: str) -> None:
+    """ExpressPass: one path there and back. Where there is only one, any load balancer keeps to it."""
+    expected = "several paths|keeps a flow on its path"
+    with pytest.raises(UserError, match=expected) as raised:
+        planned(cc="expresspass", switch={"load_balancing": balancer}, program=None)
+    assert "\n" not in str(raised.value)
+    planned(cc="expresspass", switch={"load_balancing": "symmetric"})
+    planned(cc="expresspass", topology=STAR)
+
+
 def test_switches_are_told_of_the_lanes() -> None:
     run = planned()
     assert run.lossless_priorities == (3, 4)

@@ -443,7 +443,7 @@ class Model:
         return len(counted.union(*(members for _, _, members in self.awaited.values())))
 
     def pass_to(self, now_ns: int) -> None:
-        """Who is silent for long is gone, with all that was counted; what is awaited for long is not awaited any more."""
+        """Who is silent for long is gone, with all that was counted; what is awaited for long is no more."""
         self.now_ns = now_ns
         silent = {sender for sender, last_ns in self.last_ns.items() if last_ns + self.timeout_ns <= now_ns}
         for key in self.under_way:
@@ -491,7 +491,8 @@ def test_n_is_that_of_a_model_after_every_packet(seed: int) -> None:
         model.pass_to(receiver.now_ns)
         assert senders.n == model.n
         most = max(most, model.n)
-        sender, qp = key = rng.randint(1, 12), rng.randrange(4)
+        key = rng.randint(1, 12), rng.randrange(4)
+        sender = key[0]
         action = rng.random()
         expected = [group for group, members in groups.items() if sender in members]
         if rng.random() < 0.01:
