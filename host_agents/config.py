@@ -20,6 +20,7 @@ SCOPE_PAIR: Final = "pair"
 CC_SCOPES: Final = (SCOPE_QP, SCOPE_DESTINATION, SCOPE_PAIR)
 
 MAX_MTU_BYTES: Final = 9000
+MAX_INCAST: Final = 255  # members of an incast that is announced
 
 
 @dataclass(frozen=True)

@@ -609,10 +609,11 @@ def _check_agreement(protocol: Protocol, program: Program, parameters: ProgramPa
 
 def _check_paths(run: Run) -> None:
     """Whether the protocol can do with the network's paths. Raises UserError."""
-    info = run.protocol.info
+    info, balancer = run.protocol.info, run.switch_load_balancer
     if info.single_path and run.per_packet:
-        raise UserError(f"cc {info.name!r}: expected load balancing that keeps a flow on its path, got one by packets")
-    balancer = run.switch_load_balancer
+        by_hosts = run.load_balancing.info.per_packet
+        key = f"lb {run.load_balancing.name!r}" if by_hosts else f"switch.load_balancing {balancer.name!r}"
+        raise UserError(f"{key}: chooses by packets; cc {info.name!r} expects one that keeps a flow on its path")
     if info.symmetric_paths and not balancer.symmetric and topologies.routing.has_choices(run.topology):
         raise UserError(
             f"switch.load_balancing: {balancer.name!r} sends what answers a packet over other links; cc {info.name!r} "

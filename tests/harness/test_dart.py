@@ -335,7 +335,11 @@ def test_expresspass_flows_share_a_link_by_the_loss_of_credits() -> None:
 @pytest.mark.parametrize(
     ("tables", "text"),
     [
-        ({"lb": ["spray"]}, "cc 'dart': expected load balancing that keeps a flow on its path"),
+        ({"lb": ["spray"]}, "lb 'spray': chooses by packets; cc 'dart' expects one that keeps a flow on its path"),
+        (
+            {"switch": {"load_balancing": "round_robin"}},
+            "switch.load_balancing 'round_robin': chooses by packets; cc 'dart' expects",
+        ),
         ({"nic": {"reliability": "selective-repeat"}}, "dart: reliability 'selective-repeat': expected one of"),
         ({"nic": {"cc_scope": "qp"}}, "dart: cc_scope 'qp': expected one of: pair"),
         ({"protocol": {"tokens": 8}}, "dart: parameter tokens: "),
@@ -367,7 +371,7 @@ def test_mistakes_are_named_in_one_line(tables: dict[str, Any], text: str) -> No
 @pytest.mark.parametrize("balancer", ["ecmp", "round_robin", "drill"])
 def test_credits_have_to_take_the_path_of_data(balancer: str) -> None:
     """ExpressPass: one path there and back. Where there is only one, any load balancer keeps to it."""
-    expected = "several paths|keeps a flow on its path"
+    expected = "^switch.load_balancing:? .*(several paths|keeps a flow on its path)$"
     with pytest.raises(UserError, match=expected) as raised:
         planned(cc="expresspass", switch={"load_balancing": balancer}, program=None)
     assert "\n" not in str(raised.value)
