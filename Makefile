@@ -58,7 +58,7 @@ MINUTES ?= 1
 attack: setup
 	@$(BIN)/python -m tools.attack --minutes $(MINUTES)
 
-# The figures of docs/reproduction.md and docs/reference-runs.md: a folder each, of which the name exists when all of it is
+# The figures of docs/reproduction/ and docs/reference-runs.md: a folder each, of which the name exists when all of it is
 # there. So an interrupted `make reproduce` goes on where it was, and `rm -r reproduction` has everything made anew. One
 # part of it: `make reproduce-accurate`, for example, or `make reproduction/smartt-fig6`.
 REFERENCE := $(addprefix reproduction/,incast-delay)
