@@ -44,7 +44,7 @@ parameters = REGISTRY.find
 def build(name: str, values: Mapping[str, Any], where: str = "topology") -> Topology:
     """A topology from its name and parameters. Raises UserError that names the wrong key as `where.key`."""
     checked = validate(parameters(name), values, where)
-    return _built(checked) if REGISTRY.origin(name) else _kept(checked)
+    return _built(checked) if REGISTRY.origin(name) else _kept(type(checked), checked.model_dump_json())
 
 
 def _built(checked: TopologyParameters) -> Topology:
@@ -52,5 +52,9 @@ def _built(checked: TopologyParameters) -> Topology:
     return with_nic_switches(topology) if checked.nic_switches else topology
 
 
-# Parameters alone decide what our own topologies are: equal ones are one, and so are the routes that are kept of it.
-_kept = lru_cache(maxsize=8)(_built)
+@lru_cache(maxsize=8)
+def _kept(model: type[TopologyParameters], values: str) -> Topology:
+    """With parameters that are `values` in JSON. They alone decide what our own topologies are: equal ones are one, and
+    so are the routes that are kept of it.
+    """
+    return _built(model.model_validate_json(values))

@@ -95,7 +95,7 @@ def dependencies(
     edges = {topology.uplink(host).node: host for host in topology.hosts}
     for destination in edges.values():
         found.pursue(int(destination.address), [(switch, None, rule.start if rule else start) for switch in edges])
-    return nx.DiGraph(found.edges)
+    return nx.DiGraph(list(found.edges))
 
 
 class _Search:
@@ -106,7 +106,7 @@ class _Search:
     def __init__(
         self, tables: Mapping[str, _Tables], topology: Topology, deflecting: bool, rule: Rule | None
     ) -> None:
-        self.edges: set[tuple[Held, Held]] = set()
+        self.edges: dict[tuple[Held, Held], None] = {}  # in the order in which they are found
         self._tables = tables
         self._topology = topology
         self._deflecting = deflecting
@@ -140,7 +140,7 @@ class _Search:
             if came_by is not None:
                 above = self._topology.ports[switch][came_by]
                 held = (above.node, above.port), changes.lane(state)
-                self.edges.add((held, ((switch, port), changes.lane(after))))
+                self.edges[held, ((switch, port), changes.lane(after))] = None
             there = self._topology.ports[switch][port]
             if there.node in self._tables:
                 yield there.node, there.port, after
