@@ -51,11 +51,12 @@ CREDIT_BYTES: Final = wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + CREDIT.size_by
 class ExpressPassParameters:
     """Algorithm 1 and section 6.1 of the paper; what it does not give are choices."""
 
-    target_loss: float = field(default=0.125, metadata=SHARE_OR_NONE)  # of credits
+    # Share of credits that may be lost without a decrease.
+    target_loss: float = field(default=0.125, metadata=SHARE_OR_NONE)
     initial_rate: float = field(default=1 / 16, metadata=SHARE)  # of the most credits that a link lets through
-    initial_weight: float = field(default=1 / 16, metadata=SHARE)  # w, the aggressiveness
-    min_weight: float = field(default=0.01, metadata=SHARE)
-    max_weight: float = field(default=0.5, metadata=SHARE)
+    initial_weight: float = field(default=1 / 16, metadata=SHARE)  # the first w, the aggressiveness of increases
+    min_weight: float = field(default=0.01, metadata=SHARE)  # the smallest w
+    max_weight: float = field(default=0.5, metadata=SHARE)  # the largest w
     # Of the time between two credits, at random. With a tenth of it a flow that comes may stay without
     # (dart-expresspass): its credits find the meter full, those of the flow that has the link do not.
     jitter: float = field(default=1.0, metadata={"ge": 0, "le": 2})
