@@ -12,6 +12,7 @@ import click
 import p4cc
 import topologies
 from harness import workloads
+from harness.cli import cli
 from harness.control import programs
 from harness.measure.probes import REGISTRY as PROBES
 from harness.reference import keys
@@ -25,8 +26,6 @@ _KEY_COLUMNS = ("key", "type", "default", "meaning")
 
 def pages() -> dict[str, str]:
     """By path below the documentation's folder."""
-    from harness.cli import cli
-
     return {
         "reference/scenario.md": _page("Keys of a scenario", _SCENARIO, [("", keys.scenario_keys())]),
         "reference/sweep.md": _page("Keys of a sweep", _SWEEP, [("", keys.sweep_keys())]),
