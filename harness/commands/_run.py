@@ -54,8 +54,9 @@ def carry_out(
     strict: bool,
     reuse: Sequence[Path] = (),
     how: How | None = None,
+    report: bool = True,
 ) -> None:
-    """Every run, and the report. Raises UserError, and CheckError if a check failed.
+    """Every run, and the report if wanted. Raises UserError, and CheckError if a check failed.
 
     `how` is what `make` makes. Runs that are in `reuse` already, of the same inputs and carried out as this says, are
     copied from there. After Ctrl-C those runs are kept that were done; KeyboardInterrupt is raised again.
@@ -79,9 +80,10 @@ def carry_out(
                 raise
             interrupted = True
             shutil.rmtree(folder / runs[len(found)].label, ignore_errors=True)
-        failed += attempt(lambda: write_report(found, folder / "report.html", folder / "plots"), folder)
+        if report:
+            failed += attempt(lambda: write_report(found, folder / "report.html", folder / "plots"), folder)
         _write_coverage(folder)
-    click.echo(f"{len(found)} run{'s' if len(found) > 1 else ''}: {target / 'report.html'}")
+    click.echo(f"{len(found)} run{'s' if len(found) > 1 else ''}: {target / 'report.html' if report else target}")
     if interrupted:
         # Of several --out the last counts.
         rest = provenance.command_line("--reuse", str(target), "--out", str(unused(target)))

@@ -60,6 +60,9 @@ from p4switch.errors import UserError
     help="Take runs from there that it has: to go on after Ctrl-C.",
 )
 @click.option("--strict", is_flag=True, help="Fail where flows are not done at the end, or times cannot be trusted.")
+@click.option(
+    "--report/--no-report", default=True, show_default=True, help="Write the report; `p4cc report` does it later, too."
+)
 @click.option("--pcap", is_flag=True, help="Also write the frames on every host's link, as pcap-ng.")
 @click.option(
     "--trace",
@@ -83,6 +86,7 @@ def command(
     dry_run: bool,
     reuse: tuple[Path, ...],
     strict: bool,
+    report: bool,
     pcap: bool,
     trace: int | None,
     coverage: bool,
@@ -118,4 +122,4 @@ def command(
     if world == "mininet":
         switch = switch or "builtin"
     how = How(world, compiler, switch, dilation, pcap, trace, coverage)
-    _run.carry_out(scenarios, settings, several, _run.maker(how), out, strict, reuse, how)
+    _run.carry_out(scenarios, settings, several, _run.maker(how), out, strict, reuse, how, report)
