@@ -72,13 +72,8 @@ class Key:
         return {**dataclasses.asdict(self), "default_text": self.default_text}
 
 
-@cache
-def keys(model: type[Any], prefix: str, of: str = "") -> tuple[Key, ...]:
+def keys(model: type[Any], prefix: str, of: str = "") -> Iterator[Key]:
     """Of a pydantic model, or of a dataclass that the hosts' registry checks, with those of the tables in it."""
-    return tuple(_keys(model, prefix, of))
-
-
-def _keys(model: type[Any], prefix: str, of: str) -> Iterator[Key]:
     hints = typing.get_type_hints(model, include_extras=True)
     checked = model if issubclass(model, BaseModel) else registry.model(model)
     schema = checked.model_json_schema()
