@@ -340,6 +340,7 @@ class Device:
                 return []
             with self._lock:
                 learnt = state.switch.digests()
+                state.digests.note_lost(state.switch.lost_digests)
             messages = [p4runtime_pb2.StreamMessageResponse(digest=digest)
                         for digest in state.digests.poll(learnt, self._clock_ns())]
             self._read(state.tables.idle_entries(), idle)
