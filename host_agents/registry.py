@@ -73,6 +73,8 @@ class ProtocolInfo:
     selective: bool = False
     # What is known of a flow's path has to hold for its next packets: no load balancer that changes it.
     single_path: bool = False
+    # What a receiver sends has to take the links, the other way, of the data that it is for.
+    symmetric_paths: bool = False
     max_switches: int = 0  # on a path, that its packets have room for; 0: any number
     # Classes of data besides the NIC's: below it, and paused by PFC like it.
     priorities: Callable[[Any, Mapping[str, Any]], tuple[int, ...]] = _none_besides

@@ -75,6 +75,11 @@ def routes(topology: Topology, switch: str) -> list[Route]:
     return found
 
 
+def has_choices(topology: Topology) -> bool:
+    """Whether there are several shortest paths between any two switches with hosts."""
+    return any(len(ports) > 1 for table in _next_hops(topology).values() for ports in table.values())
+
+
 def _route(prefix: int, length: int, ports: Ports) -> Route:
     return Route(IPv4Network((prefix << (32 - length), length)), ports)
 

@@ -27,7 +27,7 @@ from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
 from harness.workloads.attack import Attack, attacked
 from host_agents import registry
 from host_agents.assignments import Assignment
-from host_agents.config import NicConfig
+from host_agents.config import SCOPE_PAIR, NicConfig
 from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
 from p4switch.errors import UserError, lookup, raised_at
@@ -221,6 +221,7 @@ class Run:
                 stamps=LATENCY in self.columns,
                 seed=self.seed,
                 check_icrc=settings.check_icrc,
+                frame_overhead_bytes=scenario.framing_bytes,
                 nics=nics,
             )
             for host in self.topology.hosts
@@ -325,12 +326,25 @@ def named(key: str, table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return name, values
 
 
+@dataclass(frozen=True)
+class _Posted:
+    """What a plan has to know of a traffic."""
+
+    assignments: Mapping[int, Assignment]
+    priorities: frozenset[int]  # that flows have of their own
+
+    @classmethod
+    def of(cls, traffic: workloads.Traffic) -> _Posted:
+        own = frozenset(flow.priority for flow in traffic.flows if flow.priority is not None)
+        return cls(traffic.assignments, own)
+
+
 def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
     """The runs of one scenario. Raises UserError for whatever could not be run."""
     if len({variant.name for variant in scenario.variants}) < len(scenario.variants):
         raise UserError("variants: should have different names")
     built: dict[str, Topology] = {}
-    assignments: dict[str, Mapping[int, Assignment]] = {}  # by traffic: many variants share one, some take seconds
+    posted: dict[str, _Posted] = {}  # by traffic: many variants share one, some take seconds
     runs: list[Run] = []
     for variant in scenario.variants or [Variant(name="")]:
         tables = {key: value for key, value in scenario.model_dump(exclude_unset=True).items() if key != "variants"}
@@ -359,9 +373,11 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
         _check_nics(first)
         _check_routes(first)
         key = repr((varied.topology, varied.workload, first.attack, first.seed))
-        if key not in assignments:
-            assignments[key] = first.traffic().assignments
-        _check_collectives(first, assignments[key])
+        if key not in posted:
+            posted[key] = _Posted.of(first.traffic())
+        _check_collectives(first, posted[key].assignments)
+        for run in runs[-len(combined) :]:
+            _check_classes(run, posted[key].priorities)
         first.link_changes()
         _check_buffers(first)
     return _with_columns(_with_probes(runs))
@@ -593,9 +609,16 @@ def _check_agreement(protocol: Protocol, program: Program, parameters: ProgramPa
 
 def _check_paths(run: Run) -> None:
     """Whether the protocol can do with the network's paths. Raises UserError."""
-    info = run.protocol.info
+    info, balancer = run.protocol.info, run.switch_load_balancer
     if info.single_path and run.per_packet:
-        raise UserError(f"cc {info.name!r}: expected load balancing that keeps a flow on its path, got one by packets")
+        by_hosts = run.load_balancing.info.per_packet
+        key = f"lb {run.load_balancing.name!r}" if by_hosts else f"switch.load_balancing {balancer.name!r}"
+        raise UserError(f"{key}: chooses by packets; cc {info.name!r} expects one that keeps a flow on its path")
+    if info.symmetric_paths and not balancer.symmetric and topologies.routing.has_choices(run.topology):
+        raise UserError(
+            f"switch.load_balancing: {balancer.name!r} sends what answers a packet over other links; cc {info.name!r} "
+            "expects 'symmetric' on a network with several paths"
+        )
     longest = len(run.base_rtts_ns) - 1
     if info.max_switches and longest > info.max_switches:
         raise UserError(f"cc {info.name!r}: a path over {longest} switches; expected at most {info.max_switches}")
@@ -608,6 +631,17 @@ def _check_priorities(run: Run) -> None:
         if priority >= usual:
             where = f"protocols.{run.protocol.name}"
             raise UserError(f"{where}: data in class {priority}; expected one below nic.data_priority, {usual}")
+
+
+def _check_classes(run: Run, priorities: frozenset[int]) -> None:
+    """Queue pairs that share a limiter send in one class. Raises UserError."""
+    usual = run.scenario.nic.data_priority
+    if run.cc_scope == SCOPE_PAIR and (others := priorities - {usual}):
+        name, _ = named("workload", run.scenario.workload)
+        raise UserError(
+            f"workload {name!r}: flows in class {min(others)}; expected nic.data_priority, {usual}: with nic.cc_scope "
+            f"'pair', as cc {run.protocol.name!r} has it, the queue pairs between two hosts share a limiter"
+        )
 
 
 def _check_fit(run: Run) -> None:

@@ -15,6 +15,7 @@ from harness.workloads.base import (
     WorkloadParameters,
     expect_flows,
     expect_hosts,
+    expect_incast,
     register,
 )
 from p4switch.errors import UserError
@@ -36,7 +37,7 @@ class IncastMix(WorkloadParameters):
 
     load: Annotated[float, Field(gt=0, lt=1)] = 0.4
     short_share: Annotated[float, Field(ge=0, le=1)] = 0.4
-    senders: Annotated[int, Field(ge=1, le=255)] = 16
+    senders: Annotated[int, Field(ge=1)] = 16
     short_bytes: Annotated[tuple[Size, ...], Field(min_length=1, strict=False)] = (2048, 4096, 8192)
     long_bytes: Size = 1_000_000
     jitter_ns: Time = 0
@@ -46,6 +47,8 @@ class IncastMix(WorkloadParameters):
 
     def generate(self, setting: Setting) -> Traffic:
         expect_hosts("senders", self.senders + 1, setting)
+        if self.announced:
+            expect_incast("senders", self.senders)
         uplinks_bps, crossing = _uplinks(setting.topology)
         payload_bps = self.load * uplinks_bps / crossing
         mean_bytes = self.senders * sum(self.short_bytes) / len(self.short_bytes)

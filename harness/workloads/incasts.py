@@ -6,7 +6,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-from harness.workloads.base import Flow, Setting, Size, Time, Traffic, WorkloadParameters, expect_hosts, register
+from harness.workloads.base import (
+    Flow,
+    Setting,
+    Size,
+    Time,
+    Traffic,
+    WorkloadParameters,
+    expect_hosts,
+    expect_incast,
+    register,
+)
 from harness.workloads.streams import ENDLESS_BYTES
 
 
@@ -27,6 +37,8 @@ class Incasts(WorkloadParameters):
 
     def generate(self, setting: Setting) -> Traffic:
         expect_hosts("senders", self.senders + 2, setting)
+        if self.announced:
+            expect_incast("senders", self.senders)
         sources = tuple(range(2, self.senders + 2))
         end_ns = (self.count + 1) * self.interval_ns
         flows = [Flow(1, 0, ENDLESS_BYTES, 0, group="background", stop_ns=end_ns)] if self.background else []

@@ -15,6 +15,7 @@ from harness.workloads.base import (
     WorkloadParameters,
     expect_flows,
     expect_hosts,
+    expect_incast,
     register,
 )
 from p4switch.errors import UserError
@@ -60,7 +61,10 @@ class Streams(WorkloadParameters):
         incasts: dict[int, tuple[int, ...]] = {}
         for stream in self.flows:
             if stream.incast is not None:
-                incasts[stream.incast] = (*incasts.get(stream.incast, ()), stream.source)
+                others = incasts.get(stream.incast, ())
+                incasts[stream.incast] = others if stream.source in others else (*others, stream.source)
+        for members in incasts.values():
+            expect_incast("flows", len(members))
         expect_flows("flows", sum(stream.messages for stream in self.flows))
         for number, stream in enumerate(self.flows):
             expect_hosts("flows", max(stream.source, stream.destination) + 1, setting)
