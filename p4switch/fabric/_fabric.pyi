@@ -7,6 +7,7 @@ raises ValueError and changes nothing. Same calls, same frames: same events, sam
 Columns (`dict[str, bytes]`) are int64 arrays in native order: `{k: np.frombuffer(v, np.int64) for k, v in t.items()}`.
 """
 from collections.abc import Callable, Sequence
+from mmap import mmap
 from typing import Literal, Protocol
 
 from p4switch.engine._engine import RawEvent, Switch
@@ -151,22 +152,22 @@ class Fabric:
         rank: int,
         count: int,
         owners: Sequence[int],  # by node: the rank of the worker that runs it
-        memory: Buffer,  # writable, zeros; the same memory for all, shared_bytes(count)
+        memory: mmap,  # writable, zeros; the same memory for all, shared_bytes(count)
         *,
         told: Callable[[list[bytes]], object],  # what workers have told each other, by rank, each in its order
         waiting: Callable[[], object],  # now and then while others are waited for; its exceptions end the run
         spins: int = 2000,  # looks for the others before this worker sleeps
     ) -> None:
         """From here on this is worker `rank` of `count`, which have built the same network, and make the same calls in
-        the same order: run, set_link_up, gather, ..., and what `at` makes (but with `own`). What happens is what happens
-        with one worker. What was recorded, and what counts tell, is about the worker's own nodes: see
+        the same order: run, set_link_up, gather, ..., and what `at` makes (but with `own`). What happens is what
+        happens with one worker. What was recorded, and what counts tell, is about the worker's own nodes: see
         p4switch.fabric.joined. Hosts that are not independent are all one worker's, and their calls do not look at the
         network."""
     def tell(self, data: bytes) -> None:
         """To all, this worker included: they get it when they meet next, at the end of a window."""
     def gather(self, data: bytes, to_all: bool = False) -> list[bytes]:
-        """What all workers give, by rank; where not `to_all`, the first worker gets it, and others an empty list. Not in
-        a call of a host."""
+        """What all workers give, by rank; unless `to_all`, the first worker alone gets it, the others an empty list. Not
+        in a call of a host."""
     def take_records(self) -> bytes:
         """Traces and captures, for another worker to add to its own."""
     def add_records(self, data: bytes) -> None: ...

@@ -20,19 +20,19 @@ _KEYS = ("node", "port", "priority", "tag")
 Columns = Mapping[str, bytes]
 
 
-def columns(parts: Sequence[Columns]) -> Columns:
+def columns(parts: Sequence[Columns]) -> dict[str, bytes]:
     """Of one of the fabric's tables (`port_stats` and so on): rows in the order that one fabric would have them in.
 
     Flows are known by their tags: only those that were given one by `Fabric.flow` have the same at all workers.
     """
     if len(parts) == 1:
-        return parts[0]
+        return dict(parts[0])
     whole = {name: np.concatenate([np.frombuffer(part[name], np.int64) for part in parts]) for name in parts[0]}
     keys = [whole[name].view(np.uint64) for name in _KEYS if name in whole]  # -1, of no port, comes last
     order = np.lexsort(keys[::-1])
     ordered = [key[order] for key in keys]
     if not len(order):
-        return {name: b"" for name in whole}
+        return dict.fromkeys(whole, b"")
     new = np.any([key[1:] != key[:-1] for key in ordered], axis=0)
     starts = np.concatenate([[0], 1 + np.flatnonzero(new)])
     return {name: _added_up(name, values[order], starts).tobytes() for name, values in whole.items()}
