@@ -1,8 +1,8 @@
 """The processes that carry out one virtual run together: docs/decisions/0005-workers.md.
 
 The network is built once; then the process forks, and each worker runs its own nodes of it. All execute the same code
-of the world, and meet where they call `gather`, `agree` or `either`, and at the end of each of the fabric's windows. The
-first one is the process that was there before, and the only one that leaves the run.
+of the world, and meet where they call `gather`, `agree` or `either`, and at the end of each of the fabric's windows.
+The first one is the process that was there before, and the only one that leaves the run.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, TypeVar
 
 from harness.errors import CheckError
+from harness.plan.experiment import Run
 from harness.worlds.mininet.isolation import end_with_parent
 from p4switch.errors import UserError
 from p4switch.fabric import Fabric
 
-MOST_WORKERS = 256
+MOST_WORKERS = 64
+AUTO = "auto"
+_HOSTS_A_WORKER = 128  # with fewer, what they tell each other takes longer than it saves (docs/performance.md)
 _Value = TypeVar("_Value")
 _Key = TypeVar("_Key")
 
@@ -241,6 +244,15 @@ class Workers:
             os.waitpid(process.pid, 0)
             os.close(process.errors)
         self._processes = []
+
+
+def workers_of(wanted: str) -> Callable[[Run], int]:
+    """How many workers a run gets, of what was asked for: a number, or "auto". Raises UserError."""
+    if wanted == AUTO:
+        return lambda run: max(1, min(len(os.sched_getaffinity(0)), len(run.topology.hosts) // _HOSTS_A_WORKER))
+    if not wanted.isascii() or not wanted.isdigit() or not 1 <= int(wanted) <= MOST_WORKERS:
+        raise UserError(f"--workers {wanted}: expected {AUTO}, or a number from 1 to {MOST_WORKERS}")
+    return lambda run: int(wanted)
 
 
 def cost(crew: Crew, cpu_s: float) -> tuple[float, int]:

@@ -166,8 +166,8 @@ class Fabric:
     def tell(self, data: bytes) -> None:
         """To all, this worker included: they get it when they meet next, at the end of a window."""
     def gather(self, data: bytes, to_all: bool = False) -> list[bytes]:
-        """What all workers give, by rank; unless `to_all`, the first worker alone gets it, the others an empty list. Not
-        in a call of a host."""
+        """What all workers give, by rank; unless `to_all`, the first one alone gets it, others an empty list. Not in
+        a call of a host."""
     def take_records(self) -> bytes:
         """Traces and captures, for another worker to add to its own."""
     def add_records(self, data: bytes) -> None: ...
