@@ -111,13 +111,6 @@ def tell_doubts(runs: Sequence[Run]) -> None:
         click.echo(f"warning: {line}", err=True)
 
 
-def _serves(kept: results.Result, made_of: Mapping[str, Any], how: How) -> bool:
-    """Whether a run of these inputs, carried out so, would give what is kept."""
-    told = kept.provenance
-    same = all(told.get(key) == value for key, value in made_of.items())
-    return same and how.is_served_by(told.get("how"), kept.folder)
-
-
 def _one(
     run: Run,
     make: MakeWorld,
@@ -131,7 +124,7 @@ def _one(
     progress.begin(run.label)
     target = folder / run.label
     made_of = inputs(run)
-    earlier = next((result for result in known if _serves(result, made_of, how)), None)
+    earlier = next((result for result in known if result.serves(made_of, how)), None)
     if earlier is not None:
         shutil.copytree(earlier.folder, target)
         progress.end(f"taken from {earlier.folder}")
