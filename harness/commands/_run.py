@@ -20,7 +20,6 @@ from harness.measure.recording import World
 from harness.measure.summary import delivered, unfinished
 from harness.plan.experiment import Run
 from harness.plan.request import planned
-from harness.report import write_report
 from harness.worlds.interpreted import tell_interpreted
 from harness.worlds.virtual import COVERAGE_FILE, VirtualWorld
 from p4switch.coverage import Coverage, table
@@ -61,6 +60,8 @@ def carry_out(
     `how` is what `make` makes. Runs that are in `reuse` already, of the same inputs and carried out as this says, are
     copied from there. After Ctrl-C those runs are kept that were done; KeyboardInterrupt is raised again.
     """
+    if report:
+        from harness.report import write_report  # before the runs: what it needs may not be installed
     how = how or How()
     runs = planned(scenarios, settings, several)
     tell_doubts(runs)

@@ -61,7 +61,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def carry(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Carry:
     """Makes what there is not yet; which runs were. With `dry`, raises _MadeError instead."""
 
-    monkeypatch.setattr(_run, "write_report", lambda *_: None)
+    monkeypatch.setattr("harness.report.write_report", lambda *_: None)
 
     def make_runs(out: str, *reuse: str, how: How | None = None, dry: bool = False) -> list[str]:
         made: list[str] = []
