@@ -22,7 +22,7 @@ from harness.control.pipelines import compiled, pipeline
 from harness.control.program_ledger import by_name, count
 from harness.measure import tracing
 from harness.measure.collective_record import collective_tables
-from harness.measure.links import LinkSamples, PortCounters, ports_of
+from harness.measure.links import LinkCounters, LinkSamples, ports_of
 from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
 from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 # Every moment for which the whole network has to stop shortens the windows in which it runs quickly. So where hosts are
 # independent, flows are not started one by one but handed to their hosts so much ahead.
 _HAND_OVER_NS = 20_000
+_Marks = tuple[Callable[[], bytes], Integers, Integers]  # packets by port; places; their ports
 _MARK_COUNTER = "ecn_marked"  # of p4src/include/ecn.p4
 _SAMPLES_A_LOOK = 1000  # of the queues, between two looks at the memory
 _COLLECT_AFTER = 1_000_000  # objects made and not freed
@@ -113,8 +114,8 @@ class VirtualWorld:
         self._ports = self._sample_queues()
         places = ports_of(run.topology)
         self._links = LinkSamples(places, max(run.scenario.record.rate_interval_ns, 1))
-        self._port_counters = PortCounters(places, self._nodes)
-        self._mark_counters = self._marks_of(places)
+        self._link_counters = LinkCounters(places, self._nodes, _columns(self.fabric.link_counters()))
+        self._marks = self._marks_of(places)
         self._readings = Readings()
         self._memory = MemoryLimit(run.label, run.scenario.memory_bytes)
         self._looked_ns = 0  # at the memory
@@ -395,19 +396,22 @@ class VirtualWorld:
         self.fabric.at(now_ns + record.rate_interval_ns, self._sample_rates)
 
     def _sample_links(self, now_ns: int) -> None:
-        stats, pfc = _columns(self.fabric.port_stats()), _columns(self.fabric.pfc_stats())
-        marked = [sum(read()[0] for read in reads) for reads in self._mark_counters]
-        self._links.add(now_ns, {**self._port_counters.read(stats, pfc), "marked": np.array(marked, np.int64)})
+        marked = np.zeros(len(self._links.places), np.int64)
+        for read, places, ports in self._marks:
+            marked[places] += np.frombuffer(read(), np.int64)[ports]
+        counters = self._link_counters.in_order(_columns(self.fabric.link_counters()))
+        self._links.add(now_ns, {**counters, "marked": marked})
 
-    def _marks_of(self, places: pd.DataFrame) -> list[list[Callable[[], tuple[int, int]]]]:
-        """By place, what reads the packets that the program marked on their way out of it."""
-        counters = _mark_counters(self.run_plan)
-        return [
-            [partial(self._pipes[node].counter_read, counter, port) for counter in counters]
-            if node in self._pipes
-            else []
-            for node, port in zip(places["node"], places["port"].tolist(), strict=True)
-        ]
+    def _marks_of(self, places: pd.DataFrame) -> list[_Marks]:
+        """What reads the packets that the program marked, for each switch and counter."""
+        of_switches = places[places["node"].isin(self._pipes.keys())].groupby("node", sort=False)
+        found: list[_Marks] = []
+        for switch, rows in of_switches:
+            ports = rows["port"].to_numpy()
+            for name in _mark_counters(self.run_plan):
+                read = partial(self._pipes[str(switch)].counter_packets, name, int(ports.max()) + 1)
+                found.append((read, rows.index.to_numpy(), ports))
+        return found
 
     def trace_records(self) -> list[TraceRecord]:
         """What happened to the traced flow's packets, hop by hop: see `Fabric.trace_records`."""

@@ -404,6 +404,20 @@ METHOD(counter_read)
     return counter_value(find_counter(self, name, index));
 }
 
+METHOD(counter_packets)
+{
+    const char *name;
+    uint32_t cells;
+    PARSE("sO&", NAMES("name", "cells"), &name, to_u32, &cells);
+    if (cells && !find_counter(self, name, cells - 1))
+        return NULL;
+    const p4_counter *counter = cells ? find_counter(self, name, 0) : NULL;
+    PyObject *column = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(cells * sizeof(int64_t)));
+    for (uint32_t i = 0; column && i < cells; i++)
+        memcpy(PyBytes_AS_STRING(column) + i * sizeof(int64_t), &counter[i].packets, sizeof(int64_t));
+    return column;
+}
+
 METHOD(direct_counter_read)
 {
     const char *table;
@@ -852,6 +866,7 @@ static PyMethodDef methods[] = {
     ENTRY(group_set),
     ENTRY(group_delete),
     ENTRY(counter_read),
+    ENTRY(counter_packets),
     ENTRY(counter_write),
     ENTRY(direct_counter_read),
     ENTRY(direct_counter_write),

@@ -46,6 +46,7 @@ FABRIC_METHOD(watch_pfc);
 FABRIC_METHOD(port_stats); /* fabric_stats.c */
 FABRIC_METHOD(queue_stats);
 FABRIC_METHOD(pfc_stats);
+FABRIC_METHOD(link_counters);
 FABRIC_METHOD(buffer_stats);
 FABRIC_METHOD(flow);
 FABRIC_METHOD(flow_stats);

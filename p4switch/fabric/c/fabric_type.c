@@ -478,7 +478,7 @@ static PyMethodDef methods[] = {
     METHOD(run), METHOD(at), METHOD(inject),
     {"stop", (PyCFunction)fabric_stop, METH_NOARGS, NULL},
     {"kick", (PyCFunction)fabric_kick, METH_O, NULL},
-    METHOD(port_stats), METHOD(queue_stats), METHOD(pfc_stats), METHOD(buffer_stats), METHOD(flow),
+    METHOD(port_stats), METHOD(queue_stats), METHOD(pfc_stats), METHOD(link_counters), METHOD(buffer_stats), METHOD(flow),
     METHOD(flow_stats), METHOD(conservation),
     METHOD(pfc_events), METHOD(probe), METHOD(sample), METHOD(samples), METHOD(trace), METHOD(trace_records),
     METHOD(capture), METHOD(captured),
