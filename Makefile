@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTHON ?= python3
 
-.PHONY: setup demo test lint bench attack clean
+.PHONY: setup demo test lint bench attack docs clean
 .PHONY: reproduce reproduce-reference reproduce-fairness reproduce-accurate reproduce-smartt reproduce-3cpo reproduce-sperc
 .PHONY: reproduce-isolation reproduce-dart
 
@@ -52,6 +52,12 @@ lint: setup
 
 bench: setup
 	@$(BIN)/p4cc bench
+
+# A site without anything from elsewhere, which opens from disk.
+docs: setup
+	@$(BIN)/python -c 'import material' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo build/docs/index.html
 
 # Fuzzers and killers, MINUTES of each kind (docs/security.md).
 MINUTES ?= 1

@@ -249,8 +249,8 @@ def _limits(hint: Any, declared: Mapping[Any, Any]) -> dict[str, Any]:
     return {**(declared or NOT_NEGATIVE), **({"allow_inf_nan": False} if hint is float else {})}
 
 
-def _build(owner: str, cls: type[Any], values: Mapping[str, Any]) -> Any:
-    """An instance of the parameter class `cls`, its values checked by pydantic."""
+def model(cls: type[Any]) -> type[pydantic.BaseModel]:
+    """The model that checks values for the parameter class `cls`: its types, defaults and ranges."""
     hints = get_type_hints(cls, include_extras=True)
     for f in dataclasses.fields(cls):
         if ONE_OF in f.metadata:
@@ -259,12 +259,19 @@ def _build(owner: str, cls: type[Any], values: Mapping[str, Any]) -> Any:
         f.name: (hints[f.name], pydantic.Field(default=f.default, **_limits(hints[f.name], f.metadata)))
         for f in dataclasses.fields(cls)
     }
+    made: type[pydantic.BaseModel] = pydantic.create_model(cls.__name__, **fields)
+    return made
+
+
+def _build(owner: str, cls: type[Any], values: Mapping[str, Any]) -> Any:
+    """An instance of the parameter class `cls`, its values checked by pydantic."""
+    checks = model(cls)
+    fields = checks.model_fields
     for key in values:
         if key not in fields:
             raise ParameterError(f"{owner} has no parameter {key!r}; {_expected(fields) if fields else 'it has none'}")
-    model = pydantic.create_model(cls.__name__, **fields)
     try:
-        checked = model.model_validate(dict(values))
+        checked = checks.model_validate(dict(values))
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])

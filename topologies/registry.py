@@ -24,8 +24,8 @@ class TopologyParameters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    link_rate_bps: Rate = 100_000_000_000
-    link_delay_ns: Delay = 1000
+    link_rate_bps: Rate = 100_000_000_000  # of each link, or of the hosts' links where others have a rate of their own
+    link_delay_ns: Delay = 1000  # propagation, one way, of each link
     # A P4 switch in each NIC, for what must happen in front of the hosts' own links, too (topologies/nic_switches.py).
     nic_switches: bool = False
 

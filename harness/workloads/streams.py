@@ -32,14 +32,14 @@ class Stream(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    name: str
-    source: Annotated[int, Field(ge=0)]
-    destination: Annotated[int, Field(ge=0)]
-    start_ns: Time = 0
-    stop_ns: Time | None = None
-    size_bytes: Size | None = None
-    messages: Annotated[int, Field(ge=1)] = 1
-    incast: Annotated[int, Field(ge=0)] | None = None
+    name: str  # the group of its flows
+    source: Annotated[int, Field(ge=0)]  # a host, by index
+    destination: Annotated[int, Field(ge=0)]  # a host, by index
+    start_ns: Time = 0  # when it starts
+    stop_ns: Time | None = None  # when it ends, if it has no size
+    size_bytes: Size | None = None  # of each message; none: it sends until `stop_ns`
+    messages: Annotated[int, Field(ge=1)] = 1  # one behind the other
+    incast: Annotated[int, Field(ge=0)] | None = None  # its number, for those who announce one
 
     @model_validator(mode="after")
     def _ends(self) -> Stream:
@@ -54,7 +54,7 @@ class Stream(BaseModel):
 
 @register("streams")
 class Streams(WorkloadParameters):
-    flows: Annotated[list[Stream], Field(min_length=1)]
+    flows: Annotated[list[Stream], Field(min_length=1)]  # one by one
 
     def generate(self, setting: Setting) -> Traffic:
         flows = []

@@ -109,7 +109,7 @@ class DartParameters:
     idle_timeout_ns: int = field(default=2_000_000_000, metadata=POSITIVE)  # of a silent sender (III-B)
     incast_timeout_ns: int = field(default=2_000_000_000, metadata=POSITIVE)  # of one that some members never announce
     source_ecn_bytes: int = 22_500  # a NIC marks while more than this waits for its link; 0: never
-    fall_back: bool = True  # DCQCN (VI-A)
+    fall_back: bool = True  # on marks of other switches, as DCQCN (VI-A)
     cnp_interval_ns: int = field(default=50_000, metadata=POSITIVE)  # for each sender, at least
 
 

@@ -57,12 +57,14 @@ class ExpressPassParameters:
     target loss times the share that is not used, and after a loss the rate that came. Its initial rate is a half.
     """
 
+    # How a receiver changes its rate.
     feedback: str = field(default="algorithm 1", metadata=one_of("algorithm 1", "simulator"))
-    target_loss: float = field(default=0.125, metadata=SHARE_OR_NONE)  # of credits
+    # Share of credits that may be lost without a decrease.
+    target_loss: float = field(default=0.125, metadata=SHARE_OR_NONE)
     initial_rate: float = field(default=1 / 16, metadata=SHARE)  # of the most credits that a link lets through
-    initial_weight: float = field(default=1 / 16, metadata=SHARE)  # w, the aggressiveness
-    min_weight: float = field(default=0.01, metadata=SHARE)
-    max_weight: float = field(default=0.5, metadata=SHARE)
+    initial_weight: float = field(default=1 / 16, metadata=SHARE)  # the first w, the aggressiveness of increases
+    min_weight: float = field(default=0.01, metadata=SHARE)  # the smallest w
+    max_weight: float = field(default=0.5, metadata=SHARE)  # the largest w
     jitter: float = field(default=0.1, metadata=SHARE_OR_NONE)  # of the time between two credits, more or less
     credit_spread_bytes: int = field(default=8, metadata={"ge": 0, "le": 64})  # by which credits differ in size
     update_base_rtts: float = field(default=1.0, metadata=POSITIVE)  # from one rate to the next; a credit at least

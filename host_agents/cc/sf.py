@@ -15,7 +15,7 @@ from host_agents.registry import MechanismInfo, register
 
 @dataclass(frozen=True)
 class SfParameters:
-    acks_per_decrease: int = field(default=30, metadata=POSITIVE)
+    acks_per_decrease: int = field(default=30, metadata=POSITIVE)  # ACKs between two decreases of the reference window
     at_least_once_an_rtt: bool = False  # not in the paper's text, but what its figures at 96 to 1 look like
 
 

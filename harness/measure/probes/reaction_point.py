@@ -26,7 +26,7 @@ class ReactionPointProbe(HostProbe):
     What has no value yet (None) is NaN.
     """
 
-    reads: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]
+    reads: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]  # an attribute; a dot leads into an object
 
     # At the end nobody sends any more.
     interval_ns: Annotated[int, BeforeValidator(integral), Field(ge=1, lt=2**62)]
