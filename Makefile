@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTHON ?= python3
 
-.PHONY: setup demo test lint bench attack clean
+.PHONY: setup demo test lint bench attack docs clean
 .PHONY: reproduce reproduce-reference reproduce-fairness reproduce-accurate reproduce-smartt reproduce-3cpo reproduce-sperc
 .PHONY: reproduce-isolation reproduce-dart
 
@@ -54,12 +54,18 @@ lint: setup
 bench: setup
 	@$(BIN)/p4cc bench
 
+# A site without anything from elsewhere, which opens from disk.
+docs: setup
+	@$(BIN)/python -c 'import material' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo build/docs/index.html
+
 # Fuzzers and killers, MINUTES of each kind (docs/security.md).
 MINUTES ?= 1
 attack: setup
 	@$(BIN)/python -m tools.attack --minutes $(MINUTES)
 
-# The figures of docs/reproduction.md and docs/reference-runs.md: a folder each, of which the name exists when all of it is
+# The figures of docs/reproduction/ and docs/reference-runs.md: a folder each, of which the name exists when all of it is
 # there. So an interrupted `make reproduce` goes on where it was, and `rm -r reproduction` has everything made anew. One
 # part of it: `make reproduce-accurate`, for example, or `make reproduction/smartt-fig6`.
 REFERENCE := $(addprefix reproduction/,incast-delay)

@@ -15,6 +15,7 @@ import click
 
 from harness import commands
 from harness.errors import CheckError
+from harness.extras import missing
 from p4switch.errors import UserError, suggest
 
 
@@ -67,6 +68,10 @@ def main(args: Sequence[str] | None = None) -> None:
         _fail(str(error), 2, error.starts_with_place)
     except CheckError as error:
         _fail(str(error), 1)
+    except ModuleNotFoundError as error:
+        if not (told := missing(error)):
+            raise
+        _fail(told, 2)
 
 
 def _fail(message: str, status: int, starts_with_place: bool = False) -> None:

@@ -20,6 +20,7 @@ SCOPE_PAIR: Final = "pair"
 CC_SCOPES: Final = (SCOPE_QP, SCOPE_DESTINATION, SCOPE_PAIR)
 
 MAX_MTU_BYTES: Final = 9000
+MAX_INCAST: Final = 255  # members of an incast that is announced
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class NicConfig:
     # Frames are whole, with their ICRC; a data packet or an answer whose ICRC does not hold is malformed. Not asked of
     # what switches may change: packets with a shim, and control packets of protocols.
     check_icrc: bool = False
+    # What a frame takes of a link beyond its own bytes: preamble, FCS and gap; 0 where that is not charged.
+    frame_overhead_bytes: int = 0
     nics: tuple[int, ...] = ()  # IPv4 addresses, as numbers, of the network's NICs by their ids, at most 2^16
 
     def __post_init__(self) -> None:
@@ -77,6 +80,7 @@ class NicConfig:
             ("loss_packets", 0, 1 << 20),
             ("pacing_slack_bytes", 0, 1 << 20),
             ("cell_bytes", 1, 1 << 16),
+            ("frame_overhead_bytes", -(1 << 10), 1 << 10),
         ):
             value = getattr(self, name)
             if not low <= value <= high:

@@ -4,6 +4,9 @@ The copy lies in `$P4CC_CACHE` (default `~/.cache/p4cc`), in a folder named by t
 and the Python version, so it is never stale. Modules that are not hot stay Python there, too. A file of the folder has
 the digests of all others, by which a damaged copy is found before it is loaded, and made anew. What the C compiler made
 of each unit is kept beside, so that an edited protocol is compiled, and no other (`compile_hosts.py`).
+
+A wheel may have them compiled already (`setup.py`), beside the sources. They serve the Python and the machine that they
+were made for, as long as the sources are those that they were made of.
 """
 
 from __future__ import annotations
@@ -64,8 +67,10 @@ FLAGS = (
 )
 BUILD_TIMEOUT_S = 900
 _DIGESTS = "sha256"
+_MADE_FOR = "made-for"  # of the compiled hosts in a wheel
 
 _COMPILE = SOURCES / "compile_hosts.py"
+_SHIPPED = SOURCES / "_compiled"  # of a wheel
 
 
 def active() -> bool:
@@ -97,7 +102,12 @@ def _root() -> Path:
 
 
 def build() -> Path:
-    """The folder with the compiled hosts, built now if the cache does not have it. Raises NativeBuildError."""
+    """The folder with the compiled hosts, built now if neither the wheel nor the cache has it.
+
+    Raises NativeBuildError.
+    """
+    if _is_shipped():
+        return _SHIPPED
     root = _root()
     folder = root / _digest()
     if _is_sound(folder):
@@ -120,6 +130,25 @@ def build() -> Path:
             os.close(lock)
     except OSError as error:
         raise NativeBuildError(f"folder {root}: {_reason(error)}; P4CC_CACHE names another folder") from None
+
+
+def ship(package: Path) -> None:
+    """Puts the compiled hosts into a package that a wheel is made of. Raises NativeBuildError."""
+    shipped = package / _SHIPPED.name
+    shutil.rmtree(shipped, ignore_errors=True)
+    shutil.copytree(build(), shipped, ignore=shutil.ignore_patterns("__pycache__"))
+    (shipped / _MADE_FOR).write_text(_made_for())
+
+
+def _is_shipped() -> bool:
+    try:
+        return (_SHIPPED / _MADE_FOR).read_text() == _made_for() and _is_sound(_SHIPPED)
+    except OSError:
+        return False
+
+
+def _made_for() -> str:
+    return f"{sys.implementation.cache_tag} {platform.machine()} librt {_version('librt')} {_digest_of_sources()}\n"
 
 
 def _build_in(root: Path, folder: Path, compiler: str) -> Path:
@@ -160,7 +189,7 @@ def _is_sound(folder: Path) -> bool:
 
 def _compile(work: Path, compiler: str) -> None:
     package = work / "host_agents"
-    shutil.copytree(SOURCES, package, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    shutil.copytree(SOURCES, package, ignore=shutil.ignore_patterns("__pycache__", "*.so", _SHIPPED.name))
     # An empty package file for the type checker: what runs is the one already imported.
     modules = [f"host_agents/{name}" for name in COMPILED]
     for name in COMPILED_FOLDERS:
@@ -193,11 +222,16 @@ def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -
 
 
 def _digest() -> str:
+    return f"{_tools()}-{_digest_of_sources()}"
+
+
+def _digest_of_sources() -> str:
     digest = hashlib.sha256()
     for path in sorted(SOURCES.rglob("*.py")):
-        digest.update(f"{path.relative_to(SOURCES)}\0{path.stat().st_size}\0".encode())
-        digest.update(path.read_bytes())
-    return f"{_tools()}-{digest.hexdigest()[:24]}"
+        if _SHIPPED not in path.parents:
+            digest.update(f"{path.relative_to(SOURCES)}\0{path.stat().st_size}\0".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:24]
 
 
 def _tools() -> str:

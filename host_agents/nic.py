@@ -68,8 +68,8 @@ class Nic(Port):
         `first_psn` is the PSN of the first packet in each direction. Protocol, load balancer and priority are the
         NIC's unless given. With `members`, `peer_address` is that of a multicast group, and these are its hosts, each
         with a queue pair `peer_qpn` to this one. Both ends have the same partition key, a tenant's. Raises HostError
-        when `qpn` is taken, a number is out of range, a member is given twice, or the NIC's `cc_scope` or `reliability`
-        is none of the protocol's.
+        when `qpn` is taken, a number is out of range, a member is given twice, the NIC's `cc_scope` or `reliability` is
+        none of the protocol's, or the priority is not that of the queue pairs that the rate is shared with.
         """
         config = self.config
         if not 0 < qpn < COLLECTIVE_QPN or not 0 < peer_qpn < COLLECTIVE_QPN:
@@ -96,16 +96,23 @@ class Nic(Port):
             full,
             config.cell_bytes,
             config.base_rtts_ns,
+            config.frame_overhead_bytes,
         )
         scope = protocol.scope(config.cc_scope)
         protocol.check_reliability(config.reliability)
         group = self._group(protocol, scope, destination, partition_key, path)
+        data_priority: int = config.data_priority if priority is None else priority
         limiter = group.limiter
         if limiter is None:
             slack_ns = config.pacing_slack_bytes * 8e9 / config.line_rate_bps
-            limiter = RateLimiter(self, group.point, config.data_priority if priority is None else priority, slack_ns)
+            limiter = RateLimiter(self, group.point, data_priority, slack_ns)
             if scope == SCOPE_PAIR:
                 group.limiter = limiter
+        elif limiter.data_priority != data_priority:
+            raise HostError(
+                f"queue pair {qpn} of {config.address}: priority {data_priority}; expected {limiter.data_priority}, "
+                f"that of the queue pairs to {peer_address} that share its rate (cc_scope {scope!r})"
+            )
         balancer = load_balancing.create(self.host.random.getrandbits(32), path)
         point = protocol.notification_point(path)
         frames = Frames(

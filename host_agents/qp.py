@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from host_agents import wire
 from host_agents.cc.base import Feedback, NotificationPoint
-from host_agents.config import SELECTIVE_REPEAT
+from host_agents.config import MAX_INCAST, SELECTIVE_REPEAT
 from host_agents.errors import HostError
 from host_agents.fifo import Fifo
 from host_agents.frames import Frames
@@ -25,8 +25,6 @@ from host_agents.transport import Transport
 if TYPE_CHECKING:
     from host_agents.nic import Nic
 
-
-MAX_INCAST: Final = 255  # members
 
 # There is one, because nothing keeps it.
 _feedback: Final = Feedback()

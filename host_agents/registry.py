@@ -11,13 +11,13 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 import pydantic
 
 from host_agents.config import CC_SCOPES, RELIABILITIES, SCOPE_QP
 from host_agents.errors import HostError, PacketError, ParameterError, UnknownNameError
-from host_agents.ranges import NOT_NEGATIVE
+from host_agents.ranges import NOT_NEGATIVE, ONE_OF
 from p4switch.errors import UserError
 from p4switch.registry import Registry
 
@@ -73,6 +73,8 @@ class ProtocolInfo:
     selective: bool = False
     # What is known of a flow's path has to hold for its next packets: no load balancer that changes it.
     single_path: bool = False
+    # What a receiver sends has to take the links, the other way, of the data that it is for.
+    symmetric_paths: bool = False
     max_switches: int = 0  # on a path, that its packets have room for; 0: any number
     # Classes of data besides the NIC's: below it, and paused by PFC like it.
     priorities: Callable[[Any, Mapping[str, Any]], tuple[int, ...]] = _none_besides
@@ -243,23 +245,33 @@ def _expected(names: Mapping[str, object]) -> str:
 def _limits(hint: Any, declared: Mapping[Any, Any]) -> dict[str, Any]:
     """What pydantic checks besides the type: the range declared with the parameter; never infinity, never NaN."""
     if hint not in (int, float):
-        return dict(declared)
+        return {key: limit for key, limit in declared.items() if key != ONE_OF}
     return {**(declared or NOT_NEGATIVE), **({"allow_inf_nan": False} if hint is float else {})}
 
 
-def _build(owner: str, cls: type[Any], values: Mapping[str, Any]) -> Any:
-    """An instance of the parameter class `cls`, its values checked by pydantic."""
+def model(cls: type[Any]) -> type[pydantic.BaseModel]:
+    """The model that checks values for the parameter class `cls`: its types, defaults and ranges."""
     hints = get_type_hints(cls, include_extras=True)
+    for f in dataclasses.fields(cls):
+        if ONE_OF in f.metadata:
+            hints[f.name] = Literal.__getitem__(f.metadata[ONE_OF])
     fields: dict[str, Any] = {
         f.name: (hints[f.name], pydantic.Field(default=f.default, **_limits(hints[f.name], f.metadata)))
         for f in dataclasses.fields(cls)
     }
+    made: type[pydantic.BaseModel] = pydantic.create_model(cls.__name__, **fields)
+    return made
+
+
+def _build(owner: str, cls: type[Any], values: Mapping[str, Any]) -> Any:
+    """An instance of the parameter class `cls`, its values checked by pydantic."""
+    checks = model(cls)
+    fields = checks.model_fields
     for key in values:
         if key not in fields:
             raise ParameterError(f"{owner} has no parameter {key!r}; {_expected(fields) if fields else 'it has none'}")
-    model = pydantic.create_model(cls.__name__, **fields)
     try:
-        checked = model.model_validate(dict(values))
+        checked = checks.model_validate(dict(values))
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])

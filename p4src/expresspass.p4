@@ -1,23 +1,24 @@
 // Layer-3 forwarding, and ExpressPass's limit on credits in front of every link: as many as the link can carry data for,
 // the other way (Cho et al., "Credit-Scheduled Delay-Bounded Congestion Control for Datacenters", SIGCOMM 2017, section 3).
 //
-// A link's credits each take their time, credit_ticks; those that came earlier than so fall due may run ahead of it by a burst, and
-// what is beyond is dropped. Other packets pass.
+// A link's credits each take their time, byte_ticks for each byte: their sizes differ at random, so that none comes in step with this
+// limit. Those that came earlier than so fall due may run ahead of it by a burst, and what is beyond is dropped. Other packets pass.
 //
 // Where the published rule and this program differ, and why:
 //   queue  credits wait there, at most eight of them, in a queue that is served at the rate; v1model has neither a limit nor a rate
 //          for one queue, so a meter lets a burst of eight through at once
 //
 // Tables to fill: those of include/forwarding.p4, and
-//   credit_limit  port -> limit(credit_ticks, ahead_ticks)
-//     credit_ticks  from one credit to the next: the time of a credit and of a full data packet on the link
-//     ahead_ticks   by how much credits may run ahead: the burst less one
-//     both in units of 2^-16 ticks of the switch's clock
+//   credit_limit  port -> limit(byte_ticks, overhead_bytes, ahead_ticks)
+//     byte_ticks      for each byte of a credit: the time of a credit of mean size and of a full data packet on the link, over that size
+//     overhead_bytes  of the link, for each frame
+//     ahead_ticks     by how much credits may run ahead: the burst less one
+//     both times in units of 2^-16 ticks of the switch's clock
 // With load_balancing/symmetric.p4 data takes the path of its credits.
 // Wire format: docs/wire-formats.md, "ExpressPass".
 //
-// Operations assumed of the hardware, per credit: one register access, additions and a comparison. A rate limiter of a queue with a
-// buffer of eight packets would do instead.
+// Operations assumed of the hardware, per credit: one register access, one product of two variables (bytes and the time of one), additions
+// and a comparison. A rate limiter of a queue with a buffer of eight packets would do instead.
 #include "include/prelude.p4"
 #include "include/packets/expresspass.p4"
 
@@ -42,13 +43,16 @@ register<bit<64>>(MAX_PORTS) due_of;  // when the credits let through so far hav
 
 // A stage of ingress.
 control CreditLimit(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
-    bit<64> each = 0;
+    bit<64> per_byte = 0;
+    bit<32> overhead = 0;
     bit<64> ahead = 0;
+    bit<64> bytes;
     bit<64> now;
     bit<64> due;
 
-    action limit(bit<64> credit_ticks, bit<64> ahead_ticks) {
-        each = credit_ticks;
+    action limit(bit<64> byte_ticks, bit<32> overhead_bytes, bit<64> ahead_ticks) {
+        per_byte = byte_ticks;
+        overhead = overhead_bytes;
         ahead = ahead_ticks;
     }
 
@@ -70,7 +74,8 @@ control CreditLimit(inout headers_t hdr, inout metadata_t meta, inout standard_m
                 credit_drops.count(DROP_CREDIT);
                 mark_to_drop(standard_metadata);
             } else {
-                due_of.write((bit<32>)standard_metadata.egress_spec, due + each);
+                bytes = (bit<64>)(standard_metadata.packet_length + overhead);
+                due_of.write((bit<32>)standard_metadata.egress_spec, due + bytes * per_byte);
             }
         }
     }

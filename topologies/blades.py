@@ -26,10 +26,10 @@ class Blades(TopologyParameters):
     cycle of buffers that wait for each other (in at one group, back at another), on which PFC can deadlock.
     """
 
-    blades: Count = 2
-    groups_per_blade: Count = 4
-    nodes_per_group: Count = 4
-    links_between_blades: Count = 2
+    blades: Count = 2  # how many
+    groups_per_blade: Count = 4  # of nodes
+    nodes_per_group: Count = 4  # each a host with a switch
+    links_between_blades: Count = 2  # between each two of them
 
     def build(self) -> Topology:
         builder = Builder("blades")

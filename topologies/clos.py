@@ -20,12 +20,12 @@ Count = Annotated[int, Field(ge=1, le=250)]
 class Clos(TopologyParameters):
     """`link_rate_bps` is the hosts' rate, `fabric_rate_bps` that of the links between switches."""
 
-    pods: Count = 5
-    tors_per_pod: Count = 4
-    aggs_per_pod: Count = 4
-    spines_per_agg: Count = 4
-    hosts_per_tor: Count = 16
-    fabric_rate_bps: Rate = 400_000_000_000
+    pods: Count = 5  # how many
+    tors_per_pod: Count = 4  # top-of-rack switches, to which hosts are connected
+    aggs_per_pod: Count = 4  # aggregation switches, each connected to all ToRs of its pod
+    spines_per_agg: Count = 4  # spines above each aggregation switch of a pod; those of other pods share them
+    hosts_per_tor: Count = 16  # in each rack
+    fabric_rate_bps: Rate = 400_000_000_000  # of each link between two switches
 
     def build(self) -> Topology:
         return build_clos(

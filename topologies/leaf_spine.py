@@ -20,11 +20,11 @@ Count = Annotated[int, Field(ge=1, le=250)]
 class LeafSpine(TopologyParameters):
     """`link_rate_bps` is the hosts' rate, `fabric_rate_bps` that of each of the links between a leaf and a spine."""
 
-    leaves: Count = 2
-    spines: Count = 2
-    hosts_per_leaf: Count = 8
-    links_per_spine: Count = 1
-    fabric_rate_bps: Rate = 400_000_000_000
+    leaves: Count = 2  # switches with hosts
+    spines: Count = 2  # switches that join the leaves
+    hosts_per_leaf: Count = 8  # on each leaf switch
+    links_per_spine: Count = 1  # from each leaf to each spine
+    fabric_rate_bps: Rate = 400_000_000_000  # of each link between a leaf and a spine
 
     def build(self) -> Topology:
         builder = Builder("leaf-spine")

@@ -15,9 +15,9 @@ from topologies.registry import Rate, TopologyParameters, register
 class ParkingLot(TopologyParameters):
     """`switches` in a row with `hosts_per_switch` hosts each; host h of switch s is 10.0.s.(h + 2)."""
 
-    switches: Annotated[int, Field(ge=2, le=250)] = 3
-    hosts_per_switch: Annotated[int, Field(ge=1, le=250)] = 2
-    bottleneck_rate_bps: Rate = 100_000_000_000
+    switches: Annotated[int, Field(ge=2, le=250)] = 3  # in the row
+    hosts_per_switch: Annotated[int, Field(ge=1, le=250)] = 2  # on each of them
+    bottleneck_rate_bps: Rate = 100_000_000_000  # of each link between two switches
 
     def build(self) -> Topology:
         builder = Builder("parking-lot")

@@ -18,11 +18,11 @@ class RandomGraph(TopologyParameters):
     Every link has one of `rates_bps`, or `link_rate_bps` if there are none. Host h of switch s is 10.0.s.(h + 2).
     """
 
-    switches: Annotated[int, Field(ge=1, le=250)] = 5
-    extra_links: Annotated[int, Field(ge=0, le=1000)] = 2
-    hosts: Annotated[int, Field(ge=2, le=250)] = 10
-    rates_bps: list[Rate] = []
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
+    switches: Annotated[int, Field(ge=1, le=250)] = 5  # how many
+    extra_links: Annotated[int, Field(ge=0, le=1000)] = 2  # between switches, beyond the tree
+    hosts: Annotated[int, Field(ge=2, le=250)] = 10  # how many
+    rates_bps: list[Rate] = []  # of which each link has one, at random
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1  # of the network; the run's seed does not change it
 
     def build(self) -> Topology:
         rng = random.Random(f"topology {self.seed}")

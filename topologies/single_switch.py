@@ -12,7 +12,7 @@ from topologies.registry import TopologyParameters, register
 
 @register("single-switch")
 class SingleSwitch(TopologyParameters):
-    hosts: Annotated[int, Field(ge=2, le=250)] = 17
+    hosts: Annotated[int, Field(ge=2, le=250)] = 17  # how many, all on one switch
 
     def build(self) -> Topology:
         builder = Builder("single-switch")

@@ -20,7 +20,6 @@ from harness.measure.recording import World
 from harness.measure.summary import delivered, unfinished
 from harness.plan.experiment import Run
 from harness.plan.request import planned
-from harness.report import write_report
 from harness.worlds.interpreted import tell_interpreted
 from harness.worlds.virtual import COVERAGE_FILE, VirtualWorld
 from p4switch.coverage import Coverage, table
@@ -30,11 +29,16 @@ from p4switch.quantities import doubts
 MakeWorld = Callable[[Run], World]
 
 
-def maker(how: How) -> MakeWorld:
-    """Makes virtual worlds, or worlds of Mininet, which has to be installed."""
+def maker(how: How, workers: Callable[[Run], int] = lambda run: 1) -> MakeWorld:
+    """Makes virtual worlds, each of so many workers, or worlds of Mininet, which has to be installed."""
     if how.world == "virtual":
         return lambda run: VirtualWorld(
-            run, trace=how.trace, capture=how.pcap, compiler=how.compiler, coverage=how.coverage
+            run,
+            trace=how.trace,
+            capture=how.pcap,
+            compiler=how.compiler,
+            coverage=how.coverage,
+            workers=workers(run),
         )
     from harness.worlds.mininet.world import MininetWorld
 
@@ -54,12 +58,15 @@ def carry_out(
     strict: bool,
     reuse: Sequence[Path] = (),
     how: How | None = None,
+    report: bool = True,
 ) -> None:
-    """Every run, and the report. Raises UserError, and CheckError if a check failed.
+    """Every run, and the report if wanted. Raises UserError, and CheckError if a check failed.
 
     `how` is what `make` makes. Runs that are in `reuse` already, of the same inputs and carried out as this says, are
     copied from there. After Ctrl-C those runs are kept that were done; KeyboardInterrupt is raised again.
     """
+    if report:
+        from harness.report import write_report  # before the runs: what it needs may not be installed
     how = how or How()
     runs = planned(scenarios, settings, several)
     tell_doubts(runs)
@@ -79,9 +86,10 @@ def carry_out(
                 raise
             interrupted = True
             shutil.rmtree(folder / runs[len(found)].label, ignore_errors=True)
-        failed += attempt(lambda: write_report(found, folder / "report.html", folder / "plots"), folder)
+        if report:
+            failed += attempt(lambda: write_report(found, folder / "report.html", folder / "plots"), folder)
         _write_coverage(folder)
-    click.echo(f"{len(found)} run{'s' if len(found) > 1 else ''}: {target / 'report.html'}")
+    click.echo(f"{len(found)} run{'s' if len(found) > 1 else ''}: {target / 'report.html' if report else target}")
     if interrupted:
         # Of several --out the last counts.
         rest = provenance.command_line("--reuse", str(target), "--out", str(unused(target)))
@@ -109,13 +117,6 @@ def tell_doubts(runs: Sequence[Run]) -> None:
         click.echo(f"warning: {line}", err=True)
 
 
-def _serves(kept: results.Result, made_of: Mapping[str, Any], how: How) -> bool:
-    """Whether a run of these inputs, carried out so, would give what is kept."""
-    told = kept.provenance
-    same = all(told.get(key) == value for key, value in made_of.items())
-    return same and how.is_served_by(told.get("how"), kept.folder)
-
-
 def _one(
     run: Run,
     make: MakeWorld,
@@ -129,7 +130,7 @@ def _one(
     progress.begin(run.label)
     target = folder / run.label
     made_of = inputs(run)
-    earlier = next((result for result in known if _serves(result, made_of, how)), None)
+    earlier = next((result for result in known if result.serves(made_of, how)), None)
     if earlier is not None:
         shutil.copytree(earlier.folder, target)
         progress.end(f"taken from {earlier.folder}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -10,12 +11,14 @@ import click
 
 from harness.commands._attempt import attempt
 from harness.errors import CheckError
-from harness.measure import results
+from harness.measure import provenance, results
+from harness.measure.inputs import How, inputs
 from harness.measure.output_folder import new_folder, unused
 from harness.measure.results import Result
 from harness.measure.summary import delivered, unfinished
 from harness.plan import sweep
 from harness.plan.scenario import override
+from harness.plan.sweep import Point
 from harness.report.sweep_page import Entry, write_sweep
 from harness.worlds import workers
 from harness.worlds.interpreted import tell_interpreted
@@ -23,24 +26,58 @@ from harness.worlds.workers import Cluster
 
 
 def carry_out(
-    sweep_file: str, settings: Sequence[str], where: Cluster | int | None, out: Path | None, strict: bool
+    sweep_file: str,
+    settings: Sequence[str],
+    where: Cluster | int | None,
+    out: Path | None,
+    strict: bool,
+    reuse: Sequence[Path] = (),
 ) -> None:
-    """Every run, and the page. Raises UserError, and CheckError if a check failed."""
+    """Every run, and the page. Raises UserError, and CheckError if a check failed.
+
+    Runs that are in `reuse` already, of the same inputs, are copied from there. After Ctrl-C those runs are kept that
+    were done; KeyboardInterrupt is raised again.
+    """
     found, folder = sweep.load(sweep_file)
     points = sweep.points(found, folder, override({}, settings))
     tell_interpreted(*([point.tables[key][0] for point in points] for key in ("cc", "lb")))
+    known = _known(points, [result for earlier in reuse for result in results.load_all(earlier)])
     target = out or unused(Path("runs") / Path(sweep_file).stem)
     entries: dict[int, Entry] = {}
-    with new_folder(target) as made, closing(workers.carry_out(sweep.carry_out, points, where)) as done:
-        for i, files in done:
-            point = points[i]
-            result = results.write(made / f"{i:03d}-{point.label}", files)
-            entries[i] = Entry(point.values, point.variant, result)
-            click.echo(f"[{len(entries)}/{len(points)}] {point.title}: {_ending(result)}", err=True)
+    left = [i for i in range(len(points)) if i not in known]
+    interrupted = False
+    with new_folder(target) as made:
+
+        def add(i: int, result: Result, ending: str) -> None:
+            entries[i] = Entry(points[i].values, points[i].variant, result)
+            click.echo(f"[{len(entries)}/{len(points)}] {points[i].title}: {ending}", err=True)
+
+        try:
+            for i, earlier in known.items():
+                add(
+                    i,
+                    results.load(shutil.copytree(earlier.folder, _place(made, points, i))),
+                    f"taken from {earlier.folder}",
+                )
+            with closing(workers.carry_out(sweep.carry_out, [points[i] for i in left], where)) as done:
+                for number, files in done:
+                    result = results.write(_place(made, points, left[number]), files)
+                    add(left[number], result, _ending(result))
+        except KeyboardInterrupt:
+            if not entries:
+                raise
+            interrupted = True
+            for i in set(range(len(points))) - set(entries):
+                shutil.rmtree(_place(made, points, i), ignore_errors=True)
         in_order = [entries[i] for i in sorted(entries)]
         title, values = found.title or found.scenario, list(points[0].values)
         failed = attempt(lambda: write_sweep(made, title, values, in_order), made)
-    click.echo(f"{len(points)} runs: {target / 'sweep.html'}")
+    click.echo(f"{len(entries)} runs: {target / 'sweep.html'}")
+    if interrupted:
+        # Of several --out the last counts.
+        rest = provenance.command_line("--reuse", str(target), "--out", str(unused(target)))
+        click.echo(f"{len(entries)} of {len(points)} runs are kept; to make the others: {rest}", err=True)
+        raise KeyboardInterrupt
     failed += [
         f"{entry.result.folder.name}: {check['name']}: {check['detail']}"
         for entry in in_order
@@ -56,6 +93,24 @@ def carry_out(
         click.echo(f"warning: {warnings[0]}{more}", err=True)
     if failed:
         raise CheckError("; ".join(failed))
+
+
+def _place(made: Path, points: Sequence[Point], i: int) -> Path:
+    """The folder of a run."""
+    return made / f"{i:03d}-{points[i].label}"
+
+
+def _known(points: Sequence[Point], kept: Sequence[Result]) -> dict[int, Result]:
+    """By number of the run: what is kept of the same inputs."""
+    if not kept:
+        return {}
+    found = {}
+    for i, point in enumerate(points):
+        made_of = inputs(point.run())
+        earlier = next((result for result in kept if result.serves(made_of, How())), None)
+        if earlier is not None:
+            found[i] = earlier
+    return found
 
 
 def _ending(result: Result) -> str:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 from pydantic_core import to_jsonable_python
+
+from p4switch.errors import lookup
+
+if TYPE_CHECKING:
+    from harness.reference.keys import Key
 
 
 def _scenarios() -> list[dict[str, Any]]:
@@ -30,6 +35,7 @@ def _sweeps() -> list[dict[str, Any]]:
 
 
 def _protocols() -> list[dict[str, Any]]:
+    from harness.reference import keys
     from host_agents import registry
 
     return [
@@ -39,42 +45,53 @@ def _protocols() -> list[dict[str, Any]]:
             "source": info.source,
             "program": info.program,
             "mechanisms": list(info.mechanisms),
+            "parameters": _records(keys.protocol_keys(info)),
         }
         for name, info in registry.protocols().items()
     ]
 
 
 def _load_balancers() -> list[dict[str, Any]]:
+    from harness.reference import keys
     from host_agents import registry
 
     return [
-        {"name": name, "summary": info.summary, "source": info.source}
+        {
+            "name": name,
+            "summary": info.summary,
+            "source": info.source,
+            "parameters": _records(keys.load_balancer_keys(info)),
+        }
         for name, info in registry.load_balancers().items()
     ]
 
 
 def _topologies() -> list[dict[str, Any]]:
     import topologies
+    from harness.reference import keys
 
-    return [_described(name, topologies.parameters(name)) for name in topologies.names()]
+    return [_described(name, topologies.parameters(name), keys.topology_keys(name)) for name in topologies.names()]
 
 
 def _workloads() -> list[dict[str, Any]]:
     from harness import workloads
+    from harness.reference import keys
 
-    return [_described(name, workloads.parameters(name)) for name in workloads.names()]
+    return [_described(name, workloads.parameters(name), keys.workload_keys(name)) for name in workloads.names()]
 
 
 def _programs() -> list[dict[str, Any]]:
     from harness.control import programs
+    from harness.reference import keys
 
-    return [_described(name, programs.program(name).parameters) for name in programs.names()]
+    return [_described(name, programs.program(name).parameters, keys.program_keys(name)) for name in programs.names()]
 
 
 def _probes() -> list[dict[str, Any]]:
     from harness.measure.probes import REGISTRY
+    from harness.reference import keys
 
-    return [_described(name, kind) for name, kind in REGISTRY.all().items()]
+    return [_described(name, kind, keys.probe_keys(name)) for name, kind in REGISTRY.all().items()]
 
 
 def _figures() -> list[dict[str, Any]]:
@@ -93,10 +110,14 @@ def _switch_load_balancers() -> list[dict[str, Any]]:
     return [{"name": one.name, "summary": one.summary, "per_packet": one.per_packet} for one in found]
 
 
-def _described(name: str, model: type[Any]) -> dict[str, Any]:
-    """What has a file of its own: its first line, and its parameters with their defaults."""
+def _described(name: str, model: type[Any], parameters: Iterable[Key]) -> dict[str, Any]:
+    """What has a file of its own: its first line, and its parameters."""
     summary = _first_line(inspect.getmodule(model).__doc__) or _first_line(model.__doc__)
-    return {"name": name, "summary": summary, "parameters": _defaults(model)}
+    return {"name": name, "summary": summary, "parameters": _records(parameters)}
+
+
+def _records(parameters: Iterable[Key]) -> list[dict[str, Any]]:
+    return [key.record() for key in parameters]
 
 
 def _first_line(text: str | None) -> str:
@@ -106,10 +127,6 @@ def _first_line(text: str | None) -> str:
 def _by_number(entry: Mapping[str, Any]) -> list[str | int]:
     """fig3 before fig10."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", entry["name"])]
-
-
-def _defaults(model: Any) -> dict[str, Any]:
-    return {name: field.get_default() for name, field in model.model_fields.items() if not field.is_required()}
 
 
 KINDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
@@ -128,21 +145,48 @@ KINDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
 
 @click.command(name="list")
 @click.argument("kind", type=click.Choice(list(KINDS)), required=False, metavar="[KIND]")
+@click.argument("name", required=False, metavar="[NAME]")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
-def command(kind: str | None, as_json: bool) -> None:
+def command(kind: str | None, name: str | None, as_json: bool) -> None:
     """Show what there is to run.
 
     All of it, or one KIND: scenarios, sweeps, cc (congestion control), lb (load balancers), topologies, workloads,
     programs, switch-lb (load balancers of the switches), probes (what a scenario may have measured), figures (of a
-    report). --json also tells parameters with their defaults, sources, and what claims of the papers it is about.
+    report). With a NAME that one alone, and its parameters: p4cc list cc hpcc. --json tells parameters of all, sources,
+    and what claims of the papers it is about.
     """
-    found = {name: sorted(KINDS[name](), key=_by_number) for name in ([kind] if kind else KINDS)}
+    found = {each: sorted(KINDS[each](), key=_by_number) for each in ([kind] if kind else KINDS)}
+    if kind and name is not None:
+        one = lookup(kind, name, {entry["name"]: entry for entry in found[kind]})
+        _tell(one, as_json)
+        return
     if as_json:
         click.echo(json.dumps(found[kind] if kind else found, indent=2, default=to_jsonable_python))
         return
-    for name, entries in found.items():
+    for each, entries in found.items():
         if not kind:
-            click.echo(f"{name}:")
+            click.echo(f"{each}:")
         width = max((len(entry["name"]) for entry in entries), default=0)
         for entry in entries:
             click.echo(f"  {entry['name']:{width}}  {entry['summary']}")
+
+
+def _tell(one: Mapping[str, Any], as_json: bool) -> None:
+    """One thing with all that is known of it."""
+    if as_json:
+        click.echo(json.dumps(one, indent=2, default=to_jsonable_python))
+        return
+    click.echo(f"{one['name']}: {one['summary']}")
+    for what, value in one.items():
+        if what not in ("name", "summary", "parameters") and value not in ("", [], None):
+            click.echo(f"  {what}: {', '.join(value) if isinstance(value, list) else value}")
+    if one.get("parameters"):
+        from rich.table import Table
+
+        from harness.commands._tables import show
+
+        columns = {"key": "name", "default": "default_text", "unit": "unit", "range": "range", "meaning": "meaning"}
+        table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+        for key in one["parameters"]:
+            table.add_row(*(str(key[name]) for name in columns.values()))
+        show(table)

@@ -60,12 +60,22 @@ from p4switch.errors import UserError
     help="Take runs from there that it has: to go on after Ctrl-C.",
 )
 @click.option("--strict", is_flag=True, help="Fail where flows are not done at the end, or times cannot be trusted.")
+@click.option(
+    "--report/--no-report", default=True, show_default=True, help="Write the report; `p4cc report` does it later, too."
+)
 @click.option("--pcap", is_flag=True, help="Also write the frames on every host's link, as pcap-ng.")
 @click.option(
     "--trace",
     type=click.IntRange(0),
     metavar="FLOW",
     help="Tell what each hop did with a flow's packets (trace.txt, trace.jsonl); flows count from 0.",
+)
+@click.option(
+    "--workers",
+    default="1",
+    show_default=True,
+    metavar="N",
+    help="Processes that share each run of the virtual world, or auto: the cores, for large networks.",
 )
 @click.option("--coverage", is_flag=True, help="Also write what of the P4 program packets reached (coverage/).")
 def command(
@@ -83,8 +93,10 @@ def command(
     dry_run: bool,
     reuse: tuple[Path, ...],
     strict: bool,
+    report: bool,
     pcap: bool,
     trace: int | None,
+    workers: str,
     coverage: bool,
 ) -> None:
     """Run scenarios and write a report.
@@ -98,6 +110,9 @@ def command(
             raise UserError("--trace: the Mininet world has no traces; expected --world virtual, or --pcap instead")
         if coverage:
             raise UserError("--coverage: the Mininet world does not count; expected --world virtual")
+        if workers != "1":
+            raise UserError(f"--workers {workers}: hosts and switches of the Mininet world are processes of their own; "
+                            "expected --world virtual")
     else:
         given = {"--switch": switch is not None, "--dilation": dilation is not None}
         for option in (option for option, is_given in given.items() if is_given):
@@ -114,8 +129,9 @@ def command(
 
     from harness.commands import _run
     from harness.measure.inputs import How
+    from harness.worlds.parallel import workers_of
 
     if world == "mininet":
         switch = switch or "builtin"
     how = How(world, compiler, switch, dilation, pcap, trace, coverage)
-    _run.carry_out(scenarios, settings, several, _run.maker(how), out, strict, reuse, how)
+    _run.carry_out(scenarios, settings, several, _run.maker(how, workers_of(workers)), out, strict, reuse, how, report)

@@ -20,6 +20,13 @@ from p4switch.errors import UserError
 @click.option("--tls-ca", type=click.Path(path_type=Path), metavar="FILE", help="Who signs the cluster's keys.")
 @click.option("--tls-cert", type=click.Path(path_type=Path), metavar="FILE", help="Certificate to show the cluster.")
 @click.option("--tls-key", type=click.Path(path_type=Path), metavar="FILE", help="Its key.")
+@click.option(
+    "--reuse",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="FOLDER",
+    help="Take runs of the same inputs from there; also: go on after Ctrl-C.",
+)
 @click.option("--strict", is_flag=True, help="Fail where flows are not done at the end.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a key, for example seeds=[1,2].")
 def command(
@@ -30,6 +37,7 @@ def command(
     tls_ca: Path | None,
     tls_cert: Path | None,
     tls_key: Path | None,
+    reuse: tuple[Path, ...],
     strict: bool,
     settings: tuple[str, ...],
 ) -> None:
@@ -43,7 +51,7 @@ def command(
 
     from harness.commands import _sweep
 
-    _sweep.carry_out(sweep_file, settings, where, out, strict)
+    _sweep.carry_out(sweep_file, settings, where, out, strict, reuse)
 
 
 def _where(jobs: int | None, scheduler: str | None, tls: Mapping[str, Path | None]) -> Cluster | int | None:

@@ -19,6 +19,7 @@ DEFAULT = "ecmp"
 
 _CONTROL = re.compile(r"^\s*control\s+LoadBalancer\b", re.MULTILINE)
 _PER_PACKET = re.compile(r"^\s*#\s*define\s+LOAD_BALANCER_PER_PACKET\b", re.MULTILINE)
+_SYMMETRIC = re.compile(r"^\s*#\s*define\s+LOAD_BALANCER_SYMMETRIC\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,15 @@ class LoadBalancer:
         """The file's first line."""
         return self._text.partition("\n")[0].strip().lstrip("/").strip()
 
-    @property
+    @cached_property
     def per_packet(self) -> bool:
         """Packets of one flow take several paths, so arrival out of order is normal."""
         return bool(_PER_PACKET.search(self._text))
+
+    @cached_property
+    def symmetric(self) -> bool:
+        """What goes back between two hosts takes the links of what came."""
+        return bool(_SYMMETRIC.search(self._text))
 
     def check(self) -> None:
         """Raises UserError if the file cannot be a load balancer."""

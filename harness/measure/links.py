@@ -6,7 +6,7 @@ hundred of them, whatever its length; counters only grow, so that none of what h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ class LinkSamples:
 
     def __init__(self, places: pd.DataFrame, interval_ns: int) -> None:
         """`places` has a row a port: node, port, leads_to, rate_bps. Counters come in the same order."""
-        self._places = places
+        self.places = places
         self._interval_ns = interval_ns
         self._most = min(MOST_SAMPLES, max(_FEWEST_SAMPLES, _MOST_CELLS // max(len(places), 1)))
         self._times_ns: list[int] = []
@@ -52,7 +52,7 @@ class LinkSamples:
 
         `depth_bytes` is what waited at the end of the interval; all else was counted in it.
         """
-        places, growing = self._places, len(GROWING)
+        places, growing = self.places, len(GROWING)
         count = len(self._times_ns)
         values = np.stack(self._values) if count else np.zeros((0, len(places), growing + len(PRESENT)), np.int64)
         values[:, :, :growing] = np.diff(values[:, :, :growing], axis=0, prepend=0)
@@ -78,29 +78,14 @@ def ports_of(topology: Topology) -> pd.DataFrame:
     return table.astype({"port": np.int64, "rate_bps": np.int64})
 
 
-class PortCounters:
-    """A network's statistics of ports, in the places' order."""
+class LinkCounters:
+    """A network's counters of links, in the places' order."""
 
-    def __init__(self, places: pd.DataFrame, nodes: Mapping[str, int]) -> None:
-        self._keys = list(zip((nodes[str(node)] for node in places["node"]), places["port"].tolist(), strict=True))
-        self._place_of = {key: place for place, key in enumerate(self._keys)}
-        self._rows: Integers | None = None  # by place; a network has the same ports from start to end
+    def __init__(self, places: pd.DataFrame, nodes: Mapping[str, int], first: Mapping[str, Integers]) -> None:
+        """`first`: counters at any time. A network has the same ports, in the same order, from start to end."""
+        row_of = {key: row for row, key in enumerate(zip(first["node"].tolist(), first["port"].tolist(), strict=True))}
+        keys = zip((nodes[str(node)] for node in places["node"]), places["port"].tolist(), strict=True)
+        self._rows = np.array([row_of[key] for key in keys], np.int64)
 
-    def read(self, stats: Mapping[str, Integers], pfc: Mapping[str, Integers]) -> dict[str, Integers]:
-        """`paused_ns` is that of all priorities together, `dropped` for all reasons."""
-        if self._rows is None:
-            row_of = {key: row for row, key in enumerate(_ports(stats))}
-            self._rows = np.array([row_of[key] for key in self._keys], np.int64)
-        reasons = [name for name in stats if name.startswith("drop_") and name != "drop_bytes"]
-        paused_ns = np.zeros(len(self._keys), np.int64)
-        paused = np.array([self._place_of[key] for key in _ports(pfc)], np.int64)  # only ports that ever paused
-        np.add.at(paused_ns, paused, pfc["paused_ns"])
-        return {
-            **{name: stats[name][self._rows] for name in ("tx_bytes", "busy_ns", "depth_bytes")},
-            "dropped": sum((stats[name][self._rows] for name in reasons), np.zeros(len(self._keys), np.int64)),
-            "paused_ns": paused_ns,
-        }
-
-
-def _ports(columns: Mapping[str, Integers]) -> Iterator[tuple[int, int]]:
-    return zip(columns["node"].tolist(), columns["port"].tolist(), strict=True)
+    def in_order(self, counters: Mapping[str, Integers]) -> dict[str, Integers]:
+        return {name: counters[name][self._rows] for name in (*GROWING, *PRESENT) if name in counters}

@@ -104,6 +104,12 @@ class Result:
     summary: dict[str, Any]
     _read: dict[str, pd.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
+    def serves(self, made_of: Mapping[str, Any], how: How) -> bool:
+        """Whether a run of these inputs, carried out so, would give what is in the folder."""
+        told = self.provenance
+        same = all(told.get(key) == value for key, value in made_of.items())
+        return same and how.is_served_by(told.get("how"), self.folder)
+
     @cached_property
     def tables(self) -> frozenset[str]:
         """The names of the run's tables."""

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,11 +27,11 @@ from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
 from harness.workloads.attack import Attack, attacked
 from host_agents import registry
 from host_agents.assignments import Assignment
-from host_agents.config import NicConfig
+from host_agents.config import SCOPE_PAIR, NicConfig
 from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
-from p4switch.errors import UserError, lookup, raised_at
-from topologies import Topology
+from p4switch.errors import UserError, raised_at
+from topologies import Host, Topology
 from topologies.collectives import CollectiveGroup
 from topologies.collectives import trees as collective_trees
 from topologies.groups import Group
@@ -199,32 +199,41 @@ class Run:
 
     def nic_configs(self) -> list[NicConfig]:
         """What each host's NIC is told, in order of the hosts."""
-        scenario, settings = self.scenario, self.scenario.nic
-        nics = tuple(int(host.address) for host in self.topology.hosts)  # a host's index is its NIC's id
+        first, *others = self.topology.hosts
+        config = self.nic_config(first)
         return [
-            NicConfig(
-                address=str(host.address),
-                line_rate_bps=self.topology.uplink(host).rate_bps,
-                base_rtt_ns=self.base_rtt_ns(),
-                base_rtts_ns=self.base_rtts_ns,
-                mtu_bytes=settings.mtu_bytes,
-                data_priority=settings.data_priority,
-                control_priority=settings.control_priority,
-                pfc=scenario.switch.pfc.enabled,
-                reliability=self.reliability,
-                cc_scope=self.cc_scope,
-                ack_every_packets=settings.ack_every_packets,
-                rto_ns=self.rto_ns,
-                retry_count=settings.retry_count,
-                loss_packets=self.loss_packets,
-                cell_bytes=scenario.switch.cell_bytes,
-                stamps=LATENCY in self.columns,
-                seed=self.seed,
-                check_icrc=settings.check_icrc,
-                nics=nics,
-            )
-            for host in self.topology.hosts
+            config,
+            *(
+                replace(config, address=str(host.address), line_rate_bps=self.topology.uplink(host).rate_bps)
+                for host in others
+            ),
         ]
+
+    def nic_config(self, host: Host) -> NicConfig:
+        """What the NIC of one host is told."""
+        scenario, settings = self.scenario, self.scenario.nic
+        return NicConfig(
+            address=str(host.address),
+            line_rate_bps=self.topology.uplink(host).rate_bps,
+            base_rtt_ns=self.base_rtt_ns(),
+            base_rtts_ns=self.base_rtts_ns,
+            mtu_bytes=settings.mtu_bytes,
+            data_priority=settings.data_priority,
+            control_priority=settings.control_priority,
+            pfc=scenario.switch.pfc.enabled,
+            reliability=self.reliability,
+            cc_scope=self.cc_scope,
+            ack_every_packets=settings.ack_every_packets,
+            rto_ns=self.rto_ns,
+            retry_count=settings.retry_count,
+            loss_packets=self.loss_packets,
+            cell_bytes=scenario.switch.cell_bytes,
+            stamps=LATENCY in self.columns,
+            seed=self.seed,
+            check_icrc=settings.check_icrc,
+            frame_overhead_bytes=scenario.framing_bytes,
+            nics=tuple(int(host.address) for host in self.topology.hosts),  # a host's index is its NIC's id
+        )
 
     @property
     def lossless_priorities(self) -> tuple[int, ...]:
@@ -325,12 +334,25 @@ def named(key: str, table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return name, values
 
 
+@dataclass(frozen=True)
+class _Posted:
+    """What a plan has to know of a traffic."""
+
+    assignments: Mapping[int, Assignment]
+    priorities: frozenset[int]  # that flows have of their own
+
+    @classmethod
+    def of(cls, traffic: workloads.Traffic) -> _Posted:
+        own = frozenset(flow.priority for flow in traffic.flows if flow.priority is not None)
+        return cls(traffic.assignments, own)
+
+
 def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
     """The runs of one scenario. Raises UserError for whatever could not be run."""
     if len({variant.name for variant in scenario.variants}) < len(scenario.variants):
         raise UserError("variants: should have different names")
     built: dict[str, Topology] = {}
-    assignments: dict[str, Mapping[int, Assignment]] = {}  # by traffic: many variants share one, some take seconds
+    posted: dict[str, _Posted] = {}  # by traffic: many variants share one, some take seconds
     runs: list[Run] = []
     for variant in scenario.variants or [Variant(name="")]:
         tables = {key: value for key, value in scenario.model_dump(exclude_unset=True).items() if key != "variants"}
@@ -359,9 +381,11 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
         _check_nics(first)
         _check_routes(first)
         key = repr((varied.topology, varied.workload, first.attack, first.seed))
-        if key not in assignments:
-            assignments[key] = first.traffic().assignments
-        _check_collectives(first, assignments[key])
+        if key not in posted:
+            posted[key] = _Posted.of(first.traffic())
+        _check_collectives(first, posted[key].assignments)
+        for run in runs[-len(combined) :]:
+            _check_classes(run, posted[key].priorities)
         first.link_changes()
         _check_buffers(first)
     return _with_columns(_with_probes(runs))
@@ -446,8 +470,10 @@ def _check_nics(run: Run) -> None:
             f"topology: a base RTT of {rtt_ns / 1e9:,.0f} s, expected at most {_MAX_RTT_NS // 10**9} s: "
             "links are too slow or too long, or switch.latency_ns too large"
         )
+    alike = {run.topology.uplink(host).rate_bps: host for host in run.topology.hosts}
     try:
-        run.nic_configs()
+        for host in alike.values():
+            run.nic_config(host)
     except HostError as error:
         raise UserError(f"nic.{error}") from None
 
@@ -478,23 +504,31 @@ def _check_routes(run: Run) -> None:
     lanes = run.program_parameters.equal_priorities
     if not lanes or not run.scenario.switch.pfc.enabled:
         return
-    settings = Settings(seed=run.seed)
-    entries = {
-        switch.name: run.program_parameters.entries(switch_view(run.topology, switch, settings))
-        for switch in run.topology.switches
-    }
     tiers = {switch.name: switch.tier for switch in run.topology.switches}
     level = any(
         tiers.get(there.node) == tier for name, tier in tiers.items() for there in run.topology.ports[name].values()
     )
-    # Where each link leads to another tier, a packet that is deflected has no circle; to look for it takes seconds.
+    # Where each link leads to another tier, a packet that is deflected has no circle; to look for it takes time.
     deflecting = level and run.program_parameters.free_of_circles
-    circle = cycle(dependencies(run.topology, entries, lanes[0], deflecting=deflecting))
+    parameters = run.program_parameters
+    circle = _circle(run.topology, type(parameters), parameters.model_dump_json(), lanes[0], deflecting)
     if circle:
         raise UserError(
             f"topology {run.topology.name!r}: packets on its routes{', or deflected from them,' * deflecting} can wait "
             f"for each other in a circle ({' - '.join(circle[:6])}); {run.program.name!r} expects a network without"
         )
+
+
+@lru_cache(maxsize=16)
+def _circle(
+    topology: Topology, model: type[ProgramParameters], values: str, start: int, deflecting: bool
+) -> tuple[str, ...]:
+    """Switches whose packets can wait for each other, with the parameters that are `values` in JSON."""
+    parameters = model.model_validate_json(values)
+    entries = {
+        switch.name: parameters.entries(switch_view(topology, switch, Settings())) for switch in topology.switches
+    }
+    return tuple(cycle(dependencies(topology, entries, start, deflecting=deflecting)))
 
 
 def _check_buffers(run: Run) -> None:
@@ -534,10 +568,10 @@ def _resolve(
     settings: Mapping[str, Any],
 ) -> Run:
     cc, lb = scenario.cc[0], scenario.lb[0]
-    lookup("protocol", cc.partition("+")[0], registry.protocols())
+    registry.KINDS["cc"].find(cc.partition("+")[0])
     protocol = _host(lambda: registry.resolve(cc, scenario.protocols.get(cc)))
     _host(lambda: protocol.scope(scenario.nic.cc_scope))
-    lookup("load balancer", lb, registry.load_balancers())
+    registry.KINDS["lb"].find(lb)
     load_balancing = _host(lambda: registry.resolve_load_balancer(lb, scenario.load_balancers.get(lb)))
     program = programs.program(scenario.program or protocol.info.program)
     needed = protocol.info.program
@@ -593,9 +627,16 @@ def _check_agreement(protocol: Protocol, program: Program, parameters: ProgramPa
 
 def _check_paths(run: Run) -> None:
     """Whether the protocol can do with the network's paths. Raises UserError."""
-    info = run.protocol.info
+    info, balancer = run.protocol.info, run.switch_load_balancer
     if info.single_path and run.per_packet:
-        raise UserError(f"cc {info.name!r}: expected load balancing that keeps a flow on its path, got one by packets")
+        by_hosts = run.load_balancing.info.per_packet
+        key = f"lb {run.load_balancing.name!r}" if by_hosts else f"switch.load_balancing {balancer.name!r}"
+        raise UserError(f"{key}: chooses by packets; cc {info.name!r} expects one that keeps a flow on its path")
+    if info.symmetric_paths and not balancer.symmetric and topologies.routing.has_choices(run.topology):
+        raise UserError(
+            f"switch.load_balancing: {balancer.name!r} sends what answers a packet over other links; cc {info.name!r} "
+            "expects 'symmetric' on a network with several paths"
+        )
     longest = len(run.base_rtts_ns) - 1
     if info.max_switches and longest > info.max_switches:
         raise UserError(f"cc {info.name!r}: a path over {longest} switches; expected at most {info.max_switches}")
@@ -610,6 +651,17 @@ def _check_priorities(run: Run) -> None:
             raise UserError(f"{where}: data in class {priority}; expected one below nic.data_priority, {usual}")
 
 
+def _check_classes(run: Run, priorities: frozenset[int]) -> None:
+    """Queue pairs that share a limiter send in one class. Raises UserError."""
+    usual = run.scenario.nic.data_priority
+    if run.cc_scope == SCOPE_PAIR and (others := priorities - {usual}):
+        name, _ = named("workload", run.scenario.workload)
+        raise UserError(
+            f"workload {name!r}: flows in class {min(others)}; expected nic.data_priority, {usual}: with nic.cc_scope "
+            f"'pair', as cc {run.protocol.name!r} has it, the queue pairs between two hosts share a limiter"
+        )
+
+
 def _check_fit(run: Run) -> None:
     """What does not come with p4cc has to open a queue pair. Raises UserError."""
     cc, lb = run.protocol.info.name, run.load_balancing.name
@@ -619,7 +671,7 @@ def _check_fit(run: Run) -> None:
     from host_agents.nic import Nic  # here: the compiled hosts have to be in place before it is imported
 
     try:
-        nic = Nic(run.nic_configs()[0], run.protocol, run.load_balancing)
+        nic = Nic(run.nic_config(run.topology.hosts[0]), run.protocol, run.load_balancing)
         nic.open_qp(str(run.topology.hosts[1].address), 2, 2)
     except Exception as error:
         raise UserError(f"{' or '.join(outside)} does not fit: {raised_at(error)}") from None

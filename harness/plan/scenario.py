@@ -57,29 +57,29 @@ class Table(BaseModel):
 class Pfc(Table):
     """Priority flow control. Thresholds are per ingress port and priority, as in HPCC's simulator."""
 
-    enabled: bool = True
+    enabled: bool = True  # without it what finds no room is dropped
     # The lossless priorities; none given: the data priority.
     priorities: tuple[Priority, ...] = Field(default=(), strict=False)
     # Pause when an ingress port holds more than alpha times what is free of the shared buffer.
     alpha: Alpha = 0.125
     # Instead: pause when an ingress port holds more than this, whatever is free.
     xoff_bytes: Bytes | None = None
-    xon_gap_bytes: Bytes = 3072
+    xon_gap_bytes: Bytes = 3072  # how far below the threshold a paused port resumes
     # Beyond the threshold, per ingress port, in link delays at line rate; two are on the wire when a pause is sent.
     # What the switch's own latency holds comes on top.
     headroom_delays: Annotated[float, Field(ge=2, le=1e6)] = 3.0
-    headroom_frames: Annotated[int, Field(ge=2)] = 4
-    reaction_ns: Nanoseconds = 0
+    headroom_frames: Annotated[int, Field(ge=2)] = 4  # full frames that the headroom holds beyond that
+    reaction_ns: Nanoseconds = 0  # from a pause frame's arrival until its receiver stops sending
 
 
 class SwitchSettings(TrafficManager):
     """Every switch of the network: its traffic manager (p4switch/traffic/settings.py), and what else it has."""
 
-    buffer_bytes: Bytes | None = 32_000_000
+    buffer_bytes: Bytes | None = 32_000_000  # shared by all ports of a switch; none: no limit
     # What an ingress port may hold of the data priority: with PFC its threshold and its headroom; without PFC what is
     # beyond is dropped. None: what PFC's alpha gives, or no limit.
     ingress_bytes: Bytes | None = None
-    latency_ns: Nanoseconds = 0
+    latency_ns: Nanoseconds = 0  # from a packet's last bit at a switch to its enqueueing
     # Share of the packets that a switch's program loses at random when they come in, and again of those that leave.
     loss: Annotated[float, Field(ge=0, lt=1), AfterValidator(_in_ppm)] = 0.0
     # How programs choose among paths of equal cost: a name (`p4cc list switch-lb`), or a .p4 file.
@@ -93,15 +93,15 @@ class SwitchSettings(TrafficManager):
 class NicSettings(Table):
     """Every host's NIC; see host_agents.config.NicConfig."""
 
-    mtu_bytes: Annotated[int, Field(ge=64, le=9000)] = 1000
-    data_priority: Priority = 3
-    control_priority: Priority = 6
+    mtu_bytes: Annotated[int, Field(ge=64, le=9000)] = 1000  # payload of a full packet
+    data_priority: Priority = 3  # the class of data packets
+    control_priority: Priority = 6  # the class of ACKs, NAKs, CNPs and other control packets
     # None: go-back-N, or selective repeat where the load balancer sends one flow's packets over several paths, or the
     # protocol draws each lost packet by itself.
     reliability: Literal["go-back-n", "selective-repeat"] | None = None
     # None: as the protocol has it, which is mostly "qp".
     cc_scope: Literal["qp", "destination", "pair"] | None = None
-    ack_every_packets: Annotated[int, Field(ge=1)] = 1
+    ack_every_packets: Annotated[int, Field(ge=1)] = 1  # a receiver acknowledges once in so many packets
     # Longer than what a lossless network may keep a packet: 32 MB take 2.6 ms at 100 Gb/s, in each switch.
     rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 16_000_000
     # Instead of rto_ns: in base RTTs of the network.
@@ -120,8 +120,8 @@ class NicSettings(Table):
 class Record(Table):
     """What is sampled. 0 ns: nothing."""
 
-    queue_interval_ns: Nanoseconds = 1000
-    rate_interval_ns: Nanoseconds = 10_000
+    queue_interval_ns: Nanoseconds = 1000  # between two samples of `queues`
+    rate_interval_ns: Nanoseconds = 10_000  # between two samples of `rates`, and the shortest interval of `links`
     # Which queues: those of all switch ports, or only those to hosts.
     queues: Literal["all", "hosts"] = "all"
     # Further columns of `flows`: max_latency_ns, or any number that reaction points have, when a flow is acknowledged.
@@ -133,10 +133,10 @@ class Record(Table):
 class LinkEvent(Table):
     """A link goes down or up, or gets another rate. The switches' tables stay: ECMP keeps hashing onto a dead link."""
 
-    time_ns: Nanoseconds = 0
-    link: Annotated[list[str], Field(min_length=2, max_length=2)]  # the nodes at its ends
+    time_ns: Nanoseconds = 0  # when it happens
+    link: Annotated[list[str], Field(min_length=2, max_length=2)]  # the names of the nodes at its ends
     parallel: Annotated[int, Field(ge=0)] = 0  # which one of several links between the two
-    up: bool | None = None
+    up: bool | None = None  # true: the link comes up; false: it goes down
     rate_fraction: Annotated[float, Field(gt=0, le=1e6)] | None = None  # of the rate that the topology gives it
 
     @model_validator(mode="after")
@@ -175,8 +175,8 @@ class Attack(Table):
 class Variant(Table):
     """A scenario run in a way of its own: `set` has keys of the scenario."""
 
-    name: str
-    set: dict[str, Any] = {}
+    name: str  # what reports call it
+    set: dict[str, Any] = {}  # keys of the scenario, with what they are in this variant
 
 
 class Scenario(Table):
@@ -185,12 +185,15 @@ class Scenario(Table):
     With `variants`, each of them is run in all these combinations.
     """
 
-    title: str = ""
-    claims: list[str] = []
+    title: str = ""  # what reports call it
+    claims: list[str] = []  # the papers' claims that it is about, by id
     # Python files that register what this scenario names, relative to its own.
     extensions: list[str] = []
+    # The congestion controls to run (`p4cc list cc`), or a file: "./aimd.py:aimd".
     cc: Annotated[list[str], BeforeValidator(_several), Field(min_length=1)] = ["dcqcn", "hpcc"]
+    # The load balancers of the hosts (`p4cc list lb`).
     lb: Annotated[list[str], BeforeValidator(_several), Field(min_length=1)] = ["ecmp"]
+    # Of all random numbers; each is a run, and several give confidence intervals.
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], BeforeValidator(_several), Field(min_length=1)] = [1]
     # The P4 program; none: the one that the protocol needs.
     program: str | None = None
@@ -201,19 +204,18 @@ class Scenario(Table):
     # Whether links charge a frame for preamble, gap and FCS (24 bytes), too; "flits": for its bytes after the BTH
     # alone, without the ICRC, and at least 16 (a memory fabric, whose flits have no headers below).
     framing: bool | Literal["flits"] = False
-    topology: dict[str, Any]
-    workload: dict[str, Any]
-    # None: no flow is called an attacker's or a victim's.
+    topology: dict[str, Any]  # the network: `name` (`p4cc list topologies`), and what that takes
+    workload: dict[str, Any]  # the traffic: `name` (`p4cc list workloads`), and what that takes
+    # A user who breaks up flows. None: no flow is called an attacker's or a victim's.
     attack: Attack | None = None
     switch: SwitchSettings = SwitchSettings()
     nic: NicSettings = NicSettings()
     record: Record = Record()
-    # Parameters by name of protocol, load balancer, program.
-    protocols: dict[str, dict[str, Any]] = {}
-    load_balancers: dict[str, dict[str, Any]] = {}
-    programs: dict[str, dict[str, Any]] = {}
-    events: list[LinkEvent] = []
-    variants: list[Variant] = []
+    protocols: dict[str, dict[str, Any]] = {}  # parameters of protocols, by name, also of those that a variant names
+    load_balancers: dict[str, dict[str, Any]] = {}  # parameters of load balancers, by name
+    programs: dict[str, dict[str, Any]] = {}  # parameters of P4 programs, by name
+    events: list[LinkEvent] = []  # what happens to links during the run
+    variants: list[Variant] = []  # ways to run it, each in all combinations of cc, lb and seeds
 
     @property
     def framing_bytes(self) -> int:

@@ -39,12 +39,13 @@ BUILT_IN = Path(__file__).parents[1] / "sweeps"
 class Sweep(Table):
     """A sweep file. Without variants the scenario's own protocols, load balancers and seeds are what is compared."""
 
-    title: str = ""
-    claims: list[str] = []
-    scenario: str
+    title: str = ""  # what reports call it
+    claims: list[str] = []  # the papers' claims that it is about, by id
+    scenario: str  # by name, or a .toml file beside this one
+    # Keys of the scenario, each with a list of values: every combination is a run.
     axes: Annotated[dict[str, Any], Field(min_length=1)]
-    variants: list[Variant] = []
-    without: list[dict[str, Any]] = []
+    variants: list[Variant] = []  # ways to run each combination
+    without: list[dict[str, Any]] = []  # combinations that are left out
 
 
 @dataclass(frozen=True)

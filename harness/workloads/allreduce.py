@@ -21,9 +21,9 @@ class RingAllReduce(WorkloadParameters):
     host of each rack in turn.
     """
 
-    hosts: Annotated[int, Field(ge=2)] | None = None
-    size_bytes: Size = 4_000_000
-    order: Literal["addresses", "random", "racks in turn"] = "addresses"
+    hosts: Annotated[int, Field(ge=2)] | None = None  # how many take part; none: all
+    size_bytes: Size = 4_000_000  # the vector of each host
+    order: Literal["addresses", "random", "racks in turn"] = "addresses"  # of the ring
 
     def generate(self, setting: Setting) -> Traffic:
         hosts = setting.hosts if self.hosts is None else self.hosts

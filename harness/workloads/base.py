@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from host_agents.assignments import Assignment
+from host_agents.config import MAX_INCAST
 from p4switch.errors import UserError, validate
 from p4switch.numbers import integral
 from p4switch.registry import Registry
@@ -184,6 +185,12 @@ def expect_flows(key: str, count: int) -> None:
     """Raises UserError when a workload would make more flows than can be held."""
     if count > MAX_FLOWS:
         raise UserError(f"workload.{key}: makes about {count:.2g} flows; expected at most {MAX_FLOWS}")
+
+
+def expect_incast(key: str, senders: int) -> None:
+    """Raises UserError when an incast has more senders than an announcement can name."""
+    if senders > MAX_INCAST:
+        raise UserError(f"workload.{key}: an incast of {senders} senders; expected at most {MAX_INCAST}")
 
 
 def expect_hosts(key: str, wanted: int, setting: Setting) -> None:

@@ -63,20 +63,20 @@ class Application(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    kind: Kind = "all_reduce"
-    hosts: Annotated[int, Field(ge=1)] | None = None  # how many; none: all that other applications leave
-    members: Annotated[tuple[int, ...], Field(strict=False)] = ()  # or which
-    operations: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
-    size_bytes: Size | None = None
-    initiators: Annotated[int, Field(ge=1)] | None = None
-    operator: Literal["sum", "min", "max", "and", "or", "xor"] = "sum"
+    kind: Kind = "all_reduce"  # what they do
+    hosts: Annotated[int, Field(ge=1)] | None = None  # how many take part; none: all that other applications leave
+    members: Annotated[tuple[int, ...], Field(strict=False)] = ()  # or which hosts take part, by index
+    operations: Annotated[int, Field(ge=1, le=1 << 20)] | None = None  # of each initiator
+    size_bytes: Size | None = None  # of the whole vector
+    initiators: Annotated[int, Field(ge=1)] | None = None  # how many members have a slice
+    operator: Literal["sum", "min", "max", "and", "or", "xor"] = "sum"  # what combines contributions
     window: Annotated[int, Field(ge=1)] = 128  # of sequences that an initiator may have under way, by kind: slots
-    first_sequence: Annotated[int, Field(ge=1, le=1 << 30)] = 1
-    sets: Annotated[int, Field(ge=1, le=10_000)] = 10
-    set_operations: Range = (64, 256)
-    idle_cycles: Range = (5_000, 10_000)
-    unicast_every: Annotated[int, Field(ge=0)] = 0  # 0: no set
-    unicast_factor: Annotated[int, Field(ge=1)] = 5
+    first_sequence: Annotated[int, Field(ge=1, le=1 << 30)] = 1  # of each initiator, from 1
+    sets: Annotated[int, Field(ge=1, le=10_000)] = 10  # of kind random: how many sets of operations
+    set_operations: Range = (64, 256)  # of kind random: the least and the most operations of a set
+    idle_cycles: Range = (5_000, 10_000)  # of kind random: the least and the most before a set
+    unicast_every: Annotated[int, Field(ge=0)] = 0  # of kind random: a unicast set comes once in so many; 0: never
+    unicast_factor: Annotated[int, Field(ge=1)] = 5  # of kind random: so many times the operations, in a unicast set
 
     @model_validator(mode="after")
     def _one_size(self) -> Self:
@@ -111,18 +111,22 @@ class Collectives(WorkloadParameters):
     memory has random numbers, packets carry them, and every member's memory is compared with what numpy has.
     """
 
+    # Groups of hosts and what they do, side by side.
     applications: Annotated[tuple[Application, ...], Field(strict=False, min_length=1)] = (Application(operations=128),)
-    placement: Literal["addresses", "random"] = "addresses"
-    spread_cycles: Annotated[int, Field(ge=0, le=1 << 40)] = 5_000
+    placement: Literal["addresses", "random"] = "addresses"  # which hosts applications get that name none
+    spread_cycles: Annotated[int, Field(ge=0, le=1 << 40)] = 5_000  # over which the applications' starts are spread
+    # "zeros": times alone; "data": packets carry numbers, and results are checked.
     payload: Literal["zeros", "data"] = "zeros"
-    numbers: Literal["int32", "float32"] = "int32"
+    numbers: Literal["int32", "float32"] = "int32"  # what memory holds, with payload "data"
     fraction_bits: Annotated[int, Field(ge=0, le=30)] = 16  # of float32 as fixed point
+    # From a request's arrival until the memory of a host answers.
     memory_cycles: Annotated[int, Field(ge=0, le=1 << 30)] = 180
-    response_order: Literal["fifo", "random"] = "fifo"
+    response_order: Literal["fifo", "random"] = "fifo"  # in which a host sends its answers
+    # How a NIC chooses among its queues of requests and responses.
     arbiter: Literal["least_recent", "round_robin"] = "least_recent"
-    injection_queues: Literal["separate", "shared"] = "separate"
-    request_priority: Annotated[int, Field(ge=0, le=7)] = 3
-    response_priority: Annotated[int, Field(ge=0, le=7)] = 4
+    injection_queues: Literal["separate", "shared"] = "separate"  # whether reads and writes wait in queues of their own
+    request_priority: Annotated[int, Field(ge=0, le=7)] = 3  # the class of requests
+    response_priority: Annotated[int, Field(ge=0, le=7)] = 4  # the class of responses
 
     def collectives(self, setting: Setting) -> Sequence[CollectiveGroup]:
         return [group for group in self._groups(setting) if _is_multicast(self.applications[group.number - 1])]

@@ -31,8 +31,8 @@ _CONNECTION_KEYS = ("id", "start", "size", "trigger", "send_done_trigger", "recv
 class HtsimMatrix(WorkloadParameters):
     """`file` is relative to the scenario. Priorities are not used."""
 
-    file: str
-    time_unit: Literal["ps", "ns", "us"] = "ps"
+    file: str  # a connection matrix (.cm), relative to the scenario
+    time_unit: Literal["ps", "ns", "us"] = "ps"  # of the file's start times
 
     def generate(self, setting: Setting) -> Traffic:
         return _Reader(self, setting).read()

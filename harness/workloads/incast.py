@@ -13,11 +13,11 @@ from harness.workloads.base import Flow, Setting, Size, Time, Traffic, WorkloadP
 class Incast(WorkloadParameters):
     """Host 0 receives; `senders` others send, in order of their addresses or drawn at random. None: all others."""
 
-    senders: Annotated[int, Field(ge=1)] | None = None
-    order: Literal["addresses", "random"] = "addresses"
-    size_bytes: Size = 1_000_000
-    starts_together: Annotated[int, Field(ge=1)] = 2
-    interval_ns: Time = 20_000
+    senders: Annotated[int, Field(ge=1)] | None = None  # how many; none: all other hosts
+    order: Literal["addresses", "random"] = "addresses"  # in which hosts start
+    size_bytes: Size = 1_000_000  # of each flow
+    starts_together: Annotated[int, Field(ge=1)] = 2  # flows that start at the same time
+    interval_ns: Time = 20_000  # from one start to the next
     announced: bool = False  # senders know of the incast, and who is in it
 
     def generate(self, setting: Setting) -> Traffic:

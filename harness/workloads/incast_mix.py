@@ -15,6 +15,7 @@ from harness.workloads.base import (
     WorkloadParameters,
     expect_flows,
     expect_hosts,
+    expect_incast,
     register,
 )
 from p4switch.errors import UserError
@@ -34,18 +35,22 @@ class IncastMix(WorkloadParameters):
     `duration_ns`.
     """
 
-    load: Annotated[float, Field(gt=0, lt=1)] = 0.4
-    short_share: Annotated[float, Field(ge=0, le=1)] = 0.4
-    senders: Annotated[int, Field(ge=1, le=255)] = 16
+    load: Annotated[float, Field(gt=0, lt=1)] = 0.4  # over the uplinks' capacity, one way
+    short_share: Annotated[float, Field(ge=0, le=1)] = 0.4  # of the load, in incasts
+    senders: Annotated[int, Field(ge=1)] = 16  # of each incast
+    # Sizes of an incast's messages.
     short_bytes: Annotated[tuple[Size, ...], Field(min_length=1, strict=False)] = (2048, 4096, 8192)
-    long_bytes: Size = 1_000_000
-    jitter_ns: Time = 0
-    announced: bool = True
+    long_bytes: Size = 1_000_000  # of each long flow
+    jitter_ns: Time = 0  # by how much the starts of an incast differ at most
+    announced: bool = True  # whether senders know of the incast
+    # The class of short messages; none: that of all data.
     short_priority: Annotated[int, Field(ge=0, le=7)] | None = None
-    duration_ns: Annotated[Time, Field(gt=0)] = 10_000_000
+    duration_ns: Annotated[Time, Field(gt=0)] = 10_000_000  # until when messages and flows arrive
 
     def generate(self, setting: Setting) -> Traffic:
         expect_hosts("senders", self.senders + 1, setting)
+        if self.announced:
+            expect_incast("senders", self.senders)
         uplinks_bps, crossing = _uplinks(setting.topology)
         payload_bps = self.load * uplinks_bps / crossing
         mean_bytes = self.senders * sum(self.short_bytes) / len(self.short_bytes)

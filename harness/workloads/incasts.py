@@ -6,7 +6,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-from harness.workloads.base import Flow, Setting, Size, Time, Traffic, WorkloadParameters, expect_hosts, register
+from harness.workloads.base import (
+    Flow,
+    Setting,
+    Size,
+    Time,
+    Traffic,
+    WorkloadParameters,
+    expect_hosts,
+    expect_incast,
+    register,
+)
 from harness.workloads.streams import ENDLESS_BYTES
 
 
@@ -17,16 +27,18 @@ class Incasts(WorkloadParameters):
     Host 1 sends to it all the time, with `background`. `announced`: the senders know of the incast, and who is in it.
     """
 
-    senders: Annotated[int, Field(ge=1)] = 16
-    size_bytes: Size = 262_144
-    count: Annotated[int, Field(ge=1)] = 100
-    interval_ns: Annotated[Time, Field(gt=0)] = 5_000_000
-    jitter_ns: Time = 100_000
-    background: bool = True
-    announced: bool = False
+    senders: Annotated[int, Field(ge=1)] = 16  # of each incast
+    size_bytes: Size = 262_144  # of each message
+    count: Annotated[int, Field(ge=1)] = 100  # how many incasts
+    interval_ns: Annotated[Time, Field(gt=0)] = 5_000_000  # from one incast to the next
+    jitter_ns: Time = 100_000  # by how much the starts of an incast differ at most
+    background: bool = True  # host 1 sends to host 0 all the time
+    announced: bool = False  # whether senders know of the incast
 
     def generate(self, setting: Setting) -> Traffic:
         expect_hosts("senders", self.senders + 2, setting)
+        if self.announced:
+            expect_incast("senders", self.senders)
         sources = tuple(range(2, self.senders + 2))
         end_ns = (self.count + 1) * self.interval_ns
         flows = [Flow(1, 0, ENDLESS_BYTES, 0, group="background", stop_ns=end_ns)] if self.background else []

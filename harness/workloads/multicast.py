@@ -14,9 +14,9 @@ from harness.workloads.base import Flow, Setting, Size, Time, Traffic, WorkloadP
 class Multicast(WorkloadParameters):
     """Hosts 0 to `senders` - 1 send a message to `receivers` hosts each, those after them; None: to all others."""
 
-    senders: Annotated[int, Field(ge=1)] = 1
-    receivers: Annotated[int, Field(ge=1)] | None = None
-    size_bytes: Size = 1_000_000
+    senders: Annotated[int, Field(ge=1)] = 1  # how many hosts send, each to a group of its own
+    receivers: Annotated[int, Field(ge=1)] | None = None  # of each sender; none: all other hosts
+    size_bytes: Size = 1_000_000  # of each message
     interval_ns: Time = 0  # between the starts of two senders
 
     def generate(self, setting: Setting) -> Traffic:

@@ -16,8 +16,8 @@ from p4switch.errors import UserError
 class Ns3Flows(WorkloadParameters):
     """`file` is relative to the scenario. Node n of the file is host n - `first_host`. Priorities are not used."""
 
-    file: str
-    first_host: Annotated[int, Field(ge=0)] = 0
+    file: str  # a flow list, relative to the scenario
+    first_host: Annotated[int, Field(ge=0)] = 0  # the number that the file gives to the first host
 
     def generate(self, setting: Setting) -> Traffic:
         path = setting.folder / self.file

@@ -32,10 +32,12 @@ class Tenant(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    name: str
+    name: str  # the group of its flows
+    # By index, in the order in which overlays count them.
     hosts: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2)]
+    # By how many places in that order each host sends ahead.
     overlays: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)] = [1]
-    gap_ns: Annotated[Time, Field(gt=0)] | None = None
+    gap_ns: Annotated[Time, Field(gt=0)] | None = None  # of one overlay's turn; none: all overlays at once
     # What each host sends in each overlay. None: as much as it can.
     size_bytes: Size | None = None
 
@@ -51,7 +53,7 @@ class Tenant(BaseModel):
 
 @register("overlays")
 class Overlays(WorkloadParameters):
-    tenants: Annotated[list[Tenant], Field(min_length=1)]
+    tenants: Annotated[list[Tenant], Field(min_length=1)]  # who shares the network
     # When flows end that have no size, and turns.
     duration_ns: Annotated[Time, Field(gt=0)] = 1_000_000
 

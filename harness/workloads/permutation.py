@@ -21,10 +21,10 @@ class Permutation(WorkloadParameters):
     `first_size_bytes` where that is given.
     """
 
-    size_bytes: Size = 2_000_000
-    first_size_bytes: Size | None = None
-    parallel: Annotated[int, Field(ge=1)] = 1
-    across: Literal["hosts", "racks", "pods"] = "hosts"
+    size_bytes: Size = 2_000_000  # of each flow
+    first_size_bytes: Size | None = None  # of the first flow; none: as the others
+    parallel: Annotated[int, Field(ge=1)] = 1  # permutations at the same time
+    across: Literal["hosts", "racks", "pods"] = "hosts"  # flows leave at least their host, rack or pod
 
     def generate(self, setting: Setting) -> Traffic:
         expect_flows("parallel", self.parallel * setting.hosts)

@@ -41,11 +41,12 @@ class Poisson(WorkloadParameters):
     Sizes count payload; headers come on top. Flows arrive until `duration_ns`.
     """
 
+    # Of flow sizes: one or several names, or files of sizes and cumulative percentages.
     distribution: Annotated[
         list[str], BeforeValidator(lambda v: v if isinstance(v, list) else [v]), Field(min_length=1)
     ] = ["hadoop"]
-    load: Annotated[float, Field(gt=0, lt=1)] = 0.5
-    duration_ns: Annotated[Time, Field(gt=0)] = 1_000_000
+    load: Annotated[float, Field(gt=0, lt=1)] = 0.5  # payload, over the rate of each host's link
+    duration_ns: Annotated[Time, Field(gt=0)] = 1_000_000  # until when flows arrive
 
     def generate(self, setting: Setting) -> Traffic:
         flows: list[Flow] = []

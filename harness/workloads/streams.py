@@ -15,6 +15,7 @@ from harness.workloads.base import (
     WorkloadParameters,
     expect_flows,
     expect_hosts,
+    expect_incast,
     register,
 )
 from p4switch.errors import UserError
@@ -31,14 +32,14 @@ class Stream(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    name: str
-    source: Annotated[int, Field(ge=0)]
-    destination: Annotated[int, Field(ge=0)]
-    start_ns: Time = 0
-    stop_ns: Time | None = None
-    size_bytes: Size | None = None
-    messages: Annotated[int, Field(ge=1)] = 1
-    incast: Annotated[int, Field(ge=0)] | None = None
+    name: str  # the group of its flows
+    source: Annotated[int, Field(ge=0)]  # a host, by index
+    destination: Annotated[int, Field(ge=0)]  # a host, by index
+    start_ns: Time = 0  # when it starts
+    stop_ns: Time | None = None  # when it ends, if it has no size
+    size_bytes: Size | None = None  # of each message; none: it sends until `stop_ns`
+    messages: Annotated[int, Field(ge=1)] = 1  # one behind the other
+    incast: Annotated[int, Field(ge=0)] | None = None  # its number, for those who announce one
 
     @model_validator(mode="after")
     def _ends(self) -> Stream:
@@ -53,14 +54,17 @@ class Stream(BaseModel):
 
 @register("streams")
 class Streams(WorkloadParameters):
-    flows: Annotated[list[Stream], Field(min_length=1)]
+    flows: Annotated[list[Stream], Field(min_length=1)]  # one by one
 
     def generate(self, setting: Setting) -> Traffic:
         flows = []
         incasts: dict[int, tuple[int, ...]] = {}
         for stream in self.flows:
             if stream.incast is not None:
-                incasts[stream.incast] = (*incasts.get(stream.incast, ()), stream.source)
+                others = incasts.get(stream.incast, ())
+                incasts[stream.incast] = others if stream.source in others else (*others, stream.source)
+        for members in incasts.values():
+            expect_incast("flows", len(members))
         expect_flows("flows", sum(stream.messages for stream in self.flows))
         for number, stream in enumerate(self.flows):
             expect_hosts("flows", max(stream.source, stream.destination) + 1, setting)

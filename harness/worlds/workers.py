@@ -76,7 +76,7 @@ def _in_processes(
     work: Callable[[_Item], _Made], items: Sequence[_Item], jobs: int | None
 ) -> Generator[tuple[int, _Made], None, None]:
     # A process of its own kind: a fork would inherit the threads of whatever is loaded here, half of them.
-    with _pool(min(jobs or len(os.sched_getaffinity(0)), len(items))) as pool:
+    with _pool(max(min(jobs or len(os.sched_getaffinity(0)), len(items)), 1)) as pool:
         try:
             waiting = {pool.submit(work, item): i for i, item in enumerate(items)}
             while waiting:

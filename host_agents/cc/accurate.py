@@ -62,7 +62,7 @@ class AccurateParameters:
     # A burst of fewer bytes sends no FRPs (section V, inactive or small/slow flows).
     exempt_bytes: int = 4_096
     desired_rate_bps: float = 0.0  # the wished rate; 0: line rate
-    min_rate_bps: float = field(default=1e6, metadata=POSITIVE)
+    min_rate_bps: float = field(default=1e6, metadata=POSITIVE)  # the smallest rate
     # Without it the CPs learn of a flow's end only when its FRP stays away.
     flow_stop: bool = True
 

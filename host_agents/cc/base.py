@@ -30,12 +30,14 @@ class Path:
         wire_bytes: int,
         cell_bytes: int,
         base_rtts_ns: tuple[int, ...] = (),
+        frame_overhead_bytes: int = 0,
     ) -> None:
         self.line_rate_bps = line_rate_bps
         self.base_rtt_ns = base_rtt_ns  # the largest base RTT of the network
         self.mtu_bytes = mtu_bytes  # payload of a full packet
         self.wire_bytes = wire_bytes  # a full packet on the wire, as it leaves the host
         self.cell_bytes = cell_bytes  # unit of the queue lengths that switches report
+        self.frame_overhead_bytes = frame_overhead_bytes  # that a link takes for a frame beyond its own bytes
         self._base_rtts_ns = base_rtts_ns
 
     def base_rtt_over(self, hops: int) -> int:

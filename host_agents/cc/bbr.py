@@ -30,14 +30,15 @@ FULL_ROUNDS: Final = 3
 
 @dataclass(frozen=True)
 class BbrParameters:
-    startup_gain: float = field(default=2.885, metadata=POSITIVE)  # 2 / ln 2
-    window_gain: float = field(default=2.0, metadata=POSITIVE)  # in ProbeBW
+    startup_gain: float = field(default=2.885, metadata=POSITIVE)  # of rate and window in Startup: 2 / ln 2
+    window_gain: float = field(default=2.0, metadata=POSITIVE)  # of the window in ProbeBW
+    # Round trips over which the largest delivery rate is kept.
     bandwidth_rounds: int = field(default=10, metadata=POSITIVE)
-    min_rtt_window_ns: int = 10_000_000  # draft: 10 s
-    probe_rtt_ns: int = 200_000  # draft: 200 ms
-    min_window_packets: float = field(default=4.0, metadata=POSITIVE)
+    min_rtt_window_ns: int = 10_000_000  # for which a smallest RTT is believed; draft: 10 s
+    probe_rtt_ns: int = 200_000  # the length of ProbeRTT; draft: 200 ms
+    min_window_packets: float = field(default=4.0, metadata=POSITIVE)  # the smallest window
     quantum_packets: float = 3.0  # on top of the gain's BDPs, for ACKs that come in batches
-    initial_window_bdp: float = field(default=1.0, metadata=POSITIVE)
+    initial_window_bdp: float = field(default=1.0, metadata=POSITIVE)  # the first window
 
 
 class _Sent:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from host_agents import wire
 from host_agents.cc.base import UNLIMITED, Feedback, NotificationPoint, Outlet, Path, ReactionPoint
@@ -27,7 +27,7 @@ from host_agents.cc.dcqcn import Dcqcn, DcqcnPaperParameters
 from host_agents.config import GO_BACK_N, SCOPE_PAIR
 from host_agents.headers import AETH, LINK_RATES_BPS
 from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, TO_SENDER, Field, Header, Packet, Records
-from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE
+from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE, one_of
 from host_agents.registry import Protocol, ProtocolInfo, register
 from host_agents.timers import Timer, TimerOwner, TimerQueue
 
@@ -100,15 +100,16 @@ class DartParameters:
     state_hold_base_rtts: float = 1.0  # without a mark, until there is no congestion
     drain_share: float = field(default=0.05, metadata=SHARE_OR_NONE)  # off the share, in Receiver Congestion
     first_window_bdp: float = 1.0  # after idleness, before the first ACK; 0: no limit
-    share_as: Literal["rate", "window"] = "rate"  # "window": as section VII describes it
+    share_as: str = field(default="rate", metadata=one_of("rate", "window"))  # "window": as section VII describes it
     look_ahead: bool = True  # senders announce the incasts that they know of (III-D)
-    advert_to: Literal["all", "active"] = "all"  # whom an announcement binds; "active": who sends something else, too
+    # Whom an announcement binds; "active": who sends something else, too.
+    advert_to: str = field(default="all", metadata=one_of("all", "active"))
     advert_valid_ns: int = field(default=100_000, metadata=POSITIVE)  # of a share that no ACK has confirmed
     advert_on_change: bool = False  # a notice to whom n was told wrong by a factor of 2, a base RTT ago or more
     idle_timeout_ns: int = field(default=2_000_000_000, metadata=POSITIVE)  # of a silent sender (III-B)
     incast_timeout_ns: int = field(default=2_000_000_000, metadata=POSITIVE)  # of one that some members never announce
     source_ecn_bytes: int = 22_500  # a NIC marks while more than this waits for its link; 0: never
-    fall_back: bool = True  # DCQCN (VI-A)
+    fall_back: bool = True  # on marks of other switches, as DCQCN (VI-A)
     cnp_interval_ns: int = field(default=50_000, metadata=POSITIVE)  # for each sender, at least
 
 
@@ -143,12 +144,13 @@ class ActiveSender:
 
 
 class AnnouncedIncast:
-    """Which members have announced nothing themselves: in which of their lives they were counted, by address."""
+    """Which members have announced nothing themselves: in which of their lives they are counted, by address."""
 
     def __init__(self, now_ns: int, members: set[int]) -> None:
         self.since_ns = now_ns
         self.members = members
         self.waiting: dict[int, int] = {}
+        self.lapsed = False  # those are counted no more
 
 
 class ActiveSenders(TimerOwner):
@@ -207,8 +209,11 @@ class ActiveSenders(TimerOwner):
         """
         incast = self._incasts.get(number)
         addresses = set(members)
-        first = incast is None or incast.members != addresses or self._is_over(now_ns, incast)
-        if incast is None or first:
+        if incast is not None and (incast.members != addresses or self._is_over(now_ns, incast)):
+            self._lapse(now_ns, incast)
+            incast = None
+        first = incast is None
+        if incast is None:
             incast = AnnouncedIncast(now_ns, addresses)
             self._incasts[number] = incast
             for address in members:
@@ -217,10 +222,9 @@ class ActiveSenders(TimerOwner):
                     incast.waiting[address] = member.life
                     member.announced += 1
                     self.enter(now_ns, member)
-        counted = incast.waiting.pop(sender.address, -1) == sender.life
+        counted = incast.waiting.pop(sender.address, -1) == sender.life and not incast.lapsed
         if counted and begun:
-            sender.announced -= 1
-            self.leave(now_ns, sender, sender.life)
+            self.retract(now_ns, sender, sender.life)
         if not incast.waiting:
             del self._incasts[number]
         if first:
@@ -230,13 +234,33 @@ class ActiveSenders(TimerOwner):
                     self.notify(now_ns, member)
         return counted and not begun
 
+    def retract(self, now_ns: int, sender: ActiveSender, life: int) -> None:
+        """A message does not come that was announced in that life of `sender`."""
+        if life == sender.life:
+            sender.announced -= 1
+            self.leave(now_ns, sender, life)
+
     def _is_over(self, now_ns: int, incast: AnnouncedIncast) -> bool:
         return incast.since_ns + self.parameters.incast_timeout_ns <= now_ns
 
+    def _lapse(self, now_ns: int, incast: AnnouncedIncast) -> None:
+        """Whose announcement is lost is counted by its message alone."""
+        if not incast.lapsed:
+            incast.lapsed = True
+            for address, life in incast.waiting.items():
+                self.retract(now_ns, self.senders[address], life)
+
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """Who has been silent for long leaves."""
+        """Who has been silent for long leaves, and who has been announced for long without announcing anything."""
         timeout_ns = self.parameters.idle_timeout_ns
         oldest_ns = now_ns
+        for number, incast in list(self._incasts.items()):
+            if incast.since_ns + timeout_ns <= now_ns or self._is_over(now_ns, incast):
+                self._lapse(now_ns, incast)
+            else:
+                oldest_ns = min(oldest_ns, incast.since_ns)
+            if self._is_over(now_ns, incast):
+                del self._incasts[number]
         for sender in self.senders.values():
             if sender.messages > 0 and sender.last_ns + timeout_ns <= now_ns:
                 sender.messages = 0
@@ -245,8 +269,6 @@ class ActiveSenders(TimerOwner):
                 self.n -= 1
             elif sender.messages > 0:
                 oldest_ns = min(oldest_ns, sender.last_ns)
-        for number in [number for number, incast in self._incasts.items() if self._is_over(now_ns, incast)]:
-            del self._incasts[number]
         if self.n > 0:
             timer.arm(oldest_ns + timeout_ns)
         self._n_changed(now_ns)
@@ -342,6 +364,8 @@ class DartReceiver(NotificationPoint):
         self.sender.points.remove(self)
         if self._life >= 0:
             self.senders.leave(self._now_ns, self.sender, self._life)
+        for life in self._announced.values():
+            self.senders.retract(self._now_ns, self.sender, life)
 
     def on_message_start(self, now_ns: int) -> None:
         life = self._announced.pop(self._begun, -1)

@@ -23,13 +23,15 @@ class DcqcnParameters:
     cnp_interval_ns: int = field(default=4_000, metadata=POSITIVE)  # of a notification point, per flow, at least
     rate_decrease_interval_ns: int = 4_000  # at most one cut in this time; 0: a cut at every CNP, at once
     alpha_interval_ns: int = field(default=1_000, metadata=POSITIVE)  # alpha decays once in this time without a CNP
-    gain: float = field(default=1 / 256, metadata=SHARE)  # g
-    rate_increase_interval_ns: int = field(default=300_000, metadata=POSITIVE)  # the timer
-    byte_counter_bytes: int = 0  # B; 0: no byte counter
-    fast_recovery_steps: int = field(default=1, metadata=POSITIVE)  # F
-    additive_increase_bps: float = 20e6  # R_AI
-    hyper_increase_bps: float = 200e6  # R_HAI
-    min_rate_bps: float = field(default=100e6, metadata=POSITIVE)
+    gain: float = field(default=1 / 256, metadata=SHARE)  # g, of the newest sign of congestion in alpha
+    # The timer: from one increase to the next.
+    rate_increase_interval_ns: int = field(default=300_000, metadata=POSITIVE)
+    byte_counter_bytes: int = 0  # B: an increase once in so many bytes sent, too; 0: no byte counter
+    # F, increases towards the target rate before additive ones.
+    fast_recovery_steps: int = field(default=1, metadata=POSITIVE)
+    additive_increase_bps: float = 20e6  # R_AI, what an additive increase adds to the target rate
+    hyper_increase_bps: float = 200e6  # R_HAI, what a hyper increase adds to the target rate
+    min_rate_bps: float = field(default=100e6, metadata=POSITIVE)  # the smallest rate
     clamp_target_rate: bool = False  # cut the target rate, too, in a cut that follows another without an increase
     window_bytes: int = 0  # a fixed window; 0: unlimited
 

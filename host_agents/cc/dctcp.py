@@ -15,12 +15,12 @@ from host_agents.registry import ProtocolInfo, register
 
 @dataclass(frozen=True)
 class DctcpParameters:
-    gain: float = field(default=1 / 16, metadata=SHARE)  # g
-    initial_alpha: float = field(default=1.0, metadata=SHARE_OR_NONE)
+    gain: float = field(default=1 / 16, metadata=SHARE)  # g, of the newest window's share of marks
+    initial_alpha: float = field(default=1.0, metadata=SHARE_OR_NONE)  # the share of marks that a flow starts with
     initial_window_packets: float = 0.0  # 0: one BDP, at line rate, as RDMA comparisons have it
-    slow_start: bool = False
-    max_window_bdp: float = field(default=4.0, metadata=POSITIVE)
-    min_window_packets: float = field(default=1.0, metadata=POSITIVE)
+    slow_start: bool = False  # the first window doubles each RTT until a mark
+    max_window_bdp: float = field(default=4.0, metadata=POSITIVE)  # the largest window
+    min_window_packets: float = field(default=1.0, metadata=POSITIVE)  # the smallest window
 
 
 class Dctcp(ReactionPoint):

@@ -3,7 +3,8 @@
 A sender that has something to send asks for credits; each that arrives draws one packet. A link lets through as many
 credits as it can carry data back (p4src/expresspass.p4), the receiver's own link likewise, and drops the others. From
 what is lost of its credits a receiver learns how fast to send them (algorithm 1). Data says by which credit it was
-drawn, in six bits of the BTH. Frames: docs/wire-formats.md, "ExpressPass".
+drawn, in six bits of the BTH. Credits that come in step lose in step: one flow's find the limit used up by another's,
+round after round. So their gaps and their sizes are random. Frames: docs/wire-formats.md, "ExpressPass".
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from host_agents.cc.base import NotificationPoint, Outlet, Path, ReactionPoint
 from host_agents.config import SCOPE_QP
 from host_agents.lb.base import FIRST_ENTROPY
 from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, Field, Header, Packet
-from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE
+from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE, one_of
 from host_agents.registry import ProtocolInfo, register
 from host_agents.timers import Timer
 
@@ -26,7 +27,8 @@ CREDIT: Final = Packet(
     0xEE,
     (Header("credit", (Field("number", 32, "counts the credits of a queue pair"),), "Credit of ExpressPass."),),
     to=TO_REACTION_POINT,
-    meaning="draws one data packet",
+    payload=True,
+    meaning="draws one data packet; zeros follow, as many as chance has it",
 )
 CREDIT_REQUEST: Final = Packet(
     "credit request",
@@ -49,30 +51,39 @@ CREDIT_BYTES: Final = wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + CREDIT.size_by
 
 @dataclass(frozen=True)
 class ExpressPassParameters:
-    """Algorithm 1 and section 6.1 of the paper; what it does not give are choices."""
+    """Algorithm 1 and section 6.1 of the paper; what it does not give are choices.
 
-    target_loss: float = field(default=0.125, metadata=SHARE_OR_NONE)  # of credits
+    `feedback` "simulator" is what the authors' simulator does instead of algorithm 1: no rate beyond a link's, the
+    target loss times the share that is not used, and after a loss the rate that came. Its initial rate is a half.
+    """
+
+    # How a receiver changes its rate.
+    feedback: str = field(default="algorithm 1", metadata=one_of("algorithm 1", "simulator"))
+    # Share of credits that may be lost without a decrease.
+    target_loss: float = field(default=0.125, metadata=SHARE_OR_NONE)
     initial_rate: float = field(default=1 / 16, metadata=SHARE)  # of the most credits that a link lets through
-    initial_weight: float = field(default=1 / 16, metadata=SHARE)  # w, the aggressiveness
-    min_weight: float = field(default=0.01, metadata=SHARE)
-    max_weight: float = field(default=0.5, metadata=SHARE)
-    # Of the time between two credits, at random. With a tenth of it a flow that comes may stay without
-    # (dart-expresspass): its credits find the meter full, those of the flow that has the link do not.
-    jitter: float = field(default=1.0, metadata={"ge": 0, "le": 2})
-    update_base_rtts: float = field(default=1.0, metadata=POSITIVE)  # from one rate to the next
-    burst_credits: int = field(default=8, metadata=POSITIVE)  # that the receiver's own link lets through at once
+    initial_weight: float = field(default=1 / 16, metadata=SHARE)  # the first w, the aggressiveness of increases
+    min_weight: float = field(default=0.01, metadata=SHARE)  # the smallest w
+    max_weight: float = field(default=0.5, metadata=SHARE)  # the largest w
+    jitter: float = field(default=0.1, metadata=SHARE_OR_NONE)  # of the time between two credits, more or less
+    credit_spread_bytes: int = field(default=8, metadata={"ge": 0, "le": 64})  # by which credits differ in size
+    update_base_rtts: float = field(default=1.0, metadata=POSITIVE)  # from one rate to the next; a credit at least
+    burst_credits: int = field(default=8, metadata=POSITIVE)  # that the receiver's link lets through, a sender keeps
 
 
 class ExpressPass(ReactionPoint):
-    """The sender: a packet for each credit. A credit that finds nothing to send is wasted."""
+    """The sender: a packet for each credit. A credit that finds nothing to send is wasted.
+
+    Credits that came while the link was taken, or paused, wait for their packets: as many as links let through at once.
+    """
 
     def __init__(self, parameters: ExpressPassParameters, path: Path) -> None:
         super().__init__(path)
         self.own_headers = True
         self.credits_wasted = 0
         self._active = False
-        self._granted = False  # by the credit that came last
-        self._number = 0  # of that credit
+        self._credits: list[int] = []  # that have drawn nothing yet: their numbers
+        self._most_credits = parameters.burst_credits
         self._heard_ns = 0
 
     def bind(self, outlet: Outlet) -> None:
@@ -80,7 +91,7 @@ class ExpressPass(ReactionPoint):
         self._retry = self.timer()
 
     def may_send(self, inflight_bytes: int) -> bool:
-        return self._granted
+        return len(self._credits) > 0
 
     def on_start(self, now_ns: int) -> None:
         self._begin(now_ns)
@@ -98,27 +109,26 @@ class ExpressPass(ReactionPoint):
         self._end(now_ns)
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
-        """A credit, for now or never."""
+        """A credit."""
         self._heard_ns = now_ns
         if self.traffic.waiting_bytes == 0:
             self.credits_wasted += 1
             if not self._active:
                 self._request(now_ns, 1)  # the receiver has not heard of the end
-            return
-        if self._granted:
-            self.credits_wasted += 1  # the one before has drawn nothing: data is paused, or waits for its turn
-        self._number = _NUMBER.get(frame, offset)
-        self._granted = True
-        self.outlet.window_opened()
+        elif len(self._credits) == self._most_credits:
+            self.credits_wasted += 1
+        else:
+            self._credits.append(_NUMBER.get(frame, offset))
+            self.outlet.window_opened()
 
     def data_headers(
         self, now_ns: int, headers: bytes, place: int, message_bytes: int, alone: bool, again: bool
     ) -> bytes:
-        said = headers[wire.BECN] & ~_NUMBER_MASK | self._number & _NUMBER_MASK
+        said = headers[wire.BECN] & ~_NUMBER_MASK | self._credits[0] & _NUMBER_MASK
         return headers[: wire.BECN] + bytes((said,)) + headers[wire.BECN + 1 :]
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
-        self._granted = False
+        del self._credits[0]
         if self.traffic.waiting_bytes == 0:
             self._end(now_ns)
 
@@ -142,7 +152,8 @@ class ExpressPass(ReactionPoint):
     def _end(self, now_ns: int) -> None:
         if self._active:
             self._active = False
-            self._granted = False
+            self.credits_wasted += len(self._credits)
+            self._credits.clear()
             self._retry.cancel()
             self._request(now_ns, 1)
 
@@ -152,7 +163,10 @@ class ExpressPass(ReactionPoint):
 
 
 class CreditMeter:
-    """What a NIC's own link lets through of credits: as many as it can carry data for, and a few at once."""
+    """What a NIC's own link lets through of credits: as many as it can carry data for, and a few at once.
+
+    A credit of a mean size takes `ns_per_credit`, a larger one more.
+    """
 
     def __init__(self, ns_per_credit: float, burst_credits: int) -> None:
         self.dropped = 0
@@ -160,11 +174,12 @@ class CreditMeter:
         self._ahead_ns = ns_per_credit * float(burst_credits - 1)
         self._due_ns = 0.0  # when the credits let through so far have had their time
 
-    def passes(self, now_ns: int) -> bool:
+    def passes(self, now_ns: int, size: float) -> bool:
+        """`size` over the mean."""
         if self._due_ns - float(now_ns) > self._ahead_ns:
             self.dropped += 1
             return False
-        self._due_ns = max(self._due_ns, float(now_ns)) + self._ns_per_credit
+        self._due_ns = max(self._due_ns, float(now_ns)) + self._ns_per_credit * size
         return True
 
 
@@ -182,8 +197,13 @@ class ExpressPassReceiver(NotificationPoint):
         self._came = 0  # data drawn by credits, since the last update
         self._lost = 0
         self._updated_ns = 0
-        self._ns_per_credit = float(path.wire_bytes + CREDIT_BYTES) * 8e9 / path.line_rate_bps
+        # On the link, with what frames take there beyond their own bytes.
+        self._least_credit_bytes = CREDIT_BYTES + path.frame_overhead_bytes
+        self._credit_bytes = float(self._least_credit_bytes) + parameters.credit_spread_bytes / 2
+        both_bytes = self._credit_bytes + float(path.wire_bytes + path.frame_overhead_bytes)
+        self._ns_per_credit = both_bytes * 8e9 / path.line_rate_bps
         self._update_ns = round(parameters.update_base_rtts * path.base_rtt_ns)
+        self._least_share = min(1.0, self._ns_per_credit / float(max(1, self._update_ns)))
         self._entropy = FIRST_ENTROPY  # of the packet that came last: credits go on its path
         self._heard_ns = 0  # when a request came last, or data
 
@@ -227,17 +247,25 @@ class ExpressPassReceiver(NotificationPoint):
             self._send(now_ns)
 
     def _send(self, now_ns: int) -> None:
-        if now_ns - self._updated_ns >= self._update_ns:
+        elapsed_ns = now_ns - self._updated_ns
+        if elapsed_ns >= self._update_ns:
             self._updated_ns = now_ns
             if self._came + self._lost > 0:
-                self.update(float(self._lost) / float(self._came + self._lost))
+                loss = float(self._lost) / float(self._came + self._lost)
+                if self.parameters.feedback == "simulator":
+                    self.update_as_simulated(loss, float(self._came) * self._ns_per_credit / float(elapsed_ns))
+                else:
+                    self.update(loss)
             self._came = 0
             self._lost = 0
         self._number += 1
-        if self._meter.passes(now_ns):
-            self.outlet.send_control(CREDIT, CREDIT.encode(number=self._number), entropy=self._entropy)
+        draw = self.host.random
+        more_bytes = int(draw.random() * float(self.parameters.credit_spread_bytes + 1))
+        if self._meter.passes(now_ns, float(self._least_credit_bytes + more_bytes) / self._credit_bytes):
+            body = CREDIT.encode(number=self._number) + bytes(more_bytes)
+            self.outlet.send_control(CREDIT, body, entropy=self._entropy)
         wait_ns = self._ns_per_credit / self.credit_share
-        wait_ns *= 1.0 + self.parameters.jitter * (self.host.random.random() - 0.5)
+        wait_ns *= 1.0 + self.parameters.jitter * (2.0 * draw.random() - 1.0)
         self._timer.arm(now_ns + max(1, round(wait_ns)))
 
     def update(self, loss: float) -> None:
@@ -252,7 +280,22 @@ class ExpressPassReceiver(NotificationPoint):
             self.credit_share *= (1.0 - loss) * (1.0 + p.target_loss)
             self.weight = max(self.weight / 2.0, p.min_weight)
             self._increased = False
-        self.credit_share = max(self.credit_share, 1e-4)
+        self.credit_share = max(self.credit_share, self._least_share)
+
+    def update_as_simulated(self, loss: float, came_share: float) -> None:
+        """The same, by what came as a share of what a link lets through."""
+        p = self.parameters
+        target_loss = (1.0 - self.credit_share) * p.target_loss
+        if loss <= target_loss:
+            if self._increased:
+                self.weight = min(self.weight + 0.05, p.max_weight)
+            self.credit_share = (1.0 - self.weight) * self.credit_share + self.weight
+            self._increased = True
+        else:
+            self.credit_share = min(self.credit_share, came_share * (1.0 + target_loss))
+            self.weight = max(self.weight / 2.0, p.min_weight)
+            self._increased = False
+        self.credit_share = min(max(self.credit_share, self._least_share), 1.0)
 
 
 def reaction_point(parameters: ExpressPassParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:
@@ -273,7 +316,9 @@ register(
         reaction_point=reaction_point,
         notification_point=notification_point,
         packets=(CREDIT, CREDIT_REQUEST),
+        agrees=("credit_spread_bytes",),
         scopes=(SCOPE_QP,),
         single_path=True,
+        symmetric_paths=True,
     )
 )

@@ -34,7 +34,7 @@ class HpccParameters:
     eta: float = field(default=0.95, metadata=SHARE)  # target utilization
     max_stage: int = 5  # additive increases before a multiplicative one
     additive_increase_bps: float = 50e6  # W_AI = this rate times T
-    min_rate_bps: float = field(default=100e6, metadata=POSITIVE)
+    min_rate_bps: float = field(default=100e6, metadata=POSITIVE)  # the smallest rate
     # The VAI paper's baseline "random feedback": a decrease of W_c is left out with a probability of 1 - W_c / BDP.
     random_feedback: bool = False
 

@@ -23,9 +23,9 @@ TIMER_UNIT_NS: Final = 1_024
 class InfinibandParameters:
     """The annex leaves all values open. These are Gran et al.'s; `delay_packets` is a choice."""
 
-    ccti_increase: int = field(default=1, metadata=POSITIVE)  # with each BECN
+    ccti_increase: int = field(default=1, metadata=POSITIVE)  # what each BECN adds to the index
     ccti_limit: int = field(default=127, metadata=POSITIVE)  # the last entry of the table
-    ccti_min: int = 0
+    ccti_min: int = 0  # the index that the timer does not go below
     ccti_timer: int = field(default=150, metadata=POSITIVE)  # in units of 1.024 us: the index goes down by 1
     delay_packets: float = field(default=1.0, metadata=POSITIVE)  # by which an entry exceeds the one before
 

@@ -22,8 +22,8 @@ class MpRdmaParameters:
     trim_decrease_packets: float = 0.5  # for each packet trimmed or lost; not given: as for a mark
     # SMaRTT's evaluation starts all windows with 1.25 BDP (figure 2).
     initial_window_bdp: float = field(default=1.25, metadata=POSITIVE)
-    max_window_bdp: float = field(default=1.25, metadata=POSITIVE)
-    min_window_packets: float = field(default=1.0, metadata=POSITIVE)
+    max_window_bdp: float = field(default=1.25, metadata=POSITIVE)  # the largest window
+    min_window_packets: float = field(default=1.0, metadata=POSITIVE)  # the smallest window
 
 
 class MpRdma(ReactionPoint):

@@ -16,9 +16,9 @@ from host_agents.registry import ProtocolInfo, register
 
 @dataclass(frozen=True)
 class RenoParameters:
-    initial_window_packets: float = field(default=10.0, metadata=POSITIVE)  # RFC 6928
+    initial_window_packets: float = field(default=10.0, metadata=POSITIVE)  # the first window (RFC 6928)
     max_window_bytes: int = field(default=65_535, metadata=POSITIVE)  # the receiver's window, without scaling
-    min_ssthresh_packets: float = field(default=2.0, metadata=POSITIVE)
+    min_ssthresh_packets: float = field(default=2.0, metadata=POSITIVE)  # the smallest slow-start threshold
 
 
 class Reno(ReactionPoint):

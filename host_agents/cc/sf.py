@@ -2,7 +2,7 @@
 
 The reference window falls once in a number of ACKs, not once in an RTT, so that a flow with more bandwidth falls more
 often. It still rises once in an RTT. With so many flows that 30 ACKs take dozens of RTTs, windows then rise often and
-fall rarely; `at_least_once_an_rtt` lets them also fall at the end of an RTT (docs/reproduction.md, C9).
+fall rarely; `at_least_once_an_rtt` lets them also fall at the end of an RTT (docs/reproduction/fairness.md, C9).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from host_agents.registry import MechanismInfo, register
 
 @dataclass(frozen=True)
 class SfParameters:
-    acks_per_decrease: int = field(default=30, metadata=POSITIVE)
+    acks_per_decrease: int = field(default=30, metadata=POSITIVE)  # ACKs between two decreases of the reference window
     at_least_once_an_rtt: bool = False  # not in the paper's text, but what its figures at 96 to 1 look like
 
 

@@ -33,22 +33,23 @@ SIGNALS: Final = ("both", "ecn", "delay")
 
 @dataclass(frozen=True)
 class SmarttParameters:
-    """Defaults: section 3.5, but for those that the paper leaves open (docs/reproduction.md has the sweeps)."""
+    """Defaults: section 3.5, but for those that the paper leaves open (docs/reproduction/smartt.md has the sweeps)."""
 
-    target_base_rtts: float = field(default=1.5, metadata={"gt": 1})  # trtt
-    fair_increase: float = 0.25  # fi, times gamma
-    fair_decrease: float = 0.8  # fd
+    target_base_rtts: float = field(default=1.5, metadata={"gt": 1})  # trtt, the target RTT
+    fair_increase: float = 0.25  # fi, packets that the window grows by in an RTT, times gamma
+    fair_decrease: float = 0.8  # fd, of the decrease where ACKs have marks and the RTT is short
     multiplicative_decrease: float = 2.0  # md; twice that without trimming
-    max_window_bdp: float = field(default=1.25, metadata=POSITIVE)  # also the first window
+    max_window_bdp: float = field(default=1.25, metadata=POSITIVE)  # the largest window, and the first
     scaling: bool = True  # gamma = BDP / reference BDP; off: 1
     trimming: bool = True  # whether the switches trim; if not, losses show by time-out
-    quick_adapt: bool = True
-    quick_adapt_scaling: float = field(default=0.8, metadata=POSITIVE)
-    fast_increase: bool = True
-    fast_increase_packets: float = 2.0  # k
+    quick_adapt: bool = True  # after a loss or trim the window becomes what was delivered in an RTT
+    quick_adapt_scaling: float = field(default=0.8, metadata=POSITIVE)  # of what was delivered
+    fast_increase: bool = True  # the window grows by k packets an ACK after one without congestion
+    fast_increase_packets: float = 2.0  # k, what FastIncrease adds for each packet acknowledged
     near_base_rtt: float = 0.05  # open: an RTT up to so much over the base RTT counts as uncongested
-    wait_to_decrease: bool = True
+    wait_to_decrease: bool = True  # marks cut the window only if their average is high
     wait_gain: float = field(default=0.0625, metadata=SHARE)  # open: alpha of the average of marks
+    # Of the average of marks, from which on they cut.
     wait_threshold: float = field(default=0.25, metadata=SHARE_OR_NONE)
     react_every_packets: int = field(default=1, metadata=POSITIVE)  # figure 3b: the four cases once in so many ACKs
     # Figures 2 and 3a: a plain window of one signal alone instead of the four cases; at most half of what is

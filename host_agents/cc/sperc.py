@@ -109,7 +109,7 @@ class SpercParameters:
     short_flow_bytes: int = 0
     demand: bool = True  # the source's record of what the flow could use at most
     own_link: bool = True  # the NIC's link is one of the links; a switch in the NIC would do it instead
-    min_rate_bps: float = field(default=1e6, metadata=POSITIVE)
+    min_rate_bps: float = field(default=1e6, metadata=POSITIVE)  # the smallest rate
 
 
 def control_body(

@@ -25,15 +25,17 @@ class SwiftParameters:
     """Defaults: thesis, table 3.1."""
 
     additive_increase_bps: float = 50e6  # ai per RTT: this rate times T
-    beta: float = field(default=0.8, metadata=SHARE)
+    beta: float = field(default=0.8, metadata=SHARE)  # of the relative excess of delay: the decrease
     max_mdf: float = field(default=0.5, metadata=SHARE)  # the largest part of the window that one decrease takes
+    # Target delay of a path without hops and flow scaling.
     base_target_ns: int = field(default=5_000, metadata=POSITIVE)
     per_hop_ns: int = 2_000  # h-bar, for each router on the path
-    flow_scaling: bool = True
-    fs_range_ns: int = 25_000
-    fs_min_window_packets: float = field(default=0.1, metadata=POSITIVE)
+    flow_scaling: bool = True  # the target grows as the window shrinks
+    fs_range_ns: int = 25_000  # the most that flow scaling adds
+    fs_min_window_packets: float = field(default=0.1, metadata=POSITIVE)  # window at which flow scaling adds the most
+    # Window from which on flow scaling adds nothing.
     fs_max_window_packets: float = field(default=100.0, metadata=POSITIVE)
-    max_window_bdp: float = field(default=1.0, metadata=POSITIVE)
+    max_window_bdp: float = field(default=1.0, metadata=POSITIVE)  # the largest window
     min_rate_bps: float = field(default=100e6, metadata=POSITIVE)  # the smallest window is this rate times T
     timeouts_to_reset: int = field(default=5, metadata=POSITIVE)  # in a row, before the window falls to its smallest
     random_feedback: bool = False  # the VAI paper's: a decrease is left out with a probability of 1 - W / W_max

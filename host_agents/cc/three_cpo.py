@@ -1,7 +1,7 @@
 """3CPO: operations of other members cost a host tokens where they contend with its own; RTTs move its watermarks.
 
 Source: thesis, 6.2.2 to 6.2.4, algorithm 6. Where the text leaves something open, it is a parameter
-(docs/reproduction.md).
+(docs/reproduction/collectives.md).
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
-from typing import Literal
 
 from host_agents.cc.collective import WITHOUT_CC
 from host_agents.collective.injection import (
@@ -24,7 +23,7 @@ from host_agents.collective.injection import (
     Throttle,
 )
 from host_agents.collective.matching import GroupMatching, Heard
-from host_agents.ranges import POSITIVE, SHARE, check_watermarks, expect_less
+from host_agents.ranges import POSITIVE, SHARE, check_watermarks, expect_less, one_of
 from host_agents.registry import register
 
 
@@ -32,27 +31,30 @@ from host_agents.registry import register
 class ThreeCpoParameters:
     """Latencies are in cycles of 16 bytes at link rate."""
 
-    wm_min: float = field(default=100.0, metadata=POSITIVE)
-    wm_max: float = field(default=2468.0, metadata=POSITIVE)
-    wm_start: float = field(default=2468.0, metadata=POSITIVE)
-    wm_ai: float = 50.0
-    lat_thresh: float = 2000.0
+    wm_min: float = field(default=100.0, metadata=POSITIVE)  # the smallest watermark
+    wm_max: float = field(default=2468.0, metadata=POSITIVE)  # the largest: a token a cycle
+    wm_start: float = field(default=2468.0, metadata=POSITIVE)  # the first watermark
+    wm_ai: float = 50.0  # added after a probe below `lat_thresh`
+    lat_thresh: float = 2000.0  # cycles of a probe's latency from which on the watermark falls
+    # Cycles of latency, from which on a decrease is the largest.
     max_lat_thresh: float = field(default=5000.0, metadata=POSITIVE)
-    base_md: float = field(default=0.5, metadata=SHARE)
-    alpha: float = 0.0  # 0: 1 / (1 / sqrt(wm_min) - 1 / sqrt(wm_max))
-    beta: float = 0.0  # 0: alpha / sqrt(wm_max)
-    min_fbs: float = field(default=0.05, metadata=SHARE)
+    base_md: float = field(default=0.5, metadata=SHARE)  # what the largest decrease leaves
+    alpha: float = 0.0  # of the multiplicative decrease's scaling; 0: 1 / (1 / sqrt(wm_min) - 1 / sqrt(wm_max))
+    beta: float = 0.0  # of that scaling; 0: alpha / sqrt(wm_max)
+    min_fbs: float = field(default=0.05, metadata=SHARE)  # the smallest factor of the equivalent's scaling
     raise_by_equivalent: bool = True  # printed line 14: the watermark rises by what the multicast CC grew
     carry_over: bool = True  # tokens that an RTT could not pay count in the next
     first_cost: float = field(default=1.0, metadata=SHARE)  # of a remote flit before a latency is known
     # What a remote flit costs below `low_latency` of the latest collective operation; 1 from `high_latency` on.
     low_cost: float = field(default=0.8, metadata=SHARE)
-    low_latency: float = 1000.0
+    low_latency: float = 1000.0  # cycles of latency up to which a remote flit costs `low_cost`
+    # Cycles of latency from which on a remote flit costs 1.
     high_latency: float = field(default=2000.0, metadata=POSITIVE)
     start_rtt: float = 1000.0  # how long a remote operation is kept while no latency is known
     depth: float = field(default=1.0, metadata=POSITIVE)  # tokens that idle time earns
-    needs: Literal["reads-both", "both", "large"] = NEEDS_READS_BOTH
-    outstanding: int = field(default=128, metadata=POSITIVE)
+    # What a read waits for: tokens for both kinds, or of one.
+    needs: str = field(default=NEEDS_READS_BOTH, metadata=one_of("reads-both", "both", "large"))
+    outstanding: int = field(default=128, metadata=POSITIVE)  # operations of each kind that an initiator may have open
 
     def __post_init__(self) -> None:
         """Raises ParameterError."""

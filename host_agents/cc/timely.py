@@ -15,16 +15,16 @@ class TimelyParameters:
     """Defaults: the paper, section 6, except for the gain, which it does not give (the published HPCC simulator's)."""
 
     gain: float = field(default=0.875, metadata=SHARE)  # alpha, of the newest RTT difference
-    beta: float = field(default=0.8, metadata=SHARE)
-    t_low_ns: int = field(default=50_000, metadata=POSITIVE)
-    t_high_ns: int = field(default=500_000, metadata=POSITIVE)
+    beta: float = field(default=0.8, metadata=SHARE)  # of the multiplicative decrease
+    t_low_ns: int = field(default=50_000, metadata=POSITIVE)  # RTT below which the rate always grows
+    t_high_ns: int = field(default=500_000, metadata=POSITIVE)  # RTT above which the rate always falls
     min_rtt_ns: int = field(default=20_000, metadata=POSITIVE)  # what gradients are normalized by
-    additive_increase_bps: float = 10e6  # delta
+    additive_increase_bps: float = 10e6  # delta, what an additive increase adds
     # increases in a row after which the step is this many times delta
     hyper_increase_steps: int = field(default=5, metadata=POSITIVE)
     # an RTT is taken once in so many wire bytes acknowledged: a completion event
     segment_bytes: int = field(default=16_000, metadata=POSITIVE)
-    min_rate_bps: float = field(default=100e6, metadata=POSITIVE)
+    min_rate_bps: float = field(default=100e6, metadata=POSITIVE)  # the smallest rate
 
 
 class Timely(ReactionPoint):

@@ -16,12 +16,14 @@ from host_agents.registry import MechanismInfo, register
 @dataclass(frozen=True)
 class VaiParameters:
     token_threshold_bytes: float = 50_000.0  # HPCC: the smallest BDP of the network
+    # Of a queue over the threshold, that mint a token of HPCC.
     bytes_per_token: float = field(default=1_000.0, metadata=POSITIVE)
     token_threshold_ns: float = 4_000.0  # Swift: what that queue costs, beyond the target delay
+    # Of a delay over the threshold, that mint a token of Swift.
     ns_per_token: float = field(default=30.0, metadata=POSITIVE)
     ai_cap_tokens: float = 100.0  # spent at most in one update
-    bank_cap_tokens: float = 1_000.0
-    dampener_constant: float = field(default=8.0, metadata=POSITIVE)
+    bank_cap_tokens: float = 1_000.0  # the most tokens that are kept
+    dampener_constant: float = field(default=8.0, metadata=POSITIVE)  # the dampener over this lowers what tokens add
 
 
 class VariableAi:

@@ -21,9 +21,9 @@ from host_agents.registry import LoadBalancerInfo, register
 class PlbParameters:
     """Defaults: those of the Linux kernel's PLB (congestion threshold 50%, 3 and 12 rounds)."""
 
-    marked_share: float = field(default=0.5, metadata=SHARE)
-    idle_rounds: int = field(default=3, metadata=POSITIVE)
-    rounds: int = field(default=12, metadata=POSITIVE)
+    marked_share: float = field(default=0.5, metadata=SHARE)  # of a round's ACKs, from which on it is congested
+    idle_rounds: int = field(default=3, metadata=POSITIVE)  # congested rounds after which an idle flow takes a new path
+    rounds: int = field(default=12, metadata=POSITIVE)  # congested rounds after which any flow takes a new path
 
 
 class Plb(LoadBalancer):

@@ -18,7 +18,7 @@ from host_agents.registry import LoadBalancerInfo, register
 
 @dataclass(frozen=True)
 class RepsParameters:
-    entropies: int = field(default=256, metadata=ENTROPY_COUNT)
+    entropies: int = field(default=256, metadata=ENTROPY_COUNT)  # how many there are to choose from
     explore_bdp: float = 1.0  # as long as less than this was sent, entropies are tried in turn
 
 

@@ -8,6 +8,7 @@
 // and all switches have to number their ports upwards alike. The multiplier: ecmp.p4.
 #ifndef P4CC_SYMMETRIC_P4
 #define P4CC_SYMMETRIC_P4
+#define LOAD_BALANCER_SYMMETRIC
 
 const bit<32> HASH_MULTIPLIER = 0x9E3779B1;
 

@@ -22,9 +22,9 @@ class TrafficManager(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    buffer_bytes: Bytes | None = None
-    queue_bytes: Bytes | None = None
-    port_bytes: Bytes | None = None
+    buffer_bytes: Bytes | None = None  # shared by all ports
+    queue_bytes: Bytes | None = None  # the most that the queue of one priority at a port may hold
+    port_bytes: Bytes | None = None  # the most that all queues of a port may hold
     # A lossy queue may hold alpha times what is free of the shared buffer.
     alpha: Alpha | None = None
     # Within a queue: first in, first out, or the ingress ports by turns.
@@ -32,7 +32,7 @@ class TrafficManager(BaseModel):
     # Between the queues of a port: the higher priority first; or, among equal_priorities, that whose head was enqueued
     # first (lanes), or that which was served least recently.
     classes: Literal["strict", "oldest", "least_recent"] = "strict"
-    equal_priorities: tuple[Priority, ...] = Field(default=(), strict=False)
+    equal_priorities: tuple[Priority, ...] = Field(default=(), strict=False)  # see `classes`
     cell_bytes: Annotated[Bytes, Field(le=1 << 16)] = 80  # unit of the depths that programs see; 0: packets
 
     def traffic(self) -> dict[str, Any]:

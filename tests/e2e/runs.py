@@ -50,11 +50,11 @@ def _main(arguments: tuple[str, ...], stdout: Path, stderr: Path) -> None:
 
 
 @cache
-def run(*arguments: str) -> tuple[Result, ...]:
-    """The results of `p4cc run ARGUMENTS`, made once a process."""
+def run(*arguments: str, report: bool = False) -> tuple[Result, ...]:
+    """The results of `p4cc run ARGUMENTS`, made once a process; a report takes longer than most of the runs."""
     folder = TemporaryDirectory()
     _folders.append(folder)
     target = Path(folder.name) / "out"
-    done = forked("run", *arguments, "--out", str(target))
+    done = forked("run", *arguments, "--report" if report else "--no-report", "--out", str(target))
     assert done.returncode == 0, done.stderr
     return tuple(load_all(target))

@@ -97,7 +97,7 @@ def small_flows_us(result: Result, quantile: float) -> float:
 
 
 def test_small_flows_of_the_direct_network_wait_less() -> None:
-    """A4, A5 in small: figure 5's network and flows at load 0.15, 20 ms. docs/reproduction.md has the load sweep."""
+    """A4, A5 in small: figure 5's network and flows at load 0.15, 20 ms (docs/reproduction/accurate.md)."""
     results = run(*FIG5)
     for result in results:
         assert result.summary["ended"] == "done"

@@ -1,4 +1,4 @@
-"""What FRPs cost, and how many flows a link carries within the headroom alpha: the table of docs/reproduction.md."""
+"""What FRPs cost, and how many flows a link carries within alpha: the table of docs/reproduction/accurate.md."""
 
 from __future__ import annotations
 

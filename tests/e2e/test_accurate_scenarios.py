@@ -1,6 +1,6 @@
 """ACCurate reaches the max-min allocation on random networks, through p4src/accurate.p4 in the virtual world.
 
-`make reproduce` runs a hundred of these scenarios with both rules; docs/reproduction.md has the outcome.
+`make reproduce` runs a hundred of these scenarios with both rules; docs/reproduction/accurate.md has the outcome.
 """
 
 from __future__ import annotations

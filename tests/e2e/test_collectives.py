@@ -51,7 +51,7 @@ def run(folder: Path, cc: list[str], workload: str) -> dict[str, Result]:
     """By protocol."""
     path = folder / "collectives.toml"
     path.write_text(SCENARIO.format(cc=json.dumps(cc), workload=workload))
-    done = forked("run", str(path), "--out", str(folder / "out"))
+    done = forked("run", str(path), "--no-report", "--out", str(folder / "out"))
     assert done.returncode == 0, done.stderr
     return {result.summary["protocol"]: result for result in load_all(folder / "out")}
 
@@ -177,7 +177,7 @@ def test_mistakes_are_told_before_the_run(tmp_path: Path, settings: list[str], m
     path = tmp_path / "mistake.toml"
     path.write_text(SCENARIO.format(cc='["3cpo"]', workload="applications = [{ operations = 1 }]"))
     arguments = [part for setting in settings for part in ("--set", setting)]
-    done = forked("run", str(path), *arguments, "--out", str(tmp_path / "out"))
+    done = forked("run", str(path), *arguments, "--no-report", "--out", str(tmp_path / "out"))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert message in done.stderr
 
@@ -195,7 +195,7 @@ def test_switches_that_lose_packets_give_the_same_sums(tmp_path: Path) -> None:
     path.write_text(SCENARIO.format(cc='["3cpo"]', workload=workload))
     settings = ["switch.loss=0.05", "nic.rto_ns=20_000"]
     arguments = [part for setting in settings for part in ("--set", setting)]
-    done = forked("run", str(path), *arguments, "--out", str(tmp_path / "out"))
+    done = forked("run", str(path), *arguments, "--no-report", "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
     (result,) = load_all(tmp_path / "out")
     told, held = result.summary["workload"], result.summary["conservation"]
@@ -210,7 +210,7 @@ def test_small_buffers_pause_and_lose_nothing(tmp_path: Path) -> None:
     """Several groups at once, with 600 flits a port and class before a pause, in frames that links charge as flits."""
     done = forked(
         "run", "collective-buffers", "--cc", "collective-none", *("--seed", "1", "--seed", "2"),
-        "--out", str(tmp_path / "out"), "--strict",
+        "--out", str(tmp_path / "out"), "--strict", "--no-report",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     results = load_all(tmp_path / "out")

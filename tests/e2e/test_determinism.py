@@ -18,7 +18,9 @@ def tables(folder: Path) -> dict[str, bytes]:
 
 def test_two_runs_are_byte_identical(tmp_path: Path) -> None:
     """Whichever comes first in its process, and whether that is forked or not."""
-    done = p4cc("run", "incast", "--cc", "hpcc", "--cc", "dcqcn", *SMALL, "--out", str(tmp_path / "again"))
+    done = p4cc(
+        "run", "incast", "--cc", "hpcc", "--cc", "dcqcn", *SMALL, "--no-report", "--out", str(tmp_path / "again")
+    )
     assert done.returncode == 0, done.stderr
     for first in run(*BOTH):
         assert tables(first.folder) == tables(tmp_path / "again" / first.folder.name)
@@ -34,7 +36,7 @@ def test_the_resolved_scenario_gives_the_same_tables(tmp_path: Path) -> None:
 
 def test_plain_python_hosts_do_exactly_what_compiled_ones_do(tmp_path: Path) -> None:
     environment = {**os.environ, "P4CC_NATIVE": "0"}
-    done = p4cc("run", *BOTH, "--out", str(tmp_path / "plain"), env=environment)
+    done = p4cc("run", *BOTH, "--no-report", "--out", str(tmp_path / "plain"), env=environment)
     assert done.returncode == 0, done.stderr
     for first in run(*BOTH):
         assert tables(first.folder) == tables(tmp_path / "plain" / first.folder.name)

@@ -1,6 +1,6 @@
 """Claims C1 to C5 and C7 to C12: what HPCC and Swift do in staggered incasts and on a Clos, and what VAI and SF change.
 
-The incasts are those of the figures, whole; the Clos is a small twin. Bounds are around docs/reproduction.md's figures.
+The incasts are the figures', whole; the Clos is a small twin. Bounds are around docs/reproduction/fairness.md's.
 """
 
 from __future__ import annotations

@@ -135,3 +135,10 @@ def test_the_matrix_tells_secure_from_vulnerable() -> None:
     (comparison,) = compare(of_qps)
     shown = figures(comparison)["isolation-matrix"].plot(comparison).axes[0]
     assert [text.get_text() for text in shown.texts] == [f"{gain:.2f}" for gain in table.iloc[0]]
+
+
+def test_shares_and_the_victims_slowdown_are_drawn() -> None:
+    for name, figure in (("isolation-fig9", "isolation"), ("isolation-fig11", "victims")):
+        (comparison,) = compare(list(results(name).values()))
+        axes = figures(comparison)[figure].plot(comparison).axes[0]
+        assert len(axes.lines) + len(axes.patches) >= len(comparison.variants)

@@ -67,7 +67,7 @@ set = { cc = "sperc+1rc" }
 def results(folder: Path, text: str) -> list[Result]:
     scenario = folder / "twin.toml"
     scenario.write_text(text)
-    done = p4cc("run", str(scenario), "--out", str(folder / "out"))
+    done = p4cc("run", str(scenario), "--no-report", "--out", str(folder / "out"))
     assert done.returncode == 0, done.stderr
     return load_all(folder / "out")
 

@@ -17,7 +17,7 @@ SEEDS = ("incast", "--cc", "dcqcn", "--cc", "hpcc", "--seed", "1", "--seed", "2"
 
 
 def test_a_comparison_over_seeds_has_confidence_intervals(tmp_path: Path) -> None:
-    runs = run(*SEEDS)
+    runs = run(*SEEDS, report=True)
     assert {(r.summary["protocol"], r.summary["seed"]) for r in runs} == {
         (cc, seed) for cc in ("dcqcn", "hpcc") for seed in (1, 2)
     }
@@ -31,7 +31,7 @@ def test_a_comparison_over_seeds_has_confidence_intervals(tmp_path: Path) -> Non
 
 
 def test_a_page_loads_nothing_from_elsewhere() -> None:
-    page = (run(*SEEDS)[0].folder.parent / "report.html").read_text(encoding="utf-8")
+    page = (run(*SEEDS, report=True)[0].folder.parent / "report.html").read_text(encoding="utf-8")
     assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#|data:image/png;)""", page)
     assert not re.findall(r"url\((?!#)", page)
     assert "<script" not in page
@@ -43,7 +43,7 @@ def test_a_page_loads_nothing_from_elsewhere() -> None:
 
 
 def test_a_folder_has_tables_plots_and_the_resolved_scenario() -> None:
-    folder = run(*SEEDS)[0].folder
+    folder = run(*SEEDS, report=True)[0].folder
     assert {path.name for path in folder.iterdir()} == {
         "flows.parquet", "queues.parquet", "rates.parquet", "links.parquet", "summary.json", "performance.json",
         "provenance.json", "scenario.toml"
@@ -55,7 +55,7 @@ def test_a_folder_has_tables_plots_and_the_resolved_scenario() -> None:
 def test_framing_is_charged_and_said(tmp_path: Path) -> None:
     arguments = ("incast-star", "--cc", "none", "--set", "workload.interval_ns=0", *SMALL)
     plain = run(*arguments)[0]
-    framed = run(*arguments, "--set", "framing=true")[0]
+    framed = run(*arguments, "--set", "framing=true", report=True)[0]
     ratio = framed.summary["last_delivery_ns"] / plain.summary["last_delivery_ns"]
     assert ratio == pytest.approx((1058 + 24) / 1058, rel=0.01)
     assert "24 bytes more a frame" in (framed.folder.parent / "report.html").read_text(encoding="utf-8")
@@ -98,7 +98,7 @@ def test_every_kind_of_workload_runs_to_its_end(scenario: str, settings: list[st
 
 
 def test_a_run_that_cannot_finish_in_time_says_so() -> None:
-    (result,) = run("incast-star", "--cc", "hpcc", "--set", "limit_ns=500000")
+    (result,) = run("incast-star", "--cc", "hpcc", "--set", "limit_ns=500000", report=True)
     assert result.summary["ended"] == "limit"
     assert 0 < result.summary["flows_delivered"] < 16
     assert result.summary["conservation"]["queued"] + result.summary["conservation"]["on_wire"] > 0

@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -52,13 +53,14 @@ def planned(
     topology: Mapping[str, Any] = CLOS,
     program: Mapping[str, Any] | None = None,
     protocol: Mapping[str, Any] | None = None,
+    workload: Mapping[str, Any] = MappingProxyType({"name": "permutation"}),
     **tables: Any,
 ) -> Run:
     tables.setdefault("nic", {})
     wanted = {
         "cc": [cc],
         "topology": dict(topology),
-        "workload": {"name": "permutation"},
+        "workload": dict(workload),
         "programs": {"dart": {"threshold_bytes": 0, **(program or {})}},
         "protocols": {cc: dict(protocol or {})},
         "record": {"queue_interval_ns": 0, "rate_interval_ns": 0},
@@ -333,10 +335,18 @@ def test_expresspass_flows_share_a_link_by_the_loss_of_credits() -> None:
 @pytest.mark.parametrize(
     ("tables", "text"),
     [
-        ({"lb": ["spray"]}, "cc 'dart': expected load balancing that keeps a flow on its path"),
+        ({"lb": ["spray"]}, "lb 'spray': chooses by packets; cc 'dart' expects one that keeps a flow on its path"),
+        (
+            {"switch": {"load_balancing": "round_robin"}},
+            "switch.load_balancing 'round_robin': chooses by packets; cc 'dart' expects",
+        ),
         ({"nic": {"reliability": "selective-repeat"}}, "dart: reliability 'selective-repeat': expected one of"),
         ({"nic": {"cc_scope": "qp"}}, "dart: cc_scope 'qp': expected one of: pair"),
         ({"protocol": {"tokens": 8}}, "dart: parameter tokens: "),
+        (
+            {"workload": {"name": "incast-mix", "senders": 4, "short_priority": 4}},
+            "workload 'incast-mix': flows in class 4; expected nic.data_priority, 3: with nic.cc_scope 'pair'",
+        ),
         ({"program": {"lanes": 6}}, "lanes should not exceed the priorities that lane_priorities lists (5)"),
         ({"program": {"lane_priorities": [3, 6]}}, "programs.dart.lane_priorities: 6 is nic.control_priority"),
         ({"program": {"lane_priorities": [4, 3]}}, "programs.dart.lane_priorities: should begin with nic.data_"),
@@ -356,6 +366,17 @@ def test_mistakes_are_named_in_one_line(tables: dict[str, Any], text: str) -> No
         planned(**tables)
     assert text in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("balancer", ["ecmp", "round_robin", "drill"])
+def test_credits_have_to_take_the_path_of_data(balancer: str) -> None:
+    """ExpressPass: one path there and back. Where there is only one, any load balancer keeps to it."""
+    expected = "^switch.load_balancing:? .*(several paths|keeps a flow on its path)$"
+    with pytest.raises(UserError, match=expected) as raised:
+        planned(cc="expresspass", switch={"load_balancing": balancer}, program=None)
+    assert "\n" not in str(raised.value)
+    planned(cc="expresspass", switch={"load_balancing": "symmetric"})
+    planned(cc="expresspass", topology=STAR)
 
 
 def test_switches_are_told_of_the_lanes() -> None:

@@ -365,6 +365,39 @@ def test_an_incast_of_which_a_member_announces_nothing_is_forgotten_after_two_se
     assert receiver.senders.n == 2
 
 
+def test_whose_announcement_is_lost_is_counted_by_its_message_alone_after_the_idle_timeout() -> None:
+    """Though it sends other messages all the time, so that it is never silent."""
+    receiver = Receiver(DartParameters(idle_timeout_ns=100_000))
+    receiver.look_ahead(1, 7, (1, 2))
+    receiver.packet(1, first=True, last=True)
+    for _ in range(5):
+        receiver.packet(2, first=True, gap=30_000)
+        receiver.packet(2, last=True)
+    assert receiver.senders.n == 0
+    assert receiver.senders.sender(ADDRESSES[1]).announced == 0
+    receiver.look_ahead(2, 7, (1, 2), sequence=5)  # late after all
+    receiver.packet(2, first=True)
+    assert receiver.senders.n == 1
+    receiver.packet(2, last=True)
+    assert receiver.senders.n == 0
+
+
+def test_an_incast_that_takes_the_number_of_another_takes_its_place() -> None:
+    receiver = Receiver()
+    receiver.look_ahead(1, 7, (1, 2))
+    receiver.look_ahead(3, 7, (3, 4))
+    assert receiver.senders.n == 3  # 2 has announced nothing, and is expected no more
+    assert receiver.senders.sender(ADDRESSES[1]).announced == 0
+
+
+def test_a_message_that_was_announced_on_a_queue_pair_that_closes_does_not_come() -> None:
+    receiver = Receiver()
+    receiver.packet(1, first=True, qp=1)
+    receiver.look_ahead(1, 7, (1,))
+    receiver.point(1).close()
+    receiver.packet(1, last=True, qp=1)
+    assert receiver.senders.n == 0
+
 
 @pytest.mark.parametrize("members", [(2, 3), (1, 41)])
 def test_announcements_without_the_sender_or_with_unknown_ids_are_counted_and_change_nothing(
@@ -395,66 +428,102 @@ def test_advert_on_change_tells_who_is_wrong_by_more_than_a_factor_of_two_a_base
 
 
 class Model:
-    """Messages in flight and announced, by sender; no state beyond that."""
+    """A list of what counts: messages under way, messages announced, members of an incast that announced nothing."""
 
-    def __init__(self) -> None:
-        self.running: Counter[int] = Counter()
-        self.awaited: dict[int, set[int]] = {}  # by group: members whose message has not begun
-        self.members: dict[int, tuple[int, ...]] = {}
+    def __init__(self, timeout_ns: int) -> None:
+        self.timeout_ns = timeout_ns
+        self.now_ns = 0
+        self.last_ns: dict[int, int] = {}
+        self.under_way: dict[tuple[int, int], bool] = {}  # by sender and queue pair: whether it still counts
+        self.awaited: dict[int, tuple[int, set[int], set[int]]] = {}  # by group: since, members, of these those counted
 
     @property
     def n(self) -> int:
-        waited = {member for members in self.awaited.values() for member in members}
-        return len({sender for sender, count in self.running.items() if count} | waited)
+        counted = {sender for (sender, _), counts in self.under_way.items() if counts}
+        return len(counted.union(*(members for _, _, members in self.awaited.values())))
+
+    def pass_to(self, now_ns: int) -> None:
+        """Who is silent for long is gone, with all that was counted; what is awaited for long is no more."""
+        self.now_ns = now_ns
+        silent = {sender for sender, last_ns in self.last_ns.items() if last_ns + self.timeout_ns <= now_ns}
+        for key in self.under_way:
+            self.under_way[key] &= key[0] not in silent
+        for since_ns, _, counted in self.awaited.values():
+            counted -= counted if since_ns + self.timeout_ns <= now_ns else silent
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_n_is_that_of_a_model_after_every_packet(seed: int) -> None:
-    """Joins, leaves, incasts that overlap, messages of one packet; four queue pairs a sender."""
+    """Joins, leaves, overlapping incasts, messages of one packet, announcements that are lost, senders that fail, queue
+    pairs that close; four queue pairs a sender.
+    """
     rng = random.Random(seed)
-    receiver, model = Receiver(), Model()
-    running: set[tuple[int, int]] = set()
+    timeout_ns = 40 * PACKET_NS
+    receiver, model = Receiver(DartParameters(idle_timeout_ns=timeout_ns, incast_timeout_ns=10**9)), Model(timeout_ns)
+    senders = receiver.point(12, 9).senders
     begun: Counter[tuple[int, int]] = Counter()
-    group = 0
-    for _ in range(400):
+    failed: set[int] = set()
+    seen: set[str] = set()
+    most = 0
+
+    def packet(key: tuple[int, int], *, first: bool = False, last: bool = False) -> None:
+        receiver.packet(key[0], first=first, last=last, qp=key[1])
+        begun[key] += first
+        model.last_ns[key[0]] = model.now_ns
+        if first:
+            model.under_way[key] = True
+        if last:
+            del model.under_way[key]
+        assert senders.n == model.n
+        assert receiver.told(*key)["n"] == max(1, model.n)
+
+    def announced(key: tuple[int, int], group: int, members: set[int]) -> None:
+        """Its message follows at once."""
+        receiver.look_ahead(key[0], group, tuple(members), sequence=begun[key], qp=key[1])
+        if group not in model.awaited:
+            model.awaited[group] = model.now_ns, members, set(members)
+            model.last_ns.update(dict.fromkeys(members, model.now_ns))
+        model.awaited[group][2].discard(key[0])
+
+    groups: dict[int, set[int]] = {}  # members that are to announce it
+    for step in range(600):
+        receiver.pass_to(receiver.now_ns + rng.randrange(2 * PACKET_NS))
+        model.pass_to(receiver.now_ns)
+        assert senders.n == model.n
+        most = max(most, model.n)
         key = rng.randint(1, 12), rng.randrange(4)
-        sender, qp = key
+        sender = key[0]
         action = rng.random()
-        if key in running:
-            last = action < 0.4
-            receiver.packet(sender, last=last, qp=qp)
-            if last:
-                running.discard(key)
-                model.running[sender] -= 1
+        expected = [group for group, members in groups.items() if sender in members]
+        if rng.random() < 0.01:
+            failed ^= {sender}
+            seen.add("failure")
+        if sender in failed:
+            continue
+        if key in model.under_way:
+            if action < 0.05:
+                receiver.points.pop(key).close()
+                begun[key] = 0
+                del model.under_way[key]
+                seen.add("closed")
+            else:
+                packet(key, last=action < 0.4)
         elif action < 0.2:
-            group += 1
-            members = tuple({sender, *(rng.randint(1, 12) for _ in range(rng.randrange(6)))})
-            model.awaited[group] = set(members)
-            model.members[group] = members
-            receiver.look_ahead(sender, group, members, sequence=begun[key], qp=qp)
-            model.awaited[group].discard(sender)
-            model.running[sender] += 1  # announced; it follows at once
-            running.add(key)
-            begun[key] += 1
-            receiver.packet(sender, first=True, qp=qp)
-        elif action < 0.5 and any(sender in members for members in model.awaited.values()):
-            number = next(number for number, members in model.awaited.items() if sender in members)
-            receiver.look_ahead(sender, number, model.members[number], sequence=begun[key], qp=qp)
-            model.awaited[number].discard(sender)
-            model.running[sender] += 1
-            assert receiver.senders.n == model.n
-            running.add(key)
-            begun[key] += 1
-            receiver.packet(sender, first=True, qp=qp)
+            members = {sender, *(rng.randint(1, 12) for _ in range(rng.randrange(6)))}
+            groups[step] = members - {sender}
+            announced(key, step, members)
+            packet(key, first=True)
+        elif action < 0.5 and expected:
+            groups[expected[0]].discard(sender)
+            if rng.random() < 0.7:
+                announced(key, expected[0], model.awaited[expected[0]][1])
+            else:
+                seen.add("lost")
+            packet(key, first=True)
         else:
-            only = action < 0.6
-            receiver.packet(sender, first=True, last=only, qp=qp)
-            begun[key] += 1
-            if not only:
-                running.add(key)
-                model.running[sender] += 1
-        assert receiver.senders.n == model.n
-        assert receiver.told(sender, qp)["n"] == max(1, model.n)
+            packet(key, first=True, last=action < 0.6)
+    assert seen == {"failure", "lost", "closed"}
+    assert most > 6
 
 
 # The sender

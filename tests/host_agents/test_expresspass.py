@@ -29,10 +29,12 @@ class Voice(Outlet):
     def __init__(self) -> None:
         super().__init__(Host(timers=TimerQueue(), rto_ns=1_000_000), Traffic())
         self.said: list[tuple[int, int]] = []  # opcode, number or whether it is the end
+        self.sizes: list[int] = []  # of what followed the BTH
 
     def send_control(self, packet: Packet, body: bytes, *, psn: int = 0, entropy: int = -1, priority: int = -1) -> None:
         name = "number" if packet is CREDIT else "stop"
         self.said.append((packet.opcode, packet.get(name, body, 0)))
+        self.sizes.append(len(body))
 
 
 def control(packet: Packet, **values: int) -> tuple[int, bytes, int]:
@@ -47,8 +49,9 @@ def data(number: int) -> bytes:
     return bytes(header)
 
 
-def receiver(**parameters: float) -> tuple[ExpressPassReceiver, Voice]:
-    point = ExpressPassReceiver(ExpressPassParameters(jitter=0.0, **parameters), PATH)  # type: ignore[arg-type]
+def receiver(path: Path = PATH, **parameters: float) -> tuple[ExpressPassReceiver, Voice]:
+    values = {"jitter": 0.0, "credit_spread_bytes": 0, **parameters}
+    point = ExpressPassReceiver(ExpressPassParameters(**values), path)  # type: ignore[arg-type]
     voice = Voice()
     point.bind(voice)
     return point, voice
@@ -112,12 +115,66 @@ def test_what_data_tells_of_credits_is_what_was_lost() -> None:
 
 def test_the_receivers_own_link_drops_credits_beyond_a_burst() -> None:
     meter = CreditMeter(1_000.0, 8)
-    assert [meter.passes(0) for _ in range(10)] == [True] * 8 + [False] * 2
-    assert [meter.passes(now_ns) for now_ns in (999, 1_000, 1_001, 2_000)] == [False, True, False, True]
+    assert [meter.passes(0, 1.0) for _ in range(10)] == [True] * 8 + [False] * 2
+    assert [meter.passes(now_ns, 1.0) for now_ns in (999, 1_000, 1_001, 2_000)] == [False, True, False, True]
     assert meter.dropped == 4
 
 
-def test_a_credit_draws_one_packet_now_or_never() -> None:
+def test_a_larger_credit_takes_more_of_the_link() -> None:
+    meter = CreditMeter(1_000.0, 1)
+    assert [meter.passes(now_ns, 1.1) for now_ns in (0, 1_099, 1_100)] == [True, False, True]
+
+
+@pytest.mark.parametrize("overhead_bytes", [0, 24])
+def test_a_link_that_charges_framing_carries_fewer_packets_and_credits(overhead_bytes: int) -> None:
+    point, voice = receiver(Path(10e9, 100_000, 1460, WIRE_BYTES, 80, (), overhead_bytes), initial_rate=1.0)
+    point.on_control(0, *control(CREDIT_REQUEST, stop=0))
+    assert voice.host.timers.first_ns == round((WIRE_BYTES + CREDIT_BYTES + 2 * overhead_bytes) * 8 / 10)
+
+
+def test_gaps_and_sizes_of_credits_are_random() -> None:
+    """10% more or less, and up to eight bytes: else credits of several flows come in step."""
+    point, voice = receiver(initial_rate=1.0, jitter=0.1, credit_spread_bytes=8, update_base_rtts=1e3)
+    timers = voice.host.timers
+    point.on_control(0, *control(CREDIT_REQUEST, stop=0))
+    times = [0]
+    for _ in range(300):
+        times.append(timers.first_ns)
+        timers.serve_first()
+    mean_ns = CREDIT_NS + 4 * 0.8
+    gaps = [(b - a) / mean_ns for a, b in itertools.pairwise(times)]
+    assert min(gaps) == pytest.approx(0.9, abs=0.01)
+    assert max(gaps) == pytest.approx(1.1, abs=0.01)
+    assert set(voice.sizes[1:]) == set(range(CREDIT.size_bytes, CREDIT.size_bytes + 9))
+
+
+def test_a_rate_is_never_below_a_credit_in_an_update_period() -> None:
+    """Who sends none never hears of losses, and so never of free links either."""
+    point, _ = receiver()
+    for _ in range(20):
+        point.update(0.9)
+    assert point.credit_share == pytest.approx(CREDIT_NS / PATH.base_rtt_ns)
+
+
+def test_as_simulated_a_full_link_is_the_most_and_a_loss_counts_by_what_came() -> None:
+    point, _ = receiver(initial_rate=0.5)
+    shares = []
+    for loss, came in ((0.0, 0.5), (0.06, 0.4), (0.0, 0.4), (0.0, 0.4)):
+        point.update_as_simulated(loss, came)
+        shares.append(point.credit_share)
+    first = 0.5 * 15 / 16 + 1 / 16
+    second = 0.4 * (1 + (1 - first) / 8)
+    third = second * 31 / 32 + 1 / 32
+    fourth_weight = 1 / 32 + 0.05
+    assert shares == pytest.approx([first, second, third, third * (1 - fourth_weight) + fourth_weight])
+    for _ in range(40):
+        point.update_as_simulated(0.0, 1.0)
+    assert 0.999 < point.credit_share <= 1.0
+    point.update_as_simulated(0.01, 0.99)  # nothing is to be lost at a full link
+    assert point.credit_share < 0.991
+
+
+def test_a_credit_draws_one_packet() -> None:
     point = ExpressPass(ExpressPassParameters(), PATH)
     voice = Voice()
     point.bind(voice)
@@ -148,13 +205,19 @@ def test_who_hears_nothing_asks_again() -> None:
     assert voice.said == [(CREDIT_REQUEST.opcode, 0)] * 2
 
 
-def test_a_credit_that_takes_the_place_of_one_that_drew_nothing_counts_as_wasted() -> None:
+def test_credits_wait_for_their_packets_as_many_as_links_let_through_at_once() -> None:
+    """The link is taken, or paused: each draws its own packet later. Those beyond eight, and those left, are wasted."""
     point, voice = ExpressPass(ExpressPassParameters(), PATH), Voice()
     point.bind(voice)
-    voice.traffic.waiting_bytes = 2 * WIRE_BYTES
+    voice.traffic.waiting_bytes = 7 * WIRE_BYTES
     point.on_post(0)
-    point.on_control(10, *control(CREDIT, number=1))
-    point.on_control(20, *control(CREDIT, number=2))
-    point.on_sent(20, WIRE_BYTES)
-    point.on_control(30, *control(CREDIT, number=3))
-    assert point.credits_wasted == 1
+    for number in range(1, 11):
+        point.on_control(10, *control(CREDIT, number=number))
+    assert point.credits_wasted == 2
+    drawn = []
+    while point.may_send(0):
+        drawn.append(point.data_headers(20, data(0), 0, 3_000, False, False)[wire.BECN])
+        voice.traffic.waiting_bytes -= WIRE_BYTES
+        point.on_sent(20, WIRE_BYTES)
+    assert drawn == [1, 2, 3, 4, 5, 6, 7]
+    assert point.credits_wasted == 3

@@ -218,3 +218,22 @@ def test_a_unit_is_compiled_when_what_it_needs_has_changed(tmp_path):
     for kept in (tmp_path / "objects").iterdir():
         kept.write_bytes(b"damaged")
     assert compiled() == compiled() == 4
+
+
+def test_hosts_of_a_wheel_serve_what_they_were_made_for(tmp_path, monkeypatch):
+    shipped = tmp_path / "_compiled"
+    (shipped / "host_agents").mkdir(parents=True)
+    (shipped / "host_agents" / "nic.py").write_text("")
+    lines = "".join(f"{digest} {name}\n" for name, digest in native._digests(shipped))
+    (shipped / "sha256").write_text(lines)
+    monkeypatch.setattr(native, "_SHIPPED", shipped)
+    monkeypatch.setattr(native, "_root", lambda: tmp_path / "cache")
+    monkeypatch.setattr(native, "_build_in", lambda root, folder, compiler: folder)
+    (shipped / "made-for").write_text(native._made_for())
+    assert native.build() == shipped
+    (shipped / "host_agents" / "nic.py").write_text("damaged")
+    assert native.build() != shipped
+    (shipped / "host_agents" / "nic.py").write_text("")
+    assert native.build() == shipped
+    (shipped / "made-for").write_text(native._made_for().replace("librt", "another librt"))
+    assert native.build() != shipped

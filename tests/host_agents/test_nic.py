@@ -428,6 +428,22 @@ class TestScopes:
         assert seen == {1: 100, 2: 100, 3: 100, 9: 300}
         assert elapsed == pytest.approx(300 * FRAME * 0.8, rel=0.02)
 
+    def test_who_shares_a_limiter_sends_in_its_class(self):
+        """Another priority would be ignored."""
+        a, _ = pair("dcqcn", cc_scope="pair")
+        a.open_qp("10.0.0.4", 1, 1, priority=4)
+        for number, priority, text in ((2, 5, "priority 5"), (3, None, "priority 3")):
+            with pytest.raises(HostError, match=f"{text}; expected 4, that of the queue pairs to 10.0.0.4 that share"):
+                a.open_qp("10.0.0.4", number, number, priority=priority)
+        a.open_qp("10.0.0.4", 4, 4, priority=4)
+        a.open_qp("10.0.0.5", 5, 5, priority=5)
+        assert set(a.queue_pairs) == {1, 4, 5}
+
+    def test_per_destination_each_has_its_class(self):
+        a, _ = pair("dcqcn", cc_scope="destination")
+        qps = [a.open_qp("10.0.0.4", n, n, priority=n) for n in (3, 4)]
+        assert [qp.limiter.priority for qp in qps] == [3, 4]
+
     def test_a_shared_window_counts_what_all_have_in_flight(self):
         a, b = pair("hpcc", cc_scope="pair")
         qps = [connect(a, b, n)[0] for n in (1, 2)]

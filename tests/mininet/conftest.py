@@ -25,7 +25,7 @@ def both(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Both:
         with alone():
             for world, folder in zip(("virtual", "mininet"), folders, strict=True):
                 if not folder.exists():
-                    p4cc("run", *arguments, "--world", world, "--out", str(folder))
+                    p4cc("run", *arguments, "--world", world, "--no-report", "--out", str(folder))
         virtual, mininet = (tuple(load_all(folder)) for folder in folders)
         return virtual, mininet
 

@@ -48,7 +48,8 @@ def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         with alone():
             if not out.exists():
                 scenario.write_text(SCENARIO)
-                p4cc("run", str(scenario), "--world", "mininet", "--switch", switch, "--cc", cc, "--out", str(out))
+                options = ("--world", "mininet", "--no-report", "--switch", switch, "--cc", cc)
+                p4cc("run", str(scenario), *options, "--out", str(out))
         (result,) = load_all(out)
         assert result.summary["switch"] == switch
         return result

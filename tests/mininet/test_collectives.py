@@ -12,7 +12,8 @@ pytestmark = needs_mininet
 
 def test_every_member_has_what_numpy_has(tmp_path: Path) -> None:
     with alone():
-        p4cc("run", "collective-small", "--world", "mininet", "--set", "variants=[]", "--out", str(tmp_path / "out"))
+        options = ("--world", "mininet", "--no-report", "--set", "variants=[]")
+        p4cc("run", "collective-small", *options, "--out", str(tmp_path / "out"))
     (result,) = load_all(tmp_path / "out")
     told = result.summary["workload"]
     assert (told["wrong_memories"], told["unfinished_hosts"], told["unanswered"]) == (0, 0, 0)
@@ -29,7 +30,7 @@ def test_sums_are_exact_where_every_switch_loses_packets(tmp_path: Path) -> None
     ]  # fmt: skip
     arguments = [part for setting in settings for part in ("--set", setting)]
     with alone():
-        p4cc("run", "collective-small", "--world", "mininet", *arguments, "--out", str(tmp_path / "out"))
+        p4cc("run", "collective-small", "--world", "mininet", "--no-report", *arguments, "--out", str(tmp_path / "out"))
     (result,) = load_all(tmp_path / "out")
     told, held = result.summary["workload"], result.summary["conservation"]
     assert (told["wrong_memories"], told["unfinished_hosts"], told["unanswered"]) == (0, 0, 0)

@@ -15,12 +15,13 @@ from topologies import Route
 
 FLOW = Flow()
 OUT = 2
-CREDIT_NS = (CREDIT_BYTES + VIEW.packet_bytes) * 8 / 100  # at 100 Gb/s
+MEAN_BYTES = CREDIT_BYTES + 4
+CREDIT_NS = (MEAN_BYTES + VIEW.packet_bytes) * 8 / 100  # at 100 Gb/s
 
 
-def credit(psn: int) -> bytes:
+def credit(psn: int, more_bytes: int = 4) -> bytes:
     above = BTH(opcode=CREDIT.opcode, psn=psn, dest_qp=7)
-    return FLOW.frame(above, CREDIT.encode(number=psn) + bytes(4), psn=psn, ecn=NOT_ECT, dscp=48)
+    return FLOW.frame(above, CREDIT.encode(number=psn) + bytes(4 + more_bytes), psn=psn, ecn=NOT_ECT, dscp=48)
 
 
 def psns(frames: list[bytes]) -> list[int]:
@@ -36,6 +37,20 @@ def test_a_link_lets_credits_through_as_it_can_carry_data(make_rig: MakeRig) -> 
     received = rig.run([Sent(1, credit(i), now) for i, now in enumerate(times)])[OUT]
     assert psns(received) == [0, 1, 2, 3, 4, 5, 6, 7, 13, 15]
     assert rig.counter("credit_drops", 0) == 6
+
+
+@pytest.mark.parametrize(("more_bytes", "overhead_bytes"), [(0, 0), (8, 0), (8, 24)])
+def test_a_credit_takes_the_link_by_its_size(make_rig: MakeRig, more_bytes: int, overhead_bytes: int) -> None:
+    """And by what the link charges for a frame."""
+    view = replace(VIEW, frame_overhead_bytes=overhead_bytes)
+    rig = make_rig("expresspass", {"burst_credits": 1}, view=view)
+    if not rig.sets_clock:
+        pytest.skip("BMv2's clock cannot be set")
+    size = (CREDIT_BYTES + more_bytes + overhead_bytes) / (MEAN_BYTES + overhead_bytes)
+    due_ns = size * (CREDIT_NS + 2 * overhead_bytes * 8 / 100)
+    times = [0, int(due_ns), int(due_ns) + 2]
+    received = rig.run([Sent(1, credit(i, more_bytes), now) for i, now in enumerate(times)])[OUT]
+    assert psns(received) == [0, 2]
 
 
 def test_data_is_not_limited(make_rig: MakeRig) -> None:

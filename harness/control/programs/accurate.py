@@ -30,18 +30,19 @@ SHORT_CIRCUIT_SHIFTS = {
 
 @register("accurate")
 class AccurateParameters(ProgramParameters):
-    """ACCurate's constants; the defaults are the paper's, but for the rule (docs/reproduction.md says why)."""
+    """ACCurate's constants; the defaults are the paper's, but for the rule (docs/reproduction/accurate.md says why)."""
 
     agrees: ClassVar[tuple[str, ...]] = ("period_ns",)
 
-    alpha: float = Field(0.05, ge=0, lt=1)
-    period_ns: int = Field(20_000, gt=0)
+    alpha: float = Field(0.05, ge=0, lt=1)  # share of a link that is not handed out: what FRPs and what queued up take
+    period_ns: int = Field(20_000, gt=0)  # RRP, from one fair share to the next
     # Each switch's clock is ahead of the common one by `clock_offset_ns`, and off by up to `clock_error_ns` either way;
     # by how much is drawn for each switch.
     clock_offset_ns: int = 0
-    clock_error_ns: int = Field(0, ge=0)
+    clock_error_ns: int = Field(0, ge=0)  # by which each switch's clock is off at most, either way; drawn for each
+    # Which flows count as bottlenecked at a link: corrected, or as published.
     rule: Literal["corrected", "published"] = "corrected"
-    short_circuit_threshold: float = 2.0
+    short_circuit_threshold: float = 2.0  # factor of change from which on a rate is told at once
 
     @field_validator("short_circuit_threshold")
     @classmethod

@@ -25,7 +25,7 @@ class CollectiveParameters(EcnParameters):
     contains: ClassVar[tuple[str, ...]] = ("ecn",)
 
     slots: int = Field(16_384, ge=1, le=1 << 24)  # 140 bytes each for reads, 12 for writes
-    answer_priority: int = Field(4, ge=0, le=7)
+    answer_priority: int = Field(4, ge=0, le=7)  # the class of answers that switches combine
 
     def defines(self) -> dict[str, str]:
         return {**super().defines(), "COLLECTIVE_SLOTS": str(self.slots)}

@@ -42,11 +42,11 @@ class DartParameters(ProgramParameters):
         "last_lane",
     )
 
-    kmin_bytes: int = Field(22_500, ge=0)
-    kmax_bytes: int = Field(22_500, ge=0)
-    pmax: Probability = 1.0
-    threshold_bytes: int = Field(15_000, ge=0, lt=1 << 32)
-    dft_entries: int = Field(8, ge=1, le=16)
+    kmin_bytes: int = Field(22_500, ge=0)  # queue from which on packets are marked by lot
+    kmax_bytes: int = Field(22_500, ge=0)  # queue from which on all packets are marked
+    pmax: Probability = 1.0  # probability of a mark just below Kmax
+    threshold_bytes: int = Field(15_000, ge=0, lt=1 << 32)  # queue from which on a short message is deflected
+    dft_entries: int = Field(8, ge=1, le=16)  # of a switch's deflection table, for each port
     # An entry that nothing has matched for so long may be taken: the RTO, when nothing is in flight. None: never.
     entry_timeout_ns: int | None = Field(16_000_000, gt=0)
     # What an entry knows a packet by: its message and tokens, or its message alone.
@@ -55,8 +55,8 @@ class DartParameters(ProgramParameters):
     candidates: Literal["any", "equal-cost"] = "any"
     # Deflects what waits for its own host, too: to switches.
     deflect_host_ports: bool = False
-    lanes: int = Field(2, ge=2)
-    lane_priorities: tuple[Priority, ...] = Field((3, 4, 5, 2, 1), strict=False)  # of lane 0, lane 1, ...
+    lanes: int = Field(2, ge=2)  # priorities that deflected packets climb
+    lane_priorities: tuple[Priority, ...] = Field((3, 4, 5, 2, 1), strict=False)  # the classes of lane 0, lane 1, ...
     # "turn": a packet changes to the next lane where it turns from down to up; "none": it keeps its lane.
     lane_rule: Literal["turn", "none"] = "turn"
 

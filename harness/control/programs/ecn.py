@@ -18,9 +18,9 @@ class EcnParameters(ProgramParameters):
     The defaults are the HPCC simulator's for DCQCN: 400 and 1600 KB at 100 Gb/s (100 and 400 KB for each 25 Gb/s).
     """
 
-    kmin_bytes: int = Field(400_000, ge=0)
-    kmax_bytes: int = Field(1_600_000, ge=0)
-    pmax: Probability = 0.2
+    kmin_bytes: int = Field(400_000, ge=0)  # queue from which on packets are marked by lot
+    kmax_bytes: int = Field(1_600_000, ge=0)  # queue from which on all packets are marked
+    pmax: Probability = 0.2  # probability of a mark just below Kmax
     # Thresholds are for a port of this rate and grow with a port's rate; None: they are the same for all ports.
     reference_rate_bps: int | None = Field(100_000_000_000, gt=0)
 

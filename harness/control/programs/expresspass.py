@@ -5,27 +5,39 @@ Source: Cho et al., "Credit-Scheduled Delay-Bounded Congestion Control for Datac
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 
 from harness.control.programs.base import ProgramParameters, SwitchView, register
 from harness.control.programs.entries import Action, Entry, Exact, TableEntry
 from harness.control.programs.forwarding import forwarding_entries
 
-CREDIT_BYTES = 62  # Ethernet to ICRC
+CREDIT_BYTES = 62  # Ethernet to ICRC, of the smallest
 _UNIT = 1 << 16  # of a tick
 
 
 @register("expresspass")
 class ExpressPassParameters(ProgramParameters):
-    """A credit takes its own time and that of the full data packet that it draws: 84 of 84 + 1538 bytes on Ethernet."""
+    """A credit of mean size takes its own time and that of the full data packet that it draws (84 of 84 + 1538 bytes on
+    Ethernet), a larger one more.
+    """
+
+    agrees: ClassVar[tuple[str, ...]] = ("credit_spread_bytes",)
 
     burst_credits: int = Field(8, ge=1, le=1024)  # that a link lets through at once
+    credit_spread_bytes: int = Field(8, ge=0, le=64)  # by which credits differ in size
 
     def entries(self, switch: SwitchView) -> list[Entry]:
         entries = forwarding_entries(switch)
-        both_bytes = CREDIT_BYTES + switch.packet_bytes + 2 * switch.frame_overhead_bytes
+        credit_bytes = CREDIT_BYTES + self.credit_spread_bytes / 2 + switch.frame_overhead_bytes
+        both_bytes = credit_bytes + switch.packet_bytes + switch.frame_overhead_bytes
         for port, rate_bps in sorted(switch.port_rates_bps.items()):
-            credit_ticks = round(both_bytes * 8e9 / rate_bps / float(switch.tick_ns) * _UNIT)
-            limit = {"credit_ticks": credit_ticks, "ahead_ticks": credit_ticks * (self.burst_credits - 1)}
+            credit_ticks = both_bytes * 8e9 / rate_bps / float(switch.tick_ns) * _UNIT
+            limit = {
+                "byte_ticks": round(credit_ticks / credit_bytes),
+                "overhead_bytes": switch.frame_overhead_bytes & 0xFFFF_FFFF,
+                "ahead_ticks": round(credit_ticks * (self.burst_credits - 1)),
+            }
             entries.append(TableEntry("credit_limit", {"port": Exact(port)}, Action("limit", limit)))
         return entries

@@ -29,21 +29,21 @@ class TrimParameters(ProgramParameters):
 
     contains: ClassVar[tuple[str, ...]] = ("ecn",)
 
-    queue_bytes: int = Field(1_000_000, gt=0)
-    header_queue_bytes: int = Field(1_000_000, gt=0)
+    queue_bytes: int = Field(1_000_000, gt=0)  # what a port's data may hold
+    header_queue_bytes: int = Field(1_000_000, gt=0)  # what a port's trimmed packets may hold
     # Queue sizes and thresholds are for a port of this rate and grow with a port's rate; None: the same for all ports.
     reference_rate_bps: int | None = Field(None, gt=0)
-    kmin_fraction: Fraction01 = 0.2
-    kmax_fraction: Fraction01 = 0.8
-    pmax: Probability = 1.0
-    trimming: bool = True
+    kmin_fraction: Fraction01 = 0.2  # of the queue limit, from which on packets are marked by lot
+    kmax_fraction: Fraction01 = 0.8  # of the queue limit, from which on all packets are marked
+    pmax: Probability = 1.0  # probability of a mark just below Kmax
+    trimming: bool = True  # off: what finds its queue full is dropped
     # From this part of the queue on a packet is trimmed by lot, ever more likely up to the full queue, where all are:
     # else, of flows that send in step, always the same one would be. 1: at the full queue only.
     trim_from_fraction: Fraction01 = 0.875
-    data_priorities: tuple[Priority, ...] = Field((3,), strict=False)
-    trim_size_bytes: int = Field(64, ge=MIN_TRIM_SIZE_BYTES, le=65535)
-    trim_priority: Priority = 6
-    trim_dscp: int = Field(6 * DSCP_OF_PRIORITY + 1, ge=0, le=63)
+    data_priorities: tuple[Priority, ...] = Field((3,), strict=False)  # the classes that are trimmed
+    trim_size_bytes: int = Field(64, ge=MIN_TRIM_SIZE_BYTES, le=65535)  # what is left of a trimmed packet
+    trim_priority: Priority = 6  # the class of trimmed packets
+    trim_dscp: int = Field(6 * DSCP_OF_PRIORITY + 1, ge=0, le=63)  # the DSCP of trimmed packets
     # A queue that nothing has left for so many times the time it takes to drain both queues is taken to be empty.
     stale_drain_times: int = Field(10, gt=0)
 

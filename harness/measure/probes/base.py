@@ -35,9 +35,9 @@ class Probe(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    kind: str
-    reads: str
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
+    kind: str  # of probe (`p4cc list probes`)
+    reads: str  # what is read, by name
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]  # of the table
     # Between readings, from time 0; 0: only at the end of the run.
     interval_ns: Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**62)] = 0
 
@@ -69,7 +69,7 @@ class Probe(BaseModel):
 class SwitchProbe(Probe):
     """Read through P4Runtime. `switches` is a pattern of their names, as of files."""
 
-    switches: str = "*"
+    switches: str = "*"  # a pattern of names
 
     def covers(self, switch: str) -> bool:
         return fnmatchcase(switch, self.switches)
@@ -82,7 +82,7 @@ class SwitchProbe(Probe):
 class HostProbe(Probe):
     """Read beside the NIC. `hosts` is a pattern of their names, as of files. It goes to the process of the host."""
 
-    hosts: str = "*"
+    hosts: str = "*"  # a pattern of names
 
     def covers(self, host: str) -> bool:
         return fnmatchcase(host, self.hosts)

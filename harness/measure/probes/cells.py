@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class CellProbe(SwitchProbe):
     """`reads`: its name; `indices`: those of the cells, or all."""
 
-    indices: list[Index] | None = None
+    indices: list[Index] | None = None  # of the cells; none: all
 
     def cells(self, run: Run) -> program_state.CellArray:
         """Raises UserError if the run's program does not have it."""

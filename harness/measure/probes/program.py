@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class ProgramProbe(SwitchProbe):
     """One row a number (`harness.control.program_state.Cell`); of those that were always 0 there is none."""
 
-    reads: str = "everything"
-    name: str = "program_state"
+    reads: str = "everything"  # everything, or the objects' names
+    name: str = "program_state"  # of the table
 
     @property
     def places(self) -> tuple[str, ...]:

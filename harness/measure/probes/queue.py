@@ -30,11 +30,11 @@ class QueueProbe(Probe):
     `leads_to` names. With a `priority` it is of that queue alone.
     """
 
-    reads: str = "depth_bytes"
-    switches: str = "*"
-    port: Index | None = None
-    leads_to: str = "*"
-    priority: Annotated[int, Field(ge=0, le=7)] | None = None
+    reads: str = "depth_bytes"  # a count or a depth, by name
+    switches: str = "*"  # a pattern of names
+    port: Index | None = None  # a number; none: all ports
+    leads_to: str = "*"  # a pattern of the names of the nodes at the links' other ends
+    priority: Annotated[int, Field(ge=0, le=7)] | None = None  # of this class alone; none: of the whole port
 
     @property
     def places(self) -> tuple[str, ...]:

@@ -404,6 +404,20 @@ METHOD(counter_read)
     return counter_value(find_counter(self, name, index));
 }
 
+METHOD(counter_packets)
+{
+    const char *name;
+    uint32_t cells;
+    PARSE("sO&", NAMES("name", "cells"), &name, to_u32, &cells);
+    if (cells && !find_counter(self, name, cells - 1))
+        return NULL;
+    const p4_counter *counter = cells ? find_counter(self, name, 0) : NULL;
+    PyObject *column = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(cells * sizeof(int64_t)));
+    for (uint32_t i = 0; column && i < cells; i++)
+        memcpy(PyBytes_AS_STRING(column) + i * sizeof(int64_t), &counter[i].packets, sizeof(int64_t));
+    return column;
+}
+
 METHOD(direct_counter_read)
 {
     const char *table;
@@ -820,6 +834,12 @@ static int set_drop_port(switch_object *self, PyObject *value, void *closure)
     return to_u32(value, &self->sw->drop_port) ? 0 : -1;
 }
 
+static PyObject *get_lost_digests(switch_object *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromUnsignedLongLong(p4_fifo_lost_digests(self->sw->fifo));
+}
+
 static PyObject *get_failed_asserts(switch_object *self, void *closure)
 {
     (void)closure;
@@ -852,6 +872,7 @@ static PyMethodDef methods[] = {
     ENTRY(group_set),
     ENTRY(group_delete),
     ENTRY(counter_read),
+    ENTRY(counter_packets),
     ENTRY(counter_write),
     ENTRY(direct_counter_read),
     ENTRY(direct_counter_write),
@@ -873,6 +894,7 @@ static PyMethodDef methods[] = {
 static PyGetSetDef getset[] = {
     {"counts", (getter)get_counts, NULL, NULL, NULL},
     {"drop_port", (getter)get_drop_port, (setter)set_drop_port, NULL, NULL},
+    {"lost_digests", (getter)get_lost_digests, NULL, NULL, NULL},
     {"failed_asserts", (getter)get_failed_asserts, NULL, NULL, NULL},
     {"failed_assert", (getter)get_failed_assert, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -196,6 +196,49 @@ PyObject *fabric_pfc_stats(fabric *self, PyObject *args, PyObject *kwargs)
     return table_dict(&t);
 }
 
+/* How long a transmitter was paused, all priorities together. */
+static uint64_t paused_ns(const tm_port *port, uint64_t now)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; port->pfc && i < TM_PRIORITIES; i++) {
+        const tm_class *c = &port->pfc->classes[i];
+        sum += c->paused_ns + (port->paused >> i & 1 ? now - c->paused_since_ns : 0);
+    }
+    return sum;
+}
+
+static void link_row(table *t, const node *at, const net_port *port, uint64_t now)
+{
+    uint64_t dropped = 0;
+    for (int i = 0; i < P4_DROP_REASONS; i++)
+        dropped += port->drops[i];
+    row_begin(t);
+    cell(t, "node", at->index);
+    cell(t, "port", port->tm.number);
+    cell(t, "tx_bytes", port->tm.sent_bytes);
+    cell(t, "busy_ns", port->tm.link.busy_ns);
+    cell(t, "paused_ns", paused_ns(&port->tm, now));
+    cell(t, "dropped", dropped);
+    cell(t, "depth_bytes", port->tm.bytes);
+    row_end(t);
+}
+
+/* Unlike port_stats it looks at no frame on a wire: what a large network can be asked for often. */
+PyObject *fabric_link_counters(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    NO_ARGUMENTS("link_counters")
+    table t = {.rows = 0};
+    net_sync(self->net);
+    static const node nobody;
+    static const net_port nothing;
+    link_row(&t, &nobody, &nothing, 0);
+    forget_row(&t);
+    EACH_NODE(self->net, at)
+        EACH_PORT(at, port)
+            link_row(&t, at, port, self->net->now);
+    return table_dict(&t);
+}
+
 static void buffer_row(table *t, const node *at)
 {
     row_begin(t);

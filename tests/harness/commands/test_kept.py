@@ -49,7 +49,7 @@ def test_results_are_kept_whatever_the_report_does(
         raise ZeroDivisionError("a defect\nof ours")
 
     (folder / "odd-sweep.toml").write_text(SWEEP)
-    monkeypatch.setattr("harness.commands._run.write_report", fail)
+    monkeypatch.setattr("harness.report.write_report", fail)
     monkeypatch.setattr("harness.commands._sweep.write_sweep", fail)
     status, _, err = call(capsys, command, "odd.toml" if command == "run" else "odd-sweep.toml", "--out", "out")
     told = "the results are kept, but there is no report: ZeroDivisionError: a defect (see report-error.txt)"

@@ -6,13 +6,13 @@ import json
 import shlex
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.commands import _run
+from harness.commands import _run, _sweep
 from harness.measure.inputs import How
 from harness.worlds.virtual import VirtualWorld
 from tests.harness.commands.test_commands import call
@@ -61,7 +61,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def carry(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Carry:
     """Makes what there is not yet; which runs were. With `dry`, raises _MadeError instead."""
 
-    monkeypatch.setattr(_run, "write_report", lambda *_: None)
+    monkeypatch.setattr("harness.report.write_report", lambda *_: None)
 
     def make_runs(out: str, *reuse: str, how: How | None = None, dry: bool = False) -> list[str]:
         made: list[str] = []
@@ -185,3 +185,55 @@ def test_diff_of_a_damaged_run_is_one_line(
     status, _, err = call(capsys, "diff", "good", "bad")
     assert (status, len(err.splitlines())) == (2, 1), err
     assert "bad/" in err
+
+
+SWEEP = """
+scenario = "small.toml"
+[axes]
+topology.link_delay_ns = [1000, 2000, 3000]
+"""
+
+
+@pytest.fixture
+def swept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Carries the sweep out in this process, up to so many runs; how many were made."""
+    (folder / "sizes.toml").write_text(SWEEP)
+    monkeypatch.setattr(_sweep, "write_sweep", lambda *_: None)
+
+    def make_runs(out: str, *reuse: str, most: int = 3) -> int:
+        made: list[int] = []
+
+        def one_by_one(work: Callable[[Any], Any], items: list[Any], _: object) -> Iterator[tuple[int, Any]]:
+            for i, item in enumerate(items):
+                if i == most:
+                    raise KeyboardInterrupt
+                made.append(i)
+                yield i, work(item)
+
+        monkeypatch.setattr(_sweep.workers, "carry_out", one_by_one)
+        _sweep.carry_out("sizes.toml", [], None, Path(out), False, [Path(one) for one in reuse])
+        return len(made)
+
+    return make_runs
+
+
+def test_a_sweep_goes_on_after_an_interrupt(
+    folder: Path, swept: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        swept("first", most=1)
+    assert "1 of 3 runs are kept; to make the others: " in (told := capsys.readouterr().err)
+    assert "--reuse first --out " in told
+    assert [path.name[:3] for path in sorted(folder.glob("first/0*"))] == ["000"]
+    assert swept("second", "first") == 2
+    assert swept("third", "second", "first") == 0
+    assert [path.name[:3] for path in sorted(folder.glob("third/0*"))] == ["000", "001", "002"]
+    for name in ("flows.parquet", "summary.json"):
+        ones, others = (sorted(folder.glob(f"{out}/0*/{name}")) for out in ("second", "third"))
+        assert [path.read_bytes() for path in ones] == [path.read_bytes() for path in others]
+
+
+def test_a_sweep_that_is_interrupted_at_once_leaves_nothing(folder: Path, swept: Callable[..., int]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        swept("first", most=0)
+    assert not (folder / "first").exists()

@@ -72,15 +72,15 @@ def test_the_resolved_scenario_reads_back_as_itself(name: str) -> None:
         ),
         (
             ["cc=sperc", "lb=spray"],
-            "cc 'sperc': expected load balancing that keeps a flow on its path, got one by packets",
+            "lb 'spray': chooses by packets; cc 'sperc' expects one that keeps a flow on its path",
         ),
         (
             ["cc=sperc", "switch.load_balancing=drill"],
-            "cc 'sperc': expected load balancing that keeps a flow on its path, got one by packets",
+            "switch.load_balancing 'drill': chooses by packets; cc 'sperc' expects one that keeps a flow on its path",
         ),
         (
             ["cc=accurate", "lb=spray"],
-            "cc 'accurate': expected load balancing that keeps a flow on its path, got one by packets",
+            "lb 'spray': chooses by packets; cc 'accurate' expects one that keeps a flow on its path",
         ),
         (["cc=sperc", "nic.cc_scope=pair"], "cc_scope 'pair'"),
         (["switch.load_balancing=dril"], "switch.load_balancing: no load balancer 'dril'; did you mean 'drill'?"),

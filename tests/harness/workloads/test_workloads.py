@@ -290,6 +290,21 @@ def test_streams_may_be_of_messages_and_belong_to_an_incast() -> None:
         build("streams", flows=[{"name": "long", "source": 1, "destination": 0, "stop_ns": 9, "messages": 3}])
 
 
+def test_an_incast_that_is_announced_has_at_most_255_senders() -> None:
+    many = topologies.build("fat-tree", {"k": 12})
+    ends = {"name": "a", "destination": 0, "size_bytes": 1, "incast": 1}
+    streams = [{**ends, "source": source} for source in range(1, 257)]
+    for name, key, values in (
+        ("incast-mix", "senders", {"senders": 256}),
+        ("incasts", "senders", {"senders": 256, "announced": True}),
+        ("streams", "flows", {"flows": streams}),
+    ):
+        with pytest.raises(UserError, match=rf"^workload\.{key}: an incast of 256 senders; expected at most 255$"):
+            build(name, topology=many, **values)
+    assert len(build("incasts", topology=many, senders=256, announced=False, background=False, count=1).flows) == 256
+    assert len(build("streams", topology=many, flows=streams[1:] + streams[1:]).flows) == 510
+
+
 def test_incasts_come_one_after_the_other_beside_a_long_flow() -> None:
     given = {"senders": 4, "size_bytes": 100, "interval_ns": 1_000_000, "jitter_ns": 1_000, "count": 3}
     flows = build("incasts", announced=True, **given).flows

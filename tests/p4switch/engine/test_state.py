@@ -3,6 +3,7 @@
 import binascii
 from typing import Any
 
+import numpy as np
 import pytest
 from jsonbuilder import ProgramBuilder, assign, call, const, field, named, op, param, sm
 
@@ -30,6 +31,10 @@ def test_counter() -> None:
     assert [switch.counter_read("c", i) for i in range(3)] == [(1, 10), (0, 0), (2, 20)]
     switch.counter_write("c", 1, 5, 6)
     assert switch.counter_read("c", 1) == (5, 6)
+    assert np.frombuffer(switch.counter_packets("c", 2), np.int64).tolist() == [1, 5]
+    assert switch.counter_packets("c", 0) == b""
+    with pytest.raises(ValueError, match="counter c has 3 cells; there is no cell 3"):
+        switch.counter_packets("c", 4)
     with pytest.raises(ValueError, match="no cell 3"):
         switch.counter_read("c", 3)
     with pytest.raises(ValueError, match="no counter"):
@@ -155,6 +160,12 @@ def test_digest() -> None:
     data = bytes.fromhex("0abc"), bytes(range(9))
     assert switch.digests() == [(1, data[0] + b"\1\x2c" + data[1]), (1, data[0] + b"\0\1" + data[1])]
     assert switch.digests() == []
+    for _ in range(65536 + 3):
+        switch.process(1, frame)
+    assert switch.lost_digests == 3
+    assert len(switch.digests()) == 65536
+    switch.process(1, frame)
+    assert (len(switch.digests()), switch.lost_digests) == (1, 3)
 
 
 # --- hashes ---

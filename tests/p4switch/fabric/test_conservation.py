@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stub import GBPS, Host, balance, examples, frame, ip, load
@@ -108,6 +110,7 @@ def test_nothing_is_lost_without_a_reason(plan: Plan, step: int):
     for _ in range(20):
         status = network.run(network.now_ns + step)
         balance(network)
+    assert_links_are_summed_up(network)
     if status != "deadlock":
         status = network.run(30_000_000, max_events=200_000)
     terms = balance(network)
@@ -116,6 +119,19 @@ def test_nothing_is_lost_without_a_reason(plan: Plan, step: int):
     if status == "idle":
         assert terms["entered"] == len(plan.loads)
         assert terms["queued"] == terms["on_wire"] == terms["pfc_on_wire"] == 0
+
+
+def assert_links_are_summed_up(network: Any) -> None:
+    """What is asked often is what the long tables tell."""
+    links, ports, pfc = (pd.DataFrame({name: np.frombuffer(column, np.int64) for name, column in table.items()})
+                         for table in (network.link_counters(), network.port_stats(), network.pfc_stats()))
+    ports = ports.query("port >= 0").reset_index(drop=True)
+    same = ["node", "port", "tx_bytes", "busy_ns", "depth_bytes"]
+    assert links[same].equals(ports[same])
+    reasons = [name for name in ports if name.startswith("drop_") and name != "drop_bytes"]
+    assert links["dropped"].tolist() == ports[reasons].sum(axis=1).tolist()
+    paused_ns = pfc.groupby(["node", "port"])["paused_ns"].sum()
+    assert links.set_index(["node", "port"])["paused_ns"].sub(paused_ns, fill_value=0).eq(0).all()
 
 
 def results(network: Any, hosts: list[Host]) -> list[Any]:

@@ -1,0 +1,74 @@
+"""`p4cc explain`: what a key, a column, a figure or a variable means."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+from p4switch.errors import UserError
+
+if TYPE_CHECKING:
+    from harness.reference.entries import Entry
+
+
+@click.command()
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def command(name: str, as_json: bool) -> None:
+    """Tell what NAME means: a key of scenarios or sweeps (topology.link_rate_bps), a column of a table (flows.fct_ns),
+    a key of a run's files (summary.jain.mean), or an environment variable.
+
+    A table's name (switch.pfc) tells what is below it, and a last part (eta) every key that ends in it.
+    """
+    from harness.reference.entries import entries
+
+    known = entries()
+    exact = [one for one in known if one.is_named(name)]
+    below = [one for one in known if one.plain.startswith(f"{_plain(name)}.")]
+    found = exact + below or [one for one in known if one.plain.endswith(f".{_plain(name)}")]
+    if not found:
+        names = {part for one in known for part in (one.plain, one.plain.rpartition(".")[2])}
+        near = difflib.get_close_matches(_plain(name), sorted(names), 1)
+        hint = f"did you mean {near[0]!r}?" if near else "expected a key, a column or a variable: `p4cc explain switch`"
+        raise UserError(f"nothing is called {name!r}; {hint}")
+    if as_json:
+        click.echo(json.dumps([one.record() for one in found], indent=2))
+        return
+    for number, one in enumerate(exact or (found if not below else [])):
+        click.echo("\n" * (number > 0) + "\n".join(_told(one)))
+    _list(below)
+
+
+def _plain(name: str) -> str:
+    return name.replace("[]", "")
+
+
+def _told(one: Entry) -> Iterable[str]:
+    yield one.name + (f"  ({', '.join(one.of)})" if one.of else "")
+    yield f"  {one.meaning[0].upper()}{one.meaning[1:].removesuffix('.')}."
+    if one.key is not None:
+        key = one.key
+        yield f"  {key.type}{f' in {key.unit}' * bool(key.unit)}{f', {key.range}' * bool(key.range)}"
+        yield f"  default: {key.default_text}" if not key.required else "  must be given"
+        yield f"  source: {key.source}"
+
+
+def _list(below: list[Entry]) -> None:
+    """A line each, of what is below a table."""
+    if not below:
+        return
+    from rich.table import Table
+
+    from harness.commands._tables import show
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for _ in range(3):
+        table.add_column(overflow="fold")
+    for one in below:
+        of = f" ({', '.join(one.of)})" if 0 < len(one.of) < 3 else ""
+        table.add_row(one.name, one.key.default_text if one.key is not None else "", one.meaning + of)
+    show(table)

@@ -1,0 +1,51 @@
+"""What stands beside the fields of a class: the comments above and behind each declaration."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import io
+import textwrap
+import tokenize
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+
+@cache
+def comments(cls: type[Any]) -> Mapping[str, str]:
+    """By field of the class itself, inherited ones apart; a field without words is not in it.
+
+    A comment belongs to the field that it stands behind, or to the one directly below it.
+    """
+    text = textwrap.dedent(inspect.getsource(cls))
+    words: dict[int, str] = {}
+    alone: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            line = token.start[0]
+            words[line] = token.string.lstrip("#").strip()
+            if not token.line[: token.start[1]].strip():
+                alone.add(line)
+    (made,) = ast.parse(text).body
+    assert isinstance(made, ast.ClassDef)
+    found = {}
+    for statement in made.body:
+        if not (isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)):
+            continue
+        first, last = statement.lineno, statement.end_lineno or statement.lineno
+        while first - 1 in alone:
+            first -= 1
+        told = " ".join(words[line] for line in range(first, last + 1) if line in words and words[line][:4] != "fmt:")
+        if told:
+            found[statement.target.id] = told
+    return found
+
+
+def summary(cls: type[Any]) -> str:
+    """The first line of the file that a class has to itself, or its own; "": neither says anything."""
+    module = inspect.getmodule(cls)
+    for text in (module.__doc__ if module else None, cls.__doc__):
+        if first := (text or "").strip().partition("\n")[0].removesuffix("."):
+            return first
+    return ""

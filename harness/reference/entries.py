@@ -1,0 +1,51 @@
+"""Everything that has a name a user meets: keys, columns, figures, variables, exit statuses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from harness.reference.keys import Key, all_keys
+from harness.reference.recorded import recorded
+
+_BY_ITSELF = ("environment",)  # sections whose names stand alone
+
+
+@dataclass(frozen=True)
+class Entry:
+    name: str
+    meaning: str
+    of: tuple[str, ...] = ()  # topologies, workloads or probes that have such a key; (): it is there always
+    key: Key | None = None  # of a key: its type, default and so on
+
+    @property
+    def plain(self) -> str:
+        """Without the signs of lists."""
+        return self.name.replace("[]", "")
+
+    def is_named(self, name: str) -> bool:
+        """Whether a user means this: with or without signs of lists, and what a pattern stands for."""
+        if self.key is None and "*" in self.name:
+            return fnmatchcase(name.replace("[]", ""), self.plain)
+        return name.replace("[]", "") == self.plain
+
+    def record(self) -> dict[str, Any]:
+        """For programs."""
+        return {"name": self.name, "of": list(self.of), "meaning": self.meaning} | (
+            {} if self.key is None else {name: value for name, value in self.key.record().items() if name != "of"}
+        )
+
+
+def entries() -> list[Entry]:
+    """Keys that are declared once for several are one entry."""
+    by_declaration: dict[tuple[Any, ...], list[Key]] = {}
+    for key in all_keys():
+        by_declaration.setdefault((key.name, key.source, key.default_text, key.range), []).append(key)
+    found = [
+        Entry(same[0].name, same[0].meaning, tuple(key.of for key in same if key.of), same[0])
+        for same in by_declaration.values()
+    ]
+    for section, words in recorded().items():
+        found += [Entry(name if section in _BY_ITSELF else f"{section}.{name}", said) for name, said in words.items()]
+    return found

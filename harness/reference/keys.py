@@ -1,0 +1,207 @@
+"""Every key of scenarios and sweeps: meaning, type, unit, default, range, source.
+
+Types, defaults and ranges are those of the pydantic models that check the files, as JSON Schema tells them; the words
+are the comments beside the declarations. So what a key's author wrote is what its user reads.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
+import topologies
+from harness import workloads
+from harness.control import programs
+from harness.measure.probes import REGISTRY as PROBES
+from harness.plan.scenario import Scenario
+from harness.plan.sweep import Sweep
+from harness.reference.comments import comments
+from host_agents import registry
+from host_agents.registry import LoadBalancerInfo, ProtocolInfo
+
+UNITS = {
+    "bps": "bit/s",
+    "ns": "ns",
+    "bytes": "bytes",
+    "packets": "packets",
+    "credits": "credits",
+    "cycles": "cycles",
+    "cells": "cells",
+    "bdp": "BDP",
+    "rtts": "base RTTs",
+    "fraction": "share",
+    "share": "share",
+}
+_LIMITS = {"exclusiveMinimum": ">", "gt": ">", "minimum": ">=", "ge": ">=", "exclusiveMaximum": "<", "lt": "<"}
+_LIMITS |= {"maximum": "<=", "le": "<="}
+_TYPES = {"integer": "integer", "number": "number", "string": "text", "boolean": "true or false", "object": "table"}
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key of a file."""
+
+    name: str  # dotted, as in the file; `[]` after a list of tables
+    of: str  # the topology, workload or probe that has it; "": it is there always
+    meaning: str  # "": nothing is said of it
+    type: str
+    unit: str  # "": a number without one, or no number
+    required: bool
+    default: Any  # as JSON has it; None also where there is none
+    range: str
+    source: str  # module and class
+
+    @property
+    def default_text(self) -> str:
+        """As TOML has it; `none` for a key that is left out."""
+        if self.required:
+            return "must be given"
+        return "none" if self.default is None else json.dumps(self.default)
+
+    def record(self) -> dict[str, Any]:
+        """For programs."""
+        return {**dataclasses.asdict(self), "default_text": self.default_text}
+
+
+def keys(model: type[Any], prefix: str, of: str = "") -> Iterator[Key]:
+    """Of a pydantic model, or of a dataclass that the hosts' registry checks, with those of the tables in it."""
+    hints = typing.get_type_hints(model, include_extras=True)
+    checked = model if issubclass(model, BaseModel) else registry.model(model)
+    schema = checked.model_json_schema()
+    for name, field in checked.model_fields.items():
+        dotted = f"{prefix}.{name}" if prefix else name
+        below, several = _tables_in(hints[name])
+        default = None if field.is_required() else field.get_default(call_default_factory=True, validated_data={})
+        if below is None or several or default is None:  # a table that is always there has nothing of its own to say
+            owner, meaning = _said(model, name)
+            told = schema["properties"][name]
+            yield Key(
+                name=dotted,
+                of=of,
+                meaning=meaning,
+                type=_type(told, schema),
+                unit=UNITS.get(name.rpartition("_")[2], ""),
+                required=field.is_required(),
+                default=to_jsonable_python(default),
+                range=", ".join(dict.fromkeys(_limits(told))),
+                source=f"{owner.__module__}.{owner.__qualname__}",
+            )
+        if below is not None:
+            yield from keys(below, dotted + "[]" * several, of)
+
+
+def _said(model: type[Any], name: str) -> tuple[type[Any], str]:
+    """The class that declares a field, and what it or one that it inherits from says of it."""
+    owners = [cls for cls in model.__mro__ if name in inspect.get_annotations(cls)]
+    return owners[0], next((said for cls in owners if (said := comments(cls).get(name))), "")
+
+
+def _tables_in(hint: Any) -> tuple[type[BaseModel] | None, bool]:
+    """The model that a key's value is, or may be; and whether it is a list of them."""
+    if isinstance(hint, type) and issubclass(hint, BaseModel):
+        return hint, False
+    several = typing.get_origin(hint) in (list, tuple)
+    for part in typing.get_args(hint):
+        found, below = _tables_in(part)
+        if found is not None:
+            return found, several or below
+    return None, False
+
+
+def _type(told: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    """In words: `integer`, `one of "fifo", "random"`, `list of text` ..."""
+    if "$ref" in told:
+        return "table"
+    if "enum" in told or "const" in told:
+        return "one of " + ", ".join(json.dumps(value) for value in told.get("enum", [told.get("const")]))
+    if "anyOf" in told:
+        kinds = [_type(one, schema) for one in told["anyOf"] if one.get("type") != "null"]
+        return " or ".join(dict.fromkeys(kinds))
+    if told.get("type") == "array":
+        items: Mapping[str, Any] = told.get("items") or next(iter(told.get("prefixItems", [])), {})
+        return f"list of {_type(items, schema)}"
+    return _TYPES.get(told.get("type", ""), "any value")
+
+
+def _limits(told: Mapping[str, Any]) -> Iterator[str]:
+    """As `> 0`, `<= 10`, also of what a list has."""
+    for name, sign in _LIMITS.items():
+        if name in told:
+            limit = told[name]
+            power = limit.bit_length() - 1 if isinstance(limit, int) else 0
+            yield f"{sign} " + (f"2^{power}" if power >= 16 and limit == 1 << power else f"{limit:,}".replace(",", "_"))
+    for below in (*told.get("anyOf", ()), *filter(None, [told.get("items")])):
+        if isinstance(below, Mapping):
+            yield from _limits(below)
+
+
+def _name(table: str, known: list[str]) -> Key:
+    """The key that says which topology or workload it is."""
+    meaning = f"which one: {', '.join(known)}; or a Python file of one's own"
+    return Key(f"{table}.name", "", meaning, "text", "", True, None, "", f"{Scenario.__module__}.Scenario")
+
+
+def topology_keys(name: str) -> list[Key]:
+    return list(keys(topologies.parameters(name), "topology", name))
+
+
+def workload_keys(name: str) -> list[Key]:
+    return list(keys(workloads.parameters(name), "workload", name))
+
+
+def program_keys(name: str) -> list[Key]:
+    return list(keys(programs.program(name).parameters, f"programs.{name}"))
+
+
+def probe_keys(name: str) -> list[Key]:
+    return list(keys(PROBES.find(name), "record.probes[]", name))
+
+
+def protocol_keys(info: ProtocolInfo) -> list[Key]:
+    """With those of the mechanisms that can be added to it."""
+    found = list(keys(info.parameters, f"protocols.{info.name}"))
+    known = registry.mechanisms() if info.mechanisms else {}
+    for name in info.mechanisms:
+        if name in known:  # otherwise a protocol, which has its own
+            found += keys(known[name].parameters, f'protocols."{info.name}+{name}".{name}')
+    return found
+
+
+def load_balancer_keys(info: LoadBalancerInfo) -> list[Key]:
+    return list(keys(info.parameters, f"load_balancers.{info.name}"))
+
+
+def scenario_keys() -> list[Key]:
+    """Those that every scenario has, whatever it names."""
+    found = list(keys(Scenario, ""))
+    names = {"topology": topologies.names(), "workload": workloads.names()}
+    return [one for key in found for one in (key, *((_name(key.name, names[key.name]),) if key.name in names else ()))]
+
+
+def sweep_keys() -> list[Key]:
+    return list(keys(Sweep, "sweep"))
+
+
+@cache
+def all_keys() -> tuple[Key, ...]:
+    """Of scenarios and sweeps, with everything that comes with p4cc."""
+    found = scenario_keys()
+    for of_named, names in (
+        (topology_keys, topologies.names()),
+        (workload_keys, workloads.names()),
+        (program_keys, programs.names()),
+        (probe_keys, list(PROBES.all())),
+    ):
+        found += [key for name in names for key in of_named(name)]
+    found += [key for info in registry.protocols().values() for key in protocol_keys(info)]
+    found += [key for info in registry.load_balancers().values() for key in load_balancer_keys(info)]
+    return (*found, *sweep_keys())

@@ -1,0 +1,164 @@
+"""The generated pages of the documentation, in Markdown: every key, column, command, variable and public name."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterable, Iterator, Sequence
+
+import click
+
+import p4cc
+import topologies
+from harness import workloads
+from harness.cli import cli
+from harness.control import programs
+from harness.measure.probes import REGISTRY as PROBES
+from harness.reference import keys
+from harness.reference.comments import summary
+from harness.reference.keys import Key
+from harness.reference.recorded import FILES, TABLES, recorded
+from host_agents import registry
+
+_KEY_COLUMNS = ("key", "type", "default", "meaning")
+
+
+def pages() -> dict[str, str]:
+    """By path below the documentation's folder."""
+    return {
+        "reference/scenario.md": _page("Keys of a scenario", _SCENARIO, [("", keys.scenario_keys())]),
+        "reference/sweep.md": _page("Keys of a sweep", _SWEEP, [("", keys.sweep_keys())]),
+        "reference/topologies.md": _page(
+            "Topologies",
+            "`topology.name` says which. Below, keys of `[topology]`.",
+            [(_named(n, summary(topologies.parameters(n))), keys.topology_keys(n)) for n in topologies.names()],
+        ),
+        "reference/workloads.md": _page(
+            "Workloads",
+            "`workload.name` says which. Below, keys of `[workload]`.",
+            [(_named(n, summary(workloads.parameters(n))), keys.workload_keys(n)) for n in workloads.names()],
+        ),
+        "reference/protocols.md": _page(
+            "Congestion control",
+            '`cc` says which; `cc = "hpcc+vai"` adds a mechanism. A protocol\'s parameters are a table of its own.',
+            [
+                (
+                    f"{_named(n, one.summary)}\n\nSource: {one.source}. P4 program: `{one.program}`.",
+                    keys.protocol_keys(one),
+                )
+                for n, one in registry.protocols().items()
+            ],
+        ),
+        "reference/load-balancers.md": _page(
+            "Load balancers",
+            "`lb` says which. Those of the switches are `switch.load_balancing` (`p4cc list switch-lb`).",
+            [
+                (f"{_named(n, one.summary)}\n\nSource: {one.source}.", keys.load_balancer_keys(one))
+                for n, one in registry.load_balancers().items()
+            ],
+        ),
+        "reference/programs.md": _page(
+            "P4 programs",
+            "`program` says which; without it a run has the one that its protocol needs.",
+            [(_named(n, summary(programs.program(n).parameters)), keys.program_keys(n)) for n in programs.names()],
+        ),
+        "reference/probes.md": _page(
+            "Probes",
+            "Keys of `[[record.probes]]`: further tables of a run. [Measurements](../measurements.md) has examples.",
+            [(_named(n, summary(kind)), keys.probe_keys(n)) for n, kind in PROBES.all().items()],
+        ),
+        "reference/recorded.md": _recorded(),
+        "reference/commands.md": _commands(cli),
+        "reference/environment.md": _environment(),
+        "reference/api.md": _api(),
+    }
+
+
+_SCENARIO = (
+    "What a topology, a workload or a probe takes has a page of its own. `none` is the default of a key that is left\n"
+    "out. `p4cc explain KEY` tells the same, with the class that declares the key."
+)
+_SWEEP = "A sweep runs a scenario with every combination of its axes' values. [An example](../formats.md#sweeps)."
+
+
+def _named(name: str, told: str) -> str:
+    return f"## {name}\n\n{told}."
+
+
+def _page(title: str, told: str, parts: Iterable[tuple[str, Sequence[Key]]]) -> str:
+    lines = [f"# {title}", "", told, ""]
+    for heading, of_it in parts:
+        if heading:
+            lines += [heading, ""]
+        lines += [*_table(_KEY_COLUMNS, map(_row, of_it)), ""] if of_it else ["It has no parameters.", ""]
+    return "\n".join(lines)
+
+
+def _row(key: Key) -> tuple[str, ...]:
+    kind = key.type + (f", {key.unit}" if key.unit else "") + (f", {key.range}" if key.range else "")
+    return f"`{key.name}`", kind, f"`{key.default_text}`", _sentence(key.meaning)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:].removesuffix(".") + "."
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(columns)} |"
+    yield "|" + "---|" * len(columns)
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+
+
+def _recorded() -> str:
+    lines = [
+        "# What a run writes",
+        "",
+        "`*` stands for any name, `[]` for each of a list. Times are ns of model time.",
+        "",
+    ]
+    for sections, suffix in ((TABLES, ".parquet"), (FILES, ".json")):
+        for section in sections:
+            words = ((f"`{name}`", _sentence(said)) for name, said in recorded()[section].items())
+            lines += [f"## {section}{suffix}", "", *_table(("name", "meaning"), words), ""]
+    return "\n".join(lines)
+
+
+def _environment() -> str:
+    lines = ["# Environment and exit statuses", ""]
+    for section, column in (("environment", "variable"), ("exit-status", "status")):
+        words = ((f"`{name}`", _sentence(said)) for name, said in recorded()[section].items())
+        lines += [*_table((column, "meaning"), words), ""]
+    return "\n".join(lines)
+
+
+def _commands(group: click.Group) -> str:
+    lines = ["# Commands", ""]
+    with click.Context(group, info_name="p4cc") as root:
+        for name in group.list_commands(root):
+            command = group.get_command(root, name)
+            assert command is not None
+            with click.Context(command, info_name=name, parent=root, max_content_width=100) as context:
+                lines += [f"## p4cc {name}", "", "```text", command.get_help(context), "```", ""]
+    return "\n".join(lines)
+
+
+def _api() -> str:
+    """Of `p4cc` and its modules: every name in `__all__`."""
+    lines = ["# Public interface", "", "What is named here stays as it is. [How to use it](../python-api.md).", ""]
+    modules = [p4cc, *(importlib.import_module(f"p4cc.{one.name}") for one in pkgutil.iter_modules(p4cc.__path__))]
+    for module in modules:
+        names = getattr(module, "__all__", ())
+        if not names or module.__name__.rpartition(".")[2].startswith("_"):
+            continue
+        told = (inspect.getdoc(module) or "").partition("\n")[0]
+        rows = ((f"`{name}`", _first_line(getattr(module, name))) for name in names)
+        lines += [f"## {module.__name__}", "", told, "", *_table(("name", "what"), rows), ""]
+    return "\n".join(lines)
+
+
+def _first_line(thing: object) -> str:
+    if not callable(thing) and not inspect.ismodule(thing):
+        return "a value"
+    return (inspect.getdoc(thing) or "").partition("\n")[0]

@@ -1,0 +1,44 @@
+"""What a run writes: the words of `recorded.toml`, by table or file, and by column or key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from harness.plan.scenario import read
+
+TABLES = ("flows", "pieces", "queues", "rates", "links", "operations")
+FILES = ("summary", "performance", "provenance")
+
+
+@cache
+def recorded() -> Mapping[str, Mapping[str, str]]:
+    """By section and name; names may have `*` for any part, and `[]` after a list."""
+    return read(Path(__file__).with_name("recorded.toml"))
+
+
+def meaning(section: str, name: str) -> str:
+    """What a column or a key of a file means; "": nothing is said of it. A name of its own comes before patterns."""
+    words = recorded().get(section, {})
+    if name in words:
+        return words[name]
+    return next((said for pattern, said in words.items() if _matches(pattern, name)), "")
+
+
+def _matches(pattern: str, name: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
+
+
+def leaves(value: Any, above: str = "") -> Iterator[str]:
+    """The dotted names of what JSON has; an empty table or list is one itself."""
+    if isinstance(value, Mapping) and value:
+        for name, below in value.items():
+            yield from leaves(below, f"{above}.{name}" if above else name)
+    elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+        for below in value:
+            yield from leaves(below, f"{above}[]")
+    else:
+        yield above
