@@ -984,12 +984,12 @@ class Machine:
         if self.symbolic and (least.formula is not None or most.formula is not None):
             one = formula(least, low.type) == formula(most, high.type)  # a number that is not random
             self._flip(("random", op.span), int(least.number == most.number), one, None, None, self.code.all)
+        if least.number == most.number:
+            self._assign(place, least)
+            return
         a, b = self._pin(least), self._pin(most)
         if a > b:
             raise _StopError("a random number from an empty range")
-        if a == b:
-            self._assign(place, Scalar(a))
-            return
         values = (a, b, (a + b) // 2, min(a + 1, b))
         self._unknowns += 1
         self._assign(place, self._unknown(width(place.type), values, f"random {self._unknowns}"))
