@@ -184,7 +184,8 @@ class Variables:
     """The names of variables in formulas. Formulas share parts, so each part is looked at once."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Any, frozenset[str]]] = {}  # by z3's number, which is another's once a part is gone
+        # By z3's number of the part, which is kept: once it is gone, another gets its number.
+        self._known: dict[int, tuple[Any, frozenset[str]]] = {}
 
     def of(self, whole: Any) -> frozenset[str]:
         waiting = [whole]

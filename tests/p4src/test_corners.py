@@ -23,7 +23,7 @@ from tests.p4src.test_collective import ALL_LANES, ALONE, GROUP, W, by_class, vi
 from tests.p4src.test_dart import AGG, FIRST, MIDDLE, TO_TOR1, counted, data, ports_of
 from tests.p4src.test_expresspass import credit
 from tests.p4src.test_rcp import CAPACITY_KBPS, RTT_NS, Model, rate_packet, told
-from tests.p4src.test_sperc import AFTER_BTH, CONTROL, FOUR_PACKETS, FlowState, through, view
+from tests.p4src.test_sperc import AFTER_BTH, CONTROL, FOUR_PACKETS, WINDOWS, B, E, FlowState, through, view
 from topologies.collectives import CollectiveGroup
 
 FLOW = Flow()
@@ -102,9 +102,9 @@ def test_a_candidate_that_is_not_known_takes_no_packet() -> None:
 def test_classes_beside_the_lanes_and_packets_without_ecn_pass() -> None:
     """Priorities 0 and 7 are no lanes; a packet without a route has no port."""
     rig = BuiltinRig("dart", programs.parameters("dart", {"threshold_bytes": 0}).entries(AGG))
-    for dscp in (0, 56):
-        for ecn in (NOT_ECT, ECT0):
-            assert ports_of(rig, [data(FIRST, dscp=dscp, ecn=ecn)]) == [1]
+    for ecn in (NOT_ECT, ECT0):
+        assert ports_of(rig, [data(FIRST, dscp=dscp, ecn=ecn) for dscp in (0, 56)]) == [1, 1]
+        assert ports_of(rig, [data(MIDDLE, dscp=8 * priority, ecn=ecn) for priority in range(8)]) == [1] * 8
     assert counted(rig, 1) == {}
     nowhere = data(FIRST, flow=replace(TO_TOR1, destination="192.168.0.1"))
     assert not any(rig.run([Sent(4, nowhere)]).values())
@@ -157,6 +157,27 @@ def test_a_weight_without_an_entry_counts_for_nothing() -> None:
         frame = through(rig, OUT, FlowState().frame(OUT), 100)
         (record,) = CONTROL.decode_records(frame, AFTER_BTH)[-1:]
         assert (record["b"] == NO_LIMIT) == (table == "new_weight")
+
+
+@pytest.mark.parametrize("link", range(1, 8))
+def test_the_smallest_share_elsewhere_is_a_flows_limit(link: int) -> None:
+    """sPERC: of eight links, one gives 1 Gb/s and the others more."""
+    flow = FlowState()
+    for place, record in enumerate(flow.records):
+        record.update(b=(1 if place == link else 5) * 1_000_000, x=5_000_000, state=B, ignore=0)
+    rig = BuiltinRig("sperc", programs.parameters("sperc", {"headroom": 0.0}).entries(view({OUT: 10})))
+    record = CONTROL.decode_records(through(rig, OUT, flow.frame(OUT), 100), AFTER_BTH)[-1]
+    assert (record["b"], record["x"], record["state"]) == (10_000_000, 1_000_000, E)
+
+
+def test_a_window_is_of_a_packet_at_least() -> None:
+    """A link that holds four packets, shared by nine flows, each in an epoch of its own."""
+    rig = BuiltinRig("sperc", programs.parameters("sperc", WINDOWS).entries(FOUR_PACKETS))
+    given = []
+    for epoch in range(1, 10):
+        frame = FlowState().frame(OUT, epoch=epoch, let_through=0xFFFFFF)
+        given.append(CONTROL.get("let_through", through(rig, OUT, frame, 13 * epoch), AFTER_BTH))
+    assert given == [4, 2, 1, 1, 1, 1, 1, 1, 1]  # 4/5 of a packet is one
 
 
 def test_a_window_is_of_65535_packets_at_most() -> None:
