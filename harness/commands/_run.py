@@ -29,11 +29,16 @@ from p4switch.quantities import doubts
 MakeWorld = Callable[[Run], World]
 
 
-def maker(how: How) -> MakeWorld:
-    """Makes virtual worlds, or worlds of Mininet, which has to be installed."""
+def maker(how: How, workers: Callable[[Run], int] = lambda run: 1) -> MakeWorld:
+    """Makes virtual worlds, each of so many workers, or worlds of Mininet, which has to be installed."""
     if how.world == "virtual":
         return lambda run: VirtualWorld(
-            run, trace=how.trace, capture=how.pcap, compiler=how.compiler, coverage=how.coverage
+            run,
+            trace=how.trace,
+            capture=how.pcap,
+            compiler=how.compiler,
+            coverage=how.coverage,
+            workers=workers(run),
         )
     from harness.worlds.mininet.world import MininetWorld
 

@@ -70,6 +70,13 @@ from p4switch.errors import UserError
     metavar="FLOW",
     help="Tell what each hop did with a flow's packets (trace.txt, trace.jsonl); flows count from 0.",
 )
+@click.option(
+    "--workers",
+    default="1",
+    show_default=True,
+    metavar="N",
+    help="Processes that share each run of the virtual world, or auto: the cores, for large networks.",
+)
 @click.option("--coverage", is_flag=True, help="Also write what of the P4 program packets reached (coverage/).")
 def command(
     scenarios: tuple[str, ...],
@@ -89,6 +96,7 @@ def command(
     report: bool,
     pcap: bool,
     trace: int | None,
+    workers: str,
     coverage: bool,
 ) -> None:
     """Run scenarios and write a report.
@@ -102,6 +110,9 @@ def command(
             raise UserError("--trace: the Mininet world has no traces; expected --world virtual, or --pcap instead")
         if coverage:
             raise UserError("--coverage: the Mininet world does not count; expected --world virtual")
+        if workers != "1":
+            raise UserError(f"--workers {workers}: hosts and switches of the Mininet world are processes of their own; "
+                            "expected --world virtual")
     else:
         given = {"--switch": switch is not None, "--dilation": dilation is not None}
         for option in (option for option, is_given in given.items() if is_given):
@@ -118,8 +129,9 @@ def command(
 
     from harness.commands import _run
     from harness.measure.inputs import How
+    from harness.worlds.parallel import workers_of
 
     if world == "mininet":
         switch = switch or "builtin"
     how = How(world, compiler, switch, dilation, pcap, trace, coverage)
-    _run.carry_out(scenarios, settings, several, _run.maker(how), out, strict, reuse, how, report)
+    _run.carry_out(scenarios, settings, several, _run.maker(how, workers_of(workers)), out, strict, reuse, how, report)

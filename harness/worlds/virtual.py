@@ -1,37 +1,41 @@
-"""The virtual world: hosts, P4 switches and links in one process, on one discrete-event clock."""
+"""The virtual world: hosts, P4 switches and links on one discrete-event clock, in one process or in several."""
 
 from __future__ import annotations
 
 import gc
-import resource
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from ipaddress import IPv4Address
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from harness.control import controller, program_state
 from harness.control.pipelines import compiled, pipeline
-from harness.control.program_ledger import by_name, count
+from harness.control.program_ledger import Kind, by_name, count
 from harness.measure import tracing
 from harness.measure.collective_record import collective_tables
 from harness.measure.links import LinkCounters, LinkSamples, ports_of
 from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
 from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe
+from harness.measure.probes.base import Values
 from harness.measure.probes.readings import Readings
 from harness.measure.recording import NO_VALUES, Integers, Progress, Recording, Series, port_places
 from harness.measure.tracing import TraceRecord
 from harness.plan.experiment import LinkChange, Run
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
 from harness.worlds.memory import MemoryLimit
+from harness.worlds.parallel import Alone, Crew, Workers, cost, merged
+from harness.worlds.partition import partition
 from harness.worlds.session import FIRST_NUMBER, Session
 from harness.worlds.whole_frames import WholeFrames
 from host_agents import wire
@@ -40,7 +44,7 @@ from host_agents.nic import Nic
 from host_agents.timers import NEVER
 from p4switch.coverage import Coverage
 from p4switch.errors import UserError
-from p4switch.fabric import Fabric
+from p4switch.fabric import Fabric, joined
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
 from p4switch.trace import Decoder
@@ -49,6 +53,7 @@ from p4switch.traffic.settings import dscp_classes
 if TYPE_CHECKING:
     from p4switch.engine import Switch as Pipe
 
+_Of = TypeVar("_Of")
 
 # Every moment for which the whole network has to stop shortens the windows in which it runs quickly. So where hosts are
 # independent, flows are not started one by one but handed to their hosts so much ahead.
@@ -59,6 +64,20 @@ _SAMPLES_A_LOOK = 1000  # of the queues, between two looks at the memory
 _COLLECT_AFTER = 1_000_000  # objects made and not freed
 _MOST_RTTS_TO_END = 1000  # after the last flow's end, for what is still under way
 _NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received", "retries_exceeded")
+
+@dataclass(frozen=True)
+class _Part:
+    """Of one worker; what it does not run counts nothing."""
+
+    samples: tuple[bytes, bytes]
+    port_stats: joined.Columns
+    queue_stats: joined.Columns
+    pfc_stats: joined.Columns
+    conservation: dict[str, int]
+    counted: Counter[Kind]
+    nic_totals: Counter[str]
+    failed_asserts: dict[str, tuple[int, str]]
+
 
 COVERAGE_FILE = "coverage.json"
 """Of a run's folder: what its packets reached of the program, as `Coverage.save` writes it."""
@@ -75,10 +94,15 @@ class VirtualWorld:
         capture: bool = False,
         compiler: str = "builtin",
         coverage: bool = False,
+        workers: int = 1,
+        owners: Mapping[str, int] | None = None,
+        late: Callable[[int], object] | None = None,
     ) -> None:
         """`trace`: index of a flow whose packets are traced. `capture`: record the frames on all hosts' links.
 
-        `coverage`: count what of the program the packets reach.
+        `coverage`: count what of the program the packets reach. `workers`: so many processes share the work, which is
+        in no result. `owners`: which of them has a node, by name, instead of `partition`'s; hosts that start flows
+        when others are done are all the first one's. `late`: see `Workers`.
         """
         started = time.process_time()
         self.run_plan = run
@@ -89,6 +113,9 @@ class VirtualWorld:
         known = len({id(flow.whole or flow) for flow in traffic.flows})
         if independent and trace is not None and trace >= known:
             raise UserError(f"--trace {trace}: the run has {known} flows; expected a number from 0 to {known - 1}")
+        if not independent and trace is not None and workers > 1:
+            raise UserError("--trace: flows start when others are done; expected --workers 1 with it")
+        self._independent = independent
         self.fabric = Fabric(framing_bytes=run.scenario.framing_bytes, independent_hosts=independent)
         self.names: list[str] = []  # by fabric node
         self.links: list[tuple[str, str]] = []
@@ -109,6 +136,10 @@ class VirtualWorld:
         self._add_switches()
         self._add_links(capture)
         self._limit_ingress()
+        self._crew: Crew = Alone()
+        if workers > 1:
+            ranks = owners or partition(run.topology, workers, hosts_together=not independent)
+            self._crew = Workers(self.fabric, [ranks[name] for name in self.names], workers, self._on_told, late)
         for change in run.link_changes():
             self.fabric.at(change.time_ns, partial(self._change_link, change))
         self._ports = self._sample_queues()
@@ -233,19 +264,28 @@ class VirtualWorld:
         self.fabric.at(now_ns + probe.interval_ns, partial(self._read_repeatedly, probe))
 
     def _read(self, probe: Probe, now_ns: int) -> None:
+        read: dict[str, list[Values]] = {}
         if isinstance(probe, SwitchProbe):
-            for name, client in self._clients.items():
+            for name, client in self._own(self._clients).items():
                 if probe.covers(name):
-                    self._readings.add(probe, now_ns, name, probe.read(self.run_plan, client))
+                    read[name] = list(probe.read(self.run_plan, client))
         elif isinstance(probe, HostProbe):
-            for host, session in zip(self.run_plan.topology.hosts, self._hosts, strict=True):
-                if probe.covers(host.name):
-                    self._readings.add(probe, now_ns, host.name, probe.read(session))
+            hosts = [host.name for host in self.run_plan.topology.hosts]
+            for name, session in self._own(dict(zip(hosts, self._hosts, strict=True))).items():
+                if probe.covers(name):
+                    read[name] = list(probe.read(session))
         elif isinstance(probe, QueueProbe):
             values = self._at_ports(probe.reads, probe.priority)
             for switch, port, leads_to in probe.ports(self.run_plan):
-                value = values.get((self._nodes[switch], port), 0)
-                self._readings.add(probe, now_ns, switch, [(port, leads_to, value)])
+                if self._crew.has(self._nodes[switch]):
+                    value = values.get((self._nodes[switch], port), 0)
+                    read.setdefault(switch, []).append((port, leads_to, value))
+        for name, rows in merged(self._crew.gather(read), self.names).items():
+            self._readings.add(probe, now_ns, name, rows)
+
+    def _own(self, by_name: Mapping[str, _Of]) -> dict[str, _Of]:
+        """Of the nodes of this worker."""
+        return {name: value for name, value in by_name.items() if self._crew.has(self._nodes[name])}
 
     def _at_ports(self, quantity: str, priority: int | None) -> dict[tuple[int, int], int]:
         """By node and port; what never was used has no value."""
@@ -263,7 +303,9 @@ class VirtualWorld:
         start_ns = self._session.next_start_ns
         if start_ns is not None and start_ns != self._next_start_ns:
             self._next_start_ns = start_ns
-            self.fabric.at(max(start_ns, self.fabric.now_ns), self._start_due)
+            # Independent hosts' workers all have a session: each hands over its own hosts' flows.
+            own = not self._independent
+            self.fabric.at(max(start_ns, self.fabric.now_ns), self._start_due, own=own)
 
     def _start_due(self, now_ns: int) -> None:
         self._session.start_due(now_ns + self._ahead_ns)
@@ -272,6 +314,10 @@ class VirtualWorld:
 
     def _carry(self, host: int, request: Connect | Post | Assignment) -> None:
         """From the session to a host."""
+        if isinstance(request, Post):
+            self._follow(request)
+        if not self._crew.has(host):
+            return
         if isinstance(request, Connect):
             self._hosts[host].connect(request)
             return
@@ -279,7 +325,6 @@ class VirtualWorld:
             self._hosts[host].assign(request)
             self.fabric.kick(host)
             return
-        self._follow(request)
         if request.start_ns <= self.fabric.now_ns:
             self._post(host, request, self.fabric.now_ns)
         else:
@@ -307,7 +352,17 @@ class VirtualWorld:
         self.fabric.kick(host)
 
     def _note(self, host: int, event: Event) -> None:
-        """From a host to the session."""
+        """From a host to the session; where there are several of it, to all, which get it in the same order."""
+        if self._independent and self._crew.count > 1:
+            self._crew.tell((host, event))
+        else:
+            self._on_event(host, event)
+
+    def _on_told(self, told: list[tuple[int, Event]]) -> None:
+        for host, event in sorted(told, key=itemgetter(0)):
+            self._on_event(host, event)
+
+    def _on_event(self, host: int, event: Event) -> None:
         self._session.note(host, event)
         self._schedule_start()
         if self._session.finished:
@@ -317,11 +372,18 @@ class VirtualWorld:
 
     def run(self, progress: Progress | None = None) -> Recording:
         """Runs until every flow is acknowledged, or the scenario's limit."""
+        with self._crew.at_work():
+            recording = self._run(progress)
+        assert recording is not None  # of the first worker
+        return recording
+
+    def _run(self, progress: Progress | None) -> Recording | None:
         started = time.process_time()
         scenario = self.run_plan.scenario
         session = self._session
-        session.begin()
-        self._schedule_start()
+        if self._independent or self._crew.first:
+            session.begin()
+            self._schedule_start()
         if scenario.record.rate_interval_ns:
             self.fabric.at(scenario.record.rate_interval_ns, self._sample_rates)
         for probe in self.run_plan.probes:
@@ -330,17 +392,35 @@ class VirtualWorld:
         with _rare_collection():
             stop = self.fabric.run(until_ns=self.run_plan.limit_ns, progress=partial(self._progress, progress))
         self._look_at_memory(self.fabric.now_ns)
-        ended = session.outcome if session.finished else {"until": "limit"}.get(stop, stop)
+        ended = self._crew.agree(session.outcome if session.finished else {"until": "limit"}.get(stop, stop))
         if ended == "limit" and self._is_idle():
             ended = "idle"
         for probe in self.run_plan.probes:
             if not probe.interval_ns:
                 self._read(probe, self.fabric.now_ns)
-        session.end(self._reports(), self.fabric.now_ns)
-        recording = self._recording(ended, time.process_time() - started)
-        if ended == "done":
-            recording.residue = self._residue()
+        reports = self._reports()
+        if scenario.record.rate_interval_ns:
+            self._sample_links(self.fabric.now_ns)
+        parts = self._crew.gather(self._part())
+        own_s = time.process_time() - started
+        cpu_s, memory_bytes = cost(self._crew, own_s)
+        recording = None
+        if self._crew.first:
+            session.end(reports, self.fabric.now_ns)
+            recording = self._recording(ended, parts, cpu_s, memory_bytes)
+        residue = self._residue() if ended == "done" else None
+        self._collect_records()
+        if recording is not None:
+            recording.residue = residue
         return recording
+
+    def _collect_records(self) -> None:
+        """What `write_more` writes."""
+        passed = {name: pipe.passed() for name, pipe in self._own(self._pipes).items()} if self._coverage else {}
+        self._passed = merged(self._crew.gather(passed), list(self._pipes))
+        if self._crew.count > 1:
+            for records in self._crew.gather(self.fabric.take_records()):
+                self.fabric.add_records(records)
 
     def _residue(self) -> dict[str, int]:
         """What the registers have left of flows, when the last word of their ends has come to all switches."""
@@ -351,47 +431,72 @@ class VirtualWorld:
         until_ns = self.fabric.now_ns + _MOST_RTTS_TO_END * run.base_rtt_ns()
         while self._is_busy() and self.fabric.now_ns < until_ns:
             self.fabric.run(until_ns=self.fabric.now_ns + run.base_rtt_ns())
-        return program_state.left_in(self._clients, registers, compiled(run.build)[1], run.program.name)
+        parts = self._crew.gather(
+            {
+                name: program_state.left_in({name: client}, registers, compiled(run.build)[1], run.program.name)
+                for name, client in self._own(self._clients).items()
+            }
+        )
+        return {where: left for found in merged(parts, list(self._clients)).values() for where, left in found.items()}
 
     def _progress(self, progress: Progress | None, now_ns: int, _: int) -> None:
         self._look_at_memory(now_ns)
-        if progress is not None:
+        if progress is not None and self._crew.first:
             progress(*self._session.progress, now_ns)
 
     def _look_at_memory(self, now_ns: int) -> None:
         """Raises UserError when there is not enough for what is held and for the tables of what was sampled."""
         self._looked_ns = now_ns
+        if not self._crew.first:
+            return
         interval_ns = self.run_plan.scenario.record.queue_interval_ns
         self._memory.look(now_ns, now_ns // interval_ns * len(self._ports) if interval_ns else 0)
 
     def _is_idle(self) -> bool:
         """All flows have started, nothing is under way, and nothing ever will be: only the sampling goes on."""
-        return self._session.all_started(self.fabric.now_ns) and not self._is_busy()
+        return self._crew.agree(self._session.all_started(self.fabric.now_ns)) and not self._is_busy()
 
     def _is_busy(self) -> bool:
         """Something is under way, or will be."""
         held = self.fabric.conservation()
-        return bool(held["queued"] or held["on_wire"]) or any(nic.next_wakeup_ns() < NEVER for nic in self.nics)
+        return self._crew.either(
+            bool(held["queued"] or held["on_wire"]) or any(nic.next_wakeup_ns() < NEVER for nic in self.nics)
+        )
 
     def _reports(self) -> list[HostReport]:
         """What is known only now: the counts of unfinished flows, and what was on the receivers' links."""
         stats = _columns(self.fabric.flow_stats())
         framing = self.run_plan.scenario.framing_bytes
-        on_wire = stats["delivered_bytes"] + framing * stats["delivered_packets"]
+        numbers = self._crew.agree(list(self._tags))
+        on_wire = self._counted(stats["delivered_bytes"] + framing * stats["delivered_packets"], numbers)
+        own = {host: session.report({}) for host, session in enumerate(self._hosts) if self._crew.has(host)}
+        reports = merged(self._crew.gather(own), range(len(self._hosts)))
+        if not self._crew.first:
+            return []
         delivered: list[dict[int, int]] = [{} for _ in self._hosts]
-        for number, tag in self._tags.items():
+        for number, carried in zip(numbers, on_wire, strict=True):
             # Of all members of a group together: the session adds up what its ends say.
-            delivered[self._session.connections[number - FIRST_NUMBER].destinations[0]][number] = int(on_wire[tag - 1])
-        return [host.report(delivered_bytes) for host, delivered_bytes in zip(self._hosts, delivered, strict=True)]
+            delivered[self._session.connections[number - FIRST_NUMBER].destinations[0]][number] = carried
+        return [replace(report, delivered_bytes=delivered[host]) for host, report in reports.items()]
+
+    def _counted(self, by_tag: Integers, numbers: Sequence[int]) -> list[int]:
+        """What all workers have counted of the packets of these connections, at the first one."""
+        tags = self._tags
+        own = [int(by_tag[tags[number] - 1]) if number in tags else 0 for number in numbers]
+        parts = self._crew.gather(own)
+        return [sum(counts) for counts in zip(*parts, strict=True)] if len(parts) > 1 else own
 
     def _sample_rates(self, now_ns: int) -> None:
         record = self.run_plan.scenario.record
         if now_ns - self._looked_ns > _SAMPLES_A_LOOK * record.queue_interval_ns > 0:
             self._look_at_memory(now_ns)  # a run that waits makes progress in samples only
-        delivered = np.frombuffer(self.fabric.flow_stats()["delivered_bytes"], np.int64)
-        samples = sorted(sample for host in self._hosts for sample in host.sample(now_ns))
-        self._session.note_rates(samples, lambda sample: int(delivered[self._tags[sample.number] - 1]))
-        if self._links.is_due(now_ns):
+        parts = self._crew.gather([sample for host in self._hosts for sample in host.sample(now_ns)])
+        samples = sorted(sample for part in parts for sample in part)
+        numbers = self._crew.agree([sample.number for sample in samples])
+        by_tag = np.frombuffer(self.fabric.flow_stats()["delivered_bytes"], np.int64)
+        delivered = dict(zip(numbers, self._counted(by_tag, numbers), strict=True))
+        self._session.note_rates(samples, lambda sample: delivered[sample.number])
+        if self._crew.agree(self._links.is_due(now_ns)):
             self._sample_links(now_ns)
         self.fabric.at(now_ns + record.rate_interval_ns, self._sample_rates)
 
@@ -399,8 +504,10 @@ class VirtualWorld:
         marked = np.zeros(len(self._links.places), np.int64)
         for read, places, ports in self._marks:
             marked[places] += np.frombuffer(read(), np.int64)[ports]
-        counters = self._link_counters.in_order(_columns(self.fabric.link_counters()))
-        self._links.add(now_ns, {**counters, "marked": marked})
+        counters = {**self._link_counters.in_order(_columns(self.fabric.link_counters())), "marked": marked}
+        parts = self._crew.gather(counters)
+        if parts:
+            self._links.add(now_ns, {name: np.sum([part[name] for part in parts], axis=0) for name in counters})
 
     def _marks_of(self, places: pd.DataFrame) -> list[_Marks]:
         """What reads the packets that the program marked, for each switch and counter."""
@@ -436,20 +543,41 @@ class VirtualWorld:
                     file.writelines(f"{line}\n" for line in written(found, self.names))
         if self._coverage:
             coverage = Coverage()
-            for pipe in self._pipes.values():
-                coverage.add(self._traced.program.points, pipe.passed())
+            for passed in self._passed.values():
+                coverage.add(self._traced.program.points, passed)
             coverage.save(folder / COVERAGE_FILE)
 
-    def _recording(self, ended: str, cpu_s: float) -> Recording:
+    def _part(self) -> _Part:
+        """What this worker knows, at the end."""
+        nics = [nic for host, nic in enumerate(self.nics) if self._crew.has(host)]
+        totals = Counter({name: sum(getattr(nic.stats, name) for nic in nics) for name in _NIC_COUNTS})
+        totals["paused_ns"] = sum(sum(nic.stats.paused_ns) for nic in nics)
+        return _Part(
+            samples=self.fabric.samples(),
+            port_stats=self.fabric.port_stats(),
+            queue_stats=self.fabric.queue_stats(),
+            pfc_stats=self.fabric.pfc_stats(),
+            conservation=self.fabric.conservation(),
+            counted=count(self._own(self._clients).values(), self._accounts),
+            nic_totals=totals,
+            failed_asserts={
+                name: (pipe.failed_asserts, pipe.failed_assert)
+                for name, pipe in self._own(self._pipes).items()
+                if pipe.failed_assert is not None
+            },
+        )
+
+    def _recording(self, ended: str, parts: list[_Part], cpu_s: float, memory_bytes: int) -> Recording:
         fabric = self.fabric
-        times, values = fabric.samples()
+        times, values = joined.samples([part.samples for part in parts])
         depths = np.frombuffer(values, np.int64).reshape(-1, len(self._ports)) if len(self._ports) else NO_VALUES
         rate_interval_ns = self.run_plan.scenario.record.rate_interval_ns
-        if rate_interval_ns:
-            self._sample_links(fabric.now_ns)
-        totals = {name: sum(getattr(nic.stats, name) for nic in self.nics) for name in _NIC_COUNTS}
+        counted: Counter[Kind] = Counter()
+        totals: Counter[str] = Counter()
+        for part in parts:
+            counted.update(part.counted)
+            totals.update(part.nic_totals)
         totals["misdelivered"] += self._session.forged
-        totals["paused_ns"] = sum(sum(nic.stats.paused_ns) for nic in self.nics)
         return Recording(
             ended=ended,
             compiler=self._compiler,
@@ -463,27 +591,22 @@ class VirtualWorld:
                 **collective_tables(self._session.collectives, [host.name for host in self.run_plan.topology.hosts]),
                 **self._readings.tables(self.run_plan),
             },
-            port_stats=_columns(fabric.port_stats()),
-            queue_stats=_columns(fabric.queue_stats()),
-            pfc_stats=_columns(fabric.pfc_stats()),
+            port_stats=_columns(joined.columns([part.port_stats for part in parts])),
+            queue_stats=_columns(joined.columns([part.queue_stats for part in parts])),
+            pfc_stats=_columns(joined.columns([part.pfc_stats for part in parts])),
             node_names=self.names,
-            conservation=by_name(fabric.conservation(), count(self._clients.values(), self._accounts)),
+            conservation=by_name(joined.ledger([part.conservation for part in parts]), counted),
             pfc_events=[
                 {"time_ns": at, "kind": kind, "queues": [[self.names[node], port, prio] for node, port, prio in queues]}
                 for at, kind, _, queues in fabric.pfc_events()
             ],
-            nic_totals=totals,
+            nic_totals=dict(totals),
             workload=self._session.traffic.summary(),
-            failed_asserts={
-                name: (pipe.failed_asserts, pipe.failed_assert)
-                for name, pipe in self._pipes.items()
-                if pipe.failed_assert is not None
-            },
+            failed_asserts=merged([part.failed_asserts for part in parts], self.names),
             residue=None,
             cpu_s=cpu_s,
             set_up_s=self._set_up_s,
-            peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            * (1 if sys.platform == "darwin" else 1024),
+            peak_memory_bytes=memory_bytes,
         )
 
 

@@ -7,6 +7,7 @@ raises ValueError and changes nothing. Same calls, same frames: same events, sam
 Columns (`dict[str, bytes]`) are int64 arrays in native order: `{k: np.frombuffer(v, np.int64) for k, v in t.items()}`.
 """
 from collections.abc import Callable, Sequence
+from mmap import mmap
 from typing import Literal, Protocol
 
 from p4switch.engine._engine import RawEvent, Switch
@@ -130,15 +131,46 @@ class Fabric:
         KeyboardInterrupt likewise."""
     def stop(self) -> None:
         """From a callback: run returns "stopped" after this event."""
-    def at(self, time_ns: int, call: Callable[[int], object], *, host: int | None = None) -> None:
+    def at(
+        self, time_ns: int, call: Callable[[int], object], *, host: int | None = None, own: bool = False
+    ) -> None:
         """call(now_ns) at time_ns, which is not in the past, before the frames of that instant (if it is the present
         instant: after them). Same time: in order of insertion, those with `host` last. host: the call is about that
         endpoint alone (posting a message, say): then it does not end a window, which matters with very many of them,
-        and an independent host gets it in its turn."""
+        and an independent host gets it in its turn. own: of several workers (see `join`) only this one has the call."""
     def kick(self, host: int) -> None:
         """The host has something new to say (a message was posted): asks it, if its link is idle."""
     def inject(self, node: int, port: int, frame: bytes) -> None:
         """A frame arrives now at a switch's port as if from its wire (packet-out, tests). Counted as entered."""
+
+    # -- several workers --------------------------------------------------------------------------------------------
+    @staticmethod
+    def shared_bytes(workers: int) -> int:
+        """How much memory so many share."""
+    def join(
+        self,
+        rank: int,
+        count: int,
+        owners: Sequence[int],  # by node: the rank of the worker that runs it
+        memory: mmap,  # writable, zeros; the same memory for all, shared_bytes(count)
+        *,
+        told: Callable[[list[bytes]], object],  # what workers have told each other, by rank, each in its order
+        waiting: Callable[[], object],  # now and then while others are waited for; its exceptions end the run
+        spins: int = 2000,  # looks for the others before this worker sleeps
+    ) -> None:
+        """From here on this is worker `rank` of `count`, which have built the same network, and make the same calls in
+        the same order: run, set_link_up, gather, ..., and what `at` makes (but with `own`). What happens is what
+        happens with one worker. What was recorded, and what counts tell, is about the worker's own nodes: see
+        p4switch.fabric.joined. Hosts that are not independent are all one worker's, and their calls do not look at the
+        network."""
+    def tell(self, data: bytes) -> None:
+        """To all, this worker included: they get it when they meet next, at the end of a window."""
+    def gather(self, data: bytes, to_all: bool = False) -> list[bytes]:
+        """What all workers give, by rank; unless `to_all`, the first one alone gets it, others an empty list. Not in
+        a call of a host."""
+    def take_records(self) -> bytes:
+        """Traces and captures, for another worker to add to its own."""
+    def add_records(self, data: bytes) -> None: ...
 
     # -- link events ------------------------------------------------------------------------------------------------
     def set_link_up(self, link: int, up: bool) -> None:

@@ -14,6 +14,9 @@ typedef struct fabric {
     uint64_t now_value;
     PyObject *now; /* the int now_value, or NULL */
     bool running;
+    PyObject *told, *waiting; /* of a worker, see fabric_workers.c */
+    Py_buffer memory;         /* that it shares with others; memory.obj is NULL: none */
+    uint32_t pauses;
 } fabric;
 
 typedef struct host {
@@ -60,6 +63,14 @@ FABRIC_METHOD(trace);
 FABRIC_METHOD(trace_records);
 FABRIC_METHOD(capture);
 FABRIC_METHOD(captured);
+
+FABRIC_METHOD(join); /* fabric_workers.c */
+FABRIC_METHOD(tell);
+FABRIC_METHOD(gather);
+FABRIC_METHOD(take_records);
+FABRIC_METHOD(add_records);
+PyObject *fabric_shared_bytes(PyObject *unused, PyObject *arg);
+int fabric_told(net *n);
 
 extern const char *const fabric_drop_names[P4_DROP_REASONS];
 

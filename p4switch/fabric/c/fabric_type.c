@@ -197,6 +197,7 @@ static const net_ops ops = {
     .next_wakeup = host_next_wakeup,
     .idle_but_due = host_idle_but_due,
     .call = run_call,
+    .told = fabric_told,
     .release = release_node,
 };
 
@@ -231,6 +232,8 @@ static PyObject *fabric_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 static int fabric_traverse(fabric *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->calls);
+    Py_VISIT(self->told);
+    Py_VISIT(self->waiting);
     for (uint32_t i = 0; self->net && i < self->net->all.count; i++) {
         host *h = self->net->all.list[i]->host;
         if (h) {
@@ -258,6 +261,8 @@ static int fabric_clear(fabric *self)
     }
     if (self->calls)
         PyDict_Clear(self->calls);
+    Py_CLEAR(self->told);
+    Py_CLEAR(self->waiting);
     return 0;
 }
 
@@ -267,6 +272,9 @@ static void fabric_dealloc(fabric *self)
     net_free(self->net);
     Py_XDECREF(self->calls);
     Py_XDECREF(self->now);
+    Py_XDECREF(self->told);
+    Py_XDECREF(self->waiting);
+    PyBuffer_Release(&self->memory);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
@@ -389,12 +397,13 @@ static node *host_node(fabric *self, PyObject *arg)
 
 static PyObject *fabric_at(fabric *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"time_ns", "call", "host", NULL};
+    static char *names[] = {"time_ns", "call", "host", "own", NULL};
     PyObject *call, *time_arg;
     uint64_t time = 0;
     PyObject *host_arg = Py_None;
     node *at = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$O:at", names, &time_arg, &call, &host_arg)
+    int own = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$Op:at", names, &time_arg, &call, &host_arg, &own)
         || optional_u64(time_arg, "time_ns", &time) < 0)
         return NULL;
     if (time < self->net->now || time > NET_MAX_TIME)
@@ -404,6 +413,8 @@ static PyObject *fabric_at(fabric *self, PyObject *args, PyObject *kwargs)
         return PyErr_Format(PyExc_TypeError, "at: %R cannot be called", call);
     if (host_arg != Py_None && !(at = host_node(self, host_arg)))
         return NULL;
+    if (at && at->away)
+        Py_RETURN_NONE;
     void *number = (void *)(uintptr_t)++self->next_call;
     PyObject *key = PyLong_FromVoidPtr(number);
     if (!key || PyDict_SetItem(self->calls, key, call) < 0) {
@@ -411,7 +422,7 @@ static PyObject *fabric_at(fabric *self, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     Py_DECREF(key);
-    net_at(self->net, time, number, at);
+    net_at(self->net, time, number, at, own);
     Py_RETURN_NONE;
 }
 
@@ -482,6 +493,8 @@ static PyMethodDef methods[] = {
     METHOD(flow_stats), METHOD(conservation),
     METHOD(pfc_events), METHOD(probe), METHOD(sample), METHOD(samples), METHOD(trace), METHOD(trace_records),
     METHOD(capture), METHOD(captured),
+    METHOD(join), METHOD(tell), METHOD(gather), METHOD(take_records), METHOD(add_records),
+    {"shared_bytes", fabric_shared_bytes, METH_O | METH_STATIC, NULL},
     {NULL, NULL, 0, NULL},
 };
 

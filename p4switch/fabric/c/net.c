@@ -1,4 +1,5 @@
 #include "net.h"
+#include "exchange.h"
 #include "prefetch.h"
 
 #define FRAMES_AHEAD 6      /* to be fetched, at a switch, ... */
@@ -169,10 +170,22 @@ void net_send(net *n, net_port *port, p4_frame *frame, bool contiguous, bool pfc
         record_frame(n, port, frame);
     if (UNLIKELY(!port->up))
         net_lose_frame(n, port, frame, pfc);
+    else if (UNLIKELY(port->away))
+        workers_send(n, port, frame, end + (pfc && port->to_port ? port->delay_ns : port->hop_ns), pfc);
     else if (UNLIKELY(pfc && port->to_port))
         net_push(n, port->peer, end + port->delay_ns, EV_PFC_ARRIVE, frame);
     else
         put_on_wire(n, port, frame, end + port->hop_ns);
+}
+
+void net_put_on_wire(net *n, net_port *port, p4_frame *frame, uint64_t time, bool pfc)
+{
+    if (!port->up)
+        net_lose_frame(n, port, frame, pfc);
+    else if (pfc && port->to_port)
+        net_push(n, port->peer, time, EV_PFC_ARRIVE, frame);
+    else
+        put_on_wire(n, port, frame, time);
 }
 
 /* The transmitter of a switch's port is free: PFC frames first, then the packet whose turn it is. */
@@ -339,6 +352,10 @@ void net_sync(net *n)
 {
     if (n->phase != PHASE_HOSTS || n->independent)
         return;
+    if (n->workers) {
+        fputs("p4cc: a host's callback looks at the network, which other workers have\n", stderr);
+        abort();
+    }
     run_switches(n, 0, n->now + 1);
     n->phase = PHASE_HOSTS;
 }
@@ -358,6 +375,8 @@ static void look_at_host(net *n, node *host, uint64_t time)
 
 void net_host_wake_at(net *n, node *host, uint64_t time)
 {
+    if (host->away)
+        return;
     host->wake_ns = time;
     if (time < host->hint_ns && time <= NET_MAX_TIME) {
         host->hint_ns = n->independent ? TIME_NEVER : time;
@@ -433,7 +452,7 @@ static int ask_host(net *n, node *host)
 
 int net_kick(net *n, node *host)
 {
-    if (!host->port)
+    if (!host->port || host->away)
         return 0;
     if (n->independent && n->phase == PHASE_HOSTS && host != n->current) { /* it may be ahead in time, or behind */
         net_host_wake_at(n, host, min_time(host->wake_ns, n->window_end));
@@ -583,12 +602,12 @@ void net_end_window(net *n, uint64_t time)
         n->window_end = time > n->now ? time : n->now + 1;
 }
 
-void net_at(net *n, uint64_t time, void *arg, node *host)
+void net_at(net *n, uint64_t time, void *arg, node *host, bool own)
 {
     if (n->independent && n->phase == PHASE_HOSTS && host != n->current && time < n->window_end)
         time = n->window_end; /* others may be ahead */
     heap *calls = host && host->port ? &host->events : &n->calls;
-    heap_push(calls, (entry){time, n->order++, arg});
+    heap_push(calls, (entry){time, n->order++ << 1 | own, arg});
     if (calls == &n->calls)
         net_end_window(n, time);
     else
@@ -613,10 +632,28 @@ static uint64_t earliest(const nodes *of, uint32_t side)
     return time;
 }
 
-/* When something happens next on a side. */
-static uint64_t next_time(const net *n, uint32_t side)
+uint64_t net_next_time(const net *n, uint32_t side)
 {
     return min_time(n->independent ? earliest(&n->hosts, side) : wheel_next_time(n->wheel), earliest(&n->switches, side));
+}
+
+/* When something happens next on a side, and which callback is next, wherever that is. */
+static uint64_t next_time(const net *n, uint32_t side)
+{
+    return n->workers ? n->workers->all.next[side] : net_next_time(n, side);
+}
+
+static uint64_t next_call(const net *n)
+{
+    return n->workers ? n->workers->all.call : heap_time(&n->calls);
+}
+
+/* All workers come to this point; false: the run has failed. */
+static bool meet(net *n)
+{
+    if (n->workers && !n->failed)
+        n->failed = workers_meet(n) < 0;
+    return !n->failed;
 }
 
 static void sample_until(net *n, uint64_t time)
@@ -648,12 +685,15 @@ static void advance(net *n, uint32_t side, uint64_t end)
     n->midway = n->failed && n->independent;
     if (!n->independent && (n->failed || n->stop)) /* it was the last one at this instant */
         n->window_end = n->now + 1;
+    if (!n->independent && n->workers)
+        meet(n); /* where the window ends */
     if (!n->midway) {
         run_switches(n, side, n->window_end);
         n->done[side] = n->window_end;
     }
     n->phase = PHASE_NONE;
     n->current = NULL;
+    meet(n);
     n->now = n->last;
 }
 
@@ -680,7 +720,7 @@ static void run_window(net *n, uint64_t until)
     }
     if (until < end)
         end = until + 1;
-    end = min_time(end, min_time(heap_time(&n->calls), n->recorder.next_sample_ns));
+    end = min_time(end, min_time(next_call(n), n->recorder.next_sample_ns));
     if (n->sides == 2 && end < n->done[!side]) /* asked for after an error; from there on it has done nothing */
         n->done[!side] = end;
     advance(n, side, n->pfc_used ? min_time(end, watch) : end);
@@ -700,11 +740,11 @@ static net_status run_next(net *n, uint64_t until)
     uint64_t time = next_time(n, 0);
     if (n->sides == 2)
         time = min_time(time, next_time(n, 1));
-    uint64_t call = heap_time(&n->calls), next = min_time(time, call);
+    uint64_t call = next_call(n), next = min_time(time, call);
     if (n->paused && watch_after(n, n->now) <= min_time(next, until)) {
         n->now = n->last = watch_after(n, n->now);
         sample_until(n, n->now);
-        pfc_watch(n);
+        n->failed = pfc_watch(n) < 0;
     } else if (next > until || next == TIME_NEVER) {
         if (until <= NET_MAX_TIME) {
             sample_until(n, until);
@@ -714,7 +754,11 @@ static net_status run_next(net *n, uint64_t until)
     } else if (sample_until(n, next), call <= time) {
         n->now = n->last = call;
         n->events++;
-        n->failed = n->ops->call(n, heap_pop(&n->calls).what) < 0;
+        if (n->workers)
+            n->workers->events++; /* of all: each counts it */
+        if (workers_call_here(n))
+            n->failed = n->ops->call(n, heap_pop(&n->calls).what) < 0;
+        meet(n);
     } else {
         n->done[0] = n->done[1] = time;
         run_window(n, until);
@@ -724,12 +768,18 @@ static net_status run_next(net *n, uint64_t until)
 
 net_status net_run(net *n, uint64_t until, uint64_t budget)
 {
-    uint64_t first = n->events;
     n->stop = n->deadlock = n->midway = false;
+    if (!meet(n)) {
+        n->failed = false;
+        return NET_ERROR;
+    }
+    uint64_t first = n->events;
     for (;;) {
         if (level(n)) {
-            if (!n->sides)
+            if (!n->sides) {
                 net_find_sides(n);
+                meet(n); /* what is next was asked by side */
+            }
             net_status status = run_next(n, until);
             if (status != NET_BUDGET)
                 return status;

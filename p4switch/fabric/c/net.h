@@ -12,6 +12,8 @@
  * In a window first the hosts go, and unless they are declared independent, in order of time among each other, because
  * what they call may connect them; then there is one side only. Then each switch. Callbacks at a given time, samples and
  * the like end a window, and both sides come up to them.
+ *
+ * Several workers can go through one network together, each with some of its nodes: see exchange.h.
  */
 #ifndef P4CC_NET_H
 #define P4CC_NET_H
@@ -50,12 +52,13 @@ typedef struct net_port {
     uint64_t hop_ns; /* the link's delay and the peer's latency */
     wire out;
     bool up, touched, captured;
+    bool away;           /* the peer is another worker's */
     uint32_t to;         /* the peer's place among the hosts or switches ... */
     uint64_t to_port;    /* ... and its port's bit in the agenda; 0: a host */
     tm_port tm;          /* its first fields are on the next cache line */
     uint32_t snap_bytes; /* of captured frames */
     uint32_t link, direction;
-    uint64_t lost_packets, lost_bytes; /* of those sent: not received, nor to be */
+    uint64_t lost_packets, lost_bytes; /* of those sent: not received here, nor to be (modulo 2^64: with workers, too) */
     uint64_t delay_ns;
     uint64_t expire_ns; /* of the pending EV_PFC_EXPIRE, or TIME_NEVER */
     uint64_t drops[P4_DROP_REASONS], drop_bytes;
@@ -74,6 +77,7 @@ typedef struct node {
     uint32_t latency_ns;
     tm_switch tm;
     uint8_t arriving;   /* the PFC class of the packet that its pipeline has in hand */
+    bool away;          /* another worker's: nothing happens at it here */
     tm_limits limits;   /* what new ports get ... */
     tm_pfc *pfc;        /* ... and NULL: none */
     uint8_t lossless;
@@ -108,6 +112,7 @@ typedef struct net_ops {
     int (*next_wakeup)(struct net *net, node *host, uint64_t *time_ns);
     void (*idle_but_due)(struct net *net, node *host, uint64_t time_ns); /* says so as the owner's error */
     int (*call)(struct net *net, void *arg);
+    int (*told)(struct net *net); /* workers have told each other something: see exchange.h */
     void (*release)(node *at); /* its host or switch is no longer used */
 } net_ops;
 
@@ -146,6 +151,7 @@ typedef struct net {
     heap calls;          /* that end a window */
     const node *current; /* the host that is being run */
     link_rate *rates;
+    struct workers *workers; /* NULL: it is alone */
     nodes all, hosts, switches;
     net_port **ends;     /* two a link: of a, of b */
     uint32_t link_count, link_cap;
@@ -178,8 +184,10 @@ void net_sync(net *n); /* lets the switches catch up, when a host or callback is
 int net_kick(net *n, node *host);                 /* -1: error of the host */
 void net_inject(net *n, node *at, uint32_t port, p4_frame *frame);
 void net_end_window(net *n, uint64_t time);       /* at `time`, or after the present instant */
-/* host: the call is about that one alone, which spares the end of a window; NULL: it may touch anything */
-void net_at(net *n, uint64_t time, void *arg, node *host);
+/* host: the call is about that one alone, which spares the end of a window; NULL: it may touch anything. own: other
+ * workers do not have this call. */
+void net_at(net *n, uint64_t time, void *arg, node *host, bool own);
+#define NET_OWN_CALL UINT64_C(1) /* in the rank of a call */
 
 /* net.c: shared between the parts */
 void net_env_init(node *at, p4_env *env);
@@ -192,6 +200,9 @@ void net_count_drop(net *n, node *at, net_port *port, uint32_t number, uint32_t 
                     p4_drop_reason reason);
 void net_lose_frame(net *n, net_port *from, p4_frame *frame, bool pfc);
 void net_push(net *n, net_port *port, uint64_t time, event_kind kind, void *arg); /* at a port of a switch */
+/* A frame that another worker has sent by `port` reaches the peer at `time`. */
+void net_put_on_wire(net *n, net_port *port, p4_frame *frame, uint64_t time, bool pfc);
+uint64_t net_next_time(const net *n, uint32_t side); /* when something happens next on a side, here */
 
 /* pauses.c */
 void net_send_pfc(net *n, net_port *port, bool contiguous);
@@ -202,7 +213,7 @@ void net_pfc_refresh(net *n, net_port *port);
 void net_pfc_link_down(net *n, net_port *port);
 
 /* watch.c */
-void pfc_watch(net *n);
+int pfc_watch(net *n); /* -1: workers have failed */
 
 static inline net_port *net_port_of(tm_port *port)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net.h"
+#include "exchange.h"
 
 void *buffer_add(buffer *b, uint64_t len)
 {
@@ -85,9 +85,10 @@ void record_hop(net *n, const node *at, uint32_t event, int32_t port, int32_t pr
     recorder *r = &n->recorder;
     if (!r->trace_all && !n->flows.rows[tag].traced)
         return;
+    uint64_t count = r->hops.len / sizeof(hop);
     hop h = {
         .time_ns = n->now, .depth_bytes = depth, .node = at->index, .event = event, .wire_len = wire_len,
-        .tag = tag, .port = port, .priority = priority, .order = r->hops.len,
+        .tag = tag, .port = port, .priority = priority, .order = n->workers ? workers_order(n->workers, at, count) : count,
     };
     *(hop *)buffer_add(&r->hops, sizeof h) = h;
 }

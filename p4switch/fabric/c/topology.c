@@ -1,5 +1,6 @@
 /* Building a network, changing it, counting what is in it. */
 #include "net.h"
+#include "exchange.h"
 
 /* -- building ---------------------------------------------------------------------------------------------------- */
 
@@ -59,6 +60,7 @@ void net_free(net *n)
 {
     if (!n)
         return;
+    workers_free(n->workers);
     for (uint32_t i = 0; i < 2 * n->link_count; i++)
         free_frames(n, n->ends[i]);
     for (uint32_t i = 0; i < n->all.count; i++)
@@ -177,6 +179,8 @@ net_port *net_connect(net *n, node *a, uint32_t a_port, node *b, uint32_t b_port
         n->ends[2 * n->link_count + (uint32_t)i] = port;
         if (!port->node->sw)
             port->node->port = port;
+        if (n->workers)
+            workers_own_port(n, port);
     }
     n->link_count++;
     n->sides = 0;

@@ -1,48 +1,80 @@
 /* Looks at paused queues now and then: which have stood still for too long, and which wait for each other. */
 #include <stdlib.h>
+#include <string.h>
 
-#include "net.h"
+#include "exchange.h"
 
-/* A paused queue that is not empty. */
+/* A paused queue that is not empty, and how much of it came in at which port. */
 typedef struct suspect {
     net_port *port;
     uint32_t priority;
+    uint64_t bytes, since_ns;
+    uint64_t first_held, held_count;
     bool stuck;
 } suspect;
 
+typedef struct held {
+    uint64_t port, bytes;
+} held;
+
 typedef struct suspects {
     suspect *list;
-    uint32_t count, cap;
+    uint32_t count;
+    buffer rows, held; /* suspect, held */
 } suspects;
 
-static void suspect_add(suspects *s, net_port *port, uint32_t priority)
+/* A suspect and its held, or a port that has told its peer to pause, as other workers are told of them. */
+typedef struct far_suspect {
+    uint32_t end, priority;
+    uint64_t bytes, since_ns;
+    uint8_t deadlocks, storms;
+} far_suspect;
+
+typedef struct far_holder {
+    uint32_t end;
+    uint8_t xoff;
+    uint64_t used_bytes, headroom_used_bytes, shared[TM_PRIORITIES], headroom[TM_PRIORITIES];
+} far_holder;
+
+static void held_add(suspects *all, uint64_t first, uint32_t port, uint64_t bytes)
 {
-    if (s->count == s->cap) {
-        uint32_t cap = s->cap ? 2 * s->cap : 64;
-        suspect *list = realloc(s->list, cap * sizeof *list);
-        if (!list)
-            return; /* then it is not reported */
-        s->list = list;
-        s->cap = cap;
-    }
-    s->list[s->count++] = (suspect){port, priority, true};
+    held *list = (held *)(void *)all->held.data;
+    for (uint64_t i = first; i < all->held.len / sizeof *list; i++)
+        if (list[i].port == port) {
+            list[i].bytes += bytes;
+            return;
+        }
+    *(held *)buffer_add(&all->held, sizeof(held)) = (held){port, bytes};
 }
 
-static uint64_t chain_bytes(const p4_packet *p, uint32_t from)
+static void held_add_chain(suspects *all, uint64_t first, const p4_packet *p)
 {
-    uint64_t bytes = 0;
     for (; p; p = p->next)
-        if (p->ingress_port == from)
-            bytes += p->len;
-    return bytes;
+        held_add(all, first, p->ingress_port, p->len);
+}
+
+static void suspect_add(suspects *all, net_port *port, uint32_t priority)
+{
+    const tm_queue *q = &port->tm.queues[priority];
+    uint64_t first = all->held.len / sizeof(held);
+    if (!q->rounds)
+        held_add_chain(all, first, q->fifo.head);
+    for (uint32_t i = 0; q->rounds && i < q->rounds->count; i++)
+        held_add_chain(all, first, q->rounds->from[i].fifo.head);
+    *(suspect *)buffer_add(&all->rows, sizeof(suspect)) = (suspect){
+        port, priority, q->bytes, port->tm.pfc->classes[priority].paused_since_ns, first,
+        all->held.len / sizeof(held) - first, true,
+    };
 }
 
 /* What a queue holds that came in at port `from`. */
-static uint64_t held_of(const tm_queue *q, uint32_t from)
+static uint64_t held_of(const suspects *all, const suspect *s, uint32_t from)
 {
-    if (!q->rounds)
-        return chain_bytes(q->fifo.head, from);
-    return from < q->rounds->count ? chain_bytes(q->rounds->from[from].fifo.head, from) : 0;
+    const held *list = (const held *)(const void *)all->held.data + s->first_held;
+    for (uint64_t i = 0; i < s->held_count; i++)
+        if (list[i].port == from)
+            return list[i].bytes;
+    return 0;
 }
 
 /* The stuck queue at `s`'s peer that holds packets which came from `s`, or NULL. */
@@ -51,7 +83,7 @@ static suspect *blocked_by(const suspects *all, const suspect *s)
     for (uint32_t i = 0; i < all->count; i++) {
         suspect *other = &all->list[i];
         if (other->stuck && other->port->node == s->port->peer->node && other->priority == s->priority
-            && held_of(&other->port->tm.queues[other->priority], s->port->peer->tm.number))
+            && held_of(all, other, s->port->peer->tm.number))
             return other;
     }
     return NULL;
@@ -70,10 +102,9 @@ static bool stays_paused(const suspects *all, const suspect *s)
         const suspect *other = &all->list[i];
         if (!other->stuck || other->port->node != peer->node)
             continue;
-        const tm_queue *q = &other->port->tm.queues[other->priority];
-        in_switch += q->bytes;
+        in_switch += other->bytes;
         if (other->priority == s->priority)
-            held += held_of(q, peer->tm.number);
+            held += held_of(all, other, peer->tm.number);
     }
     uint64_t drained = c->shared + c->headroom - held;
     uint64_t headroom = c->headroom > drained ? c->headroom - drained : 0;
@@ -118,28 +149,143 @@ static void find_deadlock(net *n, suspects *all)
             report_cycle(n, all, &all->list[i]);
 }
 
-void pfc_watch(net *n)
+/* -- with other workers ------------------------------------------------------------------------------------------ */
+
+static uint32_t end_of(const net_port *port)
 {
-    suspects all = {NULL, 0, 0};
-    uint64_t now = n->now;
+    return 2 * port->link + port->direction;
+}
+
+static void tell_of_suspects(net *n, const suspects *all)
+{
+    for (uint32_t i = 0; i < all->count; i++) {
+        const suspect *s = &all->list[i];
+        far_suspect told = {end_of(s->port), s->priority, s->bytes, s->since_ns, s->port->deadlocks, s->port->storms};
+        workers_say_others(n->workers, WORD_SUSPECT, &told, sizeof told);
+        workers_say_others(n->workers, WORD_HELD, (const held *)(const void *)all->held.data + s->first_held,
+                           s->held_count * sizeof(held));
+    }
+    for (uint32_t i = 0; i < 2 * n->link_count; i++) {
+        const net_port *port = n->ends[i];
+        if (!port->tm.xoff)
+            continue;
+        far_holder told = {i, port->tm.xoff, port->node->tm.used_bytes, port->node->tm.headroom_used_bytes, {0}, {0}};
+        for (int j = 0; j < TM_PRIORITIES; j++) {
+            told.shared[j] = port->tm.pfc->classes[j].shared;
+            told.headroom[j] = port->tm.pfc->classes[j].headroom;
+        }
+        workers_say_others(n->workers, WORD_HOLDER, &told, sizeof told);
+    }
+}
+
+/* What others' ports hold; afterwards, nothing again. */
+static void set_holder(net *n, const far_holder *told)
+{
+    net_port *port = n->ends[told->end];
+    port->tm.xoff = told->xoff;
+    port->node->tm.used_bytes = told->used_bytes;
+    port->node->tm.headroom_used_bytes = told->headroom_used_bytes;
+    for (int j = 0; j < TM_PRIORITIES; j++) {
+        port->tm.pfc->classes[j].shared = told->shared[j];
+        port->tm.pfc->classes[j].headroom = told->headroom[j];
+    }
+}
+
+static void hear_of_suspects(net *n, suspects *all)
+{
+    for (uint32_t from = 0; from < n->workers->count; from++) {
+        uint64_t at = 0;
+        for (const word *next; (next = workers_next_word(&n->workers->watched[from], &at));) {
+            if (next->kind == WORD_HOLDER) {
+                set_holder(n, (const far_holder *)(const void *)(next + 1));
+            } else if (next->kind == WORD_SUSPECT) {
+                const far_suspect *told = (const far_suspect *)(const void *)(next + 1);
+                const word *held_by = workers_next_word(&n->workers->watched[from], &at);
+                net_port *port = n->ends[told->end];
+                port->deadlocks = told->deadlocks;
+                port->storms = told->storms;
+                *(suspect *)buffer_add(&all->rows, sizeof(suspect)) = (suspect){
+                    port, told->priority, told->bytes, told->since_ns, all->held.len / sizeof(held),
+                    held_by->bytes / sizeof(held), true,
+                };
+                memcpy(buffer_add(&all->held, held_by->bytes), held_by + 1, held_by->bytes);
+            }
+        }
+    }
+}
+
+static void forget_holders(net *n)
+{
+    for (uint32_t from = 0; from < n->workers->count; from++) {
+        uint64_t at = 0;
+        for (const word *next; (next = workers_next_word(&n->workers->watched[from], &at));)
+            if (next->kind == WORD_HOLDER)
+                set_holder(n, &(far_holder){.end = ((const far_holder *)(const void *)(next + 1))->end});
+        n->workers->watched[from].len = 0;
+    }
+}
+
+static int by_end_and_priority(const void *a, const void *b)
+{
+    const suspect *x = a, *y = b;
+    uint32_t p = end_of(x->port), q = end_of(y->port);
+    return p != q ? (p < q ? -1 : 1) : x->priority < y->priority ? -1 : x->priority > y->priority;
+}
+
+static void list_suspects(suspects *all)
+{
+    all->list = (suspect *)(void *)all->rows.data;
+    all->count = (uint32_t)(all->rows.len / sizeof *all->list);
+}
+
+/* All workers' suspects, in order. */
+static int share_suspects(net *n, suspects *all)
+{
+    tell_of_suspects(n, all);
+    if (workers_meet(n) < 0)
+        return -1;
+    hear_of_suspects(n, all);
+    list_suspects(all);
+    if (all->count)
+        qsort(all->list, all->count, sizeof *all->list, by_end_and_priority);
+    return 0;
+}
+
+/* -- the watch --------------------------------------------------------------------------------------------------- */
+
+static void judge(net *n, suspects *all)
+{
+    find_deadlock(n, all);
+    for (uint32_t i = 0; i < all->count; i++) {
+        net_port *port = all->list[i].port;
+        uint32_t priority = all->list[i].priority;
+        if (n->now - all->list[i].since_ns > n->storm_ns && !(port->storms >> priority & 1)) {
+            record_incident(n, n->recorder.incident_count++, false, port, priority);
+            port->storms |= 1u << priority;
+        }
+    }
+}
+
+int pfc_watch(net *n)
+{
+    suspects all = {.count = 0};
     for (uint32_t i = 0; i < 2 * n->link_count; i++) {
         net_port *port = n->ends[i];
         for (uint32_t j = 0; port->tm.paused && j < TM_PRIORITIES; j++) {
             if (!(port->tm.paused >> j & 1))
                 continue;
-            uint64_t lasted = now - port->tm.pfc->classes[j].paused_since_ns;
+            uint64_t lasted = n->now - port->tm.pfc->classes[j].paused_since_ns;
             if (lasted >= n->watch_interval_ns && port->tm.queues[j].packets)
                 suspect_add(&all, port, j);
         }
     }
-    find_deadlock(n, &all);
-    for (uint32_t i = 0; i < all.count; i++) {
-        net_port *port = all.list[i].port;
-        uint32_t priority = all.list[i].priority;
-        if (now - port->tm.pfc->classes[priority].paused_since_ns > n->storm_ns && !(port->storms >> priority & 1)) {
-            record_incident(n, n->recorder.incident_count++, false, port, priority);
-            port->storms |= 1u << priority;
-        }
-    }
-    free(all.list);
+    list_suspects(&all);
+    int status = n->workers ? share_suspects(n, &all) : 0;
+    if (!status)
+        judge(n, &all);
+    if (n->workers)
+        forget_holders(n);
+    free(all.rows.data);
+    free(all.held.data);
+    return status;
 }

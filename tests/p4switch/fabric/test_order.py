@@ -173,10 +173,10 @@ def pause(quanta: int) -> bytes:
     return b"\x01\x80\xc2\x00\x00\x01" + bytes(6) + b"\x88\x08\x01\x01\x00\x0a" + quanta.to_bytes(2, "big") * 8
 
 
-def build(plan: Network, cuts: Cuts | None) -> tuple[Any, list[Lively], list[Any]]:
+def build(plan: Network, cuts: Cuts | None, independent: bool = False) -> tuple[Any, list[Lively], list[Any]]:
     engine = load()
     pipes = [engine.Switch(routes(plan, plan.hosts + s)) for s in range(plan.switches)]
-    network = engine.Fabric(independent_hosts=cuts is not None)
+    network = engine.Fabric(independent_hosts=independent or cuts is not None)
     hosts = [Lively(network, h, cuts, [(time, frame(a, b, length, priority, mark=i))
                                        for i, (a, b, time, length, priority) in enumerate(plan.loads) if a == h]
                     + [(time, pause(quanta)) for a, time, quanta in plan.pauses if a == h])

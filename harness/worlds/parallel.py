@@ -1,0 +1,280 @@
+"""The processes that carry out one virtual run together: docs/decisions/0005-workers.md.
+
+The network is built once; then the process forks, and each worker runs its own nodes of it. All execute the same code
+of the world, and meet where they call `gather`, `agree` or `either`, and at the end of each of the fabric's windows.
+The first one is the process that was there before, and the only one that leaves the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import mmap
+import os
+import pickle
+import resource
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, Protocol, TypeVar
+
+from harness.errors import CheckError
+from harness.plan.experiment import Run
+from harness.worlds.mininet.isolation import end_with_parent
+from p4switch.errors import UserError
+from p4switch.fabric import Fabric
+
+MOST_WORKERS = 64
+AUTO = "auto"
+_HOSTS_A_WORKER = 128  # with fewer, what they tell each other takes longer than it saves (docs/performance.md)
+_Value = TypeVar("_Value")
+_Key = TypeVar("_Key")
+
+
+class Crew(Protocol):
+    """Of one run."""
+
+    count: int
+
+    @property
+    def first(self) -> bool:
+        """Whether this process is the one that was there before, and that leaves the run."""
+
+    def has(self, node: int) -> bool:
+        """Whether a node of the fabric is this worker's."""
+
+    def at_work(self) -> contextlib.AbstractContextManager[None]:
+        """All workers are there within; only the first one comes out of it."""
+
+    def gather(self, value: _Value) -> list[_Value]:
+        """What all give, by rank, at the first worker; at the others nothing."""
+
+    def agree(self, value: _Value) -> _Value:
+        """The first worker's value, at all."""
+
+    def either(self, value: bool) -> bool:
+        """Whether any worker's value is true, at all."""
+
+    def tell(self, value: object) -> None:
+        """To all, this one included, at the end of the window."""
+
+
+class Alone:
+    """One worker."""
+
+    count = 1
+    first = True
+
+    def has(self, node: int) -> bool:
+        return True
+
+    def at_work(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+    def gather(self, value: _Value) -> list[_Value]:
+        return [value]
+
+    def agree(self, value: _Value) -> _Value:
+        return value
+
+    def either(self, value: bool) -> bool:
+        return value
+
+    def tell(self, value: object) -> None:
+        raise AssertionError("nobody else is there")
+
+
+@dataclass(frozen=True)
+class _Process:
+    """A worker that was forked. `errors` is the end of a pipe that has its exception, if it ends by one."""
+
+    rank: int
+    pid: int
+    errors: int
+
+
+class Workers:
+    """Several workers, each a process."""
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        owners: Sequence[int],
+        count: int,
+        told: Callable[[list[Any]], object],
+        late: Callable[[int], object] | None = None,
+    ) -> None:
+        """`owners`: by node of the fabric. `told` gets what workers `tell`, by rank, each in its order.
+
+        `late` is for tests: called with the rank when a worker begins.
+        """
+        self.count = count
+        self._fabric = fabric
+        self._owners = owners
+        self._told = told
+        self._late = late
+        self._rank = 0
+        self._parent = os.getpid()
+        self._processes: list[_Process] = []
+
+    @property
+    def first(self) -> bool:
+        return self._rank == 0
+
+    def has(self, node: int) -> bool:
+        return self._owners[node] == self._rank
+
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Raises UserError or CheckError when a worker ends before its work is done."""
+        memory = mmap.mmap(-1, Fabric.shared_bytes(self.count))
+        gc.freeze()  # what is not walked is not copied
+        try:
+            for rank in range(1, self.count):
+                if not self._fork(rank):
+                    break
+            if self._late is not None:
+                self._late(self._rank)
+            if self._rank:
+                self._be_worker(memory)
+            self._join(memory)
+            yield
+        except BaseException as error:
+            if self._rank:
+                self._end_by(error)
+            raise
+        finally:
+            if self._rank:
+                os._exit(0)
+            self._end_others()
+            gc.unfreeze()
+
+    def _fork(self, rank: int) -> bool:
+        """Whether this is still the process that was there before."""
+        errors, own_end = os.pipe()
+        pid = os.fork()
+        if pid:
+            os.close(own_end)
+            self._processes.append(_Process(rank, pid, errors))
+            return True
+        os.close(errors)
+        for process in self._processes:
+            os.close(process.errors)
+        self._processes = []
+        self._rank, self._errors = rank, own_end
+        return False
+
+    def _join(self, memory: mmap.mmap) -> None:
+        self._fabric.join(
+            self._rank, self.count, self._owners, memory, told=self._on_told, waiting=self._look_at_others
+        )
+
+    def _on_told(self, told: list[bytes]) -> None:
+        self._told([pickle.loads(data) for data in told])
+
+    # What is asked of all
+
+    def gather(self, value: _Value) -> list[_Value]:
+        return [pickle.loads(data) for data in self._fabric.gather(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))]
+
+    def agree(self, value: _Value) -> _Value:
+        told = self._fabric.gather(pickle.dumps(value if self.first else None), to_all=True)
+        agreed: _Value = pickle.loads(told[0])
+        return agreed
+
+    def either(self, value: bool) -> bool:
+        return any(data == b"1" for data in self._fabric.gather(b"1" if value else b"0", to_all=True))
+
+    def tell(self, value: object) -> None:
+        self._fabric.tell(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+
+    # Life and death
+
+    def _be_worker(self, memory: mmap.mmap) -> None:
+        """In a new process: Ctrl-C is the first one's to deal with, and nothing outlives that."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if sys.platform == "linux":
+            end_with_parent(signal.SIGKILL)
+        if os.getppid() != self._parent:
+            os._exit(1)
+
+    def _end_by(self, error: BaseException) -> NoReturn:
+        """The first worker raises what a user is to read as it is, and all else with its traceback."""
+        told: BaseException
+        if isinstance(error, UserError | CheckError):
+            told = (UserError if isinstance(error, UserError) else CheckError)(str(error))
+        else:
+            told = RuntimeError(f"worker {self._rank + 1} of {self.count}:\n{traceback.format_exc()}")
+        with contextlib.suppress(OSError):
+            os.write(self._errors, pickle.dumps(told)[: 1 << 16])
+        os._exit(1)
+
+    def _look_at_others(self) -> None:
+        """While others are waited for: are they still there?"""
+        if self._rank:
+            if os.getppid() != self._parent:
+                os._exit(1)
+            return
+        for process in self._processes:
+            pid, status = os.waitpid(process.pid, os.WNOHANG)
+            if pid:
+                self._processes.remove(process)
+                self._raise_for(process, status)
+
+    def _raise_for(self, process: _Process, status: int) -> NoReturn:
+        with os.fdopen(process.errors, "rb") as pipe:
+            told = pipe.read()
+        if told:
+            raise pickle.loads(told)
+        code = os.waitstatus_to_exitcode(status)
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+        raise CheckError(
+            f"worker {process.rank + 1} of {self.count} (process {process.pid}) {how} before the run was done; "
+            "was there enough memory?"
+        )
+
+    def _end_others(self) -> None:
+        """When all is done they have nothing more to do; when not, that is over, too."""
+        for process in self._processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+            os.waitpid(process.pid, 0)
+            os.close(process.errors)
+        self._processes = []
+
+
+def workers_of(wanted: str) -> Callable[[Run], int]:
+    """How many workers a run gets, of what was asked for: a number, or "auto". Raises UserError."""
+    if wanted == AUTO:
+        return lambda run: max(1, min(len(os.sched_getaffinity(0)), len(run.topology.hosts) // _HOSTS_A_WORKER))
+    if not wanted.isascii() or not wanted.isdigit() or not 1 <= int(wanted) <= MOST_WORKERS:
+        raise UserError(f"--workers {wanted}: expected {AUTO}, or a number from 1 to {MOST_WORKERS}")
+    return lambda run: int(wanted)
+
+
+def cost(crew: Crew, cpu_s: float) -> tuple[float, int]:
+    """CPU time and memory of all workers together, at the first one."""
+    own_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    if not crew.first:
+        own_bytes = _private_bytes(own_bytes)
+    costs = crew.gather((cpu_s, own_bytes))
+    return sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
+
+
+def _private_bytes(most: int) -> int:
+    """What is this process's alone: the rest it has from the first one. `most`: where that is not known."""
+    try:
+        with open("/proc/self/smaps_rollup") as file:
+            lines = [line.split() for line in file if line.startswith("Private_")]
+    except OSError:
+        return most
+    return sum(int(words[1]) for words in lines) * 1024
+
+
+def merged(parts: Sequence[Mapping[_Key, _Value]], order: Iterable[_Key]) -> dict[_Key, _Value]:
+    """What several workers know by name or number, in this order."""
+    whole = {name: value for part in parts for name, value in part.items()}
+    return {name: whole[name] for name in order if name in whole}

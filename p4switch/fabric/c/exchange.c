@@ -1,0 +1,243 @@
+#include "exchange.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct crossing {
+    uint64_t time;
+    uint32_t end; /* of the link, which sent it */
+    uint32_t tag; /* the sender's number of the flow ... */
+    flow_key key; /* ... and what it stands for; all zeros: none */
+    uint32_t wire_len, data_len;
+    bool pfc;
+} crossing;
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* -- whose nodes are whose --------------------------------------------------------------------------------------- */
+
+void workers_own_port(net *n, net_port *port)
+{
+    const uint32_t *owner = n->workers->owner;
+    port->away = !port->node->away && owner[port->peer->node->index] != n->workers->rank;
+}
+
+/* Nothing is due there any more: it is another worker's. */
+static void give_away(net *n, node *at)
+{
+    agenda *next = at->sw ? &n->switches.next[at->place] : &n->hosts.next[at->place];
+    at->away = true;
+    at->wake_ns = at->hint_ns = TIME_NEVER;
+    at->events.count = 0;
+    next->time = TIME_NEVER;
+    next->ports = 0;
+}
+
+workers *workers_join(net *n, transport *way, const uint32_t *owner)
+{
+    workers *w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    w->way = way;
+    w->rank = way->rank;
+    w->count = way->count;
+    w->owner = malloc((n->all.count + 1) * sizeof *w->owner);
+    w->out = calloc(5 * w->count, sizeof *w->out);
+    w->notices = calloc(w->count, sizeof *w->notices);
+    if (!w->owner || !w->out || !w->notices) {
+        workers_free(w);
+        return NULL;
+    }
+    w->in = w->out + w->count;
+    w->told = w->in + w->count;
+    w->gathered = w->told + w->count;
+    w->watched = w->gathered + w->count;
+    w->sent[0] = w->sent[1] = TIME_NEVER;
+    w->events = n->events;
+    w->paused = n->paused;
+    memcpy(w->owner, owner, n->all.count * sizeof *owner);
+    n->workers = w;
+    bool hosts = false;
+    for (uint32_t i = 0; i < n->all.count; i++) {
+        if (owner[i] != w->rank)
+            give_away(n, n->all.list[i]);
+        else
+            hosts |= !n->all.list[i]->sw;
+    }
+    for (uint32_t i = 0; i < 2 * n->link_count; i++)
+        workers_own_port(n, n->ends[i]);
+    if (!hosts) { /* those that it may know of are all away */
+        wheel_free(n->wheel);
+        n->wheel = must_have(wheel_new());
+    }
+    return w;
+}
+
+void workers_free(workers *w)
+{
+    if (!w)
+        return;
+    w->way->close(w->way);
+    for (uint32_t i = 0; w->out && i < 5 * w->count; i++)
+        free(w->out[i].data);
+    free(w->out);
+    free(w->notices);
+    free(w->owner);
+    free(w);
+}
+
+/* -- what is handed over ----------------------------------------------------------------------------------------- */
+
+static char *add_word(buffer *to, uint32_t kind, uint64_t bytes)
+{
+    char *at = buffer_add(to, sizeof(word) + (bytes + 7) / 8 * 8);
+    *(word *)(void *)at = (word){kind, (uint32_t)bytes};
+    return at + sizeof(word);
+}
+
+void workers_say(workers *w, uint32_t to, word_kind kind, const void *data, uint64_t bytes)
+{
+    memcpy(add_word(&w->out[to], kind, bytes), data, bytes);
+}
+
+void workers_say_others(workers *w, word_kind kind, const void *data, uint64_t bytes)
+{
+    for (uint32_t to = 0; to < w->count; to++)
+        if (to != w->rank)
+            workers_say(w, to, kind, data, bytes);
+}
+
+static uint32_t side_of(const net *n, const net_port *port)
+{
+    return (port->to_port ? n->switches.next : n->hosts.next)[port->to].side;
+}
+
+void workers_send(net *n, net_port *port, p4_frame *frame, uint64_t time, bool pfc)
+{
+    workers *w = n->workers;
+    const flow *row = &n->flows.rows[frame->tag < n->flows.count ? frame->tag : 0];
+    char *to = add_word(&w->out[w->owner[port->peer->node->index]], WORD_FRAME, sizeof(crossing) + frame->data_len);
+    *(crossing *)(void *)to = (crossing){
+        .time = time, .end = 2 * port->link + port->direction, .tag = frame->tag,
+        .key = {row->src_ip, row->dst_ip, row->qp}, .wire_len = frame->wire_len, .data_len = frame->data_len, .pfc = pfc,
+    };
+    memcpy(to + sizeof(crossing), frame->data, frame->data_len);
+    if (!pfc) {
+        port->lost_packets++; /* as seen from here */
+        port->lost_bytes += frame->wire_len;
+    }
+    uint64_t *first = &w->sent[side_of(n, port)];
+    *first = least(*first, time);
+    pool_put(&n->pool, frame);
+}
+
+/* The number that a flow has here. */
+static uint32_t tag_of(net *n, const crossing *c)
+{
+    if (!c->tag)
+        return 0;
+    if (c->tag < n->flows.count) {
+        const flow *row = &n->flows.rows[c->tag];
+        if (row->src_ip == c->key.src_ip && row->dst_ip == c->key.dst_ip && row->qp == c->key.qp)
+            return c->tag;
+    }
+    return flows_tag(&n->flows, c->key);
+}
+
+static void take_frame(net *n, const crossing *c)
+{
+    net_port *from = n->ends[c->end];
+    p4_frame *frame = pool_get(&n->pool, c->data_len);
+    frame->wire_len = c->wire_len;
+    frame->data_len = c->data_len;
+    frame->tag = tag_of(n, c);
+    memcpy(frame->data, c + 1, c->data_len);
+    if (!c->pfc) {
+        from->lost_packets--;
+        from->lost_bytes -= c->wire_len;
+    }
+    net_put_on_wire(n, from, frame, c->time, c->pfc);
+}
+
+static void take_words(net *n, uint32_t from)
+{
+    workers *w = n->workers;
+    buffer *in = &w->in[from];
+    uint64_t at = 0;
+    for (const word *next; (next = workers_next_word(in, &at));) {
+        if (next->kind == WORD_FRAME) {
+            take_frame(n, (const crossing *)(const void *)(next + 1));
+            continue;
+        }
+        buffer *to = next->kind == WORD_TOLD ? w->told : next->kind == WORD_GATHERED ? w->gathered : w->watched;
+        memcpy(add_word(&to[from], next->kind, next->bytes), next + 1, next->bytes);
+    }
+    in->len = 0;
+}
+
+/* -- meetings ---------------------------------------------------------------------------------------------------- */
+
+bool workers_call_here(const net *n)
+{
+    const workers *w = n->workers;
+    if (!w)
+        return true;
+    bool theirs = false; /* whether a worker has one that is its alone, and that comes first there */
+    for (uint32_t i = 0; i < w->count; i++)
+        if (w->notices[i].own_call && w->notices[i].call == w->all.call)
+            theirs = i != w->rank;
+    return !theirs;
+}
+
+static void join_notices(net *n)
+{
+    workers *w = n->workers;
+    notice all = w->notices[0];
+    for (uint32_t i = 1; i < w->count; i++) {
+        const notice *one = &w->notices[i];
+        for (int side = 0; side < 2; side++)
+            all.next[side] = least(all.next[side], one->next[side]);
+        all.call = least(all.call, one->call);
+        all.window_end = least(all.window_end, one->window_end);
+        all.last = all.last > one->last ? all.last : one->last;
+        all.events += one->events;
+        all.paused += one->paused;
+        all.stop |= one->stop;
+        all.deadlock |= one->deadlock;
+        all.pfc_used |= one->pfc_used;
+    }
+    w->all = all;
+    n->window_end = all.window_end;
+    n->last = all.last;
+    n->events = w->events += all.events;
+    n->paused = w->paused = (uint32_t)((int64_t)w->paused + all.paused);
+    n->stop |= all.stop;
+    n->deadlock |= all.deadlock;
+    n->pfc_used |= all.pfc_used;
+}
+
+int workers_meet(net *n)
+{
+    workers *w = n->workers;
+    notice own = {
+        .next = {least(net_next_time(n, 0), w->sent[0]), least(net_next_time(n, 1), w->sent[1])},
+        .call = heap_time(&n->calls), .own_call = n->calls.count && n->calls.list[0].rank & NET_OWN_CALL,
+        .window_end = n->window_end, .last = n->last, .events = n->events - w->events,
+        .paused = (int64_t)n->paused - (int64_t)w->paused, .stop = n->stop, .deadlock = n->deadlock,
+        .pfc_used = n->pfc_used,
+    };
+    if (w->way->exchange(w->way, &own, sizeof own, w->notices, w->out, w->in) < 0)
+        return -1;
+    w->sent[0] = w->sent[1] = TIME_NEVER;
+    w->meetings++;
+    join_notices(n);
+    bool told = false;
+    for (uint32_t from = 0; from < w->count; from++) {
+        take_words(n, from);
+        told |= w->told[from].len > 0;
+    }
+    return told ? n->ops->told(n) : 0;
+}

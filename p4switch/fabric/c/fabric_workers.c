@@ -1,0 +1,245 @@
+/* The Python type Fabric: as one of several workers that go through the same network. */
+#include "fabric.h"
+#include "exchange.h"
+
+#include <string.h>
+
+#define SPINS 2000     /* before it sleeps: some 20 us */
+#define SLEEP_MS 20    /* at a time */
+#define LOOK_EACH 5    /* so many sleeps: whether the others are still there */
+#define MOST_WORKERS 256
+#define WORD_BYTES (UINT64_C(1) << 30) /* of what is gathered, at most in one word */
+
+PyObject *fabric_shared_bytes(PyObject *unused, PyObject *arg)
+{
+    (void)unused;
+    long count = PyLong_AsLong(arg);
+    if (count == -1 && PyErr_Occurred())
+        return NULL;
+    if (count < 1 || count > MOST_WORKERS)
+        return PyErr_Format(PyExc_ValueError, "%ld workers; expected 1 to %d", count, MOST_WORKERS);
+    return PyLong_FromUnsignedLongLong(shared_memory_bytes((uint32_t)count));
+}
+
+/* Others are awaited: sleeps, and now and then asks whether to go on. */
+static int pause_worker(void *owner, const uint32_t *word, uint32_t value)
+{
+    fabric *self = owner;
+    Py_BEGIN_ALLOW_THREADS
+    shared_memory_sleep(word, value, SLEEP_MS);
+    Py_END_ALLOW_THREADS
+    if (PyErr_CheckSignals() < 0)
+        return -1;
+    if (++self->pauses % LOOK_EACH)
+        return 0;
+    PyObject *result = PyObject_CallNoArgs(self->waiting);
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+}
+
+/* By node; NULL: an exception is set. To be freed by PyMem_Free. */
+static uint32_t *owners_of(fabric *self, PyObject *owners, uint32_t count, uint32_t *hosts)
+{
+    net *n = self->net;
+    PyObject *list = PySequence_Fast(owners, "owners: expected a sequence");
+    if (!list)
+        return NULL;
+    uint32_t *by_node = PyMem_Calloc(n->all.count + 1, sizeof *by_node);
+    Py_ssize_t len = PySequence_Fast_GET_SIZE(list);
+    if (!by_node)
+        PyErr_NoMemory();
+    else if (len != (Py_ssize_t)n->all.count)
+        PyErr_Format(PyExc_ValueError, "owners: %zd; expected one for each of %u nodes", len, n->all.count);
+    uint32_t seen = UINT32_MAX;
+    *hosts = 0; /* how many workers in a row have hosts */
+    for (Py_ssize_t i = 0; i < len && !PyErr_Occurred(); i++) {
+        long owner = PyLong_AsLong(PySequence_Fast_GET_ITEM(list, i));
+        if (owner == -1 && PyErr_Occurred())
+            break;
+        if (owner < 0 || owner >= (long)count) {
+            PyErr_Format(PyExc_ValueError, "owners: %ld; expected 0 to %u", owner, count - 1);
+            break;
+        }
+        by_node[i] = (uint32_t)owner;
+        if (!n->all.list[i]->sw && by_node[i] != seen) {
+            seen = by_node[i];
+            ++*hosts;
+        }
+    }
+    Py_DECREF(list);
+    if (!PyErr_Occurred())
+        return by_node;
+    PyMem_Free(by_node);
+    return NULL;
+}
+
+PyObject *fabric_join(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"rank", "count", "owners", "memory", "told", "waiting", "spins", NULL};
+    unsigned int rank, count, spins = SPINS;
+    uint32_t hosts;
+    PyObject *owners, *memory, *told, *waiting;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "IIOOOO|I:join", names, &rank, &count, &owners, &memory, &told,
+                                     &waiting, &spins))
+        return NULL;
+    net *n = self->net;
+    if (n->workers || n->events)
+        return PyErr_Format(PyExc_ValueError, "join: expected before the first event, and once");
+    if (!count || count > MOST_WORKERS || rank >= count)
+        return PyErr_Format(PyExc_ValueError, "worker %u of %u; expected less than %d", rank, count, MOST_WORKERS);
+    uint32_t *by_node = owners_of(self, owners, count, &hosts);
+    if (!by_node)
+        return NULL;
+    transport *way = NULL;
+    if (hosts > 1 && !n->independent)
+        PyErr_Format(PyExc_ValueError, "join: hosts that are not independent are all one worker's");
+    else if (PyObject_GetBuffer(memory, &self->memory, PyBUF_WRITABLE) == 0) {
+        if ((uint64_t)self->memory.len < shared_memory_bytes(count))
+            PyErr_Format(PyExc_ValueError, "join: %zd bytes; expected shared_bytes(%u)", self->memory.len, count);
+        else if (!(way = shared_memory_open(self->memory.buf, (uint64_t)self->memory.len, rank, count, spins,
+                                            pause_worker, self))
+                 || !workers_join(n, way, by_node))
+            PyErr_NoMemory();
+    }
+    PyMem_Free(by_node);
+    if (PyErr_Occurred())
+        return NULL;
+    self->told = Py_NewRef(told);
+    self->waiting = Py_NewRef(waiting);
+    Py_RETURN_NONE;
+}
+
+static PyObject *word_bytes(const word *w)
+{
+    return PyBytes_FromStringAndSize((const char *)(w + 1), w->bytes);
+}
+
+int fabric_told(net *n)
+{
+    fabric *self = n->owner;
+    workers *w = n->workers;
+    PyObject *list = PyList_New(0);
+    for (uint32_t from = 0; list && from < w->count; from++) {
+        uint64_t at = 0;
+        for (const word *next; list && (next = workers_next_word(&w->told[from], &at));) {
+            PyObject *data = word_bytes(next);
+            if (!data || PyList_Append(list, data) < 0)
+                Py_CLEAR(list);
+            Py_XDECREF(data);
+        }
+        w->told[from].len = 0;
+    }
+    PyObject *result = list ? PyObject_CallOneArg(self->told, list) : NULL;
+    Py_XDECREF(list);
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+}
+
+static workers *workers_of(fabric *self, const char *what)
+{
+    if (!self->net->workers)
+        PyErr_Format(PyExc_RuntimeError, "%s: the fabric has not joined others", what);
+    return self->net->workers;
+}
+
+PyObject *fabric_tell(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"data", NULL};
+    const char *data;
+    Py_ssize_t len;
+    workers *w = workers_of(self, "tell");
+    if (!w || !PyArg_ParseTupleAndKeywords(args, kwargs, "y#:tell", names, &data, &len))
+        return NULL;
+    workers_say(w, w->rank, WORD_TOLD, data, (uint64_t)len);
+    workers_say_others(w, WORD_TOLD, data, (uint64_t)len);
+    Py_RETURN_NONE;
+}
+
+/* All that a worker has sent, together. */
+static PyObject *gathered_from(buffer *b)
+{
+    uint64_t len = 0, at = 0;
+    for (const word *next; (next = workers_next_word(b, &at));)
+        len += next->bytes;
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)len);
+    char *to = bytes ? PyBytes_AS_STRING(bytes) : NULL;
+    at = 0;
+    for (const word *next; to && (next = workers_next_word(b, &at)); to += next->bytes)
+        memcpy(to, next + 1, next->bytes);
+    free(b->data);
+    *b = (buffer){NULL, 0, 0};
+    return bytes;
+}
+
+PyObject *fabric_gather(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"data", "to_all", NULL};
+    const char *data;
+    Py_ssize_t len;
+    int to_all = 0;
+    workers *w = workers_of(self, "gather");
+    if (!w || !PyArg_ParseTupleAndKeywords(args, kwargs, "y#|p:gather", names, &data, &len, &to_all)
+        || fabric_sync(self, "gather") < 0)
+        return NULL;
+    for (uint64_t at = 0; at < (uint64_t)len; at += WORD_BYTES) {
+        uint64_t piece = (uint64_t)len - at < WORD_BYTES ? (uint64_t)len - at : WORD_BYTES;
+        for (uint32_t to = 0; to < (to_all ? w->count : 1); to++)
+            workers_say(w, to, WORD_GATHERED, data + at, piece);
+    }
+    if (workers_meet(self->net) < 0)
+        return NULL;
+    PyObject *list = PyList_New(0);
+    for (uint32_t from = 0; list && (to_all || w->rank == 0) && from < w->count; from++) {
+        PyObject *bytes = gathered_from(&w->gathered[from]);
+        if (!bytes || PyList_Append(list, bytes) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(bytes);
+    }
+    return list;
+}
+
+PyObject *fabric_take_records(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, ":take_records", names))
+        return NULL;
+    recorder *r = &self->net->recorder;
+    buffer *all[] = {&r->hops, &r->events, &r->frames};
+    uint64_t len = 0;
+    for (int i = 0; i < 3; i++)
+        len += sizeof(uint64_t) + all[i]->len;
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)len);
+    char *to = bytes ? PyBytes_AS_STRING(bytes) : NULL;
+    for (int i = 0; to && i < 3; i++) {
+        memcpy(to, &all[i]->len, sizeof(uint64_t));
+        to += sizeof(uint64_t);
+        if (all[i]->len)
+            memcpy(to, all[i]->data, all[i]->len);
+        to += all[i]->len;
+        all[i]->len = 0;
+    }
+    return bytes;
+}
+
+PyObject *fabric_add_records(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"data", NULL};
+    const char *data;
+    Py_ssize_t len;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "y#:add_records", names, &data, &len))
+        return NULL;
+    recorder *r = &self->net->recorder;
+    buffer *all[] = {&r->hops, &r->events, &r->frames};
+    uint64_t events = r->events.len, hops = r->hops.len;
+    for (int i = 0; i < 3; i++) {
+        uint64_t part;
+        memcpy(&part, data, sizeof part);
+        data += sizeof part;
+        memcpy(buffer_add(all[i], part), data, part);
+        data += part;
+    }
+    for (hop *h = (hop *)(void *)(r->hops.data + hops); (char *)h < r->hops.data + r->hops.len; h++)
+        if (h->event == HOP_PIPELINE)
+            h->depth_bytes += events;
+    Py_RETURN_NONE;
+}

@@ -1,0 +1,62 @@
+"""What several workers' fabrics have counted of the network that they went through together, as of one fabric.
+
+Every worker counts what happened at its own nodes, and what was lost on its way to them; all else is 0 there. So rows
+of the same port, queue or flow are added up.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+_SAME = ("link", "direction", "rate_bps", "src_ip", "dst_ip", "qp")  # of all that have the row
+_LATEST = ("last_sent_ns", "last_delivered_ns", "host")
+_EARLIEST = ("first_sent_ns", "first_delivered_ns")  # -1: never
+_KEYS = ("node", "port", "priority", "tag")
+
+Columns = Mapping[str, bytes]
+
+
+def columns(parts: Sequence[Columns]) -> dict[str, bytes]:
+    """Of one of the fabric's tables (`port_stats` and so on): rows in the order that one fabric would have them in.
+
+    Flows are known by their tags: only those that were given one by `Fabric.flow` have the same at all workers.
+    """
+    if len(parts) == 1:
+        return dict(parts[0])
+    whole = {name: np.concatenate([np.frombuffer(part[name], np.int64) for part in parts]) for name in parts[0]}
+    keys = [whole[name].view(np.uint64) for name in _KEYS if name in whole]  # -1, of no port, comes last
+    order = np.lexsort(keys[::-1])
+    ordered = [key[order] for key in keys]
+    if not len(order):
+        return dict.fromkeys(whole, b"")
+    new = np.any([key[1:] != key[:-1] for key in ordered], axis=0)
+    starts = np.concatenate([[0], 1 + np.flatnonzero(new)])
+    return {name: _added_up(name, values[order], starts).tobytes() for name, values in whole.items()}
+
+
+def _added_up(name: str, values: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    if name in _KEYS or name in _SAME:
+        return values[starts]
+    if name in _LATEST:
+        return np.maximum.reduceat(values, starts)
+    if name in _EARLIEST:
+        return np.minimum.reduceat(values.view(np.uint64), starts).view(np.int64)
+    return np.add.reduceat(values, starts)
+
+
+def ledger(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Of `Fabric.conservation`."""
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return {name: total[name] for name in parts[0]}
+
+
+def samples(parts: Sequence[tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
+    """Of `Fabric.samples`: all have the same probes, and sampled at the same times."""
+    values = [np.frombuffer(part[1], np.int64) for part in parts]
+    return parts[0][0], np.sum(values, axis=0, dtype=np.int64).tobytes() if len(parts) > 1 else parts[0][1]

@@ -1,0 +1,188 @@
+"""Runs of several workers: the same bytes as with one, whoever has which node and however late anyone is; and how they
+end when one of them does not get to the end."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psutil
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness.errors import CheckError
+from harness.measure import results
+from harness.measure.inputs import How
+from harness.plan.experiment import Run, plan
+from harness.plan.scenario import check
+from harness.worlds.parallel import workers_of
+from harness.worlds.virtual import VirtualWorld
+from p4switch.errors import UserError
+
+EXAMPLES = int(os.environ.get("P4CC_WORKER_EXAMPLES", "4"))
+LEAF_SPINE = {"name": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 3}
+PROTOCOLS = ("dcqcn", "hpcc", "swift", "eqds", "smartt", "bbr", "accurate", "pause-only")
+WORKLOADS: list[dict[str, Any]] = [
+    {"name": "permutation", "size_bytes": 12_000},
+    {"name": "incast", "senders": 4, "starts_together": 4, "size_bytes": 15_000},
+    {"name": "poisson", "load": 0.5, "duration_ns": 60_000, "distribution": "hadoop"},
+    {"name": "alltoall", "size_bytes": 3_000},  # flows that start when others are done, ...
+    {"name": "allreduce", "size_bytes": 12_000},
+    {"name": "multicast", "size_bytes": 9_000},  # ... and copies
+]
+
+
+def planned(**tables: Any) -> Run:
+    given = {"cc": "dcqcn", "topology": LEAF_SPINE, "limit_ns": 400_000, **tables}
+    return plan("x", check(given), Path())[0]
+
+
+def written(run: Run, folder: Path, **how: Any) -> dict[str, str]:
+    """Digests of all that a run writes, but for what it cost."""
+    world = VirtualWorld(run, **how)
+    recording = world.run()
+    results.write(folder, results.files(run, recording, How(), {}))
+    world.write_more(folder)
+    files = {file.name: file for file in folder.rglob("*") if file.is_file()}
+    del files["performance.json"], files["provenance.json"]
+    assert {"flows.parquet", "queues.parquet", "links.parquet", "rates.parquet", "summary.json"} <= files.keys()
+    return {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items()}
+
+
+def late_by(seed: int) -> Callable[[int], object]:
+    """Each worker begins when it likes."""
+    return lambda rank: time.sleep(random.Random(1000 * seed + rank).random() * 0.01)
+
+
+def compare(run: Run, workers: int, **how: Any) -> None:
+    with TemporaryDirectory() as folder:
+        common = {key: how[key] for key in ("trace", "capture", "coverage") if key in how}
+        one = written(run, Path(folder) / "one", **common)
+        assert written(run, Path(folder) / "many", workers=workers, **how) == one
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Run:
+    topology = draw(
+        st.sampled_from(
+            [
+                LEAF_SPINE,
+                {**LEAF_SPINE, "link_delay_ns": 300},
+                {"name": "fat-tree", "k": 4},
+                {"name": "single-switch", "hosts": 5},
+                {"name": "dumbbell", "pairs": 3},
+            ]
+        )
+    )
+    tables: dict[str, Any] = {
+        "cc": draw(st.sampled_from(PROTOCOLS)),
+        "topology": topology,
+        "workload": draw(st.sampled_from(WORKLOADS)),
+        "seeds": [draw(st.integers(0, 99))],
+        "record": {"queue_interval_ns": 2_000, "rate_interval_ns": draw(st.sampled_from([3_000, 10_000]))},
+    }
+    tables["switch"] = draw(
+        st.sampled_from(
+            [{"pfc": {"enabled": True, "xoff_bytes": 2000}}, {"pfc": {"enabled": False}, "queue_bytes": 9000}]
+        )
+    )
+    return planned(**tables)
+
+
+@settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_workers_write_what_one_writes(data: st.DataObject) -> None:
+    run = data.draw(runs())
+    workers = data.draw(st.integers(2, 4))
+    seed = data.draw(st.integers(0, 99))
+    owners = None
+    if data.draw(st.booleans()):  # any, where hosts are independent
+        rng, independent = random.Random(seed), run.traffic().independent
+        owners = {
+            name: rng.randrange(workers) if independent or name not in run.topology.host_by_name else 0
+            for name in run.topology.ports
+        }
+    compare(run, workers, owners=owners, late=late_by(seed))
+
+
+def test_traces_captures_and_coverage_are_the_same() -> None:
+    run = planned(cc="hpcc", workload={"name": "incast", "senders": 4, "starts_together": 4, "size_bytes": 9_000})
+    compare(run, 3, trace=2, capture=True, coverage=True)
+
+
+def test_pauses_link_changes_and_probes_are_the_same() -> None:
+    topology = {"name": "leaf-spine", "leaves": 3, "spines": 2, "hosts_per_leaf": 3}
+    run = planned(
+        cc="none",
+        topology=topology,
+        workload={"name": "incast", "senders": 8, "starts_together": 8, "size_bytes": 60_000},
+        switch={"pfc": {"enabled": True, "xoff_bytes": 3000}},
+        events=[
+            {"time_ns": 9_000, "link": ["leaf0", "spine0"], "up": False},
+            {"time_ns": 9_000, "link": ["leaf1", "spine1"], "rate_fraction": 0.25},
+            {"time_ns": 21_000, "link": ["leaf0", "spine0"], "up": True},
+        ],
+        record={"probes": [{"name": "marks", "kind": "queue", "reads": "depth_bytes", "interval_ns": 5_000}]},
+    )
+    compare(run, 3, capture=True)
+    recording = VirtualWorld(run, workers=2).run()
+    assert recording.conservation["balance"] == recording.conservation["pfc_balance"] == 0
+    assert recording.conservation["pfc_sent"] > 20
+    assert recording.conservation["drop_link_down"] > 0
+
+
+def ends_by(what: Callable[[], object]) -> Callable[[int], object]:
+    return lambda rank: what() if rank == 1 else None
+
+
+def kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def refuse() -> None:
+    raise UserError("too much")
+
+
+def fail() -> None:
+    raise LookupError("of a worker's own")
+
+
+@pytest.mark.parametrize(
+    ("what", "error", "words"),
+    [
+        (kill, CheckError, r"^worker 2 of 3 \(process \d+\) was ended by SIGKILL before the run was done; .*memory\?$"),
+        (refuse, UserError, "^too much$"),
+        (fail, RuntimeError, r"(?s)^worker 2 of 3:\n.*LookupError: of a worker's own"),
+    ],
+)
+def test_one_that_ends_early_ends_the_run_and_leaves_nothing(
+    what: Callable[[], object], error: type[Exception], words: str
+) -> None:
+    world = VirtualWorld(planned(workload=WORKLOADS[0]), workers=3, late=ends_by(what))
+    with pytest.raises(error, match=words):
+        world.run()
+    assert not [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_a_trace_needs_flows_that_are_known() -> None:
+    with pytest.raises(UserError, match=r"^--trace: flows start when others are done; expected --workers 1 with it$"):
+        VirtualWorld(planned(workload={"name": "alltoall", "size_bytes": 3_000}), workers=2, trace=0)
+
+
+@pytest.mark.parametrize("wanted", ["0", "-1", "two", "65", "1e1", "\u0661"])
+def test_numbers_of_workers(wanted: str) -> None:
+    with pytest.raises(UserError, match=f"^--workers {wanted}: expected auto, or a number from 1 to 64$"):
+        workers_of(wanted)
+
+
+def test_a_small_network_gets_one_worker() -> None:
+    assert workers_of("auto")(planned(workload=WORKLOADS[0])) == 1
+    assert workers_of("3")(planned(workload=WORKLOADS[0])) == 3
