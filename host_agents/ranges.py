@@ -15,6 +15,12 @@ NOT_NEGATIVE: Final[Mapping[str, float]] = {"ge": 0}  # what is checked when a p
 POSITIVE: Final[Mapping[str, float]] = {"gt": 0}
 SHARE: Final[Mapping[str, float]] = {"gt": 0, "le": 1}
 SHARE_OR_NONE: Final[Mapping[str, float]] = {"ge": 0, "le": 1}
+ONE_OF: Final = "one_of"
+
+
+def one_of(*names: str) -> Mapping[str, tuple[str, ...]]:
+    """Of a `str` parameter that has one of these values. (A `Literal` is lost in compiled hosts.)"""
+    return {ONE_OF: names}
 
 
 def expect_less(owner: str, lower: str, low: float, upper: str, high: float) -> None:

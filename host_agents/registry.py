@@ -11,13 +11,13 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 import pydantic
 
 from host_agents.config import CC_SCOPES, RELIABILITIES, SCOPE_QP
 from host_agents.errors import HostError, PacketError, ParameterError, UnknownNameError
-from host_agents.ranges import NOT_NEGATIVE
+from host_agents.ranges import NOT_NEGATIVE, ONE_OF
 from p4switch.errors import UserError
 from p4switch.registry import Registry
 
@@ -245,13 +245,16 @@ def _expected(names: Mapping[str, object]) -> str:
 def _limits(hint: Any, declared: Mapping[Any, Any]) -> dict[str, Any]:
     """What pydantic checks besides the type: the range declared with the parameter; never infinity, never NaN."""
     if hint not in (int, float):
-        return dict(declared)
+        return {key: limit for key, limit in declared.items() if key != ONE_OF}
     return {**(declared or NOT_NEGATIVE), **({"allow_inf_nan": False} if hint is float else {})}
 
 
 def model(cls: type[Any]) -> type[pydantic.BaseModel]:
     """The model that checks values for the parameter class `cls`: its types, defaults and ranges."""
     hints = get_type_hints(cls, include_extras=True)
+    for f in dataclasses.fields(cls):
+        if ONE_OF in f.metadata:
+            hints[f.name] = Literal.__getitem__(f.metadata[ONE_OF])
     fields: dict[str, Any] = {
         f.name: (hints[f.name], pydantic.Field(default=f.default, **_limits(hints[f.name], f.metadata)))
         for f in dataclasses.fields(cls)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -43,5 +44,17 @@ parameters = REGISTRY.find
 def build(name: str, values: Mapping[str, Any], where: str = "topology") -> Topology:
     """A topology from its name and parameters. Raises UserError that names the wrong key as `where.key`."""
     checked = validate(parameters(name), values, where)
+    return _built(checked) if REGISTRY.origin(name) else _kept(type(checked), checked.model_dump_json())
+
+
+def _built(checked: TopologyParameters) -> Topology:
     topology = checked.build()
     return with_nic_switches(topology) if checked.nic_switches else topology
+
+
+@lru_cache(maxsize=8)
+def _kept(model: type[TopologyParameters], values: str) -> Topology:
+    """With parameters that are `values` in JSON. They alone decide what our own topologies are: equal ones are one, and
+    so are the routes that are kept of it.
+    """
+    return _built(model.model_validate_json(values))

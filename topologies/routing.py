@@ -6,10 +6,12 @@ Addresses are hierarchical (10.pod.rack.host), so a switch needs one route a rac
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Network
 from itertools import permutations
+from types import MappingProxyType
 
 import networkx as nx
 
@@ -26,7 +28,7 @@ class Route:
     ports: Ports
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _next_hops(topology: Topology) -> dict[str, dict[str, Ports]]:
     """For each switch and each switch with hosts on it: the ports that begin a shortest path there."""
     graph: nx.Graph[str] = nx.Graph()
@@ -45,7 +47,7 @@ def _next_hops(topology: Topology) -> dict[str, dict[str, Ports]]:
     return hops
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _racks(topology: Topology) -> dict[int, list[Host]]:
     """Hosts by the 24-bit prefix of their addresses."""
     racks: dict[int, list[Host]] = {}
@@ -128,7 +130,10 @@ def base_rtt_ns(
     return transit_ns(there, data_bytes, switch_latency_ns) + transit_ns(back, ack_bytes, switch_latency_ns)
 
 
-def base_rtts_ns(topology: Topology, data_bytes: int, ack_bytes: int, switch_latency_ns: int = 0) -> dict[int, int]:
+@lru_cache(maxsize=64)
+def base_rtts_ns(
+    topology: Topology, data_bytes: int, ack_bytes: int, switch_latency_ns: int = 0
+) -> Mapping[int, int]:
     """The largest base RTT between any two hosts, by the number of switches between them."""
     # Hosts on one switch with equal links are alike: one of each kind will do, and a second for pairs within a kind.
     kinds: dict[tuple[str, int, int], list[Host]] = {}
@@ -137,9 +142,11 @@ def base_rtts_ns(topology: Topology, data_bytes: int, ack_bytes: int, switch_lat
         kinds.setdefault((up.node, up.rate_bps, up.delay_ns), []).append(host)
     firsts = [hosts[0] for hosts in kinds.values()]
     pairs = [*permutations(firsts, 2), *((hosts[0], hosts[1]) for hosts in kinds.values() if len(hosts) > 1)]
+    paths = {(a, b): path(topology, a, b) for a, b in {*pairs, *((b, a) for a, b in pairs)}}
     largest: dict[int, int] = {}
     for a, b in pairs:
-        hops = len(path(topology, a, b)) - 1
-        rtt_ns = base_rtt_ns(topology, a, b, data_bytes, ack_bytes, switch_latency_ns)
+        there, back = paths[a, b], paths[b, a]
+        there_ns = transit_ns(there, data_bytes, switch_latency_ns)
+        hops, rtt_ns = len(there) - 1, there_ns + transit_ns(back, ack_bytes, switch_latency_ns)
         largest[hops] = max(rtt_ns, largest.get(hops, 0))
-    return largest
+    return MappingProxyType(largest)

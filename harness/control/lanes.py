@@ -18,7 +18,7 @@ from topologies import Topology
 
 Link = tuple[str, int]  # by the node and the port that it leaves
 Held = tuple[Link, Hashable]  # and the lane
-_State = tuple[str, "int | None", Hashable, "Held | None"]  # switch, came by, what the packet carries, waits behind
+_State = tuple[str, "int | None", Hashable]  # switch, port that the packet came by, what it carries
 _V = TypeVar("_V")
 
 
@@ -54,8 +54,10 @@ class _Tables:
     def ports_to(self, address: int) -> tuple[int, ...]:
         return _longest(self.routes, address, ())
 
-    def deflected_to(self, address: int, normal: int, came_by: int | None) -> set[int]:
-        group = _longest(self.group_of, address, self.default_group)
+    def group_to(self, address: int) -> int | None:
+        return _longest(self.group_of, address, self.default_group)
+
+    def deflected_to(self, group: int | None, normal: int, came_by: int | None) -> set[int]:
         if group is None or normal not in self.normal.get(group, ()):
             return set()
         return {port for port in self.candidates.get(group, ()) if port not in (normal, came_by)}
@@ -89,55 +91,66 @@ def dependencies(
 
     Tokens are taken for unlimited. `rule` is another than the written one.
     """
-    graph: nx.DiGraph[Held] = nx.DiGraph()
-    tables = {name: _read(written) for name, written in entries.items()}
-    of_edge = {topology.uplink(host).node: host for host in topology.hosts}
-    for destination in of_edge.values():
-        address = int(destination.address)
-        first = rule.start if rule is not None else start
-        reached: set[_State] = set()
-        waiting: list[_State] = [(switch, None, first, None) for switch in of_edge]
+    found = _Search({name: _read(written) for name, written in entries.items()}, topology, deflecting, rule)
+    edges = {topology.uplink(host).node: host for host in topology.hosts}
+    for destination in edges.values():
+        found.pursue(int(destination.address), [(switch, None, rule.start if rule else start) for switch in edges])
+    return nx.DiGraph(list(found.edges))
+
+
+class _Search:
+    """Follows what goes to one destination after the other. What a packet does at a switch hangs on its port by
+    routing, not on where it goes, so that each place is looked at once for all destinations behind a port.
+    """
+
+    def __init__(
+        self, tables: Mapping[str, _Tables], topology: Topology, deflecting: bool, rule: Rule | None
+    ) -> None:
+        self.edges: dict[tuple[Held, Held], None] = {}  # in the order in which they are found
+        self._tables = tables
+        self._topology = topology
+        self._deflecting = deflecting
+        self._rule = rule
+        self._onward: dict[tuple[_State, int, int | None], list[_State]] = {}
+
+    def pursue(self, address: int, waiting: list[_State]) -> None:
+        ports = {name: (own.ports_to(address), own.group_to(address)) for name, own in self._tables.items()}
+        reached = set(waiting)
         while waiting:
             at = waiting.pop()
-            if at in reached:
-                continue
-            reached.add(at)
-            waiting += _onward(topology, tables, rule, graph, address, deflecting, at)
-    return graph
+            normal_ports, group = ports[at[0]]
+            for normal in normal_ports:
+                place = at, normal, group
+                if place not in self._onward:
+                    self._onward[place] = list(self._leaving(at, normal, group))
+                for following in self._onward[place]:
+                    if following not in reached:
+                        reached.add(following)
+                        waiting.append(following)
 
-
-def _onward(
-    topology: Topology,
-    tables: Mapping[str, _Tables],
-    rule: Rule | None,
-    graph: nx.DiGraph[Held],
-    address: int,
-    deflecting: bool,
-    at: _State,
-) -> Iterable[_State]:
-    switch, came_by, state, behind = at
-    own = tables[switch]
-    changes = rule or Written(own, 0)
-    for normal in own.ports_to(address):
+    def _leaving(self, at: _State, normal: int, group: int | None) -> Iterable[_State]:
+        switch, came_by, state = at
+        own = self._tables[switch]
+        changes = self._rule or Written(own, 0)
         ports = {normal: False}
-        if deflecting and changes.may_deflect(state):
-            ports |= dict.fromkeys(own.deflected_to(address, normal, came_by), True)
+        if self._deflecting and changes.may_deflect(state):
+            ports |= dict.fromkeys(own.deflected_to(group, normal, came_by), True)
         for port, deflected in ports.items():
             after = changes.after(state, came_by in own.above and port in own.above, deflected)
-            held = ((switch, port), changes.lane(after))
-            if behind is not None:
-                graph.add_edge(behind, held)
-            there = topology.ports[switch][port]
-            if there.node in tables:
-                yield there.node, there.port, after, held
+            if came_by is not None:
+                above = self._topology.ports[switch][came_by]
+                held = (above.node, above.port), changes.lane(state)
+                self.edges[held, ((switch, port), changes.lane(after))] = None
+            there = self._topology.ports[switch][port]
+            if there.node in self._tables:
+                yield there.node, there.port, after
 
 
 def cycle(graph: nx.DiGraph[Held]) -> list[str]:
     """The switches of links that wait for each other in a circle; none: there is no such circle."""
-    try:
-        return [link[0] for (link, _), _ in nx.find_cycle(graph)]
-    except nx.NetworkXNoCycle:
+    if nx.is_directed_acyclic_graph(graph):
         return []
+    return [link[0] for (link, _), _ in nx.find_cycle(graph)]
 
 
 def _longest(entries: Sequence[tuple[Lpm, _V]], address: int, otherwise: _V) -> _V:

@@ -41,12 +41,12 @@ class LoadBalancer:
         """The file's first line."""
         return self._text.partition("\n")[0].strip().lstrip("/").strip()
 
-    @property
+    @cached_property
     def per_packet(self) -> bool:
         """Packets of one flow take several paths, so arrival out of order is normal."""
         return bool(_PER_PACKET.search(self._text))
 
-    @property
+    @cached_property
     def symmetric(self) -> bool:
         """What goes back between two hosts takes the links of what came."""
         return bool(_SYMMETRIC.search(self._text))

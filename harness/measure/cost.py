@@ -34,11 +34,12 @@ from p4switch.engine import pipeline_cost
 from p4switch.errors import UserError
 from p4switch.fabric.memory_latency import memory_latency_ns
 
-# Of which end-to-end runs are made, and the largest k; the others are compared with HPCC at the same k.
-PROTOCOLS = {"dcqcn": 16, "hpcc": 16, "sperc": 8, "sperc+1rc+weights": 8}
+# Of which end-to-end runs are made, and the largest k; each is compared with HPCC at the same k, or as is said below.
+PROTOCOLS = {"dcqcn": 16, "hpcc": 16, "sperc": 8, "sperc+1rc+weights": 8, "dart": 8}
 COMBINED = ("sperc+1rc", "sperc+1rc+weights")  # measured as hosts beside the protocols without mechanisms
 COMPARED = "hpcc"
 SHARED = ("dcqcn", "hpcc", "smartt")  # in runs of two workers, beside those of one
+BESIDE = {"dart": "dcqcn"}  # what it falls back on; others: COMPARED
 Say = Callable[[str], object]
 
 
@@ -136,6 +137,7 @@ def run(protocol: str, load_balancer: str, k: int, flow_bytes: int, workers: int
             "lb": load_balancer,
             "topology": {"name": "fat-tree", "k": k},
             "workload": {"name": "permutation", "size_bytes": flow_bytes},
+            "switch": {"load_balancing": "symmetric"} if registry.resolve(protocol).info.symmetric_paths else {},
             "record": {"queue_interval_ns": 0, "rate_interval_ns": 0},
         }
     )
@@ -201,17 +203,17 @@ def _figures(cost: EndToEnd) -> dict[str, Any]:
 def end_to_end(extent: Extent, say: Say) -> list[dict[str, Any]]:
     """How the cost of a packet-hop grows with the network."""
     found = []
-    compared: dict[int, float] = {}
+    measured: dict[tuple[str, int], float] = {}
     for protocol, largest in PROTOCOLS.items():
         first: EndToEnd | None = None
         for k in (k for k in extent.sizes if k <= largest):
             cost = measure(protocol, k, extent)
             first = first or cost
-            if protocol == COMPARED:
-                compared[k] = cost.us_per_data_packet
+            measured[protocol, k] = cost.us_per_data_packet
+            other = BESIDE.get(protocol, COMPARED)
             say(
                 f"permutation, {protocol}, k = {k}: {cost.us_per_data_packet:.2f} us a data packet"
-                f"{_beside(cost.us_per_data_packet, compared.get(k))}, "
+                f"{_beside(cost.us_per_data_packet, measured.get((other, k)), other)}, "
                 f"{cost.ns_per_packet_hop:.0f} ns a packet-hop ({cost.ns_per_packet_hop / first.ns_per_packet_hop:.2f} "
                 f"of k = {first.k}), {cost.peak_memory_bytes / 2**20:.0f} MiB"
             )
@@ -258,8 +260,8 @@ def collectives(extent: Extent, say: Say) -> list[dict[str, Any]]:
     return found
 
 
-def _beside(cost: float, compared: float | None) -> str:
-    return "" if compared is None else f" ({cost / compared:.2f} x {COMPARED})"
+def _beside(cost: float, compared: float | None, other: str = COMPARED) -> str:
+    return "" if compared is None else f" ({cost / compared:.2f} x {other})"
 
 
 def matrix(extent: Extent, say: Say) -> list[dict[str, Any]]:
@@ -321,6 +323,11 @@ def pipelines(_: Extent, say: Say) -> list[dict[str, Any]]:
     control_ns = pipeline_cost.control_packet_ns(compile_program(programs.program("sperc").source).json)
     found.append({"program": "sperc", "control_packet_ns": control_ns})
     say(f"pipeline sperc: {control_ns:.0f} ns a control packet, {control_ns / ecn_ns:.2f} x ecn")
+    document = compile_program(programs.program("dart").source).json
+    for tokens, what in ((0, "without tokens"), (4, "that finds the table full")):
+        data_ns = pipeline_cost.data_packet_ns(document, tokens)
+        found.append({"program": "dart", "tokens": tokens, "data_packet_ns": data_ns})
+        say(f"pipeline dart: {data_ns:.0f} ns a data packet {what}, {data_ns / ecn_ns:.2f} x ecn")
     return found
 
 
@@ -342,11 +349,14 @@ def switch_process(_: Extent, say: Say) -> list[dict[str, Any]]:
 def hosts(_: Extent, say: Say) -> list[dict[str, Any]]:
     """One data packet sent, received and acknowledged, and the ACK processed."""
     found = []
-    compared = None
-    for protocol in sorted((*registry.protocols(), *COMBINED), key=lambda name: name != COMPARED):
+    measured: dict[str, float] = {}
+    first = (COMPARED, *BESIDE.values())
+    for protocol in dict.fromkeys((*first, *registry.protocols(), *COMBINED)):
         cost = host_cost(protocol)
-        compared = compared or cost.total_ns
-        say(f"hosts, {protocol}: {cost.total_ns:.0f} ns a data packet{_beside(cost.total_ns, compared)}")
+        measured[protocol] = cost.total_ns
+        other = BESIDE.get(protocol, COMPARED)
+        beside = _beside(cost.total_ns, measured.get(other), other)
+        say(f"hosts, {protocol}: {cost.total_ns:.0f} ns a data packet{beside}")
         found.append({**asdict(cost), "total_ns": cost.total_ns})
     return found
 

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,8 +30,8 @@ from host_agents.assignments import Assignment
 from host_agents.config import SCOPE_PAIR, NicConfig
 from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
-from p4switch.errors import UserError, lookup, raised_at
-from topologies import Topology
+from p4switch.errors import UserError, raised_at
+from topologies import Host, Topology
 from topologies.collectives import CollectiveGroup
 from topologies.collectives import trees as collective_trees
 from topologies.groups import Group
@@ -199,33 +199,41 @@ class Run:
 
     def nic_configs(self) -> list[NicConfig]:
         """What each host's NIC is told, in order of the hosts."""
-        scenario, settings = self.scenario, self.scenario.nic
-        nics = tuple(int(host.address) for host in self.topology.hosts)  # a host's index is its NIC's id
+        first, *others = self.topology.hosts
+        config = self.nic_config(first)
         return [
-            NicConfig(
-                address=str(host.address),
-                line_rate_bps=self.topology.uplink(host).rate_bps,
-                base_rtt_ns=self.base_rtt_ns(),
-                base_rtts_ns=self.base_rtts_ns,
-                mtu_bytes=settings.mtu_bytes,
-                data_priority=settings.data_priority,
-                control_priority=settings.control_priority,
-                pfc=scenario.switch.pfc.enabled,
-                reliability=self.reliability,
-                cc_scope=self.cc_scope,
-                ack_every_packets=settings.ack_every_packets,
-                rto_ns=self.rto_ns,
-                retry_count=settings.retry_count,
-                loss_packets=self.loss_packets,
-                cell_bytes=scenario.switch.cell_bytes,
-                stamps=LATENCY in self.columns,
-                seed=self.seed,
-                check_icrc=settings.check_icrc,
-                frame_overhead_bytes=scenario.framing_bytes,
-                nics=nics,
-            )
-            for host in self.topology.hosts
+            config,
+            *(
+                replace(config, address=str(host.address), line_rate_bps=self.topology.uplink(host).rate_bps)
+                for host in others
+            ),
         ]
+
+    def nic_config(self, host: Host) -> NicConfig:
+        """What the NIC of one host is told."""
+        scenario, settings = self.scenario, self.scenario.nic
+        return NicConfig(
+            address=str(host.address),
+            line_rate_bps=self.topology.uplink(host).rate_bps,
+            base_rtt_ns=self.base_rtt_ns(),
+            base_rtts_ns=self.base_rtts_ns,
+            mtu_bytes=settings.mtu_bytes,
+            data_priority=settings.data_priority,
+            control_priority=settings.control_priority,
+            pfc=scenario.switch.pfc.enabled,
+            reliability=self.reliability,
+            cc_scope=self.cc_scope,
+            ack_every_packets=settings.ack_every_packets,
+            rto_ns=self.rto_ns,
+            retry_count=settings.retry_count,
+            loss_packets=self.loss_packets,
+            cell_bytes=scenario.switch.cell_bytes,
+            stamps=LATENCY in self.columns,
+            seed=self.seed,
+            check_icrc=settings.check_icrc,
+            frame_overhead_bytes=scenario.framing_bytes,
+            nics=tuple(int(host.address) for host in self.topology.hosts),  # a host's index is its NIC's id
+        )
 
     @property
     def lossless_priorities(self) -> tuple[int, ...]:
@@ -462,8 +470,10 @@ def _check_nics(run: Run) -> None:
             f"topology: a base RTT of {rtt_ns / 1e9:,.0f} s, expected at most {_MAX_RTT_NS // 10**9} s: "
             "links are too slow or too long, or switch.latency_ns too large"
         )
+    alike = {run.topology.uplink(host).rate_bps: host for host in run.topology.hosts}
     try:
-        run.nic_configs()
+        for host in alike.values():
+            run.nic_config(host)
     except HostError as error:
         raise UserError(f"nic.{error}") from None
 
@@ -494,23 +504,31 @@ def _check_routes(run: Run) -> None:
     lanes = run.program_parameters.equal_priorities
     if not lanes or not run.scenario.switch.pfc.enabled:
         return
-    settings = Settings(seed=run.seed)
-    entries = {
-        switch.name: run.program_parameters.entries(switch_view(run.topology, switch, settings))
-        for switch in run.topology.switches
-    }
     tiers = {switch.name: switch.tier for switch in run.topology.switches}
     level = any(
         tiers.get(there.node) == tier for name, tier in tiers.items() for there in run.topology.ports[name].values()
     )
-    # Where each link leads to another tier, a packet that is deflected has no circle; to look for it takes seconds.
+    # Where each link leads to another tier, a packet that is deflected has no circle; to look for it takes time.
     deflecting = level and run.program_parameters.free_of_circles
-    circle = cycle(dependencies(run.topology, entries, lanes[0], deflecting=deflecting))
+    parameters = run.program_parameters
+    circle = _circle(run.topology, type(parameters), parameters.model_dump_json(), lanes[0], deflecting)
     if circle:
         raise UserError(
             f"topology {run.topology.name!r}: packets on its routes{', or deflected from them,' * deflecting} can wait "
             f"for each other in a circle ({' - '.join(circle[:6])}); {run.program.name!r} expects a network without"
         )
+
+
+@lru_cache(maxsize=16)
+def _circle(
+    topology: Topology, model: type[ProgramParameters], values: str, start: int, deflecting: bool
+) -> tuple[str, ...]:
+    """Switches whose packets can wait for each other, with the parameters that are `values` in JSON."""
+    parameters = model.model_validate_json(values)
+    entries = {
+        switch.name: parameters.entries(switch_view(topology, switch, Settings())) for switch in topology.switches
+    }
+    return tuple(cycle(dependencies(topology, entries, start, deflecting=deflecting)))
 
 
 def _check_buffers(run: Run) -> None:
@@ -550,10 +568,10 @@ def _resolve(
     settings: Mapping[str, Any],
 ) -> Run:
     cc, lb = scenario.cc[0], scenario.lb[0]
-    lookup("protocol", cc.partition("+")[0], registry.protocols())
+    registry.KINDS["cc"].find(cc.partition("+")[0])
     protocol = _host(lambda: registry.resolve(cc, scenario.protocols.get(cc)))
     _host(lambda: protocol.scope(scenario.nic.cc_scope))
-    lookup("load balancer", lb, registry.load_balancers())
+    registry.KINDS["lb"].find(lb)
     load_balancing = _host(lambda: registry.resolve_load_balancer(lb, scenario.load_balancers.get(lb)))
     program = programs.program(scenario.program or protocol.info.program)
     needed = protocol.info.program
@@ -653,7 +671,7 @@ def _check_fit(run: Run) -> None:
     from host_agents.nic import Nic  # here: the compiled hosts have to be in place before it is imported
 
     try:
-        nic = Nic(run.nic_configs()[0], run.protocol, run.load_balancing)
+        nic = Nic(run.nic_config(run.topology.hosts[0]), run.protocol, run.load_balancing)
         nic.open_qp(str(run.topology.hosts[1].address), 2, 2)
     except Exception as error:
         raise UserError(f"{' or '.join(outside)} does not fit: {raised_at(error)}") from None

@@ -8,15 +8,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from host_agents.cc.base import Path, ReactionPoint
 from host_agents.collective.injection import NEEDS_READS_BOTH, Injection, Throttle
 from host_agents.collective.packets import NAME, PACKETS
-from host_agents.ranges import POSITIVE, SHARE, check_watermarks, expect_less
+from host_agents.ranges import POSITIVE, SHARE, check_watermarks, expect_less, one_of
 from host_agents.registry import ProtocolInfo, register
-
-Needs = Literal["reads-both", "both", "large"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,8 @@ class AimdParameters:
     max_lat_thresh: float = field(default=5000.0, metadata=POSITIVE)
     base_md: float = field(default=0.5, metadata=SHARE)  # what is left from `max_lat_thresh` on
     depth: float = field(default=1.0, metadata=POSITIVE)  # tokens that idle time earns
-    needs: Needs = NEEDS_READS_BOTH  # what a read waits for: tokens for both kinds, or of one
+    # What a read waits for: tokens for both kinds, or of one.
+    needs: str = field(default=NEEDS_READS_BOTH, metadata=one_of("reads-both", "both", "large"))
     outstanding: int = field(default=128, metadata=POSITIVE)  # operations of each kind that an initiator may have open
 
     def __post_init__(self) -> None:

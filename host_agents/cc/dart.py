@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from host_agents import wire
 from host_agents.cc.base import UNLIMITED, Feedback, NotificationPoint, Outlet, Path, ReactionPoint
@@ -27,7 +27,7 @@ from host_agents.cc.dcqcn import Dcqcn, DcqcnPaperParameters
 from host_agents.config import GO_BACK_N, SCOPE_PAIR
 from host_agents.headers import AETH, LINK_RATES_BPS
 from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, TO_SENDER, Field, Header, Packet, Records
-from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE
+from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE, one_of
 from host_agents.registry import Protocol, ProtocolInfo, register
 from host_agents.timers import Timer, TimerOwner, TimerQueue
 
@@ -100,9 +100,10 @@ class DartParameters:
     state_hold_base_rtts: float = 1.0  # without a mark, until there is no congestion
     drain_share: float = field(default=0.05, metadata=SHARE_OR_NONE)  # off the share, in Receiver Congestion
     first_window_bdp: float = 1.0  # after idleness, before the first ACK; 0: no limit
-    share_as: Literal["rate", "window"] = "rate"  # "window": as section VII describes it
+    share_as: str = field(default="rate", metadata=one_of("rate", "window"))  # "window": as section VII describes it
     look_ahead: bool = True  # senders announce the incasts that they know of (III-D)
-    advert_to: Literal["all", "active"] = "all"  # whom an announcement binds; "active": who sends something else, too
+    # Whom an announcement binds; "active": who sends something else, too.
+    advert_to: str = field(default="all", metadata=one_of("all", "active"))
     advert_valid_ns: int = field(default=100_000, metadata=POSITIVE)  # of a share that no ACK has confirmed
     advert_on_change: bool = False  # a notice to whom n was told wrong by a factor of 2, a base RTT ago or more
     idle_timeout_ns: int = field(default=2_000_000_000, metadata=POSITIVE)  # of a silent sender (III-B)

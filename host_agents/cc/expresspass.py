@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from host_agents import wire
 from host_agents.cc.base import NotificationPoint, Outlet, Path, ReactionPoint
 from host_agents.config import SCOPE_QP
 from host_agents.lb.base import FIRST_ENTROPY
 from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, Field, Header, Packet
-from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE
+from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE, one_of
 from host_agents.registry import ProtocolInfo, register
 from host_agents.timers import Timer
 
@@ -57,7 +57,8 @@ class ExpressPassParameters:
     target loss times the share that is not used, and after a loss the rate that came. Its initial rate is a half.
     """
 
-    feedback: Literal["algorithm 1", "simulator"] = "algorithm 1"  # how a receiver changes its rate
+    # How a receiver changes its rate.
+    feedback: str = field(default="algorithm 1", metadata=one_of("algorithm 1", "simulator"))
     # Share of credits that may be lost without a decrease.
     target_loss: float = field(default=0.125, metadata=SHARE_OR_NONE)
     initial_rate: float = field(default=1 / 16, metadata=SHARE)  # of the most credits that a link lets through

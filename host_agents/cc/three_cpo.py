@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
-from typing import Literal
 
 from host_agents.cc.collective import WITHOUT_CC
 from host_agents.collective.injection import (
@@ -24,7 +23,7 @@ from host_agents.collective.injection import (
     Throttle,
 )
 from host_agents.collective.matching import GroupMatching, Heard
-from host_agents.ranges import POSITIVE, SHARE, check_watermarks, expect_less
+from host_agents.ranges import POSITIVE, SHARE, check_watermarks, expect_less, one_of
 from host_agents.registry import register
 
 
@@ -54,7 +53,7 @@ class ThreeCpoParameters:
     start_rtt: float = 1000.0  # how long a remote operation is kept while no latency is known
     depth: float = field(default=1.0, metadata=POSITIVE)  # tokens that idle time earns
     # What a read waits for: tokens for both kinds, or of one.
-    needs: Literal["reads-both", "both", "large"] = NEEDS_READS_BOTH
+    needs: str = field(default=NEEDS_READS_BOTH, metadata=one_of("reads-both", "both", "large"))
     outstanding: int = field(default=128, metadata=POSITIVE)  # operations of each kind that an initiator may have open
 
     def __post_init__(self) -> None:

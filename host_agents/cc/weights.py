@@ -6,9 +6,10 @@ packets, and the weight that those have is that of the epoch's start (5.3.1): bo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, field
+from typing import Final
 
+from host_agents.ranges import one_of
 from host_agents.registry import MechanismInfo, register
 
 SHARE_HOST: Final = "host"
@@ -16,7 +17,8 @@ SHARE_HOST: Final = "host"
 
 @dataclass(frozen=True)
 class WeightsParameters:
-    share: Literal["host", "off"] = "host"  # who shares numbers: a host's flows of an epoch, to whatever destination
+    # Who shares numbers: a host's flows of an epoch, to whatever destination.
+    share: str = field(default=SHARE_HOST, metadata=one_of(SHARE_HOST, "off"))
 
 
 register(

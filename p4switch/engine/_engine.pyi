@@ -26,6 +26,9 @@ class Switch:
     @property
     def counts(self) -> dict[str, int]: ...
     drop_port: int  # 511 unless set
+    # Digests that were lost: 65536 are kept until they are taken.
+    @property
+    def lost_digests(self) -> int: ...
     # assert and assume statements that did not hold.
     @property
     def failed_asserts(self) -> int: ...

@@ -41,6 +41,13 @@ class DigestStore:
         self._switch = switch
         self._clock_ns = clock_ns
         self._streams = {ident: _Stream(info) for ident, info in pipeline.digests.items()}
+        self._lost = 0
+
+    def note_lost(self, lost: int) -> None:
+        """`lost`: digests that the switch has not kept so far, because nothing asked for them for long."""
+        if lost > self._lost:
+            _LOG.warning("%d digests were lost: nobody had asked the switch for those before", lost - self._lost)
+        self._lost = lost
 
     def _stream(self, ident: int) -> _Stream:
         stream = self._streams.get(ident)

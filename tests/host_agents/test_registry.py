@@ -1,12 +1,14 @@
 """Names and parameters: what is found, and the one line a mistake gets."""
 
 import math
+from types import NoneType
+from typing import get_type_hints
 
 import pytest
 
 from host_agents.config import NicConfig
 from host_agents.errors import HostError, ParameterError, UnknownNameError
-from host_agents.registry import load_balancers, protocols, resolve, resolve_load_balancer
+from host_agents.registry import load_balancers, mechanisms, protocols, resolve, resolve_load_balancer
 
 
 def test_protocols_say_what_they_need():
@@ -76,3 +78,17 @@ def test_a_bad_configuration(change, message):
     with pytest.raises(HostError) as error:
         NicConfig(**{"address": "10.0.0.2", "line_rate_bps": 10**9, "base_rtt_ns": 1000, **change})
     assert str(error.value).startswith(message)
+
+
+def test_types_of_parameters_are_those_that_compiled_hosts_keep():
+    """mypyc makes a `type` of every other, a `Literal` for instance, and then refuses all values."""
+    infos = [*protocols().values(), *mechanisms().values(), *load_balancers().values()]
+    kept = {bool, int, float, str, NoneType}
+    for info in infos:
+        assert {info.name: set(get_type_hints(info.parameters).values()) - kept} == {info.name: set()}
+
+
+def test_a_parameter_with_names_for_values_is_checked():
+    assert resolve("dart", {"share_as": "window"}).parameters.share_as == "window"
+    with pytest.raises(ParameterError, match=r"^dart: parameter share_as: input should be 'rate' or 'window'"):
+        resolve("dart", {"share_as": "token"})

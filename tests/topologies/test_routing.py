@@ -93,3 +93,15 @@ def test_paths_have_equal_length_in_both_directions() -> None:
     ]
     assert len(routing.path(topology, hosts[0], hosts[1])) == 2
     assert len(routing.path(topology, hosts[0], hosts[16])) == 4
+
+
+def test_equal_parameters_are_one_network_and_others_are_not() -> None:
+    """Routes are kept by network, so that plans of equal ones share them."""
+    rates = [1_000_000_000, 2_000_000_000]
+    first, same, other = (
+        topologies.build("random", {"switches": 5, "extra_links": 2, "hosts": 10, "rates_bps": list(of)})
+        for of in (rates, rates, rates[:1])
+    )
+    assert first is same
+    assert first is not other
+    assert {link.rate_bps for link in other.links} != {link.rate_bps for link in first.links}

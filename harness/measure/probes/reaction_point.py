@@ -60,7 +60,7 @@ def expect_number(run: Run, attribute: str) -> None:
     from host_agents.nic import Nic  # here: the compiled hosts have to be in place before it is imported
 
     # One to look at: what it has is what all of them have.
-    nic = Nic(run.nic_configs()[0], run.protocol, run.load_balancing)
+    nic = Nic(run.nic_config(run.topology.hosts[0]), run.protocol, run.load_balancing)
     owner: object = nic.open_qp("10.0.0.1", 2, 2).reaction_point
     for name in attribute.split("."):
         if not hasattr(owner, name):

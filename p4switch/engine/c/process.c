@@ -8,6 +8,7 @@
 /* An E2E clone session with several replicas can breed packets faster than they leave. */
 #define MAX_QUEUED 65536
 #define MAX_SAID 4096
+#define MAX_LEARNT 65536 /* digests that nobody has taken yet */
 #define MAX_TRACED_BYTES (256u << 20)
 
 struct p4_fifo {
@@ -15,6 +16,8 @@ struct p4_fifo {
     p4_env env;
     p4_packet *first, **last;
     p4_digest *digests, **last_digest;
+    uint32_t learnt;
+    uint64_t lost_digests;
     p4_said *said, **last_said;
     uint32_t said_count;
     uint64_t said_lost;
@@ -66,9 +69,11 @@ static void drop(void *ctx, uint32_t port, uint32_t tag, uint32_t len, p4_drop_r
 static void digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t len)
 {
     p4_fifo *fifo = ctx;
-    p4_digest *d = malloc(sizeof *d + len);
-    if (!d)
+    p4_digest *d = fifo->learnt < MAX_LEARNT ? malloc(sizeof *d + len) : NULL;
+    if (!d) {
+        fifo->lost_digests++;
         return;
+    }
     d->next = NULL;
     d->list_id = list_id;
     d->len = len;
@@ -76,6 +81,7 @@ static void digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t len)
         memcpy(d->data, data, len);
     *fifo->last_digest = d;
     fifo->last_digest = &d->next;
+    fifo->learnt++;
 }
 
 static void log_text(void *ctx, int failed, const char *text)
@@ -162,8 +168,11 @@ p4_digest *p4_fifo_digests(p4_fifo *fifo)
     p4_digest *first = fifo->digests;
     fifo->digests = NULL;
     fifo->last_digest = &fifo->digests;
+    fifo->learnt = 0;
     return first;
 }
+
+uint64_t p4_fifo_lost_digests(const p4_fifo *fifo) { return fifo->lost_digests; }
 
 p4_said *p4_fifo_said(p4_fifo *fifo, uint64_t *lost)
 {

@@ -46,6 +46,8 @@ void p4_fifo_clear(p4_fifo *fifo);
 
 /* Takes the digests seen so far, oldest first; freed one by one with free(). */
 p4_digest *p4_fifo_digests(p4_fifo *fifo);
+/* How many there were beyond those that are kept until they are taken. */
+uint64_t p4_fifo_lost_digests(const p4_fifo *fifo);
 
 /* Takes what the program has said so far, in the same way; *lost: how much more there was than is kept. */
 p4_said *p4_fifo_said(p4_fifo *fifo, uint64_t *lost);

@@ -834,6 +834,12 @@ static int set_drop_port(switch_object *self, PyObject *value, void *closure)
     return to_u32(value, &self->sw->drop_port) ? 0 : -1;
 }
 
+static PyObject *get_lost_digests(switch_object *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromUnsignedLongLong(p4_fifo_lost_digests(self->sw->fifo));
+}
+
 static PyObject *get_failed_asserts(switch_object *self, void *closure)
 {
     (void)closure;
@@ -888,6 +894,7 @@ static PyMethodDef methods[] = {
 static PyGetSetDef getset[] = {
     {"counts", (getter)get_counts, NULL, NULL, NULL},
     {"drop_port", (getter)get_drop_port, (setter)set_drop_port, NULL, NULL},
+    {"lost_digests", (getter)get_lost_digests, NULL, NULL, NULL},
     {"failed_asserts", (getter)get_failed_asserts, NULL, NULL, NULL},
     {"failed_assert", (getter)get_failed_assert, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -160,6 +160,12 @@ def test_digest() -> None:
     data = bytes.fromhex("0abc"), bytes(range(9))
     assert switch.digests() == [(1, data[0] + b"\1\x2c" + data[1]), (1, data[0] + b"\0\1" + data[1])]
     assert switch.digests() == []
+    for _ in range(65536 + 3):
+        switch.process(1, frame)
+    assert switch.lost_digests == 3
+    assert len(switch.digests()) == 65536
+    switch.process(1, frame)
+    assert (len(switch.digests()), switch.lost_digests) == (1, 3)
 
 
 # --- hashes ---

@@ -28,6 +28,7 @@ class FakeSwitch:
         self.sessions: dict[int, Any] = {}
         self.value_sets: dict[str, Any] = {}
         self.pending_digests: list[tuple[int, bytes]] = []
+        self.lost_digests = 0
         self.last_hits: dict[tuple[str, int], int] = {}
 
     def __getattribute__(self, name: str) -> Any:

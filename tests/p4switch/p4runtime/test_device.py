@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 
@@ -443,6 +444,23 @@ def test_a_long_read_lets_packets_through_and_no_write(blank: Bench) -> None:
     assert lock.taken >= 16
     written[0].join()
     assert len(controller.read(controller.entry("lpm_one"))) == 1001
+
+
+def test_no_garbage_is_collected_while_packets_wait() -> None:
+    """A collection with 100,000 entries takes longer than all that is done under the lock."""
+    collects: list[bool] = []
+
+    class Switch(FakeSwitch):
+        def table_add(self, *arguments: object) -> object:
+            collects.append(gc.isenabled())
+            return super().table_add(*arguments)
+
+    device = Device(Switch, lock=threading.RLock())  # type: ignore[arg-type]
+    controller = Controller(device, everything.p4info())
+    device.set_forwarding_pipeline_config(request("VERIFY_AND_COMMIT"))
+    controller.insert(*(controller.entry("lpm_one", {"l": (i, 32)}, ("drop",)) for i in range(65)))
+    assert collects == [False] * 65
+    assert gc.isenabled()
 
 
 @pytest.mark.parametrize(("atomicity", "at_once"), [(CONTINUE, 64), (ROLLBACK, 64), (ATOMIC, 200)])

@@ -125,6 +125,10 @@ def test_digests_that_nobody_acknowledges_are_bounded(
     switch.pending_digests = [learnt(1, 5)]
     bench.device.poll()
     assert caplog.messages[1:] == ["digest learn_t: 3 were lost"]
+    switch.lost_digests = 5
+    for _ in range(2):
+        bench.device.poll()
+    assert caplog.messages[2:] == ["5 digests were lost: nobody had asked the switch for those before"]
 
 
 def packet_out(*metadata: tuple[int, bytes]) -> Message:
