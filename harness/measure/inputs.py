@@ -18,6 +18,7 @@ from harness.plan.experiment import Run, resolved
 from p4switch.compiler import preprocess
 
 _SWITCH = "{switch}"  # in the name of a file: stands for that of each switch
+_RANK = "{rank}"  # stands for a number
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ def _named(run: Run) -> Iterator[Path]:
     """What the scenario's values name: workloads, distributions, entries."""
     switches = [switch.name for switch in run.topology.switches]
     for text in _strings(resolved(run).model_dump()):
+        if _RANK in text:
+            yield from run.folder.glob("*".join(map(glob.escape, text.split(_RANK))))
         for name in [text.replace(_SWITCH, switch) for switch in switches] if _SWITCH in text else [text]:
             for folder in (run.folder, run.program.source.parent):
                 if os.path.isfile(folder / name):  # unlike Path.is_file, never an error

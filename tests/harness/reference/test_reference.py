@@ -91,9 +91,17 @@ ATTACKED: dict[str, Any] = {
 }
 
 
+SCHEDULED: dict[str, Any] = {
+    "cc": "none",
+    "topology": {"name": "single-switch", "hosts": 2},
+    "workload": {"name": "exchange", "size_bytes": 2000},
+}
+
+
 def test_every_column_and_every_key_of_a_run_has_words() -> None:
     seen = set()
     runs = plan("attacked", scenario.check(ATTACKED), Path())
+    runs += plan("scheduled", scenario.check(SCHEDULED), Path())
     runs += plan("collective-small", scenario.load("collective-small", ["cc=3cpo"])[0], Path())[:1]
     for run in runs:
         for file, content in results.files(run, VirtualWorld(run).run()).items():

@@ -1,0 +1,272 @@
+"""Chakra execution traces (MLCommons): a file a rank, of nodes that compute, send, receive or take part in collectives.
+
+A file is a row of protobuf messages, each behind its length: the trace's metadata, then the nodes. What is read of
+them is declared below; all else is passed over. Nodes wait for their control and data dependencies. Those with
+`is_cpu_op` compute on the host's processor, others on its accelerator, one at a time on each; loads and stores take
+their time on a third. The collectives of a group are the same for all its members, in the order of their files;
+`comm_size` is the vector as the workload `exchange` has it, in bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError, Message
+
+from harness.workloads.base import Setting, Traffic, WorkloadParameters, expect_hosts, register
+from harness.workloads.files import read_text
+from harness.workloads.patterns import Algorithm, Collective, add
+from harness.workloads.schedule import Schedule, ScheduleTraffic
+from p4switch.errors import UserError
+
+_MAX_BYTES = 1 << 30
+_LOAD, _STORE, _COMPUTE, _SEND, _RECEIVE, _COLLECTIVE = 2, 3, 4, 5, 6, 7  # types of nodes
+_NO_WORK = (1,)  # metadata
+_COLLECTIVES: Mapping[int, Collective] = {
+    0: "all-reduce",
+    2: "all-gather",
+    6: "all-to-all",
+    7: "reduce-scatter",
+    8: "reduce-scatter",
+    9: "all-reduce",  # a barrier, of a byte
+}
+_BARRIER = 9
+
+_Field = descriptor_pb2.FieldDescriptorProto
+# (name, number, type) of what is read; a type in a list is repeated.
+_FIELDS: Mapping[str, tuple[tuple[str, int, Any], ...]] = {
+    "Metadata": (("version", 1, _Field.TYPE_STRING),),
+    "Attribute": (
+        ("name", 1, _Field.TYPE_STRING),
+        ("double_val", 3, _Field.TYPE_DOUBLE),
+        ("float_val", 5, _Field.TYPE_FLOAT),
+        ("int32_val", 7, _Field.TYPE_INT32),
+        ("int64_val", 9, _Field.TYPE_INT64),
+        ("uint32_val", 11, _Field.TYPE_UINT32),
+        ("uint64_val", 13, _Field.TYPE_UINT64),
+        ("sint32_val", 15, _Field.TYPE_SINT32),
+        ("sint64_val", 17, _Field.TYPE_SINT64),
+        ("bool_val", 27, _Field.TYPE_BOOL),
+        ("string_val", 29, _Field.TYPE_STRING),
+    ),
+    "Node": (
+        ("id", 1, _Field.TYPE_UINT64),
+        ("name", 2, _Field.TYPE_STRING),
+        ("type", 3, _Field.TYPE_INT32),
+        ("ctrl_deps", 4, [_Field.TYPE_UINT64]),
+        ("data_deps", 5, [_Field.TYPE_UINT64]),
+        ("duration_micros", 7, _Field.TYPE_UINT64),
+        ("attr", 10, ["Attribute"]),
+    ),
+}
+
+
+@cache
+def _pool() -> descriptor_pool.DescriptorPool:
+    """What is declared above, for protobuf."""
+    file = descriptor_pb2.FileDescriptorProto(name="p4cc/chakra.proto", package="p4cc.chakra", syntax="proto3")
+    for message, fields in _FIELDS.items():
+        made = file.message_type.add(name=message)
+        values = [field for field, _, _ in fields if field.endswith("_val")]
+        if values:
+            made.oneof_decl.add(name="value")
+        for field, number, kind in fields:
+            several = isinstance(kind, list)
+            one = made.field.add(name=field, number=number)
+            one.label = _Field.LABEL_REPEATED if several else _Field.LABEL_OPTIONAL
+            of = kind[0] if several else kind
+            if isinstance(of, str):
+                one.type, one.type_name = _Field.TYPE_MESSAGE, f".p4cc.chakra.{of}"
+            else:
+                one.type = of
+            if field in values:
+                one.oneof_index = 0
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return pool
+
+
+@cache
+def message_class(name: str) -> type[Message]:
+    """Of `Metadata`, `Attribute`, `Node`."""
+    found: type[Message] = message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"p4cc.chakra.{name}"))
+    return found
+
+
+@register("chakra")
+class ChakraTrace(WorkloadParameters):
+    """Rank r is host r. The step time is that of the whole trace."""
+
+    file: str  # relative to the scenario; `{rank}` stands for the number of each rank, from 0
+    # A JSON file with the ranks of each process group by name; none: all ranks are in every group.
+    process_groups: str | None = None
+    algorithm: Algorithm = "ring"  # of the collectives
+
+    def generate(self, setting: Setting) -> Traffic:
+        if "{rank}" not in self.file:
+            raise UserError(f"workload.file: {self.file!r}; expected a name with {{rank}} in it")
+        files = list(_files(setting.folder, self.file))
+        if len(files) < 2:
+            raise UserError(f"workload.file: no files for ranks 0 and 1 of {str(setting.folder / self.file)!r}")
+        expect_hosts("file", len(files), setting)
+        groups = _groups(setting.folder / self.process_groups) if self.process_groups is not None else {}
+        return ScheduleTraffic(_Reader(files, groups, self.algorithm).schedule, range(setting.hosts))
+
+
+def _files(folder: Path, pattern: str) -> Iterator[Path]:
+    rank = 0
+    while (path := folder / pattern.replace("{rank}", str(rank))).is_file():
+        yield path
+        rank += 1
+
+
+def _groups(path: Path) -> dict[str, list[int]]:
+    try:
+        found = json.loads(read_text(path))
+    except (UserError, json.JSONDecodeError, RecursionError) as error:
+        raise UserError(f"workload.process_groups: {path}: {error}") from None
+    if not isinstance(found, dict) or not all(
+        isinstance(ranks, list) and ranks and all(type(rank) is int for rank in ranks) for ranks in found.values()
+    ):
+        raise UserError(f'workload.process_groups: {path}: expected ranks by name of group, as {{"0": [0, 1]}}')
+    return found
+
+
+def nodes(path: Path) -> Iterator[Any]:
+    """The nodes of a trace. Raises UserError for a file that is none."""
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise UserError(f"workload.file: {path}: expected a file of at most {_MAX_BYTES} bytes")
+        data = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"workload.file: {path}: {error.strerror}") from None
+    at, first = 0, True
+    while at < len(data):
+        length, at = _varint(data, at)
+        message = message_class("Metadata" if first else "Node")()
+        try:
+            if not 0 <= length <= len(data) - at:
+                raise DecodeError("a message is cut off")
+            message.ParseFromString(data[at : at + length])
+        except DecodeError as error:
+            raise UserError(f"workload.file: {path}: not a Chakra trace: {error}") from None
+        if not first:
+            yield message
+        at, first = at + length, False
+    if first:
+        raise UserError(f"workload.file: {path}: not a Chakra trace: it is empty")
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A length, and what is behind it; -1: it has no end."""
+    value = 0
+    for place, byte in enumerate(data[at : at + 10]):
+        value |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            return value, at + place + 1
+    return -1, at
+
+
+class _Reader:
+    def __init__(self, files: list[Path], groups: Mapping[str, list[int]], algorithm: Algorithm) -> None:
+        self.schedule = Schedule(len(files))
+        self._groups = groups
+        self._begins: list[dict[int, int]] = [{} for _ in files]  # operation that a node begins with, by rank and id
+        self._ends: list[dict[int, int]] = [{} for _ in files]
+        collectives: dict[tuple[int, ...], list[list[tuple[int, int, Any]]]] = {}
+        for rank, path in enumerate(files):
+            waits: list[Any] = []
+            for node in nodes(path):
+                where = f"workload.file: {path}: node {node.id}"
+                if node.id in self._begins[rank]:
+                    raise UserError(f"{where}: given twice")
+                self._add(where, rank, node, collectives)
+                waits.append(node)
+            self._connect(path, rank, waits)
+        for group, members in collectives.items():
+            self._together(group, members, algorithm)
+        self.schedule.check(f"workload.file: {files[0]}")
+
+    def _add(
+        self, where: str, rank: int, node: Any, collectives: dict[tuple[int, ...], list[list[tuple[int, int, Any]]]]
+    ) -> None:
+        told = {one.name: getattr(one, one.WhichOneof("value")) for one in node.attr if one.WhichOneof("value")}
+        schedule, time_ns = self.schedule, node.duration_micros * 1000
+        if node.type == _SEND:
+            made = schedule.send(
+                rank, _number(where, told, "comm_dst"), _number(where, told, "comm_size"), tag=_tag(told)
+            )
+        elif node.type == _RECEIVE:
+            made = schedule.recv(rank, _number(where, told, "comm_src"), tag=_tag(told))
+        elif node.type == _COLLECTIVE:
+            kind = _number(where, told, "comm_type")
+            if kind not in _COLLECTIVES:
+                raise UserError(f"{where}: collective {kind}; expected one of {', '.join(map(str, _COLLECTIVES))}")
+            size_bytes = 1 if kind == _BARRIER else _number(where, told, "comm_size")
+            group = self._group(where, rank, told)
+            made, end = schedule.calc(rank, 0), schedule.calc(rank, 0)
+            members = collectives.setdefault(group, [[] for _ in group])
+            members[group.index(rank)].append((made, end, (_COLLECTIVES[kind], size_bytes)))
+            self._ends[rank][node.id] = end
+        elif node.type in (_LOAD, _STORE):
+            made = schedule.calc(rank, time_ns, processor=2)
+        elif node.type == _COMPUTE or node.type in _NO_WORK:
+            made = schedule.calc(rank, time_ns, processor=0 if told.get("is_cpu_op") else 1)
+        else:
+            raise UserError(f"{where}: type {node.type}; expected 1 to {_COLLECTIVE}")
+        self._begins[rank][node.id] = made
+        self._ends[rank].setdefault(node.id, made)
+
+    def _group(self, where: str, rank: int, told: Mapping[str, Any]) -> tuple[int, ...]:
+        name = str(told.get("pg_name", told.get("comm_group", "")))
+        if not self._groups:
+            return tuple(range(self.schedule.ranks))
+        ranks = self._groups.get(name)
+        if ranks is None:
+            raise UserError(f"{where}: group {name!r}; expected one of {', '.join(self._groups)}")
+        if rank not in ranks or len(set(ranks)) < len(ranks) or not all(0 <= r < self.schedule.ranks for r in ranks):
+            raise UserError(f"{where}: group {name!r}; expected {rank} and other ranks of the trace, once each")
+        return tuple(ranks)
+
+    def _connect(self, path: Path, rank: int, waits: Iterable[Any]) -> None:
+        for node in waits:
+            for other in dict.fromkeys((*node.ctrl_deps, *node.data_deps)):
+                if other not in self._ends[rank]:
+                    raise UserError(f"workload.file: {path}: node {node.id} waits for node {other}, which is not there")
+                self.schedule.operations[self._begins[rank][node.id]].requires.append(self._ends[rank][other])
+
+    def _together(
+        self, group: tuple[int, ...], members: list[list[tuple[int, int, Any]]], algorithm: Algorithm
+    ) -> None:
+        """The collectives of one group: the n-th of each member are one."""
+        for number, each in enumerate(zip(*members, strict=False)):
+            if len({what for _, _, what in each}) > 1:
+                told = "; ".join(
+                    f"rank {rank} {what[0]} of {what[1]}" for rank, (_, _, what) in zip(group, each, strict=True)
+                )
+                raise UserError(f"workload.file: collective {number} of a group is not the same for all: {told}")
+            collective, size_bytes = each[0][2]
+            after = {rank: [begin] for rank, (begin, _, _) in zip(group, each, strict=True)}
+            ends = add(self.schedule, collective, algorithm, group, size_bytes, after, tag=-1 - number)
+            for rank, (_, end, _) in zip(group, each, strict=True):
+                self.schedule.operations[end].requires.extend(ends[rank])
+        if len({len(one) for one in members}) > 1:
+            counts = ", ".join(f"{len(one)} of rank {rank}" for rank, one in zip(group, members, strict=True))
+            raise UserError(f"workload.file: the members of a group have different numbers of collectives: {counts}")
+
+
+def _number(where: str, told: Mapping[str, Any], name: str) -> int:
+    value = told.get(name)
+    try:
+        return int(value)  # type: ignore[arg-type]  # text, as some tracers write, or nothing
+    except (TypeError, ValueError):
+        raise UserError(f"{where}: {name} {value!r}; expected a number") from None
+
+
+def _tag(told: Mapping[str, Any]) -> int:
+    return int(told.get("comm_tag", 0))

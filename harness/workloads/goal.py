@@ -1,0 +1,132 @@
+"""GOAL schedules of LogGOPSim and ATLAHS, as text: what each rank computes, sends and receives, and after what.
+
+    num_ranks 2
+    rank 0 {
+    l1: calc 1500
+    l2: send 4096b to 1 tag 7
+    l2 requires l1
+    }
+    rank 1 {
+    l1: recv 4096b from 0 tag 7 cpu 1
+    }
+
+Computing is in ns. `requires` waits for the other's end, `irequires` for its begin. Ranks are hosts, in the order of
+addresses or at random. `cpu` says on which of a rank's processors an operation computes; `nic` is read and not used.
+Source: Hoefler, Siebert, Lumsdaine, "Group Operation Assembly Language", ICPP 2009.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal
+
+from harness.workloads.base import Setting, Traffic, WorkloadParameters, expect_hosts, register
+from harness.workloads.files import read_text
+from harness.workloads.schedule import Schedule, ScheduleTraffic
+from p4switch.errors import UserError
+
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|#[^\n]*", re.DOTALL)
+_RANKS = re.compile(r"num_ranks\s+(\d+)")
+_RANK = re.compile(r"rank\s+(\d+)\s*\{")
+_OPERATION = re.compile(
+    r"(?:(?P<label>\w+)\s*:\s*)?(?:calc\s+(?P<ns>\d+)|(?P<what>send|recv)\s+(?P<bytes>\d+)b\s+(?:to|from)\s+(?P<peer>\d+))"
+    r"(?P<more>(?:\s+(?:tag|cpu|nic)\s+\d+)*)"
+)
+_NEED = re.compile(r"(?P<label>\w+)\s+(?P<how>i?requires)\s+(?P<other>\w+)")
+_MORE = re.compile(r"(tag|cpu|nic)\s+(\d+)")
+_EXPECTED = "calc NS, send BYTESb to RANK, recv BYTESb from RANK, LABEL requires LABEL, or }"
+
+
+@register("goal")
+class GoalSchedule(WorkloadParameters):
+    """`file` is relative to the scenario. The step time is that of the whole schedule."""
+
+    file: str  # a schedule (.goal), relative to the scenario
+    placement: Literal["addresses", "random"] = "addresses"  # which host is which rank
+
+    def generate(self, setting: Setting) -> Traffic:
+        schedule = read(setting.folder / self.file)
+        expect_hosts("file", schedule.ranks, setting)
+        hosts = list(range(setting.hosts))
+        if self.placement == "random":
+            setting.rng.shuffle(hosts)
+        return ScheduleTraffic(schedule, hosts)
+
+
+def read(path: Path) -> Schedule:
+    """The schedule in a file. Raises UserError that names the line."""
+    try:
+        text = read_text(path)
+    except UserError as error:
+        raise UserError(f"workload.file: {error}") from None
+    plain = _COMMENT.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)
+    reader = _Reader(path)
+    for number, line in enumerate(plain.splitlines(), 1):
+        if words := line.strip():
+            reader.line(f"{path}:{number}", words)
+    return reader.end()
+
+
+class _Reader:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._schedule: Schedule | None = None
+        self._rank: int | None = None
+        self._labels: dict[str, int] = {}
+        self._needs: list[tuple[str, str, str, str]] = []  # of the rank: where, label, how, other
+        self._read: set[int] = set()
+
+    def line(self, where: str, text: str) -> None:
+        if self._schedule is None:
+            if not (found := _RANKS.fullmatch(text)):
+                raise UserError(f"{where}: expected num_ranks N")
+            self._schedule = Schedule(int(found[1]))
+        elif self._rank is None:
+            if not (found := _RANK.fullmatch(text)):
+                raise UserError(f"{where}: expected rank N {{, got {text!r}")
+            self._open(where, int(found[1]), self._schedule)
+        elif text == "}":
+            self._close(self._schedule)
+        elif found := _OPERATION.fullmatch(text):
+            self._operation(where, found, self._schedule, self._rank)
+        elif found := _NEED.fullmatch(text):
+            self._needs.append((where, found["label"], found["how"], found["other"]))
+        else:
+            raise UserError(f"{where}: expected {_EXPECTED}; got {text!r}")
+
+    def _open(self, where: str, rank: int, schedule: Schedule) -> None:
+        if rank >= schedule.ranks or rank in self._read:
+            raise UserError(f"{where}: rank {rank}; expected each of 0 to {schedule.ranks - 1} once")
+        self._rank = rank
+        self._read.add(rank)
+        self._labels = {}
+        self._needs = []
+
+    def _operation(self, where: str, found: re.Match[str], schedule: Schedule, rank: int) -> None:
+        more = {name: int(value) for name, value in _MORE.findall(found["more"])}
+        if found["what"] is None:
+            number = schedule.calc(rank, int(found["ns"]), processor=more.get("cpu", 0))
+        elif found["what"] == "send":
+            number = schedule.send(rank, int(found["peer"]), int(found["bytes"]), tag=more.get("tag", 0))
+        else:
+            number = schedule.recv(rank, int(found["peer"]), tag=more.get("tag", 0))
+        if label := found["label"]:
+            if label in self._labels:
+                raise UserError(f"{where}: label {label!r} is given twice in rank {rank}")
+            self._labels[label] = number
+
+    def _close(self, schedule: Schedule) -> None:
+        for where, label, how, other in self._needs:
+            for name in (label, other):
+                if name not in self._labels:
+                    raise UserError(f"{where}: no label {name!r} in rank {self._rank}")
+            operation = schedule.operations[self._labels[label]]
+            (operation.requires if how == "requires" else operation.follows).append(self._labels[other])
+        self._rank = None
+
+    def end(self) -> Schedule:
+        if self._schedule is None or self._rank is not None:
+            raise UserError(f"{self._path}: ends too soon; expected {'num_ranks N' if self._rank is None else '}'}")
+        self._schedule.check(str(self._path))
+        return self._schedule

@@ -1,0 +1,90 @@
+"""Collective communication by algorithm, over any group of ranks: who sends how much to whom, after what.
+
+| algorithm | all-reduce | all-gather | reduce-scatter | all-to-all |
+|---|---|---|---|---|
+| ring | 2 (n - 1) steps of 1/n | n - 1 of 1/n | n - 1 of 1/n | n - 1, to one further on each |
+| recursive-doubling | log n of all | log n, doubling | log n, halving | log n of a half |
+| tree (binomial) | reduce, broadcast | gather, broadcast | reduce, scatter | |
+
+Sizes are those of the vector that is reduced, that all have in the end, or that a rank has for all others. Reducing
+takes no time of its own. Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in
+MPICH", IJHPCA 2005; the ring is Patarasuk and Yuan's (JPDC 2009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from harness.workloads.schedule import Ends, Schedule
+from p4switch.errors import UserError
+
+Collective = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all"]
+Algorithm = Literal["ring", "recursive-doubling", "tree"]
+
+_Round = list[tuple[int, int, int]]  # sender and receiver, by place in the group, and blocks of 1/n
+
+
+def add(
+    schedule: Schedule,
+    collective: Collective,
+    algorithm: Algorithm,
+    group: Sequence[int],
+    size_bytes: int,
+    after: Ends,
+    tag: int = 0,
+) -> Ends:
+    """Adds one to a schedule, which each rank begins `after` its operations. Returns what ends it.
+
+    A rank begins a round when all that it sent and received before is done. Raises UserError where an algorithm cannot
+    do it for such a group.
+    """
+    n = len(group)
+    last = {rank: list(after.get(rank, ())) for rank in group}
+    for messages in rounds(collective, algorithm, n):
+        made: dict[int, list[int]] = {}
+        for sender, receiver, blocks in messages:
+            source, destination = group[sender], group[receiver]
+            share_bytes = -(-size_bytes * blocks // n)
+            made.setdefault(source, []).append(schedule.send(source, destination, share_bytes, last[source], tag))
+            made.setdefault(destination, []).append(schedule.recv(destination, source, last[destination], tag))
+        last.update(made)
+    return last
+
+
+def rounds(collective: Collective, algorithm: Algorithm, n: int) -> Iterator[_Round]:
+    """The messages of each round. Raises UserError."""
+    if algorithm == "ring":
+        return _ring(collective, n)
+    if algorithm == "recursive-doubling":
+        if n & (n - 1):
+            raise UserError(f"recursive-doubling: a group of {n} ranks; expected a power of two")
+        return _doubling(collective, n)
+    if collective == "all-to-all":
+        raise UserError("all-to-all: no tree; expected ring or recursive-doubling")
+    return _tree(collective, n)
+
+
+def _ring(collective: Collective, n: int) -> Iterator[_Round]:
+    for step in range(2 * (n - 1) if collective == "all-reduce" else n - 1):
+        distance = step + 1 if collective == "all-to-all" else 1
+        yield [(i, (i + distance) % n, 1) for i in range(n)]
+
+
+def _doubling(collective: Collective, n: int) -> Iterator[_Round]:
+    distances = [1 << bit for bit in range(n.bit_length() - 1)]
+    if collective == "reduce-scatter":
+        distances.reverse()
+    for distance in distances:
+        blocks = {"all-reduce": n, "all-to-all": n // 2}.get(collective, distance)
+        yield [(i, i ^ distance, blocks) for i in range(n)]
+
+
+def _tree(collective: Collective, n: int) -> Iterator[_Round]:
+    distances = [1 << bit for bit in range((n - 1).bit_length())]
+    for distance in distances:  # to the root
+        pairs = [(i, i - distance) for i in range(distance, n, 2 * distance)]
+        yield [(i, j, min(distance, n - i) if collective == "all-gather" else n) for i, j in pairs]
+    for distance in reversed(distances):  # from the root
+        pairs = [(i - distance, i) for i in range(distance, n, 2 * distance)]
+        yield [(i, j, min(distance, n - j) if collective == "reduce-scatter" else n) for i, j in pairs]

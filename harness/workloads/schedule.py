@@ -1,0 +1,200 @@
+"""Schedules: operations of ranks that wait for each other: computing, sending, receiving.
+
+A send is a message of the network, which leaves when all that it requires is done, whether or not its receive is there
+yet; it is done when it is acknowledged. A receive is done when it has begun and its message is delivered; of several
+with the same source, destination and tag the first that begins gets the first message. Computing takes its time on one
+of its rank's processors, which do one thing after the other, in the order in which these become ready.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
+from typing import Any, Literal
+
+from harness.workloads.base import MAX_SIZE_BYTES, Flow, Traffic, expect_flows
+from p4switch.errors import UserError
+
+_Channel = tuple[int, int, int]  # source, destination, tag
+
+
+@dataclass
+class Operation:
+    """One of a rank's. Those that it `requires` are to be done, those in `follows` to have begun."""
+
+    rank: int
+    kind: Literal["calc", "send", "recv"]
+    requires: list[int]
+    follows: list[int] = field(default_factory=list)
+    duration_ns: int = 0
+    processor: int = 0
+    peer: int = -1  # of a message
+    size_bytes: int = 0
+    tag: int = 0
+    step: int = 0  # of the training that it is a part of
+
+
+class Schedule:
+    """Operations by number, as they are added."""
+
+    def __init__(self, ranks: int) -> None:
+        self.ranks = ranks
+        self.operations: list[Operation] = []
+        self.step = 0  # that operations are a part of which are added now
+
+    def calc(self, rank: int, duration_ns: int, requires: Iterable[int] = (), processor: int = 0) -> int:
+        return self._add(
+            Operation(rank, "calc", list(requires), duration_ns=duration_ns, processor=processor, step=self.step)
+        )
+
+    def send(self, rank: int, peer: int, size_bytes: int, requires: Iterable[int] = (), tag: int = 0) -> int:
+        """To `peer`; a message has a byte at least."""
+        size_bytes = max(size_bytes, 1)
+        return self._add(
+            Operation(rank, "send", list(requires), peer=peer, size_bytes=size_bytes, tag=tag, step=self.step)
+        )
+
+    def recv(self, rank: int, peer: int, requires: Iterable[int] = (), tag: int = 0) -> int:
+        """From `peer`."""
+        return self._add(Operation(rank, "recv", list(requires), peer=peer, tag=tag, step=self.step))
+
+    def _add(self, operation: Operation) -> int:
+        self.operations.append(operation)
+        return len(self.operations) - 1
+
+    def check(self, where: str) -> None:
+        """Raises UserError for messages without their other end, circles, and more flows than can be held."""
+        open_ends: Counter[_Channel] = Counter()
+        for one in self.operations:
+            if one.kind == "calc":
+                continue
+            if not 0 <= one.peer < self.ranks:
+                raise UserError(f"{where}: no rank {one.peer}; expected 0 to {self.ranks - 1}")
+            if one.size_bytes >= MAX_SIZE_BYTES:
+                raise UserError(f"{where}: a message of {one.size_bytes} bytes; expected less than {MAX_SIZE_BYTES}")
+            ends = (one.rank, one.peer) if one.kind == "send" else (one.peer, one.rank)
+            open_ends[(*ends, one.tag)] += 1 if one.kind == "send" else -1
+        for (source, destination, tag), more in open_ends.items():
+            if more:
+                told = f"{more} more sends than receives" if more > 0 else f"{-more} more receives than sends"
+                raise UserError(f"{where}: from rank {source} to rank {destination}, tag {tag}: {told}")
+        expect_flows("file", sum(one.kind == "send" for one in self.operations))
+        sorter = TopologicalSorter({i: (*one.requires, *one.follows) for i, one in enumerate(self.operations)})
+        try:
+            sorter.prepare()
+        except CycleError as error:
+            rank = self.operations[error.args[1][0]].rank
+            raise UserError(f"{where}: operations of rank {rank} wait for each other in a circle") from None
+
+
+class ScheduleTraffic(Traffic):
+    """Carries a schedule out; `hosts` are those of the ranks."""
+
+    def __init__(self, schedule: Schedule, hosts: Sequence[int]) -> None:
+        self._operations = schedule.operations
+        self._hosts = hosts
+        self._missing = [len(one.requires) + len(one.follows) for one in self._operations]
+        self._ready_ns = [0] * len(self._operations)
+        self._ended_ns = [-1] * len(self._operations)
+        self._after_end: defaultdict[int, list[int]] = defaultdict(list)
+        self._after_start: defaultdict[int, list[int]] = defaultdict(list)
+        for i, one in enumerate(self._operations):
+            for other in one.requires:
+                self._after_end[other].append(i)
+            for other in one.follows:
+                self._after_start[other].append(i)
+        self._free_ns: defaultdict[tuple[int, int], int] = defaultdict(int)  # processors, by rank and number
+        self._arrived: defaultdict[_Channel, deque[int]] = defaultdict(deque)  # times of messages nobody waits for
+        self._waiting: defaultdict[_Channel, deque[int]] = defaultdict(deque)  # receives that have begun
+        self._sending: dict[int, tuple[Flow, int]] = {}  # by identity of the flow
+        self._events: list[tuple[int, int, bool]] = []  # time, operation, whether it begins (or ends)
+        self._left = len(self._operations)
+        for i, missing in enumerate(self._missing):
+            if not missing:
+                heappush(self._events, (0, i, True))
+        super().__init__(self._go_on())
+
+    def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
+        operation = self._sending[id(flow)][1]
+        self._arrive(self._operations[operation], now_ns)
+        return self._go_on()
+
+    def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
+        operation = self._sending[id(flow)][1]
+        heappush(self._events, (now_ns, operation, False))
+        return self._go_on()
+
+    def _go_on(self) -> list[Flow]:
+        """All that follows from what is known; the messages that leave because of it."""
+        flows: list[Flow] = []
+        while self._events:
+            time_ns, number, begins = heappop(self._events)
+            if begins:
+                flows += self._begin(number, time_ns)
+            else:
+                self._ended_ns[number] = time_ns
+                self._left -= 1
+            for other in (self._after_start if begins else self._after_end)[number]:
+                self._ready_ns[other] = max(self._ready_ns[other], time_ns)
+                self._missing[other] -= 1
+                if not self._missing[other]:
+                    heappush(self._events, (self._ready_ns[other], other, True))
+        return flows
+
+    def _begin(self, number: int, now_ns: int) -> list[Flow]:
+        one = self._operations[number]
+        if one.kind == "calc" and not one.duration_ns:  # waits for no processor
+            heappush(self._events, (now_ns, number, False))
+        elif one.kind == "calc":
+            processor = (one.rank, one.processor)
+            self._free_ns[processor] = max(self._free_ns[processor], now_ns) + one.duration_ns
+            heappush(self._events, (self._free_ns[processor], number, False))
+        elif one.kind == "recv":
+            channel = (one.peer, one.rank, one.tag)
+            if self._arrived[channel]:
+                heappush(self._events, (max(now_ns, self._arrived[channel].popleft()), number, False))
+            else:
+                self._waiting[channel].append(number)
+        elif one.peer == one.rank:
+            self._arrive(one, now_ns)
+            heappush(self._events, (now_ns, number, False))
+        else:
+            source, destination = self._hosts[one.rank], self._hosts[one.peer]
+            flow = Flow(source, destination, one.size_bytes, now_ns, group=f"step {one.step + 1}", qp="rank")
+            self._sending[id(flow)] = (flow, number)
+            return [flow]
+        return []
+
+    def _arrive(self, sent: Operation, now_ns: int) -> None:
+        channel = (sent.rank, sent.peer, sent.tag)
+        if self._waiting[channel]:
+            heappush(self._events, (now_ns, self._waiting[channel].popleft(), False))
+        else:
+            self._arrived[channel].append(now_ns)
+
+    def summary(self) -> dict[str, Any]:
+        """Times of the steps, each from the end of the one before; None for those that are not over."""
+        ends: dict[int, int | None] = {}
+        for one, ended_ns in zip(self._operations, self._ended_ns, strict=True):
+            before = ends.get(one.step, 0)
+            ends[one.step] = None if before is None or ended_ns < 0 else max(before, ended_ns)
+        steps, before_ns = [], 0
+        for step in sorted(ends):
+            end_ns = ends[step]
+            steps.append(None if end_ns is None else end_ns - before_ns)
+            before_ns = before_ns if end_ns is None else max(before_ns, end_ns)
+        computing: Counter[int] = Counter()
+        for one in self._operations:
+            computing[one.rank] += one.duration_ns
+        return {
+            "job_completion_ns": None if self._left else max(self._ended_ns, default=0),
+            "step_ns": steps,
+            "computing_ns": max(computing.values(), default=0),
+            "unfinished_operations": self._left,
+        }
+
+
+Ends = Mapping[int, Sequence[int]]  # by rank: the operations that what follows requires

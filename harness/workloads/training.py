@@ -1,0 +1,107 @@
+"""A training step of a language model, data-, tensor- and pipeline-parallel, with one forward, one backward (1F1B).
+
+Rank p (D T) + d T + t is tensor t of replica d of stage p. In each pass of a micro-batch a tensor group computes and
+all-reduces in turns; stages hand activations and their gradients on; at the end of a step the replicas all-reduce the
+weights' gradients. Source: Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
+Megatron-LM", SC 2021.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from harness.workloads.base import Setting, Size, Time, Traffic, WorkloadParameters, expect_hosts, register
+from harness.workloads.patterns import Algorithm, add
+from harness.workloads.schedule import Schedule, ScheduleTraffic
+
+Degree = Annotated[int, Field(ge=1, le=1024)]
+Pass = Literal["forward", "backward"]
+
+
+@register("training")
+class Training(WorkloadParameters):
+    """Sizes are payload; a stage's times are of one micro-batch, and are spread over its turns."""
+
+    data: Degree = 8  # replicas of the model
+    tensor: Degree = 4  # ranks that share each layer
+    pipeline: Degree = 4  # stages
+    micro_batches: Annotated[int, Field(ge=1, le=1024)] = 8  # of each replica, in a step
+    steps: Annotated[int, Field(ge=1, le=1000)] = 1  # how many, one after the other
+    turns: Annotated[int, Field(ge=1, le=1000)] = 2  # all-reduces of a tensor group in each pass of a micro-batch
+    tensor_bytes: Size = 262_144  # vector of each of these
+    activation_bytes: Size = 262_144  # from each rank of a stage to its peer in the next, and back
+    gradient_bytes: Size = 4_000_000  # of each rank's weights
+    forward_ns: Time = 100_000  # of a stage and micro-batch
+    backward_ns: Time = 200_000  # of a stage and micro-batch
+    tensor_algorithm: Algorithm = "ring"  # of the tensor groups' all-reduces
+    data_algorithm: Algorithm = "ring"  # of the replicas' all-reduces
+
+    def generate(self, setting: Setting) -> Traffic:
+        ranks = self.data * self.tensor * self.pipeline
+        expect_hosts("data", ranks, setting)
+        schedule = Schedule(ranks)
+        last: dict[int, list[int]] = {rank: [] for rank in range(ranks)}
+        tags = count(1)
+        for step in range(self.steps):
+            schedule.step = step
+            for stage in range(self.pipeline):
+                for replica in range(self.data):
+                    self._stage(schedule, last, stage, replica, step, tags)
+            for stage in range(self.pipeline):
+                for part in range(self.tensor):
+                    group = [self._rank(stage, replica, part) for replica in range(self.data)]
+                    ends = add(
+                        schedule, "all-reduce", self.data_algorithm, group, self.gradient_bytes, last, next(tags)
+                    )
+                    last.update({rank: list(end) for rank, end in ends.items()})
+        schedule.check("workload")
+        return ScheduleTraffic(schedule, range(setting.hosts))
+
+    def _rank(self, stage: int, replica: int, part: int) -> int:
+        return (stage * self.data + replica) * self.tensor + part
+
+    def _stage(
+        self,
+        schedule: Schedule,
+        last: dict[int, list[int]],
+        stage: int,
+        replica: int,
+        step: int,
+        tags: Iterator[int],
+    ) -> None:
+        """All passes of one stage of one replica; messages between stages have tags of 0 and less."""
+        group = [self._rank(stage, replica, part) for part in range(self.tensor)]
+        for way, batch in self._order(stage):
+            forward = way == "forward"
+            before, behind = (stage - 1, stage + 1) if forward else (stage + 1, stage - 1)
+            tag = -2 * (step * self.micro_batches + batch) - forward
+            if 0 <= before < self.pipeline:
+                for part, rank in enumerate(group):
+                    last[rank] = [*last[rank], schedule.recv(rank, self._rank(before, replica, part), tag=tag)]
+            self._pass(schedule, last, group, self.forward_ns if forward else self.backward_ns, tags)
+            if 0 <= behind < self.pipeline:  # while it goes on
+                for part, rank in enumerate(group):
+                    peer = self._rank(behind, replica, part)
+                    schedule.send(rank, peer, self.activation_bytes, last[rank], tag)
+
+    def _pass(
+        self, schedule: Schedule, last: dict[int, list[int]], group: list[int], time_ns: int, tags: Iterator[int]
+    ) -> None:
+        for _ in range(self.turns):
+            for rank in group:
+                last[rank] = [schedule.calc(rank, time_ns // self.turns, last[rank])]
+            ends = add(schedule, "all-reduce", self.tensor_algorithm, group, self.tensor_bytes, last, next(tags))
+            last.update({rank: list(end) for rank, end in ends.items()})
+
+    def _order(self, stage: int) -> Iterator[tuple[Pass, int]]:
+        """1F1B: as many forward passes ahead as there are stages behind, then one backward, one forward."""
+        ahead = min(self.pipeline - stage - 1, self.micro_batches)
+        yield from (("forward", batch) for batch in range(ahead))
+        for batch in range(self.micro_batches):
+            if ahead + batch < self.micro_batches:
+                yield "forward", ahead + batch
+            yield "backward", batch

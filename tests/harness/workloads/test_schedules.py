@@ -1,0 +1,387 @@
+"""Schedules of ranks: collectives by algorithm, GOAL, Chakra, a training step."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from math import ceil
+from pathlib import Path
+from random import Random
+from typing import Any, get_args
+
+import pytest
+
+from harness.measure import results
+from harness.measure.inputs import inputs
+from harness.plan import experiment, scenario
+from harness.workloads import build
+from harness.workloads.base import Flow, Traffic
+from harness.workloads.chakra import message_class
+from harness.workloads.patterns import Algorithm, Collective, add, rounds
+from harness.workloads.schedule import Schedule, ScheduleTraffic
+from harness.workloads.training import Training
+from harness.worlds.virtual import VirtualWorld
+from p4switch.errors import UserError
+from topologies import build as topology_of
+
+COLLECTIVES: tuple[Collective, ...] = get_args(Collective)
+ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
+
+
+def carried(traffic: Traffic, delay_ns: Callable[[Flow], int] = lambda _: 0) -> list[Flow]:
+    """The flows of a network in which each takes so long, in the order in which they start."""
+    started: list[Flow] = []
+    events: list[tuple[int, int, str, Flow]] = []
+    numbers = iter(range(1 << 30))
+
+    def push(flows: Any) -> None:
+        for flow in flows:
+            heappush(events, (flow.start_ns, next(numbers), "start", flow))
+
+    push(traffic.flows)
+    while events:
+        now_ns, _, what, flow = heappop(events)
+        if what == "start":
+            started.append(flow)
+            heappush(events, (now_ns + delay_ns(flow), next(numbers), "delivered", flow))
+        elif what == "delivered":
+            push(traffic.on_delivered(flow, now_ns))
+            heappush(events, (now_ns + delay_ns(flow), next(numbers), "completed", flow))
+        else:
+            push(traffic.on_completed(flow, now_ns))
+    return started
+
+
+def cases() -> Iterator[tuple[Collective, Algorithm, int]]:
+    for collective in COLLECTIVES:
+        for algorithm in ALGORITHMS:
+            for n in (2, 3, 4, 6, 8) if algorithm != "recursive-doubling" else (2, 4, 8):
+                if (collective, algorithm) != ("all-to-all", "tree"):
+                    yield collective, algorithm, n
+
+
+@pytest.mark.parametrize(("collective", "algorithm", "n"), list(cases()))
+def test_every_rank_has_heard_of_all_that_it_needs(collective: Collective, algorithm: Algorithm, n: int) -> None:
+    """What a rank sends may tell of all that it has been told; reduced or gathered, that must be everybody's."""
+    heard = [{i} for i in range(n)]
+    for messages in rounds(collective, algorithm, n):
+        before = [set(known) for known in heard]
+        for sender, receiver, blocks in messages:
+            assert sender != receiver
+            assert 0 < blocks <= n
+            heard[receiver] |= before[sender]
+    assert all(known == set(range(n)) for known in heard)
+
+
+@pytest.mark.parametrize(
+    ("collective", "algorithm", "blocks"),  # that rank 1 of 8 sends
+    [
+        ("all-reduce", "ring", 14),
+        ("all-gather", "ring", 7),
+        ("reduce-scatter", "ring", 7),
+        ("all-to-all", "ring", 7),
+        ("all-reduce", "recursive-doubling", 24),
+        ("all-gather", "recursive-doubling", 7),
+        ("reduce-scatter", "recursive-doubling", 7),
+        ("all-to-all", "recursive-doubling", 12),
+        ("all-reduce", "tree", 8),
+        ("all-gather", "tree", 1),
+        ("reduce-scatter", "tree", 8),
+    ],
+)
+def test_how_much_a_rank_sends(collective: Collective, algorithm: Algorithm, blocks: int) -> None:
+    sent: Counter[int] = Counter()
+    for messages in rounds(collective, algorithm, 8):
+        for sender, _, count in messages:
+            sent[sender] += count
+    assert sent[1] == blocks
+
+
+def test_rounds_of_a_collective_follow_each_other_over_any_group() -> None:
+    schedule = Schedule(10)
+    group = (7, 2, 9, 4)
+    add(schedule, "all-reduce", "ring", group, 4001, {7: [schedule.calc(7, 500)]})
+    traffic = ScheduleTraffic(schedule, range(10, 20))
+    flows = carried(traffic, lambda _: 100)
+    assert {flow.size_bytes for flow in flows} == {ceil(4001 / 4)}
+    assert [flow.start_ns for flow in flows[:3]] == [0, 0, 0]  # all but the one that computes
+    assert {(flow.source, flow.destination) for flow in flows} == {(17, 12), (12, 19), (19, 14), (14, 17)}
+    assert len(flows) == 4 * 6
+    assert traffic.summary()["job_completion_ns"] == 500 + 6 * 200  # sent, delivered, acknowledged: 200 a round
+
+
+def test_groups_that_an_algorithm_is_not_for() -> None:
+    with pytest.raises(UserError, match=r"recursive-doubling: a group of 6 ranks; expected a power of two"):
+        rounds("all-reduce", "recursive-doubling", 6)
+    with pytest.raises(UserError, match=r"all-to-all: no tree"):
+        rounds("all-to-all", "tree", 8)
+
+
+def test_a_processor_does_one_thing_after_the_other() -> None:
+    schedule = Schedule(1)
+    first = schedule.calc(0, 100)
+    schedule.calc(0, 50)
+    schedule.calc(0, 70, processor=1)
+    last = schedule.calc(0, 10, [first], processor=1)
+    schedule.operations[last].follows.append(schedule.calc(0, 5, [first]))
+    traffic = ScheduleTraffic(schedule, [0])
+    assert traffic.flows == []
+    assert traffic.summary() == {
+        "job_completion_ns": 155,  # 100 + 50 + 5; the other processor ends at 110
+        "step_ns": [155],
+        "computing_ns": 235,
+        "unfinished_operations": 0,
+    }
+
+
+def test_messages_are_received_in_order_also_by_who_comes_late_and_from_oneself() -> None:
+    schedule = Schedule(2)
+    sends = [schedule.send(0, 1, 10), schedule.send(0, 1, 20)]
+    schedule.operations[sends[1]].requires.append(sends[0])
+    late = schedule.recv(1, 0, [schedule.calc(1, 1000)])
+    schedule.calc(1, 7, [late])
+    schedule.recv(1, 0, [late])
+    own = schedule.send(1, 1, 5, tag=3)
+    schedule.recv(1, 1, [own], tag=3)
+    schedule.check("it")
+    traffic = ScheduleTraffic(schedule, range(2))
+    assert [flow.size_bytes for flow in carried(traffic, lambda flow: flow.size_bytes)] == [10, 20]
+    assert traffic.summary()["job_completion_ns"] == 1007
+
+
+def test_schedules_that_cannot_end() -> None:
+    schedule = Schedule(2)
+    schedule.send(0, 1, 10, tag=4)
+    with pytest.raises(UserError, match="it: from rank 0 to rank 1, tag 4: 1 more sends than receives"):
+        schedule.check("it")
+    schedule.recv(1, 0, tag=4)
+    schedule.check("it")
+    schedule.operations[0].requires.append(schedule.calc(0, 5, [0]))
+    with pytest.raises(UserError, match="operations of rank 0 wait for each other in a circle"):
+        schedule.check("it")
+    schedule = Schedule(2)
+    schedule.send(0, 2, 10)
+    with pytest.raises(UserError, match="no rank 2; expected 0 to 1"):
+        schedule.check("it")
+
+
+GOAL = """/* two ranks,
+   by hand */
+num_ranks 2
+rank 0 {
+l1: calc 1500 cpu 1  // before
+l2: send 4096b to 1 tag 7 cpu 0 nic 0
+l2 requires l1
+l3: recv 64b from 1 tag 8
+}
+
+rank 1 {
+l1: recv 4096b from 0 tag 7
+l2: calc 300
+l2 requires l1
+l3: send 64b to 0 tag 8
+l3 irequires l2
+}
+"""
+
+
+def made(name: str, folder: Path, hosts: int = 4, **values: Any) -> Traffic:
+    topology = topology_of("single-switch", {"hosts": hosts})
+    return build(name, values, topology, 1, folder)
+
+
+def test_a_goal_schedule(tmp_path: Path) -> None:
+    (tmp_path / "two.goal").write_text(GOAL)
+    traffic = made("goal", tmp_path, file="two.goal")
+    flows = carried(traffic, lambda _: 100)
+    assert [(f.source, f.destination, f.size_bytes, f.start_ns) for f in flows] == [
+        (0, 1, 4096, 1500),
+        (1, 0, 64, 1600),  # with the computing, not after it
+    ]
+    assert traffic.summary() == {
+        "job_completion_ns": 1900,
+        "step_ns": [1900],
+        "computing_ns": 1500,
+        "unfinished_operations": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("num_ranks 2", "ranks 2", r"two.goal:3: expected num_ranks N"),
+        ("rank 1 {", "rank 2 {", r"two.goal:11: rank 2; expected each of 0 to 1 once"),
+        ("l2: calc 300", "l2: compute 300", r"two.goal:13: expected calc NS, .*; got 'l2: compute 300'"),
+        ("l2: calc 300", "l1: calc 300", r"two.goal:13: label 'l1' is given twice in rank 1"),
+        ("l2 requires l1\nl3: r", "l2 requires l9\nl3: r", r"two.goal:7: no label 'l9' in rank 0"),
+        ("64b to 0 tag 8", "64b to 0 tag 9", r"from rank 1 to rank 0, tag 9: 1 more sends than receives|tag 8: 1 more"),
+        ("irequires l2\n}", "irequires l2", r"two.goal: ends too soon; expected }"),
+    ],
+)
+def test_mistakes_in_a_goal_schedule(tmp_path: Path, old: str, new: str, told: str) -> None:
+    assert old in GOAL
+    (tmp_path / "two.goal").write_text(GOAL.replace(old, new))
+    with pytest.raises(UserError, match=told):
+        made("goal", tmp_path, file="two.goal")
+
+
+def trace(path: Path, *nodes: dict[str, Any]) -> None:
+    """A Chakra trace; attributes are given as `attr`, by name."""
+    messages = [message_class("Metadata")(version="0.0.4")]
+    for values in nodes:
+        attributes = []
+        for name, value in values.pop("attr", {}).items():
+            kind = {bool: "bool_val", int: "int64_val", str: "string_val"}[type(value)]
+            attributes.append(message_class("Attribute")(**{"name": name, kind: value}))
+        messages.append(message_class("Node")(**values, attr=attributes))
+    content = b""
+    for message in messages:
+        data = message.SerializeToString()
+        length = len(data)
+        while length >= 0x80:
+            content += bytes([length & 0x7F | 0x80])
+            length >>= 7
+        content += bytes([length]) + data
+    path.write_bytes(content)
+
+
+def traces(folder: Path) -> None:
+    for rank in range(2):
+        peer = {"comm_dst": 1, "comm_size": 2000} if rank == 0 else {"comm_src": 0, "comm_size": 2000}
+        trace(
+            folder / f"two.{rank}.et",
+            {"id": 1, "name": "forward", "type": 4, "duration_micros": 3 + rank, "attr": {"is_cpu_op": False}},
+            {"id": 5, "name": "x", "type": 5 + rank, "data_deps": [1], "attr": {**peer, "comm_tag": 2}},
+            {
+                "id": 7, "name": "gradients", "type": 7, "ctrl_deps": [5],
+                "attr": {"comm_type": 0, "comm_size": 8000, "pg_name": "all"},
+            },
+            {"id": 8, "name": "update " + "x" * 200, "type": 4, "data_deps": [7], "duration_micros": 2},
+        )  # fmt: skip
+
+
+def test_a_chakra_trace(tmp_path: Path) -> None:
+    traces(tmp_path)
+    (tmp_path / "groups.json").write_text(json.dumps({"all": [1, 0]}))
+    traffic = made("chakra", tmp_path, file="two.{rank}.et", process_groups="groups.json")
+    flows = carried(traffic, lambda _: 1000)
+    assert (
+        [(f.source, f.destination, f.size_bytes, f.start_ns) for f in flows]
+        == [
+            (0, 1, 2000, 3000),
+            (0, 1, 4000, 5000),  # sent and acknowledged
+            (1, 0, 4000, 4000),  # received
+            *((s, 1 - s, 4000, 7000) for s in (1, 0)),
+        ][:1]
+        + sorted(((f.source, f.destination, f.size_bytes, f.start_ns) for f in flows[1:]), key=lambda f: f[3])
+    )
+    assert [(f.source, f.size_bytes, f.start_ns) for f in flows] == [
+        (0, 2000, 3000),
+        (1, 4000, 4000),  # has received
+        (0, 4000, 5000),  # its send is acknowledged
+        (1, 4000, 6000),
+        (0, 4000, 7000),
+    ]
+    assert traffic.summary()["job_completion_ns"] == 9000 + 2000
+    assert traffic.summary()["computing_ns"] == 6000
+
+
+@pytest.mark.parametrize(
+    ("node", "told"),
+    [
+        ({"type": 7, "attr": {"comm_type": 0, "comm_size": 9}}, "different numbers of collectives: 2 of rank 0, 1 of"),
+        ({"type": 7, "attr": {"comm_type": 5, "comm_size": 9}}, "node 9: collective 5; expected one of 0, 2"),
+        ({"type": 5, "attr": {"comm_dst": 1}}, "node 9: comm_size None; expected a number"),
+        ({"type": 5, "attr": {"comm_dst": 1, "comm_size": 9}}, "1 more sends than receives"),
+        ({"type": 4, "data_deps": [77]}, "node 9 waits for node 77, which is not there"),
+        ({"type": 4, "id": 1}, "node 1: given twice"),
+        ({"type": 12}, "node 9: type 12; expected 1 to 7"),
+    ],
+)
+def test_mistakes_in_a_chakra_trace(tmp_path: Path, node: dict[str, Any], told: str) -> None:
+    traces(tmp_path)
+    before = (tmp_path / "two.0.et").read_bytes()
+    trace(tmp_path / "more.et", {"id": 9, **node})
+    (tmp_path / "two.0.et").write_bytes(before + (tmp_path / "more.et").read_bytes().split(b"0.0.4", 1)[1])
+    with pytest.raises(UserError, match=told):
+        made("chakra", tmp_path, file="two.{rank}.et")
+
+
+def test_files_that_are_no_chakra_traces(tmp_path: Path) -> None:
+    traces(tmp_path)
+    for content in (b"", b"\xff" * 20, (tmp_path / "two.1.et").read_bytes()[:-3]):
+        (tmp_path / "two.1.et").write_bytes(content)
+        with pytest.raises(UserError, match=r"two\.1\.et: not a Chakra trace"):
+            made("chakra", tmp_path, file="two.{rank}.et")
+    with pytest.raises(UserError, match=r"expected a name with \{rank\} in it"):
+        made("chakra", tmp_path, file="two.et")
+    with pytest.raises(UserError, match="no files for ranks 0 and 1"):
+        made("chakra", tmp_path, file="three.{rank}.et")
+
+
+@pytest.mark.parametrize(("pipeline", "batches"), [(1, 3), (4, 4), (4, 8), (3, 1)])
+def test_a_training_step_in_a_network_that_takes_no_time_is_the_pipelines(
+    tmp_path: Path, pipeline: int, batches: int
+) -> None:
+    values = {"pipeline": pipeline, "micro_batches": batches, "data": 2, "tensor": 2, "steps": 2}
+    traffic = made("training", tmp_path, 16, **values)
+    flows = carried(traffic)
+    step_ns = (batches + pipeline - 1) * 300_000  # 1F1B: its bubble is a forward and a backward of every other stage
+    summary = traffic.summary()
+    assert summary["step_ns"] == [step_ns, step_ns]
+    assert summary["computing_ns"] == 2 * batches * 300_000
+    parts = Training(**values)
+    tensor = 2 * pipeline * batches * 2 * parts.turns * 2 * 2 * 2  # replicas, ..., passes, turns, steps, rounds, ranks
+    stages = 2 * 2 * (pipeline - 1) * batches * 2 * 2  # ranks of a stage, ..., ways, steps
+    data = 2 * pipeline * 2 * 2 * 2  # parts, stages, steps, rounds, replicas
+    assert len(flows) == tensor + stages + data
+
+
+def test_a_pass_takes_longer_by_its_messages(tmp_path: Path) -> None:
+    values = {"pipeline": 1, "micro_batches": 1, "data": 1, "tensor": 2}
+    traffic = made("training", tmp_path, 16, **values)
+    carried(traffic, lambda _: 1000)
+    assert traffic.summary()["step_ns"] == [300_000 + 2 * 2 * 2 * 2000]  # passes, turns, rounds
+
+
+def test_llm_step_is_of_128_ranks() -> None:
+    # Only planned: carried out it takes some seconds.
+    (run,) = experiment.plan("llm-step", scenario.load("llm-step", ["cc=hpcc"])[0], Path())
+    assert len(run.topology.hosts) == 128
+    assert {flow.source for flow in run.traffic().flows} == set(range(32))  # the first stage's
+
+
+def test_a_schedule_in_the_virtual_world_and_its_step_times(tmp_path: Path) -> None:
+    tables = {
+        "cc": "hpcc",
+        "topology": {"name": "single-switch", "hosts": 4},
+        "workload": {
+            "name": "exchange", "collective": "all-gather", "algorithm": "recursive-doubling",
+            "members": [[3, 1, 0, 2]], "size_bytes": 40_000, "compute_ns": 10_000, "steps": 2,
+        },
+    }  # fmt: skip
+    (run,) = experiment.plan("exchange", scenario.check(tables), tmp_path)
+    summary = json.loads(results.files(run, VirtualWorld(run).run())["summary.json"])
+    first, second = summary["workload"]["step_ns"]
+    assert summary["flows_delivered"] == 2 * 2 * 4
+    assert summary["workload"]["job_completion_ns"] == first + second
+    fastest_ns = 10_000 + 8 * 30_000 / 100  # the links alone, at 100 Gb/s
+    assert fastest_ns < second < 2 * fastest_ns
+
+
+def test_what_a_run_is_made_of_has_the_traces(tmp_path: Path) -> None:
+    traces(tmp_path)
+    workload = {"name": "chakra", "file": "two.{rank}.et"}
+    tables = {"cc": "none", "topology": {"name": "single-switch"}, "workload": workload}
+    (run,) = experiment.plan("traced", scenario.check(tables), tmp_path)
+    assert {Path(path).name for path in inputs(run)["files"]} == {"two.0.et", "two.1.et"}
+
+
+def test_random_placement_of_ranks(tmp_path: Path) -> None:
+    (tmp_path / "two.goal").write_text(GOAL)
+    flows = carried(made("goal", tmp_path, 60, file="two.goal", placement="random"))
+    hosts = list(range(60))
+    Random("workload 1").shuffle(hosts)
+    assert [(f.source, f.destination) for f in flows] == [(hosts[0], hosts[1]), (hosts[1], hosts[0])]
