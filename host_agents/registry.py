@@ -228,6 +228,11 @@ def mechanisms() -> dict[str, MechanismInfo]:
     return _mechanisms.all()
 
 
+def mechanism(name: str) -> MechanismInfo | None:
+    """None: there is none of that name, but perhaps a protocol that is added like one."""
+    return _mechanisms.get(name)
+
+
 def load_balancers() -> dict[str, LoadBalancerInfo]:
     return _load_balancers.all()
 

@@ -51,6 +51,10 @@ def test_words_are_the_comments_above_and_behind() -> None:
     assert comments(Parameters) == {"eta": "said of eta"}
 
 
+def test_a_class_without_source_has_no_words() -> None:
+    assert comments(type("Made", (), {"__module__": "nowhere"})) == {}
+
+
 def test_keys_of_tables_and_lists_of_tables() -> None:
     found = {key.name: key for key in keys.keys(Model, "top")}
     assert list(found) == [
