@@ -13,8 +13,9 @@ import json
 import platform
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from p4switch.fabric.memory_latency import memory_latency_ns
 PROTOCOLS = {"dcqcn": 16, "hpcc": 16, "sperc": 8, "sperc+1rc+weights": 8, "dart": 8}
 COMBINED = ("sperc+1rc", "sperc+1rc+weights")  # measured as hosts beside the protocols without mechanisms
 COMPARED = "hpcc"
+SHARED = ("dcqcn", "hpcc", "smartt")  # in runs of two workers, beside those of one
 BESIDE = {"dart": "dcqcn"}  # what it falls back on; others: COMPARED
 Say = Callable[[str], object]
 
@@ -80,6 +82,8 @@ class EndToEnd:
     set_up_cpu_s: float
     run_cpu_s: float
     peak_memory_bytes: int
+    run_wall_s: float = 0.0
+    workers: int = 1
 
     @property
     def us_per_data_packet(self) -> float:
@@ -125,8 +129,8 @@ def _runs(extent: Extent, function: str, *arguments: str | int) -> list[dict[str
     return found
 
 
-def run(protocol: str, load_balancer: str, k: int, flow_bytes: int) -> EndToEnd:
-    """Runs in this process."""
+def run(protocol: str, load_balancer: str, k: int, flow_bytes: int, workers: int = 1) -> EndToEnd:
+    """Runs in this process, and in as many more as it takes."""
     scenario = check(
         {
             "cc": protocol,
@@ -137,8 +141,10 @@ def run(protocol: str, load_balancer: str, k: int, flow_bytes: int) -> EndToEnd:
             "record": {"queue_interval_ns": 0, "rate_interval_ns": 0},
         }
     )
-    world = VirtualWorld(plan("bench", scenario, Path())[0])
+    world = VirtualWorld(plan("bench", scenario, Path())[0], workers=workers)
+    started_s = time.perf_counter()
     recording = world.run()
+    run_wall_s = time.perf_counter() - started_s
     assert recording.ended == "done", recording.ended
     assert recording.conservation["balance"] == 0
     cost = performance(recording)
@@ -152,6 +158,8 @@ def run(protocol: str, load_balancer: str, k: int, flow_bytes: int) -> EndToEnd:
         cost["set_up_cpu_s"],
         cost["run_cpu_s"],
         cost["peak_memory_bytes"],
+        run_wall_s,
+        workers,
     )
 
 
@@ -210,6 +218,31 @@ def end_to_end(extent: Extent, say: Say) -> list[dict[str, Any]]:
                 f"of k = {first.k}), {cost.peak_memory_bytes / 2**20:.0f} MiB"
             )
             found.append(_figures(cost))
+    return found
+
+
+def workers(extent: Extent, say: Say) -> list[dict[str, Any]]:
+    """Two workers beside one, by turns, on the largest network: wall-clock time, and all their CPU time and memory."""
+    found = []
+    k, once = extent.sizes[-1], replace(extent, repeats=1)
+    for protocol in SHARED:
+        runs: dict[int, list[EndToEnd]] = {1: [], 2: []}
+        for _ in range(extent.repeats):
+            for count, costs in runs.items():
+                (figures,) = _runs(once, "run", protocol, "ecmp", k, extent.flow_bytes, count)
+                costs.append(EndToEnd(**figures))
+        one, two = (min(costs, key=lambda cost: cost.run_wall_s) for costs in runs.values())
+        ratios = {
+            "wall_ratio": two.run_wall_s / one.run_wall_s,
+            "cpu_ratio": two.run_cpu_s / one.run_cpu_s,
+            "memory_ratio": two.peak_memory_bytes / one.peak_memory_bytes,
+        }
+        say(
+            f"two workers, {protocol}, k = {k}: {ratios['wall_ratio']:.2f} of one's wall-clock time "
+            f"({two.run_wall_s:.1f} of {one.run_wall_s:.1f} s), {ratios['cpu_ratio']:.2f} of its CPU time, "
+            f"{ratios['memory_ratio']:.2f} of its memory"
+        )
+        found.append({"protocol": protocol, "k": k, "one": asdict(one), "two": asdict(two), **ratios})
     return found
 
 
@@ -334,6 +367,7 @@ PARTS: dict[str, Callable[[Extent, Say], Any]] = {
     "hosts": hosts,
     "switch-process": switch_process,
     "end-to-end": end_to_end,
+    "workers": workers,
     "collectives": collectives,
     "matrix": matrix,
 }
