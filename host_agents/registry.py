@@ -229,7 +229,7 @@ def mechanisms() -> dict[str, MechanismInfo]:
 
 
 def mechanism(name: str) -> MechanismInfo | None:
-    """None: there is none of that name, but perhaps a protocol that is added like one."""
+    """None: what may be added by that name is a protocol of its own."""
     return _mechanisms.get(name)
 
 

@@ -13,8 +13,9 @@ import json
 import platform
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,12 @@ from p4switch.engine import pipeline_cost
 from p4switch.errors import UserError
 from p4switch.fabric.memory_latency import memory_latency_ns
 
-# Of which end-to-end runs are made, and the largest k; the others are compared with HPCC at the same k.
-PROTOCOLS = {"dcqcn": 16, "hpcc": 16, "sperc": 8, "sperc+1rc+weights": 8}
+# Of which end-to-end runs are made, and the largest k; each is compared with HPCC at the same k, or as is said below.
+PROTOCOLS = {"dcqcn": 16, "hpcc": 16, "sperc": 8, "sperc+1rc+weights": 8, "dart": 8}
 COMBINED = ("sperc+1rc", "sperc+1rc+weights")  # measured as hosts beside the protocols without mechanisms
 COMPARED = "hpcc"
+SHARED = ("dcqcn", "hpcc", "smartt")  # in runs of two workers, beside those of one
+BESIDE = {"dart": "dcqcn"}  # what it falls back on; others: COMPARED
 Say = Callable[[str], object]
 
 
@@ -79,6 +82,8 @@ class EndToEnd:
     set_up_cpu_s: float
     run_cpu_s: float
     peak_memory_bytes: int
+    run_wall_s: float = 0.0
+    workers: int = 1
 
     @property
     def us_per_data_packet(self) -> float:
@@ -124,19 +129,22 @@ def _runs(extent: Extent, function: str, *arguments: str | int) -> list[dict[str
     return found
 
 
-def run(protocol: str, load_balancer: str, k: int, flow_bytes: int) -> EndToEnd:
-    """Runs in this process."""
+def run(protocol: str, load_balancer: str, k: int, flow_bytes: int, workers: int = 1) -> EndToEnd:
+    """Runs in this process, and in as many more as it takes."""
     scenario = check(
         {
             "cc": protocol,
             "lb": load_balancer,
             "topology": {"name": "fat-tree", "k": k},
             "workload": {"name": "permutation", "size_bytes": flow_bytes},
+            "switch": {"load_balancing": "symmetric"} if registry.resolve(protocol).info.symmetric_paths else {},
             "record": {"queue_interval_ns": 0, "rate_interval_ns": 0},
         }
     )
-    world = VirtualWorld(plan("bench", scenario, Path())[0])
+    world = VirtualWorld(plan("bench", scenario, Path())[0], workers=workers)
+    started_s = time.perf_counter()
     recording = world.run()
+    run_wall_s = time.perf_counter() - started_s
     assert recording.ended == "done", recording.ended
     assert recording.conservation["balance"] == 0
     cost = performance(recording)
@@ -150,6 +158,8 @@ def run(protocol: str, load_balancer: str, k: int, flow_bytes: int) -> EndToEnd:
         cost["set_up_cpu_s"],
         cost["run_cpu_s"],
         cost["peak_memory_bytes"],
+        run_wall_s,
+        workers,
     )
 
 
@@ -193,21 +203,46 @@ def _figures(cost: EndToEnd) -> dict[str, Any]:
 def end_to_end(extent: Extent, say: Say) -> list[dict[str, Any]]:
     """How the cost of a packet-hop grows with the network."""
     found = []
-    compared: dict[int, float] = {}
+    measured: dict[tuple[str, int], float] = {}
     for protocol, largest in PROTOCOLS.items():
         first: EndToEnd | None = None
         for k in (k for k in extent.sizes if k <= largest):
             cost = measure(protocol, k, extent)
             first = first or cost
-            if protocol == COMPARED:
-                compared[k] = cost.us_per_data_packet
+            measured[protocol, k] = cost.us_per_data_packet
+            other = BESIDE.get(protocol, COMPARED)
             say(
                 f"permutation, {protocol}, k = {k}: {cost.us_per_data_packet:.2f} us a data packet"
-                f"{_beside(cost.us_per_data_packet, compared.get(k))}, "
+                f"{_beside(cost.us_per_data_packet, measured.get((other, k)), other)}, "
                 f"{cost.ns_per_packet_hop:.0f} ns a packet-hop ({cost.ns_per_packet_hop / first.ns_per_packet_hop:.2f} "
                 f"of k = {first.k}), {cost.peak_memory_bytes / 2**20:.0f} MiB"
             )
             found.append(_figures(cost))
+    return found
+
+
+def workers(extent: Extent, say: Say) -> list[dict[str, Any]]:
+    """Two workers beside one, by turns, on the largest network: wall-clock time, and all their CPU time and memory."""
+    found = []
+    k, once = extent.sizes[-1], replace(extent, repeats=1)
+    for protocol in SHARED:
+        runs: dict[int, list[EndToEnd]] = {1: [], 2: []}
+        for _ in range(extent.repeats):
+            for count, costs in runs.items():
+                (figures,) = _runs(once, "run", protocol, "ecmp", k, extent.flow_bytes, count)
+                costs.append(EndToEnd(**figures))
+        one, two = (min(costs, key=lambda cost: cost.run_wall_s) for costs in runs.values())
+        ratios = {
+            "wall_ratio": two.run_wall_s / one.run_wall_s,
+            "cpu_ratio": two.run_cpu_s / one.run_cpu_s,
+            "memory_ratio": two.peak_memory_bytes / one.peak_memory_bytes,
+        }
+        say(
+            f"two workers, {protocol}, k = {k}: {ratios['wall_ratio']:.2f} of one's wall-clock time "
+            f"({two.run_wall_s:.1f} of {one.run_wall_s:.1f} s), {ratios['cpu_ratio']:.2f} of its CPU time, "
+            f"{ratios['memory_ratio']:.2f} of its memory"
+        )
+        found.append({"protocol": protocol, "k": k, "one": asdict(one), "two": asdict(two), **ratios})
     return found
 
 
@@ -225,8 +260,8 @@ def collectives(extent: Extent, say: Say) -> list[dict[str, Any]]:
     return found
 
 
-def _beside(cost: float, compared: float | None) -> str:
-    return "" if compared is None else f" ({cost / compared:.2f} x {COMPARED})"
+def _beside(cost: float, compared: float | None, other: str = COMPARED) -> str:
+    return "" if compared is None else f" ({cost / compared:.2f} x {other})"
 
 
 def matrix(extent: Extent, say: Say) -> list[dict[str, Any]]:
@@ -288,6 +323,11 @@ def pipelines(_: Extent, say: Say) -> list[dict[str, Any]]:
     control_ns = pipeline_cost.control_packet_ns(compile_program(programs.program("sperc").source).json)
     found.append({"program": "sperc", "control_packet_ns": control_ns})
     say(f"pipeline sperc: {control_ns:.0f} ns a control packet, {control_ns / ecn_ns:.2f} x ecn")
+    document = compile_program(programs.program("dart").source).json
+    for tokens, what in ((0, "without tokens"), (4, "that finds the table full")):
+        data_ns = pipeline_cost.data_packet_ns(document, tokens)
+        found.append({"program": "dart", "tokens": tokens, "data_packet_ns": data_ns})
+        say(f"pipeline dart: {data_ns:.0f} ns a data packet {what}, {data_ns / ecn_ns:.2f} x ecn")
     return found
 
 
@@ -309,11 +349,14 @@ def switch_process(_: Extent, say: Say) -> list[dict[str, Any]]:
 def hosts(_: Extent, say: Say) -> list[dict[str, Any]]:
     """One data packet sent, received and acknowledged, and the ACK processed."""
     found = []
-    compared = None
-    for protocol in sorted((*registry.protocols(), *COMBINED), key=lambda name: name != COMPARED):
+    measured: dict[str, float] = {}
+    first = (COMPARED, *BESIDE.values())
+    for protocol in dict.fromkeys((*first, *registry.protocols(), *COMBINED)):
         cost = host_cost(protocol)
-        compared = compared or cost.total_ns
-        say(f"hosts, {protocol}: {cost.total_ns:.0f} ns a data packet{_beside(cost.total_ns, compared)}")
+        measured[protocol] = cost.total_ns
+        other = BESIDE.get(protocol, COMPARED)
+        beside = _beside(cost.total_ns, measured.get(other), other)
+        say(f"hosts, {protocol}: {cost.total_ns:.0f} ns a data packet{beside}")
         found.append({**asdict(cost), "total_ns": cost.total_ns})
     return found
 
@@ -324,6 +367,7 @@ PARTS: dict[str, Callable[[Extent, Say], Any]] = {
     "hosts": hosts,
     "switch-process": switch_process,
     "end-to-end": end_to_end,
+    "workers": workers,
     "collectives": collectives,
     "matrix": matrix,
 }

@@ -170,9 +170,9 @@ def protocol_keys(info: ProtocolInfo) -> list[Key]:
     """With those of the mechanisms that can be added to it."""
     found = list(keys(info.parameters, f"protocols.{info.name}"))
     for name in info.mechanisms:
-        added = registry.mechanism(name)  # None: a protocol, which has its own keys
-        if added is not None:
-            found += keys(added.parameters, f'protocols."{info.name}+{name}".{name}')
+        mechanism = registry.mechanism(name)
+        if mechanism is not None:  # otherwise a protocol, which has its own
+            found += keys(mechanism.parameters, f'protocols."{info.name}+{name}".{name}')
     return found
 
 

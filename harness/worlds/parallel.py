@@ -132,13 +132,13 @@ class Workers:
         memory = mmap.mmap(-1, Fabric.shared_bytes(self.count))
         gc.freeze()  # what is not walked is not copied
         try:
-            for rank in range(1, self.count):
-                if not self._fork(rank):
-                    break
+            with _no_interrupts():  # between a fork and its number's being known
+                for rank in range(1, self.count):
+                    if not self._fork(rank):
+                        self._be_worker()
+                        break
             if self._late is not None:
                 self._late(self._rank)
-            if self._rank:
-                self._be_worker(memory)
             self._join(memory)
             yield
         except BaseException as error:
@@ -192,7 +192,7 @@ class Workers:
 
     # Life and death
 
-    def _be_worker(self, memory: mmap.mmap) -> None:
+    def _be_worker(self) -> None:
         """In a new process: Ctrl-C is the first one's to deal with, and nothing outlives that."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -244,6 +244,15 @@ class Workers:
             os.waitpid(process.pid, 0)
             os.close(process.errors)
         self._processes = []
+
+
+@contextlib.contextmanager
+def _no_interrupts() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def workers_of(wanted: str) -> Callable[[Run], int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -9,11 +10,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.measure.probes import CounterProbe
 from harness.measure.recording import Recording
 from harness.plan import experiment, scenario
 from harness.plan.experiment import Run
@@ -329,6 +332,28 @@ def test_expresspass_flows_share_a_link_by_the_loss_of_credits() -> None:
     assert sum(record.retransmitted for record in recording.flows) == 0
 
 
+def queue_of_twelve(cc: str, seed: int, until_ns: int, interval_ns: int = 5_000) -> float:
+    """99% of the samples, bytes, of what waits for a receiver that twelve senders load to 80%, with 1 MB messages."""
+    size_bytes, mean_ns = 1_000_000, 1_000_000 * 0.8 / 0.8  # at 10 Gb/s a message takes 0.8 ms
+    rng = random.Random(seed)
+    starts = itertools.accumulate(rng.expovariate(1 / mean_ns) for _ in itertools.count())
+    arrivals = itertools.takewhile(lambda start: start < until_ns, starts)
+    flows = [Flow(source := rng.randint(1, 12), 0, size_bytes, round(at), qp=f"from {source}") for at in arrivals]
+    star = {**STAR, "hosts": 13}
+    record = {"queue_interval_ns": interval_ns, "rate_interval_ns": 0}
+    run = planned(flows, cc=cc, topology=star, program={"threshold_bytes": 15_000}, record=record, limit_ns=until_ns)
+    port = run.topology.uplink(run.topology.hosts[0]).port
+    depths = VirtualWorld(run).run().series["queues"].at(port=port)
+    assert len(depths) > 1_000
+    return float(np.quantile(depths, 0.99))
+
+
+def test_the_queue_of_twelve_senders_stays_short() -> None:
+    """As printed it does not: each message starts at line rate behind the queue, and shares add up to the line rate."""
+    assert queue_of_twelve("dart", 8, 7_000_000) < 50_000
+    assert queue_of_twelve("dart-paper", 8, 7_000_000) > 500_000
+
+
 # Mistakes
 
 
@@ -377,6 +402,13 @@ def test_credits_have_to_take_the_path_of_data(balancer: str) -> None:
     assert "\n" not in str(raised.value)
     planned(cc="expresspass", switch={"load_balancing": "symmetric"})
     planned(cc="expresspass", topology=STAR)
+
+
+def test_counters_are_read_of_the_ports_in_use() -> None:
+    """All 512 cells of all counters took longer than a short run."""
+    probes = [probe for probe in planned().probes if isinstance(probe, CounterProbe)]
+    assert [probe.reads for probe in probes] == list(COUNTERS)
+    assert all(probe.indices == [1, 2, 3, 4] for probe in probes)
 
 
 def test_switches_are_told_of_the_lanes() -> None:

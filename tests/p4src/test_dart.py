@@ -22,6 +22,8 @@ from harness.control.programs import SwitchView
 from harness.control.programs import entries as program_entries
 from harness.control.programs.base import PortView
 from host_agents.headers import BTH as BTH_LAYOUT
+from p4switch.compiler import compile_program
+from p4switch.engine import pipeline_cost
 from p4switch.errors import UserError
 from tests.p4src.conftest import MakeRig
 from tests.p4src.packets import BTH, ECT0, Flow, dissect, ip_checksum_ok, psn_of
@@ -537,3 +539,15 @@ def test_ticks_of_the_clock_count_the_timeout() -> None:
     entries: Sequence[program_entries.Entry] = programs.parameters("dart", {"entry_timeout_ns": 50_000}).entries(coarse)
     (found,) = (e.action for e in entries if isinstance(e, program_entries.DefaultAction) and e.table == "iofd")
     assert found.params["entry_timeout_ticks"] == 50
+
+
+@pytest.mark.parametrize("tokens", [0, 4])
+def test_what_the_benchmark_measures_finds_the_table_full_if_it_has_tokens(
+    monkeypatch: pytest.MonkeyPatch, tokens: int
+) -> None:
+    """It raises an error otherwise."""
+    monkeypatch.setattr(pipeline_cost, "_ROUNDS", 2)
+    monkeypatch.setattr(pipeline_cost, "_REPEATS", 1)
+    (frame, *_) = pipeline_cost.frames(0, None, tokens << 3)
+    assert dissect(frame)["BTH"].tokens == tokens
+    assert pipeline_cost.data_packet_ns(compile_program(programs.program("dart").source).json, tokens) > 0

@@ -147,6 +147,11 @@ def kill() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def interrupt() -> None:
+    os.kill(os.getppid(), signal.SIGINT)
+    time.sleep(1000)
+
+
 def refuse() -> None:
     raise UserError("too much")
 
@@ -159,6 +164,7 @@ def fail() -> None:
     ("what", "error", "words"),
     [
         (kill, CheckError, r"^worker 2 of 3 \(process \d+\) was ended by SIGKILL before the run was done; .*memory\?$"),
+        (interrupt, KeyboardInterrupt, "^$"),
         (refuse, UserError, "^too much$"),
         (fail, RuntimeError, r"(?s)^worker 2 of 3:\n.*LookupError: of a worker's own"),
     ],
