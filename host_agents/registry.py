@@ -228,6 +228,11 @@ def mechanisms() -> dict[str, MechanismInfo]:
     return _mechanisms.all()
 
 
+def mechanism(name: str) -> MechanismInfo | None:
+    """None: what may be added by that name is a protocol of its own."""
+    return _mechanisms.get(name)
+
+
 def load_balancers() -> dict[str, LoadBalancerInfo]:
     return _load_balancers.all()
 

@@ -32,7 +32,7 @@ def compiled(named: Named) -> Compiled:
 
 
 class Control:
-    """Entries, registers and counters of one switch. Names are those of the P4 source: P4Info's aliases."""
+    """Entries, registers, counters and meters of one switch. Names are those of the P4 source: P4Info's aliases."""
 
     def __init__(self, client: Client, known: controller.Program) -> None:
         self._client = client
@@ -53,6 +53,44 @@ class Control:
             dict(zip(cells.values, values, strict=True))
             for _, *values in program_state.read(self._client, cells, indices)
         ]
+
+    def meter(self, name: str, indices: Sequence[int] | None = None) -> list[dict[str, int]]:
+        """As `register`: "cir", "cburst", "pir" and "pburst" of each cell of a meter, all 0 where it has no rates."""
+        cells = self._found("meter", name)
+        return [
+            dict(zip(cells.values, values, strict=True))
+            for _, *values in program_state.read(self._client, cells, indices)
+        ]
+
+    def set_meter(
+        self,
+        name: str,
+        index: int,
+        *,
+        cir: int | None = None,
+        cburst: int | None = None,
+        pir: int | None = None,
+        pburst: int | None = None,
+    ) -> None:
+        """Sets committed and peak rate of one cell of a meter, or takes them away: then all packets are green.
+
+        Rates are in packets or bytes a second, as the meter counts, bursts in packets or bytes (RFC 2698).
+        Raises UserError for a name, an index or rates that do not fit.
+        """
+        rates = {"cir": cir, "cburst": cburst, "pir": pir, "pburst": pburst}
+        given = {key: value for key, value in rates.items() if value is not None}
+        if given and len(given) < len(rates):
+            raise UserError(f"meter {name!r}: expected cir, cburst, pir and pburst, or none of them")
+        update = p4runtime_pb2.Update(type=p4runtime_pb2.Update.MODIFY)
+        entry = update.entity.meter_entry
+        entry.meter_id = self._found("meter", name).id
+        entry.index.index = index
+        try:
+            for key, value in given.items():
+                setattr(entry.config, key, value)
+            self._client.write([update])
+        except (P4RuntimeError, ValueError, OverflowError) as error:
+            raise UserError(f"meter {name!r}, cell {index}: {error}") from None
 
     def set_register(self, name: str, index: int, value: int) -> None:
         """Writes one cell of a register. Raises UserError for a name, an index or a value that does not fit."""

@@ -31,6 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("p4", "P4 programs")
     group.addoption("--p4-switch", choices=_KINDS, default="builtin", help="what the fixture p4_switch makes")
     group.addoption("--p4-coverage", metavar="FOLDER", help="write what tests reach of P4 programs (HTML, lcov)")
+    group.addoption("--p4-source", metavar="FOLDER", help="what counts: programs in it alone, with --p4-coverage")
     group.addoption(
         "--p4-fail-under", type=float, metavar="PERCENT", help="fail where they reach less, with --p4-coverage"
     )
@@ -79,17 +80,13 @@ class _Collector:
         self._total = Coverage()
         collector.start()
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_runtest_teardown(self) -> None:
-        self._total.merge(self._take())
-
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         self._total.merge(self._take())
         if (output := getattr(self._config, "workeroutput", None)) is not None:
             output[_OUTPUT] = [[*item, count] for item, count in self._total.counts.items()]
             return
         least = self._config.getoption("--p4-fail-under")
-        if least is not None and self._total.summary().percent < least and not session.exitstatus:
+        if least is not None and self._counted().summary().percent < least and not session.exitstatus:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     @pytest.hookimpl(optionalhook=True)
@@ -99,11 +96,16 @@ class _Collector:
         for *item, count in getattr(node, "workeroutput", {}).get(_OUTPUT, ()):
             self._total.counts[Item(*item)] += count
 
+    def _counted(self) -> Coverage:
+        folder = self._config.getoption("--p4-source")
+        return self._total if folder is None else self._total.within(Path(folder))
+
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         folder = Path(self._config.getoption("--p4-coverage"))
-        _report(self._total, folder, terminalreporter.write_line)
+        counted = self._counted()
+        _report(counted, folder, terminalreporter.write_line)
         least = self._config.getoption("--p4-fail-under")
-        share = self._total.summary()
+        share = counted.summary()
         if least is not None and share.percent < least:
             terminalreporter.write_line(f"P4 coverage {share.percent:.1f}%: expected {least:g}% or more", red=True)
 

@@ -229,7 +229,7 @@ class Switch(Control):
         for ident, data in self._switch.digests():
             fields, offset = {}, 0
             for element in known[ident].elements:
-                name, width = names.element(element)
+                name, width = names.digest_element(known[ident].name, element)
                 size = (width + 7) // 8
                 fields[name] = int.from_bytes(data[offset : offset + size], "big")
                 offset += size

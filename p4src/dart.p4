@@ -77,6 +77,7 @@ register<port_t>(DFT_ENTRIES) dft_port;
 register<bit<48>>(DFT_ENTRIES) dft_used;  // the last match, in ticks
 
 const bit<16> NO_INDEX = 0xFFFF;
+const bit<16> NO_GROUP = 0xFFFF;
 
 #define EACH_ENTRY(WHAT) WHAT(0) WHAT(1) WHAT(2) WHAT(3) WHAT(4) WHAT(5) WHAT(6) WHAT(7) \
     WHAT(8) WHAT(9) WHAT(10) WHAT(11) WHAT(12) WHAT(13) WHAT(14) WHAT(15)
@@ -194,7 +195,7 @@ control Deflection(inout headers_t hdr, inout metadata_t meta, inout standard_me
     bit<32> usable_entries = 0;
     bit<48> entry_timeout = 0;
     bit<3>  key_tokens = 0;
-    bit<16> group = 0;
+    bit<16> group = NO_GROUP;
     bit<16> group_size = 0;
     bit<16> normal_index = NO_INDEX;
 

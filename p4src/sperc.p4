@@ -269,9 +269,6 @@ control FairShare(inout headers_t hdr, inout metadata_t meta, inout standard_met
                 }
                 num_b = num_b |+| new_part;
             }
-            if (num_b < new_part) {
-                num_b = new_part;  // it was not, whatever its record says
-            }
 
             // Line 9.
             quotient.apply((bit<64>)(capacity |-| sum_e) << 20, (bit<64>)num_b, wide);

@@ -18,9 +18,9 @@ _UNITS = {1: ("bytes",), 2: ("packets",), 3: ("packets", "bytes")}
 
 @dataclass(frozen=True)
 class CellArray:
-    """A register or a counter: so many cells, by index. `values` names what a cell has."""
+    """A register, counter or meter: so many cells, by index. `values` names what a cell has."""
 
-    kind: str  # "register" or "counter"
+    kind: str  # "register", "counter" or "meter"
     name: str
     id: int
     size: int
@@ -53,14 +53,25 @@ def counters(p4info: Message) -> dict[str, CellArray]:
     return found
 
 
+def meters(p4info: Message) -> dict[str, CellArray]:
+    """Indexed meters, by full name and by alias."""
+    found = {}
+    for meter in p4info.meters:
+        preamble = meter.preamble
+        found[preamble.name] = found[preamble.alias] = CellArray(
+            "meter", preamble.name, preamble.id, meter.size, _METERED
+        )
+    return found
+
+
 def _counted(counter: Message) -> tuple[str, ...]:
     """What a counter is declared to count."""
     return _UNITS.get(counter.spec.unit, ("packets", "bytes"))
 
 
 def find(kind: str, name: str, p4info: Message, program: str) -> CellArray:
-    """The register or counter of that name. Raises UserError if the program does not have it."""
-    arrays = registers(p4info) if kind == "register" else counters(p4info)
+    """The register, counter or meter of that name. Raises UserError if the program does not have it."""
+    arrays = {"register": registers, "counter": counters, "meter": meters}[kind](p4info)
     if name not in arrays:
         raise UserError(f"program {program!r} has no {kind} {name!r}; {suggest(name, arrays)}")
     return arrays[name]
@@ -95,6 +106,9 @@ def _read(client: Client, cells: CellArray, indices: Sequence[int] | None) -> It
         if cells.kind == "register":
             data = entity.register_entry.data.bitstring
             yield entity.register_entry.index.index, int.from_bytes(data, "big", signed=cells.signed)
+        elif cells.kind == "meter":
+            config = entity.meter_entry.config
+            yield entity.meter_entry.index.index, *(getattr(config, name) for name in cells.values)
         else:
             told = _counts(entity.counter_entry.data)
             yield entity.counter_entry.index.index, *(told[name] for name in cells.values)

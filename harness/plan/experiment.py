@@ -442,9 +442,10 @@ def _wanted(run: Run) -> list[Probe]:
     if run.program.outside and not any(isinstance(probe, ProgramProbe) for probe in wanted):
         wanted.append(ProgramProbe(kind="program"))
     taken = {probe.name for probe in wanted}
+    ports = sorted({port for switch in run.topology.switches for port in run.topology.ports[switch.name]})
     wanted += [
-        CounterProbe(kind="counter", reads=name, name=name)
-        for name in run.program_parameters.counters
+        CounterProbe(kind="counter", reads=name, name=name, indices=ports)
+        for name in run.program_parameters.port_counters
         if name not in taken
     ]
     return wanted

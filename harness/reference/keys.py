@@ -169,10 +169,10 @@ def probe_keys(name: str) -> list[Key]:
 def protocol_keys(info: ProtocolInfo) -> list[Key]:
     """With those of the mechanisms that can be added to it."""
     found = list(keys(info.parameters, f"protocols.{info.name}"))
-    known = registry.mechanisms() if info.mechanisms else {}
     for name in info.mechanisms:
-        if name in known:  # otherwise a protocol, which has its own
-            found += keys(known[name].parameters, f'protocols."{info.name}+{name}".{name}')
+        mechanism = registry.mechanism(name)
+        if mechanism is not None:  # otherwise a protocol, which has its own
+            found += keys(mechanism.parameters, f'protocols."{info.name}+{name}".{name}')
     return found
 
 

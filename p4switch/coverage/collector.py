@@ -1,11 +1,13 @@
 """Coverage of switches that tests make wherever they like: who collects starts it, and takes what there is.
 
-A switch may outlive the test that made it (a fixture of a wider scope), so all are kept until the collection ends, with
-what they had counted when they were last asked.
+A switch may outlive the test that made it (a fixture of a wider scope), and a test may make thousands. So a switch is
+kept until nobody else has it; then what it has counted is enough.
 """
 
 from __future__ import annotations
 
+import sys
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch.coverage.model import Coverage
@@ -14,26 +16,54 @@ from p4switch.engine.points import Points
 if TYPE_CHECKING:
     from p4switch.engine import Switch
 
+_SWEEP = 32
+_NOBODY_ELSE = 2  # references: the list's, and the one that asks
 
+
+@dataclass
 class _Watched:
-    def __init__(self, points: Points, switch: Switch) -> None:
-        self._points = points
-        self._switch = switch
-        self._before = [0] * len(points.all)
+    """The switches of one program. `counts` are of those that are gone, less what was taken already."""
 
-    def add_to(self, total: Coverage) -> None:
-        now = list(self._switch.passed())
-        total.add(self._points, [count - before for count, before in zip(now, self._before, strict=True)])
-        self._before = now
+    points: Points
+    switches: list[Switch] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    sweep_at: int = _SWEEP
+
+    def __post_init__(self) -> None:
+        self.counts = [0] * len(self.points.all)
+
+    def watch(self, switch: Switch) -> None:
+        self.switches.append(switch)
+        if len(self.switches) >= self.sweep_at:
+            kept = []
+            while self.switches:
+                one = self.switches.pop()
+                if sys.getrefcount(one) > _NOBODY_ELSE:
+                    kept.append(one)
+                else:
+                    self._count(one, 1)
+            self.switches = kept
+            self.sweep_at = 2 * len(kept) + _SWEEP
+
+    def _count(self, switch: Switch, sign: int) -> None:
+        self.counts = [have + sign * passed for have, passed in zip(self.counts, switch.passed(), strict=True)]
+
+    def take(self, total: Coverage) -> None:
+        for switch in self.switches:
+            self._count(switch, 1)
+        total.add(self.points, self.counts)
+        self.counts = [0] * len(self.counts)
+        for switch in self.switches:
+            self._count(switch, -1)
 
 
-_watched: list[_Watched] | None = None
+_watched: dict[int, _Watched] | None = None
 
 
 def start() -> None:
     """From now on switches are remembered."""
     global _watched
-    _watched = []
+    _watched = {}
 
 
 def collecting() -> bool:
@@ -44,12 +74,12 @@ def collecting() -> bool:
 def watch(points: Points, switch: Switch) -> None:
     """Remembers a switch whose pipeline counts, if somebody collects."""
     if _watched is not None:
-        _watched.append(_Watched(points, switch))
+        _watched.setdefault(id(points), _Watched(points)).watch(switch)
 
 
 def take() -> Coverage:
     """What the switches have counted since the last call."""
     total = Coverage()
-    for watched in _watched or ():
-        watched.add_to(total)
+    for watched in (_watched or {}).values():
+        watched.take(total)
     return total

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -94,6 +95,12 @@ class Coverage:
     def files(self) -> list[str]:
         return sorted({item.file for item in self.counts})
 
+    def within(self, folder: Path) -> Coverage:
+        """What is in source files of `folder`."""
+        found, top = Coverage(), folder.resolve()
+        found.counts.update({i: n for i, n in self.counts.items() if i.file and top in Path(i.file).resolve().parents})
+        return found
+
     def save(self, path: Path) -> None:
         path.write_text(json.dumps([[*item, count] for item, count in sorted(self.counts.items())]))
 
@@ -115,9 +122,17 @@ def _item(point: Point) -> Item | None:
     place = point.place
     if place is None:
         return None if kind in ("statement", "branch") else Item("", 0, 0, kind, point.name, point.detail)
+    at = os.path.normpath(place.file), place.line, place.column, kind
     if kind == "statement":
-        return Item(place.file, place.line, place.column, kind, place.text, "")
-    return Item(place.file, place.line, place.column, kind, point.name, point.detail)
+        return Item(*at, place.text, "")
+    if kind == "branch":
+        return Item(*at, point.name, point.detail)
+    return Item(*at, _local(point.name), _local(point.detail))
+
+
+def _local(name: str) -> str:
+    """Without the instances that it is in: a control that is used twice is one place of the source."""
+    return name.rpartition(".")[2]
 
 
 def _excluded(item: Item) -> bool:

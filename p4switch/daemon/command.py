@@ -59,7 +59,12 @@ class _Address(click.ParamType):  # type: ignore[type-arg]  # as above
 @click.option("--changes", type=click.Path(path_type=Path), metavar="FILE.json",
               help="Links that fail or change their rate; read at SIGHUP.")
 @click.option("--seed", type=click.IntRange(0), default=0, help="Of the program's random numbers.")
-@click.option("--stats", type=click.Path(path_type=Path), help="Written at the end: counters of every port, as JSON.")
+@click.option("--stats", type=click.Path(path_type=Path),
+              help="Counters of every port, as JSON: written at SIGUSR1 and at the end.")
+@click.option(
+    "--pcap", type=click.Path(path_type=Path), metavar="FOLDER",
+    help="INTERFACE_in.pcap and INTERFACE_out.pcap; as traces, they slow the switch down.",
+)  # fmt: skip
 @click.option("--send", type=click.Choice(["auto", "packet", "xdp"]), default="auto", show_default=True,
               help="How frames are sent: by AF_PACKET, by AF_XDP, or by AF_XDP where the system has it.")
 @click.option("--grpc-server-addr", type=_Address(), default="127.0.0.1:9559", show_default=True)
@@ -88,6 +93,7 @@ def command(
     changes: Path | None,
     seed: int,
     stats: Path | None,
+    pcap: Path | None,
     send: str,
     grpc_server_addr: str,
     cpu_port: int | None,
@@ -109,15 +115,25 @@ def command(
     if len({number for number, _ in interfaces}) != len(interfaces):
         raise UserError("-i: expected each port number once")
     _log_to(log_console, log_file, log_level)
-    trace = _tracer(log_level == "trace" and (log_console or log_file is not None), trace_file)
+    tell = _tracer(log_level == "trace" and (log_console or log_file is not None), trace_file)
 
+    from p4switch.daemon.captures import Captures
     from p4switch.daemon.config import TrafficSettings, read
     from p4switch.daemon.process import SwitchProcess
 
+    settings = read(traffic) if traffic else TrafficSettings()
+    told = [] if tell is None else [tell]
+    if pcap is not None:
+        told.append(Captures(pcap, dict(interfaces), settings.tick_ns))
+
+    def trace(event: Event) -> None:
+        for one in told:
+            one(event)
+
     process = SwitchProcess(
         dict(interfaces), device_id=device_id, cpu_port=cpu_port, address=grpc_server_addr,
-        traffic=read(traffic) if traffic else TrafficSettings(), seed=seed, drop_port=drop_port, stats_file=stats,
-        changes_file=changes, send=send, trace=trace,
+        traffic=settings, seed=seed, drop_port=drop_port, stats_file=stats, changes_file=changes, send=send,
+        trace=trace if told else None,
     )
     if program is not None and program.suffix == ".p4":
         process.load_source(program)

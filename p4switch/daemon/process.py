@@ -200,20 +200,30 @@ class SwitchProcess:
                 thread.join()
         self._links.close()
         self._log_said()
+        self._write_stats()
+
+    def _write_stats(self) -> None:
         if self._stats_file is not None:
             write_files({self._stats_file: json.dumps(self.live.stats()).encode()})
 
     def run(self) -> None:
-        """Until SIGTERM or SIGINT. At SIGHUP the file of link changes is read."""
+        """Until SIGTERM or SIGINT. At SIGHUP the file of link changes is read, at SIGUSR1 statistics are written."""
         # A signal may come while this thread waits for it, so its handler must not take a lock: this put does not.
         came: SimpleQueue[int] = SimpleQueue()
-        known = [signal.SIGTERM, signal.SIGINT] + ([] if self._changes_file is None else [signal.SIGHUP])
-        for number in known:
+        asked: dict[int, Callable[[], None]] = {}
+        if self._changes_file is not None:
+            asked[signal.SIGHUP] = self._change_links
+        if self._stats_file is not None:
+            asked[signal.SIGUSR1] = self._write_stats
+        for number in (signal.SIGTERM, signal.SIGINT, *asked):
             signal.signal(number, lambda number, _frame: came.put(number))
         self.start()
         _LOG.info("P4Runtime server at port %d, device %d", self.server.port, self._device_id)
-        while came.get() == signal.SIGHUP:
-            self._change_links()
+        while (answer := asked.get(came.get())) is not None:
+            try:
+                answer()
+            except UserError as error:
+                _LOG.error("%s", error)
         self.stop()
 
     def _change_links(self) -> None:

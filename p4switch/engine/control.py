@@ -431,7 +431,10 @@ class _PipelineGenerator:
 
     def _tell_action(self, table: Table, action: int, member: str, data: str) -> None:
         name = self.program.json.actions[action].name
-        point = self.program.points.add("action", table.json.name, table.json.source_info, name)
+        implied = name == "NoAction" and table.profile >= 0 and table.json.default_entry is None  # no member has it
+        point = self.program.points.add(
+            "action", table.json.name, table.json.source_info, name, counted=not implied
+        )
         size = f"sizeof(args_{action})" if self.program.json.actions[action].runtime_data else "0"
         self.em.line(f"PASS({point});")
         self.em.line(f"TRACE(P4_TRACE_ACTION, {point}, {member}, 0, {data}, {size});")

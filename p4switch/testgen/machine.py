@@ -86,8 +86,12 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
+    """`context`: the headers that were valid then, and what the last table did. The same place is worth another try
+    in another context."""
+
     formula: Any  # holds in this run; None: not of inputs
     alternatives: tuple[Alternative, ...] = ()
+    context: tuple[frozenset[str], Any] = frozenset(), None
 
 
 @dataclass(slots=True)
@@ -211,6 +215,7 @@ class Machine:
         self._args: dict[tuple[str, tuple[int, ...]], list[Scalar]] = {}
         self._applied: dict[str, int] = {}
         self._params: list[Scalar] = []
+        self._did: Any = None
         self._marks = _Marks()
         self._steps = self._passes = self._extracts = self._unknowns = 0
         self._waiting: list[tuple[Any, ...]] = []
@@ -248,7 +253,7 @@ class Machine:
     def _decide(self, outcome: Any, holds: Any, alternatives: tuple[Alternative, ...] = ()) -> None:
         self.out.signature.append(outcome)
         if self.symbolic and (holds is not None or alternatives):
-            self.out.decisions.append(Decision(holds, alternatives))
+            self.out.decisions.append(Decision(holds, alternatives, (frozenset(self.valid), self._did)))
 
     def _require(self, condition: Scalar) -> None:
         """Stops a run in which `condition` does not hold."""
@@ -579,10 +584,12 @@ class Machine:
 
     # Code
 
-    def _flip(self, site: Any, taken: int, z: Any, if_true: ir.Block | None, if_false: ir.Block | None) -> None:
+    def _flip(
+        self, site: Any, taken: int, z: Any, if_true: ir.Block | None, if_false: ir.Block | None, reach: int = 0
+    ) -> None:
         holds, other = (z, z3.Not(z)) if taken else (z3.Not(z), z)
         target = if_false if taken else if_true
-        way = Alternative((site, not taken), self.code.own(target), self.code.reach(target), other)
+        way = Alternative((site, not taken), self.code.own(target), reach or self.code.reach(target), other)
         self._decide((site, taken), holds, (way,))
 
     def _code(self, block: ir.Block | None, params: list[Scalar]) -> None:
@@ -679,6 +686,7 @@ class Machine:
                 args = [Scalar(a & (1 << width(t)) - 1) for a, (_, t) in zip(default.args, action.params, strict=True)]
         else:
             action = table.actions[index]
+        self._did = table.name, None if action is None else action.name
         if table.meter:
             result = next(m.result for m in self.program.meters if m.name == table.meter)
             assert result is not None
@@ -972,7 +980,14 @@ class Machine:
 
     def _do_modify_field_rng_uniform(self, op: ir.Prim) -> None:
         place, low, high = op.args
-        a, b = self._pin(self.value(low)), self._pin(self.value(high))
+        least, most = self.value(low), self.value(high)
+        if self.symbolic and (least.formula is not None or most.formula is not None):
+            one = formula(least, low.type) == formula(most, high.type)  # a number that is not random
+            self._flip(("random", op.span), int(least.number == most.number), one, None, None, self.code.all)
+        if least.number == most.number:
+            self._assign(place, least)
+            return
+        a, b = self._pin(least), self._pin(most)
         if a > b:
             raise _StopError("a random number from an empty range")
         values = (a, b, (a + b) // 2, min(a + 1, b))

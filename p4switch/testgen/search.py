@@ -20,9 +20,10 @@ import z3
 from p4switch.compiler.source import Location
 from p4switch.testgen.code import Code
 from p4switch.testgen.machine import ENVIRONMENTS, MAX_PACKET_BYTES, Alternative, Inputs, Machine, Run
-from p4switch.testgen.values import Scalar
+from p4switch.testgen.values import Scalar, Variables
 
 SOLVER_MS = 1_000
+_VAIN = 6  # so many formulas that nothing satisfies count as one try
 _FRESH = 8  # runs from nothing, with other random inputs, where the alternatives of the others are used up
 
 
@@ -70,8 +71,10 @@ class Search:
         self._touched = 0
         self._heap: list[tuple[Any, ...]] = []
         self._attempts: Counter[Any] = Counter()
+        self._vain: Counter[Any] = Counter()
         self._count = itertools.count()
         self._violated = 0
+        self._variables = Variables()
         self._seen: set[int] = set()
         self.result = Result()
 
@@ -106,41 +109,47 @@ class Search:
 
     # Alternatives
 
-    def _worth(self, way: Alternative) -> tuple[int, int, int]:
-        """Smaller is better."""
+    def _worth(self, way: Alternative, context: Any) -> tuple[int, int, int]:
+        """Smaller is better: places that were tried less often in this context come first.
+
+        Where that was in vain because of what had happened before, it counts for less: another path may do.
+        """
         missing = self._wanted()
-        return self._attempts[way.site], -bool(way.own & missing), -(way.reach & missing).bit_count()
+        tried = self._attempts[way.site, context] + self._vain[way.site, context] // _VAIN
+        return tried, -bool(way.own & missing), -(way.reach & missing).bit_count()
 
     def _push(self, run: Run) -> None:
         for i, decision in enumerate(run.decisions):
             for way in decision.alternatives:
-                worth = self._worth(way)
+                worth = self._worth(way, decision.context)
                 if worth[2] or way.site == "assume" or self._most is not None:
-                    heapq.heappush(self._heap, (worth, next(self._count), run, i, way))
+                    heapq.heappush(self._heap, (worth, -next(self._count), run, i, way))
 
     def _next(self) -> None:
-        worth, _, run, i, way = heapq.heappop(self._heap)
-        now = self._worth(way)
+        worth, age, run, i, way = heapq.heappop(self._heap)
+        context = run.decisions[i].context
+        now = self._worth(way, context)
         if not now[2] and way.site != "assume" and self._most is None:
             return
         if now > worth:
-            heapq.heappush(self._heap, (now, next(self._count), run, i, way))
+            heapq.heappush(self._heap, (now, age, run, i, way))
             return
-        self._attempts[way.site] += 1
         inputs = self._solve(run, i, way)
-        if inputs is not None:
+        if inputs is None:
+            self._vain[way.site, context] += 1
+        else:
+            self._attempts[way.site, context] += 1
             self._try(inputs)
 
     def _solve(self, run: Run, position: int, way: Alternative) -> Inputs | None:
         """Inputs that take `run` to the decision at `position`, and there the other way."""
         inputs = run.inputs.copy()
         inputs.choices.update(way.choices)
-        formulas = run.formulas(position) + ([] if way.formula is None else [way.formula])
-        solver = z3.Solver()
-        solver.set("timeout", max(1, min(SOLVER_MS, int(1000 * (self._end - time.monotonic())))))
         if way.formula is None:
             return inputs  # a choice alone: what led there stays as it is
-        whole = z3.And(*formulas)
+        solver = z3.Solver()
+        solver.set("timeout", max(1, min(SOLVER_MS, int(1000 * (self._end - time.monotonic())))))
+        whole = z3.And(*self._related(run.formulas(position), way.formula))
         variables = [variable for variable, _ in run.environment.values()]
         if variables:
             for e in range(ENVIRONMENTS):
@@ -163,6 +172,26 @@ class Search:
             if value is not None:
                 inputs.numbers[name] = value.as_long()
         return inputs
+
+    def _related(self, formulas: list[Any], goal: Any) -> list[Any]:
+        """`goal` with those of `formulas` that inputs connect with it: the others hold for the inputs that are there.
+
+        Those with something that a test cannot set have to hold for other values of it, too, and are kept.
+        """
+        found, names = [goal], set(self._variables.of(goal))
+        waiting = [(f, self._variables.of(f)) for f in formulas]
+        size = 0
+        while len(found) > size:
+            size = len(found)
+            rest = []
+            for formula, here in waiting:
+                if any(n in names or n.startswith("?") for n in here):
+                    found.append(formula)
+                    names |= here
+                else:
+                    rest.append((formula, here))
+            waiting = rest
+        return found
 
     # Runs
 

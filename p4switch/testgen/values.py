@@ -180,6 +180,34 @@ def _saturating(op: str, a: Any, b: Any, bits: int, negative: bool) -> Any:
     return z3.Extract(bits - 1, 0, inside)
 
 
+class Variables:
+    """The names of variables in formulas. Formulas share parts, so each part is looked at once."""
+
+    def __init__(self) -> None:
+        # By z3's number of the part, which is kept: once it is gone, another gets its number.
+        self._known: dict[int, tuple[Any, frozenset[str]]] = {}
+
+    def of(self, whole: Any) -> frozenset[str]:
+        waiting = [whole]
+        while waiting:
+            part = waiting[-1]
+            if part.get_id() in self._known:
+                waiting.pop()
+                continue
+            parts = part.children()
+            missing = [p for p in parts if p.get_id() not in self._known]
+            if missing:
+                waiting += missing
+                continue
+            waiting.pop()
+            if parts:
+                names = frozenset().union(*(self._known[p.get_id()][1] for p in parts))
+            else:
+                names = frozenset([part.decl().name()] if part.decl().kind() == z3.Z3_OP_UNINTERPRETED else [])
+            self._known[part.get_id()] = part, names
+        return self._known[whole.get_id()][1]
+
+
 # Checksums and hashes
 
 

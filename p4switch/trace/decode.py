@@ -223,7 +223,7 @@ class Decoder:
     def _digest(self, common: Any, at: Any, value: int, extra: int, data: bytes) -> ev.Event:
         learned, offset, fields = self._digests[value], 0, []
         for element in learned.elements:
-            name, width = self.names.element(element)
+            name, width = self.names.digest_element(learned.name, element)
             size = (width + 7) // 8
             fields.append(ev.Value(name, int.from_bytes(data[offset : offset + size], "big"), width))
             offset += size

@@ -55,3 +55,9 @@ class SourceNames:
                 return f"{self.header(header)}.isValid()", 1
             return self.field(header, value[1]), header.type.field(value[1]).width
         return str(value), int(element.get("bitwidth") or 8)
+
+    def digest_element(self, digest: str, element: Mapping[str, Any]) -> tuple[str, int]:
+        """As `element`, of what a digest has: members of its struct, which p4cc's compiler names after the digest."""
+        name, width = self.element(element)
+        before, found, member = name.rpartition(f"{digest}.")
+        return (member if found and (not before or before.endswith(".")) else name), width

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from harness.measure.results import Result, load_all
 from tests.mininet.networks import alone, p4cc
 
+_ATTEMPTS = 3
 Both = Callable[..., tuple[tuple[Result, ...], tuple[Result, ...]]]
 
 
@@ -25,8 +28,18 @@ def both(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Both:
         with alone():
             for world, folder in zip(("virtual", "mininet"), folders, strict=True):
                 if not folder.exists():
-                    p4cc("run", *arguments, "--world", world, "--no-report", "--out", str(folder))
+                    _run(world, arguments, folder)
         virtual, mininet = (tuple(load_all(folder)) for folder in folders)
         return virtual, mininet
 
     return run
+
+
+def _run(world: str, arguments: tuple[str, ...], folder: Path) -> None:
+    """Again where the machine was too busy for real time, which the run itself says: its times are worth nothing."""
+    for attempt in range(_ATTEMPTS):
+        p4cc("run", *arguments, "--world", world, "--no-report", "--out", str(folder))
+        reasons = [reason for r in load_all(folder) for reason in r.summary.get("fidelity", {}).get("reasons", ())]
+        if not reasons or attempt + 1 == _ATTEMPTS:
+            return
+        shutil.rmtree(folder)

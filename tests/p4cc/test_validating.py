@@ -55,14 +55,14 @@ def test_the_commands_of_the_page(folder: Path) -> None:
     assert "register Route.last_source[0] written: 0x0b000001" in told.stdout
     assert covered.returncode == 1
     assert "not reached: router.p4:44: false of hdr.ipv4.isValid()" in covered.stdout
-    assert "not reached: router.p4:38: table Route.routes: miss" in covered.stdout
+    assert "not reached: router.p4:38: table routes: miss" in covered.stdout
     page = (folder / "coverage" / "index.html").read_text()
     assert "not reached" in page
     assert "hdr.ipv4.ttl = hdr.ipv4.ttl - 2;" in page
     info = (folder / "coverage" / "coverage.info").read_text()
     assert re.search(r"^DA:34,[1-9]", info, re.MULTILINE)
     assert tested.returncode == 0, tested.stdout
-    assert re.search(r"not reached: .*table Route.routes: miss", tested.stdout)
+    assert re.search(r"not reached: .*table routes: miss", tested.stdout)
     assert compiled.returncode == 0, compiled.stderr
     assert json.loads(compiled.stdout)["program"] == "router.p4"
     assert compiled.stderr == ""  # nothing to warn of

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from harness.control import controller, programs
-from harness.control.pipelines import pipeline
 from harness.control.programs import SwitchView
 from p4switch.fabric import Fabric
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
 from tests.p4src.conftest import VIEW
-from tests.p4src.rigs import build_of
+from tests.p4src.rigs import build_of, builtin
 
 RATE_BPS = 8_000_000_000  # a byte a nanosecond
 NEVER = 1 << 61
@@ -52,8 +51,7 @@ class QueueRig:
         load_balancer: str = "ecmp",
         **queues: Any,
     ) -> None:
-        built = pipeline(build_of(program, load_balancer))
-        self.switch = built.switch(device_id=1, seed=1)
+        built, self.switch = builtin(build_of(program, load_balancer))
         entries = programs.parameters(program, parameters).entries(view)
         controller.program_switch(LocalClient(Device(lambda _: self.switch)), built.program, entries)
         self._counters = {c.preamble.alias: c.preamble.name for c in built.program.p4info.counters}

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scapy.utils import RawPcapReader, RawPcapWriter
 
@@ -38,9 +38,13 @@ from harness.control.programs.entries import (
     PortGroup,
     TableEntry,
 )
+from p4switch.coverage import collector
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.messages import Message
+
+if TYPE_CHECKING:
+    from p4switch.engine import Switch
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,15 @@ class Rig(ABC):
         return
 
 
+def builtin(what: pipelines.Build, compiler: str = "builtin") -> tuple[pipelines.Pipeline, Switch]:
+    """A pipeline and a switch with it, which counts what it passes where somebody collects (`--p4-coverage`)."""
+    built = pipelines.pipeline(what, trace=collector.collecting(), compiler=compiler)
+    switch = built.switch(device_id=1, seed=1)
+    if built.traced is not None:
+        collector.watch(built.traced.program.points, switch)
+    return built, switch
+
+
 class BuiltinRig(Rig):
     """Programmed with P4Runtime messages, as in a run."""
 
@@ -84,8 +97,7 @@ class BuiltinRig(Rig):
     def __init__(
         self, program: str, entries: Sequence[Entry], load_balancer: str = "ecmp", **defines: str
     ) -> None:
-        built = pipelines.pipeline(build_of(program, load_balancer, **defines), compiler=self.compiler)
-        self.switch = built.switch(device_id=1, seed=1)
+        built, self.switch = builtin(build_of(program, load_balancer, **defines), self.compiler)
         controller.program_switch(LocalClient(Device(lambda _: self.switch)), built.program, entries)
         self._counters = {c.preamble.alias: c.preamble.name for c in built.program.p4info.counters}
 

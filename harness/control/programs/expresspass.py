@@ -34,10 +34,11 @@ class ExpressPassParameters(ProgramParameters):
         both_bytes = credit_bytes + switch.packet_bytes + switch.frame_overhead_bytes
         for port, rate_bps in sorted(switch.port_rates_bps.items()):
             credit_ticks = both_bytes * 8e9 / rate_bps / float(switch.tick_ns) * _UNIT
+            byte_ticks = round(credit_ticks / credit_bytes)  # a burst is of bytes with this time, not the exact one
             limit = {
-                "byte_ticks": round(credit_ticks / credit_bytes),
+                "byte_ticks": byte_ticks,
                 "overhead_bytes": switch.frame_overhead_bytes & 0xFFFF_FFFF,
-                "ahead_ticks": round(credit_ticks * (self.burst_credits - 1)),
+                "ahead_ticks": round(byte_ticks * credit_bytes * (self.burst_credits - 1)),
             }
             entries.append(TableEntry("credit_limit", {"port": Exact(port)}, Action("limit", limit)))
         return entries

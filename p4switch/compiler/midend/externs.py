@@ -226,8 +226,9 @@ class Externs(Tables):
             name = next((a.string for a in t.decl.annotations if a.name == "name" and a.string), t.name)
         # simple_switch reads the fields at the end of ingress: what the program means is their values now.
         copies: list[ir.Expr] = []
-        for i, value in enumerate(self.fields_of(data, call)):
-            place = self.storage.allocate(value.type, f"{self.prefix}{name}.{i}")
+        values = self.fields_of(data, call)
+        for field, value in zip(_member_names(t, len(values)), values, strict=True):
+            place = self.storage.allocate(value.type, f"{self.prefix}{name}.{field}")
             self.assign(place, value, call.pos)
             assert isinstance(place, EXPRS)
             copies.append(place)
@@ -439,3 +440,9 @@ class Externs(Tables):
         for read in reversed(reads):
             self.emit(read)
         return place
+
+
+def _member_names(t: types.Type, count: int) -> list[str]:
+    """Names for `count` scalars of type `t`: its members' where they are told apart, else numbers."""
+    names = [name for name, _ in flat_fields(t)] if isinstance(t, types.Struct | types.Header) else []
+    return names if len(names) == count else [str(i) for i in range(count)]

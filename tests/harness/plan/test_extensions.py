@@ -356,7 +356,7 @@ def test_an_installed_package_registers_its_own(package: Path, capsys: pytest.Ca
     try:
         assert registry.resolve("linear").info.name == "linear"
         assert "pair" in topologies.names()
-        main_status(["list"])
+        assert main_status(["list"]) == 0
         listed = capsys.readouterr().out
         assert "  linear" in listed
         assert "  pair" in listed

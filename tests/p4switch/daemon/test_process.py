@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scapy.utils import RawPcapReader
 
 from p4switch import native
 from p4switch.compiler import compile_program
@@ -423,3 +424,29 @@ def test_an_address_in_use(start: Any) -> None:
     _, errors = second.process.communicate(timeout=60)
     assert second.process.returncode == 2
     assert "--grpc-server-addr 127.0.0.1:9559" in errors.splitlines()[-1]
+
+
+def test_statistics_while_it_runs_and_captures(
+    start: Any, namespace: Namespace, compiled: Any, tmp_path: Path
+) -> None:
+    captures = tmp_path / "captures"
+    daemon = start("--no-p4", "--pcap", str(captures))
+    c = Remote(daemon.client(), compiled)
+    c.forward(0x0A000002, 2)
+    h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
+    sent = [frame(0x0A000002, length=length) for length in (60, 300)]
+    for one in sent:
+        h1.send(one)
+        assert h2.recv(10000) == one
+    daemon.process.send_signal(signal.SIGUSR1)
+    wait_until(daemon.stats_file.exists, 60)
+    asked = json.loads(daemon.stats_file.read_text())
+    assert next(row for row in asked["ports"] if row["port"] == 2)["tx_packets"] == 2
+    assert daemon.process.poll() is None
+    h1.send(sent[0])
+    assert h2.recv(10000) == sent[0]
+    assert next(row for row in daemon.stop()["ports"] if row["port"] == 2)["tx_packets"] == 3
+    sent.append(sent[0])
+    assert [data for data, _ in RawPcapReader(str(captures / "s1_in.pcap"))] == sent
+    assert [data for data, _ in RawPcapReader(str(captures / "s2_out.pcap"))] == sent
+    assert list(RawPcapReader(str(captures / "s2_in.pcap"))) == []

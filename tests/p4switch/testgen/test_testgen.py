@@ -18,8 +18,8 @@ z3 = pytest.importorskip("z3", reason="z3 is not installed")
 
 from p4switch.testgen import generate, write  # noqa: E402
 from p4switch.testgen.code import Code  # noqa: E402
-from p4switch.testgen.search import Result  # noqa: E402
-from p4switch.testgen.values import Scalar, checksum16, checksum16_formula, operate  # noqa: E402
+from p4switch.testgen.search import Result, Search  # noqa: E402
+from p4switch.testgen.values import Scalar, Variables, checksum16, checksum16_formula, operate  # noqa: E402
 
 PROGRAM = Path(__file__).with_name("program.p4")
 
@@ -202,3 +202,21 @@ def test_the_internet_checksum() -> None:
     assert checksum16(data, 64) == 0xDDF2 ^ 0xFFFF
     known = z3.simplify(checksum16_formula([(z3.BitVecVal(data, 64), 64)]))
     assert known.as_long() == 0xDDF2 ^ 0xFFFF
+
+
+def test_a_random_number_is_made_certain_where_that_helps(tmp_path: Path) -> None:
+    """By bounds that are the same: other random numbers cannot be part of a test."""
+    code = "bit<32> x; random(x, hdr.h.a, hdr.h.b); if (x == 5) { hdr.h.b = 1; sm.egress_spec = 2; }"
+    _, result = generate(small(tmp_path, code), seconds=60)
+    assert (result.missing, result.only_unstable) == ([], [])
+    assert any(test.run.packet[:8] == bytes([0, 0, 0, 5, 0, 0, 0, 5]) for test in result.tests)
+
+
+def test_formulas_that_have_nothing_to_do_with_the_goal_are_left_out(tmp_path: Path) -> None:
+    code, _ = generate(small(tmp_path, "sm.egress_spec = 1;"), most=1)
+    a, b, c, d, clock = (z3.BitVec(name, 8) for name in ("a", "b", "c", "d", "?clock"))
+    linked, far, timed = z3.ULT(a + b, 9), z3.ULT(c, d), z3.ULT(clock, d)
+    search = Search(code)
+    assert search._related([linked, far], a == 3) == [a == 3, linked]
+    assert search._related([linked, far, timed], a == 3) == [a == 3, linked, timed, far]
+    assert Variables().of(z3.If(a == 1, b, c + 1)) == {"a", "b", "c"}
