@@ -1,4 +1,4 @@
-"""What mkdocs adds to the documentation's folder: the README as the first page, pages made from the code, the decisions."""
+"""What mkdocs adds to the documentation: the README as its first page, pages made from the code, the decisions."""
 
 from __future__ import annotations
 
