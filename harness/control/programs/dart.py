@@ -32,7 +32,7 @@ class DartParameters(ProgramParameters):
     """
 
     contains: ClassVar[tuple[str, ...]] = ("ecn",)
-    counters: ClassVar[tuple[str, ...]] = (
+    port_counters: ClassVar[tuple[str, ...]] = (
         "deflected",
         "allocated",
         "freed",
