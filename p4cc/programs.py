@@ -18,6 +18,7 @@ from harness.control.programs.entries import (
     Ternary,
 )
 from harness.control.programs.forwarding import forwarding_entries
+from topologies.routing import Route
 
 __all__ = [
     "Action",
@@ -32,6 +33,7 @@ __all__ = [
     "PortView",
     "ProgramParameters",
     "Range",
+    "Route",
     "SwitchView",
     "TableEntry",
     "Ternary",

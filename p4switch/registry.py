@@ -46,6 +46,8 @@ class Registry(Generic[Thing]):
         It is from the file of the caller, or of the caller's caller with `stacklevel` 2, and so on.
         """
         origin = self._origin_of(sys._getframe(stacklevel).f_globals)
+        if origin:
+            self._import_package()  # else a name that p4cc has is found taken only when somebody asks for it
         before = self._origins.get(name)
         if name in self._things and origin != before:
             places = " and ".join(sorted(place or "p4cc itself" for place in (before, origin)))

@@ -228,11 +228,16 @@ def _read_object(path: Path) -> dict[str, Any]:
     return found
 
 
+def _name_and_seed(folder: Path) -> tuple[str, int]:
+    name, _, seed = folder.name.rpartition("-seed")
+    return (name, int(seed)) if seed.isdecimal() else (folder.name, 0)
+
+
 def load_all(folder: Path) -> list[Result]:
-    """A run's folder, or all those directly inside `folder`. Raises UserError if there is none."""
+    """A run's folder, or all those directly inside `folder`, by name and seed. Raises UserError if there is none."""
     if (folder / "summary.json").is_file():
         return [load(folder)]
-    inside = sorted(path.parent for path in folder.glob("*/summary.json"))
+    inside = sorted((path.parent for path in folder.glob("*/summary.json")), key=_name_and_seed)
     if not inside:
         raise UserError(f"{str(folder)!r} has no results: expected a run's folder, or one with runs in it")
     return [load(path) for path in inside]

@@ -383,7 +383,10 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
         key = repr((varied.topology, varied.workload, first.attack, first.seed))
         if key not in posted:
             posted[key] = _Posted.of(first.traffic())
+        rates_bps = sorted({link.rate_bps for link in topology.links})
         for run in runs[-len(combined) :]:
+            for rate_bps in rates_bps:
+                run.program_parameters.check_link_rate(rate_bps)
             _check_classes(run, posted[key].priorities)
             if first.collectives:
                 _check_does_collectives(run)

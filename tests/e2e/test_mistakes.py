@@ -30,6 +30,7 @@ def probe(table: str) -> list[str]:
         (["run", "incast", "--set", "switch.buffer_bytes=1000"], ["switch.buffer_bytes", "headroom"]),
         (["run", "incast", "--cc", "dcqcn", "--set", "program=int"], ["'int'", "dcqcn", "'ecn'"]),
         (["run", "incast", "--cc", "hpcc", "--set", "topology.link_rate_bps=7e9"], ["7 Gb/s", "expected"]),
+        (["run", "incast", "--dry-run", "--set", "topology.link_rate_bps=7e9", "--cc", "dcqcn", "--cc", "hpcc"], ["7"]),
         (["run", "incast", "--set", "switch.cell_bytes=0"], ["switch.cell_bytes", "1", "0"]),
         (["run", "incast", "--set", "protocols.hpcc.eta=0"], ["hpcc", "eta", "greater than 0"]),
         (["run", "incast", "--cc", "hpcc", "--set", "protocols.dcqcn.gian=1"], ["dcqcn", "gian", "gain"]),
@@ -109,6 +110,20 @@ class Mine(ProgramParameters):
 """
 
 
+OWN_FIGURE = """
+from p4cc.figures import Figure, register
+
+
+@register("queue")
+class Mine(Figure):
+    def caption(self, comparison):
+        return "mine"
+
+    def draw(self, axes, variants):
+        pass
+"""
+
+
 @pytest.mark.parametrize(
     ("files", "arguments", "words"),
     [
@@ -129,6 +144,11 @@ class Mine(ProgramParameters):
             {"mine.py": OWN_WORKLOAD, "other.py": OWN_WORKLOAD},
             ["--set", "workload.name=mine.py", "--set", "extensions=['other.py']"],
             ["two things are workload 'mine'", "mine.py", "other.py"],
+        ),
+        (
+            {"mine.py": OWN_FIGURE},
+            ["--set", "extensions=['mine.py']"],
+            ["two things are figure 'queue'", "mine.py", "p4cc itself"],
         ),
         (
             {"mine.py": OWN_PROGRAM, "mine.p4": '#include "ecn.p4"\n'},

@@ -134,6 +134,10 @@ class ProgramParameters(BaseModel, ABC):
         """Whether the lanes are to keep packets, deflected or not, from waiting for each other in a circle."""
         return False
 
+    def check_link_rate(self, rate_bps: int) -> None:
+        """Before anything runs. Raises UserError for a link on which the program cannot work."""
+        return
+
     @abstractmethod
     def entries(self, switch: SwitchView) -> list[Entry]:
         """Everything that the control plane writes into this switch. Raises UserError for what cannot be expressed."""

@@ -15,6 +15,9 @@ LINK_RATE_CODES = {int(rate_bps): code for code, rate_bps in enumerate(LINK_RATE
 class IntParameters(ProgramParameters):
     """It has none: what a record says is a fact of the switch."""
 
+    def check_link_rate(self, rate_bps: int) -> None:
+        link_rate_code(rate_bps)
+
     def entries(self, switch: SwitchView) -> list[Entry]:
         entries = forwarding_entries(switch)
         for port, rate_bps in sorted(switch.port_rates_bps.items()):
