@@ -9,10 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stub import examples, load
-from test_order import END_NS, Network, build, networks, results
+from test_order import END_NS, Link, Network, build, networks, results
 
 from p4switch.fabric import joined
 
@@ -133,3 +134,22 @@ def test_workers_find_what_one_finds(data: st.DataObject):
     assert found.keys() == expected.keys()
     for name in expected:
         assert found[name] == expected[name], name
+
+
+@pytest.mark.parametrize("owners", [(1, 1, 0, 0, 1, 0), (0, 0, 1, 1, 0, 1), (0, 1, 1, 0, 1, 0)])
+def test_a_link_fails_between_two_workers(owners: tuple[int, ...]):
+    """What is on it is lost at one, what waits for it at the other; a trace has both in the order of one worker."""
+    gbps = 10**9
+    links = (Link(0, 4, 100 * gbps, 600), Link(1, 4, 100 * gbps, 600), Link(2, 5, 100 * gbps, 600),
+             Link(3, 5, 100 * gbps, 600), Link(4, 5, 10 * gbps, 3000))
+    loads = (*((0, 2, 0, 1000 + i, 0) for i in range(40)), *((2, 3, 0, 100, 0) for _ in range(200)))
+    plan = Network(4, 2, False, links, False, loads, (), {}, None, {}, ((9000, 4, 0),), 10_000)
+    network, hosts, _ = build(plan, None)
+    network.run(END_NS)
+    expected = results(network, hosts)
+    lost = [node for time_ns, node, event, *_ in expected["hops"] if (time_ns, event) == (9000, "drop:link_down")]
+    assert lost.count(4) > 20
+    for independent in (True, False):
+        if independent or not any(owners[:4]):
+            found = together(Crew(plan, Split(2, owners, independent, 0, (), 10**9)).run())
+            assert found == expected
