@@ -1,4 +1,4 @@
-"""What mkdocs adds to the documentation's folder: the README as the first page, and the pages made from the code."""
+"""What mkdocs adds to the documentation: the README as its first page, pages made from the code, the decisions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ from harness.reference.pages import pages
 
 ROOT = Path(__file__).parents[1]
 FROM_ELSEWHERE = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
+
+
+def on_config(config: Any) -> Any:
+    """The decision records, in order, as the last part of the navigation."""
+    records = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    config.nav.append({"Decisions": [f"decisions/{path.name}" for path in records]})
+    return config
 
 
 def on_files(files: Files, config: Any) -> Files:

@@ -383,9 +383,11 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
         key = repr((varied.topology, varied.workload, first.attack, first.seed))
         if key not in posted:
             posted[key] = _Posted.of(first.traffic())
-        _check_collectives(first, posted[key].assignments)
         for run in runs[-len(combined) :]:
             _check_classes(run, posted[key].priorities)
+            if first.collectives:
+                _check_does_collectives(run)
+        _check_collectives(first, posted[key].assignments)
         first.link_changes()
         _check_buffers(first)
     return _with_columns(_with_probes(runs))
@@ -479,12 +481,19 @@ def _check_nics(run: Run) -> None:
         raise UserError(f"nic.{error}") from None
 
 
+def _check_does_collectives(run: Run) -> None:
+    """Whether the run's program and protocol are for collectives. Raises UserError."""
+    if not run.program.does_the_work_of("collective"):
+        raise UserError(f"program {run.program.name!r}: the workload has collectives; expected 'collective'")
+    if run.protocol.info.injection is None:
+        having = ", ".join(name for name, info in registry.protocols().items() if info.injection is not None)
+        raise UserError(f"cc {run.protocol.name!r}: the workload has collectives; expected one of: {having}")
+
+
 def _check_collectives(run: Run, assignments: Mapping[int, Assignment]) -> None:
     """Whether the switches can serve the workload's groups, in its classes. Raises UserError."""
     if not run.collectives:
         return
-    if not run.program.does_the_work_of("collective"):
-        raise UserError(f"program {run.program.name!r}: the workload has collectives; expected 'collective'")
     in_program = run.program_parameters.model_dump().get("answer_priority")
     for assignment in assignments.values():
         in_workload = assignment.config.response_priority

@@ -18,7 +18,10 @@ def comments(cls: type[Any]) -> Mapping[str, str]:
 
     A comment belongs to the field that it stands behind, or to the one directly below it.
     """
-    text = textwrap.dedent(inspect.getsource(cls))
+    try:
+        text = textwrap.dedent(inspect.getsource(cls))
+    except (OSError, TypeError):  # compiled, or made by another program
+        return {}
     words: dict[int, str] = {}
     alone: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):

@@ -7,8 +7,17 @@ from typing import Annotated
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
-from harness.workloads.base import Setting, Size, Time, Traffic, WorkloadParameters, expect_hosts, register
-from harness.workloads.patterns import Algorithm, Collective, add
+from harness.workloads.base import (
+    Setting,
+    Size,
+    Time,
+    Traffic,
+    WorkloadParameters,
+    expect_flows,
+    expect_hosts,
+    register,
+)
+from harness.workloads.patterns import Algorithm, Collective, add, messages
 from harness.workloads.schedule import Ends, Schedule, ScheduleTraffic
 
 Group = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2)]
@@ -36,6 +45,8 @@ class Exchange(WorkloadParameters):
     def generate(self, setting: Setting) -> Traffic:
         groups = self.members or [list(range(setting.hosts))]
         expect_hosts("members", max(map(max, groups)) + 1, setting)
+        each = sum(messages(self.collective, self.algorithm, len(group)) for group in groups)
+        expect_flows("steps", self.steps * each)
         schedule = Schedule(setting.hosts)
         ends: list[Ends] = [{} for _ in groups]
         for step in range(self.steps):

@@ -41,15 +41,20 @@ def add(
     """
     n = len(group)
     last = {rank: list(after.get(rank, ())) for rank in group}
-    for messages in rounds(collective, algorithm, n):
+    for exchanged in rounds(collective, algorithm, n):
         made: dict[int, list[int]] = {}
-        for sender, receiver, blocks in messages:
+        for sender, receiver, blocks in exchanged:
             source, destination = group[sender], group[receiver]
             share_bytes = -(-size_bytes * blocks // n)
             made.setdefault(source, []).append(schedule.send(source, destination, share_bytes, last[source], tag))
             made.setdefault(destination, []).append(schedule.recv(destination, source, last[destination], tag))
         last.update(made)
     return last
+
+
+def messages(collective: Collective, algorithm: Algorithm, n: int) -> int:
+    """How many a collective of `n` ranks takes. Raises UserError."""
+    return sum(map(len, rounds(collective, algorithm, n)))
 
 
 def rounds(collective: Collective, algorithm: Algorithm, n: int) -> Iterator[_Round]:

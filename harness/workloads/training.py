@@ -14,8 +14,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from harness.workloads.base import Setting, Size, Time, Traffic, WorkloadParameters, expect_hosts, register
-from harness.workloads.patterns import Algorithm, add
+from harness.workloads.base import (
+    Setting,
+    Size,
+    Time,
+    Traffic,
+    WorkloadParameters,
+    expect_flows,
+    expect_hosts,
+    register,
+)
+from harness.workloads.patterns import Algorithm, add, messages
 from harness.workloads.schedule import Schedule, ScheduleTraffic
 
 Degree = Annotated[int, Field(ge=1, le=1024)]
@@ -43,6 +52,7 @@ class Training(WorkloadParameters):
     def generate(self, setting: Setting) -> Traffic:
         ranks = self.data * self.tensor * self.pipeline
         expect_hosts("data", ranks, setting)
+        expect_flows("micro_batches", self.steps * self._messages())
         schedule = Schedule(ranks)
         last: dict[int, list[int]] = {rank: [] for rank in range(ranks)}
         tags = count(1)
@@ -60,6 +70,17 @@ class Training(WorkloadParameters):
                     last.update({rank: list(end) for rank, end in ends.items()})
         schedule.check("workload")
         return ScheduleTraffic(schedule, range(setting.hosts))
+
+    def _messages(self) -> int:
+        """Of a step."""
+        passes = 2 * self.micro_batches
+        within = self.data * self.pipeline * passes * self.turns
+        between = self.data * self.tensor * (self.pipeline - 1) * passes
+        return (
+            within * messages("all-reduce", self.tensor_algorithm, self.tensor)
+            + between
+            + self.tensor * self.pipeline * messages("all-reduce", self.data_algorithm, self.data)
+        )
 
     def _rank(self, stage: int, replica: int, part: int) -> int:
         return (stage * self.data + replica) * self.tensor + part

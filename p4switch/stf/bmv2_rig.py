@@ -171,7 +171,10 @@ class Bmv2Switch:
         self.cli(f"register_read {name} {index}")
 
     def register_write(self, name: str, index: int, value: bytes) -> None:
-        self.cli(f"register_write {name} {index} {int.from_bytes(value, 'big')}")
+        number = int.from_bytes(value, "big")
+        if number >> 64:
+            raise ValueError(f"register {name}: expected a number of 64 bits, which is all that BMv2's interface takes")
+        self.cli(f"register_write {name} {index} {number - (number >> 63 << 64)}")  # a signed number there
 
     def meter_set(self, name: str, index: int, config: tuple[int, int, int, int]) -> None:
         rates = f"{config[0] / 1e6}:{config[1]} {config[2] / 1e6}:{config[3]}"

@@ -80,8 +80,11 @@ class Rig(ABC):
 
 
 def builtin(what: pipelines.Build, compiler: str = "builtin") -> tuple[pipelines.Pipeline, Switch]:
-    """A pipeline and a switch with it, which counts what it passes where somebody collects (`--p4-coverage`)."""
-    built = pipelines.pipeline(what, trace=collector.collecting(), compiler=compiler)
+    """A pipeline and a switch with it, which counts what it passes where somebody collects (`--p4-coverage`).
+
+    What p4c compiles does not count: it cuts the source into other statements.
+    """
+    built = pipelines.pipeline(what, trace=collector.collecting() and compiler == "builtin", compiler=compiler)
     switch = built.switch(device_id=1, seed=1)
     if built.traced is not None:
         collector.watch(built.traced.program.points, switch)

@@ -336,7 +336,7 @@ def test_a_training_step_in_a_network_that_takes_no_time_is_the_pipelines(
     tensor = 2 * pipeline * batches * 2 * parts.turns * 2 * 2 * 2  # replicas, ..., passes, turns, steps, rounds, ranks
     stages = 2 * 2 * (pipeline - 1) * batches * 2 * 2  # ranks of a stage, ..., ways, steps
     data = 2 * pipeline * 2 * 2 * 2  # parts, stages, steps, rounds, replicas
-    assert len(flows) == tensor + stages + data
+    assert len(flows) == tensor + stages + data == 2 * parts._messages()
 
 
 def test_a_pass_takes_longer_by_its_messages(tmp_path: Path) -> None:
@@ -344,6 +344,15 @@ def test_a_pass_takes_longer_by_its_messages(tmp_path: Path) -> None:
     traffic = made("training", tmp_path, 16, **values)
     carried(traffic, lambda _: 1000)
     assert traffic.summary()["step_ns"] == [300_000 + 2 * 2 * 2 * 2000]  # passes, turns, rounds
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("exchange", {"steps": 10_000}), ("training", {"steps": 1000, "micro_batches": 1024, "tensor": 4, "data": 4})],
+)
+def test_more_messages_than_can_be_held(tmp_path: Path, name: str, values: dict[str, int]) -> None:
+    with pytest.raises(UserError, match=r"makes about .* flows; expected at most 2000000"):
+        made(name, tmp_path, 64, **values)
 
 
 def test_llm_step_is_of_128_ranks() -> None:
