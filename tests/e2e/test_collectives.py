@@ -139,7 +139,7 @@ def test_random_sets_beside_an_all_reduce(tmp_path: Path) -> None:
     ("settings", "message"),
     [
         (["cc=dcqcn"], "the workload has collectives; expected 'collective'"),
-        (["cc=[3cpo,dcqcn]"], "program 'ecn': the workload has collectives; expected 'collective'"),
+        (['cc=["3cpo", "dcqcn"]'], "program 'ecn': the workload has collectives; expected 'collective'"),
         (["cc=dcqcn", "program=collective"], "cc 'dcqcn': the workload has collectives; expected one of: 3cpo, "),
         (["workload.applications=[{operations=1,window=12}]"], ".applications.0.window: 12: expected a power of two"),
         (["workload.applications=[{operations=1,members=[1,1]}]"], "workload.applications.0.members: host 1 is twice"),

@@ -235,7 +235,8 @@ PyObject *fabric_add_records(fabric *self, PyObject *args, PyObject *kwargs)
         uint64_t part;
         memcpy(&part, data, sizeof part);
         data += sizeof part;
-        memcpy(buffer_add(all[i], part), data, part);
+        if (part)
+            memcpy(buffer_add(all[i], part), data, part);
         data += part;
     }
     for (hop *h = (hop *)(void *)(r->hops.data + hops); (char *)h < r->hops.data + r->hops.len; h++)
