@@ -514,10 +514,11 @@ class VirtualWorld:
         of_switches = places[places["node"].isin(self._pipes.keys())].groupby("node", sort=False)
         found: list[_Marks] = []
         for switch, rows in of_switches:
-            ports = rows["port"].to_numpy()
-            for name in _mark_counters(self.run_plan):
-                read = partial(self._pipes[str(switch)].counter_packets, name, int(ports.max()) + 1)
-                found.append((read, rows.index.to_numpy(), ports))
+            for name, cells in _mark_counters(self.run_plan):
+                counted = rows[rows["port"] < cells]
+                ports = counted["port"].to_numpy()
+                read = partial(self._pipes[str(switch)].counter_packets, name, int(ports.max(initial=-1)) + 1)
+                found.append((read, counted.index.to_numpy(), ports))
         return found
 
     def trace_records(self) -> list[TraceRecord]:
@@ -610,10 +611,10 @@ class VirtualWorld:
         )
 
 
-def _mark_counters(run: Run) -> list[str]:
-    """The program's counters of marked packets, by port."""
+def _mark_counters(run: Run) -> list[tuple[str, int]]:
+    """The program's counters of marked packets, by port, and how many ports they have."""
     counters = compiled(run.build)[1].counters
-    return [c.preamble.name for c in counters if c.preamble.name.endswith(f".{_MARK_COUNTER}")]
+    return [(c.preamble.name, c.size) for c in counters if c.preamble.name.endswith(f".{_MARK_COUNTER}")]
 
 
 @contextmanager

@@ -61,22 +61,24 @@ class _Undisturbed(AbstractContextManager[None]):
 
     def __init__(self, lock: AbstractContextManager[object]) -> None:
         self._lock = lock
-        self._depth = 0
+        self._counting = threading.Lock()
+        self._held = 0  # or waited for
         self._collects = False
 
     def __enter__(self) -> None:
+        with self._counting:
+            if not self._held:
+                self._collects = gc.isenabled()
+                gc.disable()
+            self._held += 1
         self._lock.__enter__()
-        if not self._depth:
-            self._collects = gc.isenabled()
-            gc.disable()
-        self._depth += 1
 
     def __exit__(self, *raised: Any) -> None:
-        self._depth -= 1
-        collects = not self._depth and self._collects
         self._lock.__exit__(*raised)
-        if collects:
-            gc.enable()
+        with self._counting:
+            self._held -= 1
+            if not self._held and self._collects:
+                gc.enable()
 
 
 class _State:
