@@ -134,4 +134,5 @@ def command(
     if world == "mininet":
         switch = switch or "builtin"
     how = How(world, compiler, switch, dilation, pcap, trace, coverage)
-    _run.carry_out(scenarios, settings, several, _run.maker(how, workers_of(workers)), out, strict, reuse, how, report)
+    make = _run.maker(how, workers_of(workers, traced=trace is not None))
+    _run.carry_out(scenarios, settings, several, make, out, strict, reuse, how, report)

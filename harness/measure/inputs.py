@@ -69,7 +69,8 @@ def _named(run: Run) -> Iterator[Path]:
     switches = [switch.name for switch in run.topology.switches]
     for text in _strings(resolved(run).model_dump()):
         if _RANK in text:
-            yield from run.folder.glob("*".join(map(glob.escape, text.split(_RANK))))
+            pattern = "*".join(map(glob.escape, text.split(_RANK)))
+            yield from map(Path, glob.iglob(os.path.join(glob.escape(str(run.folder)), pattern)))
         for name in [text.replace(_SWITCH, switch) for switch in switches] if _SWITCH in text else [text]:
             for folder in (run.folder, run.program.source.parent):
                 if os.path.isfile(folder / name):  # unlike Path.is_file, never an error

@@ -10,23 +10,33 @@ their time on a third. The collectives of a group are the same for all its membe
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
 
-from harness.workloads.base import Setting, Traffic, WorkloadParameters, expect_hosts, register
+from harness.workloads.base import (
+    MAX_SIZE_BYTES,
+    MAX_TIME_NS,
+    Setting,
+    Traffic,
+    WorkloadParameters,
+    expect_flows,
+    expect_hosts,
+    register,
+)
 from harness.workloads.files import read_text
-from harness.workloads.patterns import Algorithm, Collective, add
+from harness.workloads.patterns import Algorithm, Collective, add, messages
 from harness.workloads.schedule import Schedule, ScheduleTraffic
 from p4switch.errors import UserError
 
 _MAX_BYTES = 1 << 30
-_LOAD, _STORE, _COMPUTE, _SEND, _RECEIVE, _COLLECTIVE = 2, 3, 4, 5, 6, 7  # types of nodes
-_NO_WORK = (1,)  # metadata
+_METADATA, _LOAD, _STORE, _COMPUTE, _SEND, _RECEIVE, _COLLECTIVE = 1, 2, 3, 4, 5, 6, 7  # types of nodes
 _COLLECTIVES: Mapping[int, Collective] = {
     0: "all-reduce",
     2: "all-gather",
@@ -36,6 +46,7 @@ _COLLECTIVES: Mapping[int, Collective] = {
     9: "all-reduce",  # a barrier, of a byte
 }
 _BARRIER = 9
+_FIRST_TAG = 1 << 64  # of a collective's messages; those of a trace are below
 
 _Field = descriptor_pb2.FieldDescriptorProto
 # (name, number, type) of what is read; a type in a list is repeated.
@@ -128,7 +139,7 @@ def _files(folder: Path, pattern: str) -> Iterator[Path]:
 def _groups(path: Path) -> dict[str, list[int]]:
     try:
         found = json.loads(read_text(path))
-    except (UserError, json.JSONDecodeError, RecursionError) as error:
+    except (UserError, ValueError, RecursionError) as error:  # ValueError: no JSON, or a number of 5,000 digits
         raise UserError(f"workload.process_groups: {path}: {error}") from None
     if not isinstance(found, dict) or not all(
         isinstance(ranks, list) and ranks and all(type(rank) is int for rank in ranks) for ranks in found.values()
@@ -188,8 +199,16 @@ class _Reader:
                 self._add(where, rank, node, collectives)
                 waits.append(node)
             self._connect(path, rank, waits)
+        sends = sum(one.kind == "send" for one in self.schedule.operations)
+        made = Counter(
+            (each[0][2][0], len(group))
+            for group, members in collectives.items()
+            for each in zip(*members, strict=False)
+        )
+        expect_flows("file", sends + sum(times * messages(what, algorithm, n) for (what, n), times in made.items()))
+        tags = count(_FIRST_TAG)
         for group, members in collectives.items():
-            self._together(group, members, algorithm)
+            self._together(group, members, algorithm, tags)
         self.schedule.check(f"workload.file: {files[0]}")
 
     def _add(
@@ -197,12 +216,16 @@ class _Reader:
     ) -> None:
         told = {one.name: getattr(one, one.WhichOneof("value")) for one in node.attr if one.WhichOneof("value")}
         schedule, time_ns = self.schedule, node.duration_micros * 1000
+        if time_ns >= MAX_TIME_NS:
+            raise UserError(
+                f"{where}: duration_micros {node.duration_micros}; expected less than {MAX_TIME_NS // 1000}"
+            )
         if node.type == _SEND:
             made = schedule.send(
-                rank, _number(where, told, "comm_dst"), _number(where, told, "comm_size"), tag=_tag(told)
+                rank, _number(where, told, "comm_dst"), _number(where, told, "comm_size"), tag=_tag(where, told)
             )
         elif node.type == _RECEIVE:
-            made = schedule.recv(rank, _number(where, told, "comm_src"), tag=_tag(told))
+            made = schedule.recv(rank, _number(where, told, "comm_src"), tag=_tag(where, told))
         elif node.type == _COLLECTIVE:
             kind = _number(where, told, "comm_type")
             if kind not in _COLLECTIVES:
@@ -215,7 +238,9 @@ class _Reader:
             self._ends[rank][node.id] = end
         elif node.type in (_LOAD, _STORE):
             made = schedule.calc(rank, time_ns, processor=2)
-        elif node.type == _COMPUTE or node.type in _NO_WORK:
+        elif node.type == _METADATA:
+            made = schedule.calc(rank, 0)
+        elif node.type == _COMPUTE:
             made = schedule.calc(rank, time_ns, processor=0 if told.get("is_cpu_op") else 1)
         else:
             raise UserError(f"{where}: type {node.type}; expected 1 to {_COLLECTIVE}")
@@ -241,9 +266,13 @@ class _Reader:
                 self.schedule.operations[self._begins[rank][node.id]].requires.append(self._ends[rank][other])
 
     def _together(
-        self, group: tuple[int, ...], members: list[list[tuple[int, int, Any]]], algorithm: Algorithm
+        self,
+        group: tuple[int, ...],
+        members: list[list[tuple[int, int, Any]]],
+        algorithm: Algorithm,
+        tags: Iterator[int],
     ) -> None:
-        """The collectives of one group: the n-th of each member are one."""
+        """The collectives of one group: the n-th of each member are one, with a tag of its own in the whole trace."""
         for number, each in enumerate(zip(*members, strict=False)):
             if len({what for _, _, what in each}) > 1:
                 told = "; ".join(
@@ -252,7 +281,7 @@ class _Reader:
                 raise UserError(f"workload.file: collective {number} of a group is not the same for all: {told}")
             collective, size_bytes = each[0][2]
             after = {rank: [begin] for rank, (begin, _, _) in zip(group, each, strict=True)}
-            ends = add(self.schedule, collective, algorithm, group, size_bytes, after, tag=-1 - number)
+            ends = add(self.schedule, collective, algorithm, group, size_bytes, after, next(tags))
             for rank, (_, end, _) in zip(group, each, strict=True):
                 self.schedule.operations[end].requires.extend(ends[rank])
         if len({len(one) for one in members}) > 1:
@@ -260,13 +289,16 @@ class _Reader:
             raise UserError(f"workload.file: the members of a group have different numbers of collectives: {counts}")
 
 
-def _number(where: str, told: Mapping[str, Any], name: str) -> int:
+def _number(where: str, told: Mapping[str, Any], name: str, allowed: range = range(MAX_SIZE_BYTES)) -> int:
     value = told.get(name)
     try:
-        return int(value)  # type: ignore[arg-type]  # text, as some tracers write, or nothing
-    except (TypeError, ValueError):
-        raise UserError(f"{where}: {name} {value!r}; expected a number") from None
+        number = int(value)  # type: ignore[arg-type]  # text, as some tracers write, or nothing
+    except (TypeError, ValueError, OverflowError):
+        number = allowed.stop
+    if number not in allowed:
+        raise UserError(f"{where}: {name} {value!r:.40}; expected a number from {allowed.start} to {allowed.stop - 1}")
+    return number
 
 
-def _tag(told: Mapping[str, Any]) -> int:
-    return int(told.get("comm_tag", 0))
+def _tag(where: str, told: Mapping[str, Any]) -> int:
+    return _number(where, {"comm_tag": 0, **told}, "comm_tag", range(-(1 << 63), _FIRST_TAG))

@@ -1,9 +1,13 @@
 """Schedules: operations of ranks that wait for each other: computing, sending, receiving.
 
 A send is a message of the network, which leaves when all that it requires is done, whether or not its receive is there
-yet; it is done when it is acknowledged. A receive is done when it has begun and its message is delivered; of several
-with the same source, destination and tag the first that begins gets the first message. Computing takes its time on one
-of its rank's processors, which do one thing after the other, in the order in which these become ready.
+yet; it is done when it is acknowledged. A receive is done when it has begun and its message is delivered. Computing
+takes its time on one of its rank's processors, which do one thing after the other.
+
+What follows from what is known is worked out at once, ahead of the network's time, and stays. So a processor takes up
+work in the order in which it becomes known when that is ready, not always in the order in which it is: what a message
+releases comes after all computing that waited for no message by then, though it be ready later. In the same way a
+message is for the first to begin of the receives with its source, destination and tag that are known at its arrival.
 """
 
 from __future__ import annotations
@@ -15,13 +19,15 @@ from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from typing import Any, Literal
 
-from harness.workloads.base import MAX_SIZE_BYTES, Flow, Traffic, expect_flows
+from harness.workloads.base import MAX_FLOWS, MAX_SIZE_BYTES, MAX_TIME_NS, Flow, Traffic, expect_flows
 from p4switch.errors import UserError
 
 _Channel = tuple[int, int, int]  # source, destination, tag
+MAX_OPERATIONS = 3 * MAX_FLOWS  # a message is two, and computing goes before it
+_TOLD = 8  # how many receives a mistake names
 
 
-@dataclass
+@dataclass(slots=True)
 class Operation:
     """One of a rank's. Those that it `requires` are to be done, those in `follows` to have begun."""
 
@@ -37,8 +43,14 @@ class Operation:
     step: int = 0  # of the training that it is a part of
 
 
+def expect_operations(key: str, count: int) -> None:
+    """Raises UserError when a workload would make more operations than can be held."""
+    if count > MAX_OPERATIONS:
+        raise UserError(f"workload.{key}: makes about {count:.2g} operations; expected at most {MAX_OPERATIONS}")
+
+
 class Schedule:
-    """Operations by number, as they are added."""
+    """Operations by number, as they are added, which raises UserError when they are more than can be held."""
 
     def __init__(self, ranks: int) -> None:
         self.ranks = ranks
@@ -62,11 +74,15 @@ class Schedule:
         return self._add(Operation(rank, "recv", list(requires), peer=peer, tag=tag, step=self.step))
 
     def _add(self, operation: Operation) -> int:
+        if len(self.operations) == MAX_OPERATIONS:
+            raise UserError(f"workload: makes more than {MAX_OPERATIONS} operations")
         self.operations.append(operation)
         return len(self.operations) - 1
 
     def check(self, where: str) -> None:
-        """Raises UserError for messages without their other end, circles, and more flows than can be held."""
+        """Raises UserError for messages without their other end, circles, and more flows or time than can be held."""
+        if (computing_ns := sum(one.duration_ns for one in self.operations)) >= MAX_TIME_NS:
+            raise UserError(f"{where}: computes for {computing_ns:.2g} ns in all; expected less than {MAX_TIME_NS}")
         open_ends: Counter[_Channel] = Counter()
         for one in self.operations:
             if one.kind == "calc":
@@ -108,8 +124,11 @@ class ScheduleTraffic(Traffic):
                 self._after_start[other].append(i)
         self._free_ns: defaultdict[tuple[int, int], int] = defaultdict(int)  # processors, by rank and number
         self._arrived: defaultdict[_Channel, deque[int]] = defaultdict(deque)  # times of messages nobody waits for
-        self._waiting: defaultdict[_Channel, deque[int]] = defaultdict(deque)  # receives that have begun
-        self._sending: dict[int, tuple[Flow, int]] = {}  # by identity of the flow
+        # Receives with nothing to receive yet: when they begin, which may be after a message's arrival, and number.
+        self._waiting: defaultdict[_Channel, list[tuple[int, int]]] = defaultdict(list)
+        # Flows and their sends by the flow's identity. Either word of a flow may come first.
+        self._undelivered: dict[int, tuple[Flow, int]] = {}
+        self._unacknowledged: dict[int, tuple[Flow, int]] = {}
         self._events: list[tuple[int, int, bool]] = []  # time, operation, whether it begins (or ends)
         self._left = len(self._operations)
         for i, missing in enumerate(self._missing):
@@ -118,12 +137,12 @@ class ScheduleTraffic(Traffic):
         super().__init__(self._go_on())
 
     def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
-        operation = self._sending[id(flow)][1]
+        _, operation = self._undelivered.pop(id(flow))
         self._arrive(self._operations[operation], now_ns)
         return self._go_on()
 
     def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
-        operation = self._sending[id(flow)][1]
+        _, operation = self._unacknowledged.pop(id(flow))
         heappush(self._events, (now_ns, operation, False))
         return self._go_on()
 
@@ -157,23 +176,33 @@ class ScheduleTraffic(Traffic):
             if self._arrived[channel]:
                 heappush(self._events, (max(now_ns, self._arrived[channel].popleft()), number, False))
             else:
-                self._waiting[channel].append(number)
+                heappush(self._waiting[channel], (now_ns, number))
         elif one.peer == one.rank:
             self._arrive(one, now_ns)
             heappush(self._events, (now_ns, number, False))
         else:
             source, destination = self._hosts[one.rank], self._hosts[one.peer]
             flow = Flow(source, destination, one.size_bytes, now_ns, group=f"step {one.step + 1}", qp="rank")
-            self._sending[id(flow)] = (flow, number)
+            self._undelivered[id(flow)] = self._unacknowledged[id(flow)] = (flow, number)
             return [flow]
         return []
 
     def _arrive(self, sent: Operation, now_ns: int) -> None:
         channel = (sent.rank, sent.peer, sent.tag)
         if self._waiting[channel]:
-            heappush(self._events, (now_ns, self._waiting[channel].popleft(), False))
+            begun_ns, number = heappop(self._waiting[channel])
+            heappush(self._events, (max(now_ns, begun_ns), number, False))
         else:
             self._arrived[channel].append(now_ns)
+
+    def _stuck(self) -> list[str]:
+        """Who waits though nothing is on its way: ranks that wait for each other."""
+        if self._undelivered or self._unacknowledged:
+            return []
+        waiting = sorted(number for receives in self._waiting.values() for _, number in receives)
+        told = [self._operations[number] for number in waiting[:_TOLD]]
+        lines = [f"rank {one.rank} waits for ever for a message of rank {one.peer}, tag {one.tag}" for one in told]
+        return [*lines, f"{len(waiting) - _TOLD} more wait so"] if len(waiting) > _TOLD else lines
 
     def summary(self) -> dict[str, Any]:
         """Times of the steps, each from the end of the one before; None for those that are not over."""
@@ -189,11 +218,13 @@ class ScheduleTraffic(Traffic):
         computing: Counter[int] = Counter()
         for one in self._operations:
             computing[one.rank] += one.duration_ns
+        stuck = self._stuck()
         return {
             "job_completion_ns": None if self._left else max(self._ended_ns, default=0),
             "step_ns": steps,
             "computing_ns": max(computing.values(), default=0),
             "unfinished_operations": self._left,
+            **({"mistakes": stuck} if stuck else {}),
         }
 
 

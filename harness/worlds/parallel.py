@@ -15,9 +15,11 @@ import pickle
 import resource
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn, Protocol, TypeVar
 
 from harness.errors import CheckError
@@ -29,6 +31,10 @@ from p4switch.fabric import Fabric
 MOST_WORKERS = 64
 AUTO = "auto"
 _HOSTS_A_WORKER = 128  # with fewer, what they tell each other takes longer than it saves (docs/performance.md)
+_HOSTS_TOGETHER_WORKERS = 2  # where one has all hosts: the others' switches are the lesser half of the work
+_SPINS = 2000  # looks for the others before a worker sleeps: some 20 us
+_LOOK_S = 0.1  # of one that is done, at its parent
+_MOST_TOLD = 3000  # characters of an error: a pipe has room for them
 _Value = TypeVar("_Value")
 _Key = TypeVar("_Key")
 
@@ -147,14 +153,18 @@ class Workers:
             raise
         finally:
             if self._rank:
-                os._exit(0)
+                self._wait_to_be_ended()
             self._end_others()
             gc.unfreeze()
 
     def _fork(self, rank: int) -> bool:
         """Whether this is still the process that was there before."""
-        errors, own_end = os.pipe()
-        pid = os.fork()
+        try:
+            pid, errors, own_end = _forked()
+        except OSError as error:
+            raise UserError(
+                f"--workers {self.count}: cannot start a worker: {error.strerror}; expected fewer"
+            ) from error
         if pid:
             os.close(own_end)
             self._processes.append(_Process(rank, pid, errors))
@@ -168,7 +178,13 @@ class Workers:
 
     def _join(self, memory: mmap.mmap) -> None:
         self._fabric.join(
-            self._rank, self.count, self._owners, memory, told=self._on_told, waiting=self._look_at_others
+            self._rank,
+            self.count,
+            self._owners,
+            memory,
+            told=self._on_told,
+            waiting=self._look_at_others,
+            spins=_SPINS if self.count <= _processors() else 0,
         )
 
     def _on_told(self, told: list[bytes]) -> None:
@@ -205,11 +221,17 @@ class Workers:
         """The first worker raises what a user is to read as it is, and all else with its traceback."""
         told: BaseException
         if isinstance(error, UserError | CheckError):
-            told = (UserError if isinstance(error, UserError) else CheckError)(str(error))
+            told = (UserError if isinstance(error, UserError) else CheckError)(str(error)[-_MOST_TOLD:])
         else:
-            told = RuntimeError(f"worker {self._rank + 1} of {self.count}:\n{traceback.format_exc()}")
+            told = RuntimeError(f"worker {self._rank + 1} of {self.count}:\n{traceback.format_exc()[-_MOST_TOLD:]}")
         with contextlib.suppress(OSError):
-            os.write(self._errors, pickle.dumps(told)[: 1 << 16])
+            os.write(self._errors, pickle.dumps(told))
+        os._exit(1)
+
+    def _wait_to_be_ended(self) -> NoReturn:
+        """Its work is done, but the first one may not have seen yet that all came to the last meeting."""
+        while os.getppid() == self._parent:
+            time.sleep(_LOOK_S)
         os._exit(1)
 
     def _look_at_others(self) -> None:
@@ -246,6 +268,17 @@ class Workers:
         self._processes = []
 
 
+def _forked() -> tuple[int, int, int]:
+    """The child's number, or 0 in the child, and a pipe's ends, to read and to write. Raises OSError."""
+    errors, own_end = os.pipe()
+    try:
+        return os.fork(), errors, own_end
+    except OSError:
+        os.close(errors)
+        os.close(own_end)
+        raise
+
+
 @contextlib.contextmanager
 def _no_interrupts() -> Iterator[None]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
@@ -255,13 +288,28 @@ def _no_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def workers_of(wanted: str) -> Callable[[Run], int]:
-    """How many workers a run gets, of what was asked for: a number, or "auto". Raises UserError."""
+def _processors() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def workers_of(wanted: str, traced: bool = False) -> Callable[[Run], int]:
+    """How many workers a run gets, of what was asked for: a number, or "auto". `traced`: one of its flows is.
+
+    Raises UserError.
+    """
     if wanted == AUTO:
-        return lambda run: max(1, min(len(os.sched_getaffinity(0)), len(run.topology.hosts) // _HOSTS_A_WORKER))
+        return partial(_workers_for, traced=traced)
     if not wanted.isascii() or not wanted.isdigit() or not 1 <= int(wanted) <= MOST_WORKERS:
         raise UserError(f"--workers {wanted}: expected {AUTO}, or a number from 1 to {MOST_WORKERS}")
     return lambda run: int(wanted)
+
+
+def _workers_for(run: Run, traced: bool) -> int:
+    count = min(_processors(), len(run.topology.hosts) // _HOSTS_A_WORKER)
+    if count < 2 or run.traffic().independent:
+        return max(1, count)
+    return 1 if traced else _HOSTS_TOGETHER_WORKERS
 
 
 def cost(crew: Crew, cpu_s: float) -> tuple[float, int]:

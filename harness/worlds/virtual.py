@@ -265,7 +265,10 @@ class VirtualWorld:
 
     def _read(self, probe: Probe, now_ns: int) -> None:
         read: dict[str, list[Values]] = {}
-        if isinstance(probe, SwitchProbe):
+        if isinstance(probe, QueueProbe):
+            for (switch, port, leads_to), value in self._read_queues(probe):
+                read.setdefault(switch, []).append((port, leads_to, value))
+        elif isinstance(probe, SwitchProbe):
             for name, client in self._own(self._clients).items():
                 if probe.covers(name):
                     read[name] = list(probe.read(self.run_plan, client))
@@ -274,14 +277,24 @@ class VirtualWorld:
             for name, session in self._own(dict(zip(hosts, self._hosts, strict=True))).items():
                 if probe.covers(name):
                     read[name] = list(probe.read(session))
-        elif isinstance(probe, QueueProbe):
-            values = self._at_ports(probe.reads, probe.priority)
-            for switch, port, leads_to in probe.ports(self.run_plan):
-                if self._crew.has(self._nodes[switch]):
-                    value = values.get((self._nodes[switch], port), 0)
-                    read.setdefault(switch, []).append((port, leads_to, value))
         for name, rows in merged(self._crew.gather(read), self.names).items():
             self._readings.add(probe, now_ns, name, rows)
+
+    def _read_queues(self, probe: QueueProbe) -> list[tuple[tuple[str, int, str], int]]:
+        """The ports that are meant with their values, at the first worker.
+
+        A frame that is lost on a link that fails counts at its sender's port where its receiver is.
+        """
+        values = self._at_ports(probe.reads, probe.priority)
+        ports = probe.ports(self.run_plan)
+        own = [values.get((self._nodes[switch], port), 0) for switch, port, _ in ports]
+        sums = self._added_up(own)
+        return list(zip(ports, sums, strict=True)) if self._crew.first else []
+
+    def _added_up(self, own: list[int]) -> list[int]:
+        """What all workers have counted of the same things, at the first one."""
+        parts = self._crew.gather(own)
+        return [sum(counts) for counts in zip(*parts, strict=True)] if len(parts) > 1 else own
 
     def _own(self, by_name: Mapping[str, _Of]) -> dict[str, _Of]:
         """Of the nodes of this worker."""
@@ -364,7 +377,8 @@ class VirtualWorld:
 
     def _on_event(self, host: int, event: Event) -> None:
         self._session.note(host, event)
-        self._schedule_start()
+        if not self._independent:
+            self._schedule_start()
         if self._session.finished:
             self.fabric.stop()
 
@@ -402,16 +416,15 @@ class VirtualWorld:
         if scenario.record.rate_interval_ns:
             self._sample_links(self.fabric.now_ns)
         parts = self._crew.gather(self._part())
-        own_s = time.process_time() - started
-        cpu_s, memory_bytes = cost(self._crew, own_s)
-        recording = None
         if self._crew.first:
             session.end(reports, self.fabric.now_ns)
-            recording = self._recording(ended, parts, cpu_s, memory_bytes)
+        own_s = time.process_time() - started
+        recording = self._recording(ended, parts) if self._crew.first else None
+        cpu_s, memory_bytes = cost(self._crew, own_s)
         residue = self._residue() if ended == "done" else None
         self._collect_records()
         if recording is not None:
-            recording.residue = residue
+            recording.residue, recording.cpu_s, recording.peak_memory_bytes = residue, cpu_s, memory_bytes
         return recording
 
     def _collect_records(self) -> None:
@@ -482,9 +495,7 @@ class VirtualWorld:
     def _counted(self, by_tag: Integers, numbers: Sequence[int]) -> list[int]:
         """What all workers have counted of the packets of these connections, at the first one."""
         tags = self._tags
-        own = [int(by_tag[tags[number] - 1]) if number in tags else 0 for number in numbers]
-        parts = self._crew.gather(own)
-        return [sum(counts) for counts in zip(*parts, strict=True)] if len(parts) > 1 else own
+        return self._added_up([int(by_tag[tags[number] - 1]) if number in tags else 0 for number in numbers])
 
     def _sample_rates(self, now_ns: int) -> None:
         record = self.run_plan.scenario.record
@@ -568,7 +579,8 @@ class VirtualWorld:
             },
         )
 
-    def _recording(self, ended: str, parts: list[_Part], cpu_s: float, memory_bytes: int) -> Recording:
+    def _recording(self, ended: str, parts: list[_Part]) -> Recording:
+        """But for `residue` and what the run cost."""
         fabric = self.fabric
         times, values = joined.samples([part.samples for part in parts])
         depths = np.frombuffer(values, np.int64).reshape(-1, len(self._ports)) if len(self._ports) else NO_VALUES
@@ -605,9 +617,9 @@ class VirtualWorld:
             workload=self._session.traffic.summary(),
             failed_asserts=merged([part.failed_asserts for part in parts], self.names),
             residue=None,
-            cpu_s=cpu_s,
+            cpu_s=0.0,
             set_up_s=self._set_up_s,
-            peak_memory_bytes=memory_bytes,
+            peak_memory_bytes=0,
         )
 
 

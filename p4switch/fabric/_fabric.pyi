@@ -156,7 +156,7 @@ class Fabric:
         *,
         told: Callable[[list[bytes]], object],  # what workers have told each other, by rank, each in its order
         waiting: Callable[[], object],  # now and then while others are waited for; its exceptions end the run
-        spins: int = 2000,  # looks for the others before this worker sleeps
+        spins: int,  # looks for the others before this worker sleeps
     ) -> None:
         """From here on this is worker `rank` of `count`, which have built the same network, and make the same calls in
         the same order: run, set_link_up, gather, ..., and what `at` makes (but with `own`). What happens is what

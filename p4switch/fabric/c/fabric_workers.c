@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#define SPINS 2000     /* before it sleeps: some 20 us */
 #define SLEEP_MS 20    /* at a time */
 #define LOOK_EACH 5    /* so many sleeps: whether the others are still there */
 #define MOST_WORKERS 256
@@ -76,10 +75,10 @@ static uint32_t *owners_of(fabric *self, PyObject *owners, uint32_t count, uint3
 PyObject *fabric_join(fabric *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"rank", "count", "owners", "memory", "told", "waiting", "spins", NULL};
-    unsigned int rank, count, spins = SPINS;
+    unsigned int rank, count, spins;
     uint32_t hosts;
     PyObject *owners, *memory, *told, *waiting;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "IIOOOO|I:join", names, &rank, &count, &owners, &memory, &told,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "IIOOOOI:join", names, &rank, &count, &owners, &memory, &told,
                                      &waiting, &spins))
         return NULL;
     net *n = self->net;

@@ -778,7 +778,10 @@ net_status net_run(net *n, uint64_t until, uint64_t budget)
         if (level(n)) {
             if (!n->sides) {
                 net_find_sides(n);
-                meet(n); /* what is next was asked by side */
+                if (!meet(n)) { /* what is next was asked by side */
+                    n->failed = false;
+                    return NET_ERROR;
+                }
             }
             net_status status = run_next(n, until);
             if (status != NET_BUDGET)

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from random import Random
 from typing import Any, get_args
@@ -151,6 +151,63 @@ def test_messages_are_received_in_order_also_by_who_comes_late_and_from_oneself(
     assert traffic.summary()["job_completion_ns"] == 1007
 
 
+def test_a_receive_ends_after_its_begin_though_its_message_is_there_before() -> None:
+    schedule = Schedule(2)
+    schedule.send(0, 1, 10)
+    received = schedule.recv(1, 0, [schedule.calc(1, 100)])
+    schedule.send(1, 0, 20, [received])
+    schedule.recv(0, 1)
+    traffic = ScheduleTraffic(schedule, range(2))
+    assert [flow.start_ns for flow in carried(traffic, lambda _: 10)] == [0, 100]
+    assert traffic.summary()["job_completion_ns"] == 120
+
+
+def test_a_message_is_for_the_receive_that_begins_first() -> None:
+    """Known later, though."""
+    schedule = Schedule(2)
+    first = schedule.send(0, 1, 10, tag=1)
+    schedule.send(0, 1, 20, [first])
+    second = schedule.send(0, 1, 30, [schedule.calc(0, 500)])
+    late = schedule.recv(1, 0, [schedule.calc(1, 100)])
+    early = schedule.recv(1, 0, [schedule.recv(1, 0, tag=1)])
+    answer = schedule.send(1, 0, 40, [early])
+    schedule.recv(0, 1)
+    traffic = ScheduleTraffic(schedule, range(2))
+    carried(traffic, lambda _: 10)
+    ends = traffic._ended_ns
+    assert (ends[early], ends[answer], ends[late]) == (30, 50, 510)
+    assert ends[second] == 520
+
+
+def test_no_operation_of_tree_exchanges_ends_before_what_it_requires(tmp_path: Path) -> None:
+    values = {"algorithm": "tree", "members": [[0, 1, 2, 3, 4, 5, 6], [5, 2, 7]], "steps": 3, "compute_ns": 1000}
+    traffic = made("exchange", tmp_path, 8, **values)
+    assert isinstance(traffic, ScheduleTraffic)
+    flows = carried(traffic, lambda flow: 1 + 97 * flow.source * flow.destination % 700)
+    assert len(flows) == 3 * (2 * 6 + 2 * 2)
+    assert traffic.summary()["unfinished_operations"] == 0
+    for one, ended_ns in zip(traffic._operations, traffic._ended_ns, strict=True):
+        assert ended_ns >= one.duration_ns + max((traffic._ended_ns[other] for other in one.requires), default=0)
+
+
+def test_ranks_that_wait_for_each_other_are_a_mistake() -> None:
+    schedule = Schedule(3)
+    schedule.send(2, 0, 10)
+    schedule.recv(0, 2)
+    for rank in range(2):
+        schedule.send(rank, 1 - rank, 10, [schedule.recv(rank, 1 - rank, tag=5)], tag=5)
+    schedule.check("it")
+    traffic = ScheduleTraffic(schedule, range(3))
+    assert "mistakes" not in traffic.summary()  # a message is on its way
+    carried(traffic)
+    summary = traffic.summary()
+    assert summary["job_completion_ns"] is None
+    assert summary["mistakes"] == [
+        "rank 0 waits for ever for a message of rank 1, tag 5",
+        "rank 1 waits for ever for a message of rank 0, tag 5",
+    ]
+
+
 def test_schedules_that_cannot_end() -> None:
     schedule = Schedule(2)
     schedule.send(0, 1, 10, tag=4)
@@ -218,6 +275,15 @@ def test_a_goal_schedule(tmp_path: Path) -> None:
         ("l2 requires l1\nl3: r", "l2 requires l9\nl3: r", r"two.goal:7: no label 'l9' in rank 0"),
         ("64b to 0 tag 8", "64b to 0 tag 9", r"from rank 1 to rank 0, tag 9: 1 more sends than receives|tag 8: 1 more"),
         ("irequires l2\n}", "irequires l2", r"two.goal: ends too soon; expected }"),
+        ("calc 300", "calc " + "9" * 20, r"two.goal:13: 9{20}; expected a number of at most 18 digits"),
+        ("calc 300", "calc " + "9" * 5000, r"two.goal:13: 9{20}...; expected a number of at most 18 digits"),
+        ("num_ranks 2", "num_ranks " + "9" * 5000, r"two.goal:3: 9{20}...; expected a number of at most 18 digits"),
+        ("cpu 1", "cpu " + "9" * 5000, r"two.goal:5: 9{20}...; expected a number of at most 18 digits"),
+        (
+            "calc 300",
+            "calc 9" + "0" * 17 + "\ncalc 9" + "0" * 17 + "\ncalc 9" + "0" * 17,
+            r"two.goal: computes for 2.7e\+18 ns in all; expected less than 2305843009213693952",
+        ),
     ],
 )
 def test_mistakes_in_a_goal_schedule(tmp_path: Path, old: str, new: str, told: str) -> None:
@@ -233,7 +299,7 @@ def trace(path: Path, *nodes: dict[str, Any]) -> None:
     for values in nodes:
         attributes = []
         for name, value in values.pop("attr", {}).items():
-            kind = {bool: "bool_val", int: "int64_val", str: "string_val"}[type(value)]
+            kind = {bool: "bool_val", int: "int64_val", float: "double_val", str: "string_val"}[type(value)]
             attributes.append(message_class("Attribute")(**{"name": name, kind: value}))
         messages.append(message_class("Node")(**values, attr=attributes))
     content = b""
@@ -298,6 +364,15 @@ def test_a_chakra_trace(tmp_path: Path) -> None:
         ({"type": 4, "data_deps": [77]}, "node 9 waits for node 77, which is not there"),
         ({"type": 4, "id": 1}, "node 1: given twice"),
         ({"type": 12}, "node 9: type 12; expected 1 to 7"),
+        (
+            {"type": 6, "attr": {"comm_src": 1, "comm_tag": "abc"}},
+            r"two\.0\.et: node 9: comm_tag 'abc'; expected a number from -\d+ to \d+$",
+        ),
+        ({"type": 5, "attr": {"comm_dst": 1, "comm_size": inf}}, r"two\.0\.et: node 9: comm_size inf; expected a num"),
+        ({"type": 5, "attr": {"comm_dst": 1, "comm_size": -5}}, r"node 9: comm_size -5; expected a number from 0 to"),
+        ({"type": 7, "attr": {"comm_type": 0, "comm_size": -5}}, r"node 9: comm_size -5; expected a number from 0 to"),
+        ({"type": 5, "attr": {"comm_dst": 1, "comm_size": "9" * 5000}}, r"node 9: comm_size '9{39}; expected a number"),
+        ({"type": 4, "duration_micros": 1 << 63}, r"two\.0\.et: node 9: duration_micros \d+; expected less than \d+$"),
     ],
 )
 def test_mistakes_in_a_chakra_trace(tmp_path: Path, node: dict[str, Any], told: str) -> None:
@@ -307,6 +382,33 @@ def test_mistakes_in_a_chakra_trace(tmp_path: Path, node: dict[str, Any], told: 
     (tmp_path / "two.0.et").write_bytes(before + (tmp_path / "more.et").read_bytes().split(b"0.0.4", 1)[1])
     with pytest.raises(UserError, match=told):
         made("chakra", tmp_path, file="two.{rank}.et")
+
+
+def test_collectives_of_groups_with_common_ranks_do_not_take_each_others_messages(tmp_path: Path) -> None:
+    """Ranks 1 and 2 are in both, and take them up in different orders; rank 1's own tags are those of messages too."""
+    (tmp_path / "groups.json").write_text(json.dumps({"a": [0, 1, 2], "b": [1, 2]}))
+    a, b = (
+        {"type": 7, "attr": {"comm_type": 7, "comm_size": size, "pg_name": name}}
+        for name, size in (("a", 3000), ("b", 8000))
+    )
+    for rank, mine in enumerate(([a], [b, a], [a, b])):
+        own: tuple[list[Any], ...] = ([], [{"type": 5, "attr": {"comm_dst": 2, "comm_size": 7, "comm_tag": -1}}], [])
+        own[2].append({"type": 6, "attr": {"comm_src": 1, "comm_size": 7, "comm_tag": -1}})
+        trace(tmp_path / f"three.{rank}.et", *({"id": i, **node} for i, node in enumerate(mine + own[rank])))
+    traffic = made("chakra", tmp_path, file="three.{rank}.et", process_groups="groups.json")
+    assert isinstance(traffic, ScheduleTraffic)
+    sends = [one for one in traffic._operations if one.kind == "send" and (one.rank, one.peer) == (1, 2)]
+    assert sorted(one.size_bytes for one in sends) == [7, 1000, 1000, 4000]
+    assert len({one.tag for one in sends}) == 3  # the own message, the two rounds of a, the one of b
+
+
+def test_metadata_takes_no_time(tmp_path: Path) -> None:
+    traces(tmp_path)
+    with (tmp_path / "two.0.et").open("ab") as file:
+        trace(tmp_path / "more.et", {"id": 9, "type": 1, "duration_micros": 50})
+        file.write((tmp_path / "more.et").read_bytes().split(b"0.0.4", 1)[1])
+    traffic = made("chakra", tmp_path, file="two.{rank}.et")
+    assert traffic.summary()["computing_ns"] == 6000
 
 
 def test_files_that_are_no_chakra_traces(tmp_path: Path) -> None:
@@ -355,6 +457,24 @@ def test_more_messages_than_can_be_held(tmp_path: Path, name: str, values: dict[
         made(name, tmp_path, 64, **values)
 
 
+def test_more_operations_than_can_be_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {"data": 1, "tensor": 1, "pipeline": 1, "micro_batches": 1024, "turns": 1000, "steps": 1000}
+    with pytest.raises(UserError, match=r"workload\.turns: makes about 2e\+09 operations; expected at most 6000000"):
+        made("training", tmp_path, **values)
+    (tmp_path / "two.goal").write_text(GOAL)
+    monkeypatch.setattr("harness.workloads.schedule.MAX_OPERATIONS", 5)
+    with pytest.raises(UserError, match=r"workload: makes more than 5 operations"):
+        made("goal", tmp_path, file="two.goal")
+
+
+def test_messages_of_a_trace_are_counted_before_they_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    traces(tmp_path)
+    monkeypatch.setattr("harness.workloads.base.MAX_FLOWS", 4)  # it has a send, and four of the all-reduce
+    monkeypatch.setattr("harness.workloads.chakra.add", lambda *_, **__: pytest.fail("made before they were counted"))
+    with pytest.raises(UserError, match=r"workload\.file: makes about 5 flows; expected at most 4"):
+        made("chakra", tmp_path, file="two.{rank}.et")
+
+
 def test_llm_step_is_of_128_ranks() -> None:
     # Only planned: carried out it takes some seconds.
     (run,) = experiment.plan("llm-step", scenario.load("llm-step", ["cc=hpcc"])[0], Path())
@@ -386,6 +506,17 @@ def test_what_a_run_is_made_of_has_the_traces(tmp_path: Path) -> None:
     tables = {"cc": "none", "topology": {"name": "single-switch"}, "workload": workload}
     (run,) = experiment.plan("traced", scenario.check(tables), tmp_path)
     assert {Path(path).name for path in inputs(run)["files"]} == {"two.0.et", "two.1.et"}
+
+
+@pytest.mark.parametrize("file", ["{folder}/two.{rank}.et", "two.{rank}{rank}.et", "{folder}/two.{rank}{rank}.et"])
+def test_traces_are_found_by_any_name(tmp_path: Path, file: str) -> None:
+    traces(tmp_path)
+    for rank in "01":
+        (tmp_path / f"two.{rank}.et").rename(tmp_path / file.replace("{folder}/", "").replace("{rank}", rank))
+    workload = {"name": "chakra", "file": file.replace("{folder}", str(tmp_path))}
+    tables = {"cc": "none", "topology": {"name": "single-switch"}, "workload": workload}
+    (run,) = experiment.plan("traced", scenario.check(tables), tmp_path)
+    assert len(inputs(run)["files"]) == 2
 
 
 def test_random_placement_of_ranks(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ end when one of them does not get to the end."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import random
@@ -10,8 +11,9 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from select import select
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import psutil
 import pytest
@@ -23,9 +25,10 @@ from harness.measure import results
 from harness.measure.inputs import How
 from harness.plan.experiment import Run, plan
 from harness.plan.scenario import check
-from harness.worlds.parallel import workers_of
+from harness.worlds.parallel import Workers, workers_of
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
+from p4switch.fabric import Fabric
 
 EXAMPLES = int(os.environ.get("P4CC_WORKER_EXAMPLES", "4"))
 LEAF_SPINE = {"name": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 3}
@@ -130,13 +133,61 @@ def test_pauses_link_changes_and_probes_are_the_same() -> None:
             {"time_ns": 9_000, "link": ["leaf1", "spine1"], "rate_fraction": 0.25},
             {"time_ns": 21_000, "link": ["leaf0", "spine0"], "up": True},
         ],
-        record={"probes": [{"name": "marks", "kind": "queue", "reads": "depth_bytes", "interval_ns": 5_000}]},
+        record={
+            "probes": [
+                {"name": "marks", "kind": "queue", "reads": "depth_bytes", "interval_ns": 5_000},
+                {"name": "drops", "kind": "queue", "reads": "drop_bytes", "interval_ns": 5_000},
+            ]
+        },
     )
-    compare(run, 3, capture=True)
+    of_rack = {"leaf0": 0, "leaf1": 1, "leaf2": 2}
+    owners = dict.fromkeys(run.topology.ports, 1) | of_rack
+    owners |= {host.name: of_rack[run.topology.uplink(host).node] for host in run.topology.hosts}
+    compare(run, 3, capture=True, owners=owners)  # the link that fails is between two workers
     recording = VirtualWorld(run, workers=2).run()
     assert recording.conservation["balance"] == recording.conservation["pfc_balance"] == 0
     assert recording.conservation["pfc_sent"] > 20
     assert recording.conservation["drop_link_down"] > 0
+
+
+class NoFabric:
+    """What workers join: they are not to meet."""
+
+    def join(self, *_: object, waiting: Callable[[], object], **__: object) -> None:
+        self.look_at_others = waiting
+
+
+def test_one_that_is_done_is_there_until_the_first_is_done() -> None:
+    fabric, (done, at_end) = NoFabric(), os.pipe()
+    crew = Workers(cast(Fabric, fabric), [0, 1], 2, told=list)
+    with crew.at_work():
+        if crew.first:
+            os.close(at_end)
+            assert os.read(done, 1) == b"."
+            assert not select([done], [], [], 0.2)[0]  # it holds the other end as long as it is there
+            fabric.look_at_others()
+        else:
+            os.write(at_end, b".")
+    assert os.read(done, 1) == b""
+    os.close(done)
+
+
+def test_one_that_cannot_be_started_is_a_users_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    fork, answers = os.fork, iter([True, False])
+
+    def refused() -> int:
+        if next(answers):
+            return fork()
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(os, "fork", refused)
+    crew = Workers(cast(Fabric, NoFabric()), [0, 1, 2], 3, told=list)
+    process = psutil.Process()
+    before = process.num_fds(), process.children()
+    words = r"^--workers 3: cannot start a worker: Resource .*; expected fewer$"
+    with pytest.raises(UserError, match=words), crew.at_work():
+        pytest.fail("only two are there")
+    assert (process.num_fds(), process.children()) == before
 
 
 def ends_by(what: Callable[[], object]) -> Callable[[int], object]:
@@ -156,6 +207,10 @@ def refuse() -> None:
     raise UserError("too much")
 
 
+def refuse_at_length() -> None:
+    raise UserError(100_000 * "much, " + "too much")
+
+
 def fail() -> None:
     raise LookupError("of a worker's own")
 
@@ -166,6 +221,7 @@ def fail() -> None:
         (kill, CheckError, r"^worker 2 of 3 \(process \d+\) was ended by SIGKILL before the run was done; .*memory\?$"),
         (interrupt, KeyboardInterrupt, "^$"),
         (refuse, UserError, "^too much$"),
+        (refuse_at_length, UserError, "^(much, |uch, |ch, |h, |, | )(much, ){400,}too much$"),
         (fail, RuntimeError, r"(?s)^worker 2 of 3:\n.*LookupError: of a worker's own"),
     ],
 )
@@ -192,3 +248,14 @@ def test_numbers_of_workers(wanted: str) -> None:
 def test_a_small_network_gets_one_worker() -> None:
     assert workers_of("auto")(planned(workload=WORKLOADS[0])) == 1
     assert workers_of("3")(planned(workload=WORKLOADS[0])) == 3
+
+
+@pytest.mark.parametrize(
+    ("workload", "traced", "workers"), [("permutation", True, 8), ("alltoall", False, 2), ("alltoall", True, 1)]
+)
+def test_a_large_network_gets_as_many_as_its_hosts_allow(
+    workload: str, traced: bool, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(9), raising=False)
+    run = planned(topology={"name": "fat-tree", "k": 16}, workload={"name": workload, "size_bytes": 1})
+    assert workers_of("auto", traced)(run) == workers

@@ -153,3 +153,19 @@ def test_a_link_fails_between_two_workers(owners: tuple[int, ...]):
         if independent or not any(owners[:4]):
             found = together(Crew(plan, Split(2, owners, independent, 0, (), 10**9)).run())
             assert found == expected
+
+
+def test_an_error_in_the_meeting_before_the_first_window_ends_the_run():
+    links = (Link(0, 1, 10**9, 600),)
+    network, _, _ = build(Network(1, 1, False, links, False, (), (), {}, None, {}, (), 10_000), None)
+
+    def told(words: list[bytes]) -> None:
+        if words == [b"last"]:
+            raise LookupError("of the one that was told")
+        network.tell(b"last")
+
+    network.join(0, 1, [0, 0], mmap.mmap(-1, load().Fabric.shared_bytes(1)), told=told, waiting=list, spins=0)
+    network.tell(b"first")
+    with pytest.raises(LookupError, match=r"^of the one that was told$"):
+        network.run(END_NS)
+    assert network.run(END_NS) == "idle"
