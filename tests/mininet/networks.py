@@ -7,10 +7,12 @@ import fcntl
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -41,10 +43,18 @@ def p4cc(*arguments: str) -> str:
     return done.stderr
 
 
+@cache
+def _make_hosts() -> None:
+    """Who compiles the hosts says so and takes a minute: not in the midst of a test that looks at what is said when."""
+    code = "from harness.worlds.native_hosts import use_native_hosts; use_native_hosts()"
+    subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=500, check=True)
+
+
 class Running:
     """`p4cc run` in the background, on a k-ary fat-tree: a run that takes long, unless it is stopped."""
 
     def __init__(self, folder: Path, k: int) -> None:
+        _make_hosts()
         command = ["run", "incast", "--world", "mininet", "--cc", "hpcc", "--dilation", "100000"]
         for setting in (f"topology.k={k}", "workload.senders=1", "workload.size_bytes=100_000_000"):
             command += ["--set", setting]

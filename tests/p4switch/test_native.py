@@ -3,6 +3,7 @@
 import ctypes
 import multiprocessing
 import os
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -94,7 +95,8 @@ def _make(number: int) -> int:
 
 
 def test_processes_share_the_cache(fresh_cache: Path) -> None:
-    with multiprocessing.get_context("fork").Pool(8) as pool:
+    # Started anew: a fork of this process may have locks of threads that it does not have.
+    with ProcessPoolExecutor(4, multiprocessing.get_context("spawn")) as pool:
         assert set(pool.map(_make, range(200))) == {100_000}
     assert sorted(path.parent.name for path in files(fresh_cache)) == ["key0", "key1", "key2"]
     assert sorted(path.name for path in (fresh_cache / "test").iterdir()) == ["key0", "key1", "key2"]
