@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from select import select
 from tempfile import TemporaryDirectory
+from threading import Event, Thread
 from typing import Any, cast
 
 import psutil
@@ -229,8 +230,11 @@ def test_one_that_ends_early_ends_the_run_and_leaves_nothing(
     what: Callable[[], object], error: type[Exception], words: str
 ) -> None:
     world = VirtualWorld(planned(workload=WORKLOADS[0]), workers=3, late=ends_by(what))
+    over = Event()
+    Thread(target=over.wait, daemon=True).start()  # gets signals, too, as those of libraries do
     with pytest.raises(error, match=words):
         world.run()
+    over.set()
     assert not [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
 
 
