@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from harness.measure.collective_record import CollectiveReport
 
 MAX_SIZE_BYTES = 2**40
+MAX_TIME_NS = 2**61
 Size = Annotated[int, BeforeValidator(integral), Field(ge=1, lt=MAX_SIZE_BYTES)]
-Time = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
+Time = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=MAX_TIME_NS)]
 
 Role = Literal["attacker", "victim"]
 

@@ -10,6 +10,7 @@ their time on a third. The collectives of a group are the same for all its membe
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import count
@@ -19,9 +20,18 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
 
-from harness.workloads.base import MAX_SIZE_BYTES, Setting, Traffic, WorkloadParameters, expect_hosts, register
+from harness.workloads.base import (
+    MAX_SIZE_BYTES,
+    MAX_TIME_NS,
+    Setting,
+    Traffic,
+    WorkloadParameters,
+    expect_flows,
+    expect_hosts,
+    register,
+)
 from harness.workloads.files import read_text
-from harness.workloads.patterns import Algorithm, Collective, add
+from harness.workloads.patterns import Algorithm, Collective, add, messages
 from harness.workloads.schedule import Schedule, ScheduleTraffic
 from p4switch.errors import UserError
 
@@ -189,6 +199,13 @@ class _Reader:
                 self._add(where, rank, node, collectives)
                 waits.append(node)
             self._connect(path, rank, waits)
+        sends = sum(one.kind == "send" for one in self.schedule.operations)
+        made = Counter(
+            (each[0][2][0], len(group))
+            for group, members in collectives.items()
+            for each in zip(*members, strict=False)
+        )
+        expect_flows("file", sends + sum(times * messages(what, algorithm, n) for (what, n), times in made.items()))
         tags = count(_FIRST_TAG)
         for group, members in collectives.items():
             self._together(group, members, algorithm, tags)
@@ -199,6 +216,10 @@ class _Reader:
     ) -> None:
         told = {one.name: getattr(one, one.WhichOneof("value")) for one in node.attr if one.WhichOneof("value")}
         schedule, time_ns = self.schedule, node.duration_micros * 1000
+        if time_ns >= MAX_TIME_NS:
+            raise UserError(
+                f"{where}: duration_micros {node.duration_micros}; expected less than {MAX_TIME_NS // 1000}"
+            )
         if node.type == _SEND:
             made = schedule.send(
                 rank, _number(where, told, "comm_dst"), _number(where, told, "comm_size"), tag=_tag(where, told)

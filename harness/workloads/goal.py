@@ -35,6 +35,7 @@ _OPERATION = re.compile(
 )
 _NEED = re.compile(r"(?P<label>\w+)\s+(?P<how>i?requires)\s+(?P<other>\w+)")
 _MORE = re.compile(r"(tag|cpu|nic)\s+(\d+)")
+_MAX_DIGITS = 18
 _EXPECTED = "calc NS, send BYTESb to RANK, recv BYTESb from RANK, LABEL requires LABEL, or }"
 
 
@@ -68,6 +69,13 @@ def read(path: Path) -> Schedule:
     return reader.end()
 
 
+def _integer(where: str, digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        told = digits if len(digits) <= 20 else f"{digits[:20]}..."
+        raise UserError(f"{where}: {told}; expected a number of at most {_MAX_DIGITS} digits")
+    return int(digits)
+
+
 class _Reader:
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -81,11 +89,11 @@ class _Reader:
         if self._schedule is None:
             if not (found := _RANKS.fullmatch(text)):
                 raise UserError(f"{where}: expected num_ranks N")
-            self._schedule = Schedule(int(found[1]))
+            self._schedule = Schedule(_integer(where, found[1]))
         elif self._rank is None:
             if not (found := _RANK.fullmatch(text)):
                 raise UserError(f"{where}: expected rank N {{, got {text!r}")
-            self._open(where, int(found[1]), self._schedule)
+            self._open(where, _integer(where, found[1]), self._schedule)
         elif text == "}":
             self._close(self._schedule)
         elif found := _OPERATION.fullmatch(text):
@@ -104,13 +112,15 @@ class _Reader:
         self._needs = []
 
     def _operation(self, where: str, found: re.Match[str], schedule: Schedule, rank: int) -> None:
-        more = {name: int(value) for name, value in _MORE.findall(found["more"])}
+        more = {name: _integer(where, value) for name, value in _MORE.findall(found["more"])}
         if found["what"] is None:
-            number = schedule.calc(rank, int(found["ns"]), processor=more.get("cpu", 0))
-        elif found["what"] == "send":
-            number = schedule.send(rank, int(found["peer"]), int(found["bytes"]), tag=more.get("tag", 0))
+            number = schedule.calc(rank, _integer(where, found["ns"]), processor=more.get("cpu", 0))
         else:
-            number = schedule.recv(rank, int(found["peer"]), tag=more.get("tag", 0))
+            peer, size_bytes, tag = _integer(where, found["peer"]), _integer(where, found["bytes"]), more.get("tag", 0)
+            if found["what"] == "send":
+                number = schedule.send(rank, peer, size_bytes, tag=tag)
+            else:
+                number = schedule.recv(rank, peer, tag=tag)
         if label := found["label"]:
             if label in self._labels:
                 raise UserError(f"{where}: label {label!r} is given twice in rank {rank}")

@@ -19,14 +19,15 @@ from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from typing import Any, Literal
 
-from harness.workloads.base import MAX_SIZE_BYTES, Flow, Traffic, expect_flows
+from harness.workloads.base import MAX_FLOWS, MAX_SIZE_BYTES, MAX_TIME_NS, Flow, Traffic, expect_flows
 from p4switch.errors import UserError
 
 _Channel = tuple[int, int, int]  # source, destination, tag
+MAX_OPERATIONS = 3 * MAX_FLOWS  # a message is two, and computing goes before it
 _TOLD = 8  # how many receives a mistake names
 
 
-@dataclass
+@dataclass(slots=True)
 class Operation:
     """One of a rank's. Those that it `requires` are to be done, those in `follows` to have begun."""
 
@@ -42,8 +43,14 @@ class Operation:
     step: int = 0  # of the training that it is a part of
 
 
+def expect_operations(key: str, count: int) -> None:
+    """Raises UserError when a workload would make more operations than can be held."""
+    if count > MAX_OPERATIONS:
+        raise UserError(f"workload.{key}: makes about {count:.2g} operations; expected at most {MAX_OPERATIONS}")
+
+
 class Schedule:
-    """Operations by number, as they are added."""
+    """Operations by number, as they are added, which raises UserError when they are more than can be held."""
 
     def __init__(self, ranks: int) -> None:
         self.ranks = ranks
@@ -67,11 +74,15 @@ class Schedule:
         return self._add(Operation(rank, "recv", list(requires), peer=peer, tag=tag, step=self.step))
 
     def _add(self, operation: Operation) -> int:
+        if len(self.operations) == MAX_OPERATIONS:
+            raise UserError(f"workload: makes more than {MAX_OPERATIONS} operations")
         self.operations.append(operation)
         return len(self.operations) - 1
 
     def check(self, where: str) -> None:
-        """Raises UserError for messages without their other end, circles, and more flows than can be held."""
+        """Raises UserError for messages without their other end, circles, and more flows or time than can be held."""
+        if (computing_ns := sum(one.duration_ns for one in self.operations)) >= MAX_TIME_NS:
+            raise UserError(f"{where}: computes for {computing_ns:.2g} ns in all; expected less than {MAX_TIME_NS}")
         open_ends: Counter[_Channel] = Counter()
         for one in self.operations:
             if one.kind == "calc":

@@ -25,7 +25,7 @@ from harness.workloads.base import (
     register,
 )
 from harness.workloads.patterns import Algorithm, add, messages
-from harness.workloads.schedule import Schedule, ScheduleTraffic
+from harness.workloads.schedule import Schedule, ScheduleTraffic, expect_operations
 
 Degree = Annotated[int, Field(ge=1, le=1024)]
 Pass = Literal["forward", "backward"]
@@ -52,7 +52,10 @@ class Training(WorkloadParameters):
     def generate(self, setting: Setting) -> Traffic:
         ranks = self.data * self.tensor * self.pipeline
         expect_hosts("data", ranks, setting)
-        expect_flows("micro_batches", self.steps * self._messages())
+        messages_of_step = self._messages()
+        expect_flows("micro_batches", self.steps * messages_of_step)
+        computing = ranks * 2 * self.micro_batches * self.turns
+        expect_operations("turns", self.steps * (computing + 2 * messages_of_step))
         schedule = Schedule(ranks)
         last: dict[int, list[int]] = {rank: [] for rank in range(ranks)}
         tags = count(1)

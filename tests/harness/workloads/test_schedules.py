@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from random import Random
 from typing import Any, get_args
@@ -275,6 +275,15 @@ def test_a_goal_schedule(tmp_path: Path) -> None:
         ("l2 requires l1\nl3: r", "l2 requires l9\nl3: r", r"two.goal:7: no label 'l9' in rank 0"),
         ("64b to 0 tag 8", "64b to 0 tag 9", r"from rank 1 to rank 0, tag 9: 1 more sends than receives|tag 8: 1 more"),
         ("irequires l2\n}", "irequires l2", r"two.goal: ends too soon; expected }"),
+        ("calc 300", "calc " + "9" * 20, r"two.goal:13: 9{20}; expected a number of at most 18 digits"),
+        ("calc 300", "calc " + "9" * 5000, r"two.goal:13: 9{20}...; expected a number of at most 18 digits"),
+        ("num_ranks 2", "num_ranks " + "9" * 5000, r"two.goal:3: 9{20}...; expected a number of at most 18 digits"),
+        ("cpu 1", "cpu " + "9" * 5000, r"two.goal:5: 9{20}...; expected a number of at most 18 digits"),
+        (
+            "calc 300",
+            "calc 9" + "0" * 17 + "\ncalc 9" + "0" * 17 + "\ncalc 9" + "0" * 17,
+            r"two.goal: computes for 2.7e\+18 ns in all; expected less than 2305843009213693952",
+        ),
     ],
 )
 def test_mistakes_in_a_goal_schedule(tmp_path: Path, old: str, new: str, told: str) -> None:
@@ -290,7 +299,7 @@ def trace(path: Path, *nodes: dict[str, Any]) -> None:
     for values in nodes:
         attributes = []
         for name, value in values.pop("attr", {}).items():
-            kind = {bool: "bool_val", int: "int64_val", str: "string_val"}[type(value)]
+            kind = {bool: "bool_val", int: "int64_val", float: "double_val", str: "string_val"}[type(value)]
             attributes.append(message_class("Attribute")(**{"name": name, kind: value}))
         messages.append(message_class("Node")(**values, attr=attributes))
     content = b""
@@ -355,6 +364,15 @@ def test_a_chakra_trace(tmp_path: Path) -> None:
         ({"type": 4, "data_deps": [77]}, "node 9 waits for node 77, which is not there"),
         ({"type": 4, "id": 1}, "node 1: given twice"),
         ({"type": 12}, "node 9: type 12; expected 1 to 7"),
+        (
+            {"type": 6, "attr": {"comm_src": 1, "comm_tag": "abc"}},
+            r"two\.0\.et: node 9: comm_tag 'abc'; expected a number from -\d+ to \d+$",
+        ),
+        ({"type": 5, "attr": {"comm_dst": 1, "comm_size": inf}}, r"two\.0\.et: node 9: comm_size inf; expected a num"),
+        ({"type": 5, "attr": {"comm_dst": 1, "comm_size": -5}}, r"node 9: comm_size -5; expected a number from 0 to"),
+        ({"type": 7, "attr": {"comm_type": 0, "comm_size": -5}}, r"node 9: comm_size -5; expected a number from 0 to"),
+        ({"type": 5, "attr": {"comm_dst": 1, "comm_size": "9" * 5000}}, r"node 9: comm_size '9{39}; expected a number"),
+        ({"type": 4, "duration_micros": 1 << 63}, r"two\.0\.et: node 9: duration_micros \d+; expected less than \d+$"),
     ],
 )
 def test_mistakes_in_a_chakra_trace(tmp_path: Path, node: dict[str, Any], told: str) -> None:
@@ -437,6 +455,24 @@ def test_a_pass_takes_longer_by_its_messages(tmp_path: Path) -> None:
 def test_more_messages_than_can_be_held(tmp_path: Path, name: str, values: dict[str, int]) -> None:
     with pytest.raises(UserError, match=r"makes about .* flows; expected at most 2000000"):
         made(name, tmp_path, 64, **values)
+
+
+def test_more_operations_than_can_be_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {"data": 1, "tensor": 1, "pipeline": 1, "micro_batches": 1024, "turns": 1000, "steps": 1000}
+    with pytest.raises(UserError, match=r"workload\.turns: makes about 2e\+09 operations; expected at most 6000000"):
+        made("training", tmp_path, **values)
+    (tmp_path / "two.goal").write_text(GOAL)
+    monkeypatch.setattr("harness.workloads.schedule.MAX_OPERATIONS", 5)
+    with pytest.raises(UserError, match=r"workload: makes more than 5 operations"):
+        made("goal", tmp_path, file="two.goal")
+
+
+def test_messages_of_a_trace_are_counted_before_they_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    traces(tmp_path)
+    monkeypatch.setattr("harness.workloads.base.MAX_FLOWS", 4)  # it has a send, and four of the all-reduce
+    monkeypatch.setattr("harness.workloads.chakra.add", lambda *_, **__: pytest.fail("made before they were counted"))
+    with pytest.raises(UserError, match=r"workload\.file: makes about 5 flows; expected at most 4"):
+        made("chakra", tmp_path, file="two.{rank}.et")
 
 
 def test_llm_step_is_of_128_ranks() -> None:
