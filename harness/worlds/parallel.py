@@ -15,6 +15,7 @@ import pickle
 import resource
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -141,8 +142,9 @@ class Workers:
             with _no_interrupts():  # between a fork and its number's being known
                 for rank in range(1, self.count):
                     if not self._fork(rank):
-                        self._be_worker()
                         break
+            if self._rank:
+                self._be_worker()
             if self._late is not None:
                 self._late(self._rank)
             self._join(memory)
@@ -281,11 +283,18 @@ def _forked() -> tuple[int, int, int]:
 
 @contextlib.contextmanager
 def _no_interrupts() -> Iterator[None]:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    """Ctrl-C waits. A mask would not do: it is one thread's, and the main one hears of what the others get."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # it does not come here
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, before)
+    if came:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _processors() -> int:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from select import select
 from tempfile import TemporaryDirectory
+from threading import Event, Thread
 from typing import Any, cast
 
 import psutil
@@ -230,8 +231,11 @@ def test_one_that_ends_early_ends_the_run_and_leaves_nothing(
 ) -> None:
     world = VirtualWorld(planned(workload=WORKLOADS[0]), workers=3, late=ends_by(what))
     others = set(psutil.Process().children())  # of other tests
+    over = Event()
+    Thread(target=over.wait, daemon=True).start()  # gets signals, too, as those of libraries do
     with pytest.raises(error, match=words):
         world.run()
+    over.set()
     assert not [c for c in psutil.Process().children() if c not in others and c.status() != psutil.STATUS_ZOMBIE]
 
 
