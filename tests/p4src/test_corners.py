@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from scapy.layers.inet import IP, TCP
-from scapy.layers.l2 import Ether
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.l2 import ARP, Ether
 
 from harness.control import programs
 from harness.control.pipelines import LOSS
@@ -61,6 +61,17 @@ def test_a_port_that_is_none_of_the_protocols_forwards(program: str, table: str,
     for _ in range(20):
         (received,) = rig.run([Sent(1, frame)])[OUT]
         assert after_a_hop(received) == after_a_hop(frame)
+
+
+@pytest.mark.parametrize("program", ["accurate", "int", "rcp", "sperc"])
+def test_what_is_not_rocev2_ends_the_parser_that_the_program_goes_on_from(program: str) -> None:
+    rig = BuiltinRig(program, programs.parameters(program, {}).entries(VIEW))
+    ether = Ether(dst=mac("10.0.0.3"), src=mac("10.0.0.2"))
+    ip = IP(src="10.0.0.2", dst="10.0.0.3")
+    frames = [bytes(ether / ip / TCP()), bytes(ether / ip / UDP(dport=53) / b"name")]
+    received = rig.run([Sent(1, bytes(ether / ARP())), *(Sent(1, frame) for frame in frames)])
+    assert list(map(after_a_hop, received[OUT])) == list(map(after_a_hop, frames))
+    assert sum(map(len, received.values())) == 2  # an ARP request has no route
 
 
 @pytest.mark.parametrize("load_balancer", ["ecmp", "symmetric", "round_robin", "drill"])
