@@ -48,19 +48,11 @@ class Control:
 
     def counter(self, name: str, indices: Sequence[int] | None = None) -> list[dict[str, int]]:
         """As `register`: "packets", "bytes" or both of each cell of a counter."""
-        cells = self._found("counter", name)
-        return [
-            dict(zip(cells.values, values, strict=True))
-            for _, *values in program_state.read(self._client, cells, indices)
-        ]
+        return self._cells("counter", name, indices)
 
     def meter(self, name: str, indices: Sequence[int] | None = None) -> list[dict[str, int]]:
         """As `register`: "cir", "cburst", "pir" and "pburst" of each cell of a meter, all 0 where it has no rates."""
-        cells = self._found("meter", name)
-        return [
-            dict(zip(cells.values, values, strict=True))
-            for _, *values in program_state.read(self._client, cells, indices)
-        ]
+        return self._cells("meter", name, indices)
 
     def set_meter(
         self,
@@ -91,6 +83,14 @@ class Control:
             self._client.write([update])
         except (P4RuntimeError, ValueError, OverflowError) as error:
             raise UserError(f"meter {name!r}, cell {index}: {error}") from None
+
+    def _cells(self, kind: str, name: str, indices: Sequence[int] | None) -> list[dict[str, int]]:
+        """Each cell's values, by what they are called."""
+        cells = self._found(kind, name)
+        return [
+            dict(zip(cells.values, values, strict=True))
+            for _, *values in program_state.read(self._client, cells, indices)
+        ]
 
     def set_register(self, name: str, index: int, value: int) -> None:
         """Writes one cell of a register. Raises UserError for a name, an index or a value that does not fit."""

@@ -41,6 +41,11 @@ class _SignalsWait:
         self.come()
 
 
+def processors() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def run(command: Sequence[str], *, timeout_s: float, stderr: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
     """Runs a command that reads nothing; what it prints is kept.
 

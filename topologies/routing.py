@@ -127,6 +127,12 @@ def base_rtt_ns(
 ) -> int:
     """Round trip of a data packet and its ACK (bytes on the wire) in an empty network, without host delays."""
     there, back = path(topology, source, destination), path(topology, destination, source)
+    return _round_trip_ns(there, back, data_bytes, ack_bytes, switch_latency_ns)
+
+
+def _round_trip_ns(
+    there: list[Neighbour], back: list[Neighbour], data_bytes: int, ack_bytes: int, switch_latency_ns: int
+) -> int:
     return transit_ns(there, data_bytes, switch_latency_ns) + transit_ns(back, ack_bytes, switch_latency_ns)
 
 
@@ -145,8 +151,7 @@ def base_rtts_ns(
     paths = {(a, b): path(topology, a, b) for a, b in {*pairs, *((b, a) for a, b in pairs)}}
     largest: dict[int, int] = {}
     for a, b in pairs:
-        there, back = paths[a, b], paths[b, a]
-        there_ns = transit_ns(there, data_bytes, switch_latency_ns)
-        hops, rtt_ns = len(there) - 1, there_ns + transit_ns(back, ack_bytes, switch_latency_ns)
+        hops = len(paths[a, b]) - 1
+        rtt_ns = _round_trip_ns(paths[a, b], paths[b, a], data_bytes, ack_bytes, switch_latency_ns)
         largest[hops] = max(rtt_ns, largest.get(hops, 0))
     return MappingProxyType(largest)

@@ -1,4 +1,4 @@
-"""What may fail without taking the results with it."""
+"""What may fail or be interrupted without taking the results with it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import contextlib
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+
+import click
+
+from harness.measure import provenance
+from harness.measure.output_folder import unused
 
 ERROR_FILE = "report-error.txt"
 
@@ -23,3 +28,10 @@ def attempt(write_report: Callable[[], None], folder: Path) -> list[str]:
         reason = next(iter(str(error).splitlines()), "")
         return [f"the results are kept, but there is no report: {type(error).__name__}: {reason} (see {ERROR_FILE})"]
     return []
+
+
+def tell_kept(done: int, wanted: int, folder: Path) -> None:
+    """After Ctrl-C: how many runs are kept in `folder`, and the command that makes the others."""
+    # Of several --out the last counts.
+    rest = provenance.command_line("--reuse", str(folder), "--out", str(unused(folder)))
+    click.echo(f"{done} of {wanted} runs are kept; to make the others: {rest}", err=True)

@@ -10,10 +10,10 @@ from typing import Any
 import click
 from rich.console import Console
 
-from harness.commands._attempt import attempt
+from harness.commands._attempt import attempt, tell_kept
 from harness.commands._progress import RunProgress
 from harness.errors import CheckError
-from harness.measure import provenance, results
+from harness.measure import results
 from harness.measure.inputs import How, inputs
 from harness.measure.output_folder import new_folder, unused
 from harness.measure.recording import World
@@ -91,9 +91,7 @@ def carry_out(
         _write_coverage(folder)
     click.echo(f"{len(found)} run{'s' if len(found) > 1 else ''}: {target / 'report.html' if report else target}")
     if interrupted:
-        # Of several --out the last counts.
-        rest = provenance.command_line("--reuse", str(target), "--out", str(unused(target)))
-        click.echo(f"{len(found)} of {len(runs)} runs are kept; to make the others: {rest}", err=True)
+        tell_kept(len(found), len(runs), target)
         raise KeyboardInterrupt
     if failed:
         raise CheckError("; ".join(failed))
@@ -130,7 +128,7 @@ def _one(
     progress.begin(run.label)
     target = folder / run.label
     made_of = inputs(run)
-    earlier = next((result for result in known if result.serves(made_of, how)), None)
+    earlier = results.one_that_serves(known, made_of, how)
     if earlier is not None:
         shutil.copytree(earlier.folder, target)
         progress.end(f"taken from {earlier.folder}")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from harness.commands._attempt import attempt
+from harness.commands._attempt import attempt, tell_kept
 from harness.errors import CheckError
-from harness.measure import provenance, results
+from harness.measure import results
 from harness.measure.inputs import How, inputs
 from harness.measure.output_folder import new_folder, unused
 from harness.measure.results import Result
@@ -74,9 +74,7 @@ def carry_out(
         failed = attempt(lambda: write_sweep(made, title, values, in_order), made)
     click.echo(f"{len(entries)} runs: {target / 'sweep.html'}")
     if interrupted:
-        # Of several --out the last counts.
-        rest = provenance.command_line("--reuse", str(target), "--out", str(unused(target)))
-        click.echo(f"{len(entries)} of {len(points)} runs are kept; to make the others: {rest}", err=True)
+        tell_kept(len(entries), len(points), target)
         raise KeyboardInterrupt
     failed += [
         f"{entry.result.folder.name}: {check['name']}: {check['detail']}"
@@ -106,8 +104,7 @@ def _known(points: Sequence[Point], kept: Sequence[Result]) -> dict[int, Result]
         return {}
     found = {}
     for i, point in enumerate(points):
-        made_of = inputs(point.run())
-        earlier = next((result for result in kept if result.serves(made_of, How())), None)
+        earlier = results.one_that_serves(kept, inputs(point.run()), How())
         if earlier is not None:
             found[i] = earlier
     return found

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -226,6 +226,11 @@ def _read_object(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise UserError(f"{path}: expected a JSON object")
     return found
+
+
+def one_that_serves(kept: Sequence[Result], made_of: Mapping[str, Any], how: How) -> Result | None:
+    """The first of these that a run of these inputs, carried out so, can be taken from."""
+    return next((result for result in kept if result.serves(made_of, how)), None)
 
 
 def _name_and_seed(folder: Path) -> tuple[str, int]:

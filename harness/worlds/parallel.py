@@ -26,6 +26,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 from harness.errors import CheckError
 from harness.plan.experiment import Run
 from harness.worlds.mininet.isolation import end_with_parent
+from p4switch import processes
 from p4switch.errors import UserError
 from p4switch.fabric import Fabric
 
@@ -186,7 +187,7 @@ class Workers:
             memory,
             told=self._on_told,
             waiting=self._look_at_others,
-            spins=_SPINS if self.count <= _processors() else 0,
+            spins=_SPINS if self.count <= processes.processors() else 0,
         )
 
     def _on_told(self, told: list[bytes]) -> None:
@@ -297,11 +298,6 @@ def _no_interrupts() -> Iterator[None]:
         signal.raise_signal(signal.SIGINT)
 
 
-def _processors() -> int:
-    """That this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def workers_of(wanted: str, traced: bool = False) -> Callable[[Run], int]:
     """How many workers a run gets, of what was asked for: a number, or "auto". `traced`: one of its flows is.
 
@@ -315,7 +311,7 @@ def workers_of(wanted: str, traced: bool = False) -> Callable[[Run], int]:
 
 
 def _workers_for(run: Run, traced: bool) -> int:
-    count = min(_processors(), len(run.topology.hosts) // _HOSTS_A_WORKER)
+    count = min(processes.processors(), len(run.topology.hosts) // _HOSTS_A_WORKER)
     if count < 2 or run.traffic().independent:
         return max(1, count)
     return 1 if traced else _HOSTS_TOGETHER_WORKERS

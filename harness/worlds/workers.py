@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from harness.errors import CheckError
 from harness.worlds.mininet.isolation import end_with_parent
 from p4switch.errors import UserError
+from p4switch.processes import processors
 
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
@@ -76,7 +77,7 @@ def _in_processes(
     work: Callable[[_Item], _Made], items: Sequence[_Item], jobs: int | None
 ) -> Generator[tuple[int, _Made], None, None]:
     # A process of its own kind: a fork would inherit the threads of whatever is loaded here, half of them.
-    with _pool(max(min(jobs or len(os.sched_getaffinity(0)), len(items)), 1)) as pool:
+    with _pool(max(min(jobs or processors(), len(items)), 1)) as pool:
         try:
             waiting = {pool.submit(work, item): i for i, item in enumerate(items)}
             while waiting:

@@ -98,7 +98,8 @@ class Coverage:
     def within(self, folder: Path) -> Coverage:
         """What is in source files of `folder`."""
         found, top = Coverage(), folder.resolve()
-        found.counts.update({i: n for i, n in self.counts.items() if i.file and top in Path(i.file).resolve().parents})
+        inside = {file for file in self.files if file and top in Path(file).resolve().parents}
+        found.counts.update({item: count for item, count in self.counts.items() if item.file in inside})
         return found
 
     def save(self, path: Path) -> None:
