@@ -41,9 +41,9 @@ def with_inputs(document: dict[str, Any], timed: bool, deep: bool, writes: Seque
         editor.register(CLOCK, 2, 48)  # of the next packet from outside, and of this one
         now = editor.field("now", 48)
         arrival = [_read(now, CLOCK, 0), _write(CLOCK, 1, _field(now)), _write(CLOCK, 0, _plus(now, BETWEEN_TICKS))]
+        arrival.append(_assign([standard, "ingress_global_timestamp"], _field(now)))
         new = {"op": "==", "left": _field([standard, "instance_type"]), "right": _constant(0)}
-        arrived = [_read([standard, "ingress_global_timestamp"], CLOCK, 1)]
-        editor.before("ingress", [(new, arrival), ("always", arrived)])
+        editor.before("ingress", [(new, arrival)])
         left = [_read([standard, "egress_global_timestamp"], CLOCK, 1), _read(now, CLOCK, 1)]
         left.append(_assign([standard, "enq_timestamp"], _field(now)))
         left.append(_assign([standard, "deq_timedelta"], _constant(0)))

@@ -256,9 +256,12 @@ class _Runner(Runner):
         self._writers = writers
         self._feed: Feed | None = None
         self._settled = True  # all packets have been handled for sure
+        self._timed = False
 
     def _packet(self, command: Command) -> None:
         assert self._feed is not None
+        if self._timed:  # one packet at a time: its egress reads the clock, too
+            self._settle()
         self._feed.release()
         self._packet_lines.append(command.line)
         self._settled = False
@@ -277,7 +280,8 @@ class _Runner(Runner):
         Any other command waits until the packets before it have been handled; the ones after it have not.
         """
         commands = list(commands)
-        if any(command.name == "clock" for command in commands):
+        self._timed = any(command.name == "clock" for command in commands)
+        if self._timed:
             self.switch.clock_set(self.now)  # type: ignore[attr-defined]
         self._feed = Feed([self.packet_of(c) for c in commands if c.name == "packet"], self._writers)
         for command in commands:

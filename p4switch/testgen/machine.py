@@ -311,7 +311,8 @@ class Machine:
         self.valid, self._next, self._marks = set(), {}, _Marks()
         self.store.clear()
         self._fresh(standard, kept)
-        self.store[_STANDARD, "ingress_global_timestamp"] = self._input("clock", 48)
+        if first:  # what comes again has no time of arrival, as in simple_switch
+            self.store[_STANDARD, "ingress_global_timestamp"] = self._input("clock", 48)
         rest = self._parse(_Packet(data))
         if first:
             self.out.parsed_bytes = len(data) - len(rest)

@@ -68,7 +68,7 @@ add routes hdr.h.kind:7 forward(port:3)
 packet 0 07 00 ffff 00000000 00000000 00000000
 expect 3 07 01 0000 00001388 00011170 00001388 $
 packet 0 09 00 ffff 00000000 00000000 00000000
-expect 1 09 01 0000 00001770 00011170 00001770 $
+expect 1 09 01 0000 00000000 00011170 00001770 $
 queue 0
 clock 0xfffffffff0
 register_write wide 2 0
@@ -165,5 +165,5 @@ def test_mistakes(text: str, message: str, program: Path, tmp_path: Path) -> Non
 
 
 def test_an_index_outside_of_a_wide_register(compiled: Compiled) -> None:
-    with pytest.raises(UserError, match="line 1: register I.wide: expected an index below 4, not 4"):
+    with pytest.raises(UserError, match=r"line 1: register I\.wide: expected an index below 4, not 4"):
         _prepared(compiled.json, parse("register_write wide 4 1"))

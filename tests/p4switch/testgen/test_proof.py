@@ -9,11 +9,11 @@ import pytest
 
 pytest.importorskip("z3", reason="z3 is not installed")
 
-from p4switch.compiler.frontend import parse_and_check  # noqa: E402
-from p4switch.compiler.midend.v1model import lower  # noqa: E402
-from p4switch.testgen import generate  # noqa: E402
-from p4switch.testgen.code import Code  # noqa: E402
-from p4switch.testgen.proof import Prover  # noqa: E402
+from p4switch.compiler.frontend import parse_and_check
+from p4switch.compiler.midend.v1model import lower
+from p4switch.testgen import generate
+from p4switch.testgen.code import Code
+from p4switch.testgen.proof import Prover
 
 PROGRAM = Path(__file__).with_name("unreachable.p4")
 
