@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from harness.measure.flow_record import FlowRecord
 
 Integers = NDArray[np.int64]
-NO_VALUES: Integers = np.empty((0, 0), np.int64)  # of a series without places
 Progress = Callable[[int, int, int], object]  # flows done, flows known, now_ns
 
 
