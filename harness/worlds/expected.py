@@ -63,15 +63,10 @@ class Expected:
         return self.sampled_ports * (self.model_ns // self.sample_ns + 1) if self.sample_ns else 0
 
     @property
-    def network_bytes(self) -> int:
-        """What is held before the first frame."""
-        nodes = self.hosts * _HOST_BYTES + self.switches * _SWITCH_BYTES + self.ports * _PORT_BYTES
-        return _PROGRAM_BYTES + nodes + self.flows * _FLOW_BYTES
-
-    @property
     def memory_bytes(self) -> int:
         """At most, of all workers together: what others than the first have is their part of it."""
-        return self.network_bytes + self.in_flight * _FRAME_BYTES + self.queue_samples * _SAMPLE_BYTES
+        nodes = _nodes_bytes(self.hosts, self.switches, self.ports) + self.flows * _FLOW_BYTES
+        return _PROGRAM_BYTES + nodes + self.in_flight * _FRAME_BYTES + self.queue_samples * _SAMPLE_BYTES
 
     @property
     def set_up_s(self) -> float:
@@ -92,6 +87,16 @@ class Expected:
             return self.run_s
         crossing_s = of.crossing * self.packet_hops / workers * _CROSSING_S
         return self.run_s * max(of.work) + crossing_s + self.windows * _MEETING_S
+
+
+def network_bytes(topology: Topology) -> int:
+    """What a network takes before the first frame, beside the program."""
+    ports = sum(len(topology.ports[switch.name]) for switch in topology.switches)
+    return _nodes_bytes(len(topology.hosts), len(topology.switches), ports)
+
+
+def _nodes_bytes(hosts: int, switches: int, ports: int) -> int:
+    return hosts * _HOST_BYTES + switches * _SWITCH_BYTES + ports * _PORT_BYTES
 
 
 def best_workers(run: Run, processors: int, independent: bool) -> int:

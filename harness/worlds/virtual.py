@@ -32,6 +32,7 @@ from harness.measure.probes.readings import Readings
 from harness.measure.recording import Integers, Progress, Recording, Series, port_places
 from harness.measure.tracing import TraceRecord
 from harness.plan.experiment import LinkChange, Run
+from harness.worlds.expected import network_bytes
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
 from harness.worlds.memory import MemoryLimit
 from harness.worlds.parallel import Alone, Crew, Workers, cost, merged
@@ -116,6 +117,9 @@ class VirtualWorld:
         if not independent and trace is not None and workers > 1:
             raise UserError("--trace: flows start when others are done; expected --workers 1 with it")
         self._independent = independent
+        self._memory = MemoryLimit(run.label, run.scenario.memory_bytes)
+        nodes = f"{len(run.topology.hosts):,} hosts and {len(run.topology.switches):,} switches"
+        self._memory.foresee(network_bytes(run.topology), nodes)
         self.fabric = Fabric(framing_bytes=run.scenario.framing_bytes, independent_hosts=independent)
         self.names: list[str] = []  # by fabric node
         self.links: list[tuple[str, str]] = []
@@ -149,7 +153,6 @@ class VirtualWorld:
         self._link_counters = LinkCounters(places, self._nodes, _columns(self.fabric.link_counters()))
         self._marks = self._marks_of(places)
         self._readings = Readings()
-        self._memory = MemoryLimit(run.label, run.scenario.memory_bytes)
         self._looked_ns = 0  # at the memory
         self._set_up_s = time.process_time() - started
 
