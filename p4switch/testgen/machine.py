@@ -486,8 +486,8 @@ class Machine:
         fields = flat_fields(op.header.type)
         variable = 0
         if op.length is not None:
-            variable = self._pin(self.value(op.length))
             longest = next(width(t) for _, t in fields if isinstance(t, types.Varbit))
+            variable = self._varbit_length(op, self.value(op.length), longest)
             if variable > longest:
                 raise _ParserError("HeaderTooShort")
             if variable % 8:
@@ -504,6 +504,21 @@ class Machine:
                 value = Scalar(value.number, value.formula == 1)
             self.store[name, f] = value
             self._packet.position += bits
+
+    def _varbit_length(self, op: ir.Extract, value: Scalar, longest: int) -> int:
+        """The bits of a varbit; none, some, too many and parts of bytes are alternatives."""
+        if value.formula is not None:
+            z = value.formula
+            whole = [z3.ULE(z, longest)] if longest < 1 << z.size() else []
+            kinds = [z == 0, z3.And(z != 0, z & 7 == 0, *whole), z & 7 != 0, *(z3.Not(w) for w in whole)]
+            if whole:
+                kinds[2] = z3.And(kinds[2], *whole)
+            number = value.number
+            taken = 3 if number > longest else 2 if number % 8 else 1 if number else 0
+            others = ((kind, z) for kind, z in enumerate(kinds) if kind != taken)
+            ways = tuple(Alternative((id(op), kind), 0, self.code.all, z) for kind, z in others)
+            self._decide((id(op), taken), kinds[taken], ways)
+        return self._pin(value)
 
     def _deparsed(self) -> list[Scalar]:
         number, bits = 0, 0
@@ -542,7 +557,7 @@ class Machine:
             value, count = self.value(expression), width(expression.type)
             if isinstance(expression, ir.FieldRef) and isinstance(expression.type, types.Varbit):
                 count = self.store.get((expression.header, f"{expression.name}#"), ZERO).number
-            number, bits = number << count | value.number, bits + count
+            number, bits = number << count | value.number & (1 << count) - 1, bits + count
             if parts is not None and count:
                 parts.append((as_bits(formula(value, expression.type)), count))
         for octet in rest or ():
@@ -1036,7 +1051,9 @@ class Machine:
             return ref.name
         elements = self._stacks[ref.stack]
         if ref.index is not None:
-            index = self._pin(self.value(ref.index))
+            value = self.value(ref.index)
+            self._below(value, len(elements), width(ref.index.type), f"an index outside of stack '{ref.stack}'")
+            index = self._pin(value)
         else:
             index = self._next.get(ref.stack, 0) - (ref.where == "last")
         if not 0 <= index < len(elements):
