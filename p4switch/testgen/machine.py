@@ -858,7 +858,8 @@ class Machine:
         elif isinstance(op, ir.Verify):
             condition = self.value(op.condition)
             if condition.formula is not None:
-                self._flip(id(op), condition.number, condition.formula, self.code.ingress, self.code.ingress)
+                ingress, reach = self.code.ingress, self.code.reach(self.code.parser)
+                self._flip(id(op), condition.number, condition.formula, ingress, ingress, reach)
             if not condition.number:
                 raise _ParserError(self._pin(self.value(op.error)))
         else:
