@@ -466,6 +466,8 @@ class Machine:
                 raise _LongerError(before)
             self.out.signature.append("short")
             raise _ParserError("PacketTooShort")
+        if end > MAX_PACKET_BYTES * 8:
+            raise _ParserError("PacketTooShort")
         if end > there:
             raise _LongerError(-(-end // 8))
         reach = self.code.reach(self.code.ingress)
@@ -484,16 +486,16 @@ class Machine:
             else:
                 name = self._resolve(op.header)
         fields = flat_fields(op.header.type)
-        variable = 0
+        variable = longest = 0
         if op.length is not None:
             longest = next(width(t) for _, t in fields if isinstance(t, types.Varbit))
             variable = self._varbit_length(op, self.value(op.length), longest)
-            if variable > longest:
-                raise _ParserError("HeaderTooShort")
             if variable % 8:
                 raise _ParserError("ParserInvalidArgument")
         widths = [variable if isinstance(t, types.Varbit) else width(t) for _, t in fields]
         self._need(sum(widths))
+        if variable > longest:  # after the packet's length, as in simple_switch
+            raise _ParserError("HeaderTooShort")
         self._set_valid(name)
         for (f, t), bits in zip(fields, widths, strict=True):
             value = self._bits(self._packet.position, bits)
@@ -509,12 +511,11 @@ class Machine:
         """The bits of a varbit; none, some, too many and parts of bytes are alternatives."""
         if value.formula is not None:
             z = value.formula
-            whole = [z3.ULE(z, longest)] if longest < 1 << z.size() else []
-            kinds = [z == 0, z3.And(z != 0, z & 7 == 0, *whole), z & 7 != 0, *(z3.Not(w) for w in whole)]
-            if whole:
-                kinds[2] = z3.And(kinds[2], *whole)
+            fits = [z3.ULE(z, longest)] if longest < 1 << z.size() else []
+            kinds = [z == 0, z3.And(z != 0, z & 7 == 0, *fits), z & 7 != 0]
+            kinds += [z3.And(z & 7 == 0, z3.Not(fit)) for fit in fits]
             number = value.number
-            taken = 3 if number > longest else 2 if number % 8 else 1 if number else 0
+            taken = 2 if number % 8 else 3 if number > longest else 1 if number else 0
             others = ((kind, z) for kind, z in enumerate(kinds) if kind != taken)
             ways = tuple(Alternative((id(op), kind), 0, self.code.all, z) for kind, z in others)
             self._decide((id(op), taken), kinds[taken], ways)
@@ -853,6 +854,8 @@ class Machine:
             self._extract(op)
         elif isinstance(op, ir.Advance):
             bits = self._pin(self.value(op.bits))
+            if bits % 8:
+                raise _ParserError("ParserInvalidArgument")
             self._need(bits)
             self._packet.position += bits
         elif isinstance(op, ir.Verify):
