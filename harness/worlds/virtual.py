@@ -36,6 +36,7 @@ from harness.worlds.host_session import Connect, Event, HostReport, HostSession,
 from harness.worlds.memory import MemoryLimit
 from harness.worlds.parallel import Alone, Crew, Workers, cost, merged
 from harness.worlds.partition import partition
+from harness.worlds.ranks import RankCrew, Ranks
 from harness.worlds.session import FIRST_NUMBER, Session
 from harness.worlds.whole_frames import WholeFrames
 from host_agents import wire
@@ -94,15 +95,15 @@ class VirtualWorld:
         capture: bool = False,
         compiler: str = "builtin",
         coverage: bool = False,
-        workers: int = 1,
+        workers: int | Ranks = 1,
         owners: Mapping[str, int] | None = None,
         late: Callable[[int], object] | None = None,
     ) -> None:
         """`trace`: index of a flow whose packets are traced. `capture`: record the frames on all hosts' links.
 
-        `coverage`: count what of the program the packets reach. `workers`: so many processes share the work, which is
-        in no result. `owners`: which of them has a node, by name, instead of `partition`'s; hosts that start flows
-        when others are done are all the first one's. `late`: see `Workers`.
+        `coverage`: count what of the program the packets reach. `workers`: so many processes share the work, or these
+        ranks, each of which builds a world; that is in no result. `owners`: which of them has a node, by name, instead
+        of `partition`'s; hosts that start flows when others are done are all the first one's. `late`: see `Workers`.
         """
         started = time.process_time()
         self.run_plan = run
@@ -113,7 +114,8 @@ class VirtualWorld:
         known = len({id(flow.whole or flow) for flow in traffic.flows})
         if independent and trace is not None and trace >= known:
             raise UserError(f"--trace {trace}: the run has {known} flows; expected a number from 0 to {known - 1}")
-        if not independent and trace is not None and workers > 1:
+        several = not isinstance(workers, int) or workers > 1
+        if not independent and trace is not None and several:
             raise UserError("--trace: flows start when others are done; expected --workers 1 with it")
         self._independent = independent
         self.fabric = Fabric(framing_bytes=run.scenario.framing_bytes, independent_hosts=independent)
@@ -137,9 +139,14 @@ class VirtualWorld:
         self._add_links(capture)
         self._limit_ingress()
         self._crew: Crew = Alone()
-        if workers > 1:
-            ranks = owners or partition(run.topology, workers, hosts_together=not independent)
-            self._crew = Workers(self.fabric, [ranks[name] for name in self.names], workers, self._on_told, late)
+        if several:
+            count = workers if isinstance(workers, int) else workers.count
+            owned = owners or partition(run.topology, count, hosts_together=not independent)
+            by_node = [owned[name] for name in self.names]
+            if isinstance(workers, int):
+                self._crew = Workers(self.fabric, by_node, count, self._on_told, late)
+            else:
+                self._crew = RankCrew(self.fabric, by_node, workers, self._on_told, late)
         for change in run.link_changes():
             self.fabric.at(change.time_ns, partial(self._change_link, change))
         self._ports = self._sample_queues()
@@ -390,6 +397,11 @@ class VirtualWorld:
             recording = self._run(progress)
         assert recording is not None  # of the first worker
         return recording
+
+    def follow(self) -> None:
+        """Takes part in a run, at another rank than the first."""
+        with self._crew.at_work():
+            self._run(None)
 
     def _run(self, progress: Progress | None) -> Recording | None:
         started = time.process_time()
