@@ -17,15 +17,15 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn, Protocol, TypeVar
 
-from harness.errors import CheckError
+from harness.errors import CheckError, passed_on
 from harness.plan.experiment import Run
 from harness.worlds.mininet.isolation import end_with_parent
+from harness.worlds.ranks import Ranks
 from p4switch import processes
 from p4switch.errors import UserError
 from p4switch.fabric import Fabric
@@ -36,7 +36,6 @@ _HOSTS_A_WORKER = 128  # with fewer, what they tell each other takes longer than
 _HOSTS_TOGETHER_WORKERS = 2  # where one has all hosts: the others' switches are the lesser half of the work
 _SPINS = 2000  # looks for the others before a worker sleeps: some 20 us
 _LOOK_S = 0.1  # of one that is done, at its parent
-_MOST_TOLD = 3000  # characters of an error: a pipe has room for them
 _Value = TypeVar("_Value")
 _Key = TypeVar("_Key")
 
@@ -279,16 +278,34 @@ class Workers(Joined):
         self._processes = []
 
 
-def passed_on(error: BaseException, who: str = "") -> Exception:
-    """What another process raises of it: what a user is to read as it is, and all else with its traceback.
+class RankCrew(Joined):
+    """The ranks as the workers of one run."""
 
-    `who` it comes from is told, too.
-    """
-    kind: type[Exception] = RuntimeError
-    text = "".join(traceback.format_exception(error))
-    if isinstance(error, UserError | CheckError):
-        kind, text = (UserError if isinstance(error, UserError) else CheckError), str(error)
-    return kind(f"{who}: {text[-_MOST_TOLD:]}" if who else text[-_MOST_TOLD:])
+    own_memory = True
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        owners: Sequence[int],
+        ranks: Ranks,
+        told: Callable[[list[Any]], object],
+        late: Callable[[int], object] | None = None,
+    ) -> None:
+        """As `Workers`."""
+        super().__init__(fabric, owners, ranks.rank, ranks.count, told)
+        self._ranks = ranks
+        self._late = late
+
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator[None]:
+        """At the first one, raises what another one fails by."""
+        with self._ranks.at_run():
+            if self._late is not None:
+                self._late(self.rank)
+            self._fabric.join(
+                self.rank, self.count, self._owners, told=self._on_told, exchange=self._ranks.exchange
+            )
+            yield
 
 
 def _forked() -> tuple[int, int, int]:

@@ -25,11 +25,10 @@ from functools import partial
 from types import FrameType, TracebackType
 from typing import Any, NoReturn, Protocol, TypeVar
 
+from harness.errors import passed_on
 from harness.worlds.mininet.isolation import end_with_parent
-from harness.worlds.parallel import Joined, passed_on
 from p4switch import processes
 from p4switch.errors import UserError
-from p4switch.fabric import Fabric
 
 MPI = "mpi"  # of --workers
 _SPINS = 200  # looks for the others before a rank sleeps: some 300 us
@@ -255,36 +254,6 @@ def differences(own: Mapping[str, str], first: Mapping[str, str]) -> None:
     for name, value in first.items():
         if own[name] != value:
             raise UserError(f"{name}: {own[name][:40]!r}, at the first rank {value[:40]!r}; expected the same at all")
-
-
-class RankCrew(Joined):
-    """The ranks as the workers of one run."""
-
-    own_memory = True
-
-    def __init__(
-        self,
-        fabric: Fabric,
-        owners: Sequence[int],
-        ranks: Ranks,
-        told: Callable[[list[Any]], object],
-        late: Callable[[int], object] | None = None,
-    ) -> None:
-        """As `Workers`."""
-        super().__init__(fabric, owners, ranks.rank, ranks.count, told)
-        self._ranks = ranks
-        self._late = late
-
-    @contextlib.contextmanager
-    def at_work(self) -> Iterator[None]:
-        """At the first one, raises what another one fails by."""
-        with self._ranks.at_run():
-            if self._late is not None:
-                self._late(self.rank)
-            self._fabric.join(
-                self.rank, self.count, self._owners, told=self._on_told, exchange=self._ranks.exchange
-            )
-            yield
 
 
 # The beginning

@@ -34,9 +34,9 @@ from harness.measure.tracing import TraceRecord
 from harness.plan.experiment import LinkChange, Run
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
 from harness.worlds.memory import MemoryLimit
-from harness.worlds.parallel import Alone, Crew, Workers, cost, merged
+from harness.worlds.parallel import Alone, Crew, RankCrew, Workers, cost, merged
 from harness.worlds.partition import partition
-from harness.worlds.ranks import RankCrew, Ranks
+from harness.worlds.ranks import Ranks
 from harness.worlds.session import FIRST_NUMBER, Session
 from harness.worlds.whole_frames import WholeFrames
 from host_agents import wire

@@ -19,7 +19,7 @@ from tests.harness.commands.test_commands import call
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-EXAMPLES = os.environ.get("P4CC_WORKER_EXAMPLES", "10")  # more of them, now and then
+EXAMPLES = os.environ.get("P4CC_WORKER_EXAMPLES", "5")  # more of them, now and then
 SCENARIO = """
 cc = "dcqcn"
 limit_ns = 300_000
