@@ -34,7 +34,7 @@ from p4switch.quantities import doubts
 MakeWorld = Callable[[Run], World]
 
 
-def staff(workers: str, ranks: Ranks | None, traced: bool) -> Callable[[Run], int | Ranks]:
+def staff(workers: str | None, ranks: Ranks | None, traced: bool) -> Callable[[Run], int | Ranks]:
     """Who shares a run's work, by what --workers says. `traced`: one of its flows is. Raises UserError."""
     return workers_of(workers, traced) if ranks is None else lambda run: ranks
 

@@ -74,10 +74,9 @@ from p4switch.errors import UserError
 )
 @click.option(
     "--workers",
-    default="1",
-    show_default=True,
     metavar="N",
-    help="Processes that share each run of the virtual world; auto: the cores, for large networks; mpi: mpiexec's.",
+    help="Processes that share each run of the virtual world; auto: as many as pay; mpi: mpiexec's. "
+    "Default: the scenario's, or 1.",
 )
 @click.option("--coverage", is_flag=True, help="Also write what of the P4 program packets reached (coverage/).")
 def command(
@@ -98,7 +97,7 @@ def command(
     report: bool,
     pcap: bool,
     trace: int | None,
-    workers: str,
+    workers: str | None,
     coverage: bool,
 ) -> None:
     """Run scenarios and write a report.
@@ -113,7 +112,7 @@ def command(
                 raise UserError("--trace: the Mininet world has no traces; expected --world virtual, or --pcap instead")
             if coverage:
                 raise UserError("--coverage: the Mininet world does not count; expected --world virtual")
-            if workers != "1":
+            if workers not in (None, "1"):
                 raise UserError(
                     f"--workers {workers}: hosts and switches of the Mininet world are processes of their own; "
                     "expected --world virtual"
@@ -145,6 +144,6 @@ def command(
         _run.carry_out(scenarios, settings, several, make, out, strict, reuse, how, report)
 
 
-def _ranks(workers: str) -> AbstractContextManager[Ranks | None]:
+def _ranks(workers: str | None) -> AbstractContextManager[Ranks | None]:
     """Those of mpiexec, if the workers are to be these."""
     return begin() if workers == MPI else nullcontext()

@@ -716,6 +716,7 @@ def resolved(run: Run) -> Scenario:
             "protocols": {run.protocol.name: run.protocol.resolved()},
             "load_balancers": {run.load_balancing.name: _parameters(run.load_balancing.parameters)},
             "programs": {run.program.name: run.program_parameters.model_dump(mode="json", exclude_none=True)},
+            "workers": None,  # no result hangs on it
         }
     )
 

@@ -23,7 +23,7 @@ def work(ranks: Ranks, plan: Any, split: Any) -> dict[str, Any]:
     worker = Worker(plan, split, ranks.rank, exchange=ranks.exchange)
     worker.run()
     parts = ranks.ask_all(worker.part())
-    return together(worker.network, split, parts) if ranks.first else {}
+    return together(worker, parts) if ranks.first else {}
 
 
 def compare(ranks: Ranks, examples: int) -> None:

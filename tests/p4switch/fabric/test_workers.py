@@ -11,6 +11,7 @@ from functools import partial
 from threading import Barrier
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -95,7 +96,7 @@ class Crew:
 
 class Worker:
     def __init__(self, plan: Network, split: Split, rank: int, **way: Any) -> None:
-        self.split, self.rank = split, rank
+        self.plan, self.split, self.rank = plan, split, rank
         self.network, self.hosts, self.pipes = build(plan, None, split.independent)
         order = [*range(plan.hosts), *range(plan.hosts, plan.hosts + plan.switches)]
         if plan.switches_first:
@@ -130,28 +131,32 @@ class Worker:
         }
 
 
-def together(first: Any, split: Split, parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """As `results` of one network, of what all workers know. `first`: the first one's network."""
+def together(worker: Worker, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """As `results` of one network, of what all workers know. `worker`: the first one."""
+    first, plan, split = worker.network, worker.plan, worker.split
     for part in parts[1:]:
         first.add_records(part["records"])
         assert [part[name] for name in ("incidents", "now", "events")] == [
             parts[0][name] for name in ("incidents", "now", "events")
         ]
-    hosts = [parts[owner]["hosts"][i] for i, owner in enumerate(split.owners[: len(parts[0]["hosts"])])]
+    hosts = [parts[owner]["hosts"][i] for i, owner in enumerate(split.owners[: plan.hosts])]
     tables = {name: joined.columns([part["tables"][name] for part in parts]) for name in parts[0]["tables"]}
+    probed = [end for link in plan.links if link.a >= plan.hosts and not link.at_ns for end in (link.a, link.b)]
+    owners = np.array([split.owners[i] for i in probed])
+    times, values = joined.samples([part["samples"] for part in parts], owners)
     return {
         "hops": first.trace_records(), "frames": first.captured(), "ports": tables["port"],
         "queues": tables["queue"], "pfc": tables["pfc"], "incidents": parts[0]["incidents"],
         "flows": tables["flow"], "buffers": tables["buffer"],
         "ledger": joined.ledger([part["ledger"] for part in parts]),
-        "samples": joined.samples([part["samples"] for part in parts]), "now": parts[0]["now"],
+        "samples": (times, values.tobytes()), "now": parts[0]["now"],
         "got": [got for got, _ in hosts], "pauses": [pauses for _, pauses in hosts],
     }
 
 
 def found_by(crew: Crew) -> dict[str, Any]:
     workers = crew.run()
-    return together(workers[0].network, crew.split, [worker.part() for worker in workers])
+    return together(workers[0], [worker.part() for worker in workers])
 
 
 def alone(plan: Network) -> dict[str, Any]:
