@@ -148,7 +148,7 @@ def test_ranks_find_what_one_worker_finds() -> None:
 @needs_mpi
 def test_ranks_write_what_one_worker_writes(folder: Path) -> None:
     more = ["--seed", "1", "--seed", "2", "--pcap", "--trace", "1"]
-    status, out, err = run("-n", "3", *p4cc(*more, "--out", "many"), cwd=folder)
+    status, out, err = run("-n", "2", *p4cc(*more, "--out", "many"), cwd=folder)
     assert (status, out, own_lines(err)) == (0, "2 runs: many\n", [])
     own = [sys.executable, "-c", P4CC, "run", "x.toml", "--no-report", *more, "--out", "one"]
     subprocess.run(own, cwd=folder, check=True, capture_output=True)
