@@ -8,6 +8,7 @@ EXTRAS = {
     "distributed": "cluster",
     "matplotlib": "viz",
     "mpi4py": "mpi",
+    "mpld3": "viz",
     "scipy": "viz",
     "thriftpy2": "mininet",
     "z3": "testgen",
