@@ -383,6 +383,8 @@ class Sender(Member):
             usual = self.frames.in_class(usual, limiter.priority)
         again = packet.sends > 0
         headers = self.point.data_headers(now_ns, usual, packet.place, packet.message_bytes, packet.alone, again)
+        if headers is usual and not again:
+            return headers
         wire_bytes = self.frames.data_wire_bytes(packet.payload_bytes) + len(headers) - len(usual)
         self.traffic.waiting_bytes += wire_bytes - packet.wire_bytes
         packet.wire_bytes = wire_bytes
