@@ -53,8 +53,10 @@ CREDIT_BYTES: Final = wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + CREDIT.size_by
 class ExpressPassParameters:
     """Algorithm 1 and section 6.1 of the paper; what it does not give are choices.
 
-    `feedback` "simulator" is what the authors' simulator does instead of algorithm 1: no rate beyond a link's, the
-    target loss times the share that is not used, and after a loss the rate that came. Its initial rate is a half.
+    The authors' simulator draws credits of 76 to 92 bytes on the wire; Ethernet's smallest frame takes 84 there, so
+    that eight bytes of the spread are left. `feedback` "simulator" is what it does instead of algorithm 1: no rate
+    beyond a link's, the target loss times the share that is not used, and after a loss the rate that came. Its initial
+    rate is a half.
     """
 
     # How a receiver changes its rate.
