@@ -37,13 +37,16 @@ demo: setup
 	@rm -rf demo
 	@$(BIN)/p4cc run incast incast-star --cc dcqcn --cc hpcc --out demo
 
-# What needs Mininet or tshark is left out where they cannot be installed; the last lines say so. They also say that packet
-# tests reach all of p4src: coverage/index.html shows where they do not.
+# What needs Mininet, tshark or a browser is left out where they cannot be installed; the last lines say so. They also say
+# that packet tests reach all of p4src: coverage/index.html shows where they do not.
 test: setup
-	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! { command -v mnexec && command -v tshark; } >/dev/null; then \
-		echo "installing mininet tshark"; \
-		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends mininet tshark; } \
-			>/dev/null || echo "mininet and tshark could not be installed"; \
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! { command -v mnexec && command -v tshark && command -v chromium; } >/dev/null; then \
+		apt-get update -qq; \
+		for package in mininet tshark chromium; do \
+			echo "installing $$package"; \
+			DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$package >/dev/null \
+				|| echo "$$package could not be installed"; \
+		done; \
 	fi
 	@$(BIN)/python -m pytest --p4-coverage coverage --p4-source p4src --p4-fail-under 100
 

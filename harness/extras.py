@@ -7,6 +7,7 @@ EXTRAS = {
     "dask": "cluster",
     "distributed": "cluster",
     "matplotlib": "viz",
+    "mpld3": "viz",
     "scipy": "viz",
     "thriftpy2": "mininet",
     "z3": "testgen",

@@ -72,10 +72,8 @@ from p4switch.errors import UserError
 )
 @click.option(
     "--workers",
-    default="1",
-    show_default=True,
     metavar="N",
-    help="Processes that share each run of the virtual world, or auto: the cores, for large networks.",
+    help="Processes that share each run of the virtual world, or auto: as many as pay. Default: the scenario's, or 1.",
 )
 @click.option("--coverage", is_flag=True, help="Also write what of the P4 program packets reached (coverage/).")
 def command(
@@ -96,7 +94,7 @@ def command(
     report: bool,
     pcap: bool,
     trace: int | None,
-    workers: str,
+    workers: str | None,
     coverage: bool,
 ) -> None:
     """Run scenarios and write a report.
@@ -110,7 +108,7 @@ def command(
             raise UserError("--trace: the Mininet world has no traces; expected --world virtual, or --pcap instead")
         if coverage:
             raise UserError("--coverage: the Mininet world does not count; expected --world virtual")
-        if workers != "1":
+        if workers not in (None, "1"):
             raise UserError(f"--workers {workers}: hosts and switches of the Mininet world are processes of their own; "
                             "expected --world virtual")
     else:

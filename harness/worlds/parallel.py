@@ -25,6 +25,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 
 from harness.errors import CheckError
 from harness.plan.experiment import Run
+from harness.worlds.expected import best_workers
 from harness.worlds.mininet.isolation import end_with_parent
 from p4switch import processes
 from p4switch.errors import UserError
@@ -32,8 +33,6 @@ from p4switch.fabric import Fabric
 
 MOST_WORKERS = 64
 AUTO = "auto"
-_HOSTS_A_WORKER = 128  # with fewer, what they tell each other takes longer than it saves (docs/performance.md)
-_HOSTS_TOGETHER_WORKERS = 2  # where one has all hosts: the others' switches are the lesser half of the work
 _SPINS = 2000  # looks for the others before a worker sleeps: some 20 us
 _LOOK_S = 0.1  # of one that is done, at its parent
 _MOST_TOLD = 3000  # characters of an error: a pipe has room for them
@@ -298,11 +297,14 @@ def _no_interrupts() -> Iterator[None]:
         signal.raise_signal(signal.SIGINT)
 
 
-def workers_of(wanted: str, traced: bool = False) -> Callable[[Run], int]:
-    """How many workers a run gets, of what was asked for: a number, or "auto". `traced`: one of its flows is.
+def workers_of(wanted: str | None, traced: bool = False) -> Callable[[Run], int]:
+    """How many workers a run gets, of what was asked for: a number, or "auto"; None: what its scenario says, or one.
+    `traced`: one of its flows is.
 
     Raises UserError.
     """
+    if wanted is None:
+        return lambda run: workers_of(str(run.scenario.workers or 1), traced)(run)
     if wanted == AUTO:
         return partial(_workers_for, traced=traced)
     if not wanted.isascii() or not wanted.isdigit() or not 1 <= int(wanted) <= MOST_WORKERS:
@@ -311,10 +313,10 @@ def workers_of(wanted: str, traced: bool = False) -> Callable[[Run], int]:
 
 
 def _workers_for(run: Run, traced: bool) -> int:
-    count = min(processes.processors(), len(run.topology.hosts) // _HOSTS_A_WORKER)
-    if count < 2 or run.traffic().independent:
-        return max(1, count)
-    return 1 if traced else _HOSTS_TOGETHER_WORKERS
+    independent = run.traffic().independent
+    if traced and not independent:
+        return 1
+    return best_workers(run, min(processes.processors(), MOST_WORKERS), independent)
 
 
 def cost(crew: Crew, cpu_s: float) -> tuple[float, int]:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,7 +73,8 @@ class Crew:
 
 class Worker:
     def __init__(self, crew: Crew, rank: int) -> None:
-        plan, self.split, self.rank = crew.plan, crew.split, rank
+        plan = self.plan = crew.plan
+        self.split, self.rank = crew.split, rank
         self.network, self.hosts, self.pipes = build(plan, None, self.split.independent)
         order = [*range(plan.hosts), *range(plan.hosts, plan.hosts + plan.switches)]
         if plan.switches_first:
@@ -113,11 +115,15 @@ def together(workers: list[Worker]) -> dict[str, Any]:
         return joined.columns([getattr(network, name)() for network in networks])
 
     ledger = joined.ledger([network.conservation() for network in networks])
+    plan = workers[0].plan
+    probed = [end for link in plan.links if link.a >= plan.hosts and not link.at_ns for end in (link.a, link.b)]
+    owners = np.array([split.owners[i] for i in probed])
+    times, values = joined.samples([network.samples() for network in networks], owners)
     return {
         "hops": first.trace_records(), "frames": first.captured(), "ports": table("port_stats"),
         "queues": table("queue_stats"), "pfc": table("pfc_stats"), "incidents": first.pfc_events(),
         "flows": table("flow_stats"), "buffers": table("buffer_stats"), "ledger": ledger,
-        "samples": joined.samples([network.samples() for network in networks]), "now": first.now_ns,
+        "samples": (times, values.tobytes()), "now": first.now_ns,
         "got": [host.got for host in hosts], "pauses": [host.pauses for host in hosts],
     }
 
