@@ -333,7 +333,12 @@ def pipelines(_: Extent, say: Say) -> list[dict[str, Any]]:
         document = compile_program(programs.program(name).source).json
         speed = pipeline_cost.measure(name, document)
         say(f"pipeline {name}: {speed.packets_per_second / 1e6:.2f} M packets/s, {speed.ratio:.2f} x hand-written C")
-        found.append({**asdict(speed), "packets_per_second": speed.packets_per_second, "ratio": speed.ratio})
+        plain_ns, silent_ns = pipeline_cost.silent_ns(name, document)
+        say(f"pipeline {name}: {silent_ns / plain_ns:.2f} x as long when built for tracing, with tracing off")
+        found.append({
+            **asdict(speed), "packets_per_second": speed.packets_per_second, "ratio": speed.ratio,
+            "silent_ns": silent_ns, "silent_ratio": silent_ns / plain_ns,
+        })  # fmt: skip
     ecn_ns, contribution_ns = found[0]["generated_ns"], pipeline_cost.contribution_ns(document)
     found[-1]["contribution_ns"] = contribution_ns
     say(f"pipeline collective: {contribution_ns:.0f} ns a contribution, {contribution_ns / ecn_ns:.2f} x ecn")

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -44,9 +45,9 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 def test_the_commands_of_the_page(folder: Path) -> None:
     commands = [line.split() for line in re.findall(r"^ {4}((?:p4cc|pytest) .*)$", PAGE, re.MULTILINE)]
     assert [command[:2] for command in commands] == [
-        ["p4cc", "stf"], ["p4cc", "stf"], ["pytest", "-q"], ["p4cc", "compile"],
+        ["p4cc", "stf"], ["p4cc", "stf"], ["p4cc", "testgen"], ["p4cc", "fit"], ["pytest", "-q"], ["p4cc", "compile"],
     ]  # fmt: skip
-    told, covered, tested, compiled = (run(folder, *command) for command in commands)
+    told, covered, generated, fitted, tested, compiled = (run(folder, *command) for command in commands)
     assert told.returncode == 1
     lines = told.stdout.splitlines()
     assert lines[0].startswith("router.stf: line 4: port 1, byte 22: expected")
@@ -61,6 +62,14 @@ def test_the_commands_of_the_page(folder: Path) -> None:
     assert "hdr.ipv4.ttl = hdr.ipv4.ttl - 2;" in page
     info = (folder / "coverage" / "coverage.info").read_text()
     assert re.search(r"^DA:34,[1-9]", info, re.MULTILINE)
+    if find_spec("z3") is None:
+        assert (generated.returncode, "pip install 'p4cc[testgen]'" in generated.stderr) == (2, True)
+    else:
+        assert generated.returncode == 0, generated.stderr
+        assert generated.stdout.splitlines()[0] in PAGE
+        assert run(folder, "p4cc", "stf", "--p4", "router.p4", "generated").returncode == 0
+    assert fitted.returncode == 0, fitted.stderr
+    assert "stages12" in fitted.stdout
     assert tested.returncode == 0, tested.stdout
     assert re.search(r"not reached: .*table routes: miss", tested.stdout)
     assert compiled.returncode == 0, compiled.stderr
