@@ -399,9 +399,10 @@ class Sender(Member):
         payload_bytes: int = state >> PAYLOAD_SHIFT & PAYLOAD_MASK
         place: int = self._entries[at + PLACE]
         of_message: int = self._of_messages[slot]
-        headers = self.point.data_headers(
-            now_ns, usual, place, of_message >> 1, of_message & 1 != 0, state & SENT != 0
-        )
+        again = state & SENT != 0
+        headers = self.point.data_headers(now_ns, usual, place, of_message >> 1, of_message & 1 != 0, again)
+        if headers is usual and not again:
+            return headers
         before_bytes: int = state >> WIRE_SHIFT
         wire_bytes = self.frames.data_wire_bytes(payload_bytes) + len(headers) - len(usual)
         self.traffic.waiting_bytes += wire_bytes - before_bytes
