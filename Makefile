@@ -37,13 +37,16 @@ demo: setup
 	@rm -rf demo
 	@$(BIN)/p4cc run incast incast-star --cc dcqcn --cc hpcc --out demo
 
-# What needs Mininet or tshark is left out where they cannot be installed; the last lines say so. They also say that packet
-# tests reach all of p4src: coverage/index.html shows where they do not.
+# What needs Mininet, tshark or a browser is left out where they cannot be installed; the last lines say so. They also say
+# that packet tests reach all of p4src: coverage/index.html shows where they do not.
 test: setup
-	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! { command -v mnexec && command -v tshark; } >/dev/null; then \
-		echo "installing mininet tshark"; \
-		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends mininet tshark; } \
-			>/dev/null || echo "mininet and tshark could not be installed"; \
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! { command -v mnexec && command -v tshark && command -v chromium; } >/dev/null; then \
+		apt-get update -qq; \
+		for package in mininet tshark chromium; do \
+			echo "installing $$package"; \
+			DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$package >/dev/null \
+				|| echo "$$package could not be installed"; \
+		done; \
 	fi
 	@$(BIN)/python -m pytest --p4-coverage coverage --p4-source p4src --p4-fail-under 100
 
@@ -77,9 +80,11 @@ COLLECTIVES := $(addprefix reproduction/3cpo-,fig10 fig12 fig13 fig15 fig17 arbi
 	$(addprefix reproduction/collective-,compare buffers)
 ISOLATION := $(addprefix reproduction/isolation-,fig9 fig10 fig11 fig12 matrix)
 SPERC := $(addprefix reproduction/sperc-,fig5 fig7 fig8 fig9 choices scenarios.csv)
-DART := $(addprefix reproduction/dart-,fig3 fig9 fig10 fig11 fig14 fig15 sensitivity expresspass order)
+DART := $(addprefix reproduction/dart-,fig3 fig9 fig10 fig11 fig14 fig15 sensitivity expresspass order choices) \
+	$(addprefix reproduction/,rcp-choices expresspass-choices infiniband-choices)
 SWEEPS := $(addprefix reproduction/,incast-delay accurate-fig5 smartt-fig10 smartt-wait-gain smartt-near smartt-time-out \
-	smartt-baselines sperc-choices isolation-matrix 3cpo-choices 3cpo-starts 3cpo-windows dart-fig11 dart-fig14)
+	smartt-baselines sperc-choices isolation-matrix 3cpo-choices 3cpo-starts 3cpo-windows dart-fig11 dart-fig14 \
+	dart-choices rcp-choices expresspass-choices infiniband-choices)
 
 reproduce: $(REFERENCE) $(FAIRNESS) $(ACCURATE) $(SMARTT) $(COLLECTIVES) $(ISOLATION) $(SPERC) $(DART)
 reproduce-reference: $(REFERENCE)

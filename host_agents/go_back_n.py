@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from host_agents.messages import Message
 from host_agents.receiver import Receiver
-from host_agents.sender import Sender, SentPacket, spare
+from host_agents.sender import Sender
 from host_agents.timers import NEVER, Timer
 from host_agents.transport import Transport
 from host_agents.wire import SYNDROME_ACK, SYNDROME_NAK_SEQUENCE
@@ -21,11 +21,13 @@ class GoBackNSender(Sender):
         return self.next < self.open_end
 
     def next_frame(self, now_ns: int) -> bytes:
-        packet = self._new_packet(now_ns) if self.next == self.fresh else self.packet(self.next)
-        self.next += 1
+        number = self.next
+        if number == self.fresh:
+            self._new_packet(now_ns)
+        self.next = number + 1
         if self.deadline_ns == NEVER:
             self._arm(now_ns + self.rto_ns)
-        return self._send(now_ns, packet)
+        return self._send(now_ns, number)
 
     def on_ack(self, now_ns: int, number: int) -> int:
         acked_bytes = super().on_ack(now_ns, number)
@@ -46,7 +48,7 @@ class GoBackNSender(Sender):
 
     def send_again(self, place: int) -> None:
         number = self.next
-        while number > self.unacked and self.packet(number - 1).place >= place:
+        while number > self.unacked and self.place_of(number - 1) >= place:
             number -= 1
         if number < self.next:
             self._go_back(number)
@@ -74,13 +76,10 @@ class GoBackNSender(Sender):
         self.limiter.add(self)
         self.limiter.wake(now_ns)
 
-    def _release(self, packet: SentPacket) -> None:
-        spare(packet)
-
     def _go_back(self, first: int) -> None:
         """Send again from packet `first` on."""
         for number in range(first, self.next):
-            self._give_up(self.packet(number))
+            self._give_up(number)
         self.next = first
 
 

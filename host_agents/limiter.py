@@ -83,6 +83,12 @@ class RateLimiter(Source):
         if self.state == WAITING:
             self._wait()
 
+    def set_data_priority(self, priority: int) -> None:
+        """The NIC's class for data is another: of queue pairs that are opened when there are none."""
+        if self.priority == self.data_priority:
+            self.priority = priority
+        self.data_priority = priority
+
     def set_priority(self, priority: int) -> None:
         """Wait in this class from now on; -1: in the NIC's for data."""
         if priority < 0:

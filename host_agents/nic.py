@@ -108,6 +108,8 @@ class Nic(Port):
             limiter = RateLimiter(self, group.point, data_priority, slack_ns)
             if scope == SCOPE_PAIR:
                 group.limiter = limiter
+        elif not group.outlet.senders:
+            limiter.set_data_priority(data_priority)
         elif limiter.data_priority != data_priority:
             raise HostError(
                 f"queue pair {qpn} of {config.address}: priority {data_priority}; expected {limiter.data_priority}, "
@@ -119,7 +121,7 @@ class Nic(Port):
             self.address,
             destination,
             peer_qpn,
-            limiter.priority,
+            data_priority,
             config.control_priority,
             telemetry,
             wire.ACKNOWLEDGE if point.own_ack is None else point.own_ack.opcode,

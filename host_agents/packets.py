@@ -355,13 +355,13 @@ class Opcodes:
 
     def __init__(self, packets: Mapping[str, Sequence[Packet]]) -> None:
         self.packets: Final[dict[str, tuple[Packet, ...]]] = {owner: tuple(own) for owner, own in packets.items()}
-        self._by_opcode: Final[dict[int, Packet]] = {}
+        self._by_opcode: Final[list[Packet | None]] = [None] * 256
         owners: dict[int, str] = {}
         for owner, own in packets.items():
             for packet in own:
                 for opcode in range(packet.opcode, packet.opcode + packet.opcodes):
-                    other = self._by_opcode.get(opcode, packet)
-                    if other is not packet:
+                    other = self._by_opcode[opcode]
+                    if other is not None and other is not packet:
                         raise PacketError(
                             f"opcode {opcode:#04x} is wanted twice: by {other.name!r} of {owners[opcode]} "
                             f"and by {packet.name!r} of {owner}"
@@ -380,14 +380,13 @@ class Opcodes:
         return Opcodes(both)
 
     def find(self, opcode: int) -> Packet | None:
-        return self._by_opcode.get(opcode)
+        return self._by_opcode[opcode]
 
     def all(self) -> list[Packet]:
         """Each packet once, by opcode."""
         found: list[Packet] = []
-        for opcode in sorted(self._by_opcode):
-            packet = self._by_opcode[opcode]
-            if not found or found[-1] is not packet:
+        for packet in self._by_opcode:
+            if packet is not None and (not found or found[-1] is not packet):
                 found.append(packet)
         return found
 
@@ -403,7 +402,7 @@ class Opcodes:
 
     def side(self, opcode: int, frame: bytes, offset: int) -> int:
         """Who gets the packet whose headers start at `frame[offset]`; -1: nobody knows it, or it is too short."""
-        packet = self._by_opcode.get(opcode)
+        packet = self._by_opcode[opcode]
         if packet is None or not packet.fits(frame, offset):
             return -1
         if packet.reply and packet.places[packet.reply].get(frame, offset):

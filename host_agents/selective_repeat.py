@@ -9,12 +9,23 @@ from __future__ import annotations
 
 from typing import Final
 
+from librt.vecs import vec
+from mypy_extensions import i64
+
 from host_agents.fifo import Fifo
 from host_agents.receiver import Receiver
-from host_agents.sender import Sender, SentPacket
+from host_agents.sender import ACKED, ENTRY, INFLIGHT, LOST, SENT_NS, STATE, WIRE_SHIFT, Sender
 from host_agents.timers import NEVER, Timer
 from host_agents.transport import Transport
 from host_agents.wire import PSN_HALF, SACK_BITS
+
+# Beside the sender's entry of each packet: its number among all sends of this sender, and the packets in flight that
+# were sent before it and after it, or NONE.
+_LINKS: Final = 3
+_SEND: Final = 0
+_EARLIER: Final = 1
+_LATER: Final = 2
+_NONE: Final = -1
 
 
 class SelectiveRepeatSender(Sender):
@@ -23,37 +34,47 @@ class SelectiveRepeatSender(Sender):
     def __init__(self, transport: Transport) -> None:
         super().__init__(transport)
         self.loss_packets = transport.config.loss_packets
-        self._lost: Fifo[SentPacket] = Fifo()  # to send again
-        # In flight, in the order of their sending; linked by `earlier` and `later`.
-        self._oldest: SentPacket | None = None
-        self._newest: SentPacket | None = None
+        self._lost: Fifo[int] = Fifo()  # to send again, unless they have been acknowledged
+        self._links = vec[i64]([0] * ((self._mask + 1) * _LINKS))
+        # In flight, in the order of their sending.
+        self._oldest = _NONE
+        self._newest = _NONE
         self._sends = 0
         self._highest_acked = -1  # highest send index acknowledged
 
     def has_data(self) -> bool:
         lost = self._lost
-        while lost.size > 0 and not lost.peek().lost:
+        while lost.size > 0 and not self._is_lost(lost.peek()):
             lost.pop()
         return lost.size > 0 or self.fresh < self.open_end
 
+    def _is_lost(self, number: int) -> bool:
+        """An acknowledged packet's entry may be another one's."""
+        return number >= self.unacked and self.state_of(number) & LOST != 0
+
     def next_frame(self, now_ns: int) -> bytes:
         if self._lost.size > 0:
-            packet = self._lost.pop()
-            packet.lost = False
+            number = self._lost.pop()
+            at: i64 = (number & self._mask) * ENTRY
+            self._entries[at + STATE] ^= LOST
         else:
-            packet = self._new_packet(now_ns)
-        packet.send_index = self._sends
+            number = self.fresh
+            self._new_packet(now_ns)
+        links = self._links
+        own: i64 = (number & self._mask) * _LINKS
+        links[own + _SEND] = self._sends
+        links[own + _EARLIER] = self._newest
+        links[own + _LATER] = _NONE
         self._sends += 1
-        newest = self._newest
-        if newest is None:
-            self._oldest = packet
+        if self._newest == _NONE:
+            self._oldest = number
         else:
-            newest.later = packet
-            packet.earlier = newest
-        self._newest = packet
+            before: i64 = (self._newest & self._mask) * _LINKS
+            links[before + _LATER] = number
+        self._newest = number
         if self.deadline_ns == NEVER:
             self._arm(now_ns + self.rto_ns)
-        return self._send(now_ns, packet)
+        return self._send(now_ns, number)
 
     def on_ack(self, now_ns: int, number: int) -> int:
         acked_bytes = super().on_ack(now_ns, number)
@@ -84,16 +105,13 @@ class SelectiveRepeatSender(Sender):
         return acked_bytes
 
     def on_nack(self, now_ns: int, number: int) -> None:
-        if self.unacked <= number < self.fresh:
-            packet = self.packet(number)
-            if packet.inflight:
-                self._lose(now_ns, packet, True)
+        if self.unacked <= number < self.fresh and self.state_of(number) & INFLIGHT != 0:
+            self._lose(now_ns, number, True)
 
     def send_again(self, place: int) -> None:
         for number in range(self.unacked, self.fresh):
-            packet = self.packet(number)
-            if packet.inflight and packet.place >= place:
-                self._requeue(packet)
+            if self.state_of(number) & INFLIGHT != 0 and self.place_of(number) >= place:
+                self._requeue(number)
         self.limiter.add(self)
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
@@ -101,12 +119,14 @@ class SelectiveRepeatSender(Sender):
         point = self.point
         expired = False
         self.deadline_ns = NEVER
-        while (packet := self._oldest) is not None:
-            if packet.sent_ns + self.rto_ns > now_ns:
-                self._arm(packet.sent_ns + self.rto_ns)
+        while (number := self._oldest) != _NONE:
+            at: i64 = (number & self._mask) * ENTRY
+            sent_ns: int = self._entries[at + SENT_NS]
+            if sent_ns + self.rto_ns > now_ns:
+                self._arm(sent_ns + self.rto_ns)
                 break
-            self._requeue(packet)
-            point.on_expired(now_ns, packet.wire_bytes)
+            self._requeue(number)
+            point.on_expired(now_ns, self.state_of(number) >> WIRE_SHIFT)
             expired = True
         if expired:
             self.stats.timeouts += 1
@@ -117,52 +137,66 @@ class SelectiveRepeatSender(Sender):
             self.limiter.add(self)
             self.limiter.wake(now_ns)
 
-    def _requeue(self, packet: SentPacket) -> None:
-        self._unlink(packet)
-        self._give_up(packet)
-        packet.lost = True
-        self._lost.push(packet)
+    def _requeue(self, number: int) -> None:
+        self._unlink(number)
+        self._give_up(number)
+        at: i64 = (number & self._mask) * ENTRY
+        self._entries[at + STATE] |= LOST
+        self._lost.push(number)
 
-    def _settle(self, packet: SentPacket) -> int:
-        packet.lost = False
-        if packet.inflight:
-            self._unlink(packet)
-        if packet.send_index > self._highest_acked:
-            self._highest_acked = packet.send_index
-        return super()._settle(packet)
+    def _settle(self, number: int) -> int:
+        at: i64 = (number & self._mask) * ENTRY
+        own: i64 = (number & self._mask) * _LINKS
+        state: i64 = self._entries[at + STATE]
+        if state & LOST != 0:
+            self._entries[at + STATE] = state ^ LOST
+        if state & INFLIGHT != 0:
+            self._unlink(number)
+        send: int = self._links[own + _SEND]
+        if send > self._highest_acked:
+            self._highest_acked = send
+        return super()._settle(number)
 
     def _mark(self, number: int) -> int:
         if number >= self.fresh:
             return 0
-        packet = self.packet(number)
-        return 0 if packet.acked else self._settle(packet)
+        return 0 if self.state_of(number) & ACKED != 0 else self._settle(number)
 
-    def _unlink(self, packet: SentPacket) -> None:
-        """`packet` is no longer in flight."""
-        earlier, later = packet.earlier, packet.later
-        if earlier is None:
+    def _unlink(self, number: int) -> None:
+        """Packet `number` is no longer in flight."""
+        links = self._links
+        own: i64 = (number & self._mask) * _LINKS
+        earlier: int = links[own + _EARLIER]
+        later: int = links[own + _LATER]
+        if earlier == _NONE:
             self._oldest = later
         else:
-            earlier.later = later
-        if later is None:
+            before: i64 = (earlier & self._mask) * _LINKS
+            links[before + _LATER] = later
+        if later == _NONE:
             self._newest = earlier
         else:
-            later.earlier = earlier
-        packet.earlier = None
-        packet.later = None
+            after: i64 = (later & self._mask) * _LINKS
+            links[after + _EARLIER] = earlier
 
     def _detect_loss(self, now_ns: int) -> None:
         if self.loss_packets == 0:
             return
-        while (packet := self._oldest) is not None:
-            if packet.send_index + self.loss_packets > self._highest_acked:
+        while (number := self._oldest) != _NONE:
+            own: i64 = (number & self._mask) * _LINKS
+            send: int = self._links[own + _SEND]
+            if send + self.loss_packets > self._highest_acked:
                 return
-            self._lose(now_ns, packet, False)
+            self._lose(now_ns, number, False)
 
-    def _lose(self, now_ns: int, packet: SentPacket, trimmed: bool) -> None:
-        self._requeue(packet)
-        self.point.on_nack(now_ns, packet.wire_bytes, trimmed)
+    def _lose(self, now_ns: int, number: int, trimmed: bool) -> None:
+        self._requeue(number)
+        self.point.on_nack(now_ns, self.state_of(number) >> WIRE_SHIFT, trimmed)
         self.limiter.add(self)
+
+    def _grow(self) -> None:
+        self._links = self._grown(self._links, _LINKS)
+        super()._grow()
 
 
 _LEAST_WINDOW: Final = 1024

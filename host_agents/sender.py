@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from librt.vecs import vec
+from mypy_extensions import i64
+
 from host_agents.cc.base import Feedback
 from host_agents.fifo import Fifo
 from host_agents.limiter import Member
@@ -16,28 +19,30 @@ from host_agents.timers import NEVER, Timer
 from host_agents.transport import Transport
 from host_agents.wire import PSN_HALF, PSN_MASK, SEND_FIRST, SEND_LAST, SEND_MIDDLE, SEND_ONLY, STAMP_BYTES
 
+# What the sender keeps of each packet until it is acknowledged, as numbers beside each other in one ring: acknowledged
+# in turn, two packets share a cache line. When it was sent last; its order among all packets of the reaction point, of
+# the last sending and (its place) of the first; and its state.
+ENTRY: Final = 4
+SENT_NS: Final = 0
+ORDER: Final = 1
+PLACE: Final = 2
+STATE: Final = 3
 
-class SentPacket:
-    """What the sender keeps of one packet until it is acknowledged."""
+# Of the state: flags, then payload and wire bytes.
+SENT: Final = 1
+AGAIN: Final = 2  # sent more than once
+INFLIGHT: Final = 4
+ACKED: Final = 8
+LOST: Final = 16  # waits to be sent again
+ACK_REQUEST: Final = 32
+FIRST: Final = 64  # of its message
+LAST: Final = 128
+ENDS: Final = 192
+PAYLOAD_SHIFT: Final = 8
+PAYLOAD_MASK: Final = 0xFFFF
+WIRE_SHIFT: Final = 24
 
-    def __init__(self) -> None:
-        self.number = -1
-        self.sends = 0
-        self.sent_ns = 0
-        self.order = 0  # of the last sending, among all packets of the reaction point
-        self.place = 0  # of the first sending, likewise
-        self.wire_bytes = 0
-        self.payload_bytes = 0
-        self.template = b""
-        self.message_bytes = 0
-        self.alone = False  # nothing else of the queue pair is in flight with its message
-        self.send_index = 0  # among all sends of this sender
-        self.earlier: SentPacket | None = None  # selective repeat: in flight, sent before this one
-        self.later: SentPacket | None = None
-        self.ack_request = False
-        self.inflight = False
-        self.acked = False
-        self.lost = False  # waits to be sent again
+_FEWEST: Final = 16  # entries
 
 
 class Sender(Member):
@@ -83,8 +88,10 @@ class Sender(Member):
         self._mtu_bytes = config.mtu_bytes
         self._middle = frames.data_template(SEND_MIDDLE, config.mtu_bytes)
         self._full_wire_bytes = frames.data_wire_bytes(config.mtu_bytes)
-        self._mask = 15
-        self._ring: list[SentPacket | None] = [None] * 16  # by number; those sent and not acknowledged
+        self._mask = _FEWEST - 1
+        self._entries = vec[i64]([0] * (_FEWEST * ENTRY))  # by number; of those sent and not acknowledged
+        # Where the reaction point has headers of its own: twice the bytes of each one's message, plus 1 if it is alone.
+        self._of_messages = vec[i64]([0] * (_FEWEST if self.point.own_headers else 0))
         self.messages: Fifo[Message] = Fifo()  # not completely acknowledged
         self._unsent: Fifo[Message] = Fifo()  # not completely sent
         self.frames = frames
@@ -143,13 +150,17 @@ class Sender(Member):
 
     def oldest_place(self, none: int) -> int:
         """Place of the oldest packet not acknowledged, among all of the reaction point; `none` if there is none."""
-        return self.packet(self.unacked).place if self.unacked < self.fresh else none
+        return self.place_of(self.unacked) if self.unacked < self.fresh else none
 
-    def packet(self, number: int) -> SentPacket:
-        """The entry of a packet sent and not acknowledged."""
-        packet = self._ring[number & self._mask]
-        assert packet is not None
-        return packet
+    def place_of(self, number: int) -> int:
+        """Of a packet sent and not acknowledged."""
+        at: i64 = (number & self._mask) * ENTRY
+        return self._entries[at + PLACE]
+
+    def state_of(self, number: int) -> int:
+        """Of a packet sent and not acknowledged."""
+        at: i64 = (number & self._mask) * ENTRY
+        return self._entries[at + STATE]
 
     def absolute(self, psn: int) -> int:
         """The packet number nearest to the first unacknowledged one that has this PSN."""
@@ -164,12 +175,14 @@ class Sender(Member):
         feedback.rtt_ns = -1
         feedback.resent = False
         if self.unacked <= number < self.fresh:
-            packet = self._ring[number & self._mask]
-            if packet is not None:
-                feedback.order = packet.order
-                self.acked_order = packet.order
-                feedback.rtt_ns = now_ns - packet.sent_ns
-                feedback.resent = packet.sends > 1
+            entries = self._entries
+            at: i64 = (number & self._mask) * ENTRY
+            order: int = entries[at + ORDER]
+            sent_ns: int = entries[at + SENT_NS]
+            feedback.order = order
+            self.acked_order = order
+            feedback.rtt_ns = now_ns - sent_ns
+            feedback.resent = entries[at + STATE] & AGAIN != 0
 
     def on_ack(self, now_ns: int, number: int) -> int:
         """All packets up to `number` arrived. Returns the wire bytes newly acknowledged."""
@@ -177,13 +190,8 @@ class Sender(Member):
         if number >= self.fresh:
             return 0
         while self.unacked <= number:
-            slot = self.unacked & self._mask
-            packet = self._ring[slot]
-            assert packet is not None
-            self._ring[slot] = None
-            if not packet.acked:
-                acked_bytes += self._settle(packet)
-            self._release(packet)
+            if self.state_of(self.unacked) & ACKED == 0:
+                acked_bytes += self._settle(self.unacked)
             self.unacked += 1
         return acked_bytes
 
@@ -235,11 +243,8 @@ class Sender(Member):
         self._disarm()
         acked_bytes = self.stats.bytes_acked
         for number in range(self.unacked, self.fresh):
-            packet = self.packet(number)
-            if not packet.acked:
-                self._settle(packet)
-            self._ring[number & self._mask] = None
-            self._release(packet)
+            if self.state_of(number) & ACKED == 0:
+                self._settle(number)
         self.stats.bytes_acked = acked_bytes
         while self._unsent.size > 0:
             message = self._unsent.pop()
@@ -269,49 +274,47 @@ class Sender(Member):
         self.deadline_ns = NEVER
         self.timer.cancel()
 
-    def _settle(self, packet: SentPacket) -> int:
-        """`packet` is acknowledged. Returns its wire bytes."""
-        packet.acked = True
+    def _settle(self, number: int) -> int:
+        """Packet `number` is acknowledged. Returns its wire bytes."""
+        entries = self._entries
+        at: i64 = (number & self._mask) * ENTRY
+        state: i64 = entries[at + STATE]
+        payload_bytes: int = state >> PAYLOAD_SHIFT & PAYLOAD_MASK
+        wire_bytes: int = state >> WIRE_SHIFT
         traffic = self.traffic
-        self.stats.bytes_acked += packet.payload_bytes
-        traffic.unacked_bytes -= packet.payload_bytes
-        if packet.inflight:
-            packet.inflight = False
-            self.limiter.inflight_bytes -= packet.wire_bytes
-            traffic.inflight_bytes -= packet.wire_bytes
+        self.stats.bytes_acked += payload_bytes
+        traffic.unacked_bytes -= payload_bytes
+        if state & INFLIGHT != 0:
+            state ^= INFLIGHT
+            self.limiter.inflight_bytes -= wire_bytes
+            traffic.inflight_bytes -= wire_bytes
         else:
-            traffic.waiting_bytes -= packet.wire_bytes  # it need not be sent again
-        return packet.wire_bytes
+            traffic.waiting_bytes -= wire_bytes  # it need not be sent again
+        entries[at + STATE] = state | ACKED
+        return wire_bytes
 
-    def _release(self, packet: SentPacket) -> None:
-        """Nobody needs the entry of `packet` any more."""
-
-    def _give_up(self, packet: SentPacket) -> None:
-        """`packet` is no longer in flight, and not acknowledged: it waits to be sent again."""
-        if packet.inflight:
-            packet.inflight = False
-            self.limiter.inflight_bytes -= packet.wire_bytes
-            self.traffic.inflight_bytes -= packet.wire_bytes
-            self.traffic.waiting_bytes += packet.wire_bytes
+    def _give_up(self, number: int) -> None:
+        """Packet `number` is no longer in flight, and not acknowledged: it waits to be sent again."""
+        entries = self._entries
+        at: i64 = (number & self._mask) * ENTRY
+        state: i64 = entries[at + STATE]
+        if state & INFLIGHT != 0:
+            wire_bytes: int = state >> WIRE_SHIFT
+            entries[at + STATE] = state ^ INFLIGHT
+            self.limiter.inflight_bytes -= wire_bytes
+            self.traffic.inflight_bytes -= wire_bytes
+            self.traffic.waiting_bytes += wire_bytes
 
     def _message_wire_bytes(self, size_bytes: int, packets: int) -> int:
         """All of a message's packets, on the wire."""
         full = packets - 1
         return full * self._full_wire_bytes + self.frames.data_wire_bytes(size_bytes - full * self._mtu_bytes)
 
-    def _new_packet(self, now_ns: int) -> SentPacket:
+    def _new_packet(self, now_ns: int) -> None:
         """The entry of packet `fresh`, which was never sent."""
         number = self.fresh
         if number - self.unacked > self._mask:
             self._grow()
-        if _spare:
-            packet = _spare.pop()
-            packet.sends = 0
-            packet.acked = False
-            packet.lost = False
-        else:
-            packet = SentPacket()
-        self._ring[number & self._mask] = packet
         if number == self._sending_end:
             message = self._unsent.peek()
             message.first_sent_ns = now_ns
@@ -319,47 +322,57 @@ class Sender(Member):
             self._sending_end = message.end_packet
             self._sending_bytes = message.size_bytes
             self._sending_alone = message is self._alone
-        packet.number = number
-        packet.place = self.traffic.fresh_packets
-        self.traffic.fresh_packets += 1
-        packet.message_bytes = self._sending_bytes
-        packet.alone = self._sending_alone
         self.fresh = number + 1
+        slot: i64 = number & self._mask
+        at = slot * ENTRY
+        entries = self._entries
+        entries[at + PLACE] = self.traffic.fresh_packets
+        self.traffic.fresh_packets += 1
         if number == self._sending_from or number + 1 == self._sending_end:
-            self._mark_ends(packet)
+            entries[at + STATE] = self._state_of_end(number)
         else:
-            packet.payload_bytes = self._mtu_bytes
-            packet.template = self._middle
-            packet.wire_bytes = self._full_wire_bytes
-            packet.ack_request = (number + 1 - self._sending_from) % self.ack_every_packets == 0
-        return packet
+            state: i64 = self._full_wire_bytes << WIRE_SHIFT | self._mtu_bytes << PAYLOAD_SHIFT
+            if (number + 1 - self._sending_from) % self.ack_every_packets == 0:
+                state |= ACK_REQUEST
+            entries[at + STATE] = state
+        if self._own_headers:
+            self._of_messages[slot] = self._sending_bytes << 1 | (1 if self._sending_alone else 0)
 
-    def _mark_ends(self, packet: SentPacket) -> None:
-        """`packet` is the first of its message, or the last, or both."""
-        number = packet.number
-        first = number == self._sending_from
-        last = number + 1 == self._sending_end
-        size = self._mtu_bytes
-        opcode = SEND_FIRST
-        if last:
-            size = self._unsent.pop().size_bytes - (number - self._sending_from) * size
-            opcode = SEND_ONLY if first else SEND_LAST
-        packet.payload_bytes = size
-        packet.template = self.frames.data_template(opcode, size)
-        packet.wire_bytes = self.frames.data_wire_bytes(size)
-        packet.ack_request = last or self.ack_every_packets == 1
+    def _state_of_end(self, number: int) -> int:
+        """Of a packet that is the first of its message, or the last, or both."""
+        state = 0
+        size_bytes = self._mtu_bytes
+        if number == self._sending_from:
+            state |= FIRST
+        if number + 1 == self._sending_end:
+            state |= LAST
+            size_bytes = self._unsent.pop().size_bytes - (number - self._sending_from) * size_bytes
+        if state & LAST != 0 or self.ack_every_packets == 1:
+            state |= ACK_REQUEST
+        return state | size_bytes << PAYLOAD_SHIFT | self.frames.data_wire_bytes(size_bytes) << WIRE_SHIFT
 
-    def _send(self, now_ns: int, packet: SentPacket) -> bytes:
-        headers = self._make_headers(now_ns, packet) if self._own_headers else packet.template
+    def _template_of_end(self, state: int) -> bytes:
+        ends = state & ENDS
+        opcode = SEND_ONLY if ends == ENDS else SEND_FIRST if ends == FIRST else SEND_LAST
+        return self.frames.data_template(opcode, state >> PAYLOAD_SHIFT & PAYLOAD_MASK)
+
+    def _send(self, now_ns: int, number: int) -> bytes:
+        entries = self._entries
+        at: i64 = (number & self._mask) * ENTRY
+        state: i64 = entries[at + STATE]
+        headers = self._middle if state & ENDS == 0 else self._template_of_end(state)
+        if self._own_headers:
+            headers = self._make_headers(now_ns, number, headers)
+            state = entries[at + STATE]  # with the length that it has now
+        wire_bytes: int = state >> WIRE_SHIFT
         stats = self.stats
         traffic = self.traffic
-        wire_bytes = packet.wire_bytes
-        if packet.sends > 0:
+        if state & SENT != 0:
             stats.packets_retransmitted += 1
-        packet.sends += 1
-        packet.sent_ns = now_ns
-        packet.order = traffic.sent_packets
-        packet.inflight = True
+            state |= AGAIN
+        entries[at + STATE] = state | SENT | INFLIGHT
+        entries[at + SENT_NS] = now_ns
+        entries[at + ORDER] = traffic.sent_packets
         traffic.sent_packets += 1
         traffic.waiting_bytes -= wire_bytes
         traffic.inflight_bytes += wire_bytes
@@ -369,38 +382,47 @@ class Sender(Member):
         self.point.on_sent(now_ns, wire_bytes)
         if self.balanced:
             self.entropy = self.load_balancer.next_entropy(now_ns)
-        psn = (self.psn_base + packet.number) & PSN_MASK
-        frame = data_frame(headers, self.entropy, psn, packet.ack_request)
-        if self._stamps and packet.payload_bytes >= STAMP_BYTES:
+        psn = (self.psn_base + number) & PSN_MASK
+        frame = data_frame(headers, self.entropy, psn, state & ACK_REQUEST != 0)
+        if self._stamps and state >> PAYLOAD_SHIFT & PAYLOAD_MASK >= STAMP_BYTES:
             return frame + now_ns.to_bytes(STAMP_BYTES, "big")
         return frame
 
-    def _make_headers(self, now_ns: int, packet: SentPacket) -> bytes:
+    def _make_headers(self, now_ns: int, number: int, usual: bytes) -> bytes:
         """What the reaction point puts ahead of the payload; the packet waits with its length from now on."""
-        usual = packet.template
         limiter = self.limiter
         if limiter.priority != limiter.data_priority:
             usual = self.frames.in_class(usual, limiter.priority)
-        again = packet.sends > 0
-        headers = self.point.data_headers(now_ns, usual, packet.place, packet.message_bytes, packet.alone, again)
-        wire_bytes = self.frames.data_wire_bytes(packet.payload_bytes) + len(headers) - len(usual)
-        self.traffic.waiting_bytes += wire_bytes - packet.wire_bytes
-        packet.wire_bytes = wire_bytes
+        slot: i64 = number & self._mask
+        at = slot * ENTRY
+        state: i64 = self._entries[at + STATE]
+        payload_bytes: int = state >> PAYLOAD_SHIFT & PAYLOAD_MASK
+        place: int = self._entries[at + PLACE]
+        of_message: int = self._of_messages[slot]
+        again = state & SENT != 0
+        headers = self.point.data_headers(now_ns, usual, place, of_message >> 1, of_message & 1 != 0, again)
+        if headers is usual and not again:
+            return headers
+        before_bytes: int = state >> WIRE_SHIFT
+        wire_bytes = self.frames.data_wire_bytes(payload_bytes) + len(headers) - len(usual)
+        self.traffic.waiting_bytes += wire_bytes - before_bytes
+        lengths: i64 = wire_bytes - before_bytes
+        self._entries[at + STATE] = state + (lengths << WIRE_SHIFT)
         return headers
 
     def _grow(self) -> None:
-        old, mask = self._ring, self._mask
-        self._mask = 2 * mask + 1
-        self._ring = [None] * (2 * len(old))
+        self._entries = self._grown(self._entries, ENTRY)
+        if self._own_headers:
+            self._of_messages = self._grown(self._of_messages, 1)
+        self._mask = 2 * self._mask + 1
+
+    def _grown(self, old: vec[i64], width: int) -> vec[i64]:
+        """A ring of `width` numbers a packet, twice as long, before `_mask` is that of it."""
+        mask = self._mask
+        wider = vec[i64]([0] * (2 * (mask + 1) * width))
         for number in range(self.unacked, self.fresh):
-            self._ring[number & self._mask] = old[number & mask]
-
-
-# Entries to use again, the one freed last first: it is the one most likely in the processor's cache.
-_spare: Final[list[SentPacket]] = []
-
-
-def spare(packet: SentPacket) -> None:
-    """Give the entry back. Only when nothing refers to it."""
-    packet.template = b""
-    _spare.append(packet)
+            before: i64 = (number & mask) * width
+            after: i64 = (number & (2 * mask + 1)) * width
+            for i in range(width):
+                wider[after + i] = old[before + i]
+        return wider

@@ -11,7 +11,7 @@
 // Tables to fill: those of include/forwarding.p4, and
 //   credit_limit  port -> limit(byte_ticks, overhead_bytes, ahead_ticks)
 //     byte_ticks      for each byte of a credit: the time of a credit of mean size and of a full data packet on the link, over that size
-//     overhead_bytes  of the link, for each frame
+//     overhead_bytes  of the link, for each frame; negative where headers are not charged
 //     ahead_ticks     by how much credits may run ahead: the burst less one
 //     both times in units of 2^-16 ticks of the switch's clock
 // With load_balancing/symmetric.p4 data takes the path of its credits.
@@ -46,7 +46,7 @@ control CreditLimit(inout headers_t hdr, inout metadata_t meta, inout standard_m
     bit<64> per_byte = 0;
     bit<32> overhead = 0;
     bit<64> ahead = 0;
-    bit<64> bytes;
+    bit<32> bytes;
     bit<64> now;
     bit<64> due;
 
@@ -74,8 +74,11 @@ control CreditLimit(inout headers_t hdr, inout metadata_t meta, inout standard_m
                 credit_drops.count(DROP_CREDIT);
                 mark_to_drop(standard_metadata);
             } else {
-                bytes = (bit<64>)(standard_metadata.packet_length + overhead);
-                due_of.write((bit<32>)standard_metadata.egress_spec, due + bytes * per_byte);
+                bytes = standard_metadata.packet_length + overhead;
+                if (bytes < FLIT_BYTES) {
+                    bytes = FLIT_BYTES;
+                }
+                due_of.write((bit<32>)standard_metadata.egress_spec, due + (bit<64>)bytes * per_byte);
             }
         }
     }

@@ -78,6 +78,7 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta, inout standard_met
     bit<64> tick_scale = 0;
     bit<32> overhead_bytes = 0;
     bit<32> tx_bytes = 0;
+    bit<32> bytes;
 
     register<bit<32>>(MAX_PORTS) tx_bytes_of_port;
 
@@ -119,8 +120,11 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta, inout standard_met
                     hdr.int_record.queue_cells = 0xFFFF;
                 }
             }
-            tx_bytes_of_port.write((bit<32>)standard_metadata.egress_port,
-                tx_bytes + (bit<32>)hdr.ipv4.total_len + (bit<32>)ETHERNET_BYTES + overhead_bytes);
+            bytes = (bit<32>)hdr.ipv4.total_len + (bit<32>)ETHERNET_BYTES + overhead_bytes;
+            if (bytes < FLIT_BYTES) {
+                bytes = FLIT_BYTES;
+            }
+            tx_bytes_of_port.write((bit<32>)standard_metadata.egress_port, tx_bytes + bytes);
         }
     }
 }

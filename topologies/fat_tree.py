@@ -17,7 +17,7 @@ from topologies.registry import TopologyParameters, register
 
 @register("fat-tree")
 class FatTree(TopologyParameters):
-    k: Annotated[int, Field(ge=2, le=32)] = 4  # ports of a switch; the tree has k pods and k^3 / 4 hosts
+    k: Annotated[int, Field(ge=2, le=64)] = 4  # ports of a switch; the tree has k pods and k^3 / 4 hosts
     oversubscription: Annotated[int, Field(ge=1)] = 1  # what a ToR gets from its hosts over what its uplinks carry
 
     @field_validator("k")

@@ -6,18 +6,16 @@ Addresses are hierarchical (10.pod.rack.host), so a switch needs one route a rac
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Network
-from itertools import permutations
 from types import MappingProxyType
 
-import networkx as nx
+import numpy as np
 
 from topologies.model import Host, Neighbour, Topology
-
-Ports = tuple[int, ...]
+from topologies.shortest_paths import Ports, shortest_paths
 
 
 @dataclass(frozen=True)
@@ -28,98 +26,128 @@ class Route:
     ports: Ports
 
 
-@lru_cache(maxsize=8)
-def _next_hops(topology: Topology) -> dict[str, dict[str, Ports]]:
-    """For each switch and each switch with hosts on it: the ports that begin a shortest path there."""
-    graph: nx.Graph[str] = nx.Graph()
-    graph.add_nodes_from(switch.name for switch in topology.switches)
-    graph.add_edges_from((link.a, link.b) for link in topology.links if link.a in graph and link.b in graph)
-    edges = sorted({topology.uplink(host).node for host in topology.hosts})
-    hops: dict[str, dict[str, Ports]] = {switch.name: {} for switch in topology.switches}
-    for edge in edges:
-        distance = nx.single_source_shortest_path_length(graph, edge)
-        for switch, table in hops.items():
-            if switch != edge and switch in distance:
-                nearer = distance[switch] - 1
-                table[edge] = tuple(
-                    port for port, there in sorted(topology.ports[switch].items()) if distance.get(there.node) == nearer
-                )
-    return hops
+@dataclass(frozen=True)
+class _Rack:
+    """Hosts whose addresses share their first 24 bits, and where each is attached; the switch, if that is one."""
+
+    prefix: int
+    hosts: list[Host]
+    ends: list[Neighbour]
+    switch: str | None
+
+
+class _Routes:
+    """Those of a network's switches. Switches without hosts from which all ways are the same share one list."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._paths = shortest_paths(topology)
+        racks: dict[int, list[Host]] = {}
+        for host in topology.hosts:
+            racks.setdefault(int(host.address) >> 8, []).append(host)
+        self._whole: list[_Rack] = []  # behind one switch each
+        self._others: list[_Rack] = []
+        self._own: dict[str, list[_Rack]] = {}
+        for prefix, hosts in racks.items():
+            ends = [topology.uplink(host) for host in hosts]
+            switches = {end.node for end in ends}
+            rack = _Rack(prefix, hosts, ends, ends[0].node if len(switches) == 1 else None)
+            if rack.switch is None:
+                self._others.append(rack)
+            else:
+                self._whole.append(rack)
+                self._own.setdefault(rack.switch, []).append(rack)
+        self._columns = np.array([self._paths.column[str(rack.switch)] for rack in self._whole], np.int64)
+        self._made: dict[tuple[bytes, tuple[Ports, ...]], list[Route]] = {}
+
+    def of(self, switch: str) -> list[Route]:
+        kinds, sets = self._paths.first_ports(switch)
+        if switch in self._paths.column:
+            return self._make(switch, kinds.tolist(), sets)
+        key = kinds.tobytes(), tuple(sets)
+        if key not in self._made:
+            self._made[key] = self._make(switch, kinds.tolist(), sets)
+        return self._made[key]
+
+    def _make(self, switch: str, kinds: list[int], sets: Sequence[Ports]) -> list[Route]:
+        column = self._paths.column
+        found = [
+            _route(int(host.address), 32, ports)
+            for rack in sorted([*self._own.get(switch, ()), *self._others], key=lambda rack: rack.hosts[0].index)
+            for host, end in zip(rack.hosts, rack.ends, strict=True)
+            if (ports := (end.port,) if end.node == switch else sets[kinds[column[end.node]]])
+        ]
+        # By number: a set of many ports is not compared with each prefix.
+        level = {
+            rack.prefix: kinds[there]
+            for rack, there in zip(self._whole, self._columns.tolist(), strict=True)
+            if sets[kinds[there]]
+        }
+        for length in (24, 16):
+            exceptions, level = _aggregate(level)
+            found += [_route(prefix, length, sets[kind]) for prefix, kind in exceptions]
+        return found + [_route(prefix, 8, sets[kind]) for prefix, kind in level.items()]
 
 
 @lru_cache(maxsize=8)
-def _racks(topology: Topology) -> dict[int, list[Host]]:
-    """Hosts by the 24-bit prefix of their addresses."""
-    racks: dict[int, list[Host]] = {}
-    for host in topology.hosts:
-        racks.setdefault(int(host.address) >> 8, []).append(host)
-    return racks
+def _routes_of(topology: Topology) -> _Routes:
+    return _Routes(topology)
 
 
-def routes(topology: Topology, switch: str) -> list[Route]:
+def routes(topology: Topology, switch: str) -> Sequence[Route]:
     """The routes of one switch, longest prefixes first; a host that cannot be reached has none."""
-    hops = _next_hops(topology)[switch]
-    found: list[Route] = []
-    level: dict[int, Ports] = {}
-    for rack, hosts in _racks(topology).items():
-        ends = [topology.uplink(host) for host in hosts]
-        if len({end.node for end in ends}) == 1 and ends[0].node != switch:
-            if ports := hops.get(ends[0].node, ()):
-                level[rack] = ports
-            continue
-        for host, end in zip(hosts, ends, strict=True):
-            if ports := (end.port,) if end.node == switch else hops.get(end.node, ()):
-                found.append(_route(int(host.address), 32, ports))
-    for length in (24, 16):
-        exceptions, level = _aggregate(level, length)
-        found += exceptions
-    found += [_route(prefix, 8, ports) for prefix, ports in level.items()]
-    return found
+    return _routes_of(topology).of(switch)
 
 
 def has_choices(topology: Topology) -> bool:
     """Whether there are several shortest paths between any two switches with hosts."""
-    return any(len(ports) > 1 for table in _next_hops(topology).values() for ports in table.values())
+    paths = shortest_paths(topology)
+    return any(len(ports) > 1 for switch in topology.switches for ports in paths.first_ports(switch.name)[1])
 
 
 def _route(prefix: int, length: int, ports: Ports) -> Route:
     return Route(IPv4Network((prefix << (32 - length), length)), ports)
 
 
-def _aggregate(level: dict[int, Ports], length: int) -> tuple[list[Route], dict[int, Ports]]:
-    """Covers prefixes that agree by one 8 bits shorter; returns the routes that differ from theirs, and the covers.
+def _aggregate(level: dict[int, int]) -> tuple[list[tuple[int, int]], dict[int, int]]:
+    """Covers prefixes that agree by one 8 bits shorter; returns those that differ from theirs, and the covers.
 
     A prefix without another that agrees stays as it is: a cover would attract addresses that do not exist.
     """
     children: dict[int, list[int]] = {}
     for prefix in level:
         children.setdefault(prefix >> 8, []).append(prefix)
-    exceptions: list[Route] = []
-    covers: dict[int, Ports] = {}
+    exceptions: list[tuple[int, int]] = []
+    covers: dict[int, int] = {}
     for cover, prefixes in children.items():
-        ports, count = Counter(level[prefix] for prefix in prefixes).most_common(1)[0]
+        kind, count = Counter(level[prefix] for prefix in prefixes).most_common(1)[0]
         if count > 1:
-            covers[cover] = ports
-        exceptions += [_route(p, length, level[p]) for p in prefixes if covers.get(cover) != level[p]]
+            covers[cover] = kind
+        exceptions += [(prefix, level[prefix]) for prefix in prefixes if covers.get(cover) != level[prefix]]
     return exceptions, covers
 
 
 def path(topology: Topology, source: Host, destination: Host) -> list[Neighbour]:
-    """The links of one shortest path, each as what is at its far end; the first of equals at every switch."""
-    hops = _next_hops(topology)
+    """The links of one shortest path, each as what is at its far end; the first of equals at every switch.
+
+    Raises ValueError where there is none.
+    """
+    paths = shortest_paths(topology)
     last = topology.uplink(destination)
     links = [topology.uplink(source)]
     while links[-1].node != last.node:
-        port = hops[links[-1].node][last.node][0]
+        port = paths.first_port(links[-1].node, last.node)
         links.append(topology.ports[links[-1].node][port])
     links.append(topology.ports[last.node][last.port])
     return links
 
 
+def _wire_ns(link: Neighbour, wire_bytes: int) -> int:
+    return link.delay_ns - (-wire_bytes * 8 * 10**9 // link.rate_bps)
+
+
 def transit_ns(links: list[Neighbour], wire_bytes: int, switch_latency_ns: int = 0) -> int:
     """Time for one packet over empty links, stored and forwarded at each hop (serialization rounded up)."""
-    wires = sum(link.delay_ns + -(-wire_bytes * 8 * 10**9 // link.rate_bps) for link in links)
-    return wires + (len(links) - 1) * switch_latency_ns
+    return sum(_wire_ns(link, wire_bytes) for link in links) + (len(links) - 1) * switch_latency_ns
 
 
 def base_rtt_ns(
@@ -127,12 +155,6 @@ def base_rtt_ns(
 ) -> int:
     """Round trip of a data packet and its ACK (bytes on the wire) in an empty network, without host delays."""
     there, back = path(topology, source, destination), path(topology, destination, source)
-    return _round_trip_ns(there, back, data_bytes, ack_bytes, switch_latency_ns)
-
-
-def _round_trip_ns(
-    there: list[Neighbour], back: list[Neighbour], data_bytes: int, ack_bytes: int, switch_latency_ns: int
-) -> int:
     return transit_ns(there, data_bytes, switch_latency_ns) + transit_ns(back, ack_bytes, switch_latency_ns)
 
 
@@ -141,17 +163,23 @@ def base_rtts_ns(
     topology: Topology, data_bytes: int, ack_bytes: int, switch_latency_ns: int = 0
 ) -> Mapping[int, int]:
     """The largest base RTT between any two hosts, by the number of switches between them."""
-    # Hosts on one switch with equal links are alike: one of each kind will do, and a second for pairs within a kind.
-    kinds: dict[tuple[str, int, int], list[Host]] = {}
-    for host in topology.hosts:
-        up = topology.uplink(host)
-        kinds.setdefault((up.node, up.rate_bps, up.delay_ns), []).append(host)
-    firsts = [hosts[0] for hosts in kinds.values()]
-    pairs = [*permutations(firsts, 2), *((hosts[0], hosts[1]) for hosts in kinds.values() if len(hosts) > 1)]
-    paths = {(a, b): path(topology, a, b) for a, b in {*pairs, *((b, a) for a, b in pairs)}}
+    # Hosts on one switch with equal links are alike: what counts is how many there are of each kind.
+    kinds = Counter((up.node, up.rate_bps, up.delay_ns) for up in map(topology.uplink, topology.hosts))
+    firsts = {(up.node, up.rate_bps, up.delay_ns): up for up in map(topology.uplink, topology.hosts)}
+    paths = shortest_paths(topology)
+    at = np.array([paths.column[node] for node, _, _ in kinds])
+    switches = paths.distance[[paths.row[node] for node in paths.destinations]] + 1
+    between = paths.costs(lambda link: _wire_ns(link, data_bytes))
+    between += paths.costs(lambda link: _wire_ns(link, ack_bytes)).T
+    own = np.array([_wire_ns(firsts[kind], data_bytes) + _wire_ns(firsts[kind], ack_bytes) for kind in kinds])
+    alone = np.array([count == 1 for count in kinds.values()])
     largest: dict[int, int] = {}
-    for a, b in pairs:
-        hops = len(paths[a, b]) - 1
-        rtt_ns = _round_trip_ns(paths[a, b], paths[b, a], data_bytes, ack_bytes, switch_latency_ns)
-        largest[hops] = max(rtt_ns, largest.get(hops, 0))
+    for i, column in enumerate(at):
+        hops = switches[column, at]
+        rtts_ns = own[i] + own + between[column, at]
+        if alone[i]:
+            hops[i] = 0
+        for some in np.unique(hops[hops > 0]).tolist():
+            rtt_ns = int(rtts_ns[hops == some].max()) + 2 * some * switch_latency_ns
+            largest[some] = max(rtt_ns, largest.get(some, 0))
     return MappingProxyType(largest)

@@ -8,14 +8,10 @@ import click
 
 from harness.plan.experiment import Run
 from harness.plan.request import planned
+from harness.worlds.expected import best_workers, expected
+from harness.worlds.partition import partition, shares
+from p4switch.processes import processors
 from p4switch.quantities import doubts
-from topologies.routing import path
-
-# Of compiled hosts on one core of a server, measured (docs/performance.md): an order of magnitude, no promise.
-_CPU_US_PER_HOP = 1.0
-_BYTES_PER_NODE = 300_000
-_BYTES_PER_PACKET = 60
-_BASE_BYTES = 250_000_000
 
 
 def tell_plan(scenarios: Sequence[str], settings: Sequence[str], several: Mapping[str, Sequence[str | int]]) -> None:
@@ -46,23 +42,23 @@ def _lines(run: Run) -> Iterator[str]:
 
 def _cost(run: Run) -> Iterator[str]:
     """Of the flows that are known before the run: others start when these are done."""
-    traffic = run.traffic()
-    mtu_bytes, hosts = run.scenario.nic.mtu_bytes, run.topology.hosts
-    links: dict[tuple[int, int], int] = {}
-    packets = hops = total_bytes = 0
-    for flow in traffic.flows:
-        ends = flow.source, flow.destination
-        if ends not in links:
-            links[ends] = len(path(run.topology, hosts[flow.source], hosts[flow.destination]))
-        count = -(-flow.size_bytes // mtu_bytes)
-        packets += count
-        hops += 2 * count * links[ends]  # there, and the acknowledgement back
-        total_bytes += flow.size_bytes
+    foreseen, traffic = expected(run), run.traffic()
+    total_bytes = sum(flow.size_bytes for flow in traffic.flows)
     more = "" if traffic.independent else " at the start; others follow when these are done"
-    yield f"traffic: {len(traffic.flows):,} flows, {total_bytes / 1e6:,.1f} MB, {packets:,} packets{more}"
+    yield (
+        f"traffic: {foreseen.flows:,} flows, {total_bytes / 1e6:,.1f} MB, {foreseen.data_packets:,} packets, "
+        f"{foreseen.packet_hops:,} packet-hops{more}"
+    )
     if run.scenario.limit_ns:
         yield f"ends: when all is acknowledged, or after {run.scenario.limit_ns / 1e6:g} ms of model time"
-    nodes = len(hosts) + len(run.topology.switches)
-    memory = _BASE_BYTES + nodes * _BYTES_PER_NODE + packets * _BYTES_PER_PACKET
-    seconds = hops * _CPU_US_PER_HOP / 1e6
-    yield f"expected: some {seconds:.1g} s of CPU if all is sent, some {memory / 1e9:.1f} GB of memory"
+    yield (
+        f"expected: some {foreseen.set_up_s + foreseen.run_s:.2g} s of CPU if all is sent, {foreseen.set_up_s:.2g} s "
+        f"of it to set up, and some {foreseen.memory_bytes / 1e9:.1f} GB of memory"
+    )
+    count = best_workers(run, processors(), traffic.independent)
+    if count > 1:
+        owners = partition(run.topology, count, not traffic.independent)
+        wall_s = foreseen.run_wall_s(shares(run.topology, owners, count))
+        yield f"workers: {count} would take some {foreseen.set_up_s + wall_s:.2g} s of wall-clock time"
+    else:
+        yield "workers: one; more would save little here"

@@ -63,7 +63,10 @@ def command(
     most, seconds = _until(until)
     code, result = generate(program, include, dict(map(definition, define)), seed, assume, most, seconds)
     write(out, program, include, code, result)
-    click.echo(f"{len(result.tests)} tests, {result.covered} of {result.statements} statements, {result.runs} runs")
+    reachable = result.statements - len(result.unreachable)
+    click.echo(f"{len(result.tests)} tests, {result.covered} of {reachable} reachable statements, {result.runs} runs")
+    for found in result.unreachable:
+        click.echo(f"{found.place.file}:{found.place.line}:{found.place.column}: cannot be reached: {found.reason}")
     for place in result.missing:
         why = "not reached" if result.exhausted else "not reached when the time or the tests were over"
         click.echo(f"{place.file}:{place.line}:{place.column}: {why}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from harness.measure.flow_record import FlowRecord
 
 Integers = NDArray[np.int64]
-NO_VALUES: Integers = np.empty((0, 0), np.int64)  # of a series without places
 Progress = Callable[[int, int, int], object]  # flows done, flows known, now_ns
 
 
@@ -37,13 +36,19 @@ class Series:
     places: pd.DataFrame  # one row a place: its columns say where it is
     times_ns: Integers
     values: Integers
+    # By columns, then by what they say: of hundreds of thousands of places most are asked for.
+    _rows: dict[tuple[str, ...], dict[tuple[object, ...], int]] = field(default_factory=dict, repr=False, compare=False)
 
     def at(self, **place: object) -> Integers:
         """The values of the place whose columns have these values; empty if there is none."""
-        same = np.ones(len(self.places), bool)
-        for column, value in place.items():
-            same &= (self.places[column] == value).to_numpy(bool)
-        return self.values[:, int(np.argmax(same))] if same.any() else np.empty(0, np.int64)
+        columns = tuple(place)
+        if columns not in self._rows:
+            told = zip(*(self.places[column].tolist() for column in columns), strict=True)
+            rows = self._rows[columns] = {}
+            for row, values in enumerate(told):
+                rows.setdefault(values, row)
+        found = self._rows[columns].get(tuple(place.values()))
+        return np.empty(0, np.int64) if found is None else self.values[:, found]
 
     def table(self) -> pd.DataFrame:
         """One row a time and place, for places where it was not 0 throughout.

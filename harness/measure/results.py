@@ -26,6 +26,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import topologies
 from harness.measure import provenance
 from harness.measure.inputs import How, inputs, resolved_text
 from harness.measure.metrics import flows_table, jain_table, messages_table
@@ -34,9 +35,10 @@ from harness.measure.probes.base import EVERYWHERE
 from harness.measure.recording import Recording
 from harness.measure.summary import performance, summarize
 from harness.plan import scenario
-from harness.plan.experiment import Run
+from harness.plan.experiment import LinkChange, Run, link_changes, named
 from p4switch import extensions
 from p4switch.errors import UserError, suggest
+from topologies import Topology
 
 _SUFFIX = ".parquet"
 _PROVENANCE = "provenance.json"
@@ -157,6 +159,17 @@ class Result:
     def _record(self) -> dict[str, Any]:
         record: dict[str, Any] = self._scenario["record"]
         return record
+
+    @cached_property
+    def topology(self) -> Topology:
+        """The network. Its file has to be loaded, where it is the user's own. Raises UserError."""
+        name, values = named("topology", self._scenario["topology"])
+        return topologies.build(name, values)
+
+    @cached_property
+    def link_changes(self) -> list[LinkChange]:
+        """What happened to links of the topology. Raises UserError."""
+        return link_changes(self.topology, scenario.check(self._scenario).events)
 
     @cached_property
     def claims(self) -> list[str]:

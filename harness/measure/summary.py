@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -168,24 +168,29 @@ def bottleneck(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
     if members:
         flows = flows.assign(destination=flows["destination"].map(lambda name: members.get(name, [name])))
         flows = flows.explode("destination")
-    for name, group in flows.groupby("destination"):
-        there = run.topology.uplink(run.topology.host_by_name[str(name)])
-        row = row_of[there.node, there.port]
-        work_ns = _union_ns(_spans(run, group, recording.end_ns, there))
-        carried = sum(wire_bytes[qp] for qp in group["qp"].unique())
-        busy = carried * 8e9 / there.rate_bps / work_ns if work_ns else 0.0
+    senders: dict[str, list[_Carried]] = {}
+    ends_ns = flows["delivered_ns"].where(flows["delivered_ns"] >= 0, recording.end_ns)
+    columns = (flows["destination"], flows["source"], flows["qp"], flows["size_bytes"], flows["start_ns"], ends_ns)
+    for destination, *rest in zip(*(column.tolist() for column in columns), strict=True):
+        senders.setdefault(destination, []).append(_Carried(*rest))
+    for name, carried in sorted(senders.items()):
+        there = run.topology.uplink(run.topology.host_by_name[name])
+        work_ns = _union_ns(_spans(run, carried, name, there))
+        carried_bytes = sum(wire_bytes[qp] for qp in {flow.qp for flow in carried})
+        busy = carried_bytes * 8e9 / there.rate_bps / work_ns if work_ns else 0.0
         if busiest is None or busy > busiest["busy"]:
-            samples = _samples(recording, there.node, there.port, group)
-            busiest = {
-                "switch": there.node,
-                "port": there.port,
-                "leads_to": str(name),
-                "busy": busy,
-                "queue_max_bytes": most if (most := int(stats["max_bytes"][row])) >= 0 else None,  # -1: not told
-                "queue_mean_bytes": float(samples.mean()) if len(samples) else None,
-                "queue_p99_bytes": float(np.percentile(samples, 99)) if len(samples) else None,
-            }
-    return busiest
+            busiest = {"switch": there.node, "port": there.port, "leads_to": name, "busy": busy}
+    if busiest is None:
+        return None
+    most = int(stats["max_bytes"][row_of[busiest["switch"], busiest["port"]]])
+    own = flows[flows["destination"] == busiest["leads_to"]]
+    samples = _samples(recording, busiest["switch"], busiest["port"], own)
+    return {
+        **busiest,
+        "queue_max_bytes": most if most >= 0 else None,  # -1: not told
+        "queue_mean_bytes": float(samples.mean()) if len(samples) else None,
+        "queue_p99_bytes": float(np.percentile(samples, 99)) if len(samples) else None,
+    }
 
 
 def congestion(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str, Any]:
@@ -201,15 +206,22 @@ def congestion(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
     start_ns = int(flows["start_ns"].min())
     end_ns = int(flows["delivered_ns"].max()) if (flows["delivered_ns"] >= 0).all() else recording.end_ns
     found = []
-    for row, (node, port) in enumerate(zip(stats["node"].tolist(), stats["port"].tolist(), strict=True)):
+    for row, (node, port, told) in enumerate(
+        zip(stats["node"].tolist(), stats["port"].tolist(), stats["max_bytes"].tolist(), strict=True)
+    ):
         name = recording.node_names[node]
-        if name not in run.topology.switch_by_name or port not in run.topology.ports[name]:
+        there = run.topology.ports[name].get(port) if name in run.topology.switch_by_name else None
+        if there is None:
             continue
+        # -1: not told
+        most_bytes = told if told >= 0 else int(_samples(recording, name, port, flows).max(initial=0))
+        found.append((-most_bytes * 8e9 / there.rate_bps, name, port, row, most_bytes))
+    congested = sum(-negative_ns > over_ns for negative_ns, *_ in found)
+    worst = []
+    for _, name, port, row, most_bytes in sorted(found)[:_WORST]:
         there = run.topology.ports[name][port]
         samples = _samples(recording, name, port, flows)
-        told = int(stats["max_bytes"][row])  # -1: not told
-        most_bytes = told if told >= 0 else int(samples.max(initial=0))
-        found.append(
+        worst.append(
             {
                 "switch": name,
                 "port": port,
@@ -220,12 +232,10 @@ def congestion(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
                 "queue_p99_bytes": float(np.percentile(samples, 99)) if len(samples) else None,
                 "waited_ns": most_bytes * 8e9 / there.rate_bps,
                 "dropped": sum(int(stats[reason][row]) for reason in stats if _is_reason(reason)),
-                "paused_ns": _paused_ns(recording, node, port),
+                "paused_ns": _paused_ns(recording, int(stats["node"][row]), port),
             }
         )
-    congested = sum(place["waited_ns"] > over_ns for place in found)
-    worst = sorted(found, key=lambda place: (-place["waited_ns"], place["switch"], place["port"]))
-    return {"congested": congested, "over_ns": over_ns, "worst": worst[:_WORST]}
+    return {"congested": congested, "over_ns": over_ns, "worst": worst}
 
 
 def _is_reason(column: str) -> bool:
@@ -238,21 +248,30 @@ def _paused_ns(recording: Recording, node: int, port: int) -> int:
     return int(pfc["paused_ns"][(pfc["node"] == node) & (pfc["port"] == port)].sum())
 
 
-def _spans(run: Run, flows: pd.DataFrame, end_ns: int, last_link: Neighbour) -> list[tuple[int, int]]:
+class _Carried(NamedTuple):
+    """A flow to a host: `end_ns` is when it was delivered, or the run's end."""
+
+    source: str
+    qp: int
+    size_bytes: int
+    start_ns: int
+    end_ns: int
+
+
+def _spans(
+    run: Run, carried: Sequence[_Carried], destination: str, last_link: Neighbour
+) -> list[tuple[int, int]]:
     """For each flow to one host: when its first byte could be on the host's link, and when its last one had left it."""
     host = run.topology.host_by_name
     mtu_bytes, latency_ns = run.scenario.nic.mtu_bytes, run.scenario.switch.latency_ns
     on_the_way: dict[tuple[str, int], int] = {}
-    ends = flows["delivered_ns"].where(flows["delivered_ns"] >= 0, end_ns) - last_link.delay_ns
     spans = []
-    for source, destination, size_bytes, start_ns, end in zip(
-        flows["source"], flows["destination"], flows["size_bytes"], flows["start_ns"], ends, strict=True
-    ):
-        first = (source, min(size_bytes, mtu_bytes))
+    for flow in carried:
+        first = (flow.source, min(flow.size_bytes, mtu_bytes))
         if first not in on_the_way:
-            before = path(run.topology, host[source], host[destination])[:-1]
+            before = path(run.topology, host[flow.source], host[destination])[:-1]
             on_the_way[first] = transit_ns(before, run.data_bytes - mtu_bytes + first[1], latency_ns) + latency_ns
-        spans.append((start_ns + on_the_way[first], end))
+        spans.append((flow.start_ns + on_the_way[first], flow.end_ns - last_link.delay_ns))
     return spans
 
 

@@ -273,20 +273,7 @@ class Run:
 
     def link_changes(self) -> list[LinkChange]:
         """What happens to links during the run, in the scenario's order. Raises UserError for a link there is not."""
-        return [self._link_change(i, event) for i, event in enumerate(self.scenario.events)]
-
-    def _link_change(self, index: int, event: LinkEvent) -> LinkChange:
-        a, b = event.link
-        found = [i for i, link in enumerate(self.topology.links) if {link.a, link.b} == {a, b}]
-        if event.parallel >= len(found):
-            raise UserError(
-                f"events.{index}: there is no link {a} - {b} with number {event.parallel} in topology "
-                f"{self.topology.name!r}, which has {len(found)} between them"
-            )
-        number = found[event.parallel]
-        rate_bps = self.topology.links[number].rate_bps
-        rate = None if event.rate_fraction is None else max(1, round(event.rate_fraction * rate_bps))
-        return LinkChange(event.time_ns, number, event.up, rate)
+        return link_changes(self.topology, self.scenario.events)
 
     @cached_property
     def attack(self) -> Attack | None:
@@ -323,6 +310,25 @@ class Run:
         for ends in {(flow.sources, flow.destinations) for flow in several}:
             self.addresses(*ends)
         return traffic if self.attack is None else attacked(traffic, self.attack)
+
+
+def link_changes(topology: Topology, events: Sequence[LinkEvent]) -> list[LinkChange]:
+    """What a scenario's events do to a network's links. Raises UserError for a link there is not."""
+    return [_link_change(topology, i, event) for i, event in enumerate(events)]
+
+
+def _link_change(topology: Topology, index: int, event: LinkEvent) -> LinkChange:
+    a, b = event.link
+    found = [i for i, link in enumerate(topology.links) if {link.a, link.b} == {a, b}]
+    if event.parallel >= len(found):
+        raise UserError(
+            f"events.{index}: there is no link {a} - {b} with number {event.parallel} in topology "
+            f"{topology.name!r}, which has {len(found)} between them"
+        )
+    number = found[event.parallel]
+    rate_bps = topology.links[number].rate_bps
+    rate = None if event.rate_fraction is None else max(1, round(event.rate_fraction * rate_bps))
+    return LinkChange(event.time_ns, number, event.up, rate)
 
 
 def named(key: str, table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -716,6 +722,7 @@ def resolved(run: Run) -> Scenario:
             "protocols": {run.protocol.name: run.protocol.resolved()},
             "load_balancers": {run.load_balancing.name: _parameters(run.load_balancing.parameters)},
             "programs": {run.program.name: run.program_parameters.model_dump(mode="json", exclude_none=True)},
+            "workers": None,  # no result hangs on it
         }
     )
 

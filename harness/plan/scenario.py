@@ -14,6 +14,7 @@ import tomli_w
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from typing_extensions import Self
 
+from host_agents import framing
 from p4switch import extensions
 from p4switch.errors import UserError, suggest, validate
 from p4switch.numbers import integral
@@ -25,7 +26,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-FLIT_BYTES = 16
 BUILT_IN = Path(__file__).parents[1] / "scenarios"
 # What may name Python files: lists, and tables by their `name`.
 _LISTS = ("cc", "lb", "extensions")
@@ -201,6 +201,8 @@ class Scenario(Table):
     limit_ns: Annotated[Nanoseconds, Field(gt=0)] | None = None
     # Virtual world: what the process may hold; a run that needs more ends. None: what the machine has.
     memory_bytes: Annotated[Bytes, Field(gt=0)] | None = None
+    # Virtual world: processes that share a run of `p4cc run`, or "auto": as many as pay. What comes out is the same.
+    workers: Annotated[int, Field(ge=1, le=64)] | Literal["auto"] | None = None
     # Whether links charge a frame for preamble, gap and FCS (24 bytes), too; "flits": for its bytes after the BTH
     # alone, without the ICRC, and at least 16 (a memory fabric, whose flits have no headers below).
     framing: bool | Literal["flits"] = False
@@ -230,11 +232,11 @@ class Scenario(Table):
     @property
     def largest_expansion(self) -> float:
         """How many bytes a switch may have to hold for each byte that a link charges."""
-        return (FLIT_BYTES - self.framing_bytes) / FLIT_BYTES if self.framing == "flits" else 1.0
+        return (framing.FLIT_BYTES - self.framing_bytes) / framing.FLIT_BYTES if self.framing == "flits" else 1.0
 
     def link_bytes(self, frame_bytes: int) -> int:
         """What a link charges a frame of so many bytes, Ethernet to ICRC."""
-        return max(frame_bytes + self.framing_bytes, FLIT_BYTES)
+        return framing.link_bytes(frame_bytes, self.framing_bytes)
 
 
 def built_in() -> dict[str, Path]:

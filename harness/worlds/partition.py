@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from topologies import Topology
 
@@ -23,9 +24,7 @@ def partition(topology: Topology, workers: int, hosts_together: bool = False) ->
         return dict.fromkeys(topology.ports, 0)
     found: dict[str, int] = {}
     loads = [0.0] * workers
-    costs = {host.name: _HOST_PORT_COST for host in topology.hosts} | {
-        switch.name: _SWITCH_PORT_COST * len(topology.ports[switch.name]) for switch in topology.switches
-    }
+    costs = _costs(topology)
 
     def give(node: str, rank: int) -> None:
         found[node] = rank
@@ -48,6 +47,31 @@ def partition(topology: Topology, workers: int, hosts_together: bool = False) ->
         near = [rank for rank in range(workers) if votes[rank] == most]
         give(switch, min(near, key=lambda rank: (loads[rank], rank)))
     return found
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What a partition comes to. `work`: each worker's part of the whole. `crossing`: the part of the links that lead
+    from worker to worker.
+    """
+
+    work: tuple[float, ...]
+    crossing: float
+
+
+def shares(topology: Topology, owners: Mapping[str, int], workers: int) -> Shares:
+    """Of the owners that `partition` found, or others."""
+    loads = [0.0] * workers
+    for node, cost in _costs(topology).items():
+        loads[owners[node]] += cost
+    crossing = sum(owners[link.a] != owners[link.b] for link in topology.links)
+    return Shares(tuple(load / sum(loads) for load in loads), crossing / len(topology.links))
+
+
+def _costs(topology: Topology) -> dict[str, float]:
+    return {host.name: _HOST_PORT_COST for host in topology.hosts} | {
+        switch.name: _SWITCH_PORT_COST * len(topology.ports[switch.name]) for switch in topology.switches
+    }
 
 
 def _votes(topology: Topology, switch: str, found: Mapping[str, int]) -> Counter[int]:

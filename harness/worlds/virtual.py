@@ -29,13 +29,15 @@ from harness.measure.pcap import write_pcap
 from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe
 from harness.measure.probes.base import Values
 from harness.measure.probes.readings import Readings
-from harness.measure.recording import NO_VALUES, Integers, Progress, Recording, Series, port_places
+from harness.measure.recording import Integers, Progress, Recording, Series, port_places
 from harness.measure.tracing import TraceRecord
 from harness.plan.experiment import LinkChange, Run
+from harness.worlds.expected import network_bytes
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
 from harness.worlds.memory import MemoryLimit
-from harness.worlds.parallel import Alone, Crew, Workers, cost, merged
+from harness.worlds.parallel import Alone, Crew, RankCrew, Workers, cost, merged
 from harness.worlds.partition import partition
+from harness.worlds.ranks import Ranks
 from harness.worlds.session import FIRST_NUMBER, Session
 from harness.worlds.whole_frames import WholeFrames
 from host_agents import wire
@@ -94,15 +96,15 @@ class VirtualWorld:
         capture: bool = False,
         compiler: str = "builtin",
         coverage: bool = False,
-        workers: int = 1,
+        workers: int | Ranks = 1,
         owners: Mapping[str, int] | None = None,
         late: Callable[[int], object] | None = None,
     ) -> None:
         """`trace`: index of a flow whose packets are traced. `capture`: record the frames on all hosts' links.
 
-        `coverage`: count what of the program the packets reach. `workers`: so many processes share the work, which is
-        in no result. `owners`: which of them has a node, by name, instead of `partition`'s; hosts that start flows
-        when others are done are all the first one's. `late`: see `Workers`.
+        `coverage`: count what of the program the packets reach. `workers`: so many processes share the work, or these
+        ranks, each of which builds a world; that is in no result. `owners`: which of them has a node, by name, instead
+        of `partition`'s; hosts that start flows when others are done are all the first one's. `late`: see `Workers`.
         """
         started = time.process_time()
         self.run_plan = run
@@ -113,9 +115,13 @@ class VirtualWorld:
         known = len({id(flow.whole or flow) for flow in traffic.flows})
         if independent and trace is not None and trace >= known:
             raise UserError(f"--trace {trace}: the run has {known} flows; expected a number from 0 to {known - 1}")
-        if not independent and trace is not None and workers > 1:
+        several = not isinstance(workers, int) or workers > 1
+        if not independent and trace is not None and several:
             raise UserError("--trace: flows start when others are done; expected --workers 1 with it")
         self._independent = independent
+        self._memory = MemoryLimit(run.label, run.scenario.memory_bytes)
+        nodes = f"{len(run.topology.hosts):,} hosts and {len(run.topology.switches):,} switches"
+        self._memory.foresee(network_bytes(run.topology), nodes)
         self.fabric = Fabric(framing_bytes=run.scenario.framing_bytes, independent_hosts=independent)
         self.names: list[str] = []  # by fabric node
         self.links: list[tuple[str, str]] = []
@@ -137,18 +143,22 @@ class VirtualWorld:
         self._add_links(capture)
         self._limit_ingress()
         self._crew: Crew = Alone()
-        if workers > 1:
-            ranks = owners or partition(run.topology, workers, hosts_together=not independent)
-            self._crew = Workers(self.fabric, [ranks[name] for name in self.names], workers, self._on_told, late)
+        count = workers if isinstance(workers, int) else workers.count
+        ranks = owners or partition(run.topology, count, hosts_together=not independent)
+        by_node = [ranks[name] for name in self.names]
+        if not isinstance(workers, int):
+            self._crew = RankCrew(self.fabric, by_node, workers, self._on_told, late)
+        elif workers > 1:
+            self._crew = Workers(self.fabric, by_node, count, self._on_told, late)
         for change in run.link_changes():
             self.fabric.at(change.time_ns, partial(self._change_link, change))
         self._ports = self._sample_queues()
+        self._sampled_by = np.array([ranks[switch] for switch in self._ports["switch"]], np.int64)
         places = ports_of(run.topology)
         self._links = LinkSamples(places, max(run.scenario.record.rate_interval_ns, 1))
         self._link_counters = LinkCounters(places, self._nodes, _columns(self.fabric.link_counters()))
         self._marks = self._marks_of(places)
         self._readings = Readings()
-        self._memory = MemoryLimit(run.label, run.scenario.memory_bytes)
         self._looked_ns = 0  # at the memory
         self._set_up_s = time.process_time() - started
 
@@ -391,6 +401,11 @@ class VirtualWorld:
         assert recording is not None  # of the first worker
         return recording
 
+    def follow(self) -> None:
+        """Takes part in a run, at another rank than the first."""
+        with self._crew.at_work():
+            self._run(None)
+
     def _run(self, progress: Progress | None) -> Recording | None:
         started = time.process_time()
         scenario = self.run_plan.scenario
@@ -446,11 +461,13 @@ class VirtualWorld:
             self.fabric.run(until_ns=self.fabric.now_ns + run.base_rtt_ns())
         parts = self._crew.gather(
             {
-                name: program_state.left_in({name: client}, registers, compiled(run.build)[1], run.program.name)
-                for name, client in self._own(self._clients).items()
+                name: program_state.left_in(
+                    {name: program_state.by_engine(pipe)}, registers, compiled(run.build)[1], run.program.name
+                )
+                for name, pipe in self._own(self._pipes).items()
             }
         )
-        return {where: left for found in merged(parts, list(self._clients)).values() for where, left in found.items()}
+        return {where: left for found in merged(parts, list(self._pipes)).values() for where, left in found.items()}
 
     def _progress(self, progress: Progress | None, now_ns: int, _: int) -> None:
         self._look_at_memory(now_ns)
@@ -570,7 +587,7 @@ class VirtualWorld:
             queue_stats=self.fabric.queue_stats(),
             pfc_stats=self.fabric.pfc_stats(),
             conservation=self.fabric.conservation(),
-            counted=count(self._own(self._clients).values(), self._accounts),
+            counted=count(map(program_state.by_engine, self._own(self._pipes).values()), self._accounts),
             nic_totals=totals,
             failed_asserts={
                 name: (pipe.failed_asserts, pipe.failed_assert)
@@ -582,8 +599,7 @@ class VirtualWorld:
     def _recording(self, ended: str, parts: list[_Part]) -> Recording:
         """But for `residue` and what the run cost."""
         fabric = self.fabric
-        times, values = joined.samples([part.samples for part in parts])
-        depths = np.frombuffer(values, np.int64).reshape(-1, len(self._ports)) if len(self._ports) else NO_VALUES
+        times, depths = joined.samples([part.samples for part in parts], self._sampled_by)
         rate_interval_ns = self.run_plan.scenario.record.rate_interval_ns
         counted: Counter[Kind] = Counter()
         totals: Counter[str] = Counter()

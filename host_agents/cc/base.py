@@ -13,6 +13,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+from host_agents import framing
 from host_agents.packets import Packet
 from host_agents.timers import Timer, TimerOwner, TimerQueue
 
@@ -39,6 +40,10 @@ class Path:
         self.cell_bytes = cell_bytes  # unit of the queue lengths that switches report
         self.frame_overhead_bytes = frame_overhead_bytes  # that a link takes for a frame beyond its own bytes
         self._base_rtts_ns = base_rtts_ns
+
+    def link_bytes(self, frame_bytes: int) -> int:
+        """What a link charges a frame of so many bytes, Ethernet to ICRC."""
+        return framing.link_bytes(frame_bytes, self.frame_overhead_bytes)
 
     def base_rtt_over(self, hops: int) -> int:
         """The base RTT, ns, of paths through so many routers, where it is known; else the network's largest."""

@@ -20,6 +20,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from librt.strings import read_i64_be
+from mypy_extensions import i64
+
 from host_agents import wire
 from host_agents.cc.base import UNLIMITED, Feedback, NotificationPoint, Outlet, Path, ReactionPoint
 from host_agents.cc.composite import CompositeReactionPoint
@@ -29,7 +32,7 @@ from host_agents.headers import AETH, LINK_RATES_BPS
 from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, TO_SENDER, Field, Header, Packet, Records
 from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE, one_of
 from host_agents.registry import Protocol, ProtocolInfo, register
-from host_agents.timers import Timer, TimerOwner, TimerQueue
+from host_agents.timers import NEVER, Timer, TimerOwner, TimerQueue
 
 NO_CONGESTION: Final = 0
 RECEIVER_CONGESTION: Final = 1
@@ -79,6 +82,7 @@ LOOK_AHEAD: Final = Packet(
     meaning="Dart: who sends in an incast; the PSN is the number of this sender's message in it, of its queue pair",
 )
 
+SHARE_HEADER_BYTES: Final = 4  # a test keeps it to the header's
 _VERSION: Final = SHARE_HEADER.place("version")
 _STATE: Final = SHARE_HEADER.place("state")
 _N: Final = SHARE_HEADER.place("n")
@@ -141,6 +145,16 @@ class ActiveSender:
         self.told_state = NO_CONGESTION
         self.told_n = 0  # 0: it was told nothing
         self.told_ns = 0
+        self.told = b""  # the share, as it was told
+
+
+class Arrival:
+    """A data packet: one of the last few, in a ring."""
+
+    def __init__(self) -> None:
+        self.time_ns = -1
+        self.wire_bytes = 0
+        self.following = self  # the oldest follows the newest
 
 
 class AnnouncedIncast:
@@ -166,11 +180,13 @@ class ActiveSenders(TimerOwner):
         self._hold_ns = round(parameters.state_hold_base_rtts * path.base_rtt_ns)
         self._base_rtt_ns = path.base_rtt_ns
         self._rate_code = LINK_RATES_BPS.index(path.line_rate_bps) if path.line_rate_bps in LINK_RATES_BPS else 0
-        # The last arrivals, as a ring, and what arrived after the oldest of them.
+        # The last arrivals, and what arrived after the oldest of them.
         self._full_bytes_per_ns = parameters.line_rate_share * path.line_rate_bps / 8e9
-        self._times = [-1] * (parameters.rate_packets + 1)
-        self._sizes = [0] * (parameters.rate_packets + 1)
-        self._newest = 0
+        self._newest = Arrival()
+        for _ in range(parameters.rate_packets):
+            arrival = Arrival()
+            arrival.following = self._newest.following
+            self._newest.following = arrival
         self._recent_bytes = 0
         self._timer = Timer(timers, self)
 
@@ -189,8 +205,7 @@ class ActiveSenders(TimerOwner):
         sender.messages += 1
         if sender.messages == 1:
             self.n += 1
-            if not self._timer.is_armed():
-                self._timer.arm(now_ns + self.parameters.idle_timeout_ns)
+            self._look_at(now_ns + self.parameters.idle_timeout_ns)
             self._n_changed(now_ns)
 
     def leave(self, now_ns: int, sender: ActiveSender, life: int) -> None:
@@ -222,6 +237,7 @@ class ActiveSenders(TimerOwner):
                     incast.waiting[address] = member.life
                     member.announced += 1
                     self.enter(now_ns, member)
+            self._look_at(self._lapse_ns(incast))
         counted = incast.waiting.pop(sender.address, -1) == sender.life and not incast.lapsed
         if counted and begun:
             self.retract(now_ns, sender, sender.life)
@@ -240,6 +256,15 @@ class ActiveSenders(TimerOwner):
             sender.announced -= 1
             self.leave(now_ns, sender, life)
 
+    def _look_at(self, at_ns: int) -> None:
+        """Who has been silent for too long by then?"""
+        if at_ns < self._timer.deadline_ns:
+            self._timer.arm(at_ns)
+
+    def _lapse_ns(self, incast: AnnouncedIncast) -> int:
+        """When its members are counted no more that have announced nothing by then."""
+        return incast.since_ns + min(self.parameters.idle_timeout_ns, self.parameters.incast_timeout_ns)
+
     def _is_over(self, now_ns: int, incast: AnnouncedIncast) -> bool:
         return incast.since_ns + self.parameters.incast_timeout_ns <= now_ns
 
@@ -252,46 +277,41 @@ class ActiveSenders(TimerOwner):
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         """Who has been silent for long leaves, and who has been announced for long without announcing anything."""
-        timeout_ns = self.parameters.idle_timeout_ns
-        oldest_ns = now_ns
+        due_ns = NEVER
         for number, incast in list(self._incasts.items()):
-            if incast.since_ns + timeout_ns <= now_ns or self._is_over(now_ns, incast):
+            lapse_ns = self._lapse_ns(incast)
+            if lapse_ns <= now_ns:
                 self._lapse(now_ns, incast)
             else:
-                oldest_ns = min(oldest_ns, incast.since_ns)
+                due_ns = min(due_ns, lapse_ns)
             if self._is_over(now_ns, incast):
                 del self._incasts[number]
         for sender in self.senders.values():
-            if sender.messages > 0 and sender.last_ns + timeout_ns <= now_ns:
+            silent_ns = sender.last_ns + self.parameters.idle_timeout_ns
+            if sender.messages > 0 and silent_ns <= now_ns:
                 sender.messages = 0
                 sender.announced = 0
                 sender.life += 1
                 self.n -= 1
             elif sender.messages > 0:
-                oldest_ns = min(oldest_ns, sender.last_ns)
+                due_ns = min(due_ns, silent_ns)
         if self.n > 0:
-            timer.arm(oldest_ns + timeout_ns)
+            timer.arm(due_ns)
         self._n_changed(now_ns)
 
     # What its link is like
 
     def arrived(self, now_ns: int, wire_bytes: int) -> None:
         """A data packet."""
-        oldest = self._newest + 1
-        if oldest == len(self._times):
-            oldest = 0
-        following = oldest + 1
-        if following == len(self._times):
-            following = 0
-        self._recent_bytes += wire_bytes - self._sizes[following]
-        self._times[oldest] = now_ns
-        self._sizes[oldest] = wire_bytes
-        self._newest = oldest
+        arrival = self._newest.following  # the oldest, which goes
+        self._recent_bytes += wire_bytes - arrival.following.wire_bytes
+        arrival.time_ns = now_ns
+        arrival.wire_bytes = wire_bytes
+        self._newest = arrival
 
     def at_line_rate(self, now_ns: int) -> bool:
         """Whether the last packets came as fast as the link lets them."""
-        oldest = self._newest + 1
-        since_ns = self._times[0 if oldest == len(self._times) else oldest]
+        since_ns = self._newest.following.time_ns
         return since_ns >= 0 and float(self._recent_bytes) >= self._full_bytes_per_ns * float(now_ns - since_ns)
 
     def marked(self, now_ns: int) -> bool:
@@ -319,8 +339,9 @@ class ActiveSenders(TimerOwner):
             sender.version = (sender.version + 1) & _VERSION_MASK
             sender.told_n = n
             sender.told_state = state
+            sender.told = (sender.version << 20 | state << 18 | n << 4 | self._rate_code).to_bytes(4, "big")
         sender.told_ns = now_ns
-        return (sender.version << 20 | state << 18 | n << 4 | self._rate_code).to_bytes(4, "big")
+        return sender.told
 
     def notify(self, now_ns: int, sender: ActiveSender) -> None:
         """A share notice, if there is a queue pair to send it on."""
@@ -427,9 +448,14 @@ class SourceQueue:
         self._counted_ns = 0
 
     def held_bytes(self, now_ns: int) -> float:
+        points = self.points
+        if len(points) == 1 and self._held_bytes == 0.0:  # it is no faster than the link
+            points[0].released_ns = now_ns
+            self._counted_ns = now_ns
+            return 0.0
         held_bytes = self._held_bytes - self._line_rate_bps * float(now_ns - self._counted_ns) / 8e9
         waiting_bytes = 0
-        for point in self.points:
+        for point in points:
             held_bytes += point.released_bytes(now_ns)
             waiting_bytes += point.traffic.waiting_bytes - point.traffic.held_bytes
         self._held_bytes = min(max(held_bytes, 0.0), float(waiting_bytes))
@@ -446,12 +472,16 @@ class Dart(CompositeReactionPoint):
         self.own_headers = parameters.tokens > 0 or parameters.source_ecn_bytes > 0
         self.alone_bytes = parameters.short_bytes if parameters.short_alone and parameters.tokens > 0 else -1
         self.marks_heard = 0  # packets whose mark the receiver has passed on
+        self.released_ns = 0  # what was released until then is counted
+        self._short_bytes = parameters.short_bytes if parameters.tokens > 0 else -1  # of messages that have tokens
+        self._with_tokens: dict[bytes, bytes] = {}  # by the usual headers
+        self._source_ecn_bytes = float(parameters.source_ecn_bytes)
         self._busy = 0  # queue pairs with something to send, or to be acknowledged
         self._version = -1  # of the share obeyed last; -1: none
+        self._in_force = -1  # the share, as an ACK told it, if nothing has come since that changes anything
         self._told_bps = path.line_rate_bps  # by the last ACK
         self._advert_bps = 0.0  # by a notice, until an ACK comes or it lapses; 0: there is none
         self._first_window = UNLIMITED  # until the first ACK
-        self._released_ns = 0  # what was released until then is counted
         self._listed = False  # in the source queue
         self._queue = SourceQueue(path.line_rate_bps)
 
@@ -470,6 +500,7 @@ class Dart(CompositeReactionPoint):
         self._busy += 1
         if self._busy == 1:
             self._told_bps = self.path.line_rate_bps
+            self._in_force = -1
             if self.parameters.first_window_bdp > 0.0:
                 self._first_window = self.parameters.first_window_bdp * self.path.bdp_bytes
             self._apply()
@@ -501,7 +532,7 @@ class Dart(CompositeReactionPoint):
         """There is something to send."""
         if not self._listed and self.traffic.waiting_bytes > self.traffic.held_bytes:
             self._listed = True
-            self._released_ns = now_ns
+            self.released_ns = now_ns
             self._queue.points.append(self)
 
     def _unlist(self) -> None:
@@ -519,29 +550,32 @@ class Dart(CompositeReactionPoint):
     def data_headers(
         self, now_ns: int, headers: bytes, place: int, message_bytes: int, alone: bool, again: bool
     ) -> bytes:
-        p = self.parameters
-        tokens = p.tokens
-        if message_bytes > p.short_bytes or (p.short_alone and not alone) or (again and not p.tokens_again):
-            tokens = 0
-        marked = p.source_ecn_bytes > 0 and self._source_queue_bytes(now_ns) > float(p.source_ecn_bytes)
-        if tokens > 0:
-            first = headers[wire.BECN] | tokens << 3
-            headers = headers[: wire.BECN] + bytes((first,)) + headers[wire.BECN + 1 :]
-        return _marked(headers) if marked else headers
+        if message_bytes <= self._short_bytes:
+            p = self.parameters
+            if (alone or not p.short_alone) and (p.tokens_again or not again):
+                headers = self._deflectable(headers)
+        if self._source_ecn_bytes > 0.0:
+            self._list(now_ns)  # a message that was held
+            if self._queue.held_bytes(now_ns) > self._source_ecn_bytes:
+                return _marked(headers)
+        return headers
 
-    def _source_queue_bytes(self, now_ns: int) -> float:
-        self._list(now_ns)  # a message that was held
-        return self._queue.held_bytes(now_ns)
+    def _deflectable(self, headers: bytes) -> bytes:
+        found = self._with_tokens.get(headers)
+        if found is None:
+            first = headers[wire.BECN] | self.parameters.tokens << 3
+            found = headers[: wire.BECN] + bytes((first,)) + headers[wire.BECN + 1 :]
+            self._with_tokens[headers] = found
+        return found
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
-        self._list(now_ns)
         self._unlist()
         super().on_sent(now_ns, wire_bytes)
 
     def released_bytes(self, now_ns: int) -> float:
         """Since this was asked last: at its rate, if its window is open."""
-        since_ns = self._released_ns
-        self._released_ns = now_ns
+        since_ns = self.released_ns
+        self.released_ns = now_ns
         if not self.may_send(self.traffic.inflight_bytes):
             return 0.0
         return self.rate_bps * float(now_ns - since_ns) / 8e9
@@ -550,6 +584,10 @@ class Dart(CompositeReactionPoint):
         """A share, in an ACK or in a notice."""
         acknowledged = opcode == ACK.opcode
         place = offset + wire.AETH_BYTES if acknowledged else offset
+        word: i64 = read_i64_be(frame, place - SHARE_HEADER_BYTES) & 0xFFFFFFFF
+        share: int = word
+        if acknowledged and share == self._in_force:
+            return
         version = _VERSION.get(frame, place)
         if self._version >= 0 and (version - self._version) & _VERSION_MASK >= _OLDER:
             return
@@ -566,8 +604,10 @@ class Dart(CompositeReactionPoint):
             self._advert_bps = 0.0
             self._first_window = UNLIMITED
             self._lapse.cancel()
+            self._in_force = share
         else:
             self._advert_bps = rate_bps
+            self._in_force = -1
             self._lapse.arm(now_ns + self.parameters.advert_valid_ns)
         self._apply()
 

@@ -53,8 +53,10 @@ CREDIT_BYTES: Final = wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + CREDIT.size_by
 class ExpressPassParameters:
     """Algorithm 1 and section 6.1 of the paper; what it does not give are choices.
 
-    `feedback` "simulator" is what the authors' simulator does instead of algorithm 1: no rate beyond a link's, the
-    target loss times the share that is not used, and after a loss the rate that came. Its initial rate is a half.
+    The authors' simulator draws credits of 76 to 92 bytes on the wire; Ethernet's smallest frame takes 84 there, so
+    that eight bytes of the spread are left. `feedback` "simulator" is what it does instead of algorithm 1: no rate
+    beyond a link's, the target loss times the share that is not used, and after a loss the rate that came. Its initial
+    rate is a half.
     """
 
     # How a receiver changes its rate.
@@ -197,10 +199,10 @@ class ExpressPassReceiver(NotificationPoint):
         self._came = 0  # data drawn by credits, since the last update
         self._lost = 0
         self._updated_ns = 0
-        # On the link, with what frames take there beyond their own bytes.
-        self._least_credit_bytes = CREDIT_BYTES + path.frame_overhead_bytes
-        self._credit_bytes = float(self._least_credit_bytes) + parameters.credit_spread_bytes / 2
-        both_bytes = self._credit_bytes + float(path.wire_bytes + path.frame_overhead_bytes)
+        # On the link: of each size, and the mean.
+        self._sizes = [path.link_bytes(CREDIT_BYTES + more) for more in range(parameters.credit_spread_bytes + 1)]
+        self._credit_bytes = float(sum(self._sizes)) / float(len(self._sizes))
+        both_bytes = self._credit_bytes + float(path.link_bytes(path.wire_bytes))
         self._ns_per_credit = both_bytes * 8e9 / path.line_rate_bps
         self._update_ns = round(parameters.update_base_rtts * path.base_rtt_ns)
         self._least_share = min(1.0, self._ns_per_credit / float(max(1, self._update_ns)))
@@ -261,7 +263,7 @@ class ExpressPassReceiver(NotificationPoint):
         self._number += 1
         draw = self.host.random
         more_bytes = int(draw.random() * float(self.parameters.credit_spread_bytes + 1))
-        if self._meter.passes(now_ns, float(self._least_credit_bytes + more_bytes) / self._credit_bytes):
+        if self._meter.passes(now_ns, float(self._sizes[more_bytes]) / self._credit_bytes):
             body = CREDIT.encode(number=self._number) + bytes(more_bytes)
             self.outlet.send_control(CREDIT, body, entropy=self._entropy)
         wait_ns = self._ns_per_credit / self.credit_share

@@ -24,7 +24,6 @@ from host_agents.collective.operations import Operation, OperationOwner, Seen, S
 from host_agents.collective.packets import (
     ACKNOWLEDGEMENT,
     CONTRIBUTION,
-    FLIT_BYTES,
     HEADER,
     OPERATORS,
     PAYLOAD_BYTES,
@@ -36,6 +35,7 @@ from host_agents.collective.packets import READ as READ_OPCODE
 from host_agents.collective.packets import WRITE as WRITE_OPCODE
 from host_agents.errors import HostError
 from host_agents.fifo import Fifo
+from host_agents.framing import FLIT_BYTES
 from host_agents.port import Arbiter
 from host_agents.timers import NEVER, Timer
 

@@ -16,7 +16,6 @@ from host_agents.packets import HEXADECIMAL, Field, Header, Packet
 NAME: Final = "collective"  # of the P4 program, and of the include with these packets
 
 QPN: Final = 0xFFFFFF
-FLIT_BYTES: Final = 16
 LANES: Final = 32
 PAYLOAD_BYTES: Final = 4 * LANES
 ADDRESS_UNIT_BYTES: Final = 16  # of the field `address`

@@ -18,6 +18,7 @@ struct common_metadata_t {
 }
 
 const port_t DROP_PORT = 511;  // where mark_to_drop sends a packet
+const bit<32> FLIT_BYTES = 16;  // what a link charges a frame at least, where headers are not charged
 
 // Indices of the counter ingress_drops.
 const bit<32> DROP_MALFORMED = 0;    // shorter than its headers say, or IPv4 with options

@@ -35,8 +35,11 @@ class Switch:
     # The first of them: FILE:LINE: its text.
     @property
     def failed_assert(self) -> str | None: ...
-    # Packet test without rates or delays: everything the frame causes, in order, as (port, frame).
-    def process(self, port: int, frame: bytes, now: int = 0, max_outputs: int = 1024) -> list[tuple[int, bytes]]: ...
+    # Packet test without rates or delays: everything the frame causes, in order, as (port, frame). `depth`: the cells
+    # that each packet finds in its queue and leaves behind there; None: those of the one queue that there is.
+    def process(
+        self, port: int, frame: bytes, now: int = 0, max_outputs: int = 1024, depth: int | None = None
+    ) -> list[tuple[int, bytes]]: ...
     # For benchmarks: `rounds` times all frames through ingress and egress, each through the next switch of this one and
     # the others. CPU seconds, and how many frames left.
     def measure(

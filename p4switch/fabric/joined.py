@@ -56,7 +56,16 @@ def ledger(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
     return {name: total[name] for name in parts[0]}
 
 
-def samples(parts: Sequence[tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
-    """Of `Fabric.samples`: all have the same probes, and sampled at the same times."""
-    values = [np.frombuffer(part[1], np.int64) for part in parts]
-    return parts[0][0], np.sum(values, axis=0, dtype=np.int64).tobytes() if len(parts) > 1 else parts[0][1]
+def samples(parts: Sequence[tuple[bytes, bytes]], owners: NDArray[np.int64]) -> tuple[bytes, NDArray[np.int64]]:
+    """Of `Fabric.samples`: times, and values by time and probe. All sampled at the same times, each the probes of its
+    own nodes. `owners`: the rank of each probe's worker, in the order of the probes.
+    """
+    times = parts[0][0]
+    count = len(times) // np.dtype(np.int64).itemsize
+    if len(parts) == 1:
+        return times, np.frombuffer(parts[0][1], np.int64).reshape(count, len(owners))
+    values = np.empty((count, len(owners)), np.int64)
+    for rank, (_, own) in enumerate(parts):
+        places = np.flatnonzero(owners == rank)
+        values[:, places] = np.frombuffer(own, np.int64).reshape(count, len(places))
+    return times, values

@@ -18,7 +18,9 @@ from typing import Any, BinaryIO
 from scapy.utils import PcapWriter, RawPcapReader
 
 from p4switch.errors import UserError
-from p4switch.stf.language import Command
+from p4switch.stf.bmv2_inputs import CLOCK, DEPTH, PENDING, Write, is_wide, with_inputs
+from p4switch.stf.language import Command, StfError, number
+from p4switch.stf.names import Names, find
 from p4switch.stf.runner import Runner, Sent
 
 _START_S = 30.0  # for simple_switch to start, on a busy machine
@@ -92,6 +94,7 @@ class Bmv2Switch:
                 kinds = [k["match_type"] for k in table["key"]]
                 self._kinds[table["name"]] = kinds, table["match_type"] in ("ternary", "range")
         self._groups: dict[int, int] = {}
+        self._wide = 0  # writes of wide registers so far
         self._direct: dict[tuple[str, str], str] = {}  # "counter" or "meter", table -> name
         for kind in ("counter", "meter"):
             for array in document[f"{kind}_arrays"]:
@@ -101,13 +104,22 @@ class Bmv2Switch:
     def table_add(self, table: str, key: Sequence[Any], priority: int, target: Any) -> int:
         kinds, prioritized = self._kinds[table]
         words = [self._key(kind, *k) for kind, k in zip(kinds, key, strict=True)]
-        _, action, args = target
-        command = f"table_add {table} {action} {' '.join(words)} => {' '.join('0x' + a.hex() for a in args)}"
-        answer = self.cli(command + (f" {1_000_000 - priority}" if prioritized else ""))
+        match = " ".join(words)
+        if target[0] == "member":
+            command = f"table_indirect_add {table} {match} => {target[1]}"
+        else:
+            command = f"table_add {table} {target[1]} {match} => {_data(target[2])}"
+        return self._handle(command + (f" {1_000_000 - priority}" if prioritized else ""))
+
+    def _handle(self, command: str) -> int:
+        answer = self.cli(command)
         found = re.search(r"handle (\d+)", answer)
         if found is None:
             raise ValueError(answer.strip().splitlines()[-1])
         return int(found[1])
+
+    def member_add(self, profile: str, action: str, args: Sequence[bytes]) -> int:
+        return self._handle(f"act_prof_create_member {profile} {action} {_data(args)}")
 
     @staticmethod
     def _key(kind: str, value: bytes, other: bytes | int) -> str:
@@ -119,8 +131,10 @@ class Bmv2Switch:
         return text
 
     def table_set_default(self, table: str, target: Any) -> None:
-        _, action, args = target
-        self.cli(f"table_set_default {table} {action} {' '.join('0x' + a.hex() for a in args)}")
+        if target[0] == "member":
+            self.cli(f"table_indirect_set_default {table} {target[1]}")
+        else:
+            self.cli(f"table_set_default {table} {target[1]} {_data(target[2])}")
 
     def table_clear(self, table: str) -> None:
         self.cli(f"table_clear {table}")
@@ -171,10 +185,18 @@ class Bmv2Switch:
         self.cli(f"register_read {name} {index}")
 
     def register_write(self, name: str, index: int, value: bytes) -> None:
+        if is_wide(8 * len(value)):
+            self.cli(f"register_write {PENDING} {self._wide} 1")  # the next packet does it
+            self._wide += 1
+            return
         number = int.from_bytes(value, "big")
-        if number >> 64:
-            raise ValueError(f"register {name}: expected a number of 64 bits, which is all that BMv2's interface takes")
         self.cli(f"register_write {name} {index} {number - (number >> 63 << 64)}")  # a signed number there
+
+    def clock_set(self, tick: int) -> None:
+        self.cli(f"register_write {CLOCK} 0 {tick}")
+
+    def depth_set(self, cells: int) -> None:
+        self.cli(f"register_write {DEPTH} 0 {cells}")
 
     def meter_set(self, name: str, index: int, config: tuple[int, int, int, int]) -> None:
         rates = f"{config[0] / 1e6}:{config[1]} {config[2] / 1e6}:{config[3]}"
@@ -182,6 +204,10 @@ class Bmv2Switch:
 
     def direct_meter_set(self, table: str, handle: int, config: tuple[int, int, int, int]) -> None:
         self.meter_set(self._direct["meter", table], handle, config)
+
+
+def _data(args: Sequence[bytes]) -> str:
+    return " ".join("0x" + a.hex() for a in args)
 
 
 class Feed:
@@ -196,23 +222,23 @@ class Feed:
         self._ports = [port for port, _ in packets]
         self._writers = dict(writers)  # those still open
         self._waiting: dict[int, deque[tuple[int, bytes]]] = {port: deque() for port in writers}
-        for number, (port, frame) in enumerate(packets):
-            self._waiting[port].append((number, frame))
+        for position, (port, frame) in enumerate(packets):
+            self._waiting[port].append((position, frame))
         self._shown = dict.fromkeys(writers, -1)  # the last packet that a file has, by its number
         self._released = 0
 
     def release(self) -> None:
         """Lets the next packet be handled."""
-        number, self._released = self._released, self._released + 1
+        now, self._released = self._released, self._released + 1
         for port, writer in list(self._writers.items()):
             waiting = self._waiting[port]
-            other = port != self._ports[number]
-            while waiting and (waiting[0][0] <= number or (other and self._shown[port] <= number)):
+            other = port != self._ports[now]
+            while waiting and (waiting[0][0] <= now or (other and self._shown[port] <= now)):
                 self._shown[port], frame = waiting.popleft()
                 seconds, microseconds = divmod(self._shown[port], 1_000_000)
                 writer.write_packet(frame, sec=seconds, usec=microseconds)
             writer.flush()
-            if other and self._shown[port] <= number:
+            if other and self._shown[port] <= now:
                 self._writers.pop(port).close()
 
     def close(self) -> None:
@@ -230,12 +256,23 @@ class _Runner(Runner):
         self._writers = writers
         self._feed: Feed | None = None
         self._settled = True  # all packets have been handled for sure
+        self._timed = False
 
     def _packet(self, command: Command) -> None:
         assert self._feed is not None
+        if self._timed:  # one packet at a time: its egress reads the clock, too
+            self._settle()
         self._feed.release()
         self._packet_lines.append(command.line)
         self._settled = False
+
+    def _clock(self, command: Command) -> None:
+        super()._clock(command)
+        self.switch.clock_set(self.now)  # type: ignore[attr-defined]
+
+    def _queue(self, command: Command) -> None:
+        super()._queue(command)
+        self.switch.depth_set(self.depth)  # type: ignore[attr-defined]
 
     def run(self, commands: Iterable[Command]) -> None:
         """As `Runner.run`, but that nothing is compared yet: what was sent is only known when simple_switch has ended.
@@ -243,6 +280,9 @@ class _Runner(Runner):
         Any other command waits until the packets before it have been handled; the ones after it have not.
         """
         commands = list(commands)
+        self._timed = any(command.name == "clock" for command in commands)
+        if self._timed:
+            self.switch.clock_set(self.now)  # type: ignore[attr-defined]
         self._feed = Feed([self.packet_of(c) for c in commands if c.name == "packet"], self._writers)
         for command in commands:
             if command.name not in ("packet", "expect", "wait"):
@@ -276,8 +316,32 @@ class _Runner(Runner):
                     self.sent[port] = [Sent(data) for data, _ in reader]
 
 
+def _prepared(document: dict[str, Any], commands: Sequence[Command]) -> dict[str, Any]:
+    """The program with what the test needs in it."""
+    used = {command.name for command in commands}
+    registers = Names.of(document).registers
+    wide: list[Write] = []
+    for command in commands:
+        if command.name not in ("register_write", "register_reset"):
+            continue
+        name, *given = command.args.split() or [""]
+        register = find(command, "register", name, registers)
+        size, width = registers[register]
+        if not is_wide(width):
+            continue
+        if command.name == "register_reset":
+            wide += [(register, index, 0) for index in range(size)]
+        elif len(given) == 2:
+            index, value = (number(command, word) for word in given)
+            if not 0 <= index < size:
+                raise StfError(command.line, f"register {register}: expected an index below {size}, not {index}")
+            wide.append((register, index, value & (1 << width) - 1))
+    return with_inputs(document, "clock" in used, "queue" in used, wide)
+
+
 def run_on_bmv2(document: dict[str, Any], commands: Sequence[Command]) -> None:
     """Runs a test on BMv2. Raises UserError where it does not hold."""
+    document = _prepared(document, commands)
     ports = sorted({int(c.args.split()[0]) for c in commands if c.name in ("packet", "expect")})
     with tempfile.TemporaryDirectory(prefix="p4cc-stf-") as name:
         folder = Path(name)

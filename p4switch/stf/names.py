@@ -23,6 +23,7 @@ class Table:
     keys: list[Key]
     actions: dict[str, list[tuple[str, int]]]  # name -> parameters, widths
     prioritized: bool
+    profile: str = ""  # its action profile or selector
 
 
 @dataclass(slots=True)
@@ -53,7 +54,8 @@ class Names:
                     actions[i]["name"]: [(p["name"], p["bitwidth"]) for p in actions[i]["runtime_data"]]
                     for i in t["action_ids"]
                 }
-                names.tables[t["name"]] = Table(t["name"], keys, params, t["match_type"] in ("ternary", "range"))
+                prioritized = t["match_type"] in ("ternary", "range")
+                names.tables[t["name"]] = Table(t["name"], keys, params, prioritized, t.get("action_profile", ""))
         for c in json["counter_arrays"]:
             names.counters[c["name"]] = c["binding"] if c["is_direct"] else ""
         names.registers = {r["name"]: (r["size"], r["bitwidth"]) for r in json["register_arrays"]}

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 
 _UNKNOWN = Layout(())
+BETWEEN_TICKS = 1000  # from packet to packet
+_MAX_TICK = (1 << 48) - 1  # v1model's timestamps
+_MAX_DEPTH = (1 << 19) - 1  # enq_qdepth and deq_qdepth
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,9 @@ class Runner:
         self.mentioned: set[int] = set()
         self.nothing_else = False
         self._tell = tell
-        self.now = 0
+        self.now = BETWEEN_TICKS  # when the next packet arrives
+        self._arrived = 0  # when the last one did
+        self.depth: int | None = None  # of the queues that packets meet; None: of the test's one queue
         self.entries: dict[str, tuple[str, int]] = {}  # by the name given with `=`
         self.groups: dict[int, dict[int, list[tuple[int, int]]]] = {}  # group -> node -> (port, rid)
         self.nodes: list[list[tuple[int, int]]] = []
@@ -75,9 +80,9 @@ class Runner:
 
     def _packet(self, command: Command) -> None:
         port, frame = self.packet_of(command)
-        self.now += 1000
         self._packet_lines.append(command.line)
-        outputs = self.switch.process(port, frame, self.now)
+        outputs = self.switch.process(port, frame, self.now, depth=self.depth)
+        self._arrived, self.now = self.now, self.now + BETWEEN_TICKS
         for (out, sent), layout in zip(outputs, self._layouts(command, len(outputs)), strict=True):
             self.sent.setdefault(out, []).append(Sent(sent, command.line, layout))
         for _, text in self.switch.said()[0]:
@@ -119,6 +124,18 @@ class Runner:
     def _wait(self, command: Command) -> None:
         pass
 
+    def _clock(self, command: Command) -> None:
+        self.now = self._number_up_to(command, _MAX_TICK, self._arrived)
+
+    def _queue(self, command: Command) -> None:
+        self.depth = self._number_up_to(command, _MAX_DEPTH)
+
+    def _number_up_to(self, command: Command, most: int, least: int = 0) -> int:
+        value = number(command, command.args)
+        if not least <= value <= most:
+            raise StfError(command.line, f"{command.name} {command.args}: expected a number from {least} to {most}")
+        return value
+
     def check(self) -> None:
         """Compares what was sent with what was expected. Raises UserError."""
         for port in sorted({*self.mentioned, *(self.sent if self.nothing_else else ())}):
@@ -156,7 +173,7 @@ class Runner:
             rest = rest[match.end() :]
         action, args, name = self._action(command, table, rest)
         priority = int(found[2] or 1) if table.prioritized else 0
-        handle = self.switch.table_add(table.name, keys, priority, ("action", action, args))
+        handle = self.switch.table_add(table.name, keys, priority, self._target(table, action, args))
         if name:
             self.entries[name.lstrip("$")] = table.name, handle
 
@@ -164,7 +181,13 @@ class Runner:
         name, _, rest = command.args.partition(" ")
         table = self._table(command, name)
         action, args, _ = self._action(command, table, rest)
-        self.switch.table_set_default(table.name, ("action", action, args))
+        self.switch.table_set_default(table.name, self._target(table, action, args))
+
+    def _target(self, table: Table, action: str, args: list[bytes]) -> tuple[str, str, list[bytes]] | tuple[str, int]:
+        """What an entry leads to: the action, or in tables with an action profile or selector a member with it."""
+        if not table.profile:
+            return "action", action, args
+        return "member", self.switch.member_add(table.profile, action, args)
 
     def _remove(self, command: Command) -> None:
         if command.args.lower() != "all":
@@ -310,7 +333,8 @@ class Runner:
 
     def _meter_set_rates(self, command: Command) -> None:
         name, index, *rates = command.args.split()
-        self._set_meter(command, name, [number(command, index)], rates)
+        entry = self.entries.get(index.lstrip("$"))
+        self._set_meter(command, name, [entry[1] if entry else number(command, index)], rates)
 
     def _meter_array_set_rates(self, command: Command) -> None:
         name, *rates = command.args.split()

@@ -51,6 +51,11 @@ class Code:
     def assertions(self) -> int:
         return sum(self._asserts.values())
 
+    def usable(self, table: ir.Table, refused: str) -> list[int]:
+        """The actions of `table` without the annotation `refused`."""
+        found = next(t for t in self.lowered.tables if t.ir is table)
+        return [i for i, ref in enumerate(found.refs) if all(a.name != refused for a in ref.annotations)]
+
     def _find_asserts(self) -> None:
         for block in self._own:
             for op in block.ops:

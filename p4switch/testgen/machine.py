@@ -21,7 +21,10 @@ from p4switch.testgen.code import Code
 from p4switch.testgen.values import (
     ZERO,
     Scalar,
+    as_bits,
     checksum16_formula,
+    constant_entries,
+    entry_formula,
     formula,
     hashed,
     operate,
@@ -36,13 +39,14 @@ _RESTARTS = 100
 MAX_PACKET_BYTES = 1500
 MAX_PORT = DROP_PORT - 1
 ENVIRONMENTS = 4
-"""Runs that a test has to survive unchanged: with other clocks, random numbers and contents of what is undefined."""
+"""Runs that a test has to survive unchanged: with other random numbers and contents of what is undefined."""
 
-_TIMES = (1, 77_777, 12_345_678, 99_999_999)  # microseconds since a switch began
-_DELAYS = (0, 3, 250, 9_999)
 _PATTERNS = (0, -1, 0x5A5A5A5A5A5A5A5A5A5A5A5A5A5A5A5A, 0x33CC33CC33CC33CC33CC33CC33CC33CC)
 _NORMAL, _INGRESS_CLONE, _EGRESS_CLONE, _RECIRCULATED, _REPLICA, _RESUBMITTED = 0, 1, 2, 4, 5, 6
 _STANDARD = "standard_metadata"
+_CLOCKS = ("ingress_global_timestamp", "egress_global_timestamp", "enq_timestamp", "deq_timedelta")
+_COLOURS = [0, 1, 2]  # green, yellow, red: rates that allow everything, the peak rate's or nothing
+_DEPTHS = ("enq_qdepth", "deq_qdepth")
 
 
 @functools.cache
@@ -100,6 +104,7 @@ class Entry:
     keys: list[tuple[ir.Key, int]]
     action: ir.Action
     args: list[int]
+    colour: int | None = None  # of its direct meter
 
 
 @dataclass(slots=True)
@@ -122,6 +127,9 @@ class Run:
     packet: bytes = b""
     parsed_bytes: int = 0
     length_read: bool = False
+    clock: int | None = None  # microseconds at which the packet arrives; None: it does not matter
+    depth: int | None = None  # cells of the queues, likewise
+    meters: dict[tuple[str, int], int] = field(default_factory=dict)  # colours of those that are executed
     problem: str | None = None
     failed: int | None = None
 
@@ -186,7 +194,7 @@ class Machine:
         self._siblings = {m: members for _, members in self.program.unions for m in members}
         self._calculations = {c.name: c for c in self.program.calculations}
         self._sizes = {r.name: (r.size, r.width) for r in self.program.registers}
-        self._orders = code.lowered.tables
+        self._meters = {m.name: m for m in self.program.meters}
 
     def run(self) -> Run:
         for _ in range(_RESTARTS):
@@ -303,7 +311,8 @@ class Machine:
         self.valid, self._next, self._marks = set(), {}, _Marks()
         self.store.clear()
         self._fresh(standard, kept)
-        self.store[_STANDARD, "ingress_global_timestamp"] = self._unknown(48, _TIMES, "time")
+        if first:  # what comes again has no time of arrival, as in simple_switch
+            self.store[_STANDARD, "ingress_global_timestamp"] = self._input("clock", 48)
         rest = self._parse(_Packet(data))
         if first:
             self.out.parsed_bytes = len(data) - len(rest)
@@ -380,16 +389,13 @@ class Machine:
     def _egress(self, port: int, rid: Scalar, instance: int, state: tuple[Any, ...]) -> None:
         store, valid, following, rest, truncate = state
         self.store, self.valid, self._next = dict(store), set(valid), dict(following)
-        delay = self._unknown(32, _DELAYS, "delay")
-        time = self._unknown(48, _TIMES, "time")
-        later = tuple(t + d for t, d in zip(_TIMES, _DELAYS, strict=True))
+        clock, depth = self._input("clock", 48), self._input("depth", 19, lambda rng: 0)
         self.store |= {
             (_STANDARD, name): value
             for name, value in {
                 "egress_port": Scalar(port), "egress_rid": rid, "instance_type": Scalar(instance),
-                "egress_spec": Scalar(0), "enq_qdepth": ZERO, "deq_qdepth": ZERO, "deq_timedelta": delay,
-                "enq_timestamp": _low_32(time),
-                "egress_global_timestamp": self._unknown(48, later, "later time"),
+                "egress_spec": Scalar(0), "enq_qdepth": depth, "deq_qdepth": depth, "deq_timedelta": ZERO,
+                "enq_timestamp": _low_32(clock), "egress_global_timestamp": clock,
             }.items()
         }  # fmt: skip
         self._marks = _Marks(truncate=truncate)
@@ -460,6 +466,8 @@ class Machine:
                 raise _LongerError(before)
             self.out.signature.append("short")
             raise _ParserError("PacketTooShort")
+        if end > MAX_PACKET_BYTES * 8:
+            raise _ParserError("PacketTooShort")
         if end > there:
             raise _LongerError(-(-end // 8))
         reach = self.code.reach(self.code.ingress)
@@ -478,16 +486,16 @@ class Machine:
             else:
                 name = self._resolve(op.header)
         fields = flat_fields(op.header.type)
-        variable = 0
+        variable = longest = 0
         if op.length is not None:
-            variable = self._pin(self.value(op.length))
             longest = next(width(t) for _, t in fields if isinstance(t, types.Varbit))
-            if variable > longest:
-                raise _ParserError("HeaderTooShort")
+            variable = self._varbit_length(op, self.value(op.length), longest)
             if variable % 8:
                 raise _ParserError("ParserInvalidArgument")
         widths = [variable if isinstance(t, types.Varbit) else width(t) for _, t in fields]
         self._need(sum(widths))
+        if variable > longest:  # after the packet's length, as in simple_switch
+            raise _ParserError("HeaderTooShort")
         self._set_valid(name)
         for (f, t), bits in zip(fields, widths, strict=True):
             value = self._bits(self._packet.position, bits)
@@ -498,6 +506,20 @@ class Machine:
                 value = Scalar(value.number, value.formula == 1)
             self.store[name, f] = value
             self._packet.position += bits
+
+    def _varbit_length(self, op: ir.Extract, value: Scalar, longest: int) -> int:
+        """The bits of a varbit; none, some, too many and parts of bytes are alternatives."""
+        if value.formula is not None:
+            z = value.formula
+            fits = [z3.ULE(z, longest)] if longest < 1 << z.size() else []
+            kinds = [z == 0, z3.And(z != 0, z & 7 == 0, *fits), z & 7 != 0]
+            kinds += [z3.And(z & 7 == 0, z3.Not(fit)) for fit in fits]
+            number = value.number
+            taken = 2 if number % 8 else 3 if number > longest else 1 if number else 0
+            others = ((kind, z) for kind, z in enumerate(kinds) if kind != taken)
+            ways = tuple(Alternative((id(op), kind), 0, self.code.all, z) for kind, z in others)
+            self._decide((id(op), taken), kinds[taken], ways)
+        return self._pin(value)
 
     def _deparsed(self) -> list[Scalar]:
         number, bits = 0, 0
@@ -512,7 +534,7 @@ class Machine:
                 number, bits = number << count | value.number, bits + count
                 if count and self.symbolic:
                     known = known and value.formula is None
-                    parts.append(resize(_as_bits(formula(value, t)), count))
+                    parts.append(resize(as_bits(formula(value, t)), count))
         octets = number.to_bytes(bits // 8, "big")
         if known or not parts:
             return [Scalar(o) for o in octets]
@@ -536,9 +558,9 @@ class Machine:
             value, count = self.value(expression), width(expression.type)
             if isinstance(expression, ir.FieldRef) and isinstance(expression.type, types.Varbit):
                 count = self.store.get((expression.header, f"{expression.name}#"), ZERO).number
-            number, bits = number << count | value.number, bits + count
+            number, bits = number << count | value.number & (1 << count) - 1, bits + count
             if parts is not None and count:
-                parts.append((_as_bits(formula(value, expression.type)), count))
+                parts.append((as_bits(formula(value, expression.type)), count))
         for octet in rest or ():
             number, bits = number << 8 | octet.number, bits + 8
             if parts is not None:
@@ -690,7 +712,7 @@ class Machine:
         if table.meter:
             result = next(m.result for m in self.program.meters if m.name == table.meter)
             assert result is not None
-            self._assign(result, ZERO)
+            self._assign(result, self._entry_colour(table, keys, end) if index is not None else ZERO)
         if action is not None:
             self._code(action.body, args)
         labels = [label for label in end.on if isinstance(label, bool)]
@@ -699,6 +721,22 @@ class Machine:
             return next((b for label, b in end.on.items() if label is hit), end.default)
         number = table.actions.index(action) if action in table.actions else None
         return end.default if number is None else end.on.get(number, end.default)
+
+    def _entry_colour(self, table: ir.Table, keys: list[Scalar], end: ir.Apply) -> Scalar:
+        """Of the direct meter of the entry that was hit; constant entries have no rates."""
+        numbers = [k.number for k in keys]
+        found = next((e for e in self.out.entries if e.table is table and [n for _, n in e.keys] == numbers), None)
+        if found is None:
+            return ZERO
+        found.colour = self._colour(("meter", table.meter, *numbers), (id(end), "meter"))
+        return Scalar(found.colour)
+
+    def _colour(self, key: Any, site: Any) -> int:
+        colour: int = self.inputs.choice(key, _COLOURS)
+        reach = self.code.reach(self.code.ingress)
+        ways = tuple(Alternative((site, c), 0, reach, None, ((key, c),)) for c in _COLOURS if c != colour)
+        self._decide((site, colour), None, ways)
+        return colour
 
     def _follow(self, end: ir.Apply, index: int | None, hit: bool) -> tuple[int, int]:
         """The statements of action `index` of the table, and what can be reached through it."""
@@ -714,7 +752,7 @@ class Machine:
         count = self._applied[table.name] = self._applied.get(table.name, 0) + 1
         if table.entries:
             return self._constant_entries(table, keys, end)
-        if not table.keys or table.profile is not None:
+        if not table.keys:
             return None, []
         numbers = tuple(k.number for k in keys)
         known = self._found.setdefault(table.name, {})
@@ -722,7 +760,7 @@ class Machine:
             found = known[numbers]
             self.out.signature.append((table.name, found))
             return found, self._args.get((table.name, numbers), [])
-        options: list[int | None] = [None, *self._usable(table, "defaultonly")]
+        options: list[int | None] = [None, *self.code.usable(table, "defaultonly")]
         key = ("table", table.name, count)
         found = self.inputs.choice(key, options)
         if len(known) >= table.size:
@@ -745,11 +783,6 @@ class Machine:
         self.out.entries.append(entry)
         return found, args
 
-    def _usable(self, table: ir.Table, refused: str) -> list[int]:
-        """The actions of `table` without the annotation `refused`."""
-        found = next(t for t in self.code.lowered.tables if t.ir is table)
-        return [i for i, ref in enumerate(found.refs) if all(a.name != refused for a in ref.annotations)]
-
     def _arguments(self, action: ir.Action, name: str) -> list[Scalar]:
         args: list[Scalar] = []
         for i, (_, t) in enumerate(action.params):
@@ -766,8 +799,8 @@ class Machine:
         """Another default action than the program's, for actions that no entry can have."""
         if table.default_const or table.profile is not None or table.default is None:
             return None
-        entries = set(self._usable(table, "defaultonly")) if table.keys and not table.entries else set()
-        others = [i for i in self._usable(table, "tableonly") if i not in entries]
+        entries = set(self.code.usable(table, "defaultonly")) if table.keys and not table.entries else set()
+        others = [i for i in self.code.usable(table, "tableonly") if i not in entries]
         if not others or (len(others) == 1 and table.actions[others[0]] is table.default.action and not others[0]):
             return None
         key = ("default", table.name)
@@ -786,13 +819,13 @@ class Machine:
         return action, args
 
     def _constant_entries(self, table: ir.Table, keys: list[Scalar], end: ir.Apply) -> tuple[int | None, list[Scalar]]:
-        entries = sorted(table.entries or (), key=lambda e: (-_prefix_bits(table, e), e.priority))
+        entries = constant_entries(table)
         earlier: list[Any] = []
         taken: int | None = None
         holds: Any = None
         ways: list[Alternative] = []
         for i, entry in enumerate([*entries, None]):
-            z = self._entry_formula(table, entry, keys) if entry is not None and self.symbolic else None
+            z = entry_formula(table, entry, keys) if entry is not None and self.symbolic else None
             matches = entry is None or _matches_entry(table, entry, keys)
             here = [*(z3.Not(e) for e in earlier), *([] if z is None else [z])]
             whole = z3.And(*here) if here else None
@@ -811,23 +844,6 @@ class Machine:
         args = [Scalar(a & (1 << width(t)) - 1) for a, (_, t) in zip(call.args, call.action.params, strict=True)]
         return table.actions.index(call.action), args
 
-    def _entry_formula(self, table: ir.Table, entry: ir.Entry, keys: list[Scalar]) -> Any:
-        terms: list[Any] = []
-        for key, wanted, value in zip(table.keys, entry.keys, keys, strict=True):
-            if wanted is None:
-                continue
-            z = formula(value, key.target.type)
-            bits = width(key.target.type)
-            full = (1 << bits) - 1
-            z = _as_bits(z)
-            if not isinstance(wanted, tuple):
-                terms.append(z == (wanted & full))
-            elif key.match_kind == "range":
-                terms += [z3.UGE(z, wanted[0] & full), z3.ULE(z, wanted[1] & full)]
-            else:
-                terms.append((z & (wanted[1] & full)) == (wanted[0] & wanted[1] & full))
-        return z3.And(*terms) if terms else z3.BoolVal(True)
-
     # Operations
 
     def _operation(self, op: ir.Operation) -> None:
@@ -838,12 +854,15 @@ class Machine:
             self._extract(op)
         elif isinstance(op, ir.Advance):
             bits = self._pin(self.value(op.bits))
+            if bits % 8:
+                raise _ParserError("ParserInvalidArgument")
             self._need(bits)
             self._packet.position += bits
         elif isinstance(op, ir.Verify):
             condition = self.value(op.condition)
             if condition.formula is not None:
-                self._flip(id(op), condition.number, condition.formula, self.code.ingress, self.code.ingress)
+                ingress, reach = self.code.ingress, self.code.reach(self.code.parser)
+                self._flip(id(op), condition.number, condition.formula, ingress, ingress, reach)
             if not condition.number:
                 raise _ParserError(self._pin(self.value(op.error)))
         else:
@@ -932,8 +951,11 @@ class Machine:
         self._pin(self.value(op.args[1]))
 
     def _do_execute_meter(self, op: ir.Prim) -> None:
-        self._pin(self.value(op.args[1]))
-        self._assign(op.args[2], ZERO)  # green: rates are not set
+        meter = self._meters[op.args[0].value]
+        self._below(self.value(op.args[1]), meter.size, width(op.args[1].type), f"an index outside of '{meter.name}'")
+        index = self._pin(self.value(op.args[1]))
+        colour = self.out.meters[meter.name, index] = self._colour(("meter", meter.name, index), id(op))
+        self._assign(op.args[2], Scalar(colour))
 
     def _do_register_read(self, op: ir.Prim) -> None:
         key = self._cell(op.args[1].value, op.args[2])
@@ -1033,7 +1055,9 @@ class Machine:
             return ref.name
         elements = self._stacks[ref.stack]
         if ref.index is not None:
-            index = self._pin(self.value(ref.index))
+            value = self.value(ref.index)
+            self._below(value, len(elements), width(ref.index.type), f"an index outside of stack '{ref.stack}'")
+            index = self._pin(value)
         else:
             index = self._next.get(ref.stack, 0) - (ref.where == "last")
         if not 0 <= index < len(elements):
@@ -1060,8 +1084,8 @@ class Machine:
     def _load(self, header: str, name: str, t: types.Type) -> Scalar:
         value = self.store.get((header, name))
         if value is not None and (header in self.valid or header not in self._headers):
-            if name == "packet_length":
-                self.out.length_read = True
+            if header == _STANDARD:
+                self._note(name)
             return value
         if header not in self._headers:
             return ZERO  # metadata and variables start as zero in both switches
@@ -1069,6 +1093,15 @@ class Machine:
         if isinstance(t, types.Bool) and value.formula is not None:
             value = Scalar(value.number, value.formula == 1)
         return value
+
+    def _note(self, name: str) -> None:
+        """Keeps that a field is read which the test has to decide."""
+        if name == "packet_length":
+            self.out.length_read = True
+        elif name in _CLOCKS:
+            self.out.clock = self.inputs.numbers["clock"]
+        elif name in _DEPTHS:
+            self.out.depth = self.inputs.numbers.get("depth")
 
     def value(self, expr: ir.Expr) -> Scalar:
         """The value of `expr` now."""
@@ -1107,11 +1140,6 @@ def _low_32(value: Scalar) -> Scalar:
     return Scalar(value.number & 0xFFFFFFFF, None if value.formula is None else resize(value.formula, 32))
 
 
-def _as_bits(z: Any) -> Any:
-    """A bit vector, of one bit where `z` is a bool."""
-    return z3.If(z, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)) if isinstance(z, z3.BoolRef) else z
-
-
 def _masked(keys: list[Scalar], case: list[tuple[int, int | None]], exprs: list[ir.Expr]) -> Any:
     for value, (k, m), e in zip(keys, case, exprs, strict=True):
         full = (1 << width(e.type)) - 1
@@ -1120,18 +1148,6 @@ def _masked(keys: list[Scalar], case: list[tuple[int, int | None]], exprs: list[
 
 def _has_default(end: ir.Select) -> bool:
     return any(not isinstance(case, str) and all(m == 0 for _, m in case) for case, _ in end.cases)
-
-
-def _prefix_bits(table: ir.Table, entry: ir.Entry) -> int:
-    """The length of the entry's prefix; 0 in tables without lpm keys, where priorities decide."""
-    kinds = [k.match_kind for k in table.keys]
-    if "lpm" not in kinds or any(k in ("ternary", "range", "optional") for k in kinds):
-        return 0
-    wanted = entry.keys[kinds.index("lpm")]
-    bits = width(table.keys[kinds.index("lpm")].target.type)
-    if wanted is None:
-        return 0
-    return (wanted[1] & (1 << bits) - 1).bit_count() if isinstance(wanted, tuple) else bits
 
 
 def _matches_entry(table: ir.Table, entry: ir.Entry, values: list[Scalar]) -> bool:

@@ -12,6 +12,9 @@ from p4switch.testgen.machine import Entry, Run
 from p4switch.testgen.search import Test
 from p4switch.testgen.values import width
 
+_ALL = "1:1000000"
+_RATES = (f"{_ALL} {_ALL}", f"0:0 {_ALL}", "0:0 0:0")  # so that a packet is green, yellow, red
+
 
 def stf(test: Test, new: Sequence[Location]) -> str:
     """The STF of a test; `new` are the statements that it covers first."""
@@ -26,9 +29,17 @@ def stf(test: Test, new: Sequence[Location]) -> str:
 
 
 def setup(run: Run) -> list[str]:
-    """The commands before the packet: registers, entries, clone sessions, multicast groups."""
-    lines = [f"register_write {name} {index} {value}" for (name, index), value in sorted(run.registers.items())]
-    lines += [_entry(e) for e in run.entries]
+    """The commands before the packet: clock, queue, registers, meters, entries, clone sessions, multicast groups."""
+    lines = [] if run.clock is None else [f"clock {run.clock}"]
+    lines += [] if run.depth is None else [f"queue {run.depth}"]
+    lines += [f"register_write {name} {index} {value}" for (name, index), value in sorted(run.registers.items())]
+    lines += [f"meter_set_rates {name} {i} {_RATES[colour]}" for (name, i), colour in sorted(run.meters.items())]
+    for number, entry in enumerate(run.entries):
+        if entry.colour is None:
+            lines.append(_entry(entry))
+        else:
+            lines.append(f"{_entry(entry)} = $e{number}")
+            lines.append(f"meter_set_rates {entry.table.meter} $e{number} {_RATES[entry.colour]}")
     lines += [f"setdefault {table.name} {_call(action, args)}" for table, action, args in run.defaults.values()]
     lines += [f"mirroring_add {session} {port}" for session, port in sorted(run.sessions.items())]
     handle = 0

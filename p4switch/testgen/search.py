@@ -20,10 +20,12 @@ import z3
 from p4switch.compiler.source import Location
 from p4switch.testgen.code import Code
 from p4switch.testgen.machine import ENVIRONMENTS, MAX_PACKET_BYTES, Alternative, Inputs, Machine, Run
+from p4switch.testgen.proof import Prover, Unreachable
 from p4switch.testgen.values import Scalar, Variables
 
 SOLVER_MS = 1_000
 _VAIN = 6  # so many formulas that nothing satisfies count as one try
+_PROOF_AFTER = 0.25  # of the time: what is missing then may be out of reach
 _FRESH = 8  # runs from nothing, with other random inputs, where the alternatives of the others are used up
 
 
@@ -38,12 +40,16 @@ class Test:
 
 @dataclass(slots=True)
 class Result:
-    """`missing` are statements that no test covers. `exhausted`: nothing was left to try."""
+    """`unreachable` are statements that are proven to be; `missing` are others that no test covers.
+
+    `exhausted`: nothing was left to try.
+    """
 
     tests: list[Test] = field(default_factory=list)
     violations: list[tuple[Location, Run]] = field(default_factory=list)
     statements: int = 0
     covered: int = 0
+    unreachable: list[Unreachable] = field(default_factory=list)
     missing: list[Location] = field(default_factory=list)
     only_unstable: list[Location] = field(default_factory=list)
     exhausted: bool = False
@@ -67,6 +73,9 @@ class Search:
         self._assume = assume
         self._most = most
         self._end = time.monotonic() + seconds
+        self._prove_at = self._end - (1 - _PROOF_AFTER) * seconds
+        self._unreachable = 0
+        self._proven = False
         self._covered = 0
         self._touched = 0
         self._heap: list[tuple[Any, ...]] = []
@@ -87,14 +96,18 @@ class Search:
 
     def _wanted(self) -> int:
         """The statements not yet covered, and the assertions not yet broken."""
-        return (self.code.all & ~self._covered) | (self.code.assertions & ~self._violated)
+        return (self.code.all & ~self._covered & ~self._unreachable) | (self.code.assertions & ~self._violated)
 
     def run(self) -> Result:
         """Runs until all is covered, the number of tests or the time is reached, or nothing is left to try."""
         for fresh in range(_FRESH):
             self._try(Inputs(self._seed + 1000 * fresh))
             while self._heap and not self._done():
+                if time.monotonic() > self._prove_at:
+                    self._prove()
                 self._next()
+            if not self._done():
+                self._prove()
             if self._done():
                 break
         result = self.result
@@ -102,10 +115,28 @@ class Search:
         bits = [1 << n for n in range(self.code.all.bit_length())]
         result.statements = self.code.all.bit_count()
         result.covered = (self._covered & self.code.all).bit_count()
-        missing = self.code.all & ~self._covered
+        missing = self.code.all & ~self._covered & ~self._unreachable
         result.missing = sorted(self.code.location(b) for b in bits if b & missing & ~self._touched)
         result.only_unstable = sorted(self.code.location(b) for b in bits if b & missing & self._touched)
         return result
+
+    def _prove(self) -> None:
+        """Leaves out what no packet can reach, once."""
+        wanted = self.code.all & ~self._covered & ~self._touched
+        if self._proven or self._most is not None or not wanted:
+            return
+        self._proven = True
+        found: list[Unreachable] = []
+        for stable in (False, True):
+            now = time.monotonic()
+            try:
+                prover = Prover(self.code, now + (self._end - now) / 4, stable)
+            except TimeoutError:
+                break
+            found += prover.unreachable(wanted & ~self._unreachable)
+            for one in found:
+                self._unreachable |= one.bit
+        self.result.unreachable = sorted(found, key=lambda f: f.place)
 
     # Alternatives
 
@@ -147,9 +178,17 @@ class Search:
         inputs.choices.update(way.choices)
         if way.formula is None:
             return inputs  # a choice alone: what led there stays as it is
+        whole = z3.And(*self._related(run.formulas(position), way.formula))
+        clock = run.variables.get("clock")
+        if clock is not None and "clock" in self._variables.of(whole):  # another time only where that decides
+            now = z3.substitute(whole, (clock, z3.BitVecVal(inputs.numbers["clock"], clock.size())))
+            return self._solved(run, inputs, now) or self._solved(run, inputs, whole)
+        return self._solved(run, inputs, whole)
+
+    def _solved(self, run: Run, inputs: Inputs, whole: Any) -> Inputs | None:
+        """`inputs`, changed so that `whole` holds."""
         solver = z3.Solver()
         solver.set("timeout", max(1, min(SOLVER_MS, int(1000 * (self._end - time.monotonic())))))
-        whole = z3.And(*self._related(run.formulas(position), way.formula))
         variables = [variable for variable, _ in run.environment.values()]
         if variables:
             for e in range(ENVIRONMENTS):
@@ -225,7 +264,7 @@ class Search:
         for environment in range(1, ENVIRONMENTS) if run.environment else ():
             other = self._machine(run.inputs, environment).run()
             if not _same_way(run, other):
-                self.result.problems["what happens depends on clocks, random numbers or undefined values"] += 1
+                self.result.problems["what happens depends on random numbers or undefined values"] += 1
                 return
             for (_, data, mask), (_, there) in zip(expected, other.outputs, strict=True):
                 for i, (a, b) in enumerate(zip(data, there, strict=True)):
@@ -239,8 +278,8 @@ class Search:
 
 def _same_way(run: Run, other: Run) -> bool:
     def shape(r: Run) -> Any:
-        entries = [(e.table.name, [k for _, k in e.keys], e.action.name, e.args) for e in r.entries]
+        entries = [(e.table.name, [k for _, k in e.keys], e.action.name, e.args, e.colour) for e in r.entries]
         outputs = [(port, len(data)) for port, data in r.outputs]
-        return entries, outputs, r.sessions, r.groups, r.registers, r.covered, r.problem
+        return entries, outputs, r.sessions, r.groups, r.registers, r.meters, r.covered, r.problem
 
     return bool(shape(run) == shape(other))

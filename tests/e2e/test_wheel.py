@@ -63,6 +63,8 @@ def test_the_extension_in_virtual_time(installed: Path, extension: Path, tmp_pat
     assert quell.summary["flows_delivered"] == dcqcn.summary["flows_delivered"] == 2
     assert quell.table("port_delay")["value"].max() > 0
     assert "Smoothed queueing delay of the busiest port" in (tmp_path / "out" / "report.html").read_text()
+    done([str(installed / "p4cc"), "replay", "out", "--run", "quell-seed1"], tmp_path)
+    assert "class Recording" in (tmp_path / "replay.html").read_text()
 
 
 def test_its_notebook(installed: Path, extension: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from host_agents.cc.dart import (
     NOTICE,
     RECEIVER_CONGESTION,
     SHARE_HEADER,
+    SHARE_HEADER_BYTES,
     ActiveSenders,
     Dart,
     DartParameters,
@@ -382,6 +383,21 @@ def test_whose_announcement_is_lost_is_counted_by_its_message_alone_after_the_id
     assert receiver.senders.n == 0
 
 
+def test_who_never_announces_leaves_after_the_incasts_time_out_if_that_is_the_shorter_one() -> None:
+    receiver = Receiver(DartParameters(incast_timeout_ns=100_000))
+    receiver.packet(9, first=True)
+    receiver.look_ahead(1, 7, (1, 2, 3))
+    receiver.packet(1, first=True)
+    receiver.pass_to(99_999)
+    assert receiver.senders.n == 4
+    receiver.pass_to(100_000)
+    assert receiver.senders.n == 2
+    receiver.pass_to(1_999_999_999)
+    assert receiver.senders.n == 2  # those with messages under way leave after the idle time-out
+    receiver.pass_to(2_000_000_000)
+    assert receiver.senders.n == 0
+
+
 def test_an_incast_that_takes_the_number_of_another_takes_its_place() -> None:
     receiver = Receiver()
     receiver.look_ahead(1, 7, (1, 2))
@@ -553,6 +569,26 @@ def test_the_rate_is_the_lesser_line_rate_over_n_less_what_drains_the_queue() ->
     assert point.rate_bps == 1 * GBPS
     tell(point, ACK, version=4, n=1, receiver_rate_code=10)
     assert point.rate_bps == 10 * GBPS
+
+
+def test_a_share_that_is_in_force_is_obeyed_again_after_idleness_and_after_a_notice() -> None:
+    assert SHARE_HEADER.size_bytes == SHARE_HEADER_BYTES
+    point, _ = sender()
+    share = {"version": 3, "n": 4}
+    tell(point, ACK, **share)
+    point.on_start(0)
+    assert (point.rate_bps, point.window_bytes) == (RATE_BPS, BDP_BYTES)
+    tell(point, ACK, **share)
+    assert point.rate_bps == 2.5 * GBPS
+    assert point.window_bytes > 1e15
+    tell(point, NOTICE, version=4, n=10)
+    assert point.rate_bps == 1 * GBPS
+    tell(point, ACK, **share)  # older than the notice
+    assert point.rate_bps == 1 * GBPS
+    tell(point, ACK, version=4, n=10)
+    point.own_rate_bps = RATE_BPS
+    tell(point, NOTICE, version=4, n=10)
+    assert point.rate_bps == 1 * GBPS
 
 
 def test_an_older_version_is_ignored() -> None:

@@ -132,6 +132,15 @@ def test_a_link_that_charges_framing_carries_fewer_packets_and_credits(overhead_
     assert voice.host.timers.first_ns == round((WIRE_BYTES + CREDIT_BYTES + 2 * overhead_bytes) * 8 / 10)
 
 
+def test_of_a_link_that_charges_flits_a_credit_takes_one() -> None:
+    """Of its 62 to 70 bytes four to twelve would be left; all credits take the same."""
+    point, voice = receiver(Path(10e9, 100_000, 1460, WIRE_BYTES, 80, (), -58), initial_rate=1.0, credit_spread_bytes=8)
+    for _ in range(3):
+        point.on_control(0, *control(CREDIT_REQUEST, stop=0))
+        assert voice.host.timers.first_ns == round((WIRE_BYTES - 58 + 16) * 8 / 10)
+        point.on_control(0, *control(CREDIT_REQUEST, stop=1))
+
+
 def test_gaps_and_sizes_of_credits_are_random() -> None:
     """10% more or less, and up to eight bytes: else credits of several flows come in step."""
     point, voice = receiver(initial_rate=1.0, jitter=0.1, credit_spread_bytes=8, update_base_rtts=1e3)

@@ -439,6 +439,25 @@ class TestScopes:
         a.open_qp("10.0.0.5", 5, 5, priority=5)
         assert set(a.queue_pairs) == {1, 4, 5}
 
+    def test_queue_pairs_that_are_closed_say_nothing_of_the_class_of_others(self):
+        a, _ = pair("dcqcn", cc_scope="pair")
+        a.close_qp(a.open_qp("10.0.0.4", 1, 1, priority=4))
+        other = a.open_qp("10.0.0.4", 2, 2, priority=5)
+        other.post(1000)
+        frame = a.next_frame(0)
+        assert (frame[wire.TOS] >> 5, other.reaction_point.outlet.data_priority()) == (5, 5)
+        with pytest.raises(HostError, match="priority 4; expected 5"):
+            a.open_qp("10.0.0.4", 3, 3, priority=4)
+
+    def test_a_queue_pair_opened_while_the_limiter_is_in_another_class_has_frames_of_its_own_class(self):
+        a, _ = pair("dcqcn", cc_scope="pair")
+        first = a.open_qp("10.0.0.4", 1, 1)
+        first.reaction_point.outlet.set_priority(1)
+        second = a.open_qp("10.0.0.4", 2, 2)
+        first.reaction_point.outlet.set_priority(-1)
+        second.post(1000)
+        assert a.next_frame(0)[wire.TOS] >> 5 == 3
+
     def test_per_destination_each_has_its_class(self):
         a, _ = pair("dcqcn", cc_scope="destination")
         qps = [a.open_qp("10.0.0.4", n, n, priority=n) for n in (3, 4)]

@@ -286,10 +286,10 @@ class TestSelectiveRepeat:
             again, now = send(a, 3, now)
             assert again == frames[1:]
         kept = []
-        packet = qa.sender._oldest
-        while packet is not None:
-            kept.append(packet.number)
-            packet = packet.later
+        number = qa.sender._oldest
+        while number >= 0:
+            kept.append(number)
+            number = qa.sender._links[3 * number + 2]  # sent later
         assert kept == [0, 1, 2, 3]
 
     def test_the_rtt_of_a_packet_sent_again_counts_from_its_last_copy(self):

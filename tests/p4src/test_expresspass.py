@@ -39,15 +39,15 @@ def test_a_link_lets_credits_through_as_it_can_carry_data(make_rig: MakeRig) -> 
     assert rig.counter("credit_drops", 0) == 6
 
 
-@pytest.mark.parametrize(("more_bytes", "overhead_bytes"), [(0, 0), (8, 0), (8, 24)])
+@pytest.mark.parametrize(("more_bytes", "overhead_bytes"), [(0, 0), (8, 0), (8, 24), (0, -58), (8, -58)])
 def test_a_credit_takes_the_link_by_its_size(make_rig: MakeRig, more_bytes: int, overhead_bytes: int) -> None:
-    """And by what the link charges for a frame."""
+    """And by what the link charges for a frame: a flit of 16 bytes at least."""
     view = replace(VIEW, frame_overhead_bytes=overhead_bytes)
     rig = make_rig("expresspass", {"burst_credits": 1}, view=view)
     if not rig.sets_clock:
         pytest.skip("BMv2's clock cannot be set")
-    size = (CREDIT_BYTES + more_bytes + overhead_bytes) / (MEAN_BYTES + overhead_bytes)
-    due_ns = size * (CREDIT_NS + 2 * overhead_bytes * 8 / 100)
+    own, mean = (max(size + overhead_bytes, 16) for size in (CREDIT_BYTES + more_bytes, MEAN_BYTES))
+    due_ns = own / mean * (mean + VIEW.packet_bytes + overhead_bytes) * 8 / 100
     times = [0, int(due_ns), int(due_ns) + 2]
     received = rig.run([Sent(1, credit(i, more_bytes), now) for i, now in enumerate(times)])[OUT]
     assert psns(received) == [0, 2]

@@ -120,6 +120,10 @@ def test_headers_that_links_do_not_charge_are_not_counted() -> None:
     frames = [FLOW.telemetry(psn=psn, wire_bytes=1050) for psn in range(3)]  # each leaves with 1058
     received = rig.run([Sent(1, frame) for frame in frames])
     assert [records(f)[-1].tx_units for f in received[2]] == [psn * 1000 // 128 for psn in range(3)]
+    # Of 64 bytes six would be left, but a frame takes a flit.
+    answers = [FLOW.telemetry(psn=psn, opcode=WITH_INT + ACKNOWLEDGE, wire_bytes=64) for psn in range(70)]
+    last = rig.run([*(Sent(1, answer) for answer in answers), Sent(1, frames[0])])[2][-1]
+    assert records(last)[-1].tx_units == (3 * 1000 + 70 * 16) // 128
 
 
 def test_the_time_is_that_of_the_model(make_rig: MakeRig) -> None:

@@ -65,7 +65,9 @@ class Recorder:
     def said(self) -> tuple[list[tuple[bool, str]], int]:
         return [], 0
 
-    def process(self, port: int, frame: bytes, now: int = 0) -> list[tuple[int, bytes]]:
+    def process(
+        self, port: int, frame: bytes, now: int = 0, depth: int | None = None
+    ) -> list[tuple[int, bytes]]:
         self.calls.append(("process", port, frame))
         return self.outputs
 

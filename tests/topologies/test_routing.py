@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from ipaddress import IPv4Address
+from itertools import permutations
 
 import networkx as nx
 import pytest
@@ -12,12 +14,12 @@ from tests.topologies.test_topologies import ALL
 from topologies import Topology, routing
 
 
-def lookup(table: list[topologies.Route], address: IPv4Address) -> tuple[int, ...]:
+def lookup(table: Sequence[topologies.Route], address: IPv4Address) -> tuple[int, ...]:
     matching = [route for route in table if address in route.prefix]
     return max(matching, key=lambda route: route.prefix.prefixlen).ports if matching else ()
 
 
-def tables_of(topology: Topology) -> dict[str, list[topologies.Route]]:
+def tables_of(topology: Topology) -> dict[str, Sequence[topologies.Route]]:
     return {switch.name: topologies.routes(topology, switch.name) for switch in topology.switches}
 
 
@@ -83,6 +85,40 @@ def test_largest_base_rtt_is_between_pods() -> None:
     assert max(routing.base_rtts_ns(topology, 1058, 62).values()) == max(
         routing.base_rtt_ns(topology, a, b, 1058, 62) for a, b in pairs
     )
+
+
+@pytest.mark.parametrize(("name", "parameters"), ALL)
+def test_base_rtts_are_those_of_the_paths(name: str, parameters: dict[str, int]) -> None:
+    """Of all pairs of hosts by the switches between them: the whole network at once, and pair by pair."""
+    topology = topologies.build(name, parameters)
+    expected: dict[int, int] = {}
+    for a, b in permutations(topology.hosts[:20] + topology.hosts[-20:], 2):
+        if a is not b:
+            hops = len(routing.path(topology, a, b)) - 1
+            expected[hops] = max(expected.get(hops, 0), routing.base_rtt_ns(topology, a, b, 1058, 62, 300))
+    found = routing.base_rtts_ns(topology, 1058, 62, 300)
+    if len(topology.hosts) <= 40:
+        assert found == expected
+    assert all(found[hops] >= rtt_ns for hops, rtt_ns in expected.items())
+
+
+def test_switches_alike_share_their_routes() -> None:
+    topology = topologies.build("fat-tree", {"k": 8})
+    made = {name: topologies.routes(topology, name) for name in ("spine0", "spine15", "agg0-0", "agg0-3", "agg1-0")}
+    assert made["spine0"] is made["spine15"]
+    assert made["agg0-0"] is made["agg0-3"] is not made["agg1-0"]
+
+
+def test_what_cannot_be_reached_has_neither_route_nor_path() -> None:
+    builder = topologies.model.Builder("apart")
+    left, right = builder.switch("left", 0), builder.switch("right", 0)
+    for address, switch in (("10.0.0.2", left), ("10.0.0.3", left), ("10.1.0.2", right)):
+        builder.host(address, switch, 10**9, 0)
+    topology = builder.build({})
+    assert lookup(topologies.routes(topology, "left"), IPv4Address("10.1.0.2")) == ()
+    assert list(routing.base_rtts_ns(topology, 1000, 100)) == [1]
+    with pytest.raises(ValueError, match="no way from left on to right"):
+        routing.path(topology, topology.hosts[0], topology.hosts[2])
 
 
 def test_paths_have_equal_length_in_both_directions() -> None:

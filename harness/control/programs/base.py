@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 import p4src
 from harness.control.programs.entries import Entry
+from host_agents import framing
 from p4switch.errors import UserError
 from p4switch.registry import Registry
 from topologies.collectives import CollectiveGroup
@@ -71,6 +72,10 @@ class SwitchView:
     network: Topology | None = None
     groups: Sequence[Group] = ()
     collectives: Sequence[CollectiveGroup] = ()
+
+    def link_bytes(self, frame_bytes: int) -> int:
+        """What a link charges a frame of so many bytes, Ethernet to ICRC."""
+        return framing.link_bytes(frame_bytes, self.frame_overhead_bytes)
 
     @property
     def host_ports(self) -> tuple[int, ...]:

@@ -30,8 +30,9 @@ class ExpressPassParameters(ProgramParameters):
 
     def entries(self, switch: SwitchView) -> list[Entry]:
         entries = forwarding_entries(switch)
-        credit_bytes = CREDIT_BYTES + self.credit_spread_bytes / 2 + switch.frame_overhead_bytes
-        both_bytes = credit_bytes + switch.packet_bytes + switch.frame_overhead_bytes
+        sizes = [switch.link_bytes(CREDIT_BYTES + more) for more in range(self.credit_spread_bytes + 1)]
+        credit_bytes = sum(sizes) / len(sizes)
+        both_bytes = credit_bytes + switch.link_bytes(switch.packet_bytes)
         for port, rate_bps in sorted(switch.port_rates_bps.items()):
             credit_ticks = both_bytes * 8e9 / rate_bps / float(switch.tick_ns) * _UNIT
             byte_ticks = round(credit_ticks / credit_bytes)  # a burst is of bytes with this time, not the exact one

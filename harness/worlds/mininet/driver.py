@@ -13,11 +13,10 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Protocol
 
-from host_agents import wire
+from host_agents import framing, wire
 from host_agents.nic import Nic
 from host_agents.timers import NEVER
 
-FLIT_BYTES = 16  # what a frame costs a link at least, where headers are not charged
 Action = Callable[[int], object]  # called with the model time that it was scheduled for
 LAG_BUCKETS = 40
 
@@ -154,7 +153,7 @@ class Driver:
         begin = self.now_ns
         if self._free_ns + (self._free_part > 0) < begin:
             self._free_ns, self._free_part = begin, 0
-        work = max(len(frame) + self._framing_bytes, FLIT_BYTES) * 8_000_000_000 + self._free_part
+        work = framing.link_bytes(len(frame), self._framing_bytes) * 8_000_000_000 + self._free_part
         self._free_ns += work // self._rate_bps
         self._free_part = work % self._rate_bps
         arrival = self._free_ns + (self._free_part > 0) + self._delay_ns

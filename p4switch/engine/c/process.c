@@ -22,6 +22,7 @@ struct p4_fifo {
     uint32_t said_count;
     uint64_t said_lost;
     uint32_t queued;
+    int64_t depth; /* what every packet is told of its queue; negative: what there is */
     uint64_t lost;
     p4_traced *traced, **last_traced;
     size_t traced_bytes;
@@ -55,7 +56,7 @@ static void enqueue(void *ctx, p4_packet *packet)
         return;
     }
     packet->next = NULL;
-    packet->enq_depth = fifo->queued;
+    packet->enq_depth = fifo->depth < 0 ? fifo->queued : (uint32_t)fifo->depth;
     *fifo->last = packet;
     fifo->last = &packet->next;
     fifo->queued++;
@@ -107,6 +108,7 @@ p4_fifo *p4_fifo_new(p4_switch *sw)
     if (!fifo)
         return NULL;
     fifo->sw = sw;
+    fifo->depth = -1;
     fifo->env = (p4_env){fifo, frame_new, frame_free, enqueue, drop, digest, NULL, log_text};
     fifo->last = &fifo->first;
     fifo->last_digest = &fifo->digests;
@@ -114,6 +116,8 @@ p4_fifo *p4_fifo_new(p4_switch *sw)
     fifo->last_traced = &fifo->traced;
     return fifo;
 }
+
+void p4_fifo_set_depth(p4_fifo *fifo, int64_t depth) { fifo->depth = depth; }
 
 uint64_t p4_fifo_lost(const p4_fifo *fifo) { return fifo->lost; }
 
@@ -231,7 +235,7 @@ p4_frame *p4_fifo_next(p4_fifo *fifo, uint32_t *port, p4_tick now)
 {
     for (p4_packet *packet; (packet = take(fifo));) {
         packet->enq_time = packet->deq_time = now;
-        packet->deq_depth = fifo->queued;
+        packet->deq_depth = fifo->depth < 0 ? fifo->queued : (uint32_t)fifo->depth;
         *port = packet->egress_port;
         p4_frame *frame = p4_switch_transmit(fifo->sw, packet, now);
         if (frame)

@@ -32,6 +32,9 @@ const p4_env *p4_fifo_env(p4_fifo *fifo);
 /* Whether what the pipeline tells of its packets is kept: that of one built for tracing. */
 void p4_fifo_set_tracing(p4_fifo *fifo, int on);
 
+/* The cells that every packet finds in its queue and leaves behind there; negative: those of this FIFO. */
+void p4_fifo_set_depth(p4_fifo *fifo, int64_t depth);
+
 /* Hands a frame to the switch as if it had arrived on `port`; -1: out of memory. */
 int p4_fifo_inject(p4_fifo *fifo, uint32_t port, const uint8_t *data, uint32_t data_len, uint32_t wire_len, p4_tick now);
 

@@ -647,7 +647,14 @@ METHOD(process)
     Py_buffer frame;
     uint64_t now = 0;
     Py_ssize_t most = 1024;
-    PARSE("O&y*|O&n", NAMES("port", "frame", "now", "max_outputs"), to_u32, &port, &frame, to_u64, &now, &most);
+    PyObject *depth = Py_None;
+    PARSE("O&y*|O&nO", NAMES("port", "frame", "now", "max_outputs", "depth"), to_u32, &port, &frame, to_u64, &now,
+          &most, &depth);
+    uint32_t cells = 0;
+    if (depth != Py_None && !to_u32(depth, &cells)) {
+        PyBuffer_Release(&frame);
+        return NULL;
+    }
     p4_switch *sw = self->sw;
     p4_env outer = sw->env; /* a fabric's, maybe; it is back when the packet has gone */
     PyObject *list = NULL;
@@ -657,6 +664,7 @@ METHOD(process)
         list = PyList_New(0);
     if (list) {
         p4_switch_set_env(sw, p4_fifo_env(sw->fifo));
+        p4_fifo_set_depth(sw->fifo, depth == Py_None ? -1 : (int64_t)cells);
         if (p4_fifo_inject(sw->fifo, port, frame.buf, (uint32_t)frame.len, (uint32_t)frame.len, now) < 0)
             PyErr_NoMemory();
         p4_frame *out;

@@ -62,9 +62,21 @@ static int64_t measure(const probe *p)
     return (int64_t)value;
 }
 
+/* Those of nodes that others run are theirs to sample. */
+static void keep_own_probes(recorder *r)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < r->probe_count; i++)
+        if (!r->probes[i].node->away)
+            r->probes[kept++] = r->probes[i];
+    r->probe_count = kept;
+}
+
 void record_sample(net *n, uint64_t time_ns)
 {
     recorder *r = &n->recorder;
+    if (!r->sampled)
+        keep_own_probes(r);
     r->sampled = true;
     *(int64_t *)buffer_add(&r->times, sizeof(int64_t)) = (int64_t)time_ns;
     int64_t *row = buffer_add(&r->values, r->probe_count * sizeof *row);

@@ -127,7 +127,7 @@ def test_mistakes_are_named(folder: Path, text: str, message: str) -> None:
 def test_the_sweeps_that_come_with_p4cc_can_be_run(name: str) -> None:
     """All points; where hosts begin flows at random, they do for a short time, as making these takes longest."""
     whole, folder = sweep.load(name)
-    random = read(find(whole.scenario))["workload"]["name"] == "incast-mix"
+    random = read(find(whole.scenario))["workload"].get("name") == "incast-mix"
     assert sweep.points(whole, folder, {"workload": {"duration_ns": 100_000}} if random else None)
 
 

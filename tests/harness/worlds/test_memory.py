@@ -57,3 +57,17 @@ def test_what_the_machine_has_left_is_the_limit_where_none_is_given(monkeypatch:
     limit.look(1000, 40_000_000)
     with pytest.raises(UserError, match=r"x: out of memory after 1 us of model time.* 48,000,000 queue samples"):
         limit.look(1000, 48_000_000)
+
+
+def test_a_network_that_cannot_fit_is_not_built() -> None:
+    with pytest.raises(UserError, match=r"small-dcqcn-seed1: 16 hosts and 20 switches take some 0.00 GiB before"):
+        world(topology={"name": "fat-tree", "k": 4}, memory_bytes=100_000)
+
+
+def test_what_workers_hold_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = SimpleNamespace(memory_full_info=lambda: SimpleNamespace(uss=4 * GIB))
+    monkeypatch.setattr(psutil.Process, "children", lambda self: [child])
+    held_bytes = psutil.Process().memory_info().rss
+    MemoryLimit("x", held_bytes + 5 * GIB).look(1000, 0)
+    with pytest.raises(UserError, match="x: out of memory"):
+        MemoryLimit("x", held_bytes + 3 * GIB).look(1000, 0)

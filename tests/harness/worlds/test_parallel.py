@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from harness.errors import CheckError
 from harness.measure import results
-from harness.measure.inputs import How
+from harness.measure.inputs import How, resolved_text
 from harness.plan.experiment import Run, plan
 from harness.plan.scenario import check
 from harness.worlds.parallel import Workers, workers_of
@@ -256,11 +256,19 @@ def test_a_small_network_gets_one_worker() -> None:
 
 
 @pytest.mark.parametrize(
-    ("workload", "traced", "workers"), [("permutation", True, 8), ("alltoall", False, 2), ("alltoall", True, 1)]
+    ("workload", "traced", "workers"), [("permutation", True, 9), ("alltoall", False, 2), ("alltoall", True, 1)]
 )
-def test_a_large_network_gets_as_many_as_its_hosts_allow(
+def test_a_long_run_gets_as_many_as_there_is_work_for(
     workload: str, traced: bool, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(9), raising=False)
-    run = planned(topology={"name": "fat-tree", "k": 16}, workload={"name": workload, "size_bytes": 1})
-    assert workers_of("auto", traced)(run) == workers
+    long = planned(topology={"name": "fat-tree", "k": 8}, workload={"name": workload, "size_bytes": 30_000_000})
+    assert workers_of("auto", traced)(long) == workers
+    short = planned(topology={"name": "fat-tree", "k": 8}, workload={"name": workload, "size_bytes": 1})
+    assert workers_of("auto", traced)(short) == 1
+
+
+def test_a_scenario_says_how_many_and_the_command_line_goes_before_it() -> None:
+    run = planned(workload=WORKLOADS[0], workers=3)
+    assert (workers_of(None)(run), workers_of("2")(run), workers_of(None)(planned(workload=WORKLOADS[0]))) == (3, 2, 1)
+    assert b"workers" not in resolved_text(run)  # what is written is the same

@@ -1,0 +1,44 @@
+"""`p4cc replay`: a run to watch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from p4switch.errors import UserError
+from p4switch.output_file import check_writable, write_files
+
+_PAGE = Path("replay.html")
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
+@click.option("--run", "name", metavar="NAME", help="Which of several runs in the folder, as dcqcn-seed1.")
+@click.option("--out", type=click.Path(path_type=Path), default=_PAGE, show_default=True)
+def command(folder: Path, name: str | None, out: Path) -> None:
+    """Watch a run that was made before.
+
+    Writes one HTML page that shows the network over time: links, queues, flows, and the packets of a flow that was
+    traced (`p4cc run --trace`). FOLDER is one written by `p4cc run`, or a single run inside one.
+    """
+    check_writable(out, "--out")
+
+    from harness.measure.results import load_all
+    from harness.replay import choose, recorded_page
+
+    result = choose(load_all(folder), folder, name)
+    for line in result.load_extensions():
+        click.echo(f"warning: {line}", err=True)
+    try:
+        page = recorded_page(result)
+    except (UserError, ModuleNotFoundError):
+        raise
+    except Exception as error:  # a file that is not as a run wrote it
+        reason = next(iter(str(error).splitlines()), "")
+        raise UserError(
+            f"{str(result.folder)!r}: damaged results: {type(error).__name__}: {reason}; expected a folder as p4cc "
+            "writes it"
+        ) from None
+    write_files({out: page})
+    click.echo(f"{out}: {result.folder.name}, {len(page) / 1e6:.1f} MB")

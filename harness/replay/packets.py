@@ -1,0 +1,230 @@
+"""A traced flow's packets, each through its hops: `trace.jsonl` has what happened at each node, in order of time.
+
+Packets of a link leave it in the order in which they entered it, and pipelines number what they received. So what
+belongs to one packet is found without a mark in the packets.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.replay.network import Network
+from harness.replay.pack import Array
+from p4switch.errors import UserError
+
+MOST_EVENTS = 400_000  # of more, later packets are left out
+HOPS = ("send", "receive", "enqueue", "transmit", "drop")
+TOLD = len(HOPS)  # the kind of what a pipeline did
+_NO_NUMBER = -1
+
+
+@dataclass
+class Packet:
+    """`events`: (time_ns, node, kind, port, depth_bytes, text), by time."""
+
+    number: int
+    wire_bytes: int
+    psn: int = _NO_NUMBER
+    events: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Texts are told once, and named by number."""
+
+    packets: list[Packet]
+    texts: list[str]
+    left_out: int
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        events = [event for packet in self.packets for event in packet.events]
+        columns = np.array(events, np.int64).reshape(-1, 6)
+        names = ("time", "node", "kind", "port", "depth", "text")
+        first = np.cumsum([0, *(len(packet.events) for packet in self.packets)])
+        return {
+            **{f"event_{name}": columns[:, i] for i, name in enumerate(names)},
+            "packet_first": first,
+            "packet_psn": np.array([packet.psn for packet in self.packets], np.int64),
+            "packet_bytes": np.array([packet.wire_bytes for packet in self.packets], np.int64),
+        }
+
+
+def packets(path: Path, network: Network) -> Trace | None:
+    """None: nothing was traced. Raises UserError for a file that is damaged."""
+    if not path.is_file():
+        return None
+    follower = _Follower(network)
+    try:
+        with path.open(encoding="utf-8") as file:
+            for line in file:
+                follower.note(json.loads(line))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        told = f"{type(error).__name__}: {error}"
+        raise UserError(f"{path}: damaged: {told}; expected what p4cc run --trace writes") from None
+    return follower.trace()
+
+
+class _Follower:
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._hosts = len(network.topology.hosts)
+        self._packets: list[Packet] = []
+        self._texts: dict[str, int] = {"": 0}
+        self._wires: dict[int, deque[Packet]] = defaultdict(deque)  # by direction
+        self._waiting: dict[tuple[int, int], list[Packet]] = defaultdict(list)  # by node and port
+        self._arrived: dict[int, deque[Packet]] = defaultdict(deque)  # by node: what its pipeline has not begun with
+        self._known: dict[tuple[int, int], Packet] = {}  # by node, and the number that its pipeline gave it
+        self._at_work: dict[int, tuple[int, Packet]] = {}  # by node: when its pipeline did what with whom, at last
+        self._tables: dict[int, dict[str, Any]] = {}  # by node: the lookup whose action comes next
+
+    def note(self, event: Mapping[str, Any]) -> None:
+        """One line of the trace."""
+        node = self._network.index[event["node"]]
+        kind = event["event"]
+        if kind in HOPS:
+            packet = getattr(self, f"_{kind}")(event, node)
+            text = event.get("reason", "")
+            self._add(packet, event, node, HOPS.index(kind), event["port"], event["depth_bytes"], text)
+            return
+        packet = self._of_pipeline(node, event)
+        if kind == "Extracted" and packet.psn == _NO_NUMBER:
+            packet.psn = _psn(event["fields"])
+        for text in self._told(node, kind, event):
+            self._add(packet, event, node, TOLD, -1, -1, text)
+
+    def trace(self) -> Trace:
+        kept, total = 0, 0
+        for packet in self._packets:
+            total += len(packet.events)
+            if total > MOST_EVENTS:
+                break
+            kept += 1
+        return Trace(self._packets[:kept], list(self._texts), len(self._packets) - kept)
+
+    def _add(
+        self, packet: Packet, event: Mapping[str, Any], node: int, kind: int, port: int, depth: int, text: str
+    ) -> None:
+        number = self._texts.setdefault(text, len(self._texts))
+        packet.events.append((event["time_ns"], node, kind, port, depth, number))
+
+    # Hops
+
+    def _new(self, event: Mapping[str, Any]) -> Packet:
+        self._packets.append(Packet(len(self._packets), event["bytes"]))
+        return self._packets[-1]
+
+    def _on_wire(self, node: int, port: int) -> deque[Packet]:
+        return self._wires[self._network.direction(self._network.names[node], port)]
+
+    def _send(self, event: Mapping[str, Any], node: int) -> Packet:
+        packet = self._new(event)
+        self._on_wire(node, event["port"]).append(packet)
+        return packet
+
+    def _receive(self, event: Mapping[str, Any], node: int) -> Packet:
+        port = event["port"] or 1
+        wire = self._wires[self._network.direction(self._network.names[node], port) ^ 1]
+        packet = wire.popleft() if wire else self._new(event)
+        if node >= self._hosts:
+            self._arrived[node].append(packet)
+        return packet
+
+    def _enqueue(self, event: Mapping[str, Any], node: int) -> Packet:
+        packet = self._current(event, node) or self._new(event)
+        self._waiting[node, event["port"]].append(packet)
+        return packet
+
+    def _transmit(self, event: Mapping[str, Any], node: int) -> Packet:
+        packet = self._current(event, node) or self._new(event)
+        self._forget(node, event["port"], packet)
+        self._on_wire(node, event["port"]).append(packet)
+        return packet
+
+    def _drop(self, event: Mapping[str, Any], node: int) -> Packet:
+        """What a failed link loses is on its wire, or waits for it; all else is at work in a pipeline."""
+        port = event["port"]
+        packet = self._current(event, node)
+        if event["reason"] == "link_down" and (packet is None or HOPS.index("enqueue") <= packet.events[-1][2] < TOLD):
+            if wire := self._on_wire(node, port):
+                return wire.popleft()
+            if waiting := self._waiting[node, port]:
+                return waiting.pop(0)
+        if packet is None:
+            return self._new(event)
+        self._forget(node, port, packet)
+        return packet
+
+    def _current(self, event: Mapping[str, Any], node: int) -> Packet | None:
+        """Whom the pipeline has been at work with at this instant."""
+        time_ns, packet = self._at_work.get(node, (-1, None))
+        return packet if time_ns == event["time_ns"] else None
+
+    def _forget(self, node: int, port: int, packet: Packet) -> None:
+        waiting = self._waiting[node, port]
+        if packet in waiting:
+            waiting.remove(packet)
+
+    # Pipelines
+
+    def _of_pipeline(self, node: int, event: Mapping[str, Any]) -> Packet:
+        """Pipelines begin with packets in the order in which they arrive, and number them so."""
+        key = (node, event["packet"])
+        if key not in self._known:
+            self._known[key] = self._arrived[node].popleft()
+        self._at_work[node] = event["time_ns"], self._known[key]
+        return self._known[key]
+
+    def _told(self, node: int, kind: str, event: Mapping[str, Any]) -> Iterator[str]:
+        """What tables did, what it changed, and what became of the packet."""
+        if kind == "PipelineEntered":
+            yield event["pipeline"]
+        elif kind == "TableApplied":
+            self._tables[node] = dict(event)
+        elif kind == "ActionRun":
+            table = self._tables.pop(node, {"table": event["table"], "key": [], "entry": None})
+            yield f"{_short(table['table'])}: {_lookup(table)}{_action(event)}"
+        elif kind == "StatementRun" and event["changes"]:
+            yield "  " + ", ".join(map(_change, event["changes"]))
+        elif kind == "ChecksumVerified" and not event["right"]:
+            yield f"checksum {_short(event['field'])} is wrong"
+        elif kind in ("Cloned", "Multicast", "Resubmitted", "Recirculated", "ParserFailed"):
+            yield kind.lower() + "".join(f" {event[key]}" for key in ("session", "group", "error") if key in event)
+        elif kind == "Logged":
+            yield f"log: {event['text']}"
+
+
+def _short(name: str) -> str:
+    """Without the blocks around it."""
+    return ".".join(name.split(".")[-2:])
+
+
+def _change(change: Mapping[str, Any]) -> str:
+    return f"{_short(change['name'])} {change['before'] or '?'} → {change['now'] or '?'}"
+
+
+def _lookup(table: Mapping[str, Any]) -> str:
+    if not table["key"]:
+        return ""
+    key = ", ".join(f"{_short(k['name'])}={k['value']}" for k in table["key"])
+    if table["entry"] is None:
+        return f"{key} misses, "
+    return f"{key} hits {', '.join(str(k['match']) for k in table['key'])}, "
+
+
+def _action(event: Mapping[str, Any]) -> str:
+    arguments = ", ".join(f"{argument['name']}={argument['value']}" for argument in event["arguments"])
+    return f"{_short(event['action'])}({arguments})"
+
+
+def _psn(fields: Iterable[Mapping[str, Any]]) -> int:
+    """That of a BTH, by the name that every program gives it; -1: there is none in this header."""
+    found = [field["value"] for field in fields if field["name"].endswith(".psn")]
+    return int(found[0], 16) if found else _NO_NUMBER

@@ -1,0 +1,168 @@
+"""What a run's folder has of a network over time, as arrays for the page.
+
+A direction of a link is a number (`Network.direction`), and so is a node. A table over time becomes a matrix for each
+of its quantities: a row is a direction in use, a column a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from harness.measure.links import GROWING, PRESENT
+from harness.measure.results import Result
+from harness.replay.network import Network
+from harness.replay.pack import Array
+from harness.replay.packets import packets
+from p4switch.errors import UserError
+
+TRACE = "trace.jsonl"
+Integers = NDArray[np.int64]
+_MOST_RATES = 1_000_000  # rows: of more, intervals are joined
+_TIMES = ("start_ns", "first_sent_ns", "delivered_ns", "completed_ns")
+_COUNTS = ("flow", "qp", "size_bytes", *_TIMES, "packets_sent", "retransmitted", "timeouts", "cnps", "marked")
+_MEASURED = ("fct_ns", "ideal_fct_ns", "slowdown")
+
+
+def is_recorded(result: Result) -> bool:
+    """Whether there is anything to see of what happened over time."""
+    return "links" in result.tables or not (result.queues.empty and result.rates.empty)
+
+
+def choose(results: Sequence[Result], folder: Path, name: str | None) -> Result:
+    """The run called `name`; None: the only one. Raises UserError, also for one of which nothing was recorded."""
+    by_name = {result.folder.name: result for result in results}
+    short = {key.removeprefix(f"{result.summary['scenario']}-"): result for key, result in by_name.items()}
+    known = ", ".join(by_name)
+    if name is None:
+        if len(results) > 1:
+            raise UserError(f"{str(folder)!r} has {len(results)} runs; expected --run with one of {known}")
+        chosen = results[0]
+    elif name not in by_name and name not in short:
+        raise UserError(f"--run {name}: {str(folder)!r} has no such run; expected one of {known}")
+    else:
+        chosen = by_name.get(name) or short[name]
+    if not is_recorded(chosen):
+        raise UserError(
+            f"{str(chosen.folder)!r}: nothing was recorded over time; expected a run with record.rate_interval_ns "
+            "or record.queue_interval_ns over 0"
+        )
+    return chosen
+
+
+def cells(result: Result) -> int:
+    """How many numbers over time there are, at full resolution."""
+    tables = [result.table(name) for name in ("links", "queues", "rates") if name in result.tables]
+    return sum(len(table) * (len(table.columns) - 3) for table in tables)
+
+
+class Recorded:
+    """A run, read once; `head` and `arrays` are made of it at one resolution or another."""
+
+    def __init__(self, result: Result) -> None:
+        """Raises UserError for a scenario that cannot be read any more."""
+        self.network = Network(result.topology)
+        self._result = result
+        self._trace = packets(result.folder / TRACE, self.network)
+
+    def head(self) -> dict[str, Any]:
+        summary = self._result.summary
+        return {
+            "title": summary["title"] or summary["scenario"],
+            "scenario": summary["scenario"],
+            "variant": summary["variant"],
+            "seed": summary["seed"],
+            "world": summary["world"],
+            "ended": summary["ended"],
+            "end_ns": summary["end_ns"],
+            "network": self.network.drawn(),
+            "changes": [[each.time_ns, each.link, each.up, each.rate_bps] for each in self._result.link_changes],
+            "texts": [] if self._trace is None else self._trace.texts,
+            "left_out": 0 if self._trace is None else self._trace.left_out,
+        }
+
+    def arrays(self, joined: int) -> dict[str, Array]:
+        """Of `joined` intervals one is made: what was counted is added up, of depths the most is taken."""
+        found = {**self._flows(), **({} if self._trace is None else self._trace.arrays)}
+        if "links" in self._result.tables:
+            found |= self._links(self._result.table("links"), joined)
+        found |= self._queues(self._result.queues, joined)
+        found |= self._rates(self._result.rates, joined)
+        return found
+
+    def _directions(self, table: pd.DataFrame, node: str) -> Integers:
+        """Of each row. There are far fewer ports than rows."""
+        ports = table.groupby([node, "port"], observed=True, sort=False)
+        of = [self.network.direction(str(name), int(port)) for name, port in ports.size().index]
+        return np.array(of, np.int64)[ports.ngroup().to_numpy()]
+
+    def _links(self, table: pd.DataFrame, joined: int) -> dict[str, Array]:
+        rows = self._directions(table, "node")
+        used, row = np.unique(rows, return_inverse=True)
+        times, column = np.unique(table["time_ns"].to_numpy(), return_inverse=True)
+        intervals = np.diff(times, prepend=0)
+        ends, starts = _bins(len(times), joined)
+        found: dict[str, Array] = {
+            "link": used,
+            "link_time": times[ends],
+            "link_interval": np.add.reduceat(intervals, starts) if len(times) else intervals,
+        }
+        for name in (*GROWING, *PRESENT):
+            matrix = np.zeros((len(used), len(times)), np.int64)
+            matrix[row, column] = table[name].to_numpy()
+            found[f"link_{name}"] = _reduced(matrix, starts, np.add if name in GROWING else None, ends)
+        return found
+
+    def _queues(self, table: pd.DataFrame, joined: int) -> dict[str, Array]:
+        rows = self._directions(table, "switch")
+        used, row = np.unique(rows, return_inverse=True)
+        times, column = np.unique(table["time_ns"].to_numpy(), return_inverse=True)
+        matrix = np.zeros((len(used), len(times)), np.int64)
+        matrix[row, column] = table["depth_bytes"].to_numpy()
+        ends, starts = _bins(len(times), joined)
+        return {"queue": used, "queue_time": times[ends], "queue_depth": _reduced(matrix, starts, np.maximum, ends)}
+
+    def _rates(self, table: pd.DataFrame, joined: int) -> dict[str, Array]:
+        """Rows by queue pair and time, of the last interval of those that are joined; throughput is their mean."""
+        if joined > 1 and len(table) > _MOST_RATES // joined:
+            width_ns = self._result.rate_interval_ns * joined
+            kept = table.assign(time_ns=-(-table["time_ns"] // width_ns) * width_ns)
+            of = kept.groupby(["qp", "time_ns"], sort=True)
+            table = of[["rate_limit_bps", "window_bytes", "rtt_ns"]].last()
+            table = table.assign(throughput_bps=of["throughput_bps"].sum() / joined).reset_index()
+        table = table.sort_values(["qp", "time_ns"], kind="stable")
+        qps, first = np.unique(table["qp"].to_numpy(), return_index=True)
+        found: dict[str, Array] = {"rate_qp": qps, "rate_first": np.append(first, len(table))}
+        found["rate_time"] = table["time_ns"].to_numpy()
+        for name in ("throughput_bps", "rate_limit_bps", "window_bytes"):
+            found[f"rate_{name}"] = table[name].to_numpy(np.float32)
+        found["rate_rtt_ns"] = table["rtt_ns"].to_numpy()
+        return found
+
+    def _flows(self) -> dict[str, Array]:
+        table = self._result.messages
+        found: dict[str, Array] = {name: table[name].to_numpy(np.int64) for name in _COUNTS}
+        found |= {name: table[name].to_numpy(float) for name in _MEASURED}
+        index = self.network.index
+        for end in ("source", "destination"):
+            found[end] = table[end].map(lambda name: index.get(name, -1)).to_numpy(np.int64)  # -1: a group
+        return found
+
+
+def _bins(count: int, joined: int) -> tuple[Integers, Integers]:
+    """Indices of the last and of the first of each `joined`."""
+    starts = np.arange(0, count, joined)
+    return np.append(starts[1:], count)[: len(starts)] - 1, starts
+
+
+def _reduced(matrix: Integers, starts: Integers, how: np.ufunc | None, ends: Integers) -> Array:
+    """By `how` over the intervals that are joined; None: the last of them."""
+    if how is None or not matrix.size:
+        return matrix[:, ends]
+    reduced: Array = how.reduceat(matrix, starts, axis=1)
+    return reduced

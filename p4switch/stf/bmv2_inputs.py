@@ -1,0 +1,146 @@
+"""Tests' clock, depth of queues and wide registers on BMv2, which has no command for any of them.
+
+simple_switch reads its own clock and queues, and its interface sets 64 bits of a register's cell at most. So the
+program gets actions at the beginning of its pipelines, which set what a packet is to find. They read registers of
+their own, which the commands of the test write.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from p4switch.stf.runner import BETWEEN_TICKS
+
+CLOCK, DEPTH, PENDING = "p4cc.clock", "p4cc.depth", "p4cc.pending"
+
+Write = tuple[str, int, int]  # register, index, value
+
+
+def is_wide(bits: int) -> bool:
+    """Whether BMv2's interface cannot write all of a register's cell of `bits` bits: it takes 64."""
+    return bits > 64
+
+
+def with_inputs(document: dict[str, Any], timed: bool, deep: bool, writes: Sequence[Write]) -> dict[str, Any]:
+    """`document` with the actions that a test needs.
+
+    `timed`: a packet arrives at CLOCK[0], and the next one BETWEEN_TICKS later. `deep`: each packet finds DEPTH[0]
+    cells in its queue, and leaves as many behind. Write n is done by the first packet after PENDING[n] has become 1.
+    """
+    if not timed and not deep and not writes:
+        return document
+    editor = _Editor(copy.deepcopy(document))
+    standard = "standard_metadata"
+    if deep:
+        editor.register(DEPTH, 1, 19)
+        depths = [_read([standard, name], DEPTH, 0) for name in ("enq_qdepth", "deq_qdepth")]
+        editor.before("egress", [("always", depths)])
+    if timed:
+        editor.register(CLOCK, 2, 48)  # of the next packet from outside, and of this one
+        now = editor.field("now", 48)
+        arrival = [_read(now, CLOCK, 0), _write(CLOCK, 1, _field(now)), _write(CLOCK, 0, _plus(now, BETWEEN_TICKS))]
+        arrival.append(_assign([standard, "ingress_global_timestamp"], _field(now)))
+        new = {"op": "==", "left": _field([standard, "instance_type"]), "right": _constant(0)}
+        editor.before("ingress", [(new, arrival)])
+        left = [_read([standard, "egress_global_timestamp"], CLOCK, 1), _read(now, CLOCK, 1)]
+        left.append(_assign([standard, "enq_timestamp"], _field(now)))
+        left.append(_assign([standard, "deq_timedelta"], _constant(0)))
+        editor.before("egress", [("always", left)])
+    if writes:
+        editor.register(PENDING, len(writes), 8)
+        pending = editor.field("pending", 8)
+        for number, (register, index, value) in enumerate(writes):
+            due = {"op": "==", "left": _field(pending), "right": _constant(1)}
+            done = [_write(register, index, _constant(value)), _write(PENDING, number, _constant(0))]
+            editor.before("ingress", [("always", [_read(pending, PENDING, number)]), (due, done)])
+    return editor.document
+
+
+def _constant(value: int) -> dict[str, Any]:
+    return {"type": "hexstr", "value": hex(value)}
+
+
+def _field(place: list[str]) -> dict[str, Any]:
+    return {"type": "field", "value": place}
+
+
+def _plus(place: list[str], number: int) -> dict[str, Any]:
+    inner = {"op": "+", "left": _field(place), "right": _constant(number)}
+    return {"type": "expression", "value": {"type": "expression", "value": inner}}
+
+
+def _assign(place: list[str], value: dict[str, Any]) -> dict[str, Any]:
+    return {"op": "assign", "parameters": [_field(place), value]}
+
+
+def _read(place: list[str], register: str, index: int) -> dict[str, Any]:
+    where = {"type": "register_array", "value": register}
+    return {"op": "register_read", "parameters": [_field(place), where, _constant(index)]}
+
+
+def _write(register: str, index: int, value: dict[str, Any]) -> dict[str, Any]:
+    where = {"type": "register_array", "value": register}
+    return {"op": "register_write", "parameters": [where, _constant(index), value]}
+
+
+class _Editor:
+    """A program in BMv2's JSON that gets registers, metadata and actions before its own."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self.document = document
+        self._fields: list[list[Any]] = []
+        self._count = 0
+
+    def register(self, name: str, size: int, width: int) -> None:
+        arrays = self.document["register_arrays"]
+        arrays.append({"name": name, "id": _next(arrays), "size": size, "bitwidth": width})
+
+    def field(self, name: str, width: int) -> list[str]:
+        if not self._fields:
+            types, headers = self.document["header_types"], self.document["headers"]
+            types.append({"name": "p4cc_inputs", "id": _next(types), "fields": self._fields})
+            headers.append({"name": "p4cc", "id": _next(headers), "header_type": "p4cc_inputs", "metadata": True})
+        self._fields.append([name, width, False])
+        return ["p4cc", name]
+
+    def before(self, pipeline: str, steps: Sequence[tuple[Any, list[dict[str, Any]]]]) -> None:
+        """Puts actions before those of the pipeline, each done "always" or under an expression."""
+        chosen = next(p for p in self.document["pipelines"] if p["name"] == pipeline)
+        following = chosen["init_table"]
+        for condition, primitives in reversed(steps):
+            table = self._table(chosen, primitives, following)
+            following = table if condition == "always" else self._conditional(chosen, condition, table, following)
+        chosen["init_table"] = following
+
+    def _table(self, pipeline: dict[str, Any], primitives: list[dict[str, Any]], following: str | None) -> str:
+        self._count += 1
+        name, action = f"p4cc_table_{self._count}", f"p4cc_action_{self._count}"
+        actions = self.document["actions"]
+        ident = _next(actions)
+        actions.append({"name": action, "id": ident, "runtime_data": [], "primitives": primitives})
+        table = {
+            "name": name, "id": _next([t for p in self.document["pipelines"] for t in p["tables"]]),
+            "key": [], "match_type": "exact", "type": "simple", "max_size": 1, "with_counters": False,
+            "support_timeout": False, "direct_meters": None, "action_ids": [ident], "actions": [action],
+            "base_default_next": following, "next_tables": {action: following},
+            "default_entry": {
+                "action_id": ident, "action_const": True, "action_data": [], "action_entry_const": True,
+            },
+        }  # fmt: skip
+        pipeline["tables"].append(table)
+        return name
+
+    def _conditional(self, pipeline: dict[str, Any], condition: Any, then: str, following: str | None) -> str:
+        name = f"p4cc_condition_{self._count}"
+        ident = _next([c for p in self.document["pipelines"] for c in p["conditionals"]])
+        pipeline["conditionals"].append({
+            "name": name, "id": ident, "expression": {"type": "expression", "value": condition},
+            "true_next": then, "false_next": following,
+        })  # fmt: skip
+        return name
+
+
+def _next(objects: Sequence[dict[str, Any]]) -> int:
+    return 1 + max((o["id"] for o in objects), default=-1)

@@ -1,0 +1,660 @@
+"""Which statements no packet can reach, proven: all paths of a program at once, as formulas.
+
+Where paths join, a value is a formula over all of them. What tests may choose is free: bytes of the packet, entries,
+what registers hold, clocks. So is what this module does not follow: hashes, elements of stacks that are found at run
+time, what loops of the parser extract. A statement whose formula has no solution cannot be reached; one whose formula
+has may still be out of reach. (State merging: Kuznetsov et al., "Efficient State Merging in Symbolic Execution",
+PLDI 2012; for P4: Albab et al., "SwitchV", SIGCOMM 2022.)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+
+from p4switch.compiler import types
+from p4switch.compiler.midend import ir
+from p4switch.compiler.midend.graph import reverse_postorder, successors
+from p4switch.compiler.midend.storage import flat_fields
+from p4switch.compiler.source import Location
+from p4switch.testgen.code import Code
+from p4switch.testgen.values import ZERO, Scalar, constant_entries, entry_formula, formula, operate, width
+
+SOLVER_MS = 2_000
+_DROP_PORT = 511
+_STANDARD = "standard_metadata"
+_SHORT = "PacketTooShort"
+_ALWAYS = z3.BoolVal(True)
+_NEVER = z3.BoolVal(False)
+
+Place = tuple[str, str]
+
+
+@dataclass(slots=True)
+class State:
+    """Of the packet on all paths that come here: `guard` says which inputs do. Headers not in `valid` are not valid."""
+
+    guard: Any
+    store: dict[Place, Scalar] = field(default_factory=dict)
+    valid: dict[str, Any] = field(default_factory=dict)
+
+    def under(self, condition: Any) -> State:
+        return State(_and(self.guard, condition), dict(self.store), dict(self.valid))
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """From a block to another one; `span` and `text` say what decides."""
+
+    source: ir.Block
+    guard: Any
+    span: Any
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreachable:
+    """`place`: the statement. `reason`: the nearest decision that never goes there, in words."""
+
+    bit: int
+    place: Location
+    reason: str
+
+
+def _and(a: Any, b: Any) -> Any:
+    if z3.is_false(a) or z3.is_true(b):
+        return a
+    return b if z3.is_false(b) or z3.is_true(a) else z3.And(a, b)
+
+
+def _or(*options: Any) -> Any:
+    some = [o for o in options if not z3.is_false(o)]
+    if any(z3.is_true(o) for o in some):
+        return _ALWAYS
+    return z3.Or(*some) if len(some) > 1 else some[0] if some else _NEVER
+
+
+def _not(a: Any) -> Any:
+    return _NEVER if z3.is_true(a) else _ALWAYS if z3.is_false(a) else z3.Not(a)
+
+
+def _bool(value: Scalar) -> Any:
+    if value.formula is None:
+        return _ALWAYS if value.number else _NEVER
+    return value.formula
+
+
+class Prover:
+    """The formulas of `code`, made until `deadline`, a time of `time.monotonic`. Raises TimeoutError.
+
+    `stable`: a field of a header that is not valid holds the same whenever it is read. P4 promises nothing of it.
+    """
+
+    def __init__(self, code: Code, deadline: float, stable: bool = False) -> None:
+        self._code, self._program = code, code.program
+        self._deadline = deadline
+        self._headers = {i.name: i.type for i in self._program.headers}
+        self._stacks = {ref.name: names for ref, names in self._program.stacks}
+        self._siblings = {m: members for _, members in self._program.unions for m in members}
+        self._prims = set(self._primitives())
+        self._types: dict[Place, types.Type] = {
+            **{(i, n): t for i, h in self._headers.items() for n, t in flat_fields(h)},
+            **{(_STANDARD, n): t for n, t, _ in self._program.standard_metadata},
+            **{("scalars", n): t for n, t in self._program.scalars.items()},
+        }
+        self._count = 0
+        self._stale: dict[Place, Scalar] | None = {} if stable else None
+        self._where: dict[int, list[Any]] = {}  # guards of each statement
+        self._guards: dict[ir.Block, list[Any]] = {}
+        self._edges: dict[ir.Block, list[Edge]] = {}
+        self._blocks: dict[int, list[ir.Block]] = {}  # of each statement
+        self._ends: list[State] = []  # of the pipeline, by exit or an error of the parser
+        self._params: list[Scalar] = []
+        self._packet()
+
+    def unreachable(self, wanted: int) -> list[Unreachable]:
+        """Those of the statements `wanted` that nothing reaches, as far as there is time to prove it."""
+        found = []
+        for number in range(wanted.bit_length()):
+            bit = 1 << number
+            if wanted & bit and self._never(self._where.get(bit, [])):
+                reason = self._reason(bit)
+                if self._stale is not None:
+                    reason += ", unless a field of a header that is not valid changes between two reads"
+                found.append(Unreachable(bit, self._code.location(bit), reason))
+        return found
+
+    def _never(self, guards: list[Any]) -> bool:
+        whole = _or(*guards)
+        if z3.is_false(whole):
+            return True
+        left = self._deadline - time.monotonic()
+        if z3.is_true(whole) or left <= 0:
+            return False
+        solver = z3.Solver()
+        solver.set("timeout", max(1, min(SOLVER_MS, int(1000 * left))))
+        solver.add(whole)
+        return bool(solver.check() == z3.unsat)
+
+    def _reason(self, bit: int) -> str:
+        """The decisions next to the statement that are reached and never lead to it."""
+        waiting = list(self._blocks.get(bit, []))
+        seen = set(waiting)
+        reasons: list[str] = []
+        while waiting:
+            for edge in self._edges.get(waiting.pop(0), []):
+                if not self._never(self._guards.get(edge.source, [])):
+                    place = None if edge.span is None else self._code.lowered.source.source.locate(edge.span)
+                    reasons.append(edge.text if place is None else f"{edge.text} at line {place.line}")
+                elif edge.source not in seen:
+                    seen.add(edge.source)
+                    waiting.append(edge.source)
+        return "; ".join(dict.fromkeys(reasons)) or "nothing leads there"
+
+    # The switch
+
+    def _primitives(self) -> Iterator[str]:
+        starts = [self._code.parser, self._code.ingress, self._code.egress]
+        seen: set[ir.Block] = set()
+        while starts:
+            start = starts.pop()
+            for block in reverse_postorder(start):
+                if block in seen:
+                    continue
+                seen.add(block)
+                yield from (op.op for op in block.ops if isinstance(op, ir.Prim))
+                if isinstance(block.end, ir.Apply):
+                    starts += [action.body for action in block.end.table.actions]
+
+    def _packet(self) -> None:
+        kinds = [0, *([6] if "resubmit" in self._prims else []), *([4] if "recirculate" in self._prims else [])]
+        state = State(_ALWAYS)
+        again = self._one_of(kinds, "instance_type", state)
+        for name in ("ingress_port", "packet_length", "ingress_global_timestamp"):
+            self._free_standard(state, name)
+        self._carry_over(state, None if again.formula is None else again.formula != 0)
+        parsed = self._parsed(state)
+        if any(c.verify for c in self._program.checksums):
+            self._free_standard(parsed, "checksum_error")
+        arrived = self._run(self._code.ingress, parsed.under(_ALWAYS))
+        states = [self._leaving(arrived, [*kinds, 5])]
+        if "clone_ingress_pkt_to_egress" in self._prims:
+            copy = parsed.under(_ALWAYS)
+            copy.store = {k: v for k, v in copy.store.items() if k[0] in self._headers}
+            for name, _, _ in self._program.standard_metadata:
+                self._free_standard(copy, name)
+            self._carry_over(copy, _ALWAYS)
+            states.append(self._leaving(copy, [1]))
+        if "clone_egress_pkt_to_egress" in self._prims:
+            copy = State(_ALWAYS)
+            for header in self._headers:
+                self._forget(copy, header)
+            for name, _, _ in self._program.standard_metadata:
+                self._free_standard(copy, name)
+            self._carry_over(copy, _ALWAYS)
+            states.append(self._leaving(copy, [2]))
+        whichever = [state.under(self._flag()) for state in states[1:]]
+        others = _not(_or(*(state.guard for state in whichever)))
+        left = self._run(self._code.egress, self._joined([states[0].under(others), *whichever]))
+        for op in self._program.deparser_ops:
+            self._where.setdefault(self._code.bit(op.span), []).append(left.guard)
+
+    def _leaving(self, state: State, kinds: list[int]) -> State:
+        """What egress begins with."""
+        self._one_of(kinds, "instance_type", state)
+        for name in ("egress_port", "egress_rid", "enq_timestamp", "enq_qdepth", "deq_timedelta", "deq_qdepth"):
+            self._free_standard(state, name)
+        for name in ("egress_global_timestamp", "packet_length"):
+            self._free_standard(state, name)
+        state.store[_STANDARD, "egress_spec"] = ZERO
+        return state
+
+    def _one_of(self, numbers: list[int], name: str, state: State) -> Scalar:
+        value = ZERO
+        if len(numbers) > 1:
+            free = self._free(types.Bits(32))
+            state.guard = _and(state.guard, z3.Or(*(free.formula == n for n in numbers)))
+            value = free
+        else:
+            value = Scalar(numbers[0])
+        state.store[_STANDARD, name] = value
+        return value
+
+    def _free_standard(self, state: State, name: str) -> None:
+        t = next((t for n, t, _ in self._program.standard_metadata if n == name), None)
+        if t is not None:
+            state.store[_STANDARD, name] = self._free(t)
+
+    def _carry_over(self, state: State, condition: Any) -> None:
+        """Metadata that packets may bring along where `condition` holds (None: they never do)."""
+        if condition is None:
+            return
+        for fields in self._program.field_lists:
+            for element in fields.elements:
+                if isinstance(element, ir.FieldRef) and element.header not in self._headers:
+                    here = (element.header, element.name)
+                    self._merge_value(state.store, here, element.type, condition, self._free(element.type))
+
+    def _parsed(self, state: State) -> State:
+        start = self._code.parser
+        order = reverse_postorder(start)
+        position = {block: i for i, block in enumerate(order)}
+        if all(position[t] > i for i, block in enumerate(order) for t in successors(block)):
+            return self._run(start, state)
+        for block in order:  # loops: whatever the parser touches may be anything afterwards
+            self._note(block, _ALWAYS)
+            for op in block.ops:
+                self._where.setdefault(self._code.bit(getattr(op, "span", None)), []).append(_ALWAYS)
+                if isinstance(op, ir.Assign) and isinstance(op.dst, ir.FieldRef):
+                    state.store[op.dst.header, op.dst.name] = self._free(op.dst.type)
+        for header in self._headers:
+            self._forget(state, header)
+        self._free_standard(state, "parser_error")
+        return state
+
+    # Values
+
+    def _free(self, t: types.Type) -> Scalar:
+        self._count += 1
+        name = f"free {self._count}"
+        return Scalar(0, z3.Bool(name) if isinstance(t, types.Bool) else z3.BitVec(name, width(t)))
+
+    def _flag(self) -> Any:
+        return self._free(types.BOOL).formula
+
+    def _forget(self, state: State, header: str) -> None:
+        """Whether `header` is valid, and what is in it, is free."""
+        state.valid[header] = self._flag()
+        for name, t in flat_fields(self._headers[header]):
+            state.store[header, name] = self._free(t)
+
+    def _merge_value(self, store: dict[Place, Scalar], at: Place, t: types.Type, condition: Any, new: Scalar) -> None:
+        """`new` where `condition` holds, else what there is."""
+        old = store.get(at)
+        if z3.is_true(condition):
+            store[at] = new
+            return
+        if old is None:
+            old = self._free(t) if at[0] in self._headers else ZERO
+        if old is not new and (old.formula is not None or new.formula is not None or old.number != new.number):
+            store[at] = Scalar(0, z3.If(condition, formula(new, t), formula(old, t)))
+
+    def _joined(self, states: list[State]) -> State:
+        states = [s for s in states if not z3.is_false(s.guard)]
+        if not states:
+            return State(_NEVER)
+        result = states[0].under(_ALWAYS)
+        for other in states[1:]:
+            for header in {**result.valid, **other.valid}:
+                mine, theirs = (s.valid.get(header, _NEVER) for s in (result, other))
+                if not mine.eq(theirs):
+                    result.valid[header] = z3.simplify(z3.If(other.guard, theirs, mine))
+            for at in {**result.store, **other.store}:
+                mine, theirs = result.store.get(at), other.store.get(at)
+                if _same(mine, theirs):
+                    continue
+                t = self._types[at]
+                if theirs is None:
+                    theirs = self._free(t) if at[0] in self._headers else ZERO
+                self._merge_value(result.store, at, t, other.guard, theirs)
+            result.guard = _or(result.guard, other.guard)
+        return result
+
+
+    # Code
+
+    def _run(self, start: ir.Block, state: State) -> State:
+        """What comes out at the end of a parser or pipeline, however it ends."""
+        self._ends = []
+        out = self._graph(start, state)
+        return self._joined([out, *self._ends])
+
+    def _graph(self, start: ir.Block, state: State) -> State:
+        """What comes out at the end of code without loops."""
+        arriving: dict[ir.Block, list[State]] = {start: [state]}
+        ends: list[State] = []
+        for block in reverse_postorder(start):
+            state = self._joined(arriving.pop(block, []))
+            self._note(block, state.guard)
+            if z3.is_false(state.guard) or time.monotonic() > self._deadline:
+                continue
+            for op in block.ops:
+                self._cover(op.span, state.guard)
+                self._operation(op, state)
+            for target, following, span, text in self._following(block, state):
+                if target is None:
+                    ends.append(following)
+                else:
+                    arriving.setdefault(target, []).append(following)
+                    self._edges.setdefault(target, []).append(Edge(block, following.guard, span, text))
+        if time.monotonic() > self._deadline:
+            raise TimeoutError
+        return self._joined(ends)
+
+    def _note(self, block: ir.Block, guard: Any) -> None:
+        self._guards.setdefault(block, []).append(guard)
+        spans = [op.span for op in block.ops]
+        if isinstance(block.end, ir.Branch):
+            spans.append(block.end.span)
+        for span in spans:
+            self._blocks.setdefault(self._code.bit(span), []).append(block)
+
+    def _cover(self, span: Any, guard: Any) -> None:
+        self._where.setdefault(self._code.bit(span), []).append(guard)
+
+    def _following(self, block: ir.Block, state: State) -> Iterator[tuple[ir.Block | None, State, Any, str]]:
+        """Where it goes on, None for the end, with the decision that takes it there."""
+        end = block.end
+        if isinstance(end, ir.Goto):
+            yield end.target, state, None, "nothing leads on"
+        elif isinstance(end, ir.Branch):
+            self._cover(end.span, state.guard)
+            condition = _bool(self._value(end.condition, state))
+            yield end.if_true, state.under(condition), end.span, "the condition is never true"
+            yield end.if_false, state.under(_not(condition)), end.span, "the condition is never false"
+        elif isinstance(end, ir.Apply):
+            yield from self._apply(block, end, state)
+        elif isinstance(end, ir.Select):
+            yield from self._select(end, state)
+        else:
+            yield None, state, None, ""
+
+    def _select(self, end: ir.Select, state: State) -> Iterator[tuple[ir.Block | None, State, Any, str]]:
+        if any(isinstance(k, ir.Lookahead) for k in end.keys):
+            self._may_fail(state, _SHORT)
+        keys = [self._value(k, state) for k in end.keys]
+        rest = _ALWAYS
+        spans = [*end.spans, *[None] * len(end.cases)]
+        for (case, target), span in zip(end.cases, spans, strict=False):
+            matches = self._flag() if isinstance(case, str) else _matching(keys, case, end.keys)
+            yield target, state.under(_and(rest, matches)), span, "the case is never taken"
+            rest = _and(rest, _not(matches))
+        self._fail(state.under(rest), ["NoMatch"])
+
+    def _may_fail(self, state: State, *errors: str) -> None:
+        fails = self._flag()
+        self._fail(state.under(fails), list(errors))
+        state.guard = _and(state.guard, _not(fails))
+
+    def _fail(self, state: State, errors: list[str]) -> None:
+        """The parser ends with one of the errors."""
+        self._one_of([self._program.errors.index(name) for name in errors], "parser_error", state)
+        self._ends.append(state)
+
+    # Tables
+
+    def _apply(
+        self, block: ir.Block, end: ir.Apply, state: State
+    ) -> Iterator[tuple[ir.Block | None, State, Any, str]]:
+        table = end.table
+        if table.meter:
+            result = next(m.result for m in self._program.meters if m.name == table.meter)
+            assert isinstance(result, ir.FieldRef)
+            state.store[result.header, result.name] = self._free(result.type)
+        by_target: dict[ir.Block, list[State]] = {}
+        for action, args, hit, condition in self._outcomes(table, state):
+            after = state.under(condition)
+            if action is not None:
+                saved, self._params = self._params, args
+                text = f"table {table.name} never runs the action; it is declared"
+                self._edges.setdefault(action.body, []).append(Edge(block, after.guard, table.span, text))
+                after = self._graph(action.body, after)
+                self._params = saved
+            if any(isinstance(label, bool) for label in end.on):
+                target = end.on.get(hit, end.default)
+            else:
+                number = table.actions.index(action) if action in table.actions else None
+                target = end.on.get(number, end.default)
+            by_target.setdefault(target, []).append(after)
+        for target in dict.fromkeys([*end.on.values(), end.default]):
+            joined = self._joined(by_target.get(target, []))
+            yield target, joined, table.span, f"what table {table.name} does never leads on to it; it is declared"
+
+    def _outcomes(
+        self, table: ir.Table, state: State
+    ) -> Iterator[tuple[ir.Action | None, list[Scalar], bool, Any]]:
+        """Actions with their data, whether they are hits, and under which condition."""
+        rest = _ALWAYS
+        if table.entries and all(entry.const for entry in table.entries):
+            keys = [self._value(k.target, state) for k in table.keys]
+            for entry in constant_entries(table):
+                matches = entry_formula(table, entry, keys)
+                call = entry.call
+                yield call.action, _constants(call), True, _and(rest, matches)
+                rest = _and(rest, _not(matches))
+        elif table.keys:
+            for index in self._code.usable(table, "defaultonly"):
+                chosen = self._flag()
+                action = table.actions[index]
+                yield action, self._arguments(action), True, _and(rest, chosen)
+                rest = _and(rest, _not(chosen))
+        if not table.default_const:
+            for index in self._code.usable(table, "tableonly"):
+                chosen = self._flag()
+                action = table.actions[index]
+                yield action, self._arguments(action), False, _and(rest, chosen)
+                rest = _and(rest, _not(chosen))
+        call_or_none = table.default
+        if call_or_none is None:
+            yield None, [], False, rest
+        else:
+            yield call_or_none.action, _constants(call_or_none), False, rest
+
+    def _arguments(self, action: ir.Action) -> list[Scalar]:
+        return [self._free(t) if types.width_of(t) != 0 else ZERO for _, t in action.params]
+
+    # Operations
+
+    def _operation(self, op: ir.Operation, state: State) -> None:
+        if isinstance(op, ir.Extract):
+            length = [] if op.length is None else ["HeaderTooShort", "ParserInvalidArgument"]
+            self._may_fail(state, _SHORT, *length, *(["StackOutOfBounds"] if op.header.stack else []))
+        elif isinstance(op, ir.Advance) or (isinstance(op, ir.Assign) and isinstance(op.src, ir.Lookahead)):
+            self._may_fail(state, _SHORT, "ParserInvalidArgument")
+        if isinstance(op, ir.Assign):
+            self._assign(op.dst, self._value(op.src, state), state)
+        elif isinstance(op, ir.Extract):
+            self._extract(op.header, state)
+        elif isinstance(op, ir.Advance):
+            pass
+        elif isinstance(op, ir.Verify):
+            condition = _bool(self._value(op.condition, state))
+            failed = state.under(_not(condition))
+            failed.store[_STANDARD, "parser_error"] = self._value(op.error, state)
+            self._ends.append(failed)
+            state.guard = _and(state.guard, condition)
+        else:
+            getattr(self, f"_do_{op.op}", self._nothing)(op, state)
+
+    def _nothing(self, op: ir.Prim, state: State) -> None:
+        """Counters, digests, copies: what does not change the packet that goes on here."""
+
+    def _do_exit(self, op: ir.Prim, state: State) -> None:
+        self._ends.append(state.under(_ALWAYS))
+        state.guard = _NEVER
+
+    def _do_mark_to_drop(self, op: ir.Prim, state: State) -> None:
+        state.store[_STANDARD, "egress_spec"] = Scalar(_DROP_PORT)
+        state.store[_STANDARD, "mcast_grp"] = ZERO
+
+    def _do_assert(self, op: ir.Prim, state: State) -> None:
+        state.guard = _and(state.guard, _bool(self._value(op.args[0], state)))
+
+    _do_assume = _do_assert
+
+    def _do_add_header(self, op: ir.Prim, state: State) -> None:
+        self._each(op.args[0], state, self._make_valid)
+
+    def _do_remove_header(self, op: ir.Prim, state: State) -> None:
+        def remove(header: str, state: State) -> None:
+            state.valid[header] = _NEVER
+
+        self._each(op.args[0], state, remove)
+
+    def _make_valid(self, header: str, state: State) -> None:
+        """Fields of a header that becomes valid hold anything."""
+        before = state.valid.get(header, _NEVER)
+        for sibling in self._siblings.get(header, ()):
+            state.valid[sibling] = _NEVER
+        state.valid[header] = _ALWAYS
+        if not z3.is_true(before):
+            for name, t in flat_fields(self._headers[header]):
+                new = self._free(t)
+                if not z3.is_false(before):
+                    old = state.store.get((header, name), new)
+                    new = Scalar(0, z3.If(before, formula(old, t), formula(new, t)))
+                state.store[header, name] = new
+
+    def _extract(self, ref: ir.HeaderRef, state: State) -> None:
+        def extract(header: str, state: State) -> None:
+            for sibling in self._siblings.get(header, ()):
+                state.valid[sibling] = _NEVER
+            state.valid[header] = _ALWAYS
+            for name, t in flat_fields(self._headers[header]):
+                state.store[header, name] = self._free(t)
+
+        self._each(ref, state, extract)
+
+    def _each(self, ref: ir.HeaderRef, state: State, act: Any) -> None:
+        """`act` on a header; on all of a stack it may happen to any of them."""
+        if not ref.stack:
+            act(ref.name, state)
+            return
+        for header in self._members(ref.stack):
+            self._forget(state, header)
+
+    def _members(self, name: str) -> list[str]:
+        """The headers in a stack or union."""
+        unions = {u.name: members for u, members in self._program.unions}
+        return [h for e in self._stacks.get(name, [name]) for h in unions.get(e, [e])]
+
+    def _do_assign_header(self, op: ir.Prim, state: State) -> None:
+        target, source = op.args
+        if target.stack or source.stack:
+            self._each(target, state, lambda header, state: self._forget(state, header))
+            return
+        self._copy(target.name, source.name, state)
+
+    def _copy(self, target: str, source: str, state: State) -> None:
+        state.valid[target] = state.valid.get(source, _NEVER)
+        for name, t in flat_fields(self._headers[target]):
+            state.store[target, name] = self._load((source, name), t, state)
+
+    def _do_assign_header_stack(self, op: ir.Prim, state: State) -> None:
+        for target, source in zip(self._members(op.args[0].name), self._members(op.args[1].name), strict=True):
+            self._copy(target, source, state)
+
+    _do_assign_union = _do_assign_union_stack = _do_assign_header_stack
+
+    def _do_push(self, op: ir.Prim, state: State) -> None:
+        for header in self._members(op.args[0].name):
+            self._forget(state, header)
+
+    _do_pop = _do_push
+
+    def _do_register_read(self, op: ir.Prim, state: State) -> None:
+        self._assign(op.args[0], self._free(op.args[0].type), state)
+
+    def _do_execute_meter(self, op: ir.Prim, state: State) -> None:
+        self._assign(op.args[2], self._free(op.args[2].type), state)
+
+    def _do_modify_field_with_hash_based_offset(self, op: ir.Prim, state: State) -> None:
+        self._assign(op.args[0], self._free(op.args[0].type), state)
+
+    def _do_modify_field_rng_uniform(self, op: ir.Prim, state: State) -> None:
+        place, low, high = op.args
+        least, most = self._value(low, state), self._value(high, state)
+        if least.formula is not None or most.formula is not None or width(low.type) != width(place.type):
+            self._assign(place, self._free(place.type), state)
+            return
+        drawn = self._free(place.type).formula
+        inside = z3.And(z3.UGE(drawn, least.number), z3.ULE(drawn, most.number))
+        self._assign(place, Scalar(0, z3.If(inside, drawn, formula(least, low.type))), state)
+
+    # Places and expressions
+
+    def _assign(self, place: ir.Expr, value: Scalar, state: State) -> None:
+        if isinstance(place.type, types.Varbit):
+            return
+        if isinstance(place, ir.FieldRef):
+            state.store[place.header, place.name] = value
+            return
+        assert isinstance(place, (ir.LastField, ir.ElemField))
+        for header in self._members(place.stack):
+            for name, t in flat_fields(self._headers[header]):
+                if name == place.name:
+                    state.store[header, name] = self._free(t)
+
+    def _load(self, at: Place, t: types.Type, state: State) -> Scalar:
+        header = at[0]
+        if isinstance(t, types.Varbit):
+            return self._free(t)
+        if header not in self._headers:
+            return state.store.get(at, ZERO)
+        valid = state.valid.get(header, _NEVER)
+        there = state.store.get(at)
+        if there is not None and z3.is_true(valid):
+            return there
+        undefined = self._free(t) if self._stale is None else self._stale.setdefault(at, self._free(t))
+        if there is None or z3.is_false(valid):
+            return undefined
+        return Scalar(0, z3.If(valid, formula(there, t), formula(undefined, t)))
+
+    def _value(self, expr: ir.Expr, state: State) -> Scalar:
+        if isinstance(expr, ir.FieldRef):
+            return self._load((expr.header, expr.name), expr.type, state)
+        if isinstance(expr, ir.Const):
+            bits = types.width_of(expr.type)
+            return Scalar(expr.value if bits is None else expr.value & (1 << bits) - 1)
+        if isinstance(expr, ir.Op):
+            return self._operate(expr, state)
+        if isinstance(expr, ir.Param):
+            return self._params[expr.index]
+        if isinstance(expr, ir.Valid) and not expr.header.stack:
+            valid = state.valid.get(expr.header.name, _NEVER)
+            known = z3.is_true(valid) or z3.is_false(valid)
+            return Scalar(int(z3.is_true(valid)), None if known else valid)
+        return self._free(expr.type)
+
+    def _operate(self, expr: ir.Op, state: State) -> Scalar:
+        args = [self._value(expr.args[0], state)]
+        first = args[0]
+        if expr.op in ("&&", "||") and first.formula is None and bool(first.number) == (expr.op == "||"):
+            return first
+        if expr.op == "?:" and first.formula is None:
+            return self._value(expr.args[1 if first.number else 2], state)
+        args += [self._value(a, state) for a in expr.args[1:]]
+        if expr.op in ("&&", "||") and first.formula is None:
+            return args[1]
+        return operate(expr, args)
+
+
+def _same(a: Scalar | None, b: Scalar | None) -> bool:
+    if a is None or b is None or a is b:
+        return a is b
+    if a.formula is None or b.formula is None:
+        return a.formula is b.formula and a.number == b.number
+    return bool(a.formula.eq(b.formula))
+
+
+def _constants(call: ir.ActionCall) -> list[Scalar]:
+    return [Scalar(a & (1 << width(t)) - 1) for a, (_, t) in zip(call.args, call.action.params, strict=True)]
+
+
+def _matching(keys: list[Scalar], case: list[tuple[int, int | None]], exprs: list[ir.Expr]) -> Any:
+    """Whether the keys match a case of a select."""
+    result = _ALWAYS
+    for value, (k, m), e in zip(keys, case, exprs, strict=True):
+        full = (1 << width(e.type)) - 1
+        mask = full if m is None else m & full
+        if value.formula is None:
+            result = _and(result, _ALWAYS if value.number & mask == k & mask else _NEVER)
+        elif isinstance(value.formula, z3.BoolRef):
+            result = _and(result, value.formula == bool(k & 1)) if mask else result
+        elif mask:
+            result = _and(result, (value.formula if mask == full else value.formula & mask) == (k & mask))
+    return result

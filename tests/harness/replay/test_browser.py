@@ -1,0 +1,151 @@
+"""The page in a headless Chromium: it loads, the slider moves the picture, and its numbers are those of the tables."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.replay import recorded_page
+from harness.report import write_report
+from tests.harness.replay.runs import DOWN_NS, TRACED, UP_NS, watched
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
+LOAD_MS = 60_000
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The page, loaded without a word on its console."""
+    file = tmp_path_factory.mktemp("replay") / "replay.html"
+    file.write_bytes(recorded_page(watched()))
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        found = browser.new_page(viewport={"width": 1000, "height": 700})
+        told: list[str] = []
+        found.on("console", lambda message: told.append(message.text))
+        found.on("pageerror", lambda error: told.append(str(error)))
+        found.on("request", lambda request: told.append(request.url))
+        found.goto(file.as_uri())
+        found.wait_for_function("window.replay !== undefined", timeout=LOAD_MS)
+        yield found
+        assert [line for line in told if not line.startswith("data:")] == [file.as_uri()]
+        browser.close()
+
+
+def seek(page: Any, time_ns: int) -> None:
+    """As the slider does. What is drawn next is drawn when this returns."""
+    page.evaluate(
+        """time => { const slider = document.getElementById("time"); replay.show(0, replay.recording.end);
+        slider.value = time; slider.dispatchEvent(new Event("input"));
+        return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))); }""",
+        time_ns,
+    )
+
+
+def find(page: Any, name: str) -> None:
+    page.fill("#find", name)
+    page.dispatch_event("#find", "change")
+
+
+def shown(page: Any, key: str) -> list[int]:
+    return [int(text.replace(",", "")) for text in page.locator(f'#numbers [data-key="{key}"]').all_inner_texts()]
+
+
+def picture(page: Any) -> str:
+    drawn: str = page.evaluate('document.getElementById("network").toDataURL()')
+    return drawn
+
+
+def test_the_slider_moves_the_picture(page: Any) -> None:
+    pictures = []
+    for time_ns in (0, 2_000, (DOWN_NS + UP_NS) // 2):
+        seek(page, time_ns)
+        pictures.append(picture(page))
+    assert len(set(pictures)) == 3
+    seek(page, 2_000)
+    assert picture(page) == pictures[1]
+
+
+def test_numbers_of_a_link_are_those_of_the_tables(page: Any) -> None:
+    links = watched().table("links")
+    find(page, "s0 – s1")
+    for time_ns in sorted(set(links["time_ns"]))[:12]:
+        seek(page, int(time_ns))
+        now = links[links["time_ns"] == time_ns]
+        for name in ("tx_bytes", "paused_ns", "marked", "dropped"):
+            sides = [now[(now["node"] == a) & (now["leads_to"] == b)] for a, b in (("s0", "s1"), ("s1", "s0"))]
+            assert shown(page, name) == [side[name].sum() for side in sides], (time_ns, name)
+        down = page.locator("#numbers .bad").count() == 1
+        assert down == (DOWN_NS <= time_ns < UP_NS)
+
+
+def test_queues_of_a_switch_are_those_of_the_table(page: Any) -> None:
+    queues = watched().queues
+    find(page, "s0")
+    for time_ns in (1_500, 3_000, 4_500):
+        seek(page, time_ns)
+        expected = queues.loc[(queues["switch"] == "s0") & (queues["time_ns"] == time_ns), "depth_bytes"].sum()
+        assert shown(page, "queued") == [expected]
+    assert expected > 0
+
+
+def test_zoom_goes_down_to_a_microsecond(page: Any) -> None:
+    seek(page, 3_000)
+    for _ in range(12):
+        page.click("#in")
+    begin, end = page.evaluate("replay.window")
+    assert end - begin == pytest.approx(1000)
+    assert begin <= 3_000 <= end
+    page.click("#all")
+    assert page.evaluate("replay.window")[0] == 0
+
+
+def test_a_click_on_a_host_opens_its_plots(page: Any) -> None:
+    at = page.evaluate('replay.at(replay.layout.markOf[replay.recording.nodes.find(node => node.name === "h0-1-2").i])')
+    page.locator("#network").click(position={"x": at[0], "y": at[1]})
+    assert page.inner_text("#what") == "h0-1-2"
+    assert page.locator("svg.plot path.line").count() == 2
+
+
+def test_a_flow_and_its_packets_are_followed(page: Any) -> None:
+    flow = watched().flows.iloc[TRACED]
+    find(page, f"flow {TRACED}")
+    assert page.inner_text('[data-key="from"]') == flow["source"]
+    assert page.inner_text('[data-key="size_bytes"]') == f"{flow['size_bytes']:,} B"
+    on_path = page.evaluate("[...replay.path].map(direction => replay.recording.label(direction))")
+    assert sorted(on_path) == ["h0-1-2 → s1", "s0 → h0-0-2", "s1 → s0"]
+    find(page, "packet 3")
+    assert page.locator("#hops > li").count() == 8
+    assert "ipv4_lpm" in page.inner_text("#hops")
+    page.locator("#hops > li > a").nth(4).click()  # arrives at s0
+    assert page.locator("#hops > li.on").count() == 1
+    assert page.evaluate("replay.recording.nodes[replay.recording.whereabouts(3, replay.time).node].name") == "s0"
+
+
+def test_a_report_opens_the_page_of_a_small_run(page: Any, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    write_report([watched()], file)
+    report = page.context.browser.new_page()
+    told: list[str] = []
+    report.on("pageerror", lambda error: told.append(str(error)))
+    report.goto(file.as_uri())
+    report.click("details.replay summary")
+    frame = report.frame_locator("details.replay iframe")
+    frame.locator("#what").wait_for(timeout=LOAD_MS)
+    assert frame.locator("h1").inner_text() == watched().summary["title"]
+    assert told == []
+    report.close()
+
+
+def test_it_plays_to_the_end_of_the_window(page: Any) -> None:
+    page.evaluate("replay.show(0, replay.recording.end); replay.seek(0)")
+    page.evaluate('document.getElementById("speed").options[0].value = "0.2"')
+    page.select_option("#speed", "0.2")
+    page.click("#play")
+    page.wait_for_function("!replay.playing && replay.time === replay.window[1]", timeout=LOAD_MS)

@@ -1,0 +1,151 @@
+"""All shortest paths between the switches of a network and those with hosts, as arrays: in networks of thousands of
+switches there are tens of millions.
+
+A switch with hosts is a destination; `column` numbers them. Links to hosts are no part of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from topologies.model import Neighbour, Topology
+
+Ports = tuple[int, ...]
+Cells = npt.NDArray[np.int64]
+
+_WORD_BYTES = 8
+_COLUMNS_AT_ONCE = 256  # of what is needed for a while only
+
+
+class ShortestPaths:
+    """Of one network. Rows are switches in the topology's order."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self.row = {switch.name: row for row, switch in enumerate(topology.switches)}
+        self.destinations = sorted({topology.uplink(host).node for host in topology.hosts})
+        self.column = {name: column for column, name in enumerate(self.destinations)}
+        self._sets: dict[Ports, Ports] = {}  # equal ones are one
+
+    @cached_property
+    def _between(self) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+        """Of each switch the ports to other switches, in increasing order, and the rows of those."""
+        found = []
+        for switch in self._topology.switches:
+            ports = sorted(self._topology.ports[switch.name].items())
+            inner = [(port, self.row[there.node]) for port, there in ports if there.node in self.row]
+            pairs = np.array(inner, np.int64).reshape(-1, 2)
+            found.append((pairs[:, 0], pairs[:, 1]))
+        return found
+
+    @cached_property
+    def distance(self) -> npt.NDArray[np.int16]:
+        """Links from each switch to each destination, -1 where there is no path: a search from all destinations at once
+        that goes on link by link, with a bit for each of them at every switch.
+        """
+        switches, destinations = len(self.row), len(self.destinations)
+        words = -(-destinations // (8 * _WORD_BYTES))
+        found = np.full((switches, destinations), -1, np.int16)
+        starts = np.array([self.row[name] for name in self.destinations])
+        found[starts, range(destinations)] = 0
+        here = _packed(found == 0, words)
+        reached = here.copy()
+        linked = np.array([row for row, (_, there) in enumerate(self._between) if len(there)], np.int64)
+        degrees = [len(self._between[row][1]) for row in linked]
+        neighbours = np.concatenate([self._between[row][1] for row in linked]) if len(linked) else linked
+        begins = np.cumsum([0, *degrees[:-1]])
+        distance = 0
+        while len(linked) and here.any():
+            distance += 1
+            following = np.zeros_like(reached)
+            following[linked] = np.bitwise_or.reduceat(here[neighbours], begins, axis=0)
+            here = following & ~reached
+            reached |= here
+            found[np.unpackbits(here.view(np.uint8), axis=1, count=destinations).astype(bool)] = distance
+        return found
+
+    def first_ports(self, switch: str) -> tuple[npt.NDArray[np.int64], list[Ports]]:
+        """For each destination which of some sets of ports begins the shortest paths there; none for itself, and for
+        one that cannot be reached.
+        """
+        ports, _ = self._between[self.row[switch]]
+        nearer = self._nearer(self.row[switch], slice(None))
+        words = -(-max(len(ports), 1) // (8 * _WORD_BYTES))
+        kind: npt.NDArray[np.int64] = np.zeros(len(self.destinations), np.int64)
+        for word in _packed(nearer.T, words).T:
+            _, part = np.unique(word, return_inverse=True)
+            _, kind = np.unique(kind * len(kind) + part, return_inverse=True)
+        _, examples = np.unique(kind, return_index=True)
+        return kind, [self._one(tuple(ports[nearer[:, example]].tolist())) for example in examples]
+
+    def first_port(self, switch: str, destination: str) -> int:
+        """The first of equals. Raises ValueError where there is no path, or its end is reached."""
+        row, column = self.row[switch], self.column[destination]
+        nearer = self._nearer(row, slice(column, column + 1))
+        if not nearer.any():
+            raise ValueError(f"topology {self._topology.name!r} has no way from {switch} on to {destination}")
+        return int(self._between[row][0][np.argmax(nearer)])
+
+    def _nearer(self, row: int, columns: slice) -> npt.NDArray[np.bool_]:
+        """Whether a port leads nearer to a destination, by port and destination."""
+        own = self.distance[row, columns]
+        nearer: npt.NDArray[np.bool_] = (self.distance[self._between[row][1], columns] == own - 1) & (own > 0)
+        return nearer
+
+    def _one(self, ports: Ports) -> Ports:
+        return self._sets.setdefault(ports, ports)
+
+    def costs(self, cost: Callable[[Neighbour], int]) -> Cells:
+        """What the path from each destination to each other costs, which takes the first of equals at every switch: the
+        sum of what its links cost, which are told by what is at their far ends. 0 where there is no path.
+        """
+        rows = [self.row[name] for name in self.destinations]
+        of_ports = [
+            np.array([cost(self._topology.ports[switch.name][port]) for port in ports.tolist()], np.int64)
+            for switch, (ports, _) in zip(self._topology.switches, self._between, strict=True)
+        ]
+        made = np.zeros((len(rows), len(rows)), np.int64)
+        for columns, taken, onward in self._first_of_equals():
+            distance = self.distance[:, columns]
+            sums = np.zeros(distance.shape, np.int64)
+            for row, own in enumerate(of_ports):
+                if len(own):
+                    sums[row] = own[taken[row]]
+            sums[distance <= 0] = 0
+            for links in range(2, int(distance.max(initial=0)) + 1):
+                at = np.nonzero(distance == links)
+                sums[at] += sums[onward[at], at[1]]
+            made[:, columns] = sums[rows]
+        return made
+
+    def _first_of_equals(self) -> Iterator[tuple[slice, Cells, Cells]]:
+        """For some destinations at a time: the place among a switch's ports of the first one that leads nearer, and the
+        row that it leads to.
+        """
+        for begin in range(0, len(self.destinations), _COLUMNS_AT_ONCE):
+            columns = slice(begin, min(begin + _COLUMNS_AT_ONCE, len(self.destinations)))
+            taken = np.zeros((len(self.row), columns.stop - begin), np.int64)
+            onward = np.zeros_like(taken)
+            for row, (ports, there) in enumerate(self._between):
+                if len(ports):
+                    taken[row] = np.argmax(self._nearer(row, columns), axis=0)
+                    onward[row] = there[taken[row]]
+            yield columns, taken, onward
+
+
+@lru_cache(maxsize=8)
+def shortest_paths(topology: Topology) -> ShortestPaths:
+    """Those of a topology, kept while it is in use."""
+    return ShortestPaths(topology)
+
+
+def _packed(bits: npt.NDArray[np.bool_], words: int) -> npt.NDArray[np.uint64]:
+    """Each row as so many numbers of 64 bits."""
+    octets = np.zeros((len(bits), words * _WORD_BYTES), np.uint8)
+    packed = np.packbits(bits, axis=1)
+    octets[:, : packed.shape[1]] = packed
+    return octets.view(np.uint64)
