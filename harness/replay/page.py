@@ -10,11 +10,14 @@ import jinja2
 
 from harness.measure.results import Result
 from harness.replay.pack import packed
-from harness.replay.recorded import Recorded
+from harness.replay.recorded import TRACE, Recorded, cells, is_recorded
 from p4switch.errors import UserError
 
 MOST_BYTES = 20_000_000
 _MOST_CELLS = 8_000_000  # numbers over time, before they are compressed
+_SMALL_CELLS = 400_000
+_SMALL_BYTES = 500_000
+_SMALL_TRACE_BYTES = 10_000_000
 _HERE = Path(__file__).parent
 _CARRIER = "mpld3"  # the package that has d3's file
 _D3 = Path("js/d3.v5.min.js")
@@ -24,20 +27,35 @@ def recorded_page(result: Result) -> bytes:
     """The page of one run, of at most 20 MB: intervals are joined until that is so. Raises UserError."""
     recorded = Recorded(result)
     head = recorded.head()
-    room = MOST_BYTES - len(page(b"", head["title"]))
+    room = MOST_BYTES - len(shell(b"", head["title"]))
     joined = 1
-    while recorded.cells() > joined * _MOST_CELLS:
+    while cells(result) > joined * _MOST_CELLS:
         joined *= 2
     while True:
         data = packed({**head, "joined": joined}, recorded.arrays(joined))
         if len(data) * 4 // 3 + 4 <= room:
-            return page(data, head["title"])
+            return shell(data, head["title"])
         if joined > 1 << 20:
             raise UserError(f"{str(result.folder)!r}: its flows alone take over {MOST_BYTES / 1e6:.0f} MB")
         joined *= 2
 
 
-def page(data: bytes, title: str) -> bytes:
+def small_data(result: Result) -> bytes | None:
+    """What a page in a report shows of a run; None: it is not small, nothing was recorded, or d3 is not installed.
+
+    Raises UserError for a network that cannot be made any more.
+    """
+    if importlib.util.find_spec(_CARRIER) is None or not is_recorded(result) or cells(result) > _SMALL_CELLS:
+        return None
+    trace = result.folder / TRACE
+    if trace.is_file() and trace.stat().st_size > _SMALL_TRACE_BYTES:
+        return None
+    recorded = Recorded(result)
+    data = packed({**recorded.head(), "joined": 1}, recorded.arrays(1))
+    return data if len(data) <= _SMALL_BYTES else None
+
+
+def shell(data: bytes, title: str) -> bytes:
     """`data`: what `packed` gives; empty: the page asks where it came from for it, again and again."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([_HERE, _HERE.parent / "report"]),

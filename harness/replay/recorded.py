@@ -21,11 +21,17 @@ from harness.replay.pack import Array
 from harness.replay.packets import packets
 from p4switch.errors import UserError
 
+TRACE = "trace.jsonl"
 Integers = NDArray[np.int64]
 _MOST_RATES = 1_000_000  # rows: of more, intervals are joined
 _TIMES = ("start_ns", "first_sent_ns", "delivered_ns", "completed_ns")
 _COUNTS = ("flow", "qp", "size_bytes", *_TIMES, "packets_sent", "retransmitted", "timeouts", "cnps", "marked")
 _MEASURED = ("fct_ns", "ideal_fct_ns", "slowdown")
+
+
+def is_recorded(result: Result) -> bool:
+    """Whether there is anything to see of what happened over time."""
+    return "links" in result.tables or not (result.queues.empty and result.rates.empty)
 
 
 def choose(results: Sequence[Result], folder: Path, name: str | None) -> Result:
@@ -41,12 +47,18 @@ def choose(results: Sequence[Result], folder: Path, name: str | None) -> Result:
         raise UserError(f"--run {name}: {str(folder)!r} has no such run; expected one of {known}")
     else:
         chosen = by_name.get(name) or short[name]
-    if "links" not in chosen.tables and chosen.queues.empty and chosen.rates.empty:
+    if not is_recorded(chosen):
         raise UserError(
             f"{str(chosen.folder)!r}: nothing was recorded over time; expected a run with record.rate_interval_ns "
             "or record.queue_interval_ns over 0"
         )
     return chosen
+
+
+def cells(result: Result) -> int:
+    """How many numbers over time there are, at full resolution."""
+    tables = [result.table(name) for name in ("links", "queues", "rates") if name in result.tables]
+    return sum(len(table) * (len(table.columns) - 3) for table in tables)
 
 
 class Recorded:
@@ -56,7 +68,7 @@ class Recorded:
         """Raises UserError for a scenario that cannot be read any more."""
         self.network = Network(result.topology)
         self._result = result
-        self._trace = packets(result.folder / "trace.jsonl", self.network)
+        self._trace = packets(result.folder / TRACE, self.network)
 
     def head(self) -> dict[str, Any]:
         summary = self._result.summary
@@ -82,11 +94,6 @@ class Recorded:
         found |= self._queues(self._result.queues, joined)
         found |= self._rates(self._result.rates, joined)
         return found
-
-    def cells(self) -> int:
-        """How many numbers over time there are, at full resolution."""
-        tables = [self._result.table(name) for name in ("links", "queues", "rates") if name in self._result.tables]
-        return sum(len(table) * (len(table.columns) - 3) for table in tables)
 
     def _directions(self, table: pd.DataFrame, node: str) -> Integers:
         """Of each row. There are far fewer ports than rows."""

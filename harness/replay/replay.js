@@ -252,6 +252,7 @@ class Page {
     const head = recording.head, pods = new Set(recording.nodes.map(node => node.pod).filter(pod => pod >= 0));
     if (first) this.open = head.network.hosts >= COLLAPSED_FROM ? new Set() : pods;
     this.pods = pods;
+    document.querySelector("h1").textContent = head.title;
     id("pods").hidden = !pods.size;
     id("about").textContent = `${head.variant}, seed ${head.seed}, ${head.world} world: ${whole_(head.network.hosts, "host")}, `
       + `${whole_(recording.nodes.length - head.network.hosts, "switch", "switches")}, ${whole_(recording.flowCount, "flow")}, ${us(head.end_ns)}, ${head.ended}`

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import jinja2
 
 from harness.measure.provenance import differences
 from harness.measure.results import Result
+from harness.replay import shell, small_data
 from harness.report.claims import claims
 from harness.report.figures import figures
 from harness.report.groups import Comparison, Estimate, Variant, compare, over_seeds
@@ -21,6 +24,7 @@ from p4switch.errors import UserError
 from p4switch.output_file import write_files
 
 _NAMED_QUEUES = 3  # of each variant
+_MOST_REPLAYS = 12
 Quantity = Callable[[dict[str, Any]], float | None]
 
 
@@ -156,6 +160,17 @@ def _claimed(comparison: Comparison) -> list[str]:
     return list(dict.fromkeys(claim for result in comparison.results for claim in result.claims))
 
 
+def _replays(comparison: Comparison) -> list[tuple[str, str]]:
+    """(name, data in base64) of the first seed of each variant, where that is a small run."""
+    found = []
+    for variant in comparison.variants[:_MOST_REPLAYS]:
+        result = variant.results[0]
+        with suppress(UserError):  # a topology of the user's own may be gone, and the rest of the report stands
+            if data := small_data(result):
+                found.append((f"{variant.name}, seed {result.summary['seed']}", base64.b64encode(data).decode()))
+    return found
+
+
 def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
     drawn = []
     for name, figure in figures(comparison).items():
@@ -169,6 +184,7 @@ def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
         "seeds": max(len(variant.results) for variant in comparison.variants),
         "claims": [(key, *known[key]) for key in _claimed(comparison) if key in (known := claims())],
         "plots": drawn,
+        "replays": _replays(comparison),
         "failed": [(r, check) for r in comparison.results for check in r.summary["checks"] if not check["holds"]],
         "untrusted": [r for r in comparison.results if not r.summary.get("fidelity", {}).get("trusted", True)],
         "unfinished": [r for r in comparison.results if r.summary["flows_delivered"] < r.summary["flows"]],
@@ -183,8 +199,11 @@ def write_report(results: Sequence[Result], target: Path, plots: Path | None = N
     if plots is not None:
         plots.mkdir()
     comparisons = compare(results)
+    sections = [_section(comparison, plots) for comparison in comparisons]
+    watched = any(section["replays"] for section in sections)
     page = environment.get_template("report.html.j2").render(
-        sections=[_section(comparison, plots) for comparison in comparisons],
+        sections=sections,
+        replay=base64.b64encode(gzip.compress(shell(b"", "a run"), mtime=0)).decode() if watched else "",
         worlds=sorted({result.summary["world"] for result in results}),
         framing=sorted({result.summary["framing_bytes"] for result in results}),
         mixed=differences(result.provenance for result in results),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.replay import recorded_page
+from harness.report import write_report
 from tests.harness.replay.runs import DOWN_NS, TRACED, UP_NS, watched
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright")
@@ -124,6 +126,21 @@ def test_a_flow_and_its_packets_are_followed(page: Any) -> None:
     page.locator("#hops > li > a").nth(4).click()  # arrives at s0
     assert page.locator("#hops > li.on").count() == 1
     assert page.evaluate("replay.recording.nodes[replay.recording.whereabouts(3, replay.time).node].name") == "s0"
+
+
+def test_a_report_opens_the_page_of_a_small_run(page: Any, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    write_report([watched()], file)
+    report = page.context.browser.new_page()
+    told: list[str] = []
+    report.on("pageerror", lambda error: told.append(str(error)))
+    report.goto(file.as_uri())
+    report.click("details.replay summary")
+    frame = report.frame_locator("details.replay iframe")
+    frame.locator("#what").wait_for(timeout=LOAD_MS)
+    assert frame.locator("h1").inner_text() == watched().summary["title"]
+    assert told == []
+    report.close()
 
 
 def test_it_plays_to_the_end_of_the_window(page: Any) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from harness.replay import page
 from harness.replay.pack import unpacked
+from harness.replay.page import recorded_page
 from tests.harness.commands.test_commands import call
 from tests.harness.replay.runs import watched
 
@@ -36,9 +36,9 @@ def _head(text: str) -> dict[str, Any]:
 
 
 def test_what_is_too_large_is_coarser(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = page.recorded_page(watched())
-    monkeypatch.setattr(page, "MOST_BYTES", len(whole) - 1)
-    coarser = page.recorded_page(watched())
+    whole = recorded_page(watched())
+    monkeypatch.setattr("harness.replay.page.MOST_BYTES", len(whole) - 1)
+    coarser = recorded_page(watched())
     assert len(coarser) < len(whole)
     assert _head(whole.decode())["joined"] == 1
     assert _head(coarser.decode())["joined"] == 2
