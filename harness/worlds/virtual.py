@@ -461,11 +461,13 @@ class VirtualWorld:
             self.fabric.run(until_ns=self.fabric.now_ns + run.base_rtt_ns())
         parts = self._crew.gather(
             {
-                name: program_state.left_in({name: client}, registers, compiled(run.build)[1], run.program.name)
-                for name, client in self._own(self._clients).items()
+                name: program_state.left_in(
+                    {name: program_state.by_engine(pipe)}, registers, compiled(run.build)[1], run.program.name
+                )
+                for name, pipe in self._own(self._pipes).items()
             }
         )
-        return {where: left for found in merged(parts, list(self._clients)).values() for where, left in found.items()}
+        return {where: left for found in merged(parts, list(self._pipes)).values() for where, left in found.items()}
 
     def _progress(self, progress: Progress | None, now_ns: int, _: int) -> None:
         self._look_at_memory(now_ns)
@@ -585,7 +587,7 @@ class VirtualWorld:
             queue_stats=self.fabric.queue_stats(),
             pfc_stats=self.fabric.pfc_stats(),
             conservation=self.fabric.conservation(),
-            counted=count(self._own(self._clients).values(), self._accounts),
+            counted=count(map(program_state.by_engine, self._own(self._pipes).values()), self._accounts),
             nic_totals=totals,
             failed_asserts={
                 name: (pipe.failed_asserts, pipe.failed_assert)
