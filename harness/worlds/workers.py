@@ -112,7 +112,7 @@ class _Context(SpawnContext):
         super().__init__()
         self.started: list[BaseProcess] = []
 
-    def Process(self, *arguments: Any, **named: Any) -> SpawnProcess:  # noqa: N802  # as it is called there
+    def Process(self, *arguments: Any, **named: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802
         process = SpawnProcess(*arguments, **named)
         self.started.append(process)
         return process
