@@ -1,7 +1,7 @@
 """What a run will take, foreseen from its network and its flows: memory, CPU time, and wall-clock time with workers.
 
 The figures are of compiled hosts on one machine (docs/performance.md): an order of magnitude elsewhere, no promise.
-`p4cc run --dry-run` tells them, `--workers auto` goes by them, and a run that cannot fit is not begun.
+`p4cc run permutation --dry-run` tells them, `--workers auto` goes by them, and a run that cannot fit is not begun.
 """
 
 from __future__ import annotations
