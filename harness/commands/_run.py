@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -26,11 +26,19 @@ from p4switch.coverage import Coverage, table
 from p4switch.coverage import write as write_coverage
 from p4switch.quantities import doubts
 
+if TYPE_CHECKING:
+    from harness.worlds.mininet.watching import Watcher
+
 MakeWorld = Callable[[Run], World]
 
 
-def maker(how: How, workers: Callable[[Run], int] = lambda run: 1) -> MakeWorld:
-    """Makes virtual worlds, each of so many workers, or worlds of Mininet, which has to be installed."""
+def maker(
+    how: How, workers: Callable[[Run], int] = lambda run: 1, watcher: Watcher | None = None
+) -> MakeWorld:
+    """Makes virtual worlds, each of so many workers, or worlds of Mininet, which has to be installed.
+
+    The latter tell a `watcher` how far they are.
+    """
     if how.world == "virtual":
         return lambda run: VirtualWorld(
             run,
@@ -45,7 +53,7 @@ def maker(how: How, workers: Callable[[Run], int] = lambda run: 1) -> MakeWorld:
     assert how.switch is not None
     switch = how.switch
     return lambda run: MininetWorld(
-        run, capture=how.pcap, switch=switch, dilation=how.dilation, compiler=how.compiler
+        run, capture=how.pcap, switch=switch, dilation=how.dilation, compiler=how.compiler, watcher=watcher
     )
 
 

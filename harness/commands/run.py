@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -75,6 +76,9 @@ from p4switch.errors import UserError
     metavar="N",
     help="Processes that share each run of the virtual world, or auto: as many as pay. Default: the scenario's, or 1.",
 )
+@click.option(
+    "--watch", is_flag=True, help="With --world mininet: a page on loopback shows the network while it runs."
+)
 @click.option("--coverage", is_flag=True, help="Also write what of the P4 program packets reached (coverage/).")
 def command(
     scenarios: tuple[str, ...],
@@ -95,6 +99,7 @@ def command(
     pcap: bool,
     trace: int | None,
     workers: str | None,
+    watch: bool,
     coverage: bool,
 ) -> None:
     """Run scenarios and write a report.
@@ -112,7 +117,7 @@ def command(
             raise UserError(f"--workers {workers}: hosts and switches of the Mininet world are processes of their own; "
                             "expected --world virtual")
     else:
-        given = {"--switch": switch is not None, "--dilation": dilation is not None}
+        given = {"--switch": switch is not None, "--dilation": dilation is not None, "--watch": watch}
         for option in (option for option, is_given in given.items() if is_given):
             raise UserError(f"{option}: the virtual world has no such thing; expected --world mininet with it")
     if program is not None:
@@ -132,5 +137,12 @@ def command(
     if world == "mininet":
         switch = switch or "builtin"
     how = How(world, compiler, switch, dilation, pcap, trace, coverage)
-    make = _run.maker(how, workers_of(workers, traced=trace is not None))
-    _run.carry_out(scenarios, settings, several, make, out, strict, reuse, how, report)
+    with ExitStack() as stack:
+        watcher = None
+        if watch:
+            from harness.replay.live import Watch
+
+            watcher = stack.enter_context(Watch())
+            click.echo(f"watch it: {watcher.url}", err=True)
+        make = _run.maker(how, workers_of(workers, traced=trace is not None), watcher)
+        _run.carry_out(scenarios, settings, several, make, out, strict, reuse, how, report)
