@@ -7,6 +7,7 @@ EXTRAS = {
     "dask": "cluster",
     "distributed": "cluster",
     "matplotlib": "viz",
+    "mpi4py": "mpi",
     "mpld3": "viz",
     "scipy": "viz",
     "thriftpy2": "mininet",

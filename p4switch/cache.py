@@ -49,6 +49,8 @@ def cached(kind: str, key: str, suffix: str, produce: Callable[[Path], None]) ->
             if is_sound(path):
                 return path
             _remove(path)
+        if folder.is_file():  # as an earlier version had it
+            _remove(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{key[:8]}-", dir=folder.parent) as beside:
             scratch = Path(beside) / (key + suffix)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy
 from rich.console import Console
 
 from harness.commands._attempt import attempt, tell_kept
@@ -21,9 +23,12 @@ from harness.measure.summary import delivered, unfinished
 from harness.plan.experiment import Run
 from harness.plan.request import planned
 from harness.worlds.interpreted import tell_interpreted
+from harness.worlds.parallel import workers_of
+from harness.worlds.ranks import Ranks, differences
 from harness.worlds.virtual import COVERAGE_FILE, VirtualWorld
 from p4switch.coverage import Coverage, table
 from p4switch.coverage import write as write_coverage
+from p4switch.errors import UserError
 from p4switch.quantities import doubts
 
 if TYPE_CHECKING:
@@ -32,22 +37,20 @@ if TYPE_CHECKING:
 MakeWorld = Callable[[Run], World]
 
 
+def staff(workers: str | None, ranks: Ranks | None, traced: bool) -> Callable[[Run], int | Ranks]:
+    """Who shares a run's work, by what --workers says. `traced`: one of its flows is. Raises UserError."""
+    return workers_of(workers, traced) if ranks is None else lambda run: ranks
+
+
 def maker(
-    how: How, workers: Callable[[Run], int] = lambda run: 1, watcher: Watcher | None = None
+    how: How, workers: Callable[[Run], int | Ranks] = lambda run: 1, watcher: Watcher | None = None
 ) -> MakeWorld:
     """Makes virtual worlds, each of so many workers, or worlds of Mininet, which has to be installed.
 
     The latter tell a `watcher` how far they are.
     """
     if how.world == "virtual":
-        return lambda run: VirtualWorld(
-            run,
-            trace=how.trace,
-            capture=how.pcap,
-            compiler=how.compiler,
-            coverage=how.coverage,
-            workers=workers(run),
-        )
+        return lambda run: _made(run, how, workers(run))
     from harness.worlds.mininet.world import MininetWorld
 
     assert how.switch is not None
@@ -55,6 +58,54 @@ def maker(
     return lambda run: MininetWorld(
         run, capture=how.pcap, switch=switch, dilation=how.dilation, compiler=how.compiler, watcher=watcher
     )
+
+
+def _made(run: Run, how: How, workers: int | Ranks) -> VirtualWorld:
+    """Of ranks, this is the first one: the others make theirs, too."""
+    if isinstance(workers, int):
+        return _virtual(run, how, workers)
+    return workers.lead(_task(run, how), lambda: _virtual(run, how, workers))
+
+
+def _virtual(run: Run, how: How, workers: int | Ranks) -> VirtualWorld:
+    return VirtualWorld(
+        run, trace=how.trace, capture=how.pcap, compiler=how.compiler, coverage=how.coverage, workers=workers
+    )
+
+
+def _task(run: Run, how: How) -> tuple[str, dict[str, str]]:
+    """A run as all ranks have it, if it is the same for all: its label, and what decides its results."""
+    made_of = inputs(run)
+    return run.label, {
+        "p4cc's sources": made_of["sources"],
+        "scenario": made_of["scenario"],
+        "P4 program": made_of["program"],
+        "files of the scenario": " ".join(sorted(filter(None, made_of["files"].values()))),
+        "options": str(how),
+        "Python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "processor": platform.machine(),
+    }
+
+
+def follow(
+    ranks: Ranks,
+    scenarios: Sequence[str],
+    settings: Sequence[str],
+    several: Mapping[str, Sequence[str | int]],
+    how: How,
+) -> None:
+    """What another rank than the first does. Raises UserError."""
+    runs = {run.label: run for run in planned(scenarios, settings, several)}
+
+    def build(task: tuple[str, dict[str, str]]) -> VirtualWorld:
+        label, expected = task
+        if label not in runs:
+            raise UserError(f"no run {label!r} here; expected the same command at all ranks")
+        differences(_task(runs[label], how)[1], expected)
+        return _virtual(runs[label], how, ranks)
+
+    ranks.follow(build)
 
 
 def carry_out(

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from harness.commands import _names
 from harness.worlds.mininet import package
 from harness.worlds.native_hosts import use_native_hosts
+from harness.worlds.ranks import MPI, Ranks, begin
 from p4switch.errors import UserError
+
+if TYPE_CHECKING:
+    from harness.replay.live import Watch
 
 
 @click.command()
@@ -74,7 +80,8 @@ from p4switch.errors import UserError
 @click.option(
     "--workers",
     metavar="N",
-    help="Processes that share each run of the virtual world, or auto: as many as pay. Default: the scenario's, or 1.",
+    help="Processes that share each run of the virtual world; auto: as many as pay; mpi: mpiexec's. "
+    "Default: the scenario's, or 1.",
 )
 @click.option(
     "--watch", is_flag=True, help="With --world mininet: a page on loopback shows the network while it runs."
@@ -107,42 +114,59 @@ def command(
     A SCENARIO is a name from `p4cc list scenarios`, or a .toml file. Every combination of protocol, load balancer and
     seed is a run, which gets a folder with its results; report.html compares them.
     """
-    if world == "mininet":
-        package.require()
-        if trace is not None:
-            raise UserError("--trace: the Mininet world has no traces; expected --world virtual, or --pcap instead")
-        if coverage:
-            raise UserError("--coverage: the Mininet world does not count; expected --world virtual")
-        if workers not in (None, "1"):
-            raise UserError(f"--workers {workers}: hosts and switches of the Mininet world are processes of their own; "
-                            "expected --world virtual")
-    else:
-        given = {"--switch": switch is not None, "--dilation": dilation is not None, "--watch": watch}
-        for option in (option for option, is_given in given.items() if is_given):
-            raise UserError(f"{option}: the virtual world has no such thing; expected --world mininet with it")
-    if program is not None:
-        settings = (*settings, f"program={program}")
-    several: dict[str, tuple[str | int, ...]] = {"cc": cc, "lb": lb, "seeds": seeds}
-    if dry_run:
-        from harness.commands._dry_run import tell_plan
+    with _ranks(workers) as ranks:
+        if world == "mininet":
+            package.require()
+            if trace is not None:
+                raise UserError("--trace: the Mininet world has no traces; expected --world virtual, or --pcap instead")
+            if coverage:
+                raise UserError("--coverage: the Mininet world does not count; expected --world virtual")
+            if workers not in (None, "1"):
+                raise UserError(
+                    f"--workers {workers}: hosts and switches of the Mininet world are processes of their own; "
+                    "expected --world virtual"
+                )
+        else:
+            given = {"--switch": switch is not None, "--dilation": dilation is not None, "--watch": watch}
+            for option in (option for option, is_given in given.items() if is_given):
+                raise UserError(f"{option}: the virtual world has no such thing; expected --world mininet with it")
+        if program is not None:
+            settings = (*settings, f"program={program}")
+        several: dict[str, tuple[str | int, ...]] = {"cc": cc, "lb": lb, "seeds": seeds}
+        if dry_run:
+            from harness.commands._dry_run import tell_plan
 
-        tell_plan(scenarios, settings, several)
+            tell_plan(scenarios, settings, several)
+            return
+        use_native_hosts()
+
+        from harness.commands import _run
+        from harness.measure.inputs import How
+
+        if world == "mininet":
+            switch = switch or "builtin"
+        how = How(world, compiler, switch, dilation, pcap, trace, coverage)
+        if ranks is not None and not ranks.first:
+            _run.follow(ranks, scenarios, settings, several, how)
+            return
+        with _watch(watch) as watcher:
+            make = _run.maker(how, _run.staff(workers, ranks, traced=trace is not None), watcher)
+            _run.carry_out(scenarios, settings, several, make, out, strict, reuse, how, report)
+
+
+@contextmanager
+def _watch(wanted: bool) -> Iterator[Watch | None]:
+    """The page of the runs, and where it is."""
+    if not wanted:
+        yield None
         return
-    use_native_hosts()
+    from harness.replay.live import Watch
 
-    from harness.commands import _run
-    from harness.measure.inputs import How
-    from harness.worlds.parallel import workers_of
+    with Watch() as watcher:
+        click.echo(f"watch it: {watcher.url}", err=True)
+        yield watcher
 
-    if world == "mininet":
-        switch = switch or "builtin"
-    how = How(world, compiler, switch, dilation, pcap, trace, coverage)
-    with ExitStack() as stack:
-        watcher = None
-        if watch:
-            from harness.replay.live import Watch
 
-            watcher = stack.enter_context(Watch())
-            click.echo(f"watch it: {watcher.url}", err=True)
-        make = _run.maker(how, workers_of(workers, traced=trace is not None), watcher)
-        _run.carry_out(scenarios, settings, several, make, out, strict, reuse, how, report)
+def _ranks(workers: str | None) -> AbstractContextManager[Ranks | None]:
+    """Those of mpiexec, if the workers are to be these."""
+    return begin() if workers == MPI else nullcontext()

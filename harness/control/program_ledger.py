@@ -19,9 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from harness.control.program_state import CellArray, counters, read
+from harness.control.program_state import CellArray, Reader, counters
 from p4switch.errors import UserError
-from p4switch.p4runtime.client import Client
 from p4switch.p4runtime.messages import Message
 
 DROPPED, ABSORBED, MADE = "dropped", "absorbed", "made"
@@ -77,13 +76,13 @@ def _kinds(annotation: Message, array: CellArray) -> Iterator[Kind | None]:
         yield Kind(annotation.name, pipeline, name) if name else None
 
 
-def count(clients: Iterable[Client], of_program: Iterable[Account]) -> Counter[Kind]:
+def count(switches: Iterable[Reader], of_program: Iterable[Account]) -> Counter[Kind]:
     """How many packets of each kind the switches have counted; 0 for none. Raises UserError where one refuses."""
     totals = Counter({kind: 0 for account in of_program for kind in account.kinds if kind})
-    for client in clients:
+    for reader in switches:
         for account in of_program:
             column = 1 + account.cells.values.index("packets")
-            for row in read(client, account.cells):
+            for row in reader(account.cells):
                 if row[0] < len(account.kinds) and (kind := account.kinds[row[0]]):
                     totals[kind] += row[column]
     return totals

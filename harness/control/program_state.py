@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from p4switch.errors import UserError, suggest
 from p4switch.p4runtime.client import Client
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2
+
+if TYPE_CHECKING:
+    from p4switch.engine._engine import Switch
 
 _MAX_BITS = 64
 _METERED = ("cir", "cburst", "pir", "pburst")
@@ -25,6 +29,7 @@ class CellArray:
     id: int
     size: int
     values: tuple[str, ...]
+    bits: int = _MAX_BITS  # of a register's cell
     signed: bool = False
 
 
@@ -37,7 +42,7 @@ def registers(p4info: Message) -> dict[str, CellArray]:
         if 0 < bits <= _MAX_BITS:
             preamble = register.preamble
             found[preamble.name] = found[preamble.alias] = CellArray(
-                "register", preamble.name, preamble.id, register.size, ("value",), signed=spec.int.bitwidth > 0
+                "register", preamble.name, preamble.id, register.size, ("value",), bits, signed=spec.int.bitwidth > 0
             )
     return found
 
@@ -77,17 +82,41 @@ def find(kind: str, name: str, p4info: Message, program: str) -> CellArray:
     return arrays[name]
 
 
+Reader = Callable[[CellArray], Iterable[tuple[int, ...]]]  # (index, value...) of each cell of one switch
+
+
+def by_p4runtime(client: Client) -> Reader:
+    """Raises UserError where the switch refuses."""
+    return partial(read, client)
+
+
+def by_engine(switch: Switch) -> Reader:
+    """Of a switch in this process: registers and counters without a message a cell, which takes fifty times longer."""
+
+    def cells(array: CellArray) -> Iterator[tuple[int, ...]]:
+        for index in range(array.size):
+            if array.kind == "register":
+                value = int.from_bytes(switch.register_read(array.name, index), "big")
+                negative = array.signed and value >> array.bits - 1
+                yield index, value - (1 << array.bits) if negative else value
+            else:
+                told = dict(zip(_UNITS[3], switch.counter_read(array.name, index), strict=True))
+                yield index, *(told[name] for name in array.values)
+
+    return cells
+
+
 def left_in(
-    clients: Mapping[str, Client], registers: Sequence[str], p4info: Message, program: str
+    readers: Mapping[str, Reader], registers: Sequence[str], p4info: Message, program: str
 ) -> dict[str, int]:
     """Where a register of these names is not 0 throughout: the sum of its cells, by register and switch.
 
-    Raises UserError.
+    `readers`: by switch. Raises UserError.
     """
     arrays = {name: find("register", name, p4info, program) for name in registers}
     sums = {
-        f"{name} of {switch}": sum(value for _, value in read(client, array))
-        for switch, client in clients.items()
+        f"{name} of {switch}": sum(value for _, value in reader(array))
+        for switch, reader in readers.items()
         for name, array in arrays.items()
     }
     return {where: left for where, left in sums.items() if left}

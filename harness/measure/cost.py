@@ -39,6 +39,7 @@ PROTOCOLS = {"dcqcn": 16, "hpcc": 16, "sperc": 8, "sperc+1rc+weights": 8, "dart"
 COMBINED = ("sperc+1rc", "sperc+1rc+weights")  # measured as hosts beside the protocols without mechanisms
 COMPARED = "hpcc"
 SHARED = ("dcqcn", "hpcc", "smartt")  # in runs of two workers, beside those of one
+SCALE_FLOW_BYTES = 200_000  # in the largest networks
 BESIDE = {"dart": "dcqcn"}  # what it falls back on; others: COMPARED
 Say = Callable[[str], object]
 
@@ -54,10 +55,11 @@ class Extent:
     repeats: int
     transactions: int
     time_limit_s: int  # of one run, wall clock
+    large: tuple[int, ...] = (32, 64)  # fat-trees, of which two workers make one run each
 
 
 WHOLE = Extent(sizes=(4, 8, 16), matrix_k=8, flow_bytes=2_000_000, repeats=3, transactions=128, time_limit_s=900)
-QUICK = Extent(sizes=(4, 8), matrix_k=4, flow_bytes=200_000, repeats=1, transactions=8, time_limit_s=120)
+QUICK = Extent(sizes=(4, 8), matrix_k=4, flow_bytes=200_000, repeats=1, transactions=8, time_limit_s=120, large=(8,))
 _ONE_RUN = """
 import json, sys
 from dataclasses import asdict
@@ -246,6 +248,21 @@ def workers(extent: Extent, say: Say) -> list[dict[str, Any]]:
     return found
 
 
+def scale(extent: Extent, say: Say) -> list[dict[str, Any]]:
+    """Networks as large as they get, one run each, by two workers: what is set up, and what is run."""
+    found = []
+    for k in extent.large:
+        (figures,) = _runs(replace(extent, repeats=1), "run", "dcqcn", "ecmp", k, SCALE_FLOW_BYTES, 2)
+        cost = EndToEnd(**figures)
+        say(
+            f"k = {k}, {cost.hosts:,} hosts, two workers: set up in {cost.set_up_cpu_s:.1f} s of CPU, run in "
+            f"{cost.run_wall_s:.1f} s ({cost.us_per_data_packet:.2f} us of CPU a data packet), "
+            f"{cost.peak_memory_bytes / 2**30:.1f} GiB"
+        )
+        found.append(_figures(cost))
+    return found
+
+
 def collectives(extent: Extent, say: Say) -> list[dict[str, Any]]:
     """All-reduces in the network: what a frame costs that a host receives, switches and all."""
     found = []
@@ -373,6 +390,7 @@ PARTS: dict[str, Callable[[Extent, Say], Any]] = {
     "switch-process": switch_process,
     "end-to-end": end_to_end,
     "workers": workers,
+    "scale": scale,
     "collectives": collectives,
     "matrix": matrix,
 }

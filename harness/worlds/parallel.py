@@ -17,16 +17,16 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn, Protocol, TypeVar
 
-from harness.errors import CheckError
+from harness.errors import CheckError, passed_on
 from harness.plan.experiment import Run
 from harness.worlds.expected import best_workers
 from harness.worlds.mininet.isolation import end_with_parent
+from harness.worlds.ranks import Ranks
 from p4switch import processes
 from p4switch.errors import UserError
 from p4switch.fabric import Fabric
@@ -35,7 +35,6 @@ MOST_WORKERS = 64
 AUTO = "auto"
 _SPINS = 2000  # looks for the others before a worker sleeps: some 20 us
 _LOOK_S = 0.1  # of one that is done, at its parent
-_MOST_TOLD = 3000  # characters of an error: a pipe has room for them
 _Value = TypeVar("_Value")
 _Key = TypeVar("_Key")
 
@@ -44,16 +43,18 @@ class Crew(Protocol):
     """Of one run."""
 
     count: int
+    own_memory: bool
+    """Whether each worker's memory is all its own."""
 
     @property
     def first(self) -> bool:
-        """Whether this process is the one that was there before, and that leaves the run."""
+        """Whether this process is the one that writes and prints."""
 
     def has(self, node: int) -> bool:
         """Whether a node of the fabric is this worker's."""
 
     def at_work(self) -> contextlib.AbstractContextManager[None]:
-        """All workers are there within; only the first one comes out of it."""
+        """All workers are there within."""
 
     def gather(self, value: _Value) -> list[_Value]:
         """What all give, by rank, at the first worker; at the others nothing."""
@@ -72,6 +73,7 @@ class Alone:
     """One worker."""
 
     count = 1
+    own_memory = True
     first = True
 
     def has(self, node: int) -> bool:
@@ -102,8 +104,48 @@ class _Process:
     errors: int
 
 
-class Workers:
-    """Several workers, each a process."""
+class Joined:
+    """Workers that have joined their fabrics, however they reach each other."""
+
+    def __init__(
+        self, fabric: Fabric, owners: Sequence[int], rank: int, count: int, told: Callable[[list[Any]], object]
+    ) -> None:
+        """`owners`: by node of the fabric. `told` gets what workers `tell`, by rank, each in its order."""
+        self.rank = rank
+        self.count = count
+        self._fabric = fabric
+        self._owners = owners
+        self._told = told
+
+    @property
+    def first(self) -> bool:
+        return self.rank == 0
+
+    def has(self, node: int) -> bool:
+        return self._owners[node] == self.rank
+
+    def gather(self, value: _Value) -> list[_Value]:
+        return [pickle.loads(data) for data in self._fabric.gather(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))]
+
+    def agree(self, value: _Value) -> _Value:
+        told = self._fabric.gather(pickle.dumps(value if self.first else None), to_all=True)
+        agreed: _Value = pickle.loads(told[0])
+        return agreed
+
+    def either(self, value: bool) -> bool:
+        return any(data == b"1" for data in self._fabric.gather(b"1" if value else b"0", to_all=True))
+
+    def tell(self, value: object) -> None:
+        self._fabric.tell(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+
+    def _on_told(self, told: list[bytes]) -> None:
+        self._told([pickle.loads(data) for data in told])
+
+
+class Workers(Joined):
+    """Several workers, each a process that was forked. Only the first one comes out of `at_work`."""
+
+    own_memory = False
 
     def __init__(
         self,
@@ -113,25 +155,11 @@ class Workers:
         told: Callable[[list[Any]], object],
         late: Callable[[int], object] | None = None,
     ) -> None:
-        """`owners`: by node of the fabric. `told` gets what workers `tell`, by rank, each in its order.
-
-        `late` is for tests: called with the rank when a worker begins.
-        """
-        self.count = count
-        self._fabric = fabric
-        self._owners = owners
-        self._told = told
+        """`late` is for tests: called with the rank when a worker begins."""
+        super().__init__(fabric, owners, 0, count, told)
         self._late = late
-        self._rank = 0
         self._parent = os.getpid()
         self._processes: list[_Process] = []
-
-    @property
-    def first(self) -> bool:
-        return self._rank == 0
-
-    def has(self, node: int) -> bool:
-        return self._owners[node] == self._rank
 
     @contextlib.contextmanager
     def at_work(self) -> Iterator[None]:
@@ -143,18 +171,18 @@ class Workers:
                 for rank in range(1, self.count):
                     if not self._fork(rank):
                         break
-            if self._rank:
+            if self.rank:
                 self._be_worker()
             if self._late is not None:
-                self._late(self._rank)
+                self._late(self.rank)
             self._join(memory)
             yield
         except BaseException as error:
-            if self._rank:
+            if self.rank:
                 self._end_by(error)
             raise
         finally:
-            if self._rank:
+            if self.rank:
                 self._wait_to_be_ended()
             self._end_others()
             gc.unfreeze()
@@ -175,38 +203,19 @@ class Workers:
         for process in self._processes:
             os.close(process.errors)
         self._processes = []
-        self._rank, self._errors = rank, own_end
+        self.rank, self._errors = rank, own_end
         return False
 
     def _join(self, memory: mmap.mmap) -> None:
         self._fabric.join(
-            self._rank,
+            self.rank,
             self.count,
             self._owners,
-            memory,
             told=self._on_told,
+            memory=memory,
             waiting=self._look_at_others,
             spins=_SPINS if self.count <= processes.processors() else 0,
         )
-
-    def _on_told(self, told: list[bytes]) -> None:
-        self._told([pickle.loads(data) for data in told])
-
-    # What is asked of all
-
-    def gather(self, value: _Value) -> list[_Value]:
-        return [pickle.loads(data) for data in self._fabric.gather(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))]
-
-    def agree(self, value: _Value) -> _Value:
-        told = self._fabric.gather(pickle.dumps(value if self.first else None), to_all=True)
-        agreed: _Value = pickle.loads(told[0])
-        return agreed
-
-    def either(self, value: bool) -> bool:
-        return any(data == b"1" for data in self._fabric.gather(b"1" if value else b"0", to_all=True))
-
-    def tell(self, value: object) -> None:
-        self._fabric.tell(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
 
     # Life and death
 
@@ -221,11 +230,9 @@ class Workers:
 
     def _end_by(self, error: BaseException) -> NoReturn:
         """The first worker raises what a user is to read as it is, and all else with its traceback."""
-        told: BaseException
-        if isinstance(error, UserError | CheckError):
-            told = (UserError if isinstance(error, UserError) else CheckError)(str(error)[-_MOST_TOLD:])
-        else:
-            told = RuntimeError(f"worker {self._rank + 1} of {self.count}:\n{traceback.format_exc()[-_MOST_TOLD:]}")
+        told = passed_on(error)
+        if isinstance(told, RuntimeError):
+            told = RuntimeError(f"worker {self.rank + 1} of {self.count}:\n{told}")
         with contextlib.suppress(OSError):
             os.write(self._errors, pickle.dumps(told))
         os._exit(1)
@@ -238,7 +245,7 @@ class Workers:
 
     def _look_at_others(self) -> None:
         """While others are waited for: are they still there?"""
-        if self._rank:
+        if self.rank:
             if os.getppid() != self._parent:
                 os._exit(1)
             return
@@ -268,6 +275,36 @@ class Workers:
             os.waitpid(process.pid, 0)
             os.close(process.errors)
         self._processes = []
+
+
+class RankCrew(Joined):
+    """The ranks as the workers of one run."""
+
+    own_memory = True
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        owners: Sequence[int],
+        ranks: Ranks,
+        told: Callable[[list[Any]], object],
+        late: Callable[[int], object] | None = None,
+    ) -> None:
+        """As `Workers`."""
+        super().__init__(fabric, owners, ranks.rank, ranks.count, told)
+        self._ranks = ranks
+        self._late = late
+
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator[None]:
+        """At the first one, raises what another one fails by."""
+        with self._ranks.at_run():
+            if self._late is not None:
+                self._late(self.rank)
+            self._fabric.join(
+                self.rank, self.count, self._owners, told=self._on_told, exchange=self._ranks.exchange
+            )
+            yield
 
 
 def _forked() -> tuple[int, int, int]:
@@ -322,7 +359,7 @@ def _workers_for(run: Run, traced: bool) -> int:
 def cost(crew: Crew, cpu_s: float) -> tuple[float, int]:
     """CPU time and memory of all workers together, at the first one."""
     own_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    if not crew.first:
+    if not crew.first and not crew.own_memory:
         own_bytes = _private_bytes(own_bytes)
     costs = crew.gather((cpu_s, own_bytes))
     return sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)

@@ -35,8 +35,9 @@ from harness.plan.experiment import LinkChange, Run
 from harness.worlds.expected import network_bytes
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
 from harness.worlds.memory import MemoryLimit
-from harness.worlds.parallel import Alone, Crew, Workers, cost, merged
+from harness.worlds.parallel import Alone, Crew, RankCrew, Workers, cost, merged
 from harness.worlds.partition import partition
+from harness.worlds.ranks import Ranks
 from harness.worlds.session import FIRST_NUMBER, Session
 from harness.worlds.whole_frames import WholeFrames
 from host_agents import wire
@@ -95,15 +96,15 @@ class VirtualWorld:
         capture: bool = False,
         compiler: str = "builtin",
         coverage: bool = False,
-        workers: int = 1,
+        workers: int | Ranks = 1,
         owners: Mapping[str, int] | None = None,
         late: Callable[[int], object] | None = None,
     ) -> None:
         """`trace`: index of a flow whose packets are traced. `capture`: record the frames on all hosts' links.
 
-        `coverage`: count what of the program the packets reach. `workers`: so many processes share the work, which is
-        in no result. `owners`: which of them has a node, by name, instead of `partition`'s; hosts that start flows
-        when others are done are all the first one's. `late`: see `Workers`.
+        `coverage`: count what of the program the packets reach. `workers`: so many processes share the work, or these
+        ranks, each of which builds a world; that is in no result. `owners`: which of them has a node, by name, instead
+        of `partition`'s; hosts that start flows when others are done are all the first one's. `late`: see `Workers`.
         """
         started = time.process_time()
         self.run_plan = run
@@ -114,7 +115,8 @@ class VirtualWorld:
         known = len({id(flow.whole or flow) for flow in traffic.flows})
         if independent and trace is not None and trace >= known:
             raise UserError(f"--trace {trace}: the run has {known} flows; expected a number from 0 to {known - 1}")
-        if not independent and trace is not None and workers > 1:
+        several = not isinstance(workers, int) or workers > 1
+        if not independent and trace is not None and several:
             raise UserError("--trace: flows start when others are done; expected --workers 1 with it")
         self._independent = independent
         self._memory = MemoryLimit(run.label, run.scenario.memory_bytes)
@@ -141,9 +143,13 @@ class VirtualWorld:
         self._add_links(capture)
         self._limit_ingress()
         self._crew: Crew = Alone()
-        ranks = owners or partition(run.topology, workers, hosts_together=not independent)
-        if workers > 1:
-            self._crew = Workers(self.fabric, [ranks[name] for name in self.names], workers, self._on_told, late)
+        count = workers if isinstance(workers, int) else workers.count
+        ranks = owners or partition(run.topology, count, hosts_together=not independent)
+        by_node = [ranks[name] for name in self.names]
+        if not isinstance(workers, int):
+            self._crew = RankCrew(self.fabric, by_node, workers, self._on_told, late)
+        elif workers > 1:
+            self._crew = Workers(self.fabric, by_node, count, self._on_told, late)
         for change in run.link_changes():
             self.fabric.at(change.time_ns, partial(self._change_link, change))
         self._ports = self._sample_queues()
@@ -395,6 +401,11 @@ class VirtualWorld:
         assert recording is not None  # of the first worker
         return recording
 
+    def follow(self) -> None:
+        """Takes part in a run, at another rank than the first."""
+        with self._crew.at_work():
+            self._run(None)
+
     def _run(self, progress: Progress | None) -> Recording | None:
         started = time.process_time()
         scenario = self.run_plan.scenario
@@ -450,11 +461,13 @@ class VirtualWorld:
             self.fabric.run(until_ns=self.fabric.now_ns + run.base_rtt_ns())
         parts = self._crew.gather(
             {
-                name: program_state.left_in({name: client}, registers, compiled(run.build)[1], run.program.name)
-                for name, client in self._own(self._clients).items()
+                name: program_state.left_in(
+                    {name: program_state.by_engine(pipe)}, registers, compiled(run.build)[1], run.program.name
+                )
+                for name, pipe in self._own(self._pipes).items()
             }
         )
-        return {where: left for found in merged(parts, list(self._clients)).values() for where, left in found.items()}
+        return {where: left for found in merged(parts, list(self._pipes)).values() for where, left in found.items()}
 
     def _progress(self, progress: Progress | None, now_ns: int, _: int) -> None:
         self._look_at_memory(now_ns)
@@ -574,7 +587,7 @@ class VirtualWorld:
             queue_stats=self.fabric.queue_stats(),
             pfc_stats=self.fabric.pfc_stats(),
             conservation=self.fabric.conservation(),
-            counted=count(self._own(self._clients).values(), self._accounts),
+            counted=count(map(program_state.by_engine, self._own(self._pipes).values()), self._accounts),
             nic_totals=totals,
             failed_asserts={
                 name: (pipe.failed_asserts, pipe.failed_assert)

@@ -152,11 +152,15 @@ class Fabric:
         rank: int,
         count: int,
         owners: Sequence[int],  # by node: the rank of the worker that runs it
-        memory: mmap,  # writable, zeros; the same memory for all, shared_bytes(count)
         *,
         told: Callable[[list[bytes]], object],  # what workers have told each other, by rank, each in its order
-        waiting: Callable[[], object],  # now and then while others are waited for; its exceptions end the run
-        spins: int,  # looks for the others before this worker sleeps
+        # How they reach each other. By memory: writable, zeros, shared_bytes(count), the same for all; ...
+        memory: mmap | None = None,
+        waiting: Callable[[], object] | None = None,  # while others are awaited, now and then; its exceptions end it
+        spins: int = 0,  # looks for the others before this worker sleeps
+        # ... or by a function, which all call when they have come to the same point. It gets a notice for all, and what
+        # is for each by rank; it gives everyone's notices, and what each had for this one. Its exceptions end the run.
+        exchange: Callable[[bytes, list[bytes]], tuple[list[bytes], list[bytes | bytearray]]] | None = None,
     ) -> None:
         """From here on this is worker `rank` of `count`, which have built the same network, and make the same calls in
         the same order: run, set_link_up, gather, ..., and what `at` makes (but with `own`). What happens is what

@@ -466,6 +466,8 @@ class Machine:
                 raise _LongerError(before)
             self.out.signature.append("short")
             raise _ParserError("PacketTooShort")
+        if end > MAX_PACKET_BYTES * 8:
+            raise _ParserError("PacketTooShort")
         if end > there:
             raise _LongerError(-(-end // 8))
         reach = self.code.reach(self.code.ingress)
@@ -484,16 +486,16 @@ class Machine:
             else:
                 name = self._resolve(op.header)
         fields = flat_fields(op.header.type)
-        variable = 0
+        variable = longest = 0
         if op.length is not None:
-            variable = self._pin(self.value(op.length))
             longest = next(width(t) for _, t in fields if isinstance(t, types.Varbit))
-            if variable > longest:
-                raise _ParserError("HeaderTooShort")
+            variable = self._varbit_length(op, self.value(op.length), longest)
             if variable % 8:
                 raise _ParserError("ParserInvalidArgument")
         widths = [variable if isinstance(t, types.Varbit) else width(t) for _, t in fields]
         self._need(sum(widths))
+        if variable > longest:  # after the packet's length, as in simple_switch
+            raise _ParserError("HeaderTooShort")
         self._set_valid(name)
         for (f, t), bits in zip(fields, widths, strict=True):
             value = self._bits(self._packet.position, bits)
@@ -504,6 +506,20 @@ class Machine:
                 value = Scalar(value.number, value.formula == 1)
             self.store[name, f] = value
             self._packet.position += bits
+
+    def _varbit_length(self, op: ir.Extract, value: Scalar, longest: int) -> int:
+        """The bits of a varbit; none, some, too many and parts of bytes are alternatives."""
+        if value.formula is not None:
+            z = value.formula
+            fits = [z3.ULE(z, longest)] if longest < 1 << z.size() else []
+            kinds = [z == 0, z3.And(z != 0, z & 7 == 0, *fits), z & 7 != 0]
+            kinds += [z3.And(z & 7 == 0, z3.Not(fit)) for fit in fits]
+            number = value.number
+            taken = 2 if number % 8 else 3 if number > longest else 1 if number else 0
+            others = ((kind, z) for kind, z in enumerate(kinds) if kind != taken)
+            ways = tuple(Alternative((id(op), kind), 0, self.code.all, z) for kind, z in others)
+            self._decide((id(op), taken), kinds[taken], ways)
+        return self._pin(value)
 
     def _deparsed(self) -> list[Scalar]:
         number, bits = 0, 0
@@ -542,7 +558,7 @@ class Machine:
             value, count = self.value(expression), width(expression.type)
             if isinstance(expression, ir.FieldRef) and isinstance(expression.type, types.Varbit):
                 count = self.store.get((expression.header, f"{expression.name}#"), ZERO).number
-            number, bits = number << count | value.number, bits + count
+            number, bits = number << count | value.number & (1 << count) - 1, bits + count
             if parts is not None and count:
                 parts.append((as_bits(formula(value, expression.type)), count))
         for octet in rest or ():
@@ -838,12 +854,15 @@ class Machine:
             self._extract(op)
         elif isinstance(op, ir.Advance):
             bits = self._pin(self.value(op.bits))
+            if bits % 8:
+                raise _ParserError("ParserInvalidArgument")
             self._need(bits)
             self._packet.position += bits
         elif isinstance(op, ir.Verify):
             condition = self.value(op.condition)
             if condition.formula is not None:
-                self._flip(id(op), condition.number, condition.formula, self.code.ingress, self.code.ingress)
+                ingress, reach = self.code.ingress, self.code.reach(self.code.parser)
+                self._flip(id(op), condition.number, condition.formula, ingress, ingress, reach)
             if not condition.number:
                 raise _ParserError(self._pin(self.value(op.error)))
         else:
@@ -1036,7 +1055,9 @@ class Machine:
             return ref.name
         elements = self._stacks[ref.stack]
         if ref.index is not None:
-            index = self._pin(self.value(ref.index))
+            value = self.value(ref.index)
+            self._below(value, len(elements), width(ref.index.type), f"an index outside of stack '{ref.stack}'")
+            index = self._pin(value)
         else:
             index = self._next.get(ref.stack, 0) - (ref.where == "last")
         if not 0 <= index < len(elements):

@@ -27,6 +27,7 @@ from p4switch.testgen.values import ZERO, Scalar, constant_entries, entry_formul
 SOLVER_MS = 2_000
 _DROP_PORT = 511
 _STANDARD = "standard_metadata"
+_SHORT = "PacketTooShort"
 _ALWAYS = z3.BoolVal(True)
 _NEVER = z3.BoolVal(False)
 
@@ -364,7 +365,7 @@ class Prover:
 
     def _select(self, end: ir.Select, state: State) -> Iterator[tuple[ir.Block | None, State, Any, str]]:
         if any(isinstance(k, ir.Lookahead) for k in end.keys):
-            self._too_short(state)
+            self._may_fail(state, _SHORT)
         keys = [self._value(k, state) for k in end.keys]
         rest = _ALWAYS
         spans = [*end.spans, *[None] * len(end.cases)]
@@ -372,16 +373,16 @@ class Prover:
             matches = self._flag() if isinstance(case, str) else _matching(keys, case, end.keys)
             yield target, state.under(_and(rest, matches)), span, "the case is never taken"
             rest = _and(rest, _not(matches))
-        self._fail(state.under(rest))
+        self._fail(state.under(rest), ["NoMatch"])
 
-    def _too_short(self, state: State) -> None:
-        short = self._flag()
-        self._fail(state.under(short))
-        state.guard = _and(state.guard, _not(short))
+    def _may_fail(self, state: State, *errors: str) -> None:
+        fails = self._flag()
+        self._fail(state.under(fails), list(errors))
+        state.guard = _and(state.guard, _not(fails))
 
-    def _fail(self, state: State) -> None:
-        """The parser ends with an error."""
-        self._free_standard(state, "parser_error")
+    def _fail(self, state: State, errors: list[str]) -> None:
+        """The parser ends with one of the errors."""
+        self._one_of([self._program.errors.index(name) for name in errors], "parser_error", state)
         self._ends.append(state)
 
     # Tables
@@ -449,8 +450,11 @@ class Prover:
     # Operations
 
     def _operation(self, op: ir.Operation, state: State) -> None:
-        if isinstance(op, (ir.Extract, ir.Advance)) or (isinstance(op, ir.Assign) and isinstance(op.src, ir.Lookahead)):
-            self._too_short(state)
+        if isinstance(op, ir.Extract):
+            length = [] if op.length is None else ["HeaderTooShort", "ParserInvalidArgument"]
+            self._may_fail(state, _SHORT, *length, *(["StackOutOfBounds"] if op.header.stack else []))
+        elif isinstance(op, ir.Advance) or (isinstance(op, ir.Assign) and isinstance(op.src, ir.Lookahead)):
+            self._may_fail(state, _SHORT, "ParserInvalidArgument")
         if isinstance(op, ir.Assign):
             self._assign(op.dst, self._value(op.src, state), state)
         elif isinstance(op, ir.Extract):
@@ -459,7 +463,9 @@ class Prover:
             pass
         elif isinstance(op, ir.Verify):
             condition = _bool(self._value(op.condition, state))
-            self._fail(state.under(_not(condition)))
+            failed = state.under(_not(condition))
+            failed.store[_STANDARD, "parser_error"] = self._value(op.error, state)
+            self._ends.append(failed)
             state.guard = _and(state.guard, condition)
         else:
             getattr(self, f"_do_{op.op}", self._nothing)(op, state)

@@ -179,15 +179,11 @@ class Search:
         if way.formula is None:
             return inputs  # a choice alone: what led there stays as it is
         whole = z3.And(*self._related(run.formulas(position), way.formula))
-        # First with other values for no more than what the goal is about, at the same time: that is mostly simple.
-        kept = (self._variables.of(whole) - self._variables.of(way.formula)) | {"clock"}
-        values = [
-            (variable, z3.BitVecVal(inputs.numbers[name], variable.size()))
-            for name, variable in run.variables.items()
-            if name in kept and name in self._variables.of(whole) and name != "len"
-        ]
-        found = self._solved(run, inputs, z3.substitute(whole, *values)) if values else None
-        return found or self._solved(run, inputs, whole)
+        clock = run.variables.get("clock")
+        if clock is not None and "clock" in self._variables.of(whole):  # another time only where that decides
+            now = z3.substitute(whole, (clock, z3.BitVecVal(inputs.numbers["clock"], clock.size())))
+            return self._solved(run, inputs, now) or self._solved(run, inputs, whole)
+        return self._solved(run, inputs, whole)
 
     def _solved(self, run: Run, inputs: Inputs, whole: Any) -> Inputs | None:
         """`inputs`, changed so that `whole` holds."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from harness.measure.results import Result, load_all
-from tests.e2e.runs import forked
+from tests.e2e.runs import forked, p4cc
 
 SCENARIO = """
 title = "all-reduce of 16 hosts"
@@ -184,9 +185,10 @@ def test_mistakes_are_told_before_the_run(tmp_path: Path, settings: list[str], m
     assert message in done.stderr
 
 
-def test_switches_that_lose_packets_give_the_same_sums(tmp_path: Path) -> None:
-    """5% of what comes in and of what goes out, at each of three switches: requests, partial sums, results."""
-    path = tmp_path / "lossy.toml"
+@pytest.fixture(scope="module")
+def lossy(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Path]:
+    """What to type for a run whose switches lose 5% of what comes in and of what goes out, and the folder of one."""
+    folder = tmp_path_factory.mktemp("lossy")
     workload = """
         payload = "data"
         applications = [
@@ -194,18 +196,34 @@ def test_switches_that_lose_packets_give_the_same_sums(tmp_path: Path) -> None:
             { kind = "pushed_all_reduce", operations = 8, window = 4, hosts = 4 },
             { kind = "all_gather", operations = 4 },
         ]"""
+    path = folder / "lossy.toml"
     path.write_text(SCENARIO.format(cc='["3cpo"]', workload=workload))
-    settings = ["switch.loss=0.05", "nic.rto_ns=20_000"]
-    arguments = [part for setting in settings for part in ("--set", setting)]
-    done = forked("run", str(path), *arguments, "--no-report", "--out", str(tmp_path / "out"))
+    command = ["run", str(path), "--set", "switch.loss=0.05", "--set", "nic.rto_ns=20_000", "--no-report"]
+    done = forked(*command, "--out", str(folder / "out"))
     assert done.returncode == 0, done.stderr
-    (result,) = load_all(tmp_path / "out")
+    return command, folder / "out"
+
+
+def test_switches_that_lose_packets_give_the_same_sums(lossy: tuple[list[str], Path]) -> None:
+    """At each of three switches: requests, partial sums, results."""
+    (result,) = load_all(lossy[1])
     told, held = result.summary["workload"], result.summary["conservation"]
     assert (told["wrong_memories"], told["unfinished_hosts"]) == (0, 0)
     assert told["repeats"] > 0
     assert min(held["drop_lost_in"], held["drop_lost_out"]) > 0
     assert all(check["holds"] for check in result.summary["checks"])
     assert told["counts"]["writes_delivered"] == 8 * 4 * 8 + 4 * 4 * 4
+
+
+def test_plain_python_hosts_do_exactly_what_compiled_ones_do(lossy: tuple[list[str], Path], tmp_path: Path) -> None:
+    command, compiled = lossy
+    environment = {**os.environ, "P4CC_NATIVE": "0"}
+    done = p4cc(*command, "--out", str(tmp_path / "plain"), env=environment)
+    assert done.returncode == 0, done.stderr
+    for first in load_all(compiled):
+        for name in ("operations.parquet", "flows.parquet", "summary.json"):
+            again = tmp_path / "plain" / first.folder.name / name
+            assert again.read_bytes() == (first.folder / name).read_bytes(), name
 
 
 def test_small_buffers_pause_and_lose_nothing(tmp_path: Path) -> None:

@@ -94,13 +94,14 @@ def run(protocol, reliability, scope, parameters=None, point=None, trims=False):
     print(protocol, reliability, scope, point is not None, len(link.sent), digest.hexdigest())
 
 
-def collectives(protocol):
+def collectives(protocol, push=False, arbiter="least_recent"):
     hosts = nics(4, protocol, rto_ns=20_000)
-    config = CollectiveConfig(response_order="random", fraction_bits=8)
+    config = CollectiveConfig(response_order="random", fraction_bits=8, arbiter=arbiter)
     contents = [bytes((7 * rank + 3 * i) % 120 for i in range(4096)) for rank in range(4)]
-    made = programs(
-        hosts, [Step("all_reduce", GROUP, 4096), Step("random", GROUP, 512)], contents=contents, config=config
-    )
+    steps = [Step("all_reduce", GROUP, 4096), Step("random", GROUP, 512)]
+    if push:
+        steps = [Step("pushed_all_reduce", GROUP, 4096), Step("unicast_read", 0, 4096, peer="10.0.0.3")]
+    made = programs(hosts, steps, contents=contents, config=config, push=push)
     star = Star(hosts, collective_star.Trouble(loss=0.05, duplicate=0.05, late=0.1))
     star.run()
     digest = hashlib.sha256()
@@ -108,8 +109,9 @@ def collectives(protocol):
         digest.update(b"%d %d " % (time_ns, host) + frame)
     for program in made:
         engine = program.engine
+        assert program.ended_ns > 0
         digest.update(repr((engine.record(), engine.stats.counts(), engine.sizes())).encode() + engine.memory.contents)
-    print(protocol, len(star.seen), digest.hexdigest())
+    print(protocol, push, arbiter, len(star.seen), digest.hexdigest())
 
 
 assert native.active() == ("--native" in sys.argv)
@@ -127,5 +129,7 @@ for reliability in ("go-back-n", "selective-repeat"):
 for protocol in ("dart", "dart-paper"):
     run(protocol, "go-back-n", "pair", {"short_bytes": 150_001, "source_ecn_bytes": 3_000})
 run("dcqcn", "go-back-n", "qp", {"gain": 0.5, "rate_increase_interval_ns": 20_000, "byte_counter_bytes": 20_000})
-for protocol in ("collective-window", "collective-aimd", "3cpo"):
+for protocol in ("collective-none", "collective-window", "collective-aimd", "3cpo"):
     collectives(protocol)
+for protocol in ("collective-none", "3cpo"):
+    collectives(protocol, push=True, arbiter="round_robin")

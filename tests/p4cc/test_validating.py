@@ -9,10 +9,13 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+from click.testing import CliRunner
 
 import p4cc
+from harness.cli import cli
 from p4switch.trace import events
 
 PAGE = (Path(__file__).parents[2] / "docs" / "validating.md").read_text(encoding="utf-8")
@@ -75,6 +78,25 @@ def test_the_commands_of_the_page(folder: Path) -> None:
     assert compiled.returncode == 0, compiled.stderr
     assert json.loads(compiled.stdout)["program"] == "router.p4"
     assert compiled.stderr == ""  # nothing to warn of
+
+
+def test_every_packet_is_told_and_junit_has_the_failure(folder: Path, tmp_path: Path) -> None:
+    good = tmp_path / "good.stf"
+    good.write_text((folder / "router.stf").read_text().replace("4500001400000000 3f", "4500001400000000 3e"))
+    junit = tmp_path / "results.xml"
+    tests = [str(good), str(folder / "router.stf")]
+    told = CliRunner().invoke(cli, ["stf", "-v", "--p4", str(folder / "router.p4"), "--junit", str(junit), *tests])
+    assert (told.exit_code, told.stdout.splitlines()[-1]) == (1, "1 passed, 1 failed")
+    assert told.stdout.count("register Route.last_source[0] written: 0x0b000001") == 2  # also of the test that passes
+    suite = ElementTree.parse(junit).getroot()
+    assert (suite.tag, suite.get("tests"), suite.get("failures")) == ("testsuite", "2", "1")
+    cases = {case.get("name"): case for case in suite.iter("testcase")}
+    assert cases["good"].find("failure") is None
+    failure = cases["router"].find("failure")
+    assert failure is not None
+    assert str(failure.get("message")).startswith("line 4: port 1, byte 22: expected")
+    assert "hdr.ipv4.ttl: expected 0x3f, got 0x3e" in str(failure.text)
+    assert float(str(cases["router"].get("time"))) > 0
 
 
 def test_tests_that_reach_too_little_fail(folder: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import ctypes
 import multiprocessing
 import os
+import shutil
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -36,6 +37,13 @@ def test_build_and_cache(fresh_cache: Path) -> None:
     assert library.stat().st_mtime_ns == before
     assert native.build_text("answer", ANSWER % 43) != library
     assert native.build_text("answer", ANSWER % 42, flags=["-DX"]) != library
+
+
+def test_a_file_in_the_place_of_a_folder_is_no_hindrance() -> None:
+    folder = native.build_text("answer", ANSWER % 42).parent
+    shutil.rmtree(folder)
+    folder.write_text("as an earlier version had it")
+    assert native.build_text("answer", ANSWER % 42).parent == folder
 
 
 def test_a_header_that_changes_is_another_library(tmp_path: Path) -> None:

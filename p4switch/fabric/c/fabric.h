@@ -5,6 +5,7 @@
 #include "python.h"
 
 #include "net.h"
+#include "transport.h"
 
 typedef struct fabric {
     PyObject_HEAD
@@ -14,8 +15,8 @@ typedef struct fabric {
     uint64_t now_value;
     PyObject *now; /* the int now_value, or NULL */
     bool running;
-    PyObject *told, *waiting; /* of a worker, see fabric_workers.c */
-    Py_buffer memory;         /* that it shares with others; memory.obj is NULL: none */
+    PyObject *told, *waiting, *exchange; /* of a worker, see fabric_workers.c; the last two may be NULL */
+    Py_buffer memory;                    /* that it shares with others; memory.obj is NULL: none */
     uint32_t pauses;
 } fabric;
 
@@ -71,6 +72,7 @@ FABRIC_METHOD(take_records);
 FABRIC_METHOD(add_records);
 PyObject *fabric_shared_bytes(PyObject *unused, PyObject *arg);
 int fabric_told(net *n);
+transport *fabric_exchange_open(fabric *owner, uint32_t rank, uint32_t count); /* fabric_exchange.c; NULL: no memory */
 
 extern const char *const fabric_drop_names[P4_DROP_REASONS];
 

@@ -234,6 +234,7 @@ static int fabric_traverse(fabric *self, visitproc visit, void *arg)
     Py_VISIT(self->calls);
     Py_VISIT(self->told);
     Py_VISIT(self->waiting);
+    Py_VISIT(self->exchange);
     for (uint32_t i = 0; self->net && i < self->net->all.count; i++) {
         host *h = self->net->all.list[i]->host;
         if (h) {
@@ -263,6 +264,7 @@ static int fabric_clear(fabric *self)
         PyDict_Clear(self->calls);
     Py_CLEAR(self->told);
     Py_CLEAR(self->waiting);
+    Py_CLEAR(self->exchange);
     return 0;
 }
 
@@ -274,6 +276,7 @@ static void fabric_dealloc(fabric *self)
     Py_XDECREF(self->now);
     Py_XDECREF(self->told);
     Py_XDECREF(self->waiting);
+    Py_XDECREF(self->exchange);
     PyBuffer_Release(&self->memory);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }

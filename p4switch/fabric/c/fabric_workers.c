@@ -6,7 +6,8 @@
 
 #define SLEEP_MS 20    /* at a time */
 #define LOOK_EACH 5    /* so many sleeps: whether the others are still there */
-#define MOST_WORKERS 256
+#define MOST_WORKERS 1024
+#define MOST_SHARING 256 /* one memory */
 #define WORD_BYTES (UINT64_C(1) << 30) /* of what is gathered, at most in one word */
 
 PyObject *fabric_shared_bytes(PyObject *unused, PyObject *arg)
@@ -15,8 +16,8 @@ PyObject *fabric_shared_bytes(PyObject *unused, PyObject *arg)
     long count = PyLong_AsLong(arg);
     if (count == -1 && PyErr_Occurred())
         return NULL;
-    if (count < 1 || count > MOST_WORKERS)
-        return PyErr_Format(PyExc_ValueError, "%ld workers; expected 1 to %d", count, MOST_WORKERS);
+    if (count < 1 || count > MOST_SHARING)
+        return PyErr_Format(PyExc_ValueError, "%ld workers; expected 1 to %d", count, MOST_SHARING);
     return PyLong_FromUnsignedLongLong(shared_memory_bytes((uint32_t)count));
 }
 
@@ -72,39 +73,56 @@ static uint32_t *owners_of(fabric *self, PyObject *owners, uint32_t count, uint3
     return NULL;
 }
 
+/* How this worker reaches the others: by memory that all share, or by a function. NULL: an exception is set. */
+static transport *way_of(fabric *self, uint32_t rank, uint32_t count, PyObject *memory, uint32_t spins)
+{
+    transport *way;
+    if (!memory) {
+        way = fabric_exchange_open(self, rank, count);
+    } else {
+        if (PyObject_GetBuffer(memory, &self->memory, PyBUF_WRITABLE) < 0)
+            return NULL;
+        if (count > MOST_SHARING || (uint64_t)self->memory.len < shared_memory_bytes(count)) {
+            PyErr_Format(PyExc_ValueError, "join: %zd bytes; expected shared_bytes(%u)", self->memory.len, count);
+            return NULL;
+        }
+        way = shared_memory_open(self->memory.buf, (uint64_t)self->memory.len, rank, count, spins, pause_worker, self);
+    }
+    if (!way)
+        PyErr_NoMemory();
+    return way;
+}
+
 PyObject *fabric_join(fabric *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"rank", "count", "owners", "memory", "told", "waiting", "spins", NULL};
-    unsigned int rank, count, spins;
+    static char *names[] = {"rank", "count", "owners", "told", "memory", "waiting", "spins", "exchange", NULL};
+    unsigned int rank, count, spins = 0;
     uint32_t hosts;
-    PyObject *owners, *memory, *told, *waiting;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "IIOOOOI:join", names, &rank, &count, &owners, &memory, &told,
-                                     &waiting, &spins))
+    PyObject *owners, *told = NULL, *memory = NULL, *waiting = NULL, *exchange = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "IIO|$OOOIO:join", names, &rank, &count, &owners, &told, &memory,
+                                     &waiting, &spins, &exchange))
         return NULL;
     net *n = self->net;
     if (n->workers || n->events)
         return PyErr_Format(PyExc_ValueError, "join: expected before the first event, and once");
     if (!count || count > MOST_WORKERS || rank >= count)
         return PyErr_Format(PyExc_ValueError, "worker %u of %u; expected less than %d", rank, count, MOST_WORKERS);
+    if (!told || !memory != !waiting || !memory == !exchange)
+        return PyErr_Format(PyExc_TypeError, "join: expected told, and memory and waiting, or exchange");
     uint32_t *by_node = owners_of(self, owners, count, &hosts);
     if (!by_node)
         return NULL;
     transport *way = NULL;
     if (hosts > 1 && !n->independent)
         PyErr_Format(PyExc_ValueError, "join: hosts that are not independent are all one worker's");
-    else if (PyObject_GetBuffer(memory, &self->memory, PyBUF_WRITABLE) == 0) {
-        if ((uint64_t)self->memory.len < shared_memory_bytes(count))
-            PyErr_Format(PyExc_ValueError, "join: %zd bytes; expected shared_bytes(%u)", self->memory.len, count);
-        else if (!(way = shared_memory_open(self->memory.buf, (uint64_t)self->memory.len, rank, count, spins,
-                                            pause_worker, self))
-                 || !workers_join(n, way, by_node))
-            PyErr_NoMemory();
-    }
+    else if ((way = way_of(self, rank, count, memory, spins)) && !workers_join(n, way, by_node))
+        PyErr_NoMemory();
     PyMem_Free(by_node);
     if (PyErr_Occurred())
         return NULL;
     self->told = Py_NewRef(told);
-    self->waiting = Py_NewRef(waiting);
+    self->waiting = Py_XNewRef(waiting);
+    self->exchange = Py_XNewRef(exchange);
     Py_RETURN_NONE;
 }
 

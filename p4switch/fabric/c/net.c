@@ -147,7 +147,7 @@ void net_wake(tm_port *tm)
 }
 
 /* The frame's last bit is in at `time`, which is no earlier than that of the one before. */
-static void put_on_wire(net *n, net_port *port, p4_frame *frame, uint64_t time)
+static inline void put_on_wire(net *n, net_port *port, p4_frame *frame, uint64_t time)
 {
     wire_push(&port->out, &n->arena, time, frame);
     if (port->to_port || n->independent) {
@@ -159,6 +159,26 @@ static void put_on_wire(net *n, net_port *port, p4_frame *frame, uint64_t time)
     }
 }
 
+void net_put_on_wire(net *n, net_port *port, p4_frame *frame, uint64_t time, bool pfc)
+{
+    if (!port->up)
+        net_lose_frame(n, port, frame, pfc);
+    else if (pfc && port->to_port)
+        net_push(n, port->peer, time, EV_PFC_ARRIVE, frame);
+    else
+        put_on_wire(n, port, frame, time);
+}
+
+/* What is not simply put on the wire: the link is down, it leads to another worker, or the frame is for the port. */
+static void send_elsewhere(net *n, net_port *port, p4_frame *frame, uint64_t end, bool pfc)
+{
+    uint64_t time = end + (pfc && port->to_port ? port->delay_ns : port->hop_ns);
+    if (port->up && port->away)
+        workers_send(n, port, frame, time, pfc);
+    else
+        net_put_on_wire(n, port, frame, time, pfc);
+}
+
 void net_send(net *n, net_port *port, p4_frame *frame, bool contiguous, bool pfc)
 {
     uint64_t end = link_send(&port->tm.link, n->now, contiguous, frame->wire_len);
@@ -168,24 +188,10 @@ void net_send(net *n, net_port *port, p4_frame *frame, bool contiguous, bool pfc
     }
     if (UNLIKELY(port->captured))
         record_frame(n, port, frame);
-    if (UNLIKELY(!port->up))
-        net_lose_frame(n, port, frame, pfc);
-    else if (UNLIKELY(port->away))
-        workers_send(n, port, frame, end + (pfc && port->to_port ? port->delay_ns : port->hop_ns), pfc);
-    else if (UNLIKELY(pfc && port->to_port))
-        net_push(n, port->peer, end + port->delay_ns, EV_PFC_ARRIVE, frame);
+    if (UNLIKELY(pfc || port->away || !port->up))
+        send_elsewhere(n, port, frame, end, pfc);
     else
         put_on_wire(n, port, frame, end + port->hop_ns);
-}
-
-void net_put_on_wire(net *n, net_port *port, p4_frame *frame, uint64_t time, bool pfc)
-{
-    if (!port->up)
-        net_lose_frame(n, port, frame, pfc);
-    else if (pfc && port->to_port)
-        net_push(n, port->peer, time, EV_PFC_ARRIVE, frame);
-    else
-        put_on_wire(n, port, frame, time);
 }
 
 /* The transmitter of a switch's port is free: PFC frames first, then the packet whose turn it is. */
@@ -363,7 +369,7 @@ void net_sync(net *n)
 /* -- hosts ------------------------------------------------------------------------------------------------------- */
 
 /* Something is due at the host at `time`. */
-static void look_at_host(net *n, node *host, uint64_t time)
+static inline void look_at_host(net *n, node *host, uint64_t time)
 {
     if (n->independent) {
         agenda *next = &n->hosts.next[host->place];

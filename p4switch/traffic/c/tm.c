@@ -174,13 +174,6 @@ static void buffer_release(tm_switch *t, const p4_packet *p)
         xoff_review(t);
 }
 
-uint8_t tm_class_of(const tm_switch *t, const p4_frame *frame)
-{
-    const uint8_t *d = frame->data;
-    bool ipv4 = t->classified && frame->data_len > 15 && d[12] == 8 && d[13] == 0;
-    return ipv4 ? t->class_of_dscp[d[15] >> 2] : 0;
-}
-
 static bool port_idle(const tm_port *p, uint32_t priority, uint64_t now)
 {
     return link_free_ns(&p->link) <= now && !p->scheduled && !p->serving && !p->direct && !(p->paused >> priority & 1)
@@ -241,15 +234,6 @@ accepted:
     q->enqueued_packets++;
     q->enqueued_bytes += p->len;
     return true;
-}
-
-p4_drop_reason tm_admit(tm_switch *t, tm_port *out, bool up, p4_packet *packet, uint64_t now)
-{
-    if (!out)
-        return P4_DROP_NO_PORT;
-    if (!up)
-        return P4_DROP_LINK_DOWN;
-    return tm_enqueue(t, out, packet, now) ? P4_DROP_REASONS : P4_DROP_BUFFER;
 }
 
 static const p4_packet *head_of(const tm_queue *q)

@@ -167,13 +167,27 @@ static inline uint8_t tm_pfc_due(const tm_port *p)
 
 /* The class in which a frame's sender would obey a pause. 802.1Qbb counts a packet by the class it came with, whatever
  * queue it is put into. */
-uint8_t tm_class_of(const tm_switch *t, const p4_frame *frame);
+static inline uint8_t tm_class_of(const tm_switch *t, const p4_frame *frame)
+{
+    const uint8_t *d = frame->data;
+    bool ipv4 = t->classified && frame->data_len > 15 && d[12] == 8 && d[13] == 0;
+    return ipv4 ? t->class_of_dscp[d[15] >> 2] : 0;
+}
 
 /* Takes the packet if there is room; else false, and it stays the caller's. */
 bool tm_enqueue(tm_switch *t, tm_port *out, p4_packet *packet, uint64_t now);
+
 /* The same for a port that may not be there (NULL), or whose link may be down: why it was not taken, or
  * P4_DROP_REASONS if it was. */
-p4_drop_reason tm_admit(tm_switch *t, tm_port *out, bool up, p4_packet *packet, uint64_t now);
+static inline p4_drop_reason tm_admit(tm_switch *t, tm_port *out, bool up, p4_packet *packet, uint64_t now)
+{
+    if (!out)
+        return P4_DROP_NO_PORT;
+    if (!up)
+        return P4_DROP_LINK_DOWN;
+    return tm_enqueue(t, out, packet, now) ? P4_DROP_REASONS : P4_DROP_BUFFER;
+}
+
 /* The packet whose turn it is, or NULL. */
 p4_packet *tm_dequeue(tm_port *out, uint64_t now);
 /* Takes any packet out, paused or not, for a link that went down; NULL: empty. */

@@ -18,8 +18,9 @@ typedef struct wire {
     bool owned; /* the slots are the heap's, not the arena's */
 } wire;
 
-/* Doubles the room. `from`: where small rings lie together; NULL: on the heap. Aborts without memory. */
-static inline void wire_grow(wire *w, arena *from)
+/* Doubles the room. `from`: where small rings lie together; NULL: on the heap. Aborts without memory. Out of line, so
+ * that `wire_push` is short enough to be inlined. */
+static __attribute__((noinline, cold, unused)) void wire_grow(wire *w, arena *from)
 {
     uint32_t count = w->slots ? w->mask + 1 : 0, cap = count ? 2 * count : WIRE_SLOTS;
     bool owned = !from || cap > WIRE_SLOTS_ARENA;

@@ -174,7 +174,7 @@ def test_explain_what_has_a_name(capsys: pytest.CaptureFixture[str], name: str, 
 
 def test_explain_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     (one,) = json.loads(explained(capsys, "topology.k", "--json")[1])
-    assert (one["name"], one["of"], one["default"], one["range"]) == ("topology.k", ["fat-tree"], 4, ">= 2, <= 32")
+    assert (one["name"], one["of"], one["default"], one["range"]) == ("topology.k", ["fat-tree"], 4, ">= 2, <= 64")
 
 
 def test_explain_what_is_misspelt(capsys: pytest.CaptureFixture[str]) -> None:

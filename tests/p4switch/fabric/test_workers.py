@@ -7,6 +7,8 @@ import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from p4switch.fabric import joined
 
 EXAMPLES = int(os.environ.get("P4CC_WORKER_EXAMPLES", "40"))  # more of them, now and then
 LATE_S = 0.0005
+TABLES = ("port", "queue", "pfc", "flow", "buffer")
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,8 @@ class Split:
 
 
 @st.composite
-def splits(draw: st.DrawFn, plan: Network) -> Split:
-    workers = draw(st.integers(2, 4))
+def splits(draw: st.DrawFn, plan: Network, count: int | None = None) -> Split:
+    workers = count or draw(st.integers(2, 4))
     independent = draw(st.booleans())
     rank = st.integers(0, workers - 1)
     owners = [draw(rank) if independent or i >= plan.hosts else 0 for i in range(plan.hosts + plan.switches)]
@@ -45,12 +48,28 @@ def splits(draw: st.DrawFn, plan: Network) -> Split:
                  draw(st.sampled_from([7, 500, 10**9])))
 
 
+class Meeting:
+    """Where threads hand each other bytes, as `Fabric.join` wants it of a function."""
+
+    def __init__(self, workers: int) -> None:
+        self.barrier = Barrier(workers, timeout=100)
+        self.desks: dict[int, tuple[bytes, list[bytes]]] = {}
+
+    def exchange(self, rank: int, notice: bytes, parts: list[bytes]) -> tuple[list[bytes], list[bytes]]:
+        self.desks[rank] = notice, parts
+        self.barrier.wait()
+        desks = [self.desks[i] for i in range(self.barrier.parties)]
+        self.barrier.wait()
+        return [notice for notice, _ in desks], [parts[rank] for _, parts in desks]
+
+
 class Crew:
     """The workers of one network, each a thread here: while one waits, the others run."""
 
-    def __init__(self, plan: Network, split: Split) -> None:
-        self.plan, self.split = plan, split
+    def __init__(self, plan: Network, split: Split, by_function: bool = False) -> None:
+        self.plan, self.split, self.by_function = plan, split, by_function
         self.memory = mmap.mmap(-1, load().Fabric.shared_bytes(split.workers))
+        self.meeting = Meeting(split.workers)
         self.failed = False
 
     def run(self) -> list["Worker"]:
@@ -58,11 +77,15 @@ class Crew:
             return list(pool.map(self._work, range(self.split.workers)))
 
     def _work(self, rank: int) -> "Worker":
+        way: dict[str, Any] = {"memory": self.memory, "waiting": self.check}
+        if self.by_function:
+            way = {"exchange": partial(self.meeting.exchange, rank)}
         try:
-            worker = Worker(self, rank)
+            worker = Worker(self.plan, self.split, rank, **way)
             worker.run()
         except BaseException:
             self.failed = True
+            self.meeting.barrier.abort()
             raise
         return worker
 
@@ -72,16 +95,14 @@ class Crew:
 
 
 class Worker:
-    def __init__(self, crew: Crew, rank: int) -> None:
-        plan = self.plan = crew.plan
-        self.split, self.rank = crew.split, rank
-        self.network, self.hosts, self.pipes = build(plan, None, self.split.independent)
+    def __init__(self, plan: Network, split: Split, rank: int, **way: Any) -> None:
+        self.plan, self.split, self.rank = plan, split, rank
+        self.network, self.hosts, self.pipes = build(plan, None, split.independent)
         order = [*range(plan.hosts), *range(plan.hosts, plan.hosts + plan.switches)]
         if plan.switches_first:
             order = order[plan.hosts:] + order[: plan.hosts]
-        self.network.join(rank, self.split.workers, [self.split.owners[i] for i in order], crew.memory,
-                          told=lambda _: None, waiting=crew.check, spins=0)
-        self.rng = random.Random(100 * self.split.late + rank)
+        self.network.join(rank, split.workers, [split.owners[i] for i in order], told=lambda _: None, **way)
+        self.rng = random.Random(100 * split.late + rank)
 
     def be_late(self, now_ns: int) -> None:
         if self.split.late:
@@ -99,47 +120,63 @@ class Worker:
         assert gathered == [bytes([i]) * 9 for i in range(self.split.workers)]
         assert self.network.gather(told) == (gathered if self.rank == 0 else [])
 
+    def part(self) -> dict[str, Any]:
+        """What it knows of the network. Its own traces and captures are gone afterwards, but for the first one's."""
+        network = self.network
+        return {
+            "records": network.take_records() if self.rank else b"", "incidents": network.pfc_events(),
+            "now": network.now_ns, "events": network.events, "samples": network.samples(),
+            "ledger": network.conservation(), "hosts": [(host.got, host.pauses) for host in self.hosts],
+            "tables": {name: getattr(network, f"{name}_stats")() for name in TABLES},
+        }
 
-def together(workers: list[Worker]) -> dict[str, Any]:
-    """As `results` of one network."""
-    networks = [worker.network for worker in workers]
-    first, *others = networks
-    for network in others:
-        first.add_records(network.take_records())
-        assert network.pfc_events() == first.pfc_events()
-        assert (network.now_ns, network.events) == (first.now_ns, first.events)
-    split = workers[0].split
-    hosts = [workers[owner].hosts[i] for i, owner in enumerate(split.owners[: len(workers[0].hosts)])]
 
-    def table(name: str) -> Any:
-        return joined.columns([getattr(network, name)() for network in networks])
-
-    ledger = joined.ledger([network.conservation() for network in networks])
-    plan = workers[0].plan
+def together(worker: Worker, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """As `results` of one network, of what all workers know. `worker`: the first one."""
+    first, plan, split = worker.network, worker.plan, worker.split
+    for part in parts[1:]:
+        first.add_records(part["records"])
+        assert [part[name] for name in ("incidents", "now", "events")] == [
+            parts[0][name] for name in ("incidents", "now", "events")
+        ]
+    hosts = [parts[owner]["hosts"][i] for i, owner in enumerate(split.owners[: plan.hosts])]
+    tables = {name: joined.columns([part["tables"][name] for part in parts]) for name in parts[0]["tables"]}
     probed = [end for link in plan.links if link.a >= plan.hosts and not link.at_ns for end in (link.a, link.b)]
     owners = np.array([split.owners[i] for i in probed])
-    times, values = joined.samples([network.samples() for network in networks], owners)
+    times, values = joined.samples([part["samples"] for part in parts], owners)
     return {
-        "hops": first.trace_records(), "frames": first.captured(), "ports": table("port_stats"),
-        "queues": table("queue_stats"), "pfc": table("pfc_stats"), "incidents": first.pfc_events(),
-        "flows": table("flow_stats"), "buffers": table("buffer_stats"), "ledger": ledger,
-        "samples": (times, values.tobytes()), "now": first.now_ns,
-        "got": [host.got for host in hosts], "pauses": [host.pauses for host in hosts],
+        "hops": first.trace_records(), "frames": first.captured(), "ports": tables["port"],
+        "queues": tables["queue"], "pfc": tables["pfc"], "incidents": parts[0]["incidents"],
+        "flows": tables["flow"], "buffers": tables["buffer"],
+        "ledger": joined.ledger([part["ledger"] for part in parts]),
+        "samples": (times, values.tobytes()), "now": parts[0]["now"],
+        "got": [got for got, _ in hosts], "pauses": [pauses for _, pauses in hosts],
     }
+
+
+def found_by(crew: Crew) -> dict[str, Any]:
+    workers = crew.run()
+    return together(workers[0], [worker.part() for worker in workers])
+
+
+def alone(plan: Network) -> dict[str, Any]:
+    network, hosts, _ = build(plan, None)
+    network.run(END_NS)
+    return results(network, hosts)
+
+
+def same(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert found.keys() == expected.keys()
+    for name in expected:
+        assert found[name] == expected[name], name
 
 
 @settings(deadline=None, max_examples=examples(EXAMPLES))
 @given(st.data())
 def test_workers_find_what_one_finds(data: st.DataObject):
     plan = data.draw(networks())
-    split = data.draw(splits(plan))
-    network, hosts, _ = build(plan, None)
-    network.run(END_NS)
-    expected = results(network, hosts)
-    found = together(Crew(plan, split).run())
-    assert found.keys() == expected.keys()
-    for name in expected:
-        assert found[name] == expected[name], name
+    crew = Crew(plan, data.draw(splits(plan)), by_function=data.draw(st.booleans()))
+    same(found_by(crew), alone(plan))
 
 
 @pytest.mark.parametrize("owners", [(1, 1, 0, 0, 1, 0), (0, 0, 1, 1, 0, 1), (0, 1, 1, 0, 1, 0)])
@@ -150,15 +187,12 @@ def test_a_link_fails_between_two_workers(owners: tuple[int, ...]):
              Link(3, 5, 100 * gbps, 600), Link(4, 5, 10 * gbps, 3000))
     loads = (*((0, 2, 0, 1000 + i, 0) for i in range(40)), *((2, 3, 0, 100, 0) for _ in range(200)))
     plan = Network(4, 2, False, links, False, loads, (), {}, None, {}, ((9000, 4, 0),), 10_000)
-    network, hosts, _ = build(plan, None)
-    network.run(END_NS)
-    expected = results(network, hosts)
+    expected = alone(plan)
     lost = [node for time_ns, node, event, *_ in expected["hops"] if (time_ns, event) == (9000, "drop:link_down")]
     assert lost.count(4) > 20
     for independent in (True, False):
         if independent or not any(owners[:4]):
-            found = together(Crew(plan, Split(2, owners, independent, 0, (), 10**9)).run())
-            assert found == expected
+            same(found_by(Crew(plan, Split(2, owners, independent, 0, (), 10**9))), expected)
 
 
 def test_an_error_in_the_meeting_before_the_first_window_ends_the_run():
@@ -170,7 +204,7 @@ def test_an_error_in_the_meeting_before_the_first_window_ends_the_run():
             raise LookupError("of the one that was told")
         network.tell(b"last")
 
-    network.join(0, 1, [0, 0], mmap.mmap(-1, load().Fabric.shared_bytes(1)), told=told, waiting=list, spins=0)
+    network.join(0, 1, [0, 0], told=told, memory=mmap.mmap(-1, load().Fabric.shared_bytes(1)), waiting=list)
     network.tell(b"first")
     with pytest.raises(LookupError, match=r"^of the one that was told$"):
         network.run(END_NS)

@@ -209,6 +209,18 @@ def test_clock_queue_meters_and_members_are_inputs(tmp_path: Path) -> None:
     assert max(int(line.split()[1]) for line in text.splitlines() if line.startswith("queue")) > 300000
 
 
+def test_lengths_and_indices_are_decided(tmp_path: Path) -> None:
+    program = Path(__file__).with_name("lengths.p4")
+    code, result = generate(program, seconds=60)
+    assert (result.missing, result.only_unstable) == ([], [])
+    lines = program.read_text().splitlines()
+    assert {found.place.line for found in result.unreachable} == {
+        number for number, line in enumerate(lines, start=1) if "// never" in line
+    }
+    for test in write(tmp_path, program, [], code, result):
+        run_test(program, test)
+
+
 def test_undefined_values_are_not_expected(tmp_path: Path) -> None:
     """What a field of a header decides that is not there gets no test; what it is written to is any digit."""
     code = "hdr.h.setInvalid(); hdr.h.setValid(); sm.egress_spec = 1; if (hdr.h.a == 3) {\n hdr.h.b = 1; }"

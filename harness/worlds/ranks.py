@@ -1,0 +1,352 @@
+"""The processes of an MPI program that carry out one run together, on one machine or on many: docs/many-machines.md.
+
+Each builds the network, and runs its own nodes of it. The first one plans, writes and prints; the others do what it
+tells them to, until it says that all is done. What they hand each other goes through `Ranks.exchange`, which is all
+that MPI is used for while a run goes on.
+
+Each process that mpiexec starts watches over a child, which does the work: so there is someone to say how it ended.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import contextlib
+import importlib.util
+import os
+import pickle
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import FrameType, TracebackType
+from typing import Any, NoReturn, Protocol, TypeVar
+
+from harness.errors import passed_on
+from harness.worlds.mininet.isolation import end_with_parent
+from p4switch import processes
+from p4switch.errors import UserError
+
+MPI = "mpi"  # of --workers
+_SPINS = 200  # looks for the others before a rank sleeps: some 300 us
+_FIRST_SLEEP_S = 20e-6
+_LONGEST_SLEEP_S = 1e-3
+_LOOK_S = 0.1  # between looks whether someone has failed
+_PIECE_BYTES = 1 << 30  # of one message: its length is a C int
+# How those who start ranks tell them which they are: rank, of how many, which one of this machine's, of how many.
+_LAUNCHERS = (
+    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),  # MPICH, Intel MPI, Slurm
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
+)
+_EXPECTED = "expected it under mpiexec: mpiexec -n 8 p4cc run SCENARIO --workers mpi"
+_Made = TypeVar("_Made")
+
+
+@dataclass(frozen=True)
+class _Launched:
+    """What a process knows of its place before MPI is there."""
+
+    rank: int
+    count: int
+    local_rank: int
+    local_count: int
+
+    @property
+    def on_one_machine(self) -> bool:
+        return self.local_count == self.count
+
+
+def _launched() -> _Launched:
+    """Raises UserError where no mpiexec has started this process."""
+    for names in _LAUNCHERS:
+        told = [os.environ.get(name, "") for name in names]
+        if all(text.isdecimal() for text in told[:2]):
+            unknown = told[:2]  # of a machine's own: as if there were one
+            return _Launched(*map(int, told if all(text.isdecimal() for text in told) else told[:2] + unknown))
+    raise UserError(f"--workers {MPI}: nobody has started other ranks; {_EXPECTED}")
+
+
+class Follower(Protocol):
+    """A world as others than the first have it."""
+
+    def follow(self) -> None:
+        """Takes part in the run."""
+
+
+class Ranks:
+    """All ranks, as one of them has them. A context manager: the first one's end is the others', too."""
+
+    def __init__(self, library: Any) -> None:
+        """`library`: the module mpi4py.MPI."""
+        self._mpi = library
+        self._all = library.COMM_WORLD.Dup()
+        self._failures = library.COMM_WORLD.Dup()  # one message, to the first: why the run cannot go on
+        self.rank: int = self._all.Get_rank()
+        self.count: int = self._all.Get_size()
+        self._watcher = os.getppid()
+        self._busy = False  # the others expect more of this run, or do not know how it ended
+        self._over = False  # the first one has said so
+        here = library.COMM_WORLD.Split_type(library.COMM_TYPE_SHARED)
+        self._spins = _SPINS if here.Get_size() <= processes.processors() else 0
+        here.Free()
+
+    @property
+    def first(self) -> bool:
+        return self.rank == 0
+
+    @property
+    def name(self) -> str:
+        """Of this one, as users are told."""
+        return f"rank {self.rank} of {self.count} (on {socket.gethostname()})"
+
+    # What ranks hand each other
+
+    def exchange(self, notice: bytes, parts: Sequence[bytes]) -> tuple[list[bytes], list[bytes | bytearray]]:
+        """All come to this point; each gets everyone's notice, which are equally long, and what each had for it.
+
+        At the first one, raises what another one has failed by. The others do not outlive the one that watches them.
+        """
+        own = notice + array.array("Q", map(len, parts)).tobytes()
+        desks = bytearray(self.count * len(own))
+        self._wait([self._all.Iallgather(own, desks)])
+        notices: list[bytes] = []
+        came: list[bytes | bytearray] = []
+        under_way: list[Any] = []
+        for rank in range(self.count):
+            desk = memoryview(desks)[rank * len(own) : (rank + 1) * len(own)]
+            notices.append(bytes(desk[: len(notice)]))
+            lengths = desk[len(notice) :]
+            length = int.from_bytes(lengths[8 * self.rank : 8 * self.rank + 8], sys.byteorder)
+            came.append(parts[rank] if rank == self.rank else bytearray(length))
+            if rank != self.rank:
+                under_way += [self._all.Irecv(piece, source=rank) for piece in _pieces(came[rank])]
+                under_way += [self._all.Isend(piece, dest=rank) for piece in _pieces(parts[rank])]
+        self._wait(under_way)
+        return notices, came
+
+    def _wait(self, requests: list[Any]) -> None:
+        """Until all of them are done: without being in anyone's way, and not if that cannot be any more."""
+        spins, sleep_s = self._spins, _FIRST_SLEEP_S
+        look_at = time.monotonic() + _LOOK_S
+        while not self._mpi.Request.Testall(requests):
+            if spins:
+                spins -= 1
+                continue
+            time.sleep(sleep_s)
+            sleep_s = min(2 * sleep_s, _LONGEST_SLEEP_S)
+            if time.monotonic() > look_at:
+                self._look_at_others()
+                look_at = time.monotonic() + _LOOK_S
+
+    def _look_at_others(self) -> None:
+        if not self.first:
+            self._leave_with_watcher()
+        elif self._failures.iprobe():
+            raise self._failures.recv()
+
+    def _leave_with_watcher(self) -> None:
+        if os.getppid() != self._watcher:
+            os._exit(1)
+
+    def ask_all(self, value: Any) -> list[Any]:
+        """What all give, by rank, at all."""
+        _, told = self.exchange(b"", [pickle.dumps(value, pickle.HIGHEST_PROTOCOL)] * self.count)
+        return [pickle.loads(data) for data in told]
+
+    # Runs, one after the other
+
+    def lead(self, task: Any, build: Callable[[], _Made]) -> _Made:
+        """At the first rank: what it builds for a run, when all have built theirs. Raises what any of them raises."""
+        self._busy = True
+        self.ask_all(task)
+        return self._together(build)
+
+    def follow(self, build: Callable[[Any], Follower]) -> None:
+        """At another one: takes part in all runs. `build` gets the first one's tasks."""
+        while (task := self.ask_all(None)[0]) is not None:
+            with contextlib.suppress(_NotBuiltError):
+                self._together(partial(build, task)).follow()
+        self._over = True
+
+    def _together(self, build: Callable[[], _Made]) -> _Made:
+        made, error = None, None
+        try:
+            made = build()
+        except Exception as raised:
+            error = raised
+        told = self.ask_all(error and passed_on(error, "" if self.first else self.name))
+        failed = next((other for other in told if other is not None), None)
+        if failed is None:
+            assert made is not None
+            return made
+        self._busy = False
+        if not self.first:
+            raise _NotBuiltError
+        raise error or failed
+
+    @contextlib.contextmanager
+    def at_run(self) -> Iterator[None]:
+        """A run whose end all know of if it comes to it."""
+        self._busy = True
+        try:
+            yield
+        except BaseException as error:
+            if not self.first:
+                self._end_by(error)
+            raise
+        self._busy = False
+
+    # Ends
+
+    def _end_by(self, error: BaseException) -> NoReturn:
+        """The first one raises it, and ends all others."""
+        under_way = self._failures.isend(passed_on(error, self.name), dest=0)
+        while True:
+            under_way.test()
+            time.sleep(_LOOK_S)
+            self._leave_with_watcher()
+
+    def __enter__(self) -> Ranks:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self.first:
+            if not self._over:  # as likely as not the first one has come to the same end
+                self.follow(lambda _: _raise(error or AssertionError("no run is expected")))
+        elif os.getppid() != self._watcher:
+            sys.stderr.flush()
+            os._exit(1)  # whoever ended it knows why
+        elif self._busy:
+            atexit.register(self._abort, 2 if isinstance(error, UserError) else 1)
+        else:
+            self.ask_all(None)
+
+    def _abort(self, status: int) -> None:
+        """The others are in the midst of something."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        _be_silent()  # MPI would say that it was asked to
+        self._all.Abort(status)
+
+
+class _NotBuiltError(Exception):
+    """The first one raises why."""
+
+
+def _raise(error: BaseException) -> NoReturn:
+    raise error
+
+
+def _pieces(data: bytes | bytearray) -> Iterator[memoryview]:
+    view = memoryview(data)
+    return (view[at : at + _PIECE_BYTES] for at in range(0, len(data), _PIECE_BYTES))
+
+
+def differences(own: Mapping[str, str], first: Mapping[str, str]) -> None:
+    """Raises UserError where what this rank's run is made of is not what the first one's is."""
+    for name, value in first.items():
+        if own[name] != value:
+            raise UserError(f"{name}: {own[name][:40]!r}, at the first rank {value[:40]!r}; expected the same at all")
+
+
+# The beginning
+
+
+def begin() -> Ranks:
+    """This rank, in a process of its own, of which this one's parent tells how it ended.
+
+    Raises UserError where there are no ranks, or no MPI.
+    """
+    launched = _launched()
+    if importlib.util.find_spec("mpi4py") is None:
+        _refuse(launched, f"--workers {MPI}: mpi4py is not installed; install it with: pip install 'p4cc[mpi]'")
+    _be_watched(launched)
+    if launched.rank:
+        _be_silent()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first one's to deal with
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        import mpi4py.MPI
+    except (ImportError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        _refuse(launched, f"--workers {MPI}: mpi4py finds no MPI: {reason}; expected one, as of: pip install mpich")
+    ranks = Ranks(mpi4py.MPI)
+    if (ranks.rank, ranks.count) != (launched.rank, launched.count):
+        vendor = mpi4py.MPI.get_vendor()[0]
+        _refuse(
+            launched,
+            f"--workers {MPI}: mpiexec has started {launched.count} ranks, mpi4py's {vendor} knows of {ranks.count}; "
+            f"expected the mpiexec of {vendor}",
+        )
+    return ranks
+
+
+def _refuse(launched: _Launched, message: str) -> NoReturn:
+    """Before ranks can speak with each other. Where all are on one machine, all come to this; the first one says so."""
+    if launched.on_one_machine:
+        if launched.rank:
+            sys.exit(2)
+        raise UserError(message)
+    if not launched.local_rank:
+        sys.stderr.write(f"p4cc: error: rank {launched.rank} (on {socket.gethostname()}): {message}\n")
+        sys.stderr.flush()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGTERM)  # a status would leave the others waiting for this one
+    sys.exit(2)
+
+
+def _be_silent() -> None:
+    number = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(number, stream)
+    os.close(number)
+
+
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def _be_watched(launched: _Launched) -> None:
+    """Comes back in a child alone, whose session is its own: it cleans up when mpiexec kills what it has started."""
+    came: list[int] = []
+    child = 0
+
+    def pass_on(number: int, _: FrameType | None) -> None:
+        came.append(number)
+        os.kill(child, number)
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
+    watcher = os.getpid()
+    child = os.fork()
+    if child:
+        for number in _PASSED_ON:
+            signal.signal(number, pass_on)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
+        _, status = os.waitpid(child, 0)
+        _leave(launched, child, os.waitstatus_to_exitcode(status), bool(came))
+    os.setsid()
+    if sys.platform == "linux":
+        end_with_parent(signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
+    if os.getppid() != watcher:
+        os._exit(1)
+
+
+def _leave(launched: _Launched, child: int, code: int, was_asked_to: bool) -> NoReturn:
+    """With the child's status; where it did not end by itself, that is told."""
+    expected = code in (0, 2) if launched.rank else code >= 0
+    if not expected and not was_asked_to:
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+        line = (
+            f"p4cc: error: rank {launched.rank} of {launched.count} (process {child} on {socket.gethostname()}) {how} "
+            "before the run was done; was there enough memory?\n"
+        )
+        with contextlib.suppress(OSError):
+            os.write(2, line.encode())
+    os._exit(code if code >= 0 else 1)

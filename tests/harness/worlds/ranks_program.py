@@ -1,0 +1,48 @@
+"""What all ranks of an MPI program do in a test: `mpiexec -n N python -m mpi4py ranks_program.py EXAMPLES`.
+
+The first one draws networks, splits and delays, and compares what all find with what one worker finds.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import mpi4py.MPI
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "p4switch" / "fabric"))
+
+from test_order import networks
+from test_workers import Worker, alone, same, splits, together
+
+from harness.worlds.ranks import Ranks
+
+
+def work(ranks: Ranks, plan: Any, split: Any) -> dict[str, Any]:
+    worker = Worker(plan, split, ranks.rank, exchange=ranks.exchange)
+    worker.run()
+    parts = ranks.ask_all(worker.part())
+    return together(worker, parts) if ranks.first else {}
+
+
+def compare(ranks: Ranks, examples: int) -> None:
+    @settings(deadline=None, max_examples=examples, database=None)
+    @given(st.data())
+    def drawn(data: st.DataObject) -> None:
+        plan = data.draw(networks())
+        split = data.draw(splits(plan, ranks.count))
+        ranks.ask_all((plan, split))
+        same(work(ranks, plan, split), alone(plan))
+
+    drawn()
+    ranks.ask_all(None)
+
+
+if __name__ == "__main__":
+    ranks = Ranks(mpi4py.MPI)
+    if ranks.first:
+        compare(ranks, int(sys.argv[1]))
+    else:
+        while (task := ranks.ask_all(None)[0]) is not None:
+            work(ranks, *task)
