@@ -120,14 +120,10 @@ def sweep(
     work = workers.carry_out(sweeps.carry_out, points, where)
     with _target(out) as (target, temporary), closing(work) as done:
         for i, files in done:
-            stored.write(target / _label(i, points[i]), files)
+            stored.write(target / sweeps.folder_name(i, points[i]), files)
     place = Path(out) if out is not None else target
-    runs = [Result(stored.load(place / _label(i, point)), point.values) for i, point in enumerate(points)]
+    runs = [Result(stored.load(place / sweeps.folder_name(i, point)), point.values) for i, point in enumerate(points)]
     return _checked(Results(runs, place, temporary), strict)
-
-
-def _label(number: int, point: sweeps.Point) -> str:
-    return f"{number:03d}-{point.label}"
 
 
 def _tables(scenario: Scenario) -> tuple[str, dict[str, Any], Path]:

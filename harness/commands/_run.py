@@ -6,7 +6,7 @@ import platform
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy
@@ -31,6 +31,9 @@ from p4switch.coverage import write as write_coverage
 from p4switch.errors import UserError
 from p4switch.quantities import doubts
 
+if TYPE_CHECKING:
+    from harness.worlds.mininet.watching import Watcher
+
 MakeWorld = Callable[[Run], World]
 
 
@@ -39,8 +42,13 @@ def staff(workers: str | None, ranks: Ranks | None, traced: bool) -> Callable[[R
     return workers_of(workers, traced) if ranks is None else lambda run: ranks
 
 
-def maker(how: How, workers: Callable[[Run], int | Ranks] = lambda run: 1) -> MakeWorld:
-    """Makes virtual worlds, each of so many workers, or worlds of Mininet, which has to be installed."""
+def maker(
+    how: How, workers: Callable[[Run], int | Ranks] = lambda run: 1, watcher: Watcher | None = None
+) -> MakeWorld:
+    """Makes virtual worlds, each of so many workers, or worlds of Mininet, which has to be installed.
+
+    The latter tell a `watcher` how far they are.
+    """
     if how.world == "virtual":
         return lambda run: _made(run, how, workers(run))
     from harness.worlds.mininet.world import MininetWorld
@@ -48,7 +56,7 @@ def maker(how: How, workers: Callable[[Run], int | Ranks] = lambda run: 1) -> Ma
     assert how.switch is not None
     switch = how.switch
     return lambda run: MininetWorld(
-        run, capture=how.pcap, switch=switch, dilation=how.dilation, compiler=how.compiler
+        run, capture=how.pcap, switch=switch, dilation=how.dilation, compiler=how.compiler, watcher=watcher
     )
 
 

@@ -22,7 +22,7 @@ from harness.plan.sweep import Point
 from harness.report.sweep_page import Entry, write_sweep
 from harness.worlds import workers
 from harness.worlds.interpreted import tell_interpreted
-from harness.worlds.workers import Cluster
+from harness.worlds.workers import Cluster, DeadWorkerError
 
 
 def carry_out(
@@ -35,8 +35,8 @@ def carry_out(
 ) -> None:
     """Every run, and the page. Raises UserError, and CheckError if a check failed.
 
-    Runs that are in `reuse` already, of the same inputs, are copied from there. After Ctrl-C those runs are kept that
-    were done; KeyboardInterrupt is raised again.
+    Runs that are in `reuse` already, of the same inputs, are copied from there. After Ctrl-C, or the death of
+    who carries a run out, those runs are kept that were done; KeyboardInterrupt or DeadWorkerError is raised again.
     """
     found, folder = sweep.load(sweep_file)
     points = sweep.points(found, folder, override({}, settings))
@@ -45,7 +45,7 @@ def carry_out(
     target = out or unused(Path("runs") / Path(sweep_file).stem)
     entries: dict[int, Entry] = {}
     left = [i for i in range(len(points)) if i not in known]
-    interrupted = False
+    early: KeyboardInterrupt | DeadWorkerError | None = None
     with new_folder(target) as made:
 
         def add(i: int, result: Result, ending: str) -> None:
@@ -63,19 +63,19 @@ def carry_out(
                 for number, files in done:
                     result = results.write(_place(made, points, left[number]), files)
                     add(left[number], result, _ending(result))
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, DeadWorkerError) as error:
             if not entries:
                 raise
-            interrupted = True
+            early = error
             for i in set(range(len(points))) - set(entries):
                 shutil.rmtree(_place(made, points, i), ignore_errors=True)
         in_order = [entries[i] for i in sorted(entries)]
         title, values = found.title or found.scenario, list(points[0].values)
         failed = attempt(lambda: write_sweep(made, title, values, in_order), made)
     click.echo(f"{len(entries)} runs: {target / 'sweep.html'}")
-    if interrupted:
+    if early is not None:
         tell_kept(len(entries), len(points), target)
-        raise KeyboardInterrupt
+        raise early
     failed += [
         f"{entry.result.folder.name}: {check['name']}: {check['detail']}"
         for entry in in_order
@@ -95,7 +95,7 @@ def carry_out(
 
 def _place(made: Path, points: Sequence[Point], i: int) -> Path:
     """The folder of a run."""
-    return made / f"{i:03d}-{points[i].label}"
+    return made / sweep.folder_name(i, points[i])
 
 
 def _known(points: Sequence[Point], kept: Sequence[Result]) -> dict[int, Result]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +14,9 @@ from harness.worlds.mininet import package
 from harness.worlds.native_hosts import use_native_hosts
 from harness.worlds.ranks import MPI, Ranks, begin
 from p4switch.errors import UserError
+
+if TYPE_CHECKING:
+    from harness.replay.live import Watch
 
 
 @click.command()
@@ -78,6 +83,9 @@ from p4switch.errors import UserError
     help="Processes that share each run of the virtual world; auto: as many as pay; mpi: mpiexec's. "
     "Default: the scenario's, or 1.",
 )
+@click.option(
+    "--watch", is_flag=True, help="With --world mininet: a page on loopback shows the network while it runs."
+)
 @click.option("--coverage", is_flag=True, help="Also write what of the P4 program packets reached (coverage/).")
 def command(
     scenarios: tuple[str, ...],
@@ -98,6 +106,7 @@ def command(
     pcap: bool,
     trace: int | None,
     workers: str | None,
+    watch: bool,
     coverage: bool,
 ) -> None:
     """Run scenarios and write a report.
@@ -118,7 +127,7 @@ def command(
                     "expected --world virtual"
                 )
         else:
-            given = {"--switch": switch is not None, "--dilation": dilation is not None}
+            given = {"--switch": switch is not None, "--dilation": dilation is not None, "--watch": watch}
             for option in (option for option, is_given in given.items() if is_given):
                 raise UserError(f"{option}: the virtual world has no such thing; expected --world mininet with it")
         if program is not None:
@@ -140,8 +149,22 @@ def command(
         if ranks is not None and not ranks.first:
             _run.follow(ranks, scenarios, settings, several, how)
             return
-        make = _run.maker(how, _run.staff(workers, ranks, traced=trace is not None))
-        _run.carry_out(scenarios, settings, several, make, out, strict, reuse, how, report)
+        with _watch(watch) as watcher:
+            make = _run.maker(how, _run.staff(workers, ranks, traced=trace is not None), watcher)
+            _run.carry_out(scenarios, settings, several, make, out, strict, reuse, how, report)
+
+
+@contextmanager
+def _watch(wanted: bool) -> Iterator[Watch | None]:
+    """The page of the runs, and where it is."""
+    if not wanted:
+        yield None
+        return
+    from harness.replay.live import Watch
+
+    with Watch() as watcher:
+        click.echo(f"watch it: {watcher.url}", err=True)
+        yield watcher
 
 
 def _ranks(workers: str | None) -> AbstractContextManager[Ranks | None]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from harness.plan.experiment import Run
 
 BUILT_IN = Path(__file__).parents[1] / "sweeps"
+_MOST_OF_VALUES = 100  # characters of a folder's name
 
 
 class Sweep(Table):
@@ -68,6 +70,12 @@ class Point:
         from harness.plan.experiment import plan
 
         return plan(self.name, check(self.tables), self.folder)[0]
+
+
+def folder_name(number: int, point: Point) -> str:
+    """Of a run's results: its number, its axes' values as far as there is room for them, its label."""
+    values = "-".join(f"{key.rpartition('.')[2]}={value}" for key, value in point.values.items())
+    return "-".join([f"{number:03d}", re.sub(r"[^\w+.=-]+", "_", values)[:_MOST_OF_VALUES], point.label])
 
 
 def built_in() -> dict[str, Path]:

@@ -69,7 +69,8 @@ class Recording {
   interval(time) { return Math.min(d3.bisectLeft(this.linkTimes, time), this.linkTimes.length - 1); }
   counted(direction, interval, name) {
     const row = this.linkRow[direction];
-    return row < 0 || interval < 0 ? 0 : this.arrays[`link_${name}`][row * this.linkTimes.length + interval];
+    const values = this.arrays[`link_${name}`];
+    return row < 0 || interval < 0 || !values ? 0 : values[row * this.linkTimes.length + interval];
   }
   busy(direction, interval) {
     if (interval < 0) return 0;
@@ -246,6 +247,7 @@ class Page {
 
   /* Another recording of the same network: the first, or a later one of a run that goes on. */
   load(recording) {
+    if (this.recording && ["scenario", "variant", "seed"].some(key => this.recording.head[key] !== recording.head[key])) { location.reload(); return; }
     const first = !this.recording, atEnd = first || this.time >= this.recording.end;
     const whole = first || (this.window[0] === 0 && this.window[1] === this.recording.end);
     this.recording = recording;
@@ -716,7 +718,7 @@ class Page {
       <table><thead><tr><th>in this interval</th>${sides.map(direction => `<th>${escape(r.label(direction))}</th>`).join("")}</tr></thead><tbody>
       ${r.linkTimes.length ? this.row("busy", "busy", ...each(direction => percent(r.busy(direction, interval)))) + this.row("sent (B)", "tx_bytes", ...counted("tx_bytes")) + this.row("rate", "rate", ...each(direction => bps(r.rate(direction, interval)))) : ""}
       ${this.row("waiting now (B)", "depth", ...each(direction => whole(r.depth(direction, this.time))))}
-      ${r.linkTimes.length ? this.row("paused (ns)", "paused_ns", ...counted("paused_ns")) + this.row("marked", "marked", ...counted("marked")) + this.row("dropped", "dropped", ...counted("dropped")) : ""}</tbody></table>`;
+      ${r.linkTimes.length ? this.row("paused (ns)", "paused_ns", ...counted("paused_ns")) + (r.arrays.link_marked ? this.row("marked", "marked", ...counted("marked")) : "") + this.row("dropped", "dropped", ...counted("dropped")) : ""}</tbody></table>`;
   }
   ofNode(node) {
     const r = this.recording, interval = r.interval(this.time);
@@ -792,23 +794,26 @@ function thinned(points, begin, end, width, steps) {
 
 /* -- from the page itself, or from the process that watches a run --------------------------------------------------- */
 
+/* Until the process is gone. There is nothing to see before its network stands. */
+async function watch(page) {
+  id("about").textContent = "The network is being set up.";
+  for (;;) {
+    const answer = await fetch("data").catch(() => null);
+    if (!answer) { id("about").textContent += " The process has ended."; return; }
+    if (answer.ok) page.load(await unpacked(await answer.arrayBuffer()));
+    await new Promise(done => setTimeout(done, REFRESH_MS));
+  }
+}
+
 async function begin() {
   const page = new Page(), kept = id("data").textContent.trim();
   const asked = new URLSearchParams(location.hash.slice(1));
-  const refresh = async () => {
-    const answer = await fetch("data");
-    if (answer.ok) page.load(await unpacked(await answer.arrayBuffer()));
-    return answer.ok && page.recording.head.live;
-  };
-  if (kept) page.load(await unpacked(Uint8Array.from(atob(kept), c => c.charCodeAt(0))));
-  else {
-    await refresh();
-    const timer = setInterval(async () => { if (!await refresh().catch(() => false)) clearInterval(timer); }, REFRESH_MS);
-  }
+  window.replay = page;
+  if (!kept) return watch(page);
+  page.load(await unpacked(Uint8Array.from(atob(kept), c => c.charCodeAt(0))));
   if (asked.has("show")) page.find(asked.get("show"));
   if (asked.has("window")) page.show(...asked.get("window").split("-").map(Number));
   if (asked.has("t")) page.seek(+asked.get("t"));
-  window.replay = page;
 }
 begin();
 })();

@@ -1,7 +1,7 @@
 """What a run will take, foreseen from its network and its flows: memory, CPU time, and wall-clock time with workers.
 
 The figures are of compiled hosts on one machine (docs/performance.md): an order of magnitude elsewhere, no promise.
-`p4cc run --dry-run` tells them, `--workers auto` goes by them, and a run that cannot fit is not begun.
+`p4cc run permutation --dry-run` tells them, `--workers auto` goes by them, and a run that cannot fit is not begun.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from topologies.shortest_paths import shortest_paths
 # Memory: of the program itself, of each host, switch and port between switches, of each flow, and of each frame on its
 # way with what its sender keeps of it.
 _PROGRAM_BYTES = 175_000_000
-_HOST_BYTES = 14_000
-_SWITCH_BYTES = 30_000
-_PORT_BYTES = 4_500
-_FLOW_BYTES = 4_000
-_FRAME_BYTES = 420
+_HOST_BYTES = 8_000
+_SWITCH_BYTES = 10_000
+_PORT_BYTES = 3_400
+_FLOW_BYTES = 12_000
+_FRAME_BYTES = 560
 _SAMPLE_BYTES = 96  # of a queue, with its row of the table
 # CPU time: to set up, and to carry one frame over one link, which grows with what does not fit into the caches.
 _SET_UP_S = 1.0
-_SET_UP_PORT_S = 60e-6
+_SET_UP_PORT_S = 150e-6
 _HOP_S = 0.19e-6
 _FAR_HOP_S = 0.14e-6  # more, where the network is large
 _NEAR_NODES = 200

@@ -7,13 +7,14 @@ docs/security.md. The local processes are reached through pipes that they alone 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,6 +26,10 @@ from p4switch.processes import processors
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
 _CONNECT_S = 10
+
+
+class DeadWorkerError(CheckError):
+    """A process or a cluster's worker has ended in the midst of a run."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ def carry_out(
     """(index, work(item)) of each item, as they are done: by `where` processes (None: one a core), or by a cluster.
 
     Close the iterator if it is not used up: it ends the processes. Raises UserError for a cluster that cannot be
-    reached, CheckError if a process ends before its work is done, and what `work` raises.
+    reached, DeadWorkerError if a process ends before its work is done, and what `work` raises.
     """
     if isinstance(where, Cluster):
         return _on_cluster(work, items, where)
@@ -77,7 +82,7 @@ def _in_processes(
     work: Callable[[_Item], _Made], items: Sequence[_Item], jobs: int | None
 ) -> Generator[tuple[int, _Made], None, None]:
     # A process of its own kind: a fork would inherit the threads of whatever is loaded here, half of them.
-    with _pool(max(min(jobs or processors(), len(items)), 1)) as pool:
+    with _pool(max(min(jobs or processors(), len(items)), 1)) as (pool, started):
         try:
             waiting = {pool.submit(work, item): i for i, item in enumerate(items)}
             while waiting:
@@ -85,20 +90,45 @@ def _in_processes(
                 for future in done:
                     yield waiting.pop(future), future.result()
         except BrokenProcessPool:
-            raise CheckError("a process was ended before its run was done; was there enough memory?") from None
+            raise DeadWorkerError(f"{_ended(started)} before its run was done; was there enough memory?") from None
+
+
+def _ended(processes: Collection[BaseProcess]) -> str:
+    """How the one ended that broke the pool, which then ends the others by SIGTERM."""
+    for process in processes:
+        process.join()
+    codes = {process.pid: process.exitcode for process in processes}
+    pid, code = next(((pid, code) for pid, code in codes.items() if code != -signal.SIGTERM), (None, None))
+    if code is None:
+        return "a process was ended"
+    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+    return f"process {pid} {how}"
+
+
+class _Context(SpawnContext):
+    """Knows the processes that were started of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: list[BaseProcess] = []
+
+    def Process(self, *arguments: Any, **named: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802
+        process = SpawnProcess(*arguments, **named)
+        self.started.append(process)
+        return process
 
 
 @contextlib.contextmanager
-def _pool(jobs: int) -> Iterator[futures.ProcessPoolExecutor]:
-    """Its processes end with the block, at once if that ends badly."""
-    others = set(multiprocessing.active_children())
-    context = multiprocessing.get_context("spawn")
+def _pool(jobs: int) -> Iterator[tuple[futures.ProcessPoolExecutor, list[BaseProcess]]]:
+    """A pool, and its processes. They end with the block, at once if that ends badly."""
+    context = _Context()
     pool = futures.ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(os.getpid(),))
     try:
-        yield pool
+        yield pool, context.started
     except BaseException:
-        for process in set(multiprocessing.active_children()) - others:
-            process.kill()
+        for process in context.started:
+            if process.pid is not None:
+                process.kill()
         raise
     finally:
         pool.shutdown(cancel_futures=True)
@@ -128,5 +158,12 @@ def _on_cluster(
             raise UserError(f"--scheduler {cluster.address}: {reason}") from None
         waiting = {client.submit(work, item, pure=False): i for i, item in enumerate(items)}
         for future in as_completed(waiting):
-            yield waiting[future], future.result()
+            try:
+                made = future.result()
+            except distributed.KilledWorker as error:
+                raise DeadWorkerError(
+                    f"the cluster's worker {error.last_worker.address} has ended before its run was done; "
+                    "was there enough memory?"
+                ) from None
+            yield waiting[future], made
             future.release()

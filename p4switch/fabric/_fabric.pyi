@@ -128,7 +128,7 @@ class Fabric:
         """Everything up to and including until_ns. "idle": nothing is left to happen (now_ns is then the last event's
         time, or until_ns if given). The other limits and the progress are looked at between windows. An exception of an
         endpoint or a callback comes out of here, with the event that raised it done; run may be called again.
-        KeyboardInterrupt likewise."""
+        KeyboardInterrupt likewise. Of several workers, the first one whose max_wall_s is over ends it for all."""
     def stop(self) -> None:
         """From a callback: run returns "stopped" after this event."""
     def at(
@@ -141,7 +141,8 @@ class Fabric:
     def kick(self, host: int) -> None:
         """The host has something new to say (a message was posted): asks it, if its link is idle."""
     def inject(self, node: int, port: int, frame: bytes) -> None:
-        """A frame arrives now at a switch's port as if from its wire (packet-out, tests). Counted as entered."""
+        """A frame arrives now at a switch's port as if from its wire (packet-out, tests). Counted as entered. Of
+        several workers (see `join`) all call this, and it arrives at the switch's own."""
 
     # -- several workers --------------------------------------------------------------------------------------------
     @staticmethod

@@ -40,7 +40,7 @@ _COMMANDS = {
 NAME = r"[A-Za-z_$.][\w$.\[\]]*"
 NUMBER = r"[\w*]+"
 VALUE = rf"{NUMBER}(?:\s*(?:/|&&&|\.\.|->)\s*{NUMBER})?"
-MATCH = re.compile(rf"\s*({NAME})\s*:\s*({VALUE})")
+MATCH = re.compile(rf"\s*(\"[^\"]+\"|{NAME})\s*:\s*({VALUE})")
 ACTION = re.compile(rf"\s*({NAME})\s*\(([^)]*)\)\s*(?:=\s*(\$?\w+))?\s*$")
 ADD = re.compile(rf"({NAME})\s+(?:(\d+)\s+(?=\S))?(.*)$", re.DOTALL)
 COUNTER = re.compile(

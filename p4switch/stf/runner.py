@@ -168,7 +168,7 @@ class Runner:
         keys = [no_match(k) for k in table.keys]
         rest = found[3]
         while match := MATCH.match(rest):
-            position = key_position(command, table, match[1])
+            position = key_position(command, table, match[1].strip('"'))
             keys[position] = key_field(command, table.keys[position], match[2])
             rest = rest[match.end() :]
         action, args, name = self._action(command, table, rest)

@@ -750,7 +750,7 @@ class Machine:
 
     def _look_up(self, table: ir.Table, keys: list[Scalar], end: ir.Apply) -> tuple[int | None, list[Scalar]]:
         count = self._applied[table.name] = self._applied.get(table.name, 0) + 1
-        if table.entries:
+        if table.entries is not None:
             return self._constant_entries(table, keys, end)
         if not table.keys:
             return None, []
@@ -799,7 +799,7 @@ class Machine:
         """Another default action than the program's, for actions that no entry can have."""
         if table.default_const or table.profile is not None or table.default is None:
             return None
-        entries = set(self.code.usable(table, "defaultonly")) if table.keys and not table.entries else set()
+        entries = set(self.code.usable(table, "defaultonly")) if table.keys and table.entries is None else set()
         others = [i for i in self.code.usable(table, "tableonly") if i not in entries]
         if not others or (len(others) == 1 and table.actions[others[0]] is table.default.action and not others[0]):
             return None

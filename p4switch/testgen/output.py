@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from p4switch.compiler import types
 from p4switch.compiler.midend import ir
 from p4switch.compiler.source import Location
+from p4switch.stf.language import NAME
 from p4switch.testgen.machine import Entry, Run
 from p4switch.testgen.search import Test
 from p4switch.testgen.values import width
@@ -54,8 +56,12 @@ def setup(run: Run) -> list[str]:
 def _entry(entry: Entry) -> str:
     kinds = {k.match_kind for k, _ in entry.keys}
     priority = " 1" if kinds & {"ternary", "range", "optional"} else ""
-    keys = " ".join(f"{key.name}:{_key(key, number)}" for key, number in entry.keys)
+    keys = " ".join(f"{_name(key)}:{_key(key, number)}" for key, number in entry.keys)
     return f"add {entry.table.name}{priority} {keys} {_call(entry.action, entry.args)}"
+
+
+def _name(key: ir.Key) -> str:
+    return key.name if re.fullmatch(NAME, key.name) else f'"{key.name}"'
 
 
 def _key(key: ir.Key, number: int) -> str:

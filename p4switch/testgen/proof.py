@@ -419,7 +419,7 @@ class Prover:
     ) -> Iterator[tuple[ir.Action | None, list[Scalar], bool, Any]]:
         """Actions with their data, whether they are hits, and under which condition."""
         rest = _ALWAYS
-        if table.entries and all(entry.const for entry in table.entries):
+        if table.entries is not None and all(entry.const for entry in table.entries):
             keys = [self._value(k.target, state) for k in table.keys]
             for entry in constant_entries(table):
                 matches = entry_formula(table, entry, keys)

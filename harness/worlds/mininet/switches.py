@@ -98,6 +98,17 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
         """What happens to the links at its ports, at model times that count from `epoch_ns` (CLOCK_MONOTONIC)."""
         raise NotImplementedError
 
+    counts_meanwhile = False
+    """Whether `count` and `counted_so_far` are there."""
+
+    def count(self) -> None:
+        """Has the process write what it has counted so far."""
+        raise NotImplementedError
+
+    def counted_so_far(self) -> Mapping[str, Any] | None:
+        """What it wrote when it was told to at last; None: nothing yet."""
+        raise NotImplementedError
+
     @abstractmethod
     def counters(self) -> Mapping[str, Any]:
         """What the process counted, once it has ended: `Live.stats`, or as much of it as it tells."""
@@ -151,6 +162,15 @@ class BuiltinSwitch(P4Switch):
         self._changes.write_text(json.dumps({"changes": rows}))
         assert self.process is not None
         os.kill(self.process.pid, signal.SIGHUP)
+
+    counts_meanwhile = True
+
+    def count(self) -> None:
+        assert self.process is not None
+        os.kill(self.process.pid, signal.SIGUSR1)
+
+    def counted_so_far(self) -> dict[str, Any] | None:
+        return self.counters() if self._stats.exists() else None
 
     def counters(self) -> dict[str, Any]:
         counts: dict[str, Any] = json.loads(self._stats.read_text())

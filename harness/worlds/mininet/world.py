@@ -31,6 +31,7 @@ from harness.worlds.mininet.network import Network, network, port_changes, switc
 from harness.worlds.mininet.state import RunFolder
 from harness.worlds.mininet.switch_kinds import switch_class
 from harness.worlds.mininet.switches import P4Switch, SwitchPlan
+from harness.worlds.mininet.watching import Watcher, watched
 from harness.worlds.session import Session
 from p4switch.errors import UserError
 from p4switch.p4runtime.client import GrpcClient
@@ -58,6 +59,7 @@ class MininetWorld:
         dilation: int | None = None,
         compiler: str = "builtin",
         wall_limit_s: float = 600.0,
+        watcher: Watcher | None = None,
     ) -> None:
         """`dilation`: wall-clock time of a unit of model time; None: what suits the machine, and more if it did not."""
         if run.scenario.switch.pfc.enabled and run.scenario.switch.pfc.reaction_ns:
@@ -71,6 +73,9 @@ class MininetWorld:
         if self._changes and not self._class.changes_links:
             raise UserError(f"events: links of switch {switch!r} stay as they are; expected --switch builtin")
         self.dilation = choose(run, measure(), self._class.packets_per_s_of_link) if dilation is None else dilation
+        if watcher is not None and not self._class.counts_meanwhile:
+            raise UserError(f"--watch: switch {switch!r} tells nothing while a run goes on; expected --switch builtin")
+        self._watcher = watcher
         self._capture = capture
         self._wall_limit_s = wall_limit_s
         self._reports: list[Finished] = []
@@ -148,6 +153,10 @@ class MininetWorld:
             if changes := self._changes.get(name):
                 switch.schedule(changes, epoch_ns)
         reader.start(epoch_ns, self.dilation)
+        if self._watcher is not None:
+            self._watcher.begin(run)
+            records = coordinator.session.records
+            progress = watched(self._watcher, net.switches, self.dilation, records, progress)
         ended = coordinator.run(epoch_ns, self.dilation, run.limit_ns, self._wall_limit_s, progress)
         reader.stop()
         self._residue = reader.residue(rtt_s, _END_RTTS * rtt_s) if ended == "done" else None

@@ -74,6 +74,10 @@ int fabric_sync(fabric *self, const char *what)
         PyErr_Format(PyExc_RuntimeError, "%s after an error in an endpoint; expected run() to go on first", what);
         return -1;
     }
+    if (self->net->workers && self->net->phase == PHASE_HOSTS) {
+        PyErr_Format(PyExc_RuntimeError, "%s from within a host's call, with several workers; expected it in at()", what);
+        return -1;
+    }
     net_sync(self->net);
     return 0;
 }
@@ -311,7 +315,7 @@ static net_status run_slices(fabric *self, uint64_t until, uint64_t max_events, 
 {
     net *n = self->net;
     uint64_t first = n->events, reported = n->events;
-    for (;;) {
+    for (n->late = false;; n->late = deadline > 0 && wall_s() > deadline) {
         uint64_t done = n->events - first, slice = CHECK_EVENTS;
         if (done >= max_events)
             return NET_BUDGET;
@@ -334,8 +338,6 @@ static net_status run_slices(fabric *self, uint64_t until, uint64_t max_events, 
             if (n->stop) /* said there */
                 return NET_STOPPED;
         }
-        if (deadline > 0 && wall_s() > deadline)
-            return NET_WALL;
     }
 }
 
@@ -454,7 +456,10 @@ static PyObject *fabric_inject(fabric *self, PyObject *args, PyObject *kwargs)
     p4_frame *frame = fabric_frame(self, data);
     if (!frame)
         return NULL;
-    net_inject(self->net, at, (uint32_t)number, frame);
+    if (at->away)
+        pool_put(&self->net->pool, frame);
+    else
+        net_inject(self->net, at, (uint32_t)number, frame);
     Py_RETURN_NONE;
 }
 

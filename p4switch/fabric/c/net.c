@@ -779,6 +779,8 @@ net_status net_run(net *n, uint64_t until, uint64_t budget)
         n->failed = false;
         return NET_ERROR;
     }
+    if (n->workers ? n->workers->all.late : n->late)
+        return NET_WALL;
     uint64_t first = n->events;
     for (;;) {
         if (level(n)) {

@@ -143,6 +143,7 @@ typedef struct net {
     flows flows;
     recorder recorder;
     bool stop, deadlock, failed, pfc_used, stop_on_deadlock;
+    bool late;   /* the owner's time is up */
     bool midway; /* a host's error has ended a run and left independent hosts at different times */
     uint32_t paused; /* (port, priority) pairs that stand still now */
     uint64_t watch_interval_ns, storm_ns;

@@ -15,6 +15,7 @@ import pytest
 from harness.commands import _run, _sweep
 from harness.measure.inputs import How
 from harness.worlds.virtual import VirtualWorld
+from harness.worlds.workers import DeadWorkerError
 from tests.harness.commands.test_commands import call
 
 SCENARIO = """
@@ -200,13 +201,13 @@ def swept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     (folder / "sizes.toml").write_text(SWEEP)
     monkeypatch.setattr(_sweep, "write_sweep", lambda *_: None)
 
-    def make_runs(out: str, *reuse: str, most: int = 3) -> int:
+    def make_runs(out: str, *reuse: str, most: int = 3, end: BaseException | None = None) -> int:
         made: list[int] = []
 
         def one_by_one(work: Callable[[Any], Any], items: list[Any], _: object) -> Iterator[tuple[int, Any]]:
             for i, item in enumerate(items):
                 if i == most:
-                    raise KeyboardInterrupt
+                    raise end or KeyboardInterrupt
                 made.append(i)
                 yield i, work(item)
 
@@ -217,14 +218,15 @@ def swept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     return make_runs
 
 
-def test_a_sweep_goes_on_after_an_interrupt(
-    folder: Path, swept: Callable[..., int], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("end", [KeyboardInterrupt(), DeadWorkerError("process 5 was ended")])
+def test_a_sweep_goes_on_after_an_interrupt_or_a_death(
+    end: BaseException, folder: Path, swept: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        swept("first", most=1)
+    with pytest.raises(type(end)):
+        swept("first", most=1, end=end)
     assert "1 of 3 runs are kept; to make the others: " in (told := capsys.readouterr().err)
     assert "--reuse first --out " in told
-    assert [path.name[:3] for path in sorted(folder.glob("first/0*"))] == ["000"]
+    assert [path.name[:24] for path in sorted(folder.glob("first/0*"))] == ["000-link_delay_ns=1000-s"]
     assert swept("second", "first") == 2
     assert swept("third", "second", "first") == 0
     assert [path.name[:3] for path in sorted(folder.glob("third/0*"))] == ["000", "001", "002"]

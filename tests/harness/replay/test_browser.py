@@ -32,7 +32,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         found.on("pageerror", lambda error: told.append(str(error)))
         found.on("request", lambda request: told.append(request.url))
         found.goto(file.as_uri())
-        found.wait_for_function("window.replay !== undefined", timeout=LOAD_MS)
+        found.wait_for_function("window.replay && replay.recording", timeout=LOAD_MS)
         yield found
         assert [line for line in told if not line.startswith("data:")] == [file.as_uri()]
         browser.close()

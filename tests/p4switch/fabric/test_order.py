@@ -144,7 +144,7 @@ class Lively(Host):
         if cuts.kicks:
             self.network.kick(self.others[mark % len(self.others)])
         if mark % 11 == 2:
-            self.network.at(now_ns + mark, lambda now: None)
+            self.network.at(now_ns + mark, lambda now: None, own=True)
         if mark in cuts.stops:
             self.network.stop()
         if mark in cuts.errors:

@@ -29,7 +29,7 @@ def test_sanitized():
         "LD_PRELOAD": runtime("libasan.so"), "ASAN_OPTIONS": OPTIONS, "UBSAN_OPTIONS": "print_stacktrace=1",
         "PYTHONMALLOC": "malloc", "P4CC_FABRIC_FLAGS": " ".join(native.SANITIZE),
     }
-    names = ("conservation", "links", "order", "pfc", "queues", "records", "run")
+    names = ("conservation", "links", "order", "pfc", "queues", "records", "run", "workers")
     modules = [str(HERE / f"test_{name}.py") for name in names]
     command = [sys.executable, "-m", "pytest", "-n0", "-x", "-p", "no:cacheprovider", *modules]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=550, check=False)

@@ -5,8 +5,9 @@ import mmap
 import os
 import random
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Barrier
 from typing import Any
@@ -15,19 +16,24 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stub import examples, load
-from test_order import END_NS, Link, Network, build, networks, results
+from stub import examples, frame, load
+from test_order import END_NS, Cuts, Link, Network, build, cuts, networks, results
+from test_pfc import ring
 
 from p4switch.fabric import joined
 
 EXAMPLES = int(os.environ.get("P4CC_WORKER_EXAMPLES", "40"))  # more of them, now and then
 LATE_S = 0.0005
+AGAIN = ("events", "stopped")
 TABLES = ("port", "queue", "pfc", "flow", "buffer")
 
 
 @dataclass(frozen=True)
 class Split:
-    """Of a network's nodes among workers. `late`: the seed of how long each is late at each meeting; 0: none is."""
+    """Of a network's nodes among workers. `late`: the seed of how long each is late at each meeting; 0: none is.
+
+    `cuts`: what ought to make no difference, but for errors, which end a run of several workers.
+    """
 
     workers: int
     owners: tuple[int, ...]  # by node of the plan, hosts first
@@ -35,6 +41,7 @@ class Split:
     late: int
     untils: tuple[int, ...]
     events: int  # in a slice
+    cuts: Cuts | None = None
 
 
 @st.composite
@@ -43,9 +50,31 @@ def splits(draw: st.DrawFn, plan: Network, count: int | None = None) -> Split:
     independent = draw(st.booleans())
     rank = st.integers(0, workers - 1)
     owners = [draw(rank) if independent or i >= plan.hosts else 0 for i in range(plan.hosts + plan.switches)]
-    untils = draw(st.lists(st.integers(0, 60_000), max_size=3))
-    return Split(workers, tuple(owners), independent, draw(st.sampled_from([0, 0, 1, 2, 3])), tuple(sorted(untils)),
-                 draw(st.sampled_from([7, 500, 10**9])))
+    cut = replace(draw(cuts()), errors=frozenset()) if independent and draw(st.booleans()) else None
+    untils = cut.untils if cut else tuple(sorted(draw(st.lists(st.integers(0, 60_000), max_size=3))))
+    return Split(workers, tuple(owners), independent, draw(st.sampled_from([0, 0, 1, 2, 3])), untils,
+                 draw(st.sampled_from([7, 500, 10**9])), cut)
+
+
+# Frames that nobody has sent: time, link, end, from, to, length.
+Injected = tuple[int, int, int, int, int, int]
+
+
+@st.composite
+def injections(draw: st.DrawFn, plan: Network) -> list[Injected]:
+    host = st.integers(0, plan.hosts - 1)
+    drawn = st.tuples(st.integers(0, 20_000), st.integers(0, len(plan.links) - 1), st.integers(0, 1), host, host,
+                      st.integers(60, 3000))
+    return draw(st.lists(drawn, max_size=10))
+
+
+def inject(network: Any, plan: Network, frames: list[Injected]) -> None:
+    for time_ns, i, end, source, destination, length in frames:
+        node = (plan.links[i].a, plan.links[i].b)[end]
+        if node >= plan.hosts and not plan.links[i].at_ns:
+            at = node - plan.hosts if plan.switches_first else node
+            data = frame(source, destination, length)
+            network.at(time_ns, lambda _, at=at, port=2 * i + end, data=data: network.inject(at, port, data))
 
 
 class Meeting:
@@ -66,8 +95,10 @@ class Meeting:
 class Crew:
     """The workers of one network, each a thread here: while one waits, the others run."""
 
-    def __init__(self, plan: Network, split: Split, by_function: bool = False) -> None:
-        self.plan, self.split, self.by_function = plan, split, by_function
+    def __init__(
+        self, plan: Network, split: Split, by_function: bool = False, injected: list[Injected] | None = None
+    ) -> None:
+        self.plan, self.split, self.by_function, self.injected = plan, split, by_function, injected or []
         self.memory = mmap.mmap(-1, load().Fabric.shared_bytes(split.workers))
         self.meeting = Meeting(split.workers)
         self.failed = False
@@ -82,6 +113,7 @@ class Crew:
             way = {"exchange": partial(self.meeting.exchange, rank)}
         try:
             worker = Worker(self.plan, self.split, rank, **way)
+            inject(worker.network, self.plan, self.injected)
             worker.run()
         except BaseException:
             self.failed = True
@@ -97,7 +129,7 @@ class Crew:
 class Worker:
     def __init__(self, plan: Network, split: Split, rank: int, **way: Any) -> None:
         self.plan, self.split, self.rank = plan, split, rank
-        self.network, self.hosts, self.pipes = build(plan, None, split.independent)
+        self.network, self.hosts, self.pipes = build(plan, split.cuts, split.independent)
         order = [*range(plan.hosts), *range(plan.hosts, plan.hosts + plan.switches)]
         if plan.switches_first:
             order = order[plan.hosts:] + order[: plan.hosts]
@@ -111,8 +143,10 @@ class Worker:
     def run(self) -> None:
         for time_ns in range(0, 20_000, 1000):
             self.network.at(time_ns, self.be_late)
+        for time_ns in self.split.cuts.calls if self.split.cuts else ():
+            self.network.at(time_ns, lambda now: None)
         for until_ns in (*self.split.untils, END_NS):
-            while self.network.run(max(until_ns, self.network.now_ns), max_events=self.split.events) == "events":
+            while self.network.run(max(until_ns, self.network.now_ns), max_events=self.split.events) in AGAIN:
                 pass
         assert not any(pipe.backwards for pipe in self.pipes)
         told = bytes([self.rank]) * 9
@@ -159,8 +193,9 @@ def found_by(crew: Crew) -> dict[str, Any]:
     return together(workers[0], [worker.part() for worker in workers])
 
 
-def alone(plan: Network) -> dict[str, Any]:
+def alone(plan: Network, injected: list[Injected] | None = None) -> dict[str, Any]:
     network, hosts, _ = build(plan, None)
+    inject(network, plan, injected or [])
     network.run(END_NS)
     return results(network, hosts)
 
@@ -175,8 +210,9 @@ def same(found: dict[str, Any], expected: dict[str, Any]) -> None:
 @given(st.data())
 def test_workers_find_what_one_finds(data: st.DataObject):
     plan = data.draw(networks())
-    crew = Crew(plan, data.draw(splits(plan)), by_function=data.draw(st.booleans()))
-    same(found_by(crew), alone(plan))
+    injected = data.draw(injections(plan))
+    crew = Crew(plan, data.draw(splits(plan)), data.draw(st.booleans()), injected)
+    same(found_by(crew), alone(plan, injected))
 
 
 @pytest.mark.parametrize("owners", [(1, 1, 0, 0, 1, 0), (0, 0, 1, 1, 0, 1), (0, 1, 1, 0, 1, 0)])
@@ -209,3 +245,54 @@ def test_an_error_in_the_meeting_before_the_first_window_ends_the_run():
     with pytest.raises(LookupError, match=r"^of the one that was told$"):
         network.run(END_NS)
     assert network.run(END_NS) == "idle"
+
+
+def shared(workers: int, work: Callable[[int, dict[str, Any]], Any]) -> list[Any]:
+    """What each finds, in a thread of its own."""
+    way = {"told": list, "memory": mmap.mmap(-1, load().Fabric.shared_bytes(workers)), "waiting": list}
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(lambda rank: work(rank, way), range(workers)))
+
+
+@pytest.mark.parametrize("owners", [(0, 1, 0), (1, 1, 0), (0, 1, 2)])
+def test_a_deadlock_across_workers_is_found_as_one_worker_finds_it(owners: tuple[int, ...]):
+    def made() -> Any:
+        return ring(3, 3000, 2, xoff_bytes=30_000, xon_gap_bytes=2000)[0]
+
+    def work(rank: int, way: dict[str, Any]) -> Any:
+        network = made()
+        network.join(rank, 1 + max(owners), [0, 0, 0, *owners], **way)
+        return network.run(10_000_000), network.pfc_events(), network.now_ns
+
+    network = made()
+    expected = network.run(10_000_000), network.pfc_events(), network.now_ns
+    assert expected[0] == "deadlock"
+    assert len(expected[1][0][3]) == 3
+    assert shared(1 + max(owners), work) == [expected] * (1 + max(owners))
+
+
+def test_the_one_whose_time_is_up_ends_the_run_for_all():
+    def work(rank: int, way: dict[str, Any]) -> Any:
+        network, _, _ = ring(3, 300, 1, xoff_bytes=30_000)
+        network.join(rank, 2, [0, 0, 0, 0, 1, 0], **way)
+
+        def again(now_ns: int) -> None:
+            network.at(now_ns + 1, again)
+
+        network.at(0, again)  # without end
+        limit_s = 0.01 if rank else 1000
+        status = network.run(max_wall_s=limit_s, progress=lambda now, events: None, progress_events=50)
+        return status, network.now_ns, network.events
+
+    found = shared(2, work)
+    assert found[0] == found[1]
+    assert found[0][0] == "wall"
+
+
+def test_a_host_of_several_workers_does_not_inject():
+    network, _, _ = build(Network(1, 1, False, (Link(0, 1, 10**9, 600),), False, ((0, 0, 5, 100, 0),), (), {}, None,
+                                      {}, (), 10_000), None)
+    network.join(0, 1, [0, 0], told=list, memory=mmap.mmap(-1, load().Fabric.shared_bytes(1)), waiting=list)
+    network.at(7, lambda now: network.inject(1, 1, frame(0, 0)), host=0)
+    with pytest.raises(RuntimeError, match=r"^inject from within a host's call, with several workers; .* at\(\)$"):
+        network.run(END_NS)

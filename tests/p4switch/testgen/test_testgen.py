@@ -209,6 +209,27 @@ def test_clock_queue_meters_and_members_are_inputs(tmp_path: Path) -> None:
     assert max(int(line.split()[1]) for line in text.splitlines() if line.startswith("queue")) > 300000
 
 
+def test_tables_without_room_for_entries_and_keys_without_a_plain_name(tmp_path: Path) -> None:
+    code = """
+    action one() { hdr.h.b[7:0] = 1; }
+    action two(bit<8> x) { hdr.h.b[15:8] = x; }
+    table closed { key = { hdr.h.a: exact; } actions = { one; NoAction; } const entries = { } }
+    table open { key = { hdr.h.a[7:4]: exact; hdr.h.b & 0xF: exact @name("b & 0xF"); } actions = { two; NoAction; } }
+    apply { closed.apply(); open.apply(); sm.egress_spec = 1; }
+    """
+    program = Path(small(tmp_path, ""))
+    program.write_text(program.read_text().replace("apply {  }", code, 1))
+    made, result = generate(program, seconds=60)
+    assert (result.missing, result.only_unstable) == ([], [])
+    tests = write(tmp_path / "out", program, [], made, result)
+    for test in tests:
+        run_test(program, test)
+    text = "".join(test.read_text() for test in tests)
+    assert '"hdr.h.a[7:4]":' in text
+    assert '"b & 0xF":' in text
+    assert "add I.closed" not in text
+
+
 def test_lengths_and_indices_are_decided(tmp_path: Path) -> None:
     program = Path(__file__).with_name("lengths.p4")
     code, result = generate(program, seconds=60)

@@ -1,0 +1,92 @@
+"""The server of a run that goes on: who knows the token sees what switches have told."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import urlopen
+
+import pytest
+
+from harness.plan import experiment, scenario
+from harness.plan.experiment import Run
+from harness.replay import live
+from harness.replay.live import Watch
+from harness.replay.pack import unpacked
+from tests.harness.commands.test_commands import call
+from tests.harness.replay.runs import SCENARIO
+
+DILATION = 10
+
+
+@pytest.fixture
+def run() -> Run:
+    (made,) = experiment.plan("watched", scenario.check(SCENARIO), Path())
+    return made
+
+
+def counters(run: Run, sent: int) -> dict[str, dict[str, Any]]:
+    """Each port of each switch has sent so much, received twice of it, and waits with a third."""
+    port = {"tx_bytes": sent, "rx_bytes": 2 * sent, "busy_ns": sent, "depth_bytes": sent // 3}
+    more = {"pfc": [{"paused_ns": sent}], "drop_buffer": sent // 100, "drop_bytes": sent}
+    return {
+        switch.name: {"ports": [{**port, **more, "port": number} for number in run.topology.ports[switch.name]]}
+        for switch in run.topology.switches
+    }
+
+
+def test_the_page_and_its_numbers_are_there_for_who_has_the_token(run: Run) -> None:
+    with Watch() as watch:
+        assert b"class Recording" in urlopen(watch.url).read()
+        for url in (watch.url.rsplit("/", 2)[0] + "/", watch.url[:-2] + "/", watch.url + "data"):
+            with pytest.raises(HTTPError, match="404"):  # no run has begun
+                urlopen(url)
+        watch.begin(run)
+        for time_ns, sent in ((0, 300), (1000, 900), (1000, 5000), (3000, 1500)):  # time stands still once
+            watch.look(time_ns, counters(run, sent), DILATION, [])
+        answer = urlopen(watch.url + "data")
+        assert answer.headers["Cache-Control"] == "no-store"
+        head, arrays = unpacked(answer.read())
+    assert head["live"]
+    assert head["end_ns"] == 3000
+    assert arrays["link_time"].tolist() == [1000, 3000]
+    assert arrays["link_interval"].tolist() == [1000, 2000]
+    names = ("tx_bytes", "busy_ns", "paused_ns", "dropped", "depth_bytes")
+    row = {name: arrays[f"link_{name}"].reshape(-1, 2) for name in names}
+    between = next(2 * i for i, link in enumerate(run.topology.links) if {link.a, link.b} == {"s0", "s1"})
+    assert row["tx_bytes"][between].tolist() == [600, 600]
+    assert row["busy_ns"][between].tolist() == row["paused_ns"][between].tolist() == [60, 60]
+    assert row["dropped"][between].tolist() == [6, 6]
+    assert row["depth_bytes"][between].tolist() == [300, 500]
+    host = next(2 * i + (link.a == "s0") for i, link in enumerate(run.topology.links) if "h0-0-2" in (link.a, link.b))
+    assert row["tx_bytes"][host].tolist() == [1200, 1200]
+    assert row["depth_bytes"][host].tolist() == [0, 0]
+
+
+def test_a_long_run_has_fewer_samples_and_loses_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "MOST_SAMPLES", 8)
+    with Watch() as watch:
+        watch.begin(run)
+        for i in range(31):
+            watch.look(1000 * i, counters(run, 100 * i), DILATION, [])
+        _, arrays = unpacked(urlopen(watch.url + "data").read())
+    assert len(arrays["link_time"]) < 8
+    assert arrays["link_interval"].sum() == arrays["link_time"][-1] == 30_000
+    assert arrays["link_tx_bytes"].reshape(len(arrays["link"]), -1)[0].sum() == 3000
+
+
+def test_nothing_is_left_of_it() -> None:
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt), Watch() as watch:
+        raise KeyboardInterrupt
+    with pytest.raises(URLError):
+        urlopen(watch.url)
+    assert threading.active_count() == before
+
+
+def test_the_virtual_world_is_watched_afterwards(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = call(capsys, "run", "incast", "--watch")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "--watch: the virtual world has no such thing; expected --world mininet" in err
