@@ -25,7 +25,7 @@ from functools import partial
 from types import FrameType, TracebackType
 from typing import Any, NoReturn, Protocol, TypeVar
 
-from harness.errors import passed_on
+from harness.errors import DeadWorkerError, passed_on
 from harness.worlds.mininet.isolation import end_with_parent
 from p4switch import processes
 from p4switch.errors import UserError
@@ -35,6 +35,7 @@ _SPINS = 200  # looks for the others before a rank sleeps: some 300 us
 _FIRST_SLEEP_S = 20e-6
 _LONGEST_SLEEP_S = 1e-3
 _LOOK_S = 0.1  # between looks whether someone has failed
+_NOTICE_S = 2.0  # from when MPI misses someone: for whoever knows more to say so
 _PIECE_BYTES = 1 << 30  # of one message: its length is a C int
 # How those who start ranks tell them which they are: rank, of how many, which one of this machine's, of how many.
 _LAUNCHERS = (
@@ -90,7 +91,8 @@ class Ranks:
         self._busy = False  # the others expect more of this run, or do not know how it ended
         self._over = False  # the first one has said so
         here = library.COMM_WORLD.Split_type(library.COMM_TYPE_SHARED)
-        self._spins = _SPINS if here.Get_size() <= processes.processors() else 0
+        self.count_here: int = here.Get_size()  # on this machine
+        self._spins = _SPINS if self.count_here <= processes.processors() else 0
         here.Free()
 
     @property
@@ -107,8 +109,15 @@ class Ranks:
     def exchange(self, notice: bytes, parts: Sequence[bytes]) -> tuple[list[bytes], list[bytes | bytearray]]:
         """All come to this point; each gets everyone's notice, which are equally long, and what each had for it.
 
-        At the first one, raises what another one has failed by. The others do not outlive the one that watches them.
+        At the first one, raises what another one has failed by, and DeadWorkerError where MPI misses one that has told
+        nothing. The others do not outlive the one that watches them.
         """
+        try:
+            return self._exchanged(notice, parts)
+        except self._mpi.Exception as error:
+            self._miss(error)
+
+    def _exchanged(self, notice: bytes, parts: Sequence[bytes]) -> tuple[list[bytes], list[bytes | bytearray]]:
         own = notice + array.array("Q", map(len, parts)).tobytes()
         desks = bytearray(self.count * len(own))
         self._wait([self._all.Iallgather(own, desks)])
@@ -140,6 +149,21 @@ class Ranks:
             if time.monotonic() > look_at:
                 self._look_at_others()
                 look_at = time.monotonic() + _LOOK_S
+
+    def _miss(self, error: Exception) -> NoReturn:
+        """Someone cannot be reached. Who that is MPI does not say, but the one that failed, or mpiexec, by a signal."""
+        reason = next(iter(str(error).splitlines()), "")
+        missed = DeadWorkerError(
+            f"MPI has lost another rank before the run was done ({reason}); were there enough memory and a network?"
+        )
+        if not self.first:
+            self._end_by(missed)
+        until = time.monotonic() + _NOTICE_S
+        while time.monotonic() < until:
+            time.sleep(_LOOK_S)
+            with contextlib.suppress(self._mpi.Exception):
+                self._look_at_others()
+        raise missed from error
 
     def _look_at_others(self) -> None:
         if not self.first:
@@ -203,9 +227,11 @@ class Ranks:
 
     def _end_by(self, error: BaseException) -> NoReturn:
         """The first one raises it, and ends all others."""
-        under_way = self._failures.isend(passed_on(error, self.name), dest=0)
+        under_way = None
         while True:
-            under_way.test()
+            with contextlib.suppress(self._mpi.Exception):  # where the first one is gone, all will be ended
+                under_way = under_way or self._failures.isend(passed_on(error, self.name), dest=0)
+                under_way.test()
             time.sleep(_LOOK_S)
             self._leave_with_watcher()
 
@@ -224,7 +250,11 @@ class Ranks:
         elif self._busy:
             atexit.register(self._abort, 2 if isinstance(error, UserError) else 1)
         else:
-            self.ask_all(None)
+            try:
+                self.ask_all(None)
+            except DeadWorkerError:
+                atexit.register(self._abort, 1)
+                raise
 
     def _abort(self, status: int) -> None:
         """The others are in the midst of something."""
