@@ -36,6 +36,7 @@ _FIRST_SLEEP_S = 20e-6
 _LONGEST_SLEEP_S = 1e-3
 _LOOK_S = 0.1  # between looks whether someone has failed
 _NOTICE_S = 2.0  # from when MPI misses someone: for whoever knows more to say so
+_ENDED = 3  # status of all when the first one ends them: none that a rank's own error has
 _PIECE_BYTES = 1 << 30  # of one message: its length is a C int
 # How those who start ranks tell them which they are: rank, of how many, which one of this machine's, of how many.
 _LAUNCHERS = (
@@ -154,15 +155,15 @@ class Ranks:
         """Someone cannot be reached. Who that is MPI does not say, but the one that failed, or mpiexec, by a signal."""
         reason = next(iter(str(error).splitlines()), "")
         missed = DeadWorkerError(
-            f"MPI has lost another rank before the run was done ({reason}); were there enough memory and a network?"
+            f"MPI has lost another rank before the run was done ({reason}); was there enough memory, and a network?"
         )
-        if not self.first:
-            self._end_by(missed)
         until = time.monotonic() + _NOTICE_S
         while time.monotonic() < until:
             time.sleep(_LOOK_S)
             with contextlib.suppress(self._mpi.Exception):
                 self._look_at_others()
+        if not self.first:
+            self._end_by(missed)
         raise missed from error
 
     def _look_at_others(self) -> None:
@@ -230,7 +231,8 @@ class Ranks:
         under_way = None
         while True:
             with contextlib.suppress(self._mpi.Exception):  # where the first one is gone, all will be ended
-                under_way = under_way or self._failures.isend(passed_on(error, self.name), dest=0)
+                if under_way is None:
+                    under_way = self._failures.isend(passed_on(error, self.name), dest=0)
                 under_way.test()
             time.sleep(_LOOK_S)
             self._leave_with_watcher()
@@ -248,12 +250,12 @@ class Ranks:
             sys.stderr.flush()
             os._exit(1)  # whoever ended it knows why
         elif self._busy:
-            atexit.register(self._abort, 2 if isinstance(error, UserError) else 1)
+            atexit.register(self._abort, 2 if isinstance(error, UserError) else _ENDED)
         else:
             try:
                 self.ask_all(None)
             except DeadWorkerError:
-                atexit.register(self._abort, 1)
+                atexit.register(self._abort, _ENDED)
                 raise
 
     def _abort(self, status: int) -> None:
@@ -370,7 +372,7 @@ def _be_watched(launched: _Launched) -> None:
 
 def _leave(launched: _Launched, child: int, code: int, was_asked_to: bool) -> NoReturn:
     """With the child's status; where it did not end by itself, that is told."""
-    expected = code in (0, 2) if launched.rank else code >= 0
+    expected = code in (0, 2, _ENDED) if launched.rank else code >= 0
     if not expected and not was_asked_to:
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
         line = (

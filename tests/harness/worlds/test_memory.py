@@ -11,6 +11,7 @@ import pytest
 
 from harness.plan.experiment import plan
 from harness.plan.scenario import check
+from harness.worlds import virtual
 from harness.worlds.memory import MemoryLimit
 from harness.worlds.parallel import Alone
 from harness.worlds.virtual import VirtualWorld
@@ -103,6 +104,22 @@ def test_each_rank_looks_at_its_own_machine(monkeypatch: pytest.MonkeyPatch) -> 
     limit.look(1000, 0, OneOfTwo(first=False, own_memory=False))  # the first one's machine
     with pytest.raises(UserError, match=r"x: out of memory .* 0 queue samples"):
         limit.look(1000, 48_000_000, OneOfTwo(first=False))
+
+
+def test_workers_look_together_while_they_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(virtual, "_SAMPLES_A_LOOK", 1)
+    looked: list[int] = []
+    look = MemoryLimit.look
+
+    def counted(limit: MemoryLimit, now_ns: int, *others: Any) -> None:
+        looked.append(now_ns)
+        look(limit, now_ns, *others)
+
+    monkeypatch.setattr(MemoryLimit, "look", counted)
+    record = {"queue_interval_ns": 1_000, "rate_interval_ns": 3_000}
+    run = world(memory_bytes=1 << 40, record=record).run_plan
+    assert VirtualWorld(run, workers=2).run().ended == "done"
+    assert len(looked) > 5
 
 
 def test_what_a_forked_worker_takes_ends_the_run() -> None:
