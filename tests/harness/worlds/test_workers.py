@@ -23,9 +23,12 @@ from tests.harness.worlds.work import double, fall, listening, refuse
 
 HANG = """
 import time
+from contextlib import closing
 from harness.worlds.workers import carry_out
 if __name__ == "__main__":
-    print([i for i, _ in carry_out(time.sleep, [0, 600], 2) if print("ready", flush=True)])
+    with closing(carry_out(time.sleep, [0, 600], 2)) as done:
+        for _ in done:
+            print("ready", flush=True)
 """
 
 
@@ -63,7 +66,7 @@ def test_nothing_outlives_it(tmp_path: Path, number: signal.Signals) -> None:
         assert own.stdout.readline() == b"ready\n"
         children = psutil.Process(own.pid).children(recursive=True)
         own.send_signal(number)
-        own.wait()
+        own.wait(60)
         assert psutil.wait_procs(children, timeout=30)[1] == []
 
 
