@@ -135,8 +135,11 @@ def command(
         several: dict[str, tuple[str | int, ...]] = {"cc": cc, "lb": lb, "seeds": seeds}
         if dry_run:
             from harness.commands._dry_run import tell_plan
+            from harness.worlds.parallel import workers_of
 
-            tell_plan(scenarios, settings, several)
+            traced = trace is not None
+            staff = workers_of(workers, traced) if ranks is None else lambda run: ranks.count
+            tell_plan(scenarios, settings, several, world, staff, traced)
             return
         use_native_hosts()
 
