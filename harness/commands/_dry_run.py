@@ -69,8 +69,7 @@ def _cost(run: Run, foreseen: Expected) -> Iterator[str]:
     if foreseen.in_collectives:
         yield f"collectives: of {foreseen.in_collectives:,} hosts; what these take is not foreseen"
         beside = " beside the collectives"
-    if run.scenario.limit_ns:
-        yield f"ends: when all is acknowledged, or after {run.scenario.limit_ns / 1e6:g} ms of model time"
+    yield f"ends: when all is acknowledged, or after {run.limit_ns / 1e6:g} ms of model time"
     yield (
         f"expected: some {foreseen.set_up_s + foreseen.run_s:.2g} s of CPU, {foreseen.set_up_s:.2g} s "
         f"of it to set up, and some {foreseen.memory_bytes / 1e9:.1f} GB of memory{beside}"
