@@ -40,9 +40,14 @@ demo: setup
 # What needs Mininet, tshark or a browser is left out where they cannot be installed; the last lines say so. They also say
 # that packet tests reach all of p4src: coverage/index.html shows where they do not.
 test: setup
-	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! { command -v mnexec && command -v tshark && command -v chromium; } >/dev/null; then \
+	@missing=; \
+	command -v mnexec >/dev/null || missing=mininet; \
+	command -v tshark >/dev/null || missing="$$missing tshark"; \
+	{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null \
+		|| missing="$$missing chromium"; \
+	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get update -qq; \
-		for package in mininet tshark chromium; do \
+		for package in $$missing; do \
 			echo "installing $$package"; \
 			DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$package >/dev/null \
 				|| echo "$$package could not be installed"; \

@@ -13,6 +13,10 @@ class CheckError(Exception):
     """The request was carried out, and a check of its result did not hold."""
 
 
+class DeadWorkerError(CheckError):
+    """A process or a cluster's worker has ended in the midst of a run; runs that were done before hold."""
+
+
 def passed_on(error: BaseException, who: str = "") -> Exception:
     """What another process raises of it: what a user is to read as it is, and all else with its traceback.
 
@@ -20,6 +24,8 @@ def passed_on(error: BaseException, who: str = "") -> Exception:
     """
     kind: type[Exception] = RuntimeError
     text = "".join(traceback.format_exception(error))
-    if isinstance(error, UserError | CheckError):
-        kind, text = (UserError if isinstance(error, UserError) else CheckError), str(error)
+    for told in (UserError, DeadWorkerError, CheckError):
+        if isinstance(error, told):
+            kind, text = told, str(error)
+            break
     return kind(f"{who}: {text[-_MOST_TOLD:]}" if who else text[-_MOST_TOLD:])

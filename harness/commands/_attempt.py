@@ -31,7 +31,7 @@ def attempt(write_report: Callable[[], None], folder: Path) -> list[str]:
 
 
 def tell_kept(done: int, wanted: int, folder: Path) -> None:
-    """After Ctrl-C: how many runs are kept in `folder`, and the command that makes the others."""
+    """After Ctrl-C or a death: how many runs are kept in `folder`, and the command that makes the others."""
     # Of several --out the last counts.
     rest = provenance.command_line("--reuse", str(folder), "--out", str(unused(folder)))
     click.echo(f"{done} of {wanted} runs are kept; to make the others: {rest}", err=True)

@@ -20,15 +20,17 @@ def tell_plan(
     world: str,
     staff: Callable[[Run], int],
     traced: bool,
+    built: tuple[int, int] = (1, 1),
 ) -> None:
-    """Every run that would be made, each with so many workers. `traced`: one of its flows is.
+    """Every run that would be made, each with so many workers. `traced`: one of its flows is. `built`: how many times
+    the network is, and on this machine.
 
     Raises UserError as the runs themselves would.
     """
     runs = planned(scenarios, settings, several)
     for run in runs:
         if world == "virtual":
-            memory_limit(run)
+            memory_limit(run, *built)
         foreseen = expected(run)
         click.echo(run.label)
         for line in _lines(run, foreseen):

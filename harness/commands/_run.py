@@ -14,7 +14,7 @@ from rich.console import Console
 
 from harness.commands._attempt import attempt, tell_kept
 from harness.commands._progress import RunProgress
-from harness.errors import CheckError
+from harness.errors import CheckError, DeadWorkerError
 from harness.measure import results
 from harness.measure.inputs import How, inputs
 from harness.measure.output_folder import new_folder, unused
@@ -122,7 +122,8 @@ def carry_out(
     """Every run, and the report if wanted. Raises UserError, and CheckError if a check failed.
 
     `how` is what `make` makes. Runs that are in `reuse` already, of the same inputs and carried out as this says, are
-    copied from there. After Ctrl-C those runs are kept that were done; KeyboardInterrupt is raised again.
+    copied from there. After Ctrl-C, or the death of a worker, those runs are kept that were done; KeyboardInterrupt or
+    DeadWorkerError is raised again.
     """
     if report:
         from harness.report import write_report  # before the runs: what it needs may not be installed
@@ -134,24 +135,24 @@ def carry_out(
     target = out or unused(Path("runs") / "-".join(dict.fromkeys(run.name for run in runs)))
     failed: list[str] = []
     found: list[results.Result] = []
-    interrupted = False
+    early: KeyboardInterrupt | DeadWorkerError | None = None
     with new_folder(target) as folder, RunProgress(len(runs)) as progress:
         try:
             for run in runs:
                 failed += _one(run, make, how, folder, progress, strict, known)
                 found.append(results.load(folder / run.label))
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, DeadWorkerError) as error:
             if not found:
                 raise
-            interrupted = True
+            early = error
             shutil.rmtree(folder / runs[len(found)].label, ignore_errors=True)
         if report:
             failed += attempt(lambda: write_report(found, folder / "report.html", folder / "plots"), folder)
         _write_coverage(folder)
     click.echo(f"{len(found)} run{'s' if len(found) > 1 else ''}: {target / 'report.html' if report else target}")
-    if interrupted:
+    if early is not None:
         tell_kept(len(found), len(runs), target)
-        raise KeyboardInterrupt
+        raise early
     if failed:
         raise CheckError("; ".join(failed))
 

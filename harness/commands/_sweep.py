@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from harness.commands._attempt import attempt, tell_kept
-from harness.errors import CheckError
+from harness.errors import CheckError, DeadWorkerError
 from harness.measure import results
 from harness.measure.inputs import How, inputs
 from harness.measure.output_folder import new_folder, unused
@@ -22,7 +22,7 @@ from harness.plan.sweep import Point
 from harness.report.sweep_page import Entry, write_sweep
 from harness.worlds import workers
 from harness.worlds.interpreted import tell_interpreted
-from harness.worlds.workers import Cluster, DeadWorkerError
+from harness.worlds.workers import Cluster
 
 
 def carry_out(

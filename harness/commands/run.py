@@ -139,7 +139,8 @@ def command(
 
             traced = trace is not None
             staff = workers_of(workers, traced) if ranks is None else lambda run: ranks.count
-            tell_plan(scenarios, settings, several, world, staff, traced)
+            built = (1, 1) if ranks is None else (ranks.count, ranks.count_here)
+            tell_plan(scenarios, settings, several, world, staff, traced, built)
             return
         use_native_hosts()
 

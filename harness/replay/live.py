@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -20,8 +21,10 @@ from harness.replay.page import shell
 
 MOST_SAMPLES = 512
 _LOOPBACK = "127.0.0.1"
+_PATIENCE_S = 5  # with who has connected, and neither asks nor takes the answer
 _GROWING = ("tx_bytes", "busy_ns", "paused_ns", "dropped")
 Counters = Mapping[str, Mapping[str, Any]]  # `Live.stats` by switch
+Files = dict[str, tuple[str, bytes]]  # type and content by path; without content: there is none yet
 
 
 class Watch:
@@ -29,10 +32,9 @@ class Watch:
 
     def __init__(self) -> None:
         token = secrets.token_urlsafe(24)
-        self._files: dict[str, tuple[str, bytes]] = {f"/{token}/": ("text/html; charset=utf-8", shell(b"", "a run"))}
         self._data = f"/{token}/data"
-        self._server = ThreadingHTTPServer((_LOOPBACK, 0), _handler(self._files))
-        self._server.daemon_threads = True
+        self._files: Files = {f"/{token}/": ("text/html; charset=utf-8", shell(b"", "a run")), self._data: ("", b"")}
+        self._server = _Server((_LOOPBACK, 0), _handler(self._files))
         self.url = f"http://{_LOOPBACK}:{self._server.server_port}/{token}/"
         self._thread = Thread(target=self._server.serve_forever, name="watch", daemon=True)
 
@@ -51,32 +53,51 @@ class Watch:
         self._run, self._network = run, Network(run.topology)
         self._times_ns: list[int] = []
         self._counted: list[Array] = []
+        directions = 2 * len(run.topology.links)
+        self._told_ns = np.zeros(directions, np.int64)
+        self._told = np.zeros((directions, len(_GROWING) + 1), np.int64)
         self._show([], 0)
 
-    def look(self, now_ns: int, counters: Counters, dilation: int, records: Sequence[FlowRecord]) -> None:
-        """What switches have counted, and how far flows are, at a model time."""
+    def look(
+        self, times_ns: Mapping[str, int], counters: Counters, dilation: int, records: Sequence[FlowRecord]
+    ) -> None:
+        """What each switch has counted, at a model time of its own, and how far flows are.
+
+        All times are after all those of the look before. What is shown is of the first of them: counters have grown
+        evenly since a switch told them before.
+        """
+        now_ns = min(times_ns.values())
         if self._times_ns and now_ns <= self._times_ns[-1]:
             return
+        told_ns, told = self._directions(times_ns, counters, dilation)
+        step_ns = told_ns - self._told_ns
+        share = np.where(step_ns > 0, (now_ns - self._told_ns) / np.maximum(step_ns, 1), 1)
+        counted = told.copy()
+        counted[:, :-1] = self._told[:, :-1] + np.rint((told - self._told)[:, :-1] * share[:, None]).astype(np.int64)
+        self._told_ns, self._told = told_ns, told
         self._times_ns.append(now_ns)
-        self._counted.append(self._directions(counters, dilation))
+        self._counted.append(counted)
         if len(self._times_ns) > MOST_SAMPLES:
             self._times_ns, self._counted = self._times_ns[::2], self._counted[::2]
         self._show(records, now_ns)
 
-    def _directions(self, counters: Counters, dilation: int) -> Array:
-        """A row a direction: the counters, then what waits. Hosts tell nothing: switches count what they receive."""
+    def _directions(self, times_ns: Mapping[str, int], counters: Counters, dilation: int) -> tuple[Array, Array]:
+        """When, and a row a direction: the counters, then what waits. Hosts tell nothing: switches count for them."""
         topology = self._network.topology
         found = np.zeros((2 * len(topology.links), len(_GROWING) + 1), np.int64)
+        when_ns = np.full(len(found), min(times_ns.values()), np.int64)
         for name, switch in counters.items():
             for port in switch["ports"]:
                 out = self._network.direction(name, port["port"])
                 paused_ns = sum(row["paused_ns"] for row in port["pfc"]) // dilation
                 dropped = sum(count for key, count in port.items() if key.startswith("drop_") and key != "drop_bytes")
+                when_ns[out] = times_ns[name]
                 found[out] = port["tx_bytes"], port["busy_ns"] // dilation, paused_ns, dropped, port["depth_bytes"]
                 there = topology.ports[name][port["port"]]
                 if there.node in topology.host_by_name:
+                    when_ns[out ^ 1] = times_ns[name]
                     found[out ^ 1, :2] = port["rx_bytes"], port["rx_bytes"] * 8_000_000_000 // there.rate_bps
-        return found
+        return when_ns, found
 
     def _show(self, records: Sequence[FlowRecord], now_ns: int) -> None:
         """The first sample is what was before the run."""
@@ -90,6 +111,7 @@ class Watch:
             "ended": "under way",
             "live": True,
             "joined": 1,
+            "joined_rates": 1,
             "left_out": 0,
             "end_ns": now_ns,
             "network": self._network.drawn(),
@@ -131,16 +153,30 @@ def _flows(records: Sequence[FlowRecord]) -> dict[str, Array]:
     return {**whole, "fct_ns": fct_ns, "slowdown": np.full(len(known), np.nan)}
 
 
-def _handler(files: Mapping[str, tuple[str, bytes]]) -> type[BaseHTTPRequestHandler]:
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Nothing: the terminal has the run's progress, and whoever is on the machine can send what they like."""
+
+
+def _handler(files: Files) -> type[BaseHTTPRequestHandler]:
     """Answers for these paths alone. They have the token in them, so that others on the machine see nothing."""
 
     class Handler(BaseHTTPRequestHandler):
+        timeout = _PATIENCE_S
+
         def do_GET(self) -> None:
-            found = next((file for path, file in files.items() if secrets.compare_digest(path, self.path)), None)
-            if found is None:
+            with suppress(OSError):  # who asked is gone
+                self._answer()
+
+        def _answer(self) -> None:
+            asked = self.path.encode()
+            found = (file for path, file in files.items() if secrets.compare_digest(path.encode(), asked))
+            kind, content = next(found, ("", b""))
+            if not content:
                 self.send_error(HTTPStatus.NOT_FOUND)
                 return
-            kind, content = found
             self.send_response(HTTPStatus.OK)
             for name, value in (
                 ("Content-Type", kind),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,13 @@ class Trace:
     texts: list[str]
     left_out: int
 
+    def cut(self, count: int) -> Trace:
+        """Without its packets from the `count`th on, and without the texts of those."""
+        packets = self.packets[:count]
+        used = {text for packet in packets for *_, text in packet.events}
+        texts = [text if i in used else "" for i, text in enumerate(self.texts)]
+        return replace(self, packets=packets, texts=texts, left_out=self.left_out + len(self.packets) - len(packets))
+
     @property
     def arrays(self) -> dict[str, Array]:
         events = [event for packet in self.packets for event in packet.events]
@@ -62,13 +69,13 @@ def packets(path: Path, network: Network) -> Trace | None:
     if not path.is_file():
         return None
     follower = _Follower(network)
-    try:
-        with path.open(encoding="utf-8") as file:
-            for line in file:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for number, line in enumerate(file, 1):
+            try:
                 follower.note(json.loads(line))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        told = f"{type(error).__name__}: {error}"
-        raise UserError(f"{path}: damaged: {told}; expected what p4cc run --trace writes") from None
+            except (ValueError, LookupError, TypeError, AttributeError) as error:
+                told = f"line {number}: {type(error).__name__}: {error}"
+                raise UserError(f"{path}: damaged: {told}; expected what p4cc run --trace writes") from None
     return follower.trace()
 
 
@@ -107,13 +114,13 @@ class _Follower:
             if total > MOST_EVENTS:
                 break
             kept += 1
-        return Trace(self._packets[:kept], list(self._texts), len(self._packets) - kept)
+        return Trace(self._packets, list(self._texts), 0).cut(kept)
 
     def _add(
         self, packet: Packet, event: Mapping[str, Any], node: int, kind: int, port: int, depth: int, text: str
     ) -> None:
         number = self._texts.setdefault(text, len(self._texts))
-        packet.events.append((event["time_ns"], node, kind, port, depth, number))
+        packet.events.append((int(event["time_ns"]), node, kind, port, depth, number))
 
     # Hops
 
@@ -178,6 +185,8 @@ class _Follower:
         """Pipelines begin with packets in the order in which they arrive, and number them so."""
         key = (node, event["packet"])
         if key not in self._known:
+            if not self._arrived[node]:
+                raise LookupError(f"packet {event['packet']} of {event['node']} has not arrived")
             self._known[key] = self._arrived[node].popleft()
         self._at_work[node] = event["time_ns"], self._known[key]
         return self._known[key]

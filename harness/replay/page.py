@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import importlib.util
+from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
@@ -18,41 +19,65 @@ _MOST_CELLS = 8_000_000  # numbers over time, before they are compressed
 _SMALL_CELLS = 400_000
 _SMALL_BYTES = 500_000
 _SMALL_TRACE_BYTES = 10_000_000
+_MOST_OF_TRACE = 0.75  # of a page's bytes, flows included
 _HERE = Path(__file__).parent
 _CARRIER = "mpld3"  # the package that has d3's file
 _D3 = Path("js/d3.v5.min.js")
 
 
 def recorded_page(result: Result) -> bytes:
-    """The page of one run, of at most 20 MB: intervals are joined until that is so. Raises UserError."""
+    """The page of one run, of at most 20 MB: later packets are left out, and then intervals joined, until that is so.
+
+    Raises UserError, too, where flows alone take more.
+    """
     recorded = Recorded(result)
-    head = recorded.head()
-    room = MOST_BYTES - len(shell(b"", head["title"]))
+    title = recorded.head(1)["title"]
+    room = (MOST_BYTES - len(shell(b"", title))) * 3 // 4 - 4  # base64 makes four bytes of three
+    if len(packed({}, recorded.flows())) > room:
+        raise UserError(f"{str(result.folder)!r}: its flows alone take over {MOST_BYTES / 1e6:.0f} MB; expected fewer")
+    while recorded.trace is not None and recorded.trace.packets:
+        fixed = {**recorded.flows(), **recorded.trace.arrays}
+        if len(packed({"texts": recorded.trace.texts}, fixed)) <= room * _MOST_OF_TRACE:
+            break
+        recorded.trace = recorded.trace.cut(len(recorded.trace.packets) // 2)
     joined = 1
     while cells(result) > joined * _MOST_CELLS:
         joined *= 2
-    while True:
-        data = packed({**head, "joined": joined}, recorded.arrays(joined))
-        if len(data) * 4 // 3 + 4 <= room:
-            return shell(data, head["title"])
+    while len(data := packed(recorded.head(joined), recorded.arrays(joined))) > room:
         if joined > 1 << 20:
-            raise UserError(f"{str(result.folder)!r}: its flows alone take over {MOST_BYTES / 1e6:.0f} MB")
+            raise UserError(
+                f"{str(result.folder)!r}: its flows, and one interval of its links and rates, take over "
+                f"{MOST_BYTES / 1e6:.0f} MB; expected fewer"
+            )
         joined *= 2
+    return shell(data, title)
 
 
-def small_data(result: Result) -> bytes | None:
-    """What a page in a report shows of a run; None: it is not small, nothing was recorded, or d3 is not installed.
+@dataclass(frozen=True)
+class Small:
+    """What a page in a report shows of a run. `remark`: what it does not, and why; empty: it shows all."""
 
-    Raises UserError for a network that cannot be made any more.
+    data: bytes
+    remark: str
+
+
+def small_data(result: Result) -> Small | None:
+    """None: it is not small, nothing was recorded, or d3 is not installed.
+
+    Raises UserError for a network that cannot be made any more, and for a trace that is damaged.
     """
     if importlib.util.find_spec(_CARRIER) is None or not is_recorded(result) or cells(result) > _SMALL_CELLS:
         return None
     trace = result.folder / TRACE
-    if trace.is_file() and trace.stat().st_size > _SMALL_TRACE_BYTES:
-        return None
-    recorded = Recorded(result)
-    data = packed({**recorded.head(), "joined": 1}, recorded.arrays(1))
-    return data if len(data) <= _SMALL_BYTES else None
+    for traced in (True, False) if trace.is_file() else (False,):
+        if traced and trace.stat().st_size > _SMALL_TRACE_BYTES:
+            continue
+        recorded = Recorded(result, traced)
+        data = packed(recorded.head(1), recorded.arrays(1))
+        if len(data) <= _SMALL_BYTES:
+            large = trace.is_file() and not traced
+            return Small(data, "without the packets of its trace, which is too large for a report" if large else "")
+    return None
 
 
 def shell(data: bytes, title: str) -> bytes:

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from harness.measure.links import GROWING, PRESENT
 from harness.measure.results import Result
 from harness.replay.network import Network
 from harness.replay.pack import Array
-from harness.replay.packets import packets
+from harness.replay.packets import Trace, packets
 from p4switch.errors import UserError
 
 TRACE = "trace.jsonl"
@@ -64,13 +63,13 @@ def cells(result: Result) -> int:
 class Recorded:
     """A run, read once; `head` and `arrays` are made of it at one resolution or another."""
 
-    def __init__(self, result: Result) -> None:
-        """Raises UserError for a scenario that cannot be read any more."""
+    def __init__(self, result: Result, traced: bool = True) -> None:
+        """Without `traced`, packets are left out. Raises UserError for what cannot be read any more."""
         self.network = Network(result.topology)
+        self.trace: Trace | None = packets(result.folder / TRACE, self.network) if traced else None
         self._result = result
-        self._trace = packets(result.folder / TRACE, self.network)
 
-    def head(self) -> dict[str, Any]:
+    def head(self, joined: int) -> dict[str, Any]:
         summary = self._result.summary
         return {
             "title": summary["title"] or summary["scenario"],
@@ -82,27 +81,39 @@ class Recorded:
             "end_ns": summary["end_ns"],
             "network": self.network.drawn(),
             "changes": [[each.time_ns, each.link, each.up, each.rate_bps] for each in self._result.link_changes],
-            "texts": [] if self._trace is None else self._trace.texts,
-            "left_out": 0 if self._trace is None else self._trace.left_out,
+            "texts": [] if self.trace is None else self.trace.texts,
+            "left_out": 0 if self.trace is None else self.trace.left_out,
+            "joined": joined,
+            "joined_rates": self._joined_rates(joined),
         }
 
     def arrays(self, joined: int) -> dict[str, Array]:
         """Of `joined` intervals one is made: what was counted is added up, of depths the most is taken."""
-        found = {**self._flows(), **({} if self._trace is None else self._trace.arrays)}
+        found = {**self.flows(), **({} if self.trace is None else self.trace.arrays)}
         if "links" in self._result.tables:
-            found |= self._links(self._result.table("links"), joined)
-        found |= self._queues(self._result.queues, joined)
-        found |= self._rates(self._result.rates, joined)
+            found |= self._links(joined)
+        found |= self._queues(joined)
+        found |= self._rates(joined)
         return found
 
-    def _directions(self, table: pd.DataFrame, node: str) -> Integers:
-        """Of each row. There are far fewer ports than rows."""
-        ports = table.groupby([node, "port"], observed=True, sort=False)
-        of = [self.network.direction(str(name), int(port)) for name, port in ports.size().index]
+    def _directions(self, name: str, node: str) -> Integers:
+        """Of each row of a table. There are far fewer ports than rows. Raises UserError for one that is not there."""
+        ports = self._result.table(name).groupby([node, "port"], observed=True, sort=False)
+        of = []
+        for place, port in ports.size().index:
+            try:
+                of.append(self.network.direction(str(place), int(port)))
+            except KeyError:
+                file = self._result.folder / f"{name}.parquet"
+                raise UserError(
+                    f"{file}: damaged: port {port} of {place!r}; expected ports of the topology "
+                    f"{self.network.topology.name}"
+                ) from None
         return np.array(of, np.int64)[ports.ngroup().to_numpy()]
 
-    def _links(self, table: pd.DataFrame, joined: int) -> dict[str, Array]:
-        rows = self._directions(table, "node")
+    def _links(self, joined: int) -> dict[str, Array]:
+        table = self._result.table("links")
+        rows = self._directions("links", "node")
         used, row = np.unique(rows, return_inverse=True)
         times, column = np.unique(table["time_ns"].to_numpy(), return_inverse=True)
         intervals = np.diff(times, prepend=0)
@@ -118,23 +129,36 @@ class Recorded:
             found[f"link_{name}"] = _reduced(matrix, starts, np.add if name in GROWING else None, ends)
         return found
 
-    def _queues(self, table: pd.DataFrame, joined: int) -> dict[str, Array]:
-        rows = self._directions(table, "switch")
+    def _queues(self, joined: int) -> dict[str, Array]:
+        """A sample holds until the next one: what is joined is held from the first of its times on."""
+        table = self._result.queues
+        rows = self._directions("queues", "switch")
         used, row = np.unique(rows, return_inverse=True)
         times, column = np.unique(table["time_ns"].to_numpy(), return_inverse=True)
         matrix = np.zeros((len(used), len(times)), np.int64)
         matrix[row, column] = table["depth_bytes"].to_numpy()
         ends, starts = _bins(len(times), joined)
-        return {"queue": used, "queue_time": times[ends], "queue_depth": _reduced(matrix, starts, np.maximum, ends)}
+        return {"queue": used, "queue_time": times[starts], "queue_depth": _reduced(matrix, starts, np.maximum, ends)}
 
-    def _rates(self, table: pd.DataFrame, joined: int) -> dict[str, Array]:
-        """Rows by queue pair and time, of the last interval of those that are joined; throughput is their mean."""
-        if joined > 1 and len(table) > _MOST_RATES // joined:
-            width_ns = self._result.rate_interval_ns * joined
-            kept = table.assign(time_ns=-(-table["time_ns"] // width_ns) * width_ns)
+    def _joined_rates(self, joined: int) -> int:
+        """How many intervals of rates are one where `joined` of links are: few rates stay as they are."""
+        return joined if len(self._result.rates) > _MOST_RATES // joined else 1
+
+    def _rates(self, joined: int) -> dict[str, Array]:
+        """Rows by queue pair and time, of the last interval of those that are joined; throughput is their mean.
+
+        The last of them ends with the last interval, and so may be shorter.
+        """
+        table = self._result.rates
+        if (joined := self._joined_rates(joined)) > 1:
+            interval_ns = self._result.rate_interval_ns
+            width_ns = interval_ns * joined
+            ends_ns = -(-table["time_ns"] // width_ns) * width_ns
+            kept = table.assign(time_ns=ends_ns.clip(upper=table["time_ns"].max()))
             of = kept.groupby(["qp", "time_ns"], sort=True)
-            table = of[["rate_limit_bps", "window_bytes", "rtt_ns"]].last()
-            table = table.assign(throughput_bps=of["throughput_bps"].sum() / joined).reset_index()
+            sums = of[["rate_limit_bps", "window_bytes", "rtt_ns"]].last()
+            table = sums.assign(throughput_bps=of["throughput_bps"].sum() * interval_ns).reset_index()
+            table["throughput_bps"] /= (table["time_ns"] - 1) % width_ns + 1
         table = table.sort_values(["qp", "time_ns"], kind="stable")
         qps, first = np.unique(table["qp"].to_numpy(), return_index=True)
         found: dict[str, Array] = {"rate_qp": qps, "rate_first": np.append(first, len(table))}
@@ -144,7 +168,7 @@ class Recorded:
         found["rate_rtt_ns"] = table["rtt_ns"].to_numpy()
         return found
 
-    def _flows(self) -> dict[str, Array]:
+    def flows(self) -> dict[str, Array]:
         table = self._result.messages
         found: dict[str, Array] = {name: table[name].to_numpy(np.int64) for name in _COUNTS}
         found |= {name: table[name].to_numpy(float) for name in _MEASURED}

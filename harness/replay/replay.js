@@ -55,8 +55,7 @@ class Recording {
     this.failures = this.links.map(() => []);
     for (const [time, link, up] of head.changes) if (up !== null) this.failures[link].push([time, up]);
     this.failures.forEach(list => list.sort((x, y) => x[0] - y[0]));
-    this.rowMost = name => (arrays[name] || []).reduce((most, value) => Math.max(most, value), 0);
-    this.mostPort = Math.max(this.rowMost("queue_depth"), this.rowMost("link_depth_bytes"));
+    this.mostSwitch = this.nodes.reduce((most, node) => node.host ? most : Math.max(most, this.mostQueued(node)), 0);
     this.packetCount = Math.max((arrays.packet_first || [0]).length - 1, 0);
     this.flowCount = arrays.flow.length;
   }
@@ -74,7 +73,7 @@ class Recording {
   }
   busy(direction, interval) {
     if (interval < 0) return 0;
-    return Math.min(this.counted(direction, interval, "busy_ns") / this.arrays.link_interval[interval], 1);
+    return this.counted(direction, interval, "busy_ns") / this.arrays.link_interval[interval];
   }
   rate(direction, interval) {
     return interval < 0 ? 0 : this.counted(direction, interval, "tx_bytes") * 8e9 / this.arrays.link_interval[interval];
@@ -87,6 +86,18 @@ class Recording {
     return this.counted(direction, this.interval(time), "depth_bytes");
   }
   queued(node, time) { return d3.sum(node.out, direction => this.depth(direction, time)); }
+  /* The most that ever waited in all ports of a switch together. */
+  mostQueued(node) {
+    const [values, row, times] = this.queueTimes.length ? [this.arrays.queue_depth, this.queueRow, this.queueTimes.length] : [this.arrays.link_depth_bytes || [], this.linkRow, this.linkTimes.length];
+    const rows = node.out.map(direction => row[direction]).filter(at => at >= 0);
+    let most = 0;
+    for (let i = 0; i < times; i++) {
+      let sum = 0;
+      for (const at of rows) sum += values[at * times + i];
+      most = Math.max(most, sum);
+    }
+    return most;
+  }
   failed(link, time) {
     let up = true;
     for (const [when, state] of this.failures[link]) if (when <= time) up = state;
@@ -250,6 +261,7 @@ class Page {
     if (this.recording && ["scenario", "variant", "seed"].some(key => this.recording.head[key] !== recording.head[key])) { location.reload(); return; }
     const first = !this.recording, atEnd = first || this.time >= this.recording.end;
     const whole = first || (this.window[0] === 0 && this.window[1] === this.recording.end);
+    const known = first ? 0 : this.recording.flowCount;
     this.recording = recording;
     const head = recording.head, pods = new Set(recording.nodes.map(node => node.pod).filter(pod => pod >= 0));
     if (first) this.open = head.network.hosts >= COLLAPSED_FROM ? new Set() : pods;
@@ -258,12 +270,13 @@ class Page {
     id("pods").hidden = !pods.size;
     id("about").textContent = `${head.variant}, seed ${head.seed}, ${head.world} world: ${whole_(head.network.hosts, "host")}, `
       + `${whole_(recording.nodes.length - head.network.hosts, "switch", "switches")}, ${whole_(recording.flowCount, "flow")}, ${us(head.end_ns)}, ${head.ended}`
-      + (head.joined > 1 ? `; each interval is ${head.joined} recorded ones` : "") + (head.left_out ? `; the last ${head.left_out} packets of the trace are left out` : "");
-    if (first) this.names();
+      + (head.joined > 1 ? `; each interval of links, and each sample of queues, is ${head.joined} recorded ones` : "") + (head.joined_rates > 1 ? `; each interval of rates is ${head.joined_rates}` : "") + (head.left_out ? `; the last ${head.left_out} packets of the trace are left out` : "");
+    if (first || recording.flowCount !== known) this.names();
     this.arrange();
     if (whole) this.window = [0, recording.end];
     this.show(...this.window);
     if (first) this.resize();
+    else this.legend();
     this.seek(head.live && atEnd ? recording.end : this.time);
     this.inspect();
   }
@@ -276,7 +289,7 @@ class Page {
     r.links.forEach((link, i) => this.targets.set(`${r.nodes[link.a].name} – ${r.nodes[link.b].name}${this.targets.has(`${r.nodes[link.a].name} – ${r.nodes[link.b].name}`) ? ` (${link.aPort})` : ""}`, ["link", i]));
     for (let i = 0; i < r.flowCount; i++) this.targets.set(`flow ${r.arrays.flow[i]}${this.targets.has(`flow ${r.arrays.flow[i]}`) ? ` qp ${r.arrays.qp[i]}` : ""}`, ["flow", i]);
     if (r.packetCount) this.targets.set("packet 0", ["packet", 0]);
-    d3.select("#names").selectAll("option").data([...this.targets.keys()].slice(0, 10000)).enter().append("option").attr("value", name => name);
+    d3.select("#names").html("").selectAll("option").data([...this.targets.keys()].slice(0, 10000)).enter().append("option").attr("value", name => name);
   }
 
   arrange() { this.layout = new Layout(this.recording, this.open); }
@@ -557,7 +570,7 @@ class Page {
     c.beginPath();
     if (switches.length) {
       const queued = d3.max(switches, node => r.queued(node, this.time)), wide = mark.pod !== undefined ? size * 1.3 : size;
-      const share = r.mostPort ? Math.min(Math.sqrt(queued / r.mostPort), 1) : 0;
+      const share = r.mostSwitch ? Math.sqrt(queued / r.mostSwitch) : 0;
       c.fillStyle = this.colours.box;
       c.fillRect(x - wide, y - size, 2 * wide, 2 * size);
       c.fillStyle = this.colours.queue;
@@ -616,7 +629,7 @@ class Page {
 
   legend() {
     if (!this.recording) return;
-    id("legend").innerHTML = `<span><i class="scale"></i>links and hosts: busy, 0 to 100 %</span><span><i class="queue"></i>switches: most that waits, full at ${bytes(this.recording.mostPort)} (root scale)</span>`
+    id("legend").innerHTML = `<span><i class="scale"></i>links and hosts: busy, 0 to 100 % and more</span><span><i class="queue"></i>switches: what waits in all ports, full at ${bytes(this.recording.mostSwitch)} (root scale)</span>`
       + `<span><b class="pause">‖</b> paused</span><span><b class="drop">◯</b> dropped</span><span><b class="drop">✕</b> link down</span>`
       + (this.recording.packetCount ? `<span>● packets of the traced flow</span>` : "");
   }

@@ -6,7 +6,7 @@ import base64
 import gzip
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -160,19 +160,26 @@ def _claimed(comparison: Comparison) -> list[str]:
     return list(dict.fromkeys(claim for result in comparison.results for claim in result.claims))
 
 
-def _replays(comparison: Comparison) -> list[tuple[str, str]]:
-    """(name, data in base64) of the first seed of each variant, where that is a small run."""
-    found = []
+def _replays(comparison: Comparison) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Of the first seed of each variant, where that is a small run, (name, data in base64), or (name, why not)."""
+    found, left_out = [], []
     for variant in comparison.variants[:_MOST_REPLAYS]:
         result = variant.results[0]
-        with suppress(UserError):  # a topology of the user's own may be gone, and the rest of the report stands
-            if data := small_data(result):
-                found.append((f"{variant.name}, seed {result.summary['seed']}", base64.b64encode(data).decode()))
-    return found
+        name = f"{variant.name}, seed {result.summary['seed']}"
+        try:
+            small = small_data(result)
+        except UserError as error:  # a topology of the user's own may be gone, and the rest of the report stands
+            left_out.append((name, str(error)))
+            continue
+        if small is not None:
+            told = f"{name} ({small.remark})" if small.remark else name
+            found.append((told, base64.b64encode(small.data).decode()))
+    return found, left_out
 
 
 def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
     drawn = []
+    replays, not_replayed = _replays(comparison)
     for name, figure in figures(comparison).items():
         plot = figure.plot(comparison)
         file = None if plots is None else plots / f"{comparison.scenario}-{name}.svg"
@@ -184,7 +191,8 @@ def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
         "seeds": max(len(variant.results) for variant in comparison.variants),
         "claims": [(key, *known[key]) for key in _claimed(comparison) if key in (known := claims())],
         "plots": drawn,
-        "replays": _replays(comparison),
+        "replays": replays,
+        "not_replayed": not_replayed,
         "failed": [(r, check) for r in comparison.results for check in r.summary["checks"] if not check["holds"]],
         "untrusted": [r for r in comparison.results if not r.summary.get("fidelity", {}).get("trusted", True)],
         "unfinished": [r for r in comparison.results if r.summary["flows_delivered"] < r.summary["flows"]],

@@ -97,13 +97,13 @@ class Expected:
         return self.run_s * max(of.work) + crossing_s + self.windows * _MEETING_S
 
 
-def memory_limit(run: Run) -> MemoryLimit:
-    """What the run may use. Raises UserError where its network alone takes more, beside the program."""
+def memory_limit(run: Run, built: int = 1, built_here: int = 1) -> MemoryLimit:
+    """What the run may use. Raises UserError where its network alone, which is `built` so many times, takes more."""
     topology = run.topology
     hosts, switches = len(topology.hosts), len(topology.switches)
     ports = sum(len(topology.ports[switch.name]) for switch in topology.switches)
     limit = MemoryLimit(run.label, run.scenario.memory_bytes)
-    limit.foresee(_nodes_bytes(hosts, switches, ports), f"{hosts:,} hosts and {switches:,} switches")
+    limit.foresee(_nodes_bytes(hosts, switches, ports), f"{hosts:,} hosts and {switches:,} switches", built, built_here)
     return limit
 
 

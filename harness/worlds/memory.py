@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import psutil
 
+from harness.worlds.parallel import Crew
 from p4switch.errors import UserError
 
 # What is left to others, and to what a run makes between two looks.
@@ -13,29 +14,43 @@ _TABLE_BYTES_PER_SAMPLE = 80
 
 
 class MemoryLimit:
-    """What a run may use: `limit_bytes` of this process and its workers, or, with None, what the machine has left at
-    each look.
+    """What a run may use: `limit_bytes` of all its workers together, or, with None, what each one's machine has left
+    at each look.
     """
 
     def __init__(self, run: str, limit_bytes: int | None) -> None:
         self._run = run  # its name
         self._limit_bytes = limit_bytes
-        self._process = psutil.Process()
 
-    def foresee(self, network_bytes: int, of_what: str) -> None:
-        """Raises UserError when a network alone is more than there is."""
+    def foresee(self, network_bytes: int, of_what: str, built: int = 1, built_here: int = 1) -> None:
+        """Raises UserError when a network alone is more than there is. So many processes build it, so many of them on
+        this machine.
+        """
         limit_bytes = self._limit(0)
-        if network_bytes > limit_bytes:
+        times = built_here if self._limit_bytes is None else built
+        if times * network_bytes > limit_bytes:
             raise UserError(
-                f"{self._run}: {of_what} take some {_gib(network_bytes)} before the first packet; expected at most "
-                f"{_gib(limit_bytes)}: a smaller network, or a larger memory_bytes would do"
+                f"{self._run}: {f'{times} times ' if times > 1 else ''}{of_what} take some "
+                f"{_gib(times * network_bytes)} before the first packet; expected at most {_gib(limit_bytes)}: a "
+                "smaller network, or a larger memory_bytes would do"
             )
 
-    def look(self, now_ns: int, queue_samples: int) -> None:
-        """Raises UserError when what is held, and what the samples taken so far will need, is more than there is."""
-        held_bytes: int = self._process.memory_info().rss
-        if self._limit_bytes is not None:  # what the machine has left is less by what others hold
-            held_bytes += sum(_own_bytes(worker) for worker in self._process.children())
+    def look(self, now_ns: int, queue_samples: int, crew: Crew) -> None:
+        """Raises UserError when what is held, and what the samples taken so far will need, is more than there is.
+
+        All workers look together. With a limit the first one judges for all; without, one for each memory.
+        """
+        if self._limit_bytes is not None:
+            of_all = crew.gather(_held_bytes(crew))
+            if not crew.first:
+                return
+            held_bytes = sum(of_all)
+        elif crew.first or crew.own_memory:
+            held_bytes = _held_bytes(crew)
+        else:
+            return
+        if not crew.first:
+            queue_samples = 0  # the first one makes the tables
         to_come_bytes = queue_samples * _TABLE_BYTES_PER_SAMPLE
         limit_bytes = self._limit(held_bytes)
         if held_bytes + to_come_bytes > limit_bytes:
@@ -53,13 +68,11 @@ class MemoryLimit:
         return held_bytes + int(machine.available - _RESERVE_FRACTION * machine.total)
 
 
-def _own_bytes(worker: psutil.Process) -> int:
-    """What is this process's alone; 0 for one that has ended meanwhile."""
-    try:
-        own_bytes: int = worker.memory_full_info().uss
-    except psutil.Error:
-        return 0
-    return own_bytes
+def _held_bytes(crew: Crew) -> int:
+    """By this process; where it was forked, what is its alone: the rest is the first one's."""
+    process = psutil.Process()
+    held_bytes: int = process.memory_info().rss if crew.first or crew.own_memory else process.memory_full_info().uss
+    return held_bytes
 
 
 def _gib(size_bytes: int) -> str:

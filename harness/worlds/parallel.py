@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn, Protocol, TypeVar
 
-from harness.errors import CheckError, passed_on
+from harness.errors import DeadWorkerError, passed_on
 from harness.plan.experiment import Run
 from harness.worlds.expected import best_workers
 from harness.worlds.mininet.isolation import end_with_parent
@@ -163,7 +163,7 @@ class Workers(Joined):
 
     @contextlib.contextmanager
     def at_work(self) -> Iterator[None]:
-        """Raises UserError or CheckError when a worker ends before its work is done."""
+        """Raises what a worker fails by, and DeadWorkerError when one ends before its work is done."""
         memory = mmap.mmap(-1, Fabric.shared_bytes(self.count))
         gc.freeze()  # what is not walked is not copied
         try:
@@ -262,7 +262,7 @@ class Workers(Joined):
             raise pickle.loads(told)
         code = os.waitstatus_to_exitcode(status)
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
-        raise CheckError(
+        raise DeadWorkerError(
             f"worker {process.rank + 1} of {self.count} (process {process.pid}) {how} before the run was done; "
             "was there enough memory?"
         )

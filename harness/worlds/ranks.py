@@ -25,7 +25,7 @@ from functools import partial
 from types import FrameType, TracebackType
 from typing import Any, NoReturn, Protocol, TypeVar
 
-from harness.errors import passed_on
+from harness.errors import DeadWorkerError, passed_on
 from harness.worlds.mininet.isolation import end_with_parent
 from p4switch import processes
 from p4switch.errors import UserError
@@ -35,6 +35,8 @@ _SPINS = 200  # looks for the others before a rank sleeps: some 300 us
 _FIRST_SLEEP_S = 20e-6
 _LONGEST_SLEEP_S = 1e-3
 _LOOK_S = 0.1  # between looks whether someone has failed
+_NOTICE_S = 2.0  # from when MPI misses someone: for whoever knows more to say so
+_ENDED = 3  # status of all when the first one ends them: none that a rank's own error has
 _PIECE_BYTES = 1 << 30  # of one message: its length is a C int
 # How those who start ranks tell them which they are: rank, of how many, which one of this machine's, of how many.
 _LAUNCHERS = (
@@ -90,7 +92,8 @@ class Ranks:
         self._busy = False  # the others expect more of this run, or do not know how it ended
         self._over = False  # the first one has said so
         here = library.COMM_WORLD.Split_type(library.COMM_TYPE_SHARED)
-        self._spins = _SPINS if here.Get_size() <= processes.processors() else 0
+        self.count_here: int = here.Get_size()  # on this machine
+        self._spins = _SPINS if self.count_here <= processes.processors() else 0
         here.Free()
 
     @property
@@ -107,8 +110,15 @@ class Ranks:
     def exchange(self, notice: bytes, parts: Sequence[bytes]) -> tuple[list[bytes], list[bytes | bytearray]]:
         """All come to this point; each gets everyone's notice, which are equally long, and what each had for it.
 
-        At the first one, raises what another one has failed by. The others do not outlive the one that watches them.
+        At the first one, raises what another one has failed by, and DeadWorkerError where MPI misses one that has told
+        nothing. The others do not outlive the one that watches them.
         """
+        try:
+            return self._exchanged(notice, parts)
+        except self._mpi.Exception as error:
+            self._miss(error)
+
+    def _exchanged(self, notice: bytes, parts: Sequence[bytes]) -> tuple[list[bytes], list[bytes | bytearray]]:
         own = notice + array.array("Q", map(len, parts)).tobytes()
         desks = bytearray(self.count * len(own))
         self._wait([self._all.Iallgather(own, desks)])
@@ -140,6 +150,21 @@ class Ranks:
             if time.monotonic() > look_at:
                 self._look_at_others()
                 look_at = time.monotonic() + _LOOK_S
+
+    def _miss(self, error: Exception) -> NoReturn:
+        """Someone cannot be reached. Who that is MPI does not say, but the one that failed, or mpiexec, by a signal."""
+        reason = next(iter(str(error).splitlines()), "")
+        missed = DeadWorkerError(
+            f"MPI has lost another rank before the run was done ({reason}); was there enough memory, and a network?"
+        )
+        until = time.monotonic() + _NOTICE_S
+        while time.monotonic() < until:
+            time.sleep(_LOOK_S)
+            with contextlib.suppress(self._mpi.Exception):
+                self._look_at_others()
+        if not self.first:
+            self._end_by(missed)
+        raise missed from error
 
     def _look_at_others(self) -> None:
         if not self.first:
@@ -203,9 +228,12 @@ class Ranks:
 
     def _end_by(self, error: BaseException) -> NoReturn:
         """The first one raises it, and ends all others."""
-        under_way = self._failures.isend(passed_on(error, self.name), dest=0)
+        under_way = None
         while True:
-            under_way.test()
+            with contextlib.suppress(self._mpi.Exception):  # where the first one is gone, all will be ended
+                if under_way is None:
+                    under_way = self._failures.isend(passed_on(error, self.name), dest=0)
+                under_way.test()
             time.sleep(_LOOK_S)
             self._leave_with_watcher()
 
@@ -222,9 +250,13 @@ class Ranks:
             sys.stderr.flush()
             os._exit(1)  # whoever ended it knows why
         elif self._busy:
-            atexit.register(self._abort, 2 if isinstance(error, UserError) else 1)
+            atexit.register(self._abort, 2 if isinstance(error, UserError) else _ENDED)
         else:
-            self.ask_all(None)
+            try:
+                self.ask_all(None)
+            except DeadWorkerError:
+                atexit.register(self._abort, _ENDED)
+                raise
 
     def _abort(self, status: int) -> None:
         """The others are in the midst of something."""
@@ -340,7 +372,7 @@ def _be_watched(launched: _Launched) -> None:
 
 def _leave(launched: _Launched, child: int, code: int, was_asked_to: bool) -> NoReturn:
     """With the child's status; where it did not end by itself, that is told."""
-    expected = code in (0, 2) if launched.rank else code >= 0
+    expected = code in (0, 2, _ENDED) if launched.rank else code >= 0
     if not expected and not was_asked_to:
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
         line = (

@@ -118,7 +118,8 @@ class VirtualWorld:
         if not independent and trace is not None and several:
             raise UserError("--trace: flows start when others are done; expected --workers 1 with it")
         self._independent = independent
-        self._memory = memory_limit(run)
+        built, built_here = (1, 1) if isinstance(workers, int) else (workers.count, workers.count_here)
+        self._memory = memory_limit(run, built, built_here)
         self.fabric = Fabric(framing_bytes=run.scenario.framing_bytes, independent_hosts=independent)
         self.names: list[str] = []  # by fabric node
         self.links: list[tuple[str, str]] = []
@@ -472,12 +473,14 @@ class VirtualWorld:
             progress(*self._session.progress, now_ns)
 
     def _look_at_memory(self, now_ns: int) -> None:
-        """Raises UserError when there is not enough for what is held and for the tables of what was sampled."""
+        """Raises UserError when there is not enough for what is held and for the tables of what was sampled.
+
+        All workers come here together, at the same time of the model.
+        """
         self._looked_ns = now_ns
-        if not self._crew.first:
-            return
         interval_ns = self.run_plan.scenario.record.queue_interval_ns
-        self._memory.look(now_ns, now_ns // interval_ns * len(self._ports) if interval_ns else 0)
+        queue_samples = now_ns // interval_ns * len(self._ports) if interval_ns else 0
+        self._memory.look(now_ns, queue_samples, self._crew)
 
     def _is_idle(self) -> bool:
         """All flows have started, nothing is under way, and nothing ever will be: only the sampling goes on."""

@@ -18,7 +18,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
-from harness.errors import CheckError
+from harness.errors import DeadWorkerError
 from harness.worlds.mininet.isolation import end_with_parent
 from p4switch.errors import UserError
 from p4switch.processes import processors
@@ -26,10 +26,6 @@ from p4switch.processes import processors
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
 _CONNECT_S = 10
-
-
-class DeadWorkerError(CheckError):
-    """A process or a cluster's worker has ended in the midst of a run."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -204,7 +205,8 @@ class SwitchProcess:
 
     def _write_stats(self) -> None:
         if self._stats_file is not None:
-            write_files({self._stats_file: json.dumps(self.live.stats()).encode()})
+            told = {"monotonic_ns": time.monotonic_ns(), **self.live.stats()}
+            write_files({self._stats_file: json.dumps(told).encode()})
 
     def run(self) -> None:
         """Until SIGTERM or SIGINT. At SIGHUP the file of link changes is read, at SIGUSR1 statistics are written."""

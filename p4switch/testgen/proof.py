@@ -2,15 +2,15 @@
 
 Where paths join, a value is a formula over all of them. What tests may choose is free: bytes of the packet, entries,
 what registers hold, clocks. So is what this module does not follow: hashes, elements of stacks that are found at run
-time, what loops of the parser extract. A statement whose formula has no solution cannot be reached; one whose formula
-has may still be out of reach. (State merging: Kuznetsov et al., "Efficient State Merging in Symbolic Execution",
-PLDI 2012; for P4: Albab et al., "SwitchV", SIGCOMM 2022.)
+time, whatever loops may change. A statement whose formula has no solution cannot be reached; one whose formula has may
+still be out of reach, and of one that was not followed nothing is said. (State merging: Kuznetsov et al., "Efficient
+State Merging in Symbolic Execution", PLDI 2012; for P4: Albab et al., "SwitchV", SIGCOMM 2022.)
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,12 +22,25 @@ from p4switch.compiler.midend.graph import reverse_postorder, successors
 from p4switch.compiler.midend.storage import flat_fields
 from p4switch.compiler.source import Location
 from p4switch.testgen.code import Code
-from p4switch.testgen.values import ZERO, Scalar, constant_entries, entry_formula, formula, operate, width
+from p4switch.testgen.values import ZERO, Scalar, constant_entries, entry_formula, formula, is_signed, operate, width
 
 SOLVER_MS = 2_000
 _DROP_PORT = 511
 _STANDARD = "standard_metadata"
 _SHORT = "PacketTooShort"
+_WIDEST_DRAWN = 64  # bits of a random number, in BMv2
+# What does not change the packet that goes on here. Registers are free wherever they are read.
+_WITHOUT_EFFECT = {
+    "clone_egress_pkt_to_egress",
+    "clone_ingress_pkt_to_egress",
+    "count",
+    "generate_digest",
+    "log_msg",
+    "recirculate",
+    "register_write",
+    "resubmit",
+    "truncate",
+}
 _ALWAYS = z3.BoolVal(True)
 _NEVER = z3.BoolVal(False)
 
@@ -100,7 +113,9 @@ class Prover:
         self._headers = {i.name: i.type for i in self._program.headers}
         self._stacks = {ref.name: names for ref, names in self._program.stacks}
         self._siblings = {m: members for _, members in self._program.unions for m in members}
-        self._prims = set(self._primitives())
+        starts = (self._code.parser, self._code.ingress, self._code.egress)
+        blocks = _with_actions(block for start in starts for block in reverse_postorder(start))
+        self._prims = {op.op for block in blocks for op in block.ops if isinstance(op, ir.Prim)}
         self._types: dict[Place, types.Type] = {
             **{(i, n): t for i, h in self._headers.items() for n, t in flat_fields(h)},
             **{(_STANDARD, n): t for n, t, _ in self._program.standard_metadata},
@@ -112,6 +127,9 @@ class Prover:
         self._guards: dict[ir.Block, list[Any]] = {}
         self._edges: dict[ir.Block, list[Edge]] = {}
         self._blocks: dict[int, list[ir.Block]] = {}  # of each statement
+        for block in blocks:
+            for span in _spans(block):
+                self._blocks.setdefault(self._code.bit(span), []).append(block)
         self._ends: list[State] = []  # of the pipeline, by exit or an error of the parser
         self._params: list[Scalar] = []
         self._packet()
@@ -121,12 +139,16 @@ class Prover:
         found = []
         for number in range(wanted.bit_length()):
             bit = 1 << number
-            if wanted & bit and self._never(self._where.get(bit, [])):
+            if wanted & bit and self._followed(bit) and self._never(self._where[bit]):
                 reason = self._reason(bit)
                 if self._stale is not None:
                     reason += ", unless a field of a header that is not valid changes between two reads"
                 found.append(Unreachable(bit, self._code.location(bit), reason))
         return found
+
+    def _followed(self, bit: int) -> bool:
+        """Whether `_where` has the statement's guards in all blocks that it stands in."""
+        return bit in self._where and all(block in self._guards for block in self._blocks.get(bit, []))
 
     def _never(self, guards: list[Any]) -> bool:
         whole = _or(*guards)
@@ -156,19 +178,6 @@ class Prover:
         return "; ".join(dict.fromkeys(reasons)) or "nothing leads there"
 
     # The switch
-
-    def _primitives(self) -> Iterator[str]:
-        starts = [self._code.parser, self._code.ingress, self._code.egress]
-        seen: set[ir.Block] = set()
-        while starts:
-            start = starts.pop()
-            for block in reverse_postorder(start):
-                if block in seen:
-                    continue
-                seen.add(block)
-                yield from (op.op for op in block.ops if isinstance(op, ir.Prim))
-                if isinstance(block.end, ir.Apply):
-                    starts += [action.body for action in block.end.table.actions]
 
     def _packet(self) -> None:
         kinds = [0, *([6] if "resubmit" in self._prims else []), *([4] if "recirculate" in self._prims else [])]
@@ -247,13 +256,9 @@ class Prover:
             return self._run(start, state)
         for block in order:  # loops: whatever the parser touches may be anything afterwards
             self._note(block, _ALWAYS)
-            for op in block.ops:
-                self._where.setdefault(self._code.bit(getattr(op, "span", None)), []).append(_ALWAYS)
-                if isinstance(op, ir.Assign) and isinstance(op.dst, ir.FieldRef):
-                    state.store[op.dst.header, op.dst.name] = self._free(op.dst.type)
-        for header in self._headers:
-            self._forget(state, header)
-        self._free_standard(state, "parser_error")
+            for span in _spans(block):
+                self._cover(span, _ALWAYS)
+        self._loosen(state, order)
         return state
 
     # Values
@@ -271,6 +276,34 @@ class Prover:
         state.valid[header] = self._flag()
         for name, t in flat_fields(self._headers[header]):
             state.store[header, name] = self._free(t)
+
+    def _anything(self, state: State) -> None:
+        """All that a packet has is free."""
+        for at, t in self._types.items():
+            state.store[at] = self._free(t)
+        for header in self._headers:
+            state.valid[header] = self._flag()
+
+    def _loosen(self, state: State, blocks: Iterable[ir.Block]) -> None:
+        """What `blocks` may change is free: metadata that they write, all headers, all standard metadata."""
+        for name, _, _ in self._program.standard_metadata:
+            self._free_standard(state, name)
+        for header in self._headers:
+            self._forget(state, header)
+        for block in _with_actions(blocks):
+            places: list[Any] = []
+            for op in block.ops:
+                if isinstance(op, ir.Assign):
+                    places.append(op.dst)
+                elif isinstance(op, ir.Prim):
+                    places += op.args
+                    if not self._known(op):
+                        self._anything(state)
+            if isinstance(block.end, ir.Apply):
+                places.append(self._meter_result(block.end.table))
+            for place in places:
+                if isinstance(place, ir.FieldRef):
+                    self._assign(place, self._free(place.type), state)
 
     def _merge_value(self, store: dict[Place, Scalar], at: Place, t: types.Type, condition: Any, new: Scalar) -> None:
         """`new` where `condition` holds, else what there is."""
@@ -304,7 +337,6 @@ class Prover:
             result.guard = _or(result.guard, other.guard)
         return result
 
-
     # Code
 
     def _run(self, start: ir.Block, state: State) -> State:
@@ -314,14 +346,23 @@ class Prover:
         return self._joined([out, *self._ends])
 
     def _graph(self, start: ir.Block, state: State) -> State:
-        """What comes out at the end of code without loops."""
+        """What comes out at the end of code.
+
+        A loop is followed once, as any of its rounds: its head starts with what the rounds before may have left.
+        """
         arriving: dict[ir.Block, list[State]] = {start: [state]}
         ends: list[State] = []
-        for block in reverse_postorder(start):
+        order = reverse_postorder(start)
+        position = {block: i for i, block in enumerate(order)}
+        heads = {t for i, block in enumerate(order) for t in successors(block) if position[t] <= i}
+        for block in order:
             state = self._joined(arriving.pop(block, []))
-            self._note(block, state.guard)
             if z3.is_false(state.guard) or time.monotonic() > self._deadline:
+                self._skip([block])
                 continue
+            self._note(block, state.guard)
+            if block in heads:
+                self._loosen(state, _loop(block))
             for op in block.ops:
                 self._cover(op.span, state.guard)
                 self._operation(op, state)
@@ -337,11 +378,13 @@ class Prover:
 
     def _note(self, block: ir.Block, guard: Any) -> None:
         self._guards.setdefault(block, []).append(guard)
-        spans = [op.span for op in block.ops]
-        if isinstance(block.end, ir.Branch):
-            spans.append(block.end.span)
-        for span in spans:
-            self._blocks.setdefault(self._code.bit(span), []).append(block)
+
+    def _skip(self, blocks: Iterable[ir.Block]) -> None:
+        """Nothing comes to `blocks` here, nor to the actions of their tables."""
+        for block in _with_actions(blocks):
+            self._note(block, _NEVER)
+            for span in _spans(block):
+                self._cover(span, _NEVER)
 
     def _cover(self, span: Any, guard: Any) -> None:
         self._where.setdefault(self._code.bit(span), []).append(guard)
@@ -387,14 +430,12 @@ class Prover:
 
     # Tables
 
-    def _apply(
-        self, block: ir.Block, end: ir.Apply, state: State
-    ) -> Iterator[tuple[ir.Block | None, State, Any, str]]:
+    def _apply(self, block: ir.Block, end: ir.Apply, state: State) -> Iterator[tuple[ir.Block | None, State, Any, str]]:
         table = end.table
-        if table.meter:
-            result = next(m.result for m in self._program.meters if m.name == table.meter)
-            assert isinstance(result, ir.FieldRef)
-            state.store[result.header, result.name] = self._free(result.type)
+        result = self._meter_result(table)
+        if result is not None:
+            self._assign(result, self._free(result.type), state)
+        idle = list(table.actions)
         by_target: dict[ir.Block, list[State]] = {}
         for action, args, hit, condition in self._outcomes(table, state):
             after = state.under(condition)
@@ -404,19 +445,26 @@ class Prover:
                 self._edges.setdefault(action.body, []).append(Edge(block, after.guard, table.span, text))
                 after = self._graph(action.body, after)
                 self._params = saved
+                idle = [other for other in idle if other is not action]
             if any(isinstance(label, bool) for label in end.on):
                 target = end.on.get(hit, end.default)
             else:
                 number = table.actions.index(action) if action in table.actions else None
                 target = end.on.get(number, end.default)
             by_target.setdefault(target, []).append(after)
+        for action in idle:
+            self._skip(reverse_postorder(action.body))
         for target in dict.fromkeys([*end.on.values(), end.default]):
             joined = self._joined(by_target.get(target, []))
             yield target, joined, table.span, f"what table {table.name} does never leads on to it; it is declared"
 
-    def _outcomes(
-        self, table: ir.Table, state: State
-    ) -> Iterator[tuple[ir.Action | None, list[Scalar], bool, Any]]:
+    def _meter_result(self, table: ir.Table) -> ir.FieldRef | None:
+        """What the direct meter of `table` writes."""
+        result = next((m.result for m in self._program.meters if table.meter and m.name == table.meter), None)
+        assert result is None or isinstance(result, ir.FieldRef)
+        return result
+
+    def _outcomes(self, table: ir.Table, state: State) -> Iterator[tuple[ir.Action | None, list[Scalar], bool, Any]]:
         """Actions with their data, whether they are hits, and under which condition."""
         rest = _ALWAYS
         if table.entries is not None and all(entry.const for entry in table.entries):
@@ -467,11 +515,13 @@ class Prover:
             failed.store[_STANDARD, "parser_error"] = self._value(op.error, state)
             self._ends.append(failed)
             state.guard = _and(state.guard, condition)
-        else:
-            getattr(self, f"_do_{op.op}", self._nothing)(op, state)
+        elif not self._known(op):
+            self._anything(state)
+        elif op.op not in _WITHOUT_EFFECT:
+            getattr(self, f"_do_{op.op}")(op, state)
 
-    def _nothing(self, op: ir.Prim, state: State) -> None:
-        """Counters, digests, copies: what does not change the packet that goes on here."""
+    def _known(self, op: ir.Prim) -> bool:
+        return op.op in _WITHOUT_EFFECT or hasattr(self, f"_do_{op.op}")
 
     def _do_exit(self, op: ir.Prim, state: State) -> None:
         self._ends.append(state.under(_ALWAYS))
@@ -566,9 +616,11 @@ class Prover:
         self._assign(op.args[0], self._free(op.args[0].type), state)
 
     def _do_modify_field_rng_uniform(self, op: ir.Prim, state: State) -> None:
+        """v1model promises nothing of bounds in the wrong order."""
         place, low, high = op.args
         least, most = self._value(low, state), self._value(high, state)
-        if least.formula is not None or most.formula is not None or width(low.type) != width(place.type):
+        known = least.formula is None and most.formula is None and least.number <= most.number
+        if not known or is_signed(low.type) or not width(low.type) == width(place.type) <= _WIDEST_DRAWN:
             self._assign(place, self._free(place.type), state)
             return
         drawn = self._free(place.type).formula
@@ -631,6 +683,28 @@ class Prover:
         if expr.op in ("&&", "||") and first.formula is None:
             return args[1]
         return operate(expr, args)
+
+
+def _with_actions(blocks: Iterable[ir.Block]) -> list[ir.Block]:
+    """`blocks`, and those of the actions of tables that they apply, each once."""
+    found: dict[ir.Block, None] = {}
+    for block in blocks:
+        found[block] = None
+        if isinstance(block.end, ir.Apply):
+            for action in block.end.table.actions:
+                found.update(dict.fromkeys(reverse_postorder(action.body)))
+    return list(found)
+
+
+def _loop(head: ir.Block) -> list[ir.Block]:
+    """The blocks that follow `head` and lead back to it."""
+    return [block for block in reverse_postorder(head) if head in reverse_postorder(block)]
+
+
+def _spans(block: ir.Block) -> list[Any]:
+    """Of the statements in `block`."""
+    spans = [op.span for op in block.ops]
+    return [*spans, block.end.span] if isinstance(block.end, ir.Branch) else spans
 
 
 def _same(a: Scalar | None, b: Scalar | None) -> bool:

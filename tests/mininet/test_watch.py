@@ -5,7 +5,9 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, cast
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
@@ -40,6 +42,49 @@ def told(url: str) -> dict[str, np.ndarray]:
         if len(arrays.get("link_time", ())) > 1:
             return arrays
     raise TimeoutError
+
+
+class Told:
+    """A switch that answers when the test says so, and the one who is told."""
+
+    def __init__(self) -> None:
+        self.wrote_ns = 0
+        self.asked = 0
+        self.looks: list[Mapping[str, int]] = []
+
+    def count(self) -> None:
+        self.asked += 1
+
+    def counted_so_far(self) -> Mapping[str, Any] | None:
+        return {"monotonic_ns": self.wrote_ns} if self.wrote_ns else None
+
+    def look(self, times_ns: Mapping[str, int], *_: object) -> None:
+        self.looks.append(times_ns)
+
+
+@needs_mininet
+def test_an_answer_has_the_time_when_it_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two is late: nothing is told of the old answer, and nobody is asked again before it comes."""
+    from harness.worlds.mininet import watching
+
+    monkeypatch.setattr(watching, "_EVERY_S", 0)
+    quick, late, watcher = Told(), Told(), Told()
+    epoch_ns = time.monotonic_ns()
+    switches: Any = {"s0": quick, "s1": late}
+    tell = watching.watched(cast(Any, watcher), switches, epoch_ns, 10, [], None)
+    tell(0, 0, 0)
+    quick.wrote_ns = late.wrote_ns = epoch_ns + 3_600_000_000_000
+    tell(0, 0, 0)
+    assert watcher.looks == [{"s0": 360_000_000_000, "s1": 360_000_000_000}]
+    assert quick.asked == late.asked == 2
+    late.wrote_ns = epoch_ns  # before the question
+    tell(0, 0, 0)
+    assert len(watcher.looks) == 1
+    assert quick.asked == late.asked == 2
+    late.wrote_ns = epoch_ns + 7_200_000_000_000
+    tell(0, 0, 0)
+    assert watcher.looks[1:] == [{"s0": 360_000_000_000, "s1": 720_000_000_000}]
+    assert quick.asked == late.asked == 3
 
 
 @needs_mininet

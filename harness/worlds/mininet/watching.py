@@ -12,6 +12,7 @@ from harness.plan.experiment import Run
 from harness.worlds.mininet.switches import P4Switch
 
 _EVERY_S = 1.0
+_MONOTONIC = "monotonic_ns"  # when a switch wrote its statistics
 
 
 class Watcher(Protocol):
@@ -20,18 +21,26 @@ class Watcher(Protocol):
     def begin(self, run: Run) -> None: ...
 
     def look(
-        self, now_ns: int, counters: Mapping[str, Mapping[str, Any]], dilation: int, records: Sequence[FlowRecord]
+        self,
+        times_ns: Mapping[str, int],
+        counters: Mapping[str, Mapping[str, Any]],
+        dilation: int,
+        records: Sequence[FlowRecord],
     ) -> None: ...
 
 
 def watched(
     watcher: Watcher,
     switches: Mapping[str, P4Switch],
+    epoch_ns: int,
     dilation: int,
     records: Sequence[FlowRecord],
     progress: Progress | None,
 ) -> Callable[[int, int, int], None]:
-    """`progress`, which asks switches once a second, and tells what they answered to what was asked before."""
+    """`progress`, which asks switches once a second, and tells what they answered, at the times when they wrote it.
+
+    Model time is 0 at `epoch_ns` (CLOCK_MONOTONIC). Switches are asked again once all have answered.
+    """
     asked_ns, next_s = -1, 0.0
 
     def tell(done: int, known: int, now_ns: int) -> None:
@@ -40,11 +49,15 @@ def watched(
             progress(done, known, now_ns)
         if time.monotonic() < next_s:
             return
-        counters = {name: counted for name, switch in switches.items() if (counted := switch.counted_so_far())}
-        if asked_ns >= 0 and len(counters) == len(switches):
-            watcher.look(asked_ns, counters, dilation, records)
+        next_s = time.monotonic() + _EVERY_S
+        if asked_ns >= 0:
+            counters = {name: counted for name, switch in switches.items() if (counted := switch.counted_so_far())}
+            if len(counters) < len(switches) or any(told[_MONOTONIC] < asked_ns for told in counters.values()):
+                return
+            times_ns = {name: max(0, (told[_MONOTONIC] - epoch_ns) // dilation) for name, told in counters.items()}
+            watcher.look(times_ns, counters, dilation, records)
+        asked_ns = time.monotonic_ns()
         for switch in switches.values():
             switch.count()
-        asked_ns, next_s = now_ns, time.monotonic() + _EVERY_S
 
     return tell

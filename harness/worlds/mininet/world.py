@@ -156,7 +156,7 @@ class MininetWorld:
         if self._watcher is not None:
             self._watcher.begin(run)
             records = coordinator.session.records
-            progress = watched(self._watcher, net.switches, self.dilation, records, progress)
+            progress = watched(self._watcher, net.switches, epoch_ns, self.dilation, records, progress)
         ended = coordinator.run(epoch_ns, self.dilation, run.limit_ns, self._wall_limit_s, progress)
         reader.stop()
         self._residue = reader.residue(rtt_s, _END_RTTS * rtt_s) if ended == "done" else None

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from harness.commands import _run, _sweep
+from harness.errors import DeadWorkerError
 from harness.measure.inputs import How
 from harness.worlds.virtual import VirtualWorld
-from harness.worlds.workers import DeadWorkerError
 from tests.harness.commands.test_commands import call
 
 SCENARIO = """
@@ -136,21 +136,32 @@ def test_a_run_that_is_taken_is_judged_as_one_that_is_made(folder: Path, capsys:
     assert "its times cannot be trusted: too slow" in told
 
 
-@pytest.mark.parametrize("more", [["--out", "out"], []])
-def test_what_is_told_after_ctrl_c_makes_the_others(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, more: list[str]
+@pytest.mark.parametrize(
+    ("more", "end", "words"),
+    [
+        (["--out", "out"], KeyboardInterrupt(), "p4cc: error: interrupted"),
+        ([], DeadWorkerError("worker 2 of 2 was ended"), "p4cc: error: worker 2 of 2 was ended"),
+    ],
+)
+def test_what_is_told_after_an_interrupt_or_a_death_makes_the_others(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    more: list[str],
+    end: BaseException,
+    words: str,
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["p4cc", "run", "small.toml", "--seed", "1", "--seed", "2", *more])
     run = VirtualWorld.run
 
     def interrupted(self: VirtualWorld, progress: Any = None) -> Any:
         if self.run_plan.seed == 2:
-            raise KeyboardInterrupt
+            raise end
         return run(self, progress)
 
     monkeypatch.setattr(VirtualWorld, "run", interrupted)
     status, _, told = call(capsys, *sys.argv[1:])
-    assert status == 1
+    assert (status, told.splitlines()[-1]) == (1, words)
     monkeypatch.setattr(VirtualWorld, "run", run)
     (line,) = (line for line in told.splitlines() if "runs are kept" in line)
     assert line.startswith("1 of 2 runs are kept; to make the others: p4cc run ")

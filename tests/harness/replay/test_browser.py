@@ -95,6 +95,43 @@ def test_queues_of_a_switch_are_those_of_the_table(page: Any) -> None:
     assert expected > 0
 
 
+def test_a_box_is_full_at_the_most_that_a_switch_held(page: Any) -> None:
+    most = watched().queues.groupby(["switch", "time_ns"], observed=True)["depth_bytes"].sum().max()
+    assert page.evaluate("replay.recording.mostSwitch") == most
+    assert f"full at {most:,} B" in page.inner_text("#legend")
+
+
+def test_a_link_that_is_busy_for_longer_than_an_interval_is_not_cut(page: Any) -> None:
+    links = watched().table("links")
+    share = links["busy_ns"] / links["interval_ns"]
+    assert share.max() > 0
+    shown = page.evaluate(
+        """() => { const r = replay.recording, busy = r.arrays.link_busy_ns, kept = busy[0];
+        busy[0] = 2 * r.arrays.link_interval[0];
+        const found = r.busy(r.arrays.link[0], 0);
+        busy[0] = kept;
+        return [found, replay.busyColour(found) === replay.busyColour(1)]; }"""
+    )
+    assert shown == [2, True]
+
+
+def test_flows_that_begin_later_are_found(page: Any) -> None:
+    """As in a run that goes on: another recording of it has one flow more."""
+    found = page.evaluate(
+        """() => { const r = replay.recording, a = r.arrays;
+        const names = () => [...document.querySelectorAll("#names option")].map(each => each.value);
+        const before = Object.assign(Object.create(Object.getPrototypeOf(r)), r, {flowCount: r.flowCount - 1});
+        replay.load(before);
+        const few = names();
+        replay.load(r);
+        return [few, names()]; }"""
+    )
+    few, all_of_them = found
+    last = len(watched().flows) - 1
+    assert set(all_of_them) - set(few) == {f"flow {last}"}
+    assert len(all_of_them) == len(set(all_of_them))
+
+
 def test_zoom_goes_down_to_a_microsecond(page: Any) -> None:
     seek(page, 3_000)
     for _ in range(12):

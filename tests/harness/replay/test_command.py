@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from harness.measure.results import load
 from harness.replay.pack import unpacked
-from harness.replay.page import recorded_page
+from harness.replay.page import recorded_page, shell
+from harness.report import write_report
+from p4switch.errors import UserError
 from tests.harness.commands.test_commands import call
 from tests.harness.replay.runs import watched
 
@@ -42,6 +45,44 @@ def test_what_is_too_large_is_coarser(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(coarser) < len(whole)
     assert _head(whole.decode())["joined"] == 1
     assert _head(coarser.decode())["joined"] == 2
+
+
+def test_of_a_large_trace_later_packets_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = recorded_page(watched())
+    monkeypatch.setattr("harness.replay.page._MOST_OF_TRACE", 0.5)
+    monkeypatch.setattr("harness.replay.page.MOST_BYTES", len(whole))
+    cut = _head(recorded_page(watched()).decode())
+    assert cut["left_out"] > 0
+    assert cut["joined"] == 1
+    assert len("".join(cut["texts"])) <= len("".join(_head(whole.decode())["texts"]))
+
+
+def test_it_is_said_that_flows_alone_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.replay.page.MOST_BYTES", len(shell(b"", watched().summary["title"])) + 100)
+    with pytest.raises(UserError, match="its flows alone take over"):
+        recorded_page(watched())
+
+
+def test_a_report_leaves_out_what_is_large_or_damaged_and_says_so(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = folder / "watched-dcqcn-seed1"
+    target = tmp_path / "report.html"
+    monkeypatch.setattr("harness.replay.page._SMALL_TRACE_BYTES", 100)
+    write_report([load(one)], target)
+    text = target.read_text()
+    assert "seed 1 (without the packets of its trace, which is too large for a report)</summary>" in text
+    (data,) = re.findall(r'</summary><script type="application/octet-stream">(.*?)</script>', text)
+    _, arrays = unpacked(base64.b64decode(data))
+    assert "packet_first" not in arrays
+    assert len(arrays["flow"]) == len(watched().flows)
+    monkeypatch.undo()
+    trace = one / "trace.jsonl"
+    trace.write_text('{"event": "PipelineEntered", "node": "s0", "time_ns": 1, "packet": 7, "pipeline": "ingress"}\n')
+    write_report([load(one)], target)
+    text = target.read_text()
+    assert "cannot be watched" in text
+    assert "trace.jsonl: damaged: line 1: LookupError: packet 7 of s0 has not arrived" in text
 
 
 def test_bad_input_is_one_line(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
@@ -37,6 +39,11 @@ def counters(run: Run, sent: int) -> dict[str, dict[str, Any]]:
     }
 
 
+def at(run: Run, time_ns: int) -> dict[str, int]:
+    """All switches at one time."""
+    return {switch.name: time_ns for switch in run.topology.switches}
+
+
 def test_the_page_and_its_numbers_are_there_for_who_has_the_token(run: Run) -> None:
     with Watch() as watch:
         assert b"class Recording" in urlopen(watch.url).read()
@@ -45,7 +52,7 @@ def test_the_page_and_its_numbers_are_there_for_who_has_the_token(run: Run) -> N
                 urlopen(url)
         watch.begin(run)
         for time_ns, sent in ((0, 300), (1000, 900), (1000, 5000), (3000, 1500)):  # time stands still once
-            watch.look(time_ns, counters(run, sent), DILATION, [])
+            watch.look(at(run, time_ns), counters(run, sent), DILATION, [])
         answer = urlopen(watch.url + "data")
         assert answer.headers["Cache-Control"] == "no-store"
         head, arrays = unpacked(answer.read())
@@ -70,11 +77,40 @@ def test_a_long_run_has_fewer_samples_and_loses_nothing(run: Run, monkeypatch: p
     with Watch() as watch:
         watch.begin(run)
         for i in range(31):
-            watch.look(1000 * i, counters(run, 100 * i), DILATION, [])
+            watch.look(at(run, 1000 * i), counters(run, 100 * i), DILATION, [])
         _, arrays = unpacked(urlopen(watch.url + "data").read())
     assert len(arrays["link_time"]) < 8
     assert arrays["link_interval"].sum() == arrays["link_time"][-1] == 30_000
     assert arrays["link_tx_bytes"].reshape(len(arrays["link"]), -1)[0].sum() == 3000
+
+
+def test_a_switch_that_answers_late_has_the_rates_of_its_own_times(run: Run) -> None:
+    """Both send evenly; s1's second answer is half an interval late."""
+    with Watch() as watch:
+        watch.begin(run)
+        for s0_ns, s1_ns in ((1000, 1000), (2000, 2500), (3000, 3000)):
+            told = {**counters(run, s0_ns), "s1": counters(run, s1_ns)["s1"]}
+            watch.look({"s0": s0_ns, "s1": s1_ns}, told, 1, [])
+        _, arrays = unpacked(urlopen(watch.url + "data").read())
+    assert arrays["link_time"].tolist() == [2000, 3000]
+    between = next(2 * i for i, link in enumerate(run.topology.links) if {link.a, link.b} == {"s0", "s1"})
+    assert arrays["link_busy_ns"].reshape(-1, 2)[between : between + 2].tolist() == [[1000, 1000], [1000, 1000]]
+
+
+def test_what_others_on_the_machine_send_is_answered_and_said_nowhere(capsys: pytest.CaptureFixture[str]) -> None:
+    with Watch() as watch:
+        where = urlsplit(watch.url)
+        assert where.hostname is not None
+        for path in ("/é", "/\udcff\udcfe", "//"):
+            with socket.create_connection((where.hostname, where.port or 0), 60) as asking:
+                asking.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode("utf-8", "surrogateescape"))
+                assert b" 404 " in asking.makefile("rb").readline()
+        try:
+            raise ConnectionResetError
+        except ConnectionResetError:
+            watch._server.handle_error(None, (where.hostname, 0))
+        assert watch._server.RequestHandlerClass.timeout  # type: ignore[attr-defined]
+    assert capsys.readouterr() == ("", "")
 
 
 def test_nothing_is_left_of_it() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import topologies
+from harness.measure import results
 from harness.replay.network import NO_POD, Network
 from harness.replay.pack import packed, unpacked
 from harness.replay.packets import HOPS, packets
@@ -81,7 +83,37 @@ def test_rates_of_joined_intervals_are_their_means(monkeypatch: pytest.MonkeyPat
     for found in (one, four):
         times = found["rate_time"]
         assert found["rate_first"].tolist() == [0, *np.flatnonzero(np.diff(times) < 0) + 1, len(times)]
-    assert four["rate_throughput_bps"].sum() * 4 == pytest.approx(one["rate_throughput_bps"].sum(), rel=1e-5)
+    last_ns = one["rate_time"].max()
+    assert last_ns % 4000 == 2000  # the last joined interval is two recorded ones
+    assert four["rate_time"].max() == last_ns <= recorded.head(4)["end_ns"]
+    covered = (four["rate_time"] - 1) % 4000 // 1000 + 1
+    sums = one["rate_throughput_bps"].sum()
+    assert (four["rate_throughput_bps"] * covered).sum() == pytest.approx(sums, rel=1e-5)
+    assert recorded.head(4)["joined_rates"] == 4
+
+
+def test_the_head_says_that_few_rates_stay_as_they_are() -> None:
+    recorded = Recorded(watched())
+    assert (recorded.head(4)["joined"], recorded.head(4)["joined_rates"]) == (4, 1)
+    assert recorded.arrays(4)["rate_time"].tolist() == recorded.arrays(1)["rate_time"].tolist()
+
+
+def test_the_largest_of_joined_samples_holds_where_they_were() -> None:
+    recorded = Recorded(watched())
+    one, four = recorded.arrays(1), recorded.arrays(4)
+    row, sample = np.unravel_index(one["queue_depth"].argmax(), one["queue_depth"].shape)
+    shown = np.searchsorted(four["queue_time"], one["queue_time"][sample], side="right") - 1
+    assert four["queue_depth"][row, shown] == one["queue_depth"][row, sample] > 0
+    assert four["queue_time"].tolist() == one["queue_time"][::4].tolist()
+
+
+def test_a_table_of_another_network_is_told(tmp_path: Path) -> None:
+    result = watched()
+    folder = Path(shutil.copytree(result.folder, tmp_path / "run"))
+    links = result.table("links").astype({"node": str})
+    links.assign(node=links["node"].replace("s0", "s9")).to_parquet(folder / "links.parquet")
+    with pytest.raises(UserError, match=r"links\.parquet: damaged: port \d+ of 's9'; expected ports of the topology"):
+        Recorded(results.load(folder)).arrays(1)
 
 
 def test_every_packet_of_the_flow_is_followed_from_host_to_host_or_to_where_it_was_lost() -> None:
@@ -145,7 +177,12 @@ def test_a_long_trace_is_cut_at_a_packet(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_damaged_trace_is_told(tmp_path: Path) -> None:
     network = Recorded(watched()).network
     assert packets(tmp_path / "none", network) is None
-    for text in ("{", "[]", '{"node": "s0"}', '{"node": "s9", "event": "send"}'):
-        (tmp_path / "trace.jsonl").write_text(text)
-        with pytest.raises(UserError, match=r"trace\.jsonl: damaged: .*; expected what p4cc run --trace writes"):
+    lines = (watched().folder / "trace.jsonl").read_text().splitlines()
+    sent = lines[0]
+    in_the_middle = next(line for line in lines if json.loads(line)["event"] == "PipelineEntered")
+    timeless = json.dumps({**json.loads(sent), "time_ns": "soon"})
+    for text in ("{", "[]", '{"node": "s0"}', '{"node": "s9", "event": "send"}', in_the_middle, timeless):
+        (tmp_path / "trace.jsonl").write_text(f"{sent}\n{text}\n")
+        told = r"trace\.jsonl: damaged: line 2: .*; expected what p4cc run --trace writes"
+        with pytest.raises(UserError, match=told):
             packets(tmp_path / "trace.jsonl", network)

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 import pytest
 
 from harness.plan.experiment import plan
 from harness.plan.scenario import check
+from harness.worlds import virtual
 from harness.worlds.memory import MemoryLimit
+from harness.worlds.parallel import Alone
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 
 GIB = 1 << 30
+_Value = TypeVar("_Value")
+
+
+class OneOfTwo(Alone):
+    """The other one has gathered 4 GiB."""
+
+    count = 2
+
+    def __init__(self, first: bool, own_memory: bool = True) -> None:
+        self.first, self.own_memory = first, own_memory
+
+    def gather(self, value: _Value) -> list[_Value]:
+        return [value, type(value)(4 * GIB)] if self.first else []  # type: ignore[call-arg]
 
 
 def world(**settings: Any) -> VirtualWorld:
@@ -53,10 +68,10 @@ def test_a_run_that_only_waits_and_samples_ends_before_its_samples_fill_the_memo
 def test_what_the_machine_has_left_is_the_limit_where_none_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=4 * GIB, total=16 * GIB))
     limit = MemoryLimit("x", None)
-    limit.look(1000, 0)
-    limit.look(1000, 40_000_000)
+    limit.look(1000, 0, Alone())
+    limit.look(1000, 40_000_000, Alone())
     with pytest.raises(UserError, match=r"x: out of memory after 1 us of model time.* 48,000,000 queue samples"):
-        limit.look(1000, 48_000_000)
+        limit.look(1000, 48_000_000, Alone())
 
 
 def test_a_network_that_cannot_fit_is_not_built() -> None:
@@ -64,10 +79,57 @@ def test_a_network_that_cannot_fit_is_not_built() -> None:
         world(topology={"name": "fat-tree", "k": 4}, memory_bytes=100_000)
 
 
-def test_what_workers_hold_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    child = SimpleNamespace(memory_full_info=lambda: SimpleNamespace(uss=4 * GIB))
-    monkeypatch.setattr(psutil.Process, "children", lambda self: [child])
+def test_a_network_counts_once_for_each_rank_that_builds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = MemoryLimit("x", 3 * GIB)
+    limit.foresee(GIB, "16 hosts", 3, 4)
+    with pytest.raises(UserError, match=r"^x: 4 times 16 hosts take some 4.00 GiB before .* at most 3.00 GiB"):
+        limit.foresee(GIB, "16 hosts", 4, 1)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=3 * GIB, total=0))
+    MemoryLimit("x", None).foresee(GIB, "16 hosts", 4, 3)  # the other one is on a machine of its own
+    with pytest.raises(UserError, match=r"^x: 4 times 16 hosts take"):
+        MemoryLimit("x", None).foresee(GIB, "16 hosts", 4, 4)
+
+
+def test_what_all_workers_hold_counts() -> None:
     held_bytes = psutil.Process().memory_info().rss
-    MemoryLimit("x", held_bytes + 5 * GIB).look(1000, 0)
+    MemoryLimit("x", held_bytes + 5 * GIB).look(1000, 0, OneOfTwo(first=True))
+    MemoryLimit("x", 1).look(1000, 0, OneOfTwo(first=False))  # the first one's to say
     with pytest.raises(UserError, match="x: out of memory"):
-        MemoryLimit("x", held_bytes + 3 * GIB).look(1000, 0)
+        MemoryLimit("x", held_bytes + 3 * GIB).look(1000, 0, OneOfTwo(first=True))
+
+
+def test_each_rank_looks_at_its_own_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=GIB, total=64 * GIB))
+    limit = MemoryLimit("x", None)
+    limit.look(1000, 0, OneOfTwo(first=False, own_memory=False))  # the first one's machine
+    with pytest.raises(UserError, match=r"x: out of memory .* 0 queue samples"):
+        limit.look(1000, 48_000_000, OneOfTwo(first=False))
+
+
+def test_workers_look_together_while_they_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(virtual, "_SAMPLES_A_LOOK", 1)
+    looked: list[int] = []
+    look = MemoryLimit.look
+
+    def counted(limit: MemoryLimit, now_ns: int, *others: Any) -> None:
+        looked.append(now_ns)
+        look(limit, now_ns, *others)
+
+    monkeypatch.setattr(MemoryLimit, "look", counted)
+    record = {"queue_interval_ns": 1_000, "rate_interval_ns": 3_000}
+    run = world(memory_bytes=1 << 40, record=record).run_plan
+    assert VirtualWorld(run, workers=2).run().ended == "done"
+    assert len(looked) > 5
+
+
+def test_what_a_forked_worker_takes_ends_the_run() -> None:
+    taken: list[bytes] = []
+
+    def take(rank: int) -> None:
+        if rank == 1:
+            taken.append(b"x" * (GIB // 4))
+
+    run = world(memory_bytes=psutil.Process().memory_info().rss + GIB // 8).run_plan
+    with pytest.raises(UserError, match="out of memory"):
+        VirtualWorld(run, workers=2, late=take).run()
+    assert VirtualWorld(run, workers=2).run().ended == "done"

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.errors import CheckError
+from harness.errors import DeadWorkerError
 from harness.measure import results
 from harness.measure.inputs import How, resolved_text
 from harness.plan.experiment import Run, plan
@@ -219,7 +219,11 @@ def fail() -> None:
 @pytest.mark.parametrize(
     ("what", "error", "words"),
     [
-        (kill, CheckError, r"^worker 2 of 3 \(process \d+\) was ended by SIGKILL before the run was done; .*memory\?$"),
+        (
+            kill,
+            DeadWorkerError,
+            r"^worker 2 of 3 \(process \d+\) was ended by SIGKILL before the run was done; .*memory\?$",
+        ),
         (interrupt, KeyboardInterrupt, "^$"),
         (refuse, UserError, "^too much$"),
         (refuse_at_length, UserError, "^(much, |uch, |ch, |h, |, | )(much, ){400,}too much$"),

@@ -7,14 +7,19 @@ import importlib.util
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
+from harness.errors import DeadWorkerError, passed_on
+from harness.worlds import ranks
 from tests.harness.commands.test_commands import call
 
 HERE = Path(__file__).parent
@@ -206,6 +211,59 @@ def test_what_all_refuse_is_said_once(folder: Path) -> None:
     status, out, err = run("-n", "2", *p4cc("--world", "mininet"), cwd=folder)
     assert (status, out, len(err.splitlines())) == (2, "", 1)
     assert "--workers mpi: hosts and switches of the Mininet world are processes of their own" in err
+
+
+class LostError(Exception):
+    """As mpi4py.MPI.Exception."""
+
+
+class Failures:
+    """What comes in while the first one waits for more than MPI knows."""
+
+    def __init__(self, told: Exception | None = None, on_look: Callable[[], object] = bool) -> None:
+        self.told, self.on_look = told, on_look
+
+    def iprobe(self) -> bool:
+        self.on_look()
+        return self.told is not None
+
+    def recv(self) -> Exception | None:
+        return self.told
+
+
+def first_of_two(failures: Failures) -> ranks.Ranks:
+    """Its MPI has lost the other one."""
+
+    def lost(*_: object) -> bool:
+        raise LostError("process failed\nmore of it")
+
+    both = SimpleNamespace(Get_rank=lambda: 0, Get_size=lambda: 2, Iallgather=lambda *_: None, Free=lambda: None)
+    dups = iter([both, failures])
+    world = SimpleNamespace(Dup=lambda: next(dups), Split_type=lambda _: both)
+    requests = SimpleNamespace(Testall=lost)
+    return ranks.Ranks(SimpleNamespace(COMM_WORLD=world, COMM_TYPE_SHARED=0, Exception=LostError, Request=requests))
+
+
+@pytest.mark.parametrize(
+    ("failures", "error", "words"),
+    [
+        (Failures(), DeadWorkerError, r"^MPI has lost another rank before the run was done \(process failed\); .*\?$"),
+        (Failures(DeadWorkerError("rank 1 of 2: gone")), DeadWorkerError, "^rank 1 of 2: gone$"),
+        (Failures(on_look=lambda: signal.raise_signal(signal.SIGINT)), KeyboardInterrupt, "^$"),  # mpiexec's signal
+    ],
+)
+def test_whom_mpi_misses_is_dead(
+    failures: Failures, error: type[BaseException], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranks, "_NOTICE_S", 0.01)
+    monkeypatch.setattr(ranks, "_LOOK_S", 0.01)
+    with pytest.raises(error, match=words):
+        first_of_two(failures).exchange(b"", [b"", b""])
+
+
+def test_what_another_rank_says_of_a_death_is_a_death() -> None:
+    told = passed_on(DeadWorkerError("gone"), "rank 1 of 2")
+    assert (type(told), str(told)) == (DeadWorkerError, "rank 1 of 2: gone")
 
 
 def test_nobody_else_is_there(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -438,9 +438,11 @@ def test_statistics_while_it_runs_and_captures(
     for one in sent:
         h1.send(one)
         assert h2.recv(10000) == one
+    asked_ns = time.monotonic_ns()
     daemon.process.send_signal(signal.SIGUSR1)
     wait_until(daemon.stats_file.exists, 60)
     asked = json.loads(daemon.stats_file.read_text())
+    assert asked_ns <= asked["monotonic_ns"] <= time.monotonic_ns()
     assert next(row for row in asked["ports"] if row["port"] == 2)["tx_packets"] == 2
     assert daemon.process.poll() is None
     h1.send(sent[0])

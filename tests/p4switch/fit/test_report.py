@@ -15,6 +15,7 @@ from p4switch.fit import built_in, load, measure, report
 ROOT = Path(__file__).parents[3]
 PROGRAMS = sorted((ROOT / "p4src").glob("*.p4"))
 INT = str(ROOT / "p4src" / "int.p4")
+EXPRESSPASS = str(ROOT / "p4src" / "expresspass.p4")
 
 
 def test_the_table_of_the_documentation_is_true() -> None:
@@ -28,14 +29,14 @@ def test_the_table_of_the_documentation_is_true() -> None:
 
 def test_what_the_command_says(tmp_path: Path) -> None:
     drawing = tmp_path / "int.svg"
-    result = CliRunner().invoke(cli, ["fit", INT, "--target", "stages12", "--svg", str(drawing)])
+    result = CliRunner().invoke(cli, ["fit", EXPRESSPASS, "--target", "stages12", "--svg", str(drawing)])
     assert result.exit_code == 1
     lines = result.output.splitlines()
     assert lines[0].endswith("does not fit")
-    assert "  stages     8 of 12" in lines
+    assert "  stages     19 of 12" in lines
     update = next(line for line in lines if "register-update" in line)
     place, _, text = update.partition(": ")
-    assert Path(place.split(":")[0]).name == "int.p4"
+    assert Path(place.split(":")[0]).name == "expresspass.p4"
     assert "one access has 2" in text
     assert drawing.read_bytes().startswith(b"<?xml")
 

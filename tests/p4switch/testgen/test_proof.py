@@ -10,12 +10,16 @@ import pytest
 pytest.importorskip("z3", reason="z3 is not installed")
 
 from p4switch.compiler.frontend import parse_and_check
+from p4switch.compiler.midend import ir
+from p4switch.compiler.midend.graph import reverse_postorder
 from p4switch.compiler.midend.v1model import lower
 from p4switch.testgen import generate
 from p4switch.testgen.code import Code
 from p4switch.testgen.proof import Prover
 
 PROGRAM = Path(__file__).with_name("unreachable.p4")
+LOOPS = Path(__file__).with_name("loops.p4")
+ROOT = Path(__file__).parents[3]
 
 
 def proven(program: Path, stable: bool = False) -> dict[int, str]:
@@ -25,8 +29,8 @@ def proven(program: Path, stable: bool = False) -> dict[int, str]:
     return {one.place.line: one.reason for one in found}
 
 
-def marked(word: str) -> set[int]:
-    lines = PROGRAM.read_text().splitlines()
+def marked(word: str, program: Path = PROGRAM) -> set[int]:
+    lines = program.read_text().splitlines()
     return {number for number, line in enumerate(lines, start=1) if f"// {word}" in line}
 
 
@@ -54,6 +58,74 @@ def test_nothing_that_tests_reach_is_proven_unreachable() -> None:
     for test in result.tests:
         reached |= test.run.covered
     assert Prover(code, time.monotonic() + 300, True).unreachable(reached) == []
+
+
+def variant(tmp_path: Path, old: str, new: str) -> Path:
+    text = PROGRAM.read_text()
+    assert text.count(old) == 1
+    path = tmp_path / "variant.p4"
+    path.write_text(text.replace(old, new))
+    return path
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_what_later_rounds_of_a_loop_reach_is_not_proven_unreachable(stable: bool) -> None:
+    assert set(proven(LOOPS, stable)) == marked("never:", LOOPS)
+
+
+@pytest.mark.parametrize(
+    ("program", "most"),
+    [(LOOPS, 15), (ROOT / "p4src/ecn.p4", 6), (ROOT / "p4src/expresspass.p4", 6), (ROOT / "p4src/int.p4", 6)],
+    ids=lambda value: value.stem if isinstance(value, Path) else "",
+)
+def test_no_generated_test_reaches_what_is_proven_unreachable(program: Path, most: int) -> None:
+    code, result = generate(program, most=most, seconds=300)
+    reached = 0
+    for test in result.tests:
+        reached |= test.run.covered
+    assert reached
+    assert Prover(code, time.monotonic() + 300, True).unreachable(reached) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "least", "most", "test"),
+    [
+        ("bit<16>", "20", "10", "drawn == 15"),  # empty
+        ("int<16>", "-5", "5", "drawn == 0"),
+        ("int<16>", "5", "-5", "drawn == 0"),
+        ("bit<128>", "1", "1 << 64", "drawn == 0"),  # BMv2 draws from 64 bits
+    ],
+)
+def test_a_random_number_whose_range_is_not_defined_may_be_anything(
+    tmp_path: Path, kind: str, least: str, most: str, test: str
+) -> None:
+    path = variant(tmp_path, "bit<16> drawn;", f"{kind} drawn;")
+    text = path.read_text().replace("random(drawn, 10, 20);", f"random(drawn, {least}, {most});")
+    path.write_text(text.replace("drawn > 20", test))
+    assert set(proven(path)) == marked("never:") - marked("never: range")
+
+
+def test_nothing_is_said_of_what_was_not_followed() -> None:
+    code = Code(lower(parse_and_check(PROGRAM)))
+    prover = Prover(code, time.monotonic() + 300)
+    elsewhere = code.bit(0)  # a place where no statement is
+    assert elsewhere > code.all
+    assert prover.unreachable(elsewhere) == []
+
+
+def test_a_primitive_that_is_not_known_may_change_anything(tmp_path: Path) -> None:
+    path = variant(tmp_path, "        if (meta.left == 7) {", '        log_msg("here");\n        if (meta.left == 7) {')
+    code = Code(lower(parse_and_check(path)))
+    prims = [op for block in reverse_postorder(code.ingress) for op in block.ops if isinstance(op, ir.Prim)]
+    (unknown,) = (op for op in prims if op.op == "log_msg")
+    metadata = next(n for n, line in enumerate(path.read_text().splitlines(), start=1) if "// never: metadata" in line)
+
+    def lines() -> set[int]:
+        return {one.place.line for one in Prover(code, time.monotonic() + 300).unreachable(code.all)}
+
+    assert metadata in lines()
+    unknown.op = "not_known"
+    assert metadata not in lines()
 
 
 def test_a_proof_that_takes_too_long_is_none() -> None:
