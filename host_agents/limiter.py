@@ -85,9 +85,10 @@ class RateLimiter(Source):
 
     def set_data_priority(self, priority: int) -> None:
         """The NIC's class for data is another: of queue pairs that are opened when there are none."""
-        if self.priority == self.data_priority:
-            self.priority = priority
+        in_it = self.priority == self.data_priority
         self.data_priority = priority
+        if in_it:
+            self.set_priority(priority)
 
     def set_priority(self, priority: int) -> None:
         """Wait in this class from now on; -1: in the NIC's for data."""

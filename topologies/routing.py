@@ -126,6 +126,17 @@ def _aggregate(level: dict[int, int]) -> tuple[list[tuple[int, int]], dict[int, 
     return exceptions, covers
 
 
+def apart(topology: Topology) -> tuple[Host, Host] | None:
+    """Two hosts that no path joins; None: all are joined."""
+    paths = shortest_paths(topology)
+    missing = np.argwhere(paths.distance[[paths.row[name] for name in paths.destinations]] < 0)
+    if not len(missing):
+        return None
+    first, second = (paths.destinations[place] for place in missing[0].tolist())
+    on = {topology.uplink(host).node: host for host in reversed(topology.hosts)}
+    return on[first], on[second]
+
+
 def path(topology: Topology, source: Host, destination: Host) -> list[Neighbour]:
     """The links of one shortest path, each as what is at its far end; the first of equals at every switch.
 

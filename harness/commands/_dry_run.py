@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import click
 
 from harness.plan.experiment import Run
 from harness.plan.request import planned
-from harness.worlds.expected import best_workers, expected
-from harness.worlds.partition import partition, shares
-from p4switch.processes import processors
+from harness.worlds.expected import Expected, expected, memory_limit, run_wall_s
+from harness.worlds.parallel import AUTO, workers_of
 from p4switch.quantities import doubts
 
 
-def tell_plan(scenarios: Sequence[str], settings: Sequence[str], several: Mapping[str, Sequence[str | int]]) -> None:
-    """Every run that would be made. Raises UserError as the runs themselves would."""
+def tell_plan(
+    scenarios: Sequence[str],
+    settings: Sequence[str],
+    several: Mapping[str, Sequence[str | int]],
+    world: str,
+    staff: Callable[[Run], int],
+    traced: bool,
+    built: tuple[int, int] = (1, 1),
+) -> None:
+    """Every run that would be made, each with so many workers. `traced`: one of its flows is. `built`: how many times
+    the network is, and on this machine.
+
+    Raises UserError as the runs themselves would.
+    """
     runs = planned(scenarios, settings, several)
     for run in runs:
+        if world == "virtual":
+            memory_limit(run, *built)
+        foreseen = expected(run)
         click.echo(run.label)
-        for line in _lines(run):
+        for line in _lines(run, foreseen):
             click.echo(f"  {line}")
+        if world == "virtual":
+            click.echo(f"  {_workers(run, foreseen, staff(run), traced)}")
     for line in dict.fromkeys(line for run in runs for line in doubts({"topology": run.scenario.topology})):
         click.echo(f"warning: {line}", err=True)
 
 
-def _lines(run: Run) -> Iterator[str]:
+def _lines(run: Run, foreseen: Expected) -> Iterator[str]:
     topology, rtt_ns = run.topology, run.base_rtt_ns()
     rates = sorted({link.rate_bps for link in topology.links})
     slowest = min(topology.uplink(host).rate_bps for host in topology.hosts)
@@ -37,28 +53,41 @@ def _lines(run: Run) -> Iterator[str]:
     yield f"routes: shortest paths; base RTT {of_paths} switch{'es' if switches[-1:] != [1] else ''}"
     yield f"BDP: {slowest * rtt_ns / 8e12:,.1f} KB (at {slowest / 1e9:g} Gb/s and the largest base RTT)"
     yield f"protocol: {run.protocol.name}, load balancer {run.load_balancing.name}, program {run.program.name}"
-    yield from _cost(run)
+    yield from _cost(run, foreseen)
 
 
-def _cost(run: Run) -> Iterator[str]:
+def _cost(run: Run, foreseen: Expected) -> Iterator[str]:
     """Of the flows that are known before the run: others start when these are done."""
-    foreseen, traffic = expected(run), run.traffic()
+    traffic = run.traffic()
     total_bytes = sum(flow.size_bytes for flow in traffic.flows)
     more = "" if traffic.independent else " at the start; others follow when these are done"
+    if foreseen.model_ns == run.limit_ns:
+        more += " within the limit"
     yield (
         f"traffic: {foreseen.flows:,} flows, {total_bytes / 1e6:,.1f} MB, {foreseen.data_packets:,} packets, "
         f"{foreseen.packet_hops:,} packet-hops{more}"
     )
-    if run.scenario.limit_ns:
-        yield f"ends: when all is acknowledged, or after {run.scenario.limit_ns / 1e6:g} ms of model time"
+    beside = ""
+    if foreseen.in_collectives:
+        yield f"collectives: of {foreseen.in_collectives:,} hosts; what these take is not foreseen"
+        beside = " beside the collectives"
+    yield f"ends: when all is acknowledged, or after {run.limit_ns / 1e6:g} ms of model time"
     yield (
-        f"expected: some {foreseen.set_up_s + foreseen.run_s:.2g} s of CPU if all is sent, {foreseen.set_up_s:.2g} s "
-        f"of it to set up, and some {foreseen.memory_bytes / 1e9:.1f} GB of memory"
+        f"expected: some {foreseen.set_up_s + foreseen.run_s:.2g} s of CPU, {foreseen.set_up_s:.2g} s "
+        f"of it to set up, and some {foreseen.memory_bytes / 1e9:.1f} GB of memory{beside}"
     )
-    count = best_workers(run, processors(), traffic.independent)
-    if count > 1:
-        owners = partition(run.topology, count, not traffic.independent)
-        wall_s = foreseen.run_wall_s(shares(run.topology, owners, count))
-        yield f"workers: {count} would take some {foreseen.set_up_s + wall_s:.2g} s of wall-clock time"
-    else:
-        yield "workers: one; more would save little here"
+
+
+def _workers(run: Run, foreseen: Expected, count: int, traced: bool) -> str:
+    """How many the run would have, and how many would pay where these are others."""
+    independent = run.traffic().independent
+
+    def told(workers: int) -> str:
+        return f"some {foreseen.set_up_s + run_wall_s(run, foreseen, workers, independent):.2g} s of wall-clock time"
+
+    if foreseen.in_collectives:
+        return f"workers: {count}; whether more would pay is not foreseen"
+    auto = workers_of(AUTO, traced)(run)
+    if auto == count:
+        return f"workers: {count}, as --workers {AUTO} gives; {told(count)}"
+    return f"workers: {count}, {told(count)}; --workers {AUTO} gives {auto}, {told(auto)}"

@@ -135,8 +135,12 @@ def command(
         several: dict[str, tuple[str | int, ...]] = {"cc": cc, "lb": lb, "seeds": seeds}
         if dry_run:
             from harness.commands._dry_run import tell_plan
+            from harness.worlds.parallel import workers_of
 
-            tell_plan(scenarios, settings, several)
+            traced = trace is not None
+            staff = workers_of(workers, traced) if ranks is None else lambda run: ranks.count
+            built = (1, 1) if ranks is None else (ranks.count, ranks.count_here)
+            tell_plan(scenarios, settings, several, world, staff, traced, built)
             return
         use_native_hosts()
 

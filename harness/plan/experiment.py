@@ -368,6 +368,7 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
         key = repr(varied.topology)
         if key not in built:
             built[key] = topologies.build(topology_name, values)
+            _check_joined(built[key])
         topology = built[key]
         combined = list(itertools.product(_distinct(varied.cc), _distinct(varied.lb), _distinct(varied.seeds)))
         several = len(varied.cc) > 1 or len(varied.lb) > 1
@@ -472,6 +473,17 @@ def _check_tables(scenario: Scenario) -> None:
     for name, values in scenario.programs.items():
         program = own if own is not None and own.name == name else programs.program(name)
         program.checked(values, f"programs.{name}")
+
+
+def _check_joined(topology: Topology) -> None:
+    """Base RTTs, and the windows and time-outs that follow from them, are of all pairs of hosts. Raises UserError."""
+    apart = topologies.routing.apart(topology)
+    if apart is not None:
+        first, second = apart
+        raise UserError(
+            f"topology {topology.name!r}: no path from {first.name} to {second.name}; "
+            "expected a network that joins all hosts (events can take a link down later)"
+        )
 
 
 def _check_nics(run: Run) -> None:

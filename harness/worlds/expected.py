@@ -6,12 +6,16 @@ The figures are of compiled hosts on one machine (docs/performance.md): an order
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import networkx as nx
 
 from harness.plan.experiment import Run
+from harness.workloads import Flow
+from harness.worlds.memory import MemoryLimit
 from harness.worlds.partition import Shares, partition, shares
 from topologies import Topology
 from topologies.shortest_paths import shortest_paths
@@ -40,7 +44,10 @@ _LEAST_S = 1.0  # that they save
 
 @dataclass(frozen=True)
 class Expected:
-    """Of one run. `model_ns` is what it takes at least, where nothing waits; limits of the scenario aside."""
+    """Of one run, up to its limit. `model_ns` is what it takes at least, where nothing waits.
+
+    What hosts do in collectives is not foreseen: only how many do something.
+    """
 
     hosts: int
     switches: int
@@ -53,6 +60,7 @@ class Expected:
     model_ns: int
     window_ns: int
     sample_ns: int
+    in_collectives: int  # hosts
 
     @property
     def windows(self) -> int:
@@ -89,10 +97,14 @@ class Expected:
         return self.run_s * max(of.work) + crossing_s + self.windows * _MEETING_S
 
 
-def network_bytes(topology: Topology) -> int:
-    """What a network takes before the first frame, beside the program."""
+def memory_limit(run: Run, built: int = 1, built_here: int = 1) -> MemoryLimit:
+    """What the run may use. Raises UserError where its network alone, which is `built` so many times, takes more."""
+    topology = run.topology
+    hosts, switches = len(topology.hosts), len(topology.switches)
     ports = sum(len(topology.ports[switch.name]) for switch in topology.switches)
-    return _nodes_bytes(len(topology.hosts), len(topology.switches), ports)
+    limit = MemoryLimit(run.label, run.scenario.memory_bytes)
+    limit.foresee(_nodes_bytes(hosts, switches, ports), f"{hosts:,} hosts and {switches:,} switches", built, built_here)
+    return limit
 
 
 def _nodes_bytes(hosts: int, switches: int, ports: int) -> int:
@@ -102,47 +114,63 @@ def _nodes_bytes(hosts: int, switches: int, ports: int) -> int:
 def best_workers(run: Run, processors: int, independent: bool) -> int:
     """So many that the run takes least wall-clock time; 1 where more of them save little. Raises UserError.
 
-    Where flows start when others are done (not `independent`), all hosts are at one of two workers.
+    Where flows start when others are done (not `independent`), all hosts are at one of two workers. Collectives are not
+    foreseen: nothing speaks for more than one there.
     """
     if processors < 2:
         return 1
     foreseen = expected(run)
     alone_s = foreseen.run_s
-    if alone_s * (1 - 1 / _LEAST_GAIN) < _LEAST_S:
+    if foreseen.in_collectives or alone_s * (1 - 1 / _LEAST_GAIN) < _LEAST_S:
         return 1
-    walls_s = {
-        workers: foreseen.run_wall_s(shares(run.topology, partition(run.topology, workers, not independent), workers))
-        for workers in range(2, (processors if independent else 2) + 1)
-    }
+    most = processors if independent else 2
+    walls_s = {workers: run_wall_s(run, foreseen, workers, independent) for workers in range(2, most + 1)}
     best = min(walls_s, key=lambda workers: walls_s[workers])
     saves = alone_s > _LEAST_GAIN * walls_s[best] and alone_s - walls_s[best] > _LEAST_S
     return best if saves else 1
 
 
+def run_wall_s(run: Run, foreseen: Expected, workers: int, independent: bool) -> float:
+    """Wall-clock time of a run with so many workers, and a processor each."""
+    return foreseen.run_wall_s(shares(run.topology, partition(run.topology, workers, not independent), workers))
+
+
 def expected(run: Run) -> Expected:
-    """Of the flows that are known before the run: others start when these are done. Raises UserError."""
-    topology, flows = run.topology, run.traffic().flows
-    mtu_bytes = run.scenario.nic.mtu_bytes
-    paths = shortest_paths(topology)
-    row = [paths.row[topology.uplink(host).node] for host in topology.hosts]
-    column = [paths.column[topology.uplink(host).node] for host in topology.hosts]
+    """Of the flows that are known before the run, as far as its limit lets them: others start when these are done.
+
+    A flow has one source: plans refuse others. Raises UserError.
+    """
+    topology, traffic, limit_ns = run.topology, run.traffic(), run.limit_ns
+    packet_bits = run.scenario.link_bytes(run.data_bytes) * 8
+    packet_ns = [packet_bits * 1e9 / topology.uplink(host).rate_bps for host in topology.hosts]
+    flows = [(flow, _packets(flow, run.scenario.nic.mtu_bytes, packet_ns)) for flow in traffic.flows]
+    begun = [(flow, count) for flow, count in flows if flow.start_ns < limit_ns]
+    sends_ns = [0.0] * len(packet_ns)  # by host, on its link
+    receives_ns = [0.0] * len(packet_ns)
+    for flow, count in begun:
+        sends_ns[flow.source] += count * packet_ns[flow.source]
+        for destination in flow.destinations:
+            receives_ns[destination] += count * packet_ns[destination]
+    paths = _Paths(run)
     packets = hops = 0
     sent: Counter[int] = Counter()
-    received: Counter[int] = Counter()
-    for flow in flows:
-        count = -(-flow.size_bytes // mtu_bytes)
+    # Of what is under way at the limit, which was sent in the last RTT, half is done.
+    under_way_ns = run.base_rtt_ns() / 2
+    for flow, whole in begun:
+        # What shares a link with others is as far as they are.
+        busy_ns = max(sends_ns[flow.source], *(receives_ns[destination] for destination in flow.destinations))
+        own_ns = whole * packet_ns[flow.source]
+        count, done = (
+            math.ceil(whole * max(0.0, min(1.0, end_ns / busy_ns, (end_ns - flow.start_ns) / own_ns)))
+            for end_ns in (limit_ns, limit_ns - under_way_ns)
+        )
+        there, back = paths.links(flow)
         packets += count
-        links = int(paths.distance[row[flow.source], column[flow.destination]]) + 2
-        hops += 2 * count * links  # there, and the acknowledgement back
+        hops += done * there + -(-done // run.scenario.nic.ack_every_packets) * back
         sent[flow.source] += count
-        received[flow.destination] += count
-    packet_bits = run.scenario.link_bytes(run.data_bytes) * 8
-    packet_ns = {host.index: packet_bits * 1e9 / topology.uplink(host).rate_bps for host in topology.hosts}
-    busiest_ns = max(
-        (count * packet_ns[host] for ends in (sent, received) for host, count in ends.items()), default=0.0
-    )
-    slowest_packet_ns = min(packet_ns.values())
-    in_pipe = 2 * int(run.base_rtt_ns() / slowest_packet_ns) + 1  # a BDP under way, and as much waiting
+    busiest_ns = max(*sends_ns, *receives_ns)
+    last_ns = max((flow.start_ns + count * packet_ns[flow.source] for flow, count in flows), default=0.0)
+    in_pipe = 2 * int(run.base_rtt_ns() / min(packet_ns)) + 1  # a BDP under way, and as much waiting
     record = run.scenario.record
     ports = sum(len(topology.ports[switch.name]) for switch in topology.switches)
     return Expected(
@@ -154,10 +182,43 @@ def expected(run: Run) -> Expected:
         data_packets=packets,
         packet_hops=hops,
         in_flight=sum(min(count, in_pipe) for count in sent.values()),
-        model_ns=min(int(busiest_ns) + run.base_rtt_ns(), run.limit_ns),
+        model_ns=min(int(max(busiest_ns, last_ns)) + run.base_rtt_ns(), limit_ns),
         window_ns=_window_ns(topology),
         sample_ns=record.queue_interval_ns,
+        in_collectives=len(traffic.assignments),
     )
+
+
+def _packets(flow: Flow, mtu_bytes: int, packet_ns: Sequence[float]) -> int:
+    """At most, where it ends by the clock."""
+    count = -(-flow.size_bytes // mtu_bytes)
+    if flow.stop_ns is None:
+        return count
+    return max(1, min(count, math.ceil((flow.stop_ns - flow.start_ns) / packet_ns[flow.source])))
+
+
+class _Paths:
+    """How many links a flow's frames take."""
+
+    def __init__(self, run: Run) -> None:
+        self._topology = run.topology
+        self._shortest = shortest_paths(run.topology)
+        self._switches = [run.topology.uplink(host).node for host in run.topology.hosts]
+        self._groups = {(group.source, group.members): group for group in run.groups}
+
+    def links(self, flow: Flow) -> tuple[int, int]:
+        """Of a packet, with its copies; and of the acknowledgements of all who receive it."""
+        back = sum(self._between(flow.source, destination) for destination in flow.destinations)
+        if not flow.further_destinations:
+            return back, back
+        tree = self._groups[flow.source, flow.destinations].tree(self._topology)
+        return len(tree.up), back
+
+    def _between(self, source: int, destination: int) -> int:
+        row, column = self._shortest.row, self._shortest.column
+        between = self._shortest.distance[row[self._switches[source]], column[self._switches[destination]]]
+        return int(between) + 2
+
 
 def _window_ns(topology: Topology) -> int:
     """Two delays of the shortest link, where each joins two sides (docs/decisions/0002)."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import psutil
 
-from harness.worlds.parallel import Crew
 from p4switch.errors import UserError
+
+if TYPE_CHECKING:
+    from harness.worlds.parallel import Crew
 
 # What is left to others, and to what a run makes between two looks.
 _RESERVE_FRACTION = 0.03

@@ -32,9 +32,8 @@ from harness.measure.probes.readings import Readings
 from harness.measure.recording import Integers, Progress, Recording, Series, port_places
 from harness.measure.tracing import TraceRecord
 from harness.plan.experiment import LinkChange, Run
-from harness.worlds.expected import network_bytes
+from harness.worlds.expected import memory_limit
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
-from harness.worlds.memory import MemoryLimit
 from harness.worlds.parallel import Alone, Crew, RankCrew, Workers, cost, merged
 from harness.worlds.partition import partition
 from harness.worlds.ranks import Ranks
@@ -119,10 +118,8 @@ class VirtualWorld:
         if not independent and trace is not None and several:
             raise UserError("--trace: flows start when others are done; expected --workers 1 with it")
         self._independent = independent
-        self._memory = MemoryLimit(run.label, run.scenario.memory_bytes)
-        nodes = f"{len(run.topology.hosts):,} hosts and {len(run.topology.switches):,} switches"
         built, built_here = (1, 1) if isinstance(workers, int) else (workers.count, workers.count_here)
-        self._memory.foresee(network_bytes(run.topology), nodes, built, built_here)
+        self._memory = memory_limit(run, built, built_here)
         self.fabric = Fabric(framing_bytes=run.scenario.framing_bytes, independent_hosts=independent)
         self.names: list[str] = []  # by fabric node
         self.links: list[tuple[str, str]] = []

@@ -458,6 +458,24 @@ class TestScopes:
         second.post(1000)
         assert a.next_frame(0)[wire.TOS] >> 5 == 3
 
+    def test_a_limiter_that_waits_in_a_paused_class_leaves_it_for_that_of_the_next_queue_pair(self):
+        """What it was to send again is acknowledged in the meantime, so that its queue pair may be closed."""
+        a, b = pair("dcqcn", cc_scope="pair", rto_ns=10_000)
+        first, _ = connect(a, b)
+        first.post(1000)
+        data = a.next_frame(0)
+        a.receive(9_999, wire.pause_frame(bytes(6), {3: 0xFFFF}))
+        assert a.next_frame(10_100) is None
+        b.receive(10_200, data)
+        a.receive(10_300, b.next_frame(10_200))
+        a.close_qp(first)
+        second = a.open_qp("10.0.0.3", 2, 2, priority=5)
+        second.post(1000)
+        assert a.next_wakeup_ns() <= 10_300
+        frame = a.next_frame(10_300)
+        assert frame is not None
+        assert frame[wire.TOS] >> 5 == 5
+
     def test_per_destination_each_has_its_class(self):
         a, _ = pair("dcqcn", cc_scope="destination")
         qps = [a.open_qp("10.0.0.4", n, n, priority=n) for n in (3, 4)]

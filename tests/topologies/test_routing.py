@@ -117,6 +117,8 @@ def test_what_cannot_be_reached_has_neither_route_nor_path() -> None:
     topology = builder.build({})
     assert lookup(topologies.routes(topology, "left"), IPv4Address("10.1.0.2")) == ()
     assert list(routing.base_rtts_ns(topology, 1000, 100)) == [1]
+    assert routing.apart(topology) == (topology.hosts[0], topology.hosts[2])
+    assert routing.apart(topologies.build("fat-tree", {"k": 4})) is None
     with pytest.raises(ValueError, match="no way from left on to right"):
         routing.path(topology, topology.hosts[0], topology.hosts[2])
 

@@ -76,7 +76,8 @@ def test_a_misspelt_protocol_has_a_suggestion(key: str, name: str, near: str) ->
 
 
 def test_a_dry_run_tells_the_plan_and_runs_nothing(small: Path) -> None:
-    status, told, _ = p4cc("run", "small.toml", "--dry-run", "--set", "topology.link_rate_bps=100")
+    settings = ("--set", "topology.link_rate_bps=100", "--set", "limit_ns=1e13")
+    status, told, _ = p4cc("run", "small.toml", "--dry-run", *settings)
     assert status == 0
     for word in ("small-dcqcn-seed1", "3 hosts, 1 switches", "base RTT", "BDP: ", "2 flows, 0.0 MB, 40 packets", "CPU"):
         assert word in told

@@ -266,7 +266,8 @@ def test_a_long_run_gets_as_many_as_there_is_work_for(
     workload: str, traced: bool, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(9), raising=False)
-    long = planned(topology={"name": "fat-tree", "k": 8}, workload={"name": workload, "size_bytes": 30_000_000})
+    sized = {"name": workload, "size_bytes": 30_000_000}
+    long = planned(topology={"name": "fat-tree", "k": 8}, workload=sized, limit_ns=1_000_000_000)
     assert workers_of("auto", traced)(long) == workers
     short = planned(topology={"name": "fat-tree", "k": 8}, workload={"name": workload, "size_bytes": 1})
     assert workers_of("auto", traced)(short) == 1
