@@ -42,20 +42,30 @@ class Attack:
     def aims_at(self, flow: Flow) -> bool:
         return flow.source in self.hosts and flow.size_bytes >= self.over_bytes
 
-    def broken_up(self, flow: Flow) -> Iterator[Flow]:
-        """The pieces of a flow, each on a queue pair of its own.
-
-        Of a flow that stops at a time none starts later, and in a staggered attack each stops when the next one starts:
-        there is always more to send, by one queue pair at a time.
-        """
+    def _cut(self, flow: Flow) -> tuple[int, int, int]:
+        """Into how many pieces of which size, and between their starts."""
         size_bytes = -(-flow.size_bytes // self.pieces) if self.pieces else self.piece_bytes
         assert size_bytes is not None
         gap_ns = self.gap_ns if self.kind == "staggered" else 0
         count = -(-flow.size_bytes // size_bytes)
         if flow.stop_ns is not None and gap_ns:
             count = min(count, -(-(flow.stop_ns - flow.start_ns) // gap_ns))
+        return count, size_bytes, gap_ns
+
+    def pieces_of(self, flow: Flow) -> int:
+        """How many. Raises UserError for more than can be held."""
+        count, _, _ = self._cut(flow)
         if count > MAX_FLOWS:
             raise UserError(f"attack.piece_bytes: makes {count:.2g} pieces of a flow; expected at most {MAX_FLOWS}")
+        return count
+
+    def broken_up(self, flow: Flow) -> Iterator[Flow]:
+        """The pieces of a flow, each on a queue pair of its own.
+
+        Of a flow that stops at a time none starts later, and in a staggered attack each stops when the next one starts:
+        there is always more to send, by one queue pair at a time.
+        """
+        count, size_bytes, gap_ns = self._cut(flow)
         for i in range(count):
             own_bytes = min(size_bytes, flow.size_bytes - i * size_bytes)
             start_ns = flow.start_ns + i * gap_ns
@@ -98,16 +108,17 @@ class _Attacked(Traffic):
             flow.index = self._known
             self._known += 1
             attacks = self._attack.aims_at(flow)
+            breaks = attacks and self._attack.kind != "none"
             flow.role = "attacker" if attacks else "victim"
-            pieces = list(self._attack.broken_up(flow)) if attacks and self._attack.kind != "none" else [copy(flow)]
-            flow.pieces = len(pieces)
+            flow.pieces = self._attack.pieces_of(flow) if breaks else 1
+            if len(found) + flow.pieces > MAX_FLOWS:
+                raise UserError(f"attack: makes over {MAX_FLOWS} pieces of the workload's flows; expected fewer")
+            pieces = list(self._attack.broken_up(flow)) if breaks else [copy(flow)]
             for piece in pieces:
                 piece.whole = flow
             self._undelivered[flow.index] = self._uncompleted[flow.index] = len(pieces)
             self._sent_bytes[flow.index] = 0
             found += pieces
-            if len(found) > MAX_FLOWS:
-                raise UserError(f"attack: makes over {MAX_FLOWS} pieces of the workload's flows; expected fewer")
         return found
 
     def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:

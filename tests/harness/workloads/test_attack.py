@@ -138,4 +138,4 @@ def test_more_pieces_than_can_be_held_are_refused() -> None:
     with pytest.raises(UserError, match=r"attack\.piece_bytes: makes .* pieces"):
         attacked(Traffic([Flow(0, 1, 2**39, 0)]), attack(piece=1))
     with pytest.raises(UserError, match="attack: makes over"):
-        attacked(Traffic([Flow(0, 1, 1_500_000, i) for i in range(2)]), attack(piece=1))
+        attacked(Traffic([Flow(0, 1, size_bytes, i) for i, size_bytes in enumerate((3, 2_000_000))]), attack(piece=1))
