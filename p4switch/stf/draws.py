@@ -1,6 +1,6 @@
 """Tests' random numbers: on every switch they stand where the program would draw its own.
 
-A draw becomes the read of a register that the test writes. So it is not the switch's own `random` that such a test sees.
+A draw becomes the read of a register that the test writes: it is not the switch's own `random` that such a test sees.
 """
 
 from __future__ import annotations

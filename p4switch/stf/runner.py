@@ -297,8 +297,8 @@ class Runner:
         assert packed is not None
         assert isinstance(mask, bytes)
         member = list(zip(_pieces(packed, widths), _pieces(mask, widths), strict=True))
-        self.members.setdefault(value_set, []).append(member)
-        self.switch.value_set_set(value_set, self.members[value_set])
+        members = self.members[value_set] = [*self.members.get(value_set, []), member]
+        self.switch.value_set_set(value_set, members)
 
     def _pvs_clear(self, command: Command) -> None:
         value_set = self._value_set(command, command.args)

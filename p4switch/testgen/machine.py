@@ -224,7 +224,7 @@ class Machine:
         self._next: dict[str, int] = {}
         self._registers: dict[tuple[str, int], Scalar] = {}
         self._found: dict[str, dict[tuple[int, ...], int | None]] = {}
-        self._members: dict[str, dict[tuple[int, ...], bool]] = {}  # of value sets: what was looked for
+        self._looked_for: dict[str, dict[tuple[int, ...], bool]] = {}  # of value sets: what was looked for
         self._args: dict[tuple[str, tuple[int, ...]], list[Scalar]] = {}
         self._applied: dict[str, int] = {}
         self._params: list[Scalar] = []
@@ -653,7 +653,8 @@ class Machine:
         options: list[tuple[Any, ir.Block | None, tuple[Any, ...]]] = []  # formula, target, what a value set decides
         taken: int | None = None
         for case, target in end.cases:
-            z, asked = None, ()
+            z: Any = None
+            asked: tuple[Any, ...] = ()
             if isinstance(case, str):
                 matches, asked = self._in_value_set(case, keys, end, taken is None)
                 if not matches and not asked:
@@ -666,9 +667,8 @@ class Machine:
                 taken = len(options) - 1
             if matches and z is None and not isinstance(case, str):
                 break
-        matched = taken is not None
         if not _has_default(end):
-            options.append((None, None, ()))
+            options.append((None, None, ()))  # parsing ends without an error, as in both switches
         if taken is None:
             taken = len(options) - 1
         ways: list[Alternative] = []
@@ -690,8 +690,6 @@ class Machine:
             if z is not None:
                 earlier.append(z)
         self._decide((id(block), taken), holds, tuple(ways))
-        if not matched:
-            raise _ParserError("NoMatch")
         return options[taken][1]
 
     def _in_value_set(self, name: str, keys: list[Scalar], end: ir.Select, asked: bool) -> tuple[bool, tuple[Any, ...]]:
@@ -700,7 +698,7 @@ class Machine:
         Not `asked`: an earlier case has them, so that the set may have them or not.
         """
         numbers = tuple(k.number for k in keys)
-        known = self._members.setdefault(name, {})
+        known = self._looked_for.setdefault(name, {})
         if numbers in known:
             return known[numbers], ()
         size = next(v.size for v in self.program.value_sets if v.name == name)

@@ -164,12 +164,18 @@ class Search:
             heapq.heappush(self._heap, (now, age, run, i, way))
             return
         missing = way.own & self._wanted()
-        for wishes in (self._wishes(run, way), {}) if missing else ({},):
-            inputs = self._solver.inputs(run, i, way, wishes)
-            if inputs is not None:
-                self._try(inputs)
-            if inputs is None or not wishes or not missing & self._wanted():
-                break  # else the wishes may have led it astray
+        wishes = self._wishes(run, way) if missing else {}
+        inputs = self._solver.inputs(run, i, way, wishes)
+        if inputs is not None:
+            self._try(inputs)
+            if wishes and missing & self._wanted():  # they may have led it astray
+                inputs = self._solver.inputs(run, i, way)
+                if inputs is not None:
+                    self._try(inputs)
+        elif missing or not self._vain[way.site, context]:  # another path may have it
+            other = self._solver.inputs(run, i, way, by_any_path=True)
+            if other is not None:
+                self._try(other)
         counted = self._vain if inputs is None else self._attempts
         counted[way.site, context] += 1
 

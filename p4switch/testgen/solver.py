@@ -26,11 +26,17 @@ class Solver:
         self._variables = Variables()
 
     def inputs(
-        self, run: Run, position: int, way: Alternative, wishes: Mapping[int, Alternative] | None = None
+        self,
+        run: Run,
+        position: int,
+        way: Alternative,
+        wishes: Mapping[int, Alternative] | None = None,
+        by_any_path: bool = False,
     ) -> Inputs | None:
         """Inputs that take `run` to its decision at `position`, and there the other `way`; None: none were found.
 
         `wishes`: what other decisions of the run may do, too, by their positions, as far as it goes together.
+        `by_any_path`: what stands against `way` on the path is given up; it may lead elsewhere.
         """
         inputs = run.inputs.copy()
         inputs.choices.update(way.choices)
@@ -47,7 +53,7 @@ class Solver:
                 may.append((_WISH, wished[k]))
                 if k < position:
                     must.append(z3.Or(wished[k], formula))
-            elif k < position:
+            elif k < position and not by_any_path:
                 must += self._everywhere(run, formula)
             else:
                 may += [(_STAY, f) for f in self._everywhere(run, formula)]
