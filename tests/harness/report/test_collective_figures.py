@@ -45,7 +45,7 @@ def made(
         **dict.fromkeys(("last_delivery_ns", "goodput_bps")),
     }
     result = Result(Path("nowhere"), summary, {"flows": FLOWS})
-    result.__dict__["claims"] = list(claimed)
+    result.__dict__.update(claims=list(claimed), probes=[])
     return result
 
 
