@@ -145,9 +145,9 @@ def _draw_paper(axes: Axes, place: float, number: Number | None) -> None:
     """A range as a line with both ends; what has one bound as a triangle that points away from it."""
     if number is None:
         return
-    bounds = [bound for bound in number if bound is not None]
-    marker = "D" if len(bounds) == 2 else "v" if number.least is None else "^"
-    joined = {**_PAPER, "ls": "-", "lw": 0.8} if len(set(bounds)) == 2 else _PAPER
+    bounds = sorted({bound for bound in number if bound is not None})
+    marker = "v" if number.least is None else "^" if number.most is None else "D"
+    joined = {**_PAPER, "ls": "-", "lw": 0.8} if len(bounds) > 1 else _PAPER
     axes.plot([place] * len(bounds), bounds, marker=marker, zorder=4, label="paper", **joined)
 
 
