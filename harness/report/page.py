@@ -209,7 +209,7 @@ def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
         "papers": any(cell.paper for _, cells in rows for cell in cells),
         "queues": _queues(comparison),
         "seeds": max(len(variant.results) for variant in comparison.variants),
-        "claims": [(key, known[key].source, known[key].text) for key in comparison.claims if key in (known := claims())],
+        "claims": [(name, claim) for name, claim in claims().items() if name in comparison.claims],
         "plots": drawn,
         "replays": replays,
         "not_replayed": not_replayed,

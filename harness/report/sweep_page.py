@@ -129,9 +129,8 @@ def _together(entries: Sequence[Entry]) -> Comparison:
     varied = [axis for axis in entries[0].values if len({str(entry.values[axis]) for entry in entries}) > 1]
     places = []
     for entry in entries:
-        protocol = entry.result.summary["protocol"]
-        values = [f"{axis.rpartition('.')[2]} {entry.values[axis]}" for axis in varied if axis != "cc"]
-        places.append((protocol, ", ".join(values), entry.result.summary["seed"]))
+        values = ", ".join(f"{axis.rpartition('.')[2]} {entry.values[axis]}" for axis in varied if axis != "cc")
+        places.append((entry.result.summary["protocol"], values, entry.result.summary["seed"]))
     several = len(set(places)) < len(places)
     variants: dict[str, list[Result]] = {}
     for entry, (protocol, values, _) in zip(entries, places, strict=True):

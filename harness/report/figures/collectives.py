@@ -1,4 +1,4 @@
-"""Collectives: effective bandwidth and latency by what variants set, protocols side by side, beside the paper's numbers.
+"""Collectives: effective bandwidth and latency by what variants set, protocols and the paper's numbers side by side.
 
 What variants set is the thesis' axis: initiators (figures 6.2, 6.3, 6.10, 6.11), transactions (6.12), kinds of
 operations of all GPUs (6.13 to 6.16), applications (6.17).
