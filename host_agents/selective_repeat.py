@@ -110,8 +110,11 @@ class SelectiveRepeatSender(Sender):
             self._sacked_after = first_missing
         acked_bytes += super().on_ack(now_ns, first_missing - 1)
         self._detect_loss(now_ns)
-        if self.unacked == self.fresh and self.deadline_ns != NEVER:
-            self._disarm()
+        if self.unacked == self.fresh:
+            if self.deadline_ns != NEVER:
+                self._disarm()
+        elif self.deadline_ns == NEVER:  # what waited to be sent again may have been all that was missing
+            self._arm(now_ns + self.rto_ns)
         return acked_bytes
 
     def on_nak(self, now_ns: int, number: int) -> int:
@@ -131,7 +134,10 @@ class SelectiveRepeatSender(Sender):
         self.limiter.add(self)
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """The time-out of the oldest packet in flight, if there is one that old."""
+        """The time-out of the oldest packet in flight, if there is one that old.
+
+        What SACKs name may be taken back (RFC 2018, section 8).
+        """
         point = self.point
         expired = False
         self.deadline_ns = NEVER
@@ -143,6 +149,12 @@ class SelectiveRepeatSender(Sender):
                 break
             self._requeue(number)
             point.on_expired(now_ns, self.state_of(number) >> WIRE_SHIFT)
+            expired = True
+        if self._oldest == _NONE and self.unacked < self.fresh and not self.has_data():
+            # All are acknowledged, and the receiver lacks one: somebody else told that it had arrived.
+            self._take_back(self.unacked)
+            self._entries[(self.unacked & self._mask) * ENTRY + STATE] |= LOST
+            self._lost.push(self.unacked)
             expired = True
         if expired:
             self.stats.timeouts += 1
