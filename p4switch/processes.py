@@ -1,14 +1,18 @@
-"""Commands that p4cc runs, and waits for."""
+"""Processes: commands that p4cc runs and waits for, and what is common to all that it starts."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
+
+_PR_SET_PDEATHSIG = 1
 
 
 class _SignalsWait:
@@ -44,6 +48,19 @@ class _SignalsWait:
 def processors() -> int:
     """How many this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def end_with_parent(number: int) -> None:
+    """The calling process gets signal `number` when its parent ends, however that happens. On Linux: others have no
+    such thing.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+
+
+def how_ended(code: int) -> str:
+    """Of an exit code: "was ended by SIGKILL", "ended with status 1"."""
+    return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
 
 
 def run(command: Sequence[str], *, timeout_s: float, stderr: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:

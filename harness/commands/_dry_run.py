@@ -9,7 +9,7 @@ import click
 from harness.plan.experiment import Run
 from harness.plan.request import planned
 from harness.worlds.expected import Expected, expected, memory_limit, run_wall_s
-from harness.worlds.parallel import AUTO, workers_of
+from harness.worlds.parallel import AUTO, paying_workers
 from p4switch.quantities import doubts
 
 
@@ -58,13 +58,11 @@ def _lines(run: Run, foreseen: Expected) -> Iterator[str]:
 
 def _cost(run: Run, foreseen: Expected) -> Iterator[str]:
     """Of the flows that are known before the run: others start when these are done."""
-    traffic = run.traffic()
-    total_bytes = sum(flow.size_bytes for flow in traffic.flows)
-    more = "" if traffic.independent else " at the start; others follow when these are done"
+    more = "" if foreseen.independent else " at the start; others follow when these are done"
     if foreseen.model_ns == run.limit_ns:
         more += " within the limit"
     yield (
-        f"traffic: {foreseen.flows:,} flows, {total_bytes / 1e6:,.1f} MB, {foreseen.data_packets:,} packets, "
+        f"traffic: {foreseen.flows:,} flows, {foreseen.flow_bytes / 1e6:,.1f} MB, {foreseen.data_packets:,} packets, "
         f"{foreseen.packet_hops:,} packet-hops{more}"
     )
     beside = ""
@@ -80,14 +78,13 @@ def _cost(run: Run, foreseen: Expected) -> Iterator[str]:
 
 def _workers(run: Run, foreseen: Expected, count: int, traced: bool) -> str:
     """How many the run would have, and how many would pay where these are others."""
-    independent = run.traffic().independent
 
     def told(workers: int) -> str:
-        return f"some {foreseen.set_up_s + run_wall_s(run, foreseen, workers, independent):.2g} s of wall-clock time"
+        return f"some {foreseen.set_up_s + run_wall_s(run, foreseen, workers):.2g} s of wall-clock time"
 
     if foreseen.in_collectives:
         return f"workers: {count}; whether more would pay is not foreseen"
-    auto = workers_of(AUTO, traced)(run)
+    auto = paying_workers(run, foreseen, traced)
     if auto == count:
         return f"workers: {count}, as --workers {AUTO} gives; {told(count)}"
     return f"workers: {count}, {told(count)}; --workers {AUTO} gives {auto}, {told(auto)}"

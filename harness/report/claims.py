@@ -2,20 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from harness.plan.scenario import read
+
+
+class Number(NamedTuple):
+    """What a paper has for a figure: from `least` to `most`, in the unit of the summary's key; None: not bounded."""
+
+    least: float | None
+    most: float | None
+
+    def written(self, scale: float = 1) -> str:
+        """As a reader expects it; times `scale`."""
+        least, most = (None if bound is None else f"{bound * scale:,g}" for bound in self)
+        if least is None or most is None:
+            return f"over {least}" if most is None else f"under {most}"
+        return least if least == most else f"{least} to {most}"
+
+
+Numbers = Mapping[str, Mapping[str, Number]]
+"""By the name that a variant has in the report, and the key of the summary."""
 
 
 class Claim(NamedTuple):
     source: str  # paper and figure
     text: str
+    paper: Numbers
 
 
 @cache
 def claims() -> dict[str, Claim]:
     """All of them."""
     tables = read(Path(__file__).with_name("claims.toml"))
-    return {name: Claim(**entry) for name, entry in tables.items()}
+    return {name: _claim(**entry) for name, entry in tables.items()}
+
+
+def _claim(source: str, text: str, paper: Mapping[str, Mapping[str, Any]] | None = None) -> Claim:
+    numbers = {
+        variant: {key: _number(value) for key, value in of_variant.items()}
+        for variant, of_variant in (paper or {}).items()
+    }
+    return Claim(source, text, numbers)
+
+
+def _number(value: Any) -> Number:
+    """Of a number, a list of least and most, or a table with one of these."""
+    if isinstance(value, list):
+        return Number(*value)
+    return Number(**{"least": None, "most": None, **value}) if isinstance(value, dict) else Number(value, value)
+
+
+def papers_numbers(names: Iterable[str]) -> Numbers:
+    """Of all claims of these names that there are."""
+    found: dict[str, dict[str, Number]] = {}
+    for name in names:
+        for variant, numbers in claims()[name].paper.items() if name in claims() else ():
+            found.setdefault(variant, {}).update(numbers)
+    return found

@@ -36,6 +36,11 @@ class Comparison:
         return [result for variant in self.variants for result in variant.results]
 
     @cached_property
+    def claims(self) -> list[str]:
+        """Those of papers that the scenario is about."""
+        return list(dict.fromkeys(claim for result in self.results for claim in result.claims))
+
+    @cached_property
     def flows(self) -> pd.DataFrame:
         """Those of all runs."""
         return pd.concat([result.flows for result in self.results])

@@ -16,7 +16,7 @@ import jinja2
 from harness.measure.provenance import differences
 from harness.measure.results import Result
 from harness.replay import shell, small_data
-from harness.report.claims import claims
+from harness.report.claims import Numbers, claims, papers_numbers
 from harness.report.figures import figures
 from harness.report.groups import Comparison, Estimate, Variant, compare, over_seeds
 from harness.report.plots import svg
@@ -39,14 +39,17 @@ class _Row:
     best: Callable[[list[float]], float] | None = None  # which of the variants' figures to print in bold
 
 
-def _at(*keys: str) -> Quantity:
-    def find(summary: dict[str, Any]) -> float | None:
-        value: Any = summary
-        for key in keys:
-            value = None if value is None else value.get(key)
-        return None if value is None else float(value)
+@dataclass(frozen=True)
+class _At:
+    """What is in a summary under this key, a dot between its parts."""
 
-    return find
+    key: str
+
+    def __call__(self, summary: dict[str, Any]) -> float | None:
+        value: Any = summary
+        for part in self.key.split("."):
+            value = None if value is None else value.get(part)
+        return None if value is None else float(value)
 
 
 def _worst(key: str) -> Quantity:
@@ -60,38 +63,44 @@ def _worst(key: str) -> Quantity:
 
 
 def _late(who: str) -> Quantity:
-    return _at("fidelity", "lag", who, "p99_of_base_rtt")
+    return _At(f"fidelity.lag.{who}.p99_of_base_rtt")
 
 
 _ROWS = (
-    _Row("flows delivered", _at("flows_delivered"), digits=0),
-    _Row("all done after (µs)", _at("last_delivery_ns"), 1e-3, best=min),
-    _Row("job completion (µs)", _at("workload", "job_completion_ns"), 1e-3, best=min),
-    _Row("FCT mean (µs)", _at("fct_ns", "mean"), 1e-3, best=min),
-    _Row("FCT 99% (µs)", _at("fct_ns", "p99"), 1e-3, best=min),
-    _Row("slowdown median", _at("slowdown", "p50"), 1, 2, best=min),
-    _Row("slowdown 99.9%", _at("slowdown", "p99_9"), 1, 2, best=min),
-    _Row("Jain index, mean over time", _at("jain", "mean"), 1, 3, best=max),
-    _Row("Jain index over 0.9 from (µs)", _at("jain", "over_0_9_from_ns"), 1e-3, best=min),
-    _Row("attackers' share of the throughput (%)", _at("isolation", "attackers_share"), 100),
-    _Row("attackers' throughput (Gb/s)", _at("isolation", "attackers", "throughput_bps"), 1e-9),
-    _Row("victims' throughput (Gb/s)", _at("isolation", "victims", "throughput_bps"), 1e-9, best=max),
-    _Row("attackers: mean rate of a flow (Gb/s)", _at("isolation", "attackers", "flow_rate_bps"), 1e-9),
-    _Row("victims: mean rate of a flow (Gb/s)", _at("isolation", "victims", "flow_rate_bps"), 1e-9, best=max),
-    _Row("attackers: slowdown 99%", _at("isolation", "attackers", "slowdown", "p99"), 1, 2),
-    _Row("victims: slowdown 99%", _at("isolation", "victims", "slowdown", "p99"), 1, 2, best=min),
-    _Row("goodput, payload (Gb/s)", _at("goodput_bps"), 1e-9, best=max),
-    _Row("busiest link to a host, busy (%)", _at("bottleneck", "busy"), 100, best=max),
-    _Row("congested switch ports", _at("queues", "congested"), digits=0),
+    _Row("flows delivered", lambda summary: summary["flows_delivered"] if summary["flows"] else None, digits=0),
+    _Row("all done after (µs)", _At("last_delivery_ns"), 1e-3, best=min),
+    _Row("job completion (µs)", _At("workload.job_completion_ns"), 1e-3, best=min),
+    _Row("effective bandwidth", _At("workload.effective_bandwidth"), 1, 3, best=max),
+    _Row("latency of operations: mean (cycles)", _At("workload.latency_cycles.mean"), 1, 0, best=min),
+    _Row("latency of operations: mean of hosts' means (cycles)", _At("workload.latency_cycles.mean_of_hosts"), 1, 0),
+    _Row("latency of operations: median (cycles)", _At("workload.latency_cycles.median"), 1, 0, best=min),
+    _Row("latency of operations: longest (cycles)", _At("workload.latency_cycles.max"), 1, 0, best=min),
+    _Row("operations sent again", _At("workload.repeats"), digits=0),
+    _Row("FCT mean (µs)", _At("fct_ns.mean"), 1e-3, best=min),
+    _Row("FCT 99% (µs)", _At("fct_ns.p99"), 1e-3, best=min),
+    _Row("slowdown median", _At("slowdown.p50"), 1, 2, best=min),
+    _Row("slowdown 99.9%", _At("slowdown.p99_9"), 1, 2, best=min),
+    _Row("Jain index, mean over time", _At("jain.mean"), 1, 3, best=max),
+    _Row("Jain index over 0.9 from (µs)", _At("jain.over_0_9_from_ns"), 1e-3, best=min),
+    _Row("attackers' share of the throughput (%)", _At("isolation.attackers_share"), 100),
+    _Row("attackers' throughput (Gb/s)", _At("isolation.attackers.throughput_bps"), 1e-9),
+    _Row("victims' throughput (Gb/s)", _At("isolation.victims.throughput_bps"), 1e-9, best=max),
+    _Row("attackers: mean rate of a flow (Gb/s)", _At("isolation.attackers.flow_rate_bps"), 1e-9),
+    _Row("victims: mean rate of a flow (Gb/s)", _At("isolation.victims.flow_rate_bps"), 1e-9, best=max),
+    _Row("attackers: slowdown 99%", _At("isolation.attackers.slowdown.p99"), 1, 2),
+    _Row("victims: slowdown 99%", _At("isolation.victims.slowdown.p99"), 1, 2, best=min),
+    _Row("goodput, payload (Gb/s)", _At("goodput_bps"), 1e-9, best=max),
+    _Row("busiest link to a host, busy (%)", _At("bottleneck.busy"), 100, best=max),
+    _Row("congested switch ports", _At("queues.congested"), digits=0),
     _Row("most congested port: queue, mean (KB)", _worst("queue_mean_bytes"), 1e-3, best=min),
     _Row("most congested port: queue, 99% (KB)", _worst("queue_p99_bytes"), 1e-3, best=min),
     _Row("most congested port: queue, most (KB)", _worst("queue_max_bytes"), 1e-3, best=min),
-    _Row("packets sent", _at("packets_sent"), digits=0),
-    _Row("retransmitted", _at("retransmitted"), digits=0),
-    _Row("packets ECN-marked", _at("ecn_marked"), digits=0),
+    _Row("packets sent", _At("packets_sent"), digits=0),
+    _Row("retransmitted", _At("retransmitted"), digits=0),
+    _Row("packets ECN-marked", _At("ecn_marked"), digits=0),
     _Row("drops", lambda summary: sum(summary["drops"].values()), digits=0),
-    _Row("PFC pauses", _at("pfc", "pauses_sent"), digits=0),
-    _Row("wall-clock time of a unit of model time", _at("fidelity", "dilation"), digits=0),
+    _Row("PFC pauses", _At("pfc.pauses_sent"), digits=0),
+    _Row("wall-clock time of a unit of model time", _At("fidelity.dilation"), digits=0),
     _Row("1% of frames left hosts late by more than (% of base RTT)", _late("hosts"), 100, 2),
     _Row("1% of frames left switches late by more than (% of base RTT)", _late("switches"), 100, 2),
 )
@@ -122,15 +131,29 @@ def _leads(row: _Row, values: Sequence[Estimate | None]) -> Estimate | None:
     return best if all(best.is_apart_from(other) for other in known if other is not best) else None
 
 
-def table(variants: Sequence[Variant]) -> list[tuple[str, list[tuple[str, bool]]]]:
-    """(name, [(figure, whether it leads)]) for each row that any variant has a figure for."""
+@dataclass(frozen=True)
+class Cell:
+    """Of the table: what was measured, whether it leads, and the paper's number, where there is one."""
+
+    text: str
+    leads: bool
+    paper: str | None
+
+
+def table(variants: Sequence[Variant], paper: Numbers) -> list[tuple[str, list[Cell]]]:
+    """A row for each figure that any variant has, with its name: a cell for each variant."""
     rows = []
     for row in _ROWS:
         values = [over_seeds(variant, row.figure) for variant in variants]
         if all(value is None for value in values):
             continue
         leader = _leads(row, values)
-        rows.append((row.name, [(_written(row, value), value is not None and value is leader) for value in values]))
+        cells = []
+        for variant, value in zip(variants, values, strict=True):
+            number = paper.get(variant.name, {}).get(row.figure.key) if isinstance(row.figure, _At) else None
+            told = None if number is None or value is None else number.written(row.scale)
+            cells.append(Cell(_written(row, value), value is not None and value is leader, told))
+        rows.append((row.name, cells))
     return rows
 
 
@@ -155,11 +178,6 @@ def _marks(result: Result) -> dict[tuple[str, int], int]:
     return {(str(place[0]), int(place[1])): int(value) for place, value in zip(total.index, total, strict=True)}
 
 
-def _claimed(comparison: Comparison) -> list[str]:
-    """The claims of papers that the scenario is about."""
-    return list(dict.fromkeys(claim for result in comparison.results for claim in result.claims))
-
-
 def _replays(comparison: Comparison) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Of the first seed of each variant, where that is a small run, (name, data in base64), or (name, why not)."""
     found, left_out = [], []
@@ -179,6 +197,7 @@ def _replays(comparison: Comparison) -> tuple[list[tuple[str, str]], list[tuple[
 
 def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
     drawn = []
+    rows = table(comparison.variants, papers_numbers(comparison.claims))
     replays, not_replayed = _replays(comparison)
     for name, figure in figures(comparison).items():
         plot = figure.plot(comparison)
@@ -186,10 +205,11 @@ def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
         drawn.append((figure.caption(comparison), svg(plot, file), figure.wide(comparison)))
     return {
         "comparison": comparison,
-        "table": table(comparison.variants),
+        "table": rows,
+        "papers": any(cell.paper for _, cells in rows for cell in cells),
         "queues": _queues(comparison),
         "seeds": max(len(variant.results) for variant in comparison.variants),
-        "claims": [(key, *known[key]) for key in _claimed(comparison) if key in (known := claims())],
+        "claims": [(name, claim) for name, claim in claims().items() if name in comparison.claims],
         "plots": drawn,
         "replays": replays,
         "not_replayed": not_replayed,

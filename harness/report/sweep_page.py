@@ -1,4 +1,7 @@
-"""What a sweep found: tables of all its runs, and plots of flow completion times over the values of its first axis."""
+"""What a sweep found: tables of all its runs, and plots of flow completion times over the values of its first axis.
+
+Where runs have collectives and no flows, effective bandwidth and latencies take the place of completion times.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,13 @@ from matplotlib.ticker import FuncFormatter
 from harness.measure.results import Result
 from harness.measure.summary import distribution
 from harness.report.figures import figures as report_figures
-from harness.report.groups import Estimate, compare, estimate
+from harness.report.groups import Comparison, Estimate, Variant, estimate
 from harness.report.plots import line, plain, plain_logarithmic, styled, svg
 
 ALL = "all flows"
 _MAX_CLASSES = 4  # flows of more sizes are not told apart
 _FIGURES = ("flows", "flows_delivered", "last_delivery_ns", "goodput_bps", "packets_sent", "retransmitted", "timeouts")
+_COLLECTIVES = ("operations", "unanswered", "repeats", "cycles", "effective_bandwidth")
 
 
 @dataclass(frozen=True)
@@ -50,9 +54,18 @@ def runs_table(entries: Sequence[Entry]) -> pd.DataFrame:
                 "busy": (summary["bottleneck"] or {}).get("busy"),
                 "drops": sum(summary["drops"].values()),
                 "pfc_pauses": summary["pfc"]["pauses_sent"],
+                **_of_collectives(summary["workload"]),
             }
         )
     return pd.DataFrame(rows)
+
+
+def _of_collectives(workload: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns of a run that has any; latencies are cycles."""
+    if "latency_cycles" not in workload:
+        return {}
+    latencies = {f"latency_{key}_cycles": value for key, value in workload["latency_cycles"].items()}
+    return {**{key: workload[key] for key in _COLLECTIVES}, **latencies}
 
 
 def fct_table(entries: Sequence[Entry]) -> pd.DataFrame:
@@ -108,11 +121,31 @@ def figures(fct: pd.DataFrame, axes_names: Sequence[str]) -> dict[str, tuple[str
     return found
 
 
+def _together(entries: Sequence[Entry]) -> Comparison:
+    """All runs, those that differ by their seeds only in one variant.
+
+    It is named by protocol and values, and by the variant too where a protocol has several of the same values.
+    """
+    varied = [axis for axis in entries[0].values if len({str(entry.values[axis]) for entry in entries}) > 1]
+    places = []
+    for entry in entries:
+        values = ", ".join(f"{axis.rpartition('.')[2]} {entry.values[axis]}" for axis in varied if axis != "cc")
+        places.append((entry.result.summary["protocol"], values, entry.result.summary["seed"]))
+    several = len(set(places)) < len(places)
+    variants: dict[str, list[Result]] = {}
+    for entry, (protocol, values, _) in zip(entries, places, strict=True):
+        own = entry.variant.removeprefix(protocol).removeprefix(", ") if several else ""
+        variants.setdefault(", ".join(filter(None, [protocol, own, values])), []).append(entry.result)
+    summary = entries[0].result.summary
+    made = tuple(Variant(name, tuple(results)) for name, results in variants.items())
+    return Comparison(summary["scenario"], summary["title"], made)
+
+
 def _of_all_runs(entries: Sequence[Entry]) -> dict[str, tuple[str, Figure]]:
     """Those of a report's figures that say something of a sweep."""
+    comparison = _together(entries)
     return {
         name: (figure.caption(comparison), figure.plot(comparison))
-        for comparison in compare([entry.result for entry in entries])
         for name, figure in report_figures(comparison).items()
         if figure.of_sweeps
     }
@@ -120,10 +153,15 @@ def _of_all_runs(entries: Sequence[Entry]) -> dict[str, tuple[str, Figure]]:
 
 def _written(table: pd.DataFrame) -> list[list[str]]:
     """The rows of the page's table: times in µs."""
-    return [
-        ["" if v != v else f"{v / 1e3:,.1f}" if str(name).endswith("_ns") else str(v) for name, v in row.items()]
-        for row in table.to_dict("records")
-    ]
+    return [[_cell(str(name), value) for name, value in row.items()] for row in table.to_dict("records")]
+
+
+def _cell(name: str, value: Any) -> str:
+    if value != value:
+        return ""
+    if name.endswith("_ns"):
+        return f"{value / 1e3:,.1f}"
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)
 
 
 def write_sweep(folder: Path, title: str, axes_names: Sequence[str], entries: Sequence[Entry]) -> None:
@@ -133,8 +171,10 @@ def write_sweep(folder: Path, title: str, axes_names: Sequence[str], entries: Se
     fct.to_csv(folder / "fct.csv", index=False)
     plots = folder / "plots"
     plots.mkdir()
+    of_flows = bool(runs["flows"].any())
+    shown = fct if of_flows else runs.drop(columns=["folder", "busy", *_FIGURES])
     drawn = []
-    for name, (caption, figure) in {**_of_all_runs(entries), **figures(fct, axes_names)}.items():
+    for name, (caption, figure) in {**_of_all_runs(entries), **(figures(fct, axes_names) if of_flows else {})}.items():
         drawn.append((caption, svg(figure, plots / f"{name}.svg")))
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True, lstrip_blocks=True
@@ -144,7 +184,8 @@ def write_sweep(folder: Path, title: str, axes_names: Sequence[str], entries: Se
         runs=len(runs),
         plots=drawn,
         unfinished=runs[runs["ended"] != "done"].to_dict("records"),
-        columns=[str(name).removesuffix("_ns") for name in fct.columns],
-        rows=_written(fct),
+        of_flows=of_flows,
+        columns=[str(name).removesuffix("_ns") for name in shown.columns],
+        rows=_written(shown),
     )
     (folder / "sweep.html").write_text(page, encoding="utf-8")

@@ -49,11 +49,13 @@ class Expected:
     What hosts do in collectives is not foreseen: only how many do something.
     """
 
+    independent: bool  # no flow starts when others are done
     hosts: int
     switches: int
     ports: int  # of switches
     sampled_ports: int
     flows: int
+    flow_bytes: int  # of all, whatever the limit
     data_packets: int
     packet_hops: int  # transmissions of frames over links, answers too
     in_flight: int  # frames at once, at most
@@ -100,39 +102,40 @@ class Expected:
 def memory_limit(run: Run, built: int = 1, built_here: int = 1) -> MemoryLimit:
     """What the run may use. Raises UserError where its network alone, which is `built` so many times, takes more."""
     topology = run.topology
-    hosts, switches = len(topology.hosts), len(topology.switches)
-    ports = sum(len(topology.ports[switch.name]) for switch in topology.switches)
+    hosts, switches, ports = len(topology.hosts), len(topology.switches), _switch_ports(topology)
     limit = MemoryLimit(run.label, run.scenario.memory_bytes)
     limit.foresee(_nodes_bytes(hosts, switches, ports), f"{hosts:,} hosts and {switches:,} switches", built, built_here)
     return limit
+
+
+def _switch_ports(topology: Topology) -> int:
+    return sum(len(topology.ports[switch.name]) for switch in topology.switches)
 
 
 def _nodes_bytes(hosts: int, switches: int, ports: int) -> int:
     return hosts * _HOST_BYTES + switches * _SWITCH_BYTES + ports * _PORT_BYTES
 
 
-def best_workers(run: Run, processors: int, independent: bool) -> int:
-    """So many that the run takes least wall-clock time; 1 where more of them save little. Raises UserError.
+def best_workers(run: Run, foreseen: Expected, processors: int) -> int:
+    """So many that the run takes least wall-clock time; 1 where more of them save little.
 
-    Where flows start when others are done (not `independent`), all hosts are at one of two workers. Collectives are not
-    foreseen: nothing speaks for more than one there.
+    Where flows start when others are done, all hosts are at one of two workers. Collectives are not foreseen: nothing
+    speaks for more than one there.
     """
-    if processors < 2:
-        return 1
-    foreseen = expected(run)
     alone_s = foreseen.run_s
-    if foreseen.in_collectives or alone_s * (1 - 1 / _LEAST_GAIN) < _LEAST_S:
+    if processors < 2 or foreseen.in_collectives or alone_s * (1 - 1 / _LEAST_GAIN) < _LEAST_S:
         return 1
-    most = processors if independent else 2
-    walls_s = {workers: run_wall_s(run, foreseen, workers, independent) for workers in range(2, most + 1)}
+    most = processors if foreseen.independent else 2
+    walls_s = {workers: run_wall_s(run, foreseen, workers) for workers in range(2, most + 1)}
     best = min(walls_s, key=lambda workers: walls_s[workers])
     saves = alone_s > _LEAST_GAIN * walls_s[best] and alone_s - walls_s[best] > _LEAST_S
     return best if saves else 1
 
 
-def run_wall_s(run: Run, foreseen: Expected, workers: int, independent: bool) -> float:
+def run_wall_s(run: Run, foreseen: Expected, workers: int) -> float:
     """Wall-clock time of a run with so many workers, and a processor each."""
-    return foreseen.run_wall_s(shares(run.topology, partition(run.topology, workers, not independent), workers))
+    owners = partition(run.topology, workers, hosts_together=not foreseen.independent)
+    return foreseen.run_wall_s(shares(run.topology, owners, workers))
 
 
 def expected(run: Run) -> Expected:
@@ -172,13 +175,15 @@ def expected(run: Run) -> Expected:
     last_ns = max((flow.start_ns + count * packet_ns[flow.source] for flow, count in flows), default=0.0)
     in_pipe = 2 * int(run.base_rtt_ns() / min(packet_ns)) + 1  # a BDP under way, and as much waiting
     record = run.scenario.record
-    ports = sum(len(topology.ports[switch.name]) for switch in topology.switches)
+    ports = _switch_ports(topology)
     return Expected(
+        independent=traffic.independent,
         hosts=len(topology.hosts),
         switches=len(topology.switches),
         ports=ports,
         sampled_ports=ports if record.queues == "all" else len(topology.hosts),
         flows=len(flows),
+        flow_bytes=sum(flow.size_bytes for flow in traffic.flows),
         data_packets=packets,
         packet_hops=hops,
         in_flight=sum(min(count, in_pipe) for count in sent.values()),

@@ -74,9 +74,16 @@ class MemoryLimit:
 
 def _held_bytes(crew: Crew) -> int:
     """By this process; where it was forked, what is its alone: the rest is the first one's."""
-    process = psutil.Process()
-    held_bytes: int = process.memory_info().rss if crew.first or crew.own_memory else process.memory_full_info().uss
+    if not crew.first and not crew.own_memory:
+        return private_bytes()
+    held_bytes: int = psutil.Process().memory_info().rss
     return held_bytes
+
+
+def private_bytes() -> int:
+    """What no other process has of this one's memory."""
+    own_bytes: int = psutil.Process().memory_full_info().uss
+    return own_bytes
 
 
 def _gib(size_bytes: int) -> str:

@@ -24,8 +24,8 @@ from typing import Any, NoReturn, Protocol, TypeVar
 
 from harness.errors import DeadWorkerError, passed_on
 from harness.plan.experiment import Run
-from harness.worlds.expected import best_workers
-from harness.worlds.mininet.isolation import end_with_parent
+from harness.worlds.expected import Expected, best_workers, expected
+from harness.worlds.memory import private_bytes
 from harness.worlds.ranks import Ranks
 from p4switch import processes
 from p4switch.errors import UserError
@@ -108,14 +108,24 @@ class Joined:
     """Workers that have joined their fabrics, however they reach each other."""
 
     def __init__(
-        self, fabric: Fabric, owners: Sequence[int], rank: int, count: int, told: Callable[[list[Any]], object]
+        self,
+        fabric: Fabric,
+        owners: Sequence[int],
+        rank: int,
+        count: int,
+        told: Callable[[list[Any]], object],
+        late: Callable[[int], object] | None,
     ) -> None:
-        """`owners`: by node of the fabric. `told` gets what workers `tell`, by rank, each in its order."""
+        """`owners`: by node of the fabric. `told` gets what workers `tell`, by rank, each in its order.
+
+        `late` is for tests: called with the rank when a worker begins.
+        """
         self.rank = rank
         self.count = count
         self._fabric = fabric
         self._owners = owners
         self._told = told
+        self._late = late
 
     @property
     def first(self) -> bool:
@@ -138,6 +148,10 @@ class Joined:
     def tell(self, value: object) -> None:
         self._fabric.tell(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
 
+    def _begin(self) -> None:
+        if self._late is not None:
+            self._late(self.rank)
+
     def _on_told(self, told: list[bytes]) -> None:
         self._told([pickle.loads(data) for data in told])
 
@@ -155,9 +169,7 @@ class Workers(Joined):
         told: Callable[[list[Any]], object],
         late: Callable[[int], object] | None = None,
     ) -> None:
-        """`late` is for tests: called with the rank when a worker begins."""
-        super().__init__(fabric, owners, 0, count, told)
-        self._late = late
+        super().__init__(fabric, owners, 0, count, told, late)
         self._parent = os.getpid()
         self._processes: list[_Process] = []
 
@@ -173,8 +185,7 @@ class Workers(Joined):
                         break
             if self.rank:
                 self._be_worker()
-            if self._late is not None:
-                self._late(self.rank)
+            self._begin()
             self._join(memory)
             yield
         except BaseException as error:
@@ -223,8 +234,7 @@ class Workers(Joined):
         """In a new process: Ctrl-C is the first one's to deal with, and nothing outlives that."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        if sys.platform == "linux":
-            end_with_parent(signal.SIGKILL)
+        processes.end_with_parent(signal.SIGKILL)
         if os.getppid() != self._parent:
             os._exit(1)
 
@@ -261,10 +271,9 @@ class Workers(Joined):
         if told:
             raise pickle.loads(told)
         code = os.waitstatus_to_exitcode(status)
-        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
         raise DeadWorkerError(
-            f"worker {process.rank + 1} of {self.count} (process {process.pid}) {how} before the run was done; "
-            "was there enough memory?"
+            f"worker {process.rank + 1} of {self.count} (process {process.pid}) {processes.how_ended(code)} "
+            "before the run was done; was there enough memory?"
         )
 
     def _end_others(self) -> None:
@@ -290,17 +299,14 @@ class RankCrew(Joined):
         told: Callable[[list[Any]], object],
         late: Callable[[int], object] | None = None,
     ) -> None:
-        """As `Workers`."""
-        super().__init__(fabric, owners, ranks.rank, ranks.count, told)
+        super().__init__(fabric, owners, ranks.rank, ranks.count, told, late)
         self._ranks = ranks
-        self._late = late
 
     @contextlib.contextmanager
     def at_work(self) -> Iterator[None]:
         """At the first one, raises what another one fails by."""
         with self._ranks.at_run():
-            if self._late is not None:
-                self._late(self.rank)
+            self._begin()
             self._fabric.join(
                 self.rank, self.count, self._owners, told=self._on_told, exchange=self._ranks.exchange
             )
@@ -350,29 +356,23 @@ def workers_of(wanted: str | None, traced: bool = False) -> Callable[[Run], int]
 
 
 def _workers_for(run: Run, traced: bool) -> int:
-    independent = run.traffic().independent
-    if traced and not independent:
+    return 1 if processes.processors() < 2 else paying_workers(run, expected(run), traced)
+
+
+def paying_workers(run: Run, foreseen: Expected, traced: bool) -> int:
+    """As many as pay here, of a run of which this is foreseen. `traced`: one of its flows is."""
+    if traced and not foreseen.independent:
         return 1
-    return best_workers(run, min(processes.processors(), MOST_WORKERS), independent)
+    return best_workers(run, foreseen, min(processes.processors(), MOST_WORKERS))
 
 
 def cost(crew: Crew, cpu_s: float) -> tuple[float, int]:
     """CPU time and memory of all workers together, at the first one."""
     own_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     if not crew.first and not crew.own_memory:
-        own_bytes = _private_bytes(own_bytes)
+        own_bytes = private_bytes()
     costs = crew.gather((cpu_s, own_bytes))
     return sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
-
-
-def _private_bytes(most: int) -> int:
-    """What is this process's alone: the rest it has from the first one. `most`: where that is not known."""
-    try:
-        with open("/proc/self/smaps_rollup") as file:
-            lines = [line.split() for line in file if line.startswith("Private_")]
-    except OSError:
-        return most
-    return sum(int(words[1]) for words in lines) * 1024
 
 
 def merged(parts: Sequence[Mapping[_Key, _Value]], order: Iterable[_Key]) -> dict[_Key, _Value]:

@@ -26,7 +26,6 @@ from types import FrameType, TracebackType
 from typing import Any, NoReturn, Protocol, TypeVar
 
 from harness.errors import DeadWorkerError, passed_on
-from harness.worlds.mininet.isolation import end_with_parent
 from p4switch import processes
 from p4switch.errors import UserError
 
@@ -363,8 +362,7 @@ def _be_watched(launched: _Launched) -> None:
         _, status = os.waitpid(child, 0)
         _leave(launched, child, os.waitstatus_to_exitcode(status), bool(came))
     os.setsid()
-    if sys.platform == "linux":
-        end_with_parent(signal.SIGTERM)
+    processes.end_with_parent(signal.SIGTERM)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
     if os.getppid() != watcher:
         os._exit(1)
@@ -374,9 +372,9 @@ def _leave(launched: _Launched, child: int, code: int, was_asked_to: bool) -> No
     """With the child's status; where it did not end by itself, that is told."""
     expected = code in (0, 2, _ENDED) if launched.rank else code >= 0
     if not expected and not was_asked_to:
-        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+        where = f"(process {child} on {socket.gethostname()})"
         line = (
-            f"p4cc: error: rank {launched.rank} of {launched.count} (process {child} on {socket.gethostname()}) {how} "
+            f"p4cc: error: rank {launched.rank} of {launched.count} {where} {processes.how_ended(code)} "
             "before the run was done; was there enough memory?\n"
         )
         with contextlib.suppress(OSError):

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.errors import DeadWorkerError
-from harness.worlds.mininet.isolation import end_with_parent
+from p4switch import processes
 from p4switch.errors import UserError
-from p4switch.processes import processors
 
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
@@ -78,7 +77,7 @@ def _in_processes(
     work: Callable[[_Item], _Made], items: Sequence[_Item], jobs: int | None
 ) -> Generator[tuple[int, _Made], None, None]:
     # A process of its own kind: a fork would inherit the threads of whatever is loaded here, half of them.
-    with _pool(max(min(jobs or processors(), len(items)), 1)) as (pool, started):
+    with _pool(max(min(jobs or processes.processors(), len(items)), 1)) as (pool, started):
         try:
             waiting = {pool.submit(work, item): i for i, item in enumerate(items)}
             while waiting:
@@ -89,16 +88,15 @@ def _in_processes(
             raise DeadWorkerError(f"{_ended(started)} before its run was done; was there enough memory?") from None
 
 
-def _ended(processes: Collection[BaseProcess]) -> str:
+def _ended(started: Collection[BaseProcess]) -> str:
     """How the one ended that broke the pool, which then ends the others by SIGTERM."""
-    for process in processes:
+    for process in started:
         process.join()
-    codes = {process.pid: process.exitcode for process in processes}
+    codes = {process.pid: process.exitcode for process in started}
     pid, code = next(((pid, code) for pid, code in codes.items() if code != -signal.SIGTERM), (None, None))
     if code is None:
         return "a process was ended"
-    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
-    return f"process {pid} {how}"
+    return f"process {pid} {processes.how_ended(code)}"
 
 
 class _Context(SpawnContext):
@@ -133,7 +131,7 @@ def _pool(jobs: int) -> Iterator[tuple[futures.ProcessPoolExecutor, list[BasePro
 def _begin(parent: int) -> None:
     """In a new process: Ctrl-C is the parent's to deal with, and nothing outlives the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with_parent(signal.SIGKILL)
+    processes.end_with_parent(signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 

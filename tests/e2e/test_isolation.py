@@ -15,7 +15,7 @@ import pytest
 from harness.measure.results import Result, load_all
 from harness.plan import scenario
 from harness.report.figures import figures
-from harness.report.figures.isolation_matrix import gains
+from harness.report.figures.isolation_matrix import gains, penalties
 from harness.report.groups import compare
 
 # Twins of the built-in scenarios: which of their variants, and what makes them small.
@@ -123,6 +123,11 @@ def test_a_short_flow_pays_for_the_pairs_window() -> None:
         for name, result in results("isolation-fig12").items()
     }
     assert slow["per pair"] > 1.2 * slow["per QP"]
+    (comparison,) = compare(list(results("isolation-fig12").values()))
+    shown = figures(comparison)["short-flow-penalty"].plot(comparison).axes[0]
+    (penalty,) = penalties(comparison.results)["pair"]
+    assert penalty > 1.2
+    assert [text.get_text() for text in shown.texts] == [f"{penalty:.2f}"]
 
 
 def test_the_matrix_tells_secure_from_vulnerable() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from host_agents import wire
 from host_agents.cc import sperc
-from host_agents.cc.sperc_link import NEW_FLOW, B, E
+from host_agents.cc.sperc_link import NEW_FLOW, B, E, Link, Record
 from host_agents.errors import ParameterError
 from host_agents.registry import resolve
 from tests.host_agents.sperc_rig import GBPS, LINE, RTT, Switch, controls, is_control, nics, records, values
@@ -181,3 +181,27 @@ def test_the_smallest_rate_is_min_rate():
     qa.post(1_000_000)
     link.run(10_000)
     assert qa.rate_bps == 5e6
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "digits", "state", "left"),
+    [(2**-12, 20, B, 47_500_000), (2**-12, 12, B, 47_500_000), (0.0, 20, E, 64), (2**-12, 10, E, 103_872)],
+)
+def test_of_two_equal_links_the_second_limits_a_flow_unless_rounding_exceeds_the_tolerance(
+    tolerance, digits, state, left
+):
+    """Else the first flow is counted as limited by its NIC, and the next is offered what rounding has left over."""
+    capacity = 95 * GBPS
+
+    def link():
+        return Link(capacity, round(capacity * tolerance), RTT, 0, digits)
+
+    switch = link()
+    offered = []
+    for _ in range(2):
+        flow = [Record() for _ in range(sperc.RECORDS)]
+        link().process(flow, sperc.RECORDS - 2, 1, 1, False, 0)  # its NIC's
+        switch.process(flow, 0, 1, 1, False, 0)
+        offered.append(flow[0])
+    assert offered[0].state == state
+    assert offered[1].b == pytest.approx(left, rel=2**-9)

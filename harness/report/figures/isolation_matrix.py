@@ -1,4 +1,4 @@
-"""Who gains what by which attack: a heat map of protocols and scopes against attacks (thesis, table 3.2)."""
+"""Who gains what by which attack, and what short flows pay for a wider scope: heat maps of thesis, table 3.2."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ from harness.report.plots import plain, styled
 
 BASELINE = "none"  # the variant without an attack
 VULNERABLE = 1.2  # gain from which on an attack counts as one
+SHORT_BYTES = (20_000, 110_000)  # flows that pay for a reaction point of several queue pairs (figure 3.12)
+PAYS = 1.5  # penalty from which on they do
 _MOST = 2.0  # gain of the darkest colour
+_PER_QP = "qp"
+_TAIL = 0.999
 
 
 def gains(results: Sequence[Result]) -> pd.DataFrame:
@@ -44,6 +48,49 @@ def gains(results: Sequence[Result]) -> pd.DataFrame:
     return table.groupby(["protocol", "scope"], sort=False)[attacks].mean()
 
 
+def penalties(results: Sequence[Result]) -> pd.DataFrame:
+    """The 99.9% slowdown of short flows over what they have by queue pair, same protocol and seed: mean over seeds.
+
+    One row a protocol, one column a scope; NaN where there is no such run. Empty where runs differ by more, or attack.
+    """
+    tails: dict[tuple[str, int], dict[str, float]] = defaultdict(dict)
+    runs = {(result.summary["protocol"], result.summary["seed"], result.cc_scope): result for result in results}
+    if len(runs) == len(results) and not any("pieces" in result.tables for result in results):
+        for (protocol, seed, scope), result in runs.items():
+            short = result.flows["size_bytes"].between(*SHORT_BYTES)
+            tails[protocol, seed][scope] = float(result.flows.loc[short, "slowdown"].quantile(_TAIL))
+    rows = [
+        {"protocol": protocol, **{scope: tail / of[_PER_QP] for scope, tail in of.items() if scope != _PER_QP}}
+        for (protocol, _), of in tails.items()
+        if _PER_QP in of
+    ]
+    scopes = list(dict.fromkeys(scope for row in rows for scope in row if scope != "protocol"))
+    return pd.DataFrame(rows, columns=["protocol", *scopes]).groupby("protocol", sort=False)[scopes].mean()
+
+
+@register("short-flow-penalty")
+class Penalty(Figure):
+    """Needs variants of several scopes, and no attack."""
+
+    needs = ("flows",)
+    order = 4
+    of_sweeps: ClassVar[bool] = True
+
+    def fits(self, comparison: Comparison) -> bool:
+        return bool(penalties(comparison.results).notna().any(axis=None))
+
+    def caption(self, comparison: Comparison) -> str:
+        least, most = (size // 1000 for size in SHORT_BYTES)
+        return f"99.9% slowdown of flows of {least} to {most} KB over that per QP; from {PAYS} on they pay (bold)"
+
+    def plot(self, comparison: Comparison) -> matplotlib_figure.Figure:
+        return _plotted(self, comparison, penalties(comparison.results))
+
+    def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
+        table = penalties([result for variant in variants for result in variant.results])
+        _heat_map(axes, table, PAYS, [str(protocol) for protocol in table.index])
+
+
 @register("isolation-matrix")
 class Matrix(Figure):
     """Needs variants that attack, and one called `none`."""
@@ -59,21 +106,29 @@ class Matrix(Figure):
         return f"Attackers' throughput over theirs without an attack; from {VULNERABLE} on they gain (bold)"
 
     def plot(self, comparison: Comparison) -> matplotlib_figure.Figure:
-        rows, columns = gains(comparison.results).shape
-        with styled():
-            figure = matplotlib_figure.Figure(figsize=(2.2 + 1.1 * columns, 1.2 + 0.28 * rows), layout="constrained")
-            self.draw(figure.subplots(), comparison.variants)
-        return figure
+        return _plotted(self, comparison, gains(comparison.results))
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
         table = gains([result for variant in variants for result in variant.results])
-        values = table.to_numpy(float)
-        axes.imshow(values, cmap="RdYlBu_r", vmin=2 - _MOST, vmax=_MOST, aspect="auto")
-        for (row, column), gain in np.ndenumerate(values):
-            if not np.isnan(gain):
-                weight = "bold" if gain >= VULNERABLE else "normal"
-                colour = "white" if abs(gain - 1) > 0.8 * (_MOST - 1) else "black"
-                axes.text(column, row, f"{gain:.2f}", ha="center", va="center", weight=weight, color=colour, size=8)
-        axes.set_xticks(range(len(table.columns)), [plain(name) for name in table.columns], rotation=30, ha="right")
-        axes.set_yticks(range(len(table)), [plain(f"{protocol}, {scope}") for protocol, scope in table.index])
-        axes.grid(False)
+        _heat_map(axes, table, VULNERABLE, [f"{protocol}, {scope}" for protocol, scope in table.index])
+
+
+def _plotted(figure: Figure, comparison: Comparison, table: pd.DataFrame) -> matplotlib_figure.Figure:
+    rows, columns = table.shape
+    with styled():
+        plotted = matplotlib_figure.Figure(figsize=(2.2 + 1.1 * columns, 1.2 + 0.28 * rows), layout="constrained")
+        figure.draw(plotted.subplots(), comparison.variants)
+    return plotted
+
+
+def _heat_map(axes: Axes, table: pd.DataFrame, bold_from: float, rows: Sequence[str]) -> None:
+    values = table.to_numpy(float)
+    axes.imshow(values, cmap="RdYlBu_r", vmin=2 - _MOST, vmax=_MOST, aspect="auto")
+    for (row, column), gain in np.ndenumerate(values):
+        if not np.isnan(gain):
+            weight = "bold" if gain >= bold_from else "normal"
+            colour = "white" if abs(gain - 1) > 0.8 * (_MOST - 1) else "black"
+            axes.text(column, row, f"{gain:.2f}", ha="center", va="center", weight=weight, color=colour, size=8)
+    axes.set_xticks(range(len(table.columns)), [plain(name) for name in table.columns], rotation=30, ha="right")
+    axes.set_yticks(range(len(table)), [plain(name) for name in rows])
+    axes.grid(False)

@@ -12,7 +12,6 @@ from pathlib import Path
 from p4switch.errors import UserError
 
 _CLONE_NEWNET = 0x40000000
-_PR_SET_PDEATHSIG = 1
 _PR_SET_TIMERSLACK = 29
 _PRIORITY = -15
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -46,11 +45,6 @@ def disable_ipv6() -> None:
         setting = Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6")
         if setting.exists():
             setting.write_text("1")
-
-
-def end_with_parent(number: int) -> None:
-    """The calling process gets signal `number` when its parent ends, however that happens."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, number)
 
 
 def above_others() -> None:

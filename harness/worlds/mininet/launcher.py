@@ -17,6 +17,7 @@ import psutil
 
 from harness.errors import CheckError
 from harness.worlds.mininet import isolation
+from p4switch import processes
 
 _START_S = 60.0
 _LOOK_S = 1.0  # how often it is looked whether processes go on
@@ -26,7 +27,7 @@ _STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 
 def _as_child() -> None:
     """In a process that is about to become a command of the run's."""
-    isolation.end_with_parent(signal.SIGKILL)
+    processes.end_with_parent(signal.SIGKILL)
     isolation.above_others()
 
 

@@ -25,7 +25,7 @@ import click
 
 from harness.worlds.mininet import isolation
 from harness.worlds.native_hosts import use_native_hosts
-from p4switch import daemon
+from p4switch import daemon, processes
 from p4switch.errors import UserError
 
 _KINDS = {"switch": "harness.commands.switch", "host": "harness.worlds.mininet.agent"}
@@ -55,7 +55,7 @@ def _child(kind: str, arguments: list[str], log: str, namespace_pid: int | None)
     """The life of a forked process. Does not return."""
     status = 1
     try:
-        isolation.end_with_parent(signal.SIGKILL)
+        processes.end_with_parent(signal.SIGKILL)
         for number in (signal.SIGTERM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         signal.set_wakeup_fd(-1)
@@ -151,7 +151,7 @@ class _Zygote:
 def main() -> None:
     """Entry point of the process."""
     os.setsid()  # Ctrl-C is for the launcher, which knows what to do first
-    isolation.end_with_parent(signal.SIGTERM)
+    processes.end_with_parent(signal.SIGTERM)
     zygote = _Zygote(Connection(int(sys.argv[1])))
     _preload()
     try:

@@ -14,7 +14,6 @@ from click.testing import CliRunner
 from harness.cli import cli
 from harness.plan.experiment import Run, plan
 from harness.plan.scenario import check
-from harness.worlds import expected as foreseeing
 from harness.worlds.expected import best_workers, expected
 from harness.worlds.virtual import VirtualWorld
 
@@ -51,7 +50,7 @@ def test_what_is_foreseen_is_what_comes(workload: dict[str, Any], tables: dict[s
 def test_a_limit_counts_for_work_and_workers() -> None:
     long = planned({"name": "permutation", "size_bytes": 1_000_000_000})
     short = replace(long, scenario=long.scenario.model_copy(update={"limit_ns": 100_000}))
-    assert (best_workers(long, 8, True), best_workers(short, 8, True)) == (8, 1)
+    assert [best_workers(run, expected(run), 8) for run in (long, short)] == [8, 1]
     assert expected(short).packet_hops < expected(long).packet_hops / 800
     assert expected(short).model_ns == 100_000
 
@@ -105,13 +104,12 @@ def test_a_dry_run_says_that_collectives_are_not_foreseen(tmp_path: Path) -> Non
     assert "workers: 1; whether more would pay is not foreseen" in told
 
 
-def test_collectives_beside_much_work_get_one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_collectives_beside_much_work_get_one_worker() -> None:
     """Whatever else the run has to do: shares of it would be guessed."""
     run = planned({"name": "permutation", "size_bytes": 1_000_000_000})
     much = expected(run)
     for hosts, workers in ((0, 8), (4, 1)):
-        monkeypatch.setattr(foreseeing, "expected", lambda _, hosts=hosts: replace(much, in_collectives=hosts))
-        assert best_workers(run, 8, True) == workers
+        assert best_workers(run, replace(much, in_collectives=hosts), 8) == workers
 
 
 @pytest.mark.parametrize(("arguments", "workers"), [((), 2), (("--workers", "3"), 3), (("--workers", "auto"), 1)])
@@ -126,7 +124,7 @@ def test_a_dry_run_counts_processors_as_the_run_does(tmp_path: Path, monkeypatch
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(9), raising=False)
     asked: list[int] = []
     monkeypatch.setattr("harness.worlds.parallel.MOST_WORKERS", 4)
-    monkeypatch.setattr("harness.worlds.parallel.best_workers", lambda run, most, _: asked.append(most) or 1)
+    monkeypatch.setattr("harness.worlds.parallel.best_workers", lambda run, _, most: asked.append(most) or 1)
     assert dry_run(tmp_path, SMALL)[0] == 0
     assert asked == [4]
 
