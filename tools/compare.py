@@ -1,10 +1,11 @@
-"""Compares p4c and BMv2 with the built-in compiler and switch on a folder of programs.
+"""Compares p4c and BMv2 with the built-in compiler and switch on programs.
 
-    python tools/compare.py PROGRAMS [--tests N] [--seconds S] [--seed N] [NAME ...]
+    python tools/compare.py PROGRAM.p4|FOLDER ... [-I FOLDER] [-D NAME[=TEXT]] [--tests N] [--seconds S] [--seed N]
 
-For each program: which compiler accepts it, in what the two P4Infos differ, and on which of N generated packet tests
-(packets, entries and registers drawn and solved by `p4switch.testgen`) the two switches differ from each other or from
-what the tests expect. p4c (`p4c-bm2-ss`) and BMv2 are left out where they are not in PATH. Exit status 1: a difference.
+For each program, and each .p4 file of a folder: which compiler accepts it, in what the two P4Infos differ, and on which
+of N generated packet tests (packets, entries and registers drawn and solved by `p4switch.testgen`) the two switches
+differ from each other or from what the tests expect. p4c (`p4c-bm2-ss`) and BMv2 are left out where they are not in
+PATH. Exit status 1: a difference.
 """
 
 from __future__ import annotations
@@ -14,34 +15,37 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
 from p4info_diff import differences
 
+from harness.commands.compile import definition
 from p4switch.compiler import Compiled, compile_program
 from p4switch.errors import UserError
 from p4switch.p4runtime.messages import parse_p4info
-from p4switch.stf import run_test
+from p4switch.stf import Options, run_tests
 from p4switch.testgen import generate, write
 
 P4C = "p4c-bm2-ss"
 _P4C_LIMIT_S = 120
 
 
-def theirs(program: Path, folder: Path) -> tuple[str | None, Path]:
+def theirs(program: Path, folder: Path, how: Options) -> tuple[str | None, Path]:
     """What p4c says against `program`, None if it accepts it; and its P4Info."""
     info = folder / f"{program.stem}.p4info.txtpb"
-    command = [P4C, "--arch", "v1model", "-o", str(folder / "out.json"), "--p4runtime-files", str(info), str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_P4C_LIMIT_S)
+    given = [f"-I{path}" for path in how.include_dirs] + [f"-D{name}={text}" for name, text in how.defines]
+    command = [P4C, "--arch", "v1model", *given, "-o", str(folder / "out.json"), "--p4runtime-files", str(info)]
+    done = subprocess.run([*command, str(program)], capture_output=True, text=True, timeout=_P4C_LIMIT_S)
     lines = [line for line in done.stderr.splitlines() if "error" in line]
     return (None if done.returncode == 0 else (lines or ["refused"])[0]), info
 
 
-def ours(program: Path) -> tuple[str | None, Compiled | None]:
+def ours(program: Path, how: Options) -> tuple[str | None, Compiled | None]:
     """What the built-in compiler says against `program`, and what it makes of it."""
     try:
-        return None, compile_program(program)
+        return None, compile_program(program, how.include_dirs, dict(how.defines))
     except UserError as error:
         return str(error).splitlines()[0], None
 
@@ -52,13 +56,13 @@ def switches() -> list[str]:
     return ["builtin", *(["bmv2"] if there else [])]
 
 
-def compare(program: Path, tests: int, seconds: float, seed: int) -> Iterator[str]:
+def compare(program: Path, tests: int, seconds: float, seed: int, how: Options) -> Iterator[str]:
     """The differences, a line each."""
-    refused, compiled = ours(program)
+    refused, compiled = ours(program, how)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if shutil.which(P4C):
-            other, info = theirs(program, folder)
+            other, info = theirs(program, folder, how)
             if (refused is None) != (other is None):
                 yield f"p4c: {other or 'accepts it'}; p4cc: {refused or 'accepts it'}"
             elif compiled is not None:
@@ -66,38 +70,46 @@ def compare(program: Path, tests: int, seconds: float, seed: int) -> Iterator[st
                 yield from (f"P4Info: {line}" for line in differences(expected, compiled.p4info))
         elif refused is not None:
             yield f"p4cc: {refused}"
-        if compiled is None:
+        if compiled is None or not tests:
             return
-        code, result = generate(program, seed=seed, most=tests, seconds=seconds)
+        code, result = generate(
+            program, how.include_dirs, dict(how.defines), seed=seed, most=tests, seconds=seconds
+        )
         for test in write(folder, program, [], code, result):
-            said = {switch: outcome(program, test, switch) for switch in switches()}
+            said = {switch: outcome(test, replace(how, program=program, switch=switch)) for switch in switches()}
             if any(said.values()):
                 yield f"{test.name}: " + "; ".join(
                     f"{switch}: {text or 'as expected'}" for switch, text in said.items()
                 )
 
 
-def outcome(program: Path, test: Path, switch: str) -> str:
-    """Why `test` does not hold on `switch`; nothing if it does."""
-    try:
-        run_test(program, test, switch=switch)
-    except UserError as error:
-        return str(error).splitlines()[0]
-    return ""
+def outcome(test: Path, how: Options) -> str:
+    """Why `test` does not hold; nothing if it does."""
+    (result,) = run_tests([test], options=how)
+    return result.cause or ""
+
+
+def _programs(paths: tuple[Path, ...]) -> Iterator[Path]:
+    for path in paths:
+        yield from sorted(path.glob("*.p4")) if path.is_dir() else [path]
 
 
 @click.command()
-@click.argument("programs", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.argument("names", nargs=-1)
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.option("-I", "include", multiple=True, type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("-D", "define", multiple=True, metavar="NAME[=TEXT]")
 @click.option("--tests", default=20, show_default=True, help="Of each program, at most.")
 @click.option("--seconds", default=20.0, show_default=True, help="For making them.")
 @click.option("--seed", default=0, show_default=True)
-def main(programs: Path, names: tuple[str, ...], tests: int, seconds: float, seed: int) -> None:
+def main(
+    paths: tuple[Path, ...], include: tuple[Path, ...], define: tuple[str, ...], tests: int, seconds: float, seed: int
+) -> None:
     """Prints a line for each difference."""
+    macros = tuple(map(definition, define))
     found = 0
-    chosen = [p for p in sorted(programs.glob("*.p4")) if not names or p.stem in names]
+    chosen = list(_programs(paths))
     for program in chosen:
-        for line in compare(program, tests, seconds, seed):
+        for line in compare(program, tests, seconds, seed, Options(include_dirs=include, defines=macros)):
             found += 1
             click.echo(f"{program.name}: {line}")
     click.echo(f"{len(chosen)} programs, {found} differences")

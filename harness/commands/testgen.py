@@ -61,8 +61,9 @@ def command(
     from p4switch.testgen import generate, write
 
     most, seconds = _until(until)
-    code, result = generate(program, include, dict(map(definition, define)), seed, assume, most, seconds)
-    write(out, program, include, code, result)
+    macros = dict(map(definition, define))
+    code, result = generate(program, include, macros, seed, assume, most, seconds)
+    write(out, program, include, code, result, macros)
     reachable = result.statements - len(result.unreachable)
     click.echo(f"{len(result.tests)} tests, {result.covered} of {reachable} reachable statements, {result.runs} runs")
     for found in result.unreachable:

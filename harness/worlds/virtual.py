@@ -44,7 +44,6 @@ from host_agents.assignments import Assignment
 from host_agents.nic import Nic
 from host_agents.timers import NEVER
 from p4switch.coverage import Coverage
-from p4switch.errors import UserError
 from p4switch.fabric import Fabric, joined
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
@@ -98,12 +97,14 @@ class VirtualWorld:
         workers: int | Ranks = 1,
         owners: Mapping[str, int] | None = None,
         late: Callable[[int], object] | None = None,
+        crew: Callable[..., Crew] = Workers,
     ) -> None:
         """`trace`: index of a flow whose packets are traced. `capture`: record the frames on all hosts' links.
 
         `coverage`: count what of the program the packets reach. `workers`: so many processes share the work, or these
         ranks, each of which builds a world; that is in no result. `owners`: which of them has a node, by name, instead
         of `partition`'s; hosts that start flows when others are done are all the first one's. `late`: see `Workers`.
+        `crew` makes the processes that share the work.
         """
         started = time.process_time()
         self.run_plan = run
@@ -111,12 +112,8 @@ class VirtualWorld:
         # With a fixed list of flows, hosts meet in frames only.
         independent = traffic.independent
         self._ahead_ns = _HAND_OVER_NS if independent else 0
-        known = len({id(flow.whole or flow) for flow in traffic.flows})
-        if independent and trace is not None and trace >= known:
-            raise UserError(f"--trace {trace}: the run has {known} flows; expected a number from 0 to {known - 1}")
-        several = not isinstance(workers, int) or workers > 1
-        if not independent and trace is not None and several:
-            raise UserError("--trace: flows start when others are done; expected --workers 1 with it")
+        if trace is not None:
+            tracing.check_trace(traffic, trace, several=not isinstance(workers, int) or workers > 1)
         self._independent = independent
         built, built_here = (1, 1) if isinstance(workers, int) else (workers.count, workers.count_here)
         self._memory = memory_limit(run, built, built_here)
@@ -147,7 +144,7 @@ class VirtualWorld:
         if not isinstance(workers, int):
             self._crew = RankCrew(self.fabric, by_node, workers, self._on_told, late)
         elif workers > 1:
-            self._crew = Workers(self.fabric, by_node, count, self._on_told, late)
+            self._crew = crew(self.fabric, by_node, count, self._on_told, late)
         for change in run.link_changes():
             self.fabric.at(change.time_ns, partial(self._change_link, change))
         self._ports = self._sample_queues()

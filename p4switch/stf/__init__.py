@@ -7,7 +7,8 @@
 Commands: packet, expect, no_packet, add (with or without priority: the highest wins), setdefault, remove all,
 check_counter, wait, mirroring_add, mirroring_add_mc, mirroring_delete, mirroring_get, mc_mgrp_create, mc_node_create,
 mc_node_update, mc_node_associate, counter_read, counter_write, register_read, register_write, register_reset,
-meter_get_rates, meter_set_rates, meter_array_set_rates.
+meter_get_rates, meter_set_rates, meter_array_set_rates, pvs_add, pvs_clear, clock,
+queue, random.
 
 The packets expected on a port are compared, in order, with what left it. Ports that the test never mentions are not
 looked at, unless it says `no_packet`.

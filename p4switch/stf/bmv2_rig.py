@@ -95,6 +95,7 @@ class Bmv2Switch:
                 self._kinds[table["name"]] = kinds, table["match_type"] in ("ternary", "range")
         self._groups: dict[int, int] = {}
         self._wide = 0  # writes of wide registers so far
+        self._value_sets = Names.of(document).value_sets
         self._direct: dict[tuple[str, str], str] = {}  # "counter" or "meter", table -> name
         for kind in ("counter", "meter"):
             for array in document[f"{kind}_arrays"]:
@@ -191,6 +192,17 @@ class Bmv2Switch:
             return
         number = int.from_bytes(value, "big")
         self.cli(f"register_write {name} {index} {number - (number >> 63 << 64)}")  # a signed number there
+
+    def value_set_set(self, name: str, members: Sequence[Sequence[tuple[bytes, bytes]]]) -> None:
+        self.cli(f"pvs_clear {name}")
+        widths = self._value_sets[name]
+        for member in members:
+            whole = 0
+            for (value, mask), width in zip(member, widths, strict=True):
+                if int.from_bytes(mask, "big") != (1 << width) - 1:
+                    raise ValueError(f"members of {name}: BMv2 has no masks; expected numbers")
+                whole = whole << width | int.from_bytes(value, "big")
+            self.cli(f"pvs_add {name} {whole:#x}")
 
     def clock_set(self, tick: int) -> None:
         self.cli(f"register_write {CLOCK} 0 {tick}")

@@ -35,7 +35,8 @@ _COMMANDS = {
     "packet", "expect", "no_packet", "add", "setdefault", "remove", "check_counter", "wait", "mirroring_add",
     "mirroring_add_mc", "mirroring_delete", "mirroring_get", "mc_mgrp_create", "mc_node_create", "mc_node_update",
     "mc_node_associate", "counter_read", "counter_write", "register_read", "register_write", "register_reset",
-    "meter_get_rates", "meter_set_rates", "meter_array_set_rates", "clock", "queue",
+    "meter_get_rates", "meter_set_rates", "meter_array_set_rates", "pvs_add", "pvs_clear", "clock", "queue",
+    "random",
 }  # fmt: skip
 NAME = r"[A-Za-z_$.][\w$.\[\]]*"
 NUMBER = r"[\w*]+"

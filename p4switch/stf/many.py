@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -16,6 +16,7 @@ from p4switch.compiler import compile_program
 from p4switch.coverage import Coverage
 from p4switch.engine import build, build_traced, load
 from p4switch.errors import UserError
+from p4switch.stf.draws import with_draws
 from p4switch.stf.language import Command, StfError, parse
 from p4switch.stf.runner import Runner
 from p4switch.trace import Decoder, Trace
@@ -58,6 +59,7 @@ def run_test(
     include_dirs: Sequence[str | Path] = (),
     switch: str = "builtin",
     tell: Callable[[int, str], object] = lambda line, text: None,
+    defines: Mapping[str, str] | None = None,
 ) -> None:
     """Runs the test in file `test` on the P4 program in file `program`. Raises UserError where it does not hold.
 
@@ -65,7 +67,8 @@ def run_test(
     """
     outcome = Outcome()
     try:
-        _run(Path(test), Options(switch, Path(program), tuple(map(Path, include_dirs))), outcome)
+        options = Options(switch, Path(program), tuple(map(Path, include_dirs)), tuple((defines or {}).items()))
+        _run(Path(test), options, outcome)
     finally:
         for line, text in outcome.said:
             tell(line, text)
@@ -77,20 +80,21 @@ def _run(test: Path, options: Options, outcome: Outcome) -> None:
         raise UserError(f"no program {program.name} beside it" if options.program is None else f"no file {program}")
     commands = parse(test.read_text())
     compiled = compile_program(program, options.include_dirs, dict(options.defines))
+    document = with_draws(compiled.json, commands)
     if options.switch == "bmv2":
         from p4switch.stf.bmv2_rig import run_on_bmv2
 
-        run_on_bmv2(compiled.json, commands)
+        run_on_bmv2(document, commands)
     elif options.trace or options.coverage:
-        _run_traced(compiled.json, commands, options, outcome)
+        _run_traced(document, commands, options, outcome)
     else:
         try:
-            instance = load().Switch(str(build(compiled.json)), tick_ns=1000)
-            Runner(compiled.json, instance, lambda *said: outcome.said.append(said)).run(commands)
+            instance = load().Switch(str(build(document)), tick_ns=1000)
+            Runner(document, instance, lambda *said: outcome.said.append(said)).run(commands)
         except StfError:
             # Once more, to tell why: packet tests know no chance.
             outcome.said.clear()
-            _run_traced(compiled.json, commands, options, outcome)
+            _run_traced(document, commands, options, outcome)
             raise
 
 

@@ -1,4 +1,4 @@
-"""What a packet test can refer to in a program: tables, keys, actions, counters, registers, meters."""
+"""What a packet test can refer to in a program: tables, keys, actions, counters, registers, meters, value sets."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class Names:
     counters: dict[str, str] = field(default_factory=dict)  # -> table of a direct one, or ""
     registers: dict[str, tuple[int, int]] = field(default_factory=dict)  # size, width
     meters: dict[str, tuple[int, str]] = field(default_factory=dict)  # size, table
+    value_sets: dict[str, list[int]] = field(default_factory=dict)  # widths of what is selected on
 
     @classmethod
     def of(cls, json: dict[str, Any]) -> Names:
@@ -60,7 +61,31 @@ class Names:
             names.counters[c["name"]] = c["binding"] if c["is_direct"] else ""
         names.registers = {r["name"]: (r["size"], r["bitwidth"]) for r in json["register_arrays"]}
         names.meters = {m["name"]: (m["size"], m.get("binding", "")) for m in json["meter_arrays"]}
+        names.value_sets = {v["name"]: [v["compressed_bitwidth"]] for v in json.get("parse_vsets", ())}
+        for state in (state for parser in json.get("parsers", ()) for state in parser["parse_states"]):
+            for transition in state["transitions"]:
+                if transition["type"] == "parse_vset":
+                    found = [_key_width(key, widths, json) for key in state["transition_key"]]
+                    names.value_sets[transition["value"]] = found
         return names
+
+
+def _key_width(key: dict[str, Any], widths: dict[tuple[str, str], int], json: dict[str, Any]) -> int:
+    """Bits of one of the keys that a parser's state selects on."""
+    place = key["value"]
+    if key["type"] == "lookahead":
+        return int(place[1])
+    if key["type"] == "field":
+        return widths[place[0], place[1]]
+    stacks = {s["name"]: s["header_ids"][0] for s in json["header_stacks"]}
+    if key["type"] == "stack_field":
+        first = stacks[place[0]]
+    else:  # of a stack of unions: the stack, the member, the field
+        union = next(s["header_union_ids"][0] for s in json["header_union_stacks"] if s["name"] == place[0])
+        one = next(u for u in json["header_unions"] if u["id"] == union)
+        kind = next(t for t in json["header_union_types"] if t["name"] == one["union_type"])
+        first = one["header_ids"][[name for name, _ in kind["headers"]].index(place[1])]
+    return widths[next(h["name"] for h in json["headers"] if h["id"] == first), place[-1]]
 
 
 def find(command: Command, what: str, name: str, known: Iterable[str]) -> str:

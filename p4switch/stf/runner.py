@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from p4switch.errors import UserError
-from p4switch.stf.language import ACTION, ADD, COMPARE, COUNTER, MATCH, Command, StfError, number
-from p4switch.stf.names import Names, Table, find, key_field, key_position, no_match, pack
+from p4switch.stf.draws import DRAW_BITS, REGISTER
+from p4switch.stf.language import ACTION, ADD, COMPARE, COUNTER, MATCH, VALUE, Command, StfError, number
+from p4switch.stf.names import Key, Names, Table, find, key_field, key_position, no_match, pack
 from p4switch.trace import Decoder, Layout, Trace, differences, layouts
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Runner:
         self.groups: dict[int, dict[int, list[tuple[int, int]]]] = {}  # group -> node -> (port, rid)
         self.nodes: list[list[tuple[int, int]]] = []
         self.sessions: dict[int, int] = {}  # session -> group
+        self.members: dict[str, list[list[tuple[bytes, bytes]]]] = {}  # of value sets
 
     def run(self, commands: Iterable[Command]) -> None:
         """Raises StfError where the test does not hold."""
@@ -129,6 +131,12 @@ class Runner:
 
     def _queue(self, command: Command) -> None:
         self.depth = self._number_up_to(command, _MAX_DEPTH)
+
+    def _random(self, command: Command) -> None:
+        place, *rest = command.args.split()
+        if len(rest) != 1:
+            raise StfError(command.line, "expected: random FILE:LINE NUMBER")
+        self.switch.register_write(REGISTER + place, 0, pack(number(command, rest[0]), DRAW_BITS))
 
     def _number_up_to(self, command: Command, most: int, least: int = 0) -> int:
         value = number(command, command.args)
@@ -277,6 +285,29 @@ class Runner:
             if of == group:
                 self.switch.clone_session_set(session, replicas)
 
+    # Value sets
+
+    def _pvs_add(self, command: Command) -> None:
+        name, _, value = command.args.partition(" ")
+        value_set = self._value_set(command, name)
+        widths = self.names.value_sets[value_set]
+        if not re.fullmatch(VALUE, value.strip()):
+            raise StfError(command.line, "expected: pvs_add NAME VALUE, or pvs_add NAME VALUE &&& MASK")
+        packed, mask = key_field(command, Key(name, "ternary", sum(widths)), value)
+        assert packed is not None
+        assert isinstance(mask, bytes)
+        member = list(zip(_pieces(packed, widths), _pieces(mask, widths), strict=True))
+        members = self.members[value_set] = [*self.members.get(value_set, []), member]
+        self.switch.value_set_set(value_set, members)
+
+    def _pvs_clear(self, command: Command) -> None:
+        value_set = self._value_set(command, command.args)
+        self.members[value_set] = []
+        self.switch.value_set_set(value_set, [])
+
+    def _value_set(self, command: Command, name: str) -> str:
+        return find(command, "value set", name, self.names.value_sets)
+
     # Counters, registers, meters
 
     def _check_counter(self, command: Command) -> None:
@@ -357,6 +388,16 @@ class Runner:
                 self.switch.direct_meter_set(table, index, config)
             else:
                 self.switch.meter_set(meter, index, config)
+
+
+def _pieces(packed: bytes, widths: Sequence[int]) -> list[bytes]:
+    """The fields of a number that has them one behind the other, each with its bits."""
+    number, left = int.from_bytes(packed, "big"), sum(widths)
+    pieces = []
+    for width in widths:
+        left -= width
+        pieces.append(pack(number >> left, width))
+    return pieces
 
 
 def _compare(command: Command, port: int, pattern: str, sent: Sent) -> None:

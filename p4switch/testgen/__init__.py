@@ -51,7 +51,14 @@ def generate(
         return code, Search(code, seed, given, most, seconds).run()
 
 
-def write(folder: Path, program: Path, include: Sequence[Path], code: Code, result: Result) -> list[Path]:
+def write(
+    folder: Path,
+    program: Path,
+    include: Sequence[Path],
+    code: Code,
+    result: Result,
+    defines: Mapping[str, str] | None = None,
+) -> list[Path]:
     """Writes the tests as STF files, and a pytest module for them, into `folder`; returns the STF files.
 
     Packets that break assertions of the program are files of their own, `...-assert-N.stf`, which no module runs.
@@ -73,7 +80,8 @@ def write(folder: Path, program: Path, include: Sequence[Path], code: Code, resu
         lines = [f"# breaks the assertion at {Path(place.file).name}:{place.line}", *setup(run)]
         lines.append(f"packet {run.port} {run.packet.hex().upper()}")
         contents[folder / f"{program.stem}-assert-{number}.stf"] = ("\n".join(lines) + "\n").encode()
-    module = pytest_module(_from(folder, program), [_from(folder, i) for i in include], [f.name for f in files])
+    folders = [_from(folder, i) for i in include]
+    module = pytest_module(_from(folder, program), folders, defines or {}, [f.name for f in files])
     contents[folder / f"test_{program.stem.replace('-', '_')}.py"] = module.encode()
     write_files(contents)
     return files

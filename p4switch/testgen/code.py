@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.graph import reverse_postorder, simplify, successors
 from p4switch.compiler.midend.v1model import Lowered
@@ -36,6 +38,11 @@ class Code:
         number = bit.bit_length() - 1
         span = next(s for s, n in self._numbers.items() if n == number)
         return self.lowered.source.source.locate(span)
+
+    def place(self, span: int) -> str:
+        """`FILE:LINE` of what stands at `span`."""
+        found = self.lowered.source.source.locate(span)
+        return f"{Path(found.file).name}:{found.line}"
 
     def bit(self, span: int | None) -> int:
         """The statement at `span`, as a set."""

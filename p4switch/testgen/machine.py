@@ -17,6 +17,7 @@ import z3
 from p4switch.compiler import types
 from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.storage import flat_fields
+from p4switch.stf.draws import DRAW_BITS
 from p4switch.testgen.code import Code
 from p4switch.testgen.values import (
     ZERO,
@@ -27,6 +28,7 @@ from p4switch.testgen.values import (
     entry_formula,
     formula,
     hashed,
+    is_signed,
     operate,
     resize,
     width,
@@ -39,7 +41,7 @@ _RESTARTS = 100
 MAX_PACKET_BYTES = 1500
 MAX_PORT = DROP_PORT - 1
 ENVIRONMENTS = 4
-"""Runs that a test has to survive unchanged: with other random numbers and contents of what is undefined."""
+"""Runs that a test has to survive unchanged: with other contents of what is undefined."""
 
 _PATTERNS = (0, -1, 0x5A5A5A5A5A5A5A5A5A5A5A5A5A5A5A5A, 0x33CC33CC33CC33CC33CC33CC33CC33CC)
 _NORMAL, _INGRESS_CLONE, _EGRESS_CLONE, _RECIRCULATED, _REPLICA, _RESUBMITTED = 0, 1, 2, 4, 5, 6
@@ -121,8 +123,10 @@ class Run:
     entries: list[Entry] = field(default_factory=list)
     defaults: dict[str, tuple[ir.Table, ir.Action, list[int]]] = field(default_factory=dict)
     registers: dict[tuple[str, int], int] = field(default_factory=dict)  # what was in those that were read
+    draws: dict[str, int] = field(default_factory=dict)  # random numbers, by `FILE:LINE`
     sessions: dict[int, int] = field(default_factory=dict)
     groups: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    members: list[tuple[str, int]] = field(default_factory=list)  # of value sets, the fields as one number
     port: int = 0
     packet: bytes = b""
     parsed_bytes: int = 0
@@ -220,6 +224,7 @@ class Machine:
         self._next: dict[str, int] = {}
         self._registers: dict[tuple[str, int], Scalar] = {}
         self._found: dict[str, dict[tuple[int, ...], int | None]] = {}
+        self._looked_for: dict[str, dict[tuple[int, ...], bool]] = {}  # of value sets: what was looked for
         self._args: dict[tuple[str, tuple[int, ...]], list[Scalar]] = {}
         self._applied: dict[str, int] = {}
         self._params: list[Scalar] = []
@@ -645,38 +650,70 @@ class Machine:
 
     def _select(self, block: ir.Block, end: ir.Select) -> ir.Block | None:
         keys = [self.value(k) for k in end.keys]
-        earlier: list[Any] = []
-        options: list[tuple[Any, ir.Block | None]] = []
+        options: list[tuple[Any, ir.Block | None, tuple[Any, ...]]] = []  # formula, target, what a value set decides
         taken: int | None = None
         for case, target in end.cases:
+            z: Any = None
+            asked: tuple[Any, ...] = ()
             if isinstance(case, str):
-                continue  # a value set has no members here
-            matches = all(v.number & m == k & m for v, (k, m) in _masked(keys, case, end.keys))
-            z = self._matching(keys, case, end.keys) if self.symbolic else None
-            options.append((z, target))
+                matches, asked = self._in_value_set(case, keys, end, taken is None)
+                if not matches and not asked:
+                    continue
+            else:
+                matches = all(v.number & m == k & m for v, (k, m) in _masked(keys, case, end.keys))
+                z = self._matching(keys, case, end.keys) if self.symbolic else None
+            options.append((z, target, asked))
             if matches and taken is None:
                 taken = len(options) - 1
-            if z is None and matches:
+            if matches and z is None and not isinstance(case, str):
                 break
+        if not _has_default(end):
+            options.append((None, None, ()))  # parsing ends without an error, as in both switches
         if taken is None:
-            options.append((None, None))
             taken = len(options) - 1
         ways: list[Alternative] = []
         holds: Any = None
-        for i, (z, target) in enumerate(options):
+        earlier: list[Any] = []
+        outside: list[tuple[Any, bool]] = []  # of the value set that the packet's values are in
+        for i, (z, target, asked) in enumerate(options):
             here = [*(z3.Not(e) for e in earlier), *([] if z is None else [z])]
             whole = z3.And(*here) if here else None
+            choices = [*outside, *((key, True) for key in asked)]
             if i == taken:
                 holds = whole
-            elif whole is not None:
-                follow = target or self.code.ingress
-                ways.append(Alternative((id(block), i), self.code.own(target), self.code.reach(follow), whole))
+                outside = [(key, False) for key in asked]
+            elif whole is not None or choices:
+                if i < taken and asked:
+                    whole = None  # what came before does not match as it is
+                own, reach = self.code.own(target), self.code.reach(target or self.code.ingress)
+                ways.append(Alternative((id(block), i), own, reach, whole, tuple(choices)))
             if z is not None:
                 earlier.append(z)
         self._decide((id(block), taken), holds, tuple(ways))
-        if taken >= len(options) - 1 and options[taken] == (None, None) and not _has_default(end):
-            raise _ParserError("NoMatch")
         return options[taken][1]
+
+    def _in_value_set(self, name: str, keys: list[Scalar], end: ir.Select, asked: bool) -> tuple[bool, tuple[Any, ...]]:
+        """Whether the numbers of `keys` are in the value set, and the choice that decides it, if there is one.
+
+        Not `asked`: an earlier case has them, so that the set may have them or not.
+        """
+        numbers = tuple(k.number for k in keys)
+        known = self._looked_for.setdefault(name, {})
+        if numbers in known:
+            return known[numbers], ()
+        size = next(v.size for v in self.program.value_sets if v.name == name)
+        if sum(known.values()) >= size:
+            return False, ()
+        key = ("value set", name, len(known))
+        if not asked:
+            return False, (key,)
+        known[numbers] = self.inputs.choice(key, [False, True])
+        if known[numbers]:
+            whole = 0
+            for number, k in zip(numbers, end.keys, strict=True):
+                whole = whole << width(k.type) | number
+            self.out.members.append((name, whole))
+        return known[numbers], (key,)
 
     def _matching(self, keys: list[Scalar], case: list[tuple[int, int | None]], exprs: list[ir.Expr]) -> Any:
         terms: list[Any] = []
@@ -1002,19 +1039,25 @@ class Machine:
 
     def _do_modify_field_rng_uniform(self, op: ir.Prim) -> None:
         place, low, high = op.args
-        least, most = self.value(low), self.value(high)
-        if self.symbolic and (least.formula is not None or most.formula is not None):
-            one = formula(least, low.type) == formula(most, high.type)  # a number that is not random
-            self._flip(("random", op.span), int(least.number == most.number), one, None, None, self.code.all)
-        if least.number == most.number:
-            self._assign(place, least)
+        if is_signed(place.type) or width(place.type) > DRAW_BITS:  # v1model does not say what it is
+            self._assign(place, self._undefined(width(place.type)))
             return
-        a, b = self._pin(least), self._pin(most)
-        if a > b:
-            raise _StopError("a random number from an empty range")
-        values = (a, b, (a + b) // 2, min(a + 1, b))
-        self._unknowns += 1
-        self._assign(place, self._unknown(width(place.type), values, f"random {self._unknowns}"))
+        least, most = self.value(low), self.value(high)
+        at = self.code.place(op.span)
+        drawn = self._input(f"random {at}", DRAW_BITS, lambda rng: _between(rng, least.number, most.number))
+        inside = least.number <= drawn.number <= most.number
+        if drawn.formula is not None:
+            low_z, high_z = (resize(formula(v, e.type), DRAW_BITS) for v, e in ((least, low), (most, high)))
+            within = z3.And(z3.ULE(low_z, drawn.formula), z3.ULE(drawn.formula, high_z))
+            if inside:
+                self._decide("drawn", within)
+            else:
+                self._decide("not drawn", z3.Not(within), (Alternative(f"random {at}", 0, self.code.all, within),))
+        if not inside:
+            raise _StopError("a random number outside of its bounds")
+        self.out.draws[at] = drawn.number
+        z = None if drawn.formula is None else resize(drawn.formula, width(place.type))
+        self._assign(place, Scalar(drawn.number, z))
 
     def _do_clone_ingress_pkt_to_egress(self, op: ir.Prim) -> None:
         self._marks.clone = self._pin(self.value(op.args[0])) & 0x7FFF, op.args[1].value
@@ -1134,6 +1177,10 @@ class Machine:
             if condition.formula is None:
                 return self.value(expr.args[1] if condition.number else expr.args[2])
         return operate(expr, [self.value(a) for a in expr.args])
+
+
+def _between(rng: random.Random, least: int, most: int) -> int:
+    return rng.randint(least, most) if least <= most else least
 
 
 def _low_32(value: Scalar) -> Scalar:

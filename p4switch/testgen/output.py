@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from p4switch.compiler import types
@@ -31,11 +31,13 @@ def stf(test: Test, new: Sequence[Location]) -> str:
 
 
 def setup(run: Run) -> list[str]:
-    """The commands before the packet: clock, queue, registers, meters, entries, clone sessions, multicast groups."""
+    """The commands before the packet: clock, queue, draws, registers, meters, value sets, entries, where copies go."""
     lines = [] if run.clock is None else [f"clock {run.clock}"]
     lines += [] if run.depth is None else [f"queue {run.depth}"]
+    lines += [f"random {place} {number}" for place, number in sorted(run.draws.items())]
     lines += [f"register_write {name} {index} {value}" for (name, index), value in sorted(run.registers.items())]
     lines += [f"meter_set_rates {name} {i} {_RATES[colour]}" for (name, i), colour in sorted(run.meters.items())]
+    lines += [f"pvs_add {name} {value:#x}" for name, value in run.members]
     for number, entry in enumerate(run.entries):
         if entry.colour is None:
             lines.append(_entry(entry))
@@ -86,7 +88,7 @@ def _masked(data: bytes, mask: bytes) -> str:
     return "".join("*" if known == "0" else digit for digit, known in digits)
 
 
-def pytest_module(program: Path, include: Sequence[Path], names: Sequence[str]) -> str:
+def pytest_module(program: Path, include: Sequence[Path], defines: Mapping[str, str], names: Sequence[str]) -> str:
     """A pytest module for the STF files `names` beside it; the paths are relative to it."""
     folders = ", ".join(f"Path(__file__).parent / {str(folder)!r}" for folder in include)
     return f'''"""Generated packet tests of {program.name}: each is an STF file beside this one."""
@@ -99,9 +101,10 @@ from p4switch.stf import run_test
 
 PROGRAM = Path(__file__).parent / {str(program)!r}
 INCLUDE = [{folders}]
+DEFINES = {dict(defines)!r}
 
 
 @pytest.mark.parametrize("name", {list(names)!r})
 def test_{program.stem.replace("-", "_")}(name: str) -> None:
-    run_test(PROGRAM, Path(__file__).with_name(name), INCLUDE)
+    run_test(PROGRAM, Path(__file__).with_name(name), INCLUDE, defines=DEFINES)
 '''

@@ -416,7 +416,7 @@ class Prover:
             matches = self._flag() if isinstance(case, str) else _matching(keys, case, end.keys)
             yield target, state.under(_and(rest, matches)), span, "the case is never taken"
             rest = _and(rest, _not(matches))
-        self._fail(state.under(rest), ["NoMatch"])
+        self._ends.append(state.under(rest))  # without an error, as in both switches
 
     def _may_fail(self, state: State, *errors: str) -> None:
         fails = self._flag()

@@ -15,15 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import z3
-
 from p4switch.compiler.source import Location
 from p4switch.testgen.code import Code
-from p4switch.testgen.machine import ENVIRONMENTS, MAX_PACKET_BYTES, Alternative, Inputs, Machine, Run
+from p4switch.testgen.machine import ENVIRONMENTS, Alternative, Inputs, Machine, Run
 from p4switch.testgen.proof import Prover, Unreachable
-from p4switch.testgen.values import Scalar, Variables
+from p4switch.testgen.solver import Solver
+from p4switch.testgen.values import Scalar
 
-SOLVER_MS = 1_000
 _VAIN = 6  # so many formulas that nothing satisfies count as one try
 _PROOF_AFTER = 0.25  # of the time: what is missing then may be out of reach
 _FRESH = 8  # runs from nothing, with other random inputs, where the alternatives of the others are used up
@@ -83,7 +81,7 @@ class Search:
         self._vain: Counter[Any] = Counter()
         self._count = itertools.count()
         self._violated = 0
-        self._variables = Variables()
+        self._solver = Solver(self._end)
         self._seen: set[int] = set()
         self.result = Result()
 
@@ -165,71 +163,31 @@ class Search:
         if now > worth:
             heapq.heappush(self._heap, (now, age, run, i, way))
             return
-        inputs = self._solve(run, i, way)
-        if inputs is None:
-            self._vain[way.site, context] += 1
-        else:
-            self._attempts[way.site, context] += 1
+        missing = way.own & self._wanted()
+        wishes = self._wishes(run, way) if missing else {}
+        inputs = self._solver.inputs(run, i, way, wishes)
+        if inputs is not None:
             self._try(inputs)
+            if wishes and missing & self._wanted():  # they may have led it astray
+                inputs = self._solver.inputs(run, i, way)
+                if inputs is not None:
+                    self._try(inputs)
+        elif missing or not self._vain[way.site, context]:  # another path may have it
+            other = self._solver.inputs(run, i, way, by_any_path=True)
+            if other is not None:
+                self._try(other)
+        counted = self._vain if inputs is None else self._attempts
+        counted[way.site, context] += 1
 
-    def _solve(self, run: Run, position: int, way: Alternative) -> Inputs | None:
-        """Inputs that take `run` to the decision at `position`, and there the other way."""
-        inputs = run.inputs.copy()
-        inputs.choices.update(way.choices)
-        if way.formula is None:
-            return inputs  # a choice alone: what led there stays as it is
-        whole = z3.And(*self._related(run.formulas(position), way.formula))
-        clock = run.variables.get("clock")
-        if clock is not None and "clock" in self._variables.of(whole):  # another time only where that decides
-            now = z3.substitute(whole, (clock, z3.BitVecVal(inputs.numbers["clock"], clock.size())))
-            return self._solved(run, inputs, now) or self._solved(run, inputs, whole)
-        return self._solved(run, inputs, whole)
-
-    def _solved(self, run: Run, inputs: Inputs, whole: Any) -> Inputs | None:
-        """`inputs`, changed so that `whole` holds."""
-        solver = z3.Solver()
-        solver.set("timeout", max(1, min(SOLVER_MS, int(1000 * (self._end - time.monotonic())))))
-        variables = [variable for variable, _ in run.environment.values()]
-        if variables:
-            for e in range(ENVIRONMENTS):
-                pairs = [(v, z3.BitVecVal(values[e], v.size())) for v, values in run.environment.values()]
-                solver.add(z3.substitute(whole, *pairs))
-        else:
-            solver.add(whole)
-        length = run.variables.get("len")
-        if length is not None and run.length_read:  # other lengths only where they decide
-            solver.add(z3.UGE(length, run.parsed_bytes), z3.ULE(length, MAX_PACKET_BYTES))
-            found = solver.check(length == inputs.numbers["len"])
-            found = found if found == z3.sat else solver.check()
-        else:
-            found = solver.check()
-        if found != z3.sat:
-            return None
-        model = solver.model()
-        for name, variable in run.variables.items():
-            value = model[variable]
-            if value is not None:
-                inputs.numbers[name] = value.as_long()
-        return inputs
-
-    def _related(self, formulas: list[Any], goal: Any) -> list[Any]:
-        """`goal` with those of `formulas` that inputs connect with it: the others hold for the inputs that are there.
-
-        Those with something that a test cannot set have to hold for other values of it, too, and are kept.
-        """
-        found, names = [goal], set(self._variables.of(goal))
-        waiting = [(f, self._variables.of(f)) for f in formulas]
-        size = 0
-        while len(found) > size:
-            size = len(found)
-            rest = []
-            for formula, here in waiting:
-                if any(n in names or n.startswith("?") for n in here):
-                    found.append(formula)
-                    names |= here
-                else:
-                    rest.append((formula, here))
-            waiting = rest
+    def _wishes(self, run: Run, chosen: Alternative) -> dict[int, Alternative]:
+        """What other decisions of the run could do to reach what no test has covered, by their positions."""
+        missing = self.code.all & ~self._covered & ~self._unreachable & ~chosen.own
+        found: dict[int, Alternative] = {}
+        for i, decision in enumerate(run.decisions):
+            for way in decision.alternatives:
+                if way.own & missing and way.formula is not None and not way.choices:
+                    missing &= ~way.own
+                    found.setdefault(i, way)
         return found
 
     # Runs
@@ -264,7 +222,7 @@ class Search:
         for environment in range(1, ENVIRONMENTS) if run.environment else ():
             other = self._machine(run.inputs, environment).run()
             if not _same_way(run, other):
-                self.result.problems["what happens depends on random numbers or undefined values"] += 1
+                self.result.problems["what happens depends on undefined values"] += 1
                 return
             for (_, data, mask), (_, there) in zip(expected, other.outputs, strict=True):
                 for i, (a, b) in enumerate(zip(data, there, strict=True)):
@@ -280,6 +238,6 @@ def _same_way(run: Run, other: Run) -> bool:
     def shape(r: Run) -> Any:
         entries = [(e.table.name, [k for _, k in e.keys], e.action.name, e.args, e.colour) for e in r.entries]
         outputs = [(port, len(data)) for port, data in r.outputs]
-        return entries, outputs, r.sessions, r.groups, r.registers, r.meters, r.covered, r.problem
+        return entries, outputs, r.sessions, r.groups, r.members, r.draws, r.registers, r.meters, r.covered, r.problem
 
     return bool(shape(run) == shape(other))

@@ -17,12 +17,13 @@ ONE_TABLE = """
 header h_t { bit<8> a; bit<8> b; }
 struct headers { h_t h; }
 struct meta {}
+struct learned_t { bit<8> a; bit<9> port; }
 parser P(packet_in p, out headers hdr, inout meta m, inout standard_metadata_t s) {
     state start { p.extract(hdr.h); transition accept; }
 }
 control V(inout headers hdr, inout meta m) { apply {} }
 control I(inout headers hdr, inout meta m, inout standard_metadata_t s) {
-    action forward(bit<9> port) { s.egress_spec = port; }
+    action forward(bit<9> port) { s.egress_spec = port; digest<learned_t>(1, { hdr.h.a, s.ingress_port }); }
     action drop() { mark_to_drop(s); }
     table t { key = { hdr.h.a: optional; } actions = { forward; drop; } default_action = drop(); }
     apply { t.apply(); }
@@ -47,8 +48,10 @@ def test_entries_with_an_optional_key(program: p4cc.Program) -> None:
     table = switch.table("t")
     table.add(a=5, action="forward", port=2, priority=1)
     assert switch.send(1, FRAME) == [(2, FRAME)]
+    assert switch.digests() == [("learned_t", {"a": 5, "port": 1})]
     table.delete(a=5, priority=1)
     assert switch.send(1, FRAME) == []
+    assert switch.digests() == []
 
 
 def test_a_mask_that_is_shorter_than_the_frame(program: p4cc.Program) -> None:
@@ -86,6 +89,7 @@ def test_two_switches_in_processes_of_their_own(program: p4cc.Program) -> None:
         with p4cc.Switch(program, switch="process", ports=(1, 510)) as other:
             other.table("t").default("forward", port=510)
             other.send(1, FRAME).expect((510, FRAME))
+            assert other.digests() == [("learned_t", {"a": 5, "port": 1})]
         large = FRAME + bytes(8000)
         one.send(1, large).expect((2, large))
         with pytest.raises(p4cc.UserError, match="port 1: a frame of 10060 bytes"):

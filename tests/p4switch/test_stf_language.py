@@ -16,7 +16,11 @@ DOCUMENT: dict[str, Any] = {
         {"name": "h_t", "fields": [["a", 8, False], ["w", 20, False], ["d", 32, False]]},
         {"name": "scalars", "fields": [["port", 9, False]]},
     ],
-    "headers": [{"name": "h", "header_type": "h_t"}, {"name": "s[0]", "header_type": "h_t"}],
+    "headers": [
+        {"id": 0, "name": "h", "header_type": "h_t"},
+        {"id": 1, "name": "s[0]", "header_type": "h_t"},
+        {"id": 2, "name": "s", "header_type": "scalars"},
+    ],
     "actions": [
         {"id": 0, "name": "NoAction", "runtime_data": []},
         {"id": 1, "name": "ingress.set", "runtime_data": [{"name": "v", "bitwidth": 9}, {"name": "w", "bitwidth": 8}]},
@@ -51,6 +55,30 @@ DOCUMENT: dict[str, Any] = {
     ],
     "register_arrays": [{"name": "ingress.reg", "size": 2, "bitwidth": 12}],
     "meter_arrays": [{"name": "ingress.m", "size": 3}],
+    "header_stacks": [{"name": "s", "header_ids": [1]}],
+    "header_unions": [{"id": 0, "name": "u[0]", "union_type": "u_t", "header_ids": [0, 1]}],
+    "header_union_types": [{"name": "u_t", "headers": [["one", "h_t"], ["two", "h_t"]]}],
+    "header_union_stacks": [{"name": "u", "header_union_ids": [0]}],
+    "parse_vsets": [
+        {"name": "P.pairs", "compressed_bitwidth": 60},
+        {"name": "P.unused", "compressed_bitwidth": 8},
+    ],
+    "parsers": [
+        {
+            "parse_states": [
+                {
+                    "transition_key": [
+                        {"type": "field", "value": ["h", "a"]},
+                        {"type": "lookahead", "value": [8, 4]},
+                        {"type": "stack_field", "value": ["s", "w"]},
+                        {"type": "union_stack_field", "value": ["u", "two", "w"]},
+                        {"type": "field", "value": ["h", "a"]},
+                    ],
+                    "transitions": [{"type": "default"}, {"type": "parse_vset", "value": "P.pairs"}],
+                }
+            ]
+        }
+    ],
 }
 
 
@@ -147,6 +175,8 @@ def test_range_values(value: str, low: int, high: int) -> None:
         ("remove one", "expected: remove all"),
         ("check_counter ingress.c 1", "expected: check_counter"),
         ("check_counter ingress.c(1) packets == 4", "packets is 3"),
+        ("pvs_add sets 1", "no value set 'sets'; there are: P.pairs, P.unused"),
+        ("pvs_add pairs 1 2", "expected: pvs_add NAME VALUE"),
         ("mirroring_add 1", "expected 2 numbers"),
         ("mc_node_associate 1 0", "no multicast group 1"),
         ("mc_mgrp_create 1\nmc_node_associate 1 0", "line 2: no multicast node 0"),
@@ -233,6 +263,21 @@ def test_counters_registers_and_meters() -> None:
     assert calls[4] == ("meter_set", "ingress.m", 1, (500_000, 3, 1_000_000, 4))
     assert calls[5] == ("table_set_default", "ingress.t", ("action", "ingress.set", [b"\x00\x01", b"\x02"]))
     assert [c[1] for c in calls[6:]] == ["ingress.t", "ingress.r", "egress.t"]
+
+
+def test_members_of_value_sets() -> None:
+    """Fields stand one behind the other in the number, as for simple_switch."""
+    whole = (0x12 << 52) | (0x3 << 48) | (0x45678 << 28) | (0x9ABCD << 8) | 0xEF
+    calls = run(f"pvs_add pairs {whole:#x}\npvs_add P.unused 0x10 &&& 0xF0\npvs_add pairs 1&&&1\npvs_clear pairs")
+    ones = [b"\xff", b"\x0f", b"\x0f\xff\xff", b"\x0f\xff\xff", b"\xff"]
+    first = list(zip([b"\x12", b"\x03", b"\x04\x56\x78", b"\x09\xab\xcd", b"\xef"], ones, strict=True))
+    last = [b"\0", b"\0", bytes(3), bytes(3), b"\1"]
+    assert calls == [
+        ("value_set_set", "P.pairs", [first]),
+        ("value_set_set", "P.unused", [[(b"\x10", b"\xf0")]]),
+        ("value_set_set", "P.pairs", [first, list(zip(last, last, strict=True))]),
+        ("value_set_set", "P.pairs", []),
+    ]
 
 
 def test_many_tests_in_parallel(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from harness.commands import bench
 from harness.measure import cost
 from host_agents import registry
+from p4switch.engine import pipeline_cost
 
 
 def test_the_command_offers_the_parts_there_are() -> None:
@@ -43,3 +44,19 @@ def test_the_matrix_has_every_pair_and_says_what_is_missing(monkeypatch: pytest.
     assert "permutation, sperc, spray, k = 4: not measured: UserError: by packets" in told
     assert "permutation, none, reps, k = 4: not measured: took over 120 s" in told
     assert {row["ns_per_packet_hop"] for row in found} == {1000.0}
+
+
+def test_what_tracing_costs_while_it_is_off_is_told_and_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each program, as times as long: a pipeline that can tell is to be as fast as one that cannot."""
+    speed = {"ecn": (100.0, 80.0), "int": (300.0, 200.0), "collective": (120.0, 80.0)}
+    silent = {"ecn": (100.0, 101.0), "int": (300.0, 315.0), "collective": (120.0, 120.0)}
+    monkeypatch.setattr(pipeline_cost, "measure", lambda name, _: pipeline_cost.PipelineSpeed(name, *speed[name]))
+    monkeypatch.setattr(pipeline_cost, "silent_ns", lambda name, _: silent[name])
+    for other in ("contribution_ns", "control_packet_ns", "data_packet_ns"):
+        monkeypatch.setattr(pipeline_cost, other, lambda *_: 50.0)
+    told: list[str] = []
+    rows = [row for row in cost.pipelines(cost.QUICK, told.append) if "silent_ns" in row]
+    assert [(row["program"], row["silent_ns"]) for row in rows] == [(name, silent[name][1]) for name in speed]
+    assert [row["silent_ratio"] for row in rows] == [1.01, 1.05, 1.0]
+    said = [line for line in told if "with tracing off" in line]
+    assert [line.split()[1:3] for line in said] == [["ecn:", "1.01"], ["int:", "1.05"], ["collective:", "1.00"]]

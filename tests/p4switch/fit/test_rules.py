@@ -186,6 +186,15 @@ def test_memory_of_tables(tmp_path: Path) -> None:
     assert fit(tmp_path, table(kind="ternary", size=512)).memory == {"sram": 1, "tcam": 1}
 
 
+def test_all_memory_of_a_device_without_stages(tmp_path: Path) -> None:
+    device = {key: value for key, value in SMALL.items() if key not in ("stages", "stage")}
+    target = Target.model_validate(device)
+    for size, fits in ((1024, True), (20 * 1024, False)):
+        found = [f for f in fit(tmp_path, table(size=size), target).findings if f.rule == "memory"]
+        assert bool(found) != fits
+        assert all(f.lacks and f.instead for f in found)
+
+
 @pytest.mark.parametrize("name", built_in())
 def test_targets_name_their_sources(name: str) -> None:
     target = load(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,16 @@ from click.testing import CliRunner
 from harness.cli import cli
 from p4switch.compiler import types
 from p4switch.compiler.midend import ir
+from p4switch.coverage import Coverage
 from p4switch.errors import UserError
-from p4switch.stf import run_test
+from p4switch.stf import Options, run_test, run_tests
 
 z3 = pytest.importorskip("z3", reason="z3 is not installed")
 
 from p4switch.testgen import generate, write  # noqa: E402
 from p4switch.testgen.code import Code  # noqa: E402
-from p4switch.testgen.search import Result, Search  # noqa: E402
+from p4switch.testgen.search import Result  # noqa: E402
+from p4switch.testgen.solver import Solver  # noqa: E402
 from p4switch.testgen.values import Scalar, Variables, checksum16, checksum16_formula, operate  # noqa: E402
 
 PROGRAM = Path(__file__).with_name("program.p4")
@@ -50,6 +53,18 @@ def test_the_pytest_module_runs_them(generated: tuple[Code, Result, list[Path], 
     run = module["test_program"]
     assert callable(run)
     run(tests[0].name)
+
+
+def test_the_pytest_module_has_the_macros(tmp_path: Path) -> None:
+    program = small(tmp_path, "if (hdr.h.a == NUMBER) { sm.egress_spec = 1; }")
+    assert command(program, "-o", str(tmp_path / "out"), "-D", "NUMBER=7")[0] == 0
+    file = tmp_path / "out" / "test_small.py"
+    module: dict[str, object] = {"__file__": str(file)}
+    exec(file.read_text(), module)
+    run = module["test_small"]
+    assert callable(run)
+    for test in file.parent.glob("*.stf"):
+        run(test.name)
 
 
 @pytest.mark.parametrize(
@@ -209,6 +224,43 @@ def test_clock_queue_meters_and_members_are_inputs(tmp_path: Path) -> None:
     assert max(int(line.split()[1]) for line in text.splitlines() if line.startswith("queue")) > 300000
 
 
+VALUE_SETS = """
+    value_set<bit<8>>(1) kinds;
+    value_set<pair_t>(4) pairs;
+    state start {
+        packet.extract(hdr.h);
+        transition select(hdr.h.a[7:0]) { 5: five; kinds: listed; default: more; }
+    }
+    state five { hdr.h.b[7:0] = 1; transition select(hdr.h.a[7:0]) { kinds: listed; default: more; } }
+    state listed { hdr.h.b[15:8] = 2; transition more; }
+    state more { transition select(hdr.h.a[23:8], hdr.h.a[27:24]) { pairs: paired; } }
+    state paired { hdr.h.b[23:16] = 3; transition accept; }
+"""
+
+
+def test_members_of_value_sets_are_inputs(tmp_path: Path) -> None:
+    code = """sm.egress_spec = 1;
+    if (sm.parser_error == error.NoError && hdr.h.b[23:16] != 3) { hdr.h.b[31:24] = 9; }
+    if (sm.parser_error == error.NoMatch) {
+        hdr.h.b[31:24] = 10;
+    }"""
+    program = Path(small(tmp_path, code))
+    text = program.read_text().replace("struct metadata_t", "struct pair_t { bit<16> x; bit<4> y; }\nstruct metadata_t")
+    program.write_text(text.replace("state start { packet.extract(hdr.h); transition accept; }", VALUE_SETS))
+    made, result = generate(program, seconds=60)
+    assert (result.missing, result.only_unstable) == ([], [])
+    assert len(result.unreachable) == 1  # a packet that no case matches goes on without an error
+    tests = write(tmp_path / "out", program, [], made, result)
+    reached = Coverage()
+    for done in run_tests(tests, options=Options(program=program, coverage=True)):
+        assert done.cause is None, done.cause
+        reached.merge(done.outcome.coverage)
+    assert not [str(item) for item, count in reached.items(["state"]) if not count]
+    text = "".join(test.read_text() for test in tests)
+    assert "pvs_add P.kinds 0x" in text
+    assert "pvs_add P.pairs 0x" in text
+
+
 def test_tables_without_room_for_entries_and_keys_without_a_plain_name(tmp_path: Path) -> None:
     code = """
     action one() { hdr.h.b[7:0] = 1; }
@@ -278,19 +330,45 @@ def test_the_internet_checksum() -> None:
     assert known.as_long() == 0xDDF2 ^ 0xFFFF
 
 
-def test_a_random_number_is_made_certain_where_that_helps(tmp_path: Path) -> None:
-    """By bounds that are the same: other random numbers cannot be part of a test."""
-    code = "bit<32> x; random(x, hdr.h.a, hdr.h.b); if (x == 5) { hdr.h.b = 1; sm.egress_spec = 2; }"
-    _, result = generate(small(tmp_path, code), seconds=60)
+def test_random_numbers_are_inputs(tmp_path: Path) -> None:
+    """Within their bounds, which packets may give."""
+    code = """bit<32> x; bit<8> y;
+    random(x, hdr.h.a, hdr.h.b);
+    random(y, 10, 19);
+    if (x == 5 && hdr.h.a != hdr.h.b) { hdr.h.b[7:0] = 1; sm.egress_spec = 2; }
+    if (y == 19) { hdr.h.b[15:8] = 1; } else if (y < 10) {
+        hdr.h.b[15:8] = 2;
+    }"""
+    program = Path(small(tmp_path, code))
+    made, result = generate(program, seconds=60)
     assert (result.missing, result.only_unstable) == ([], [])
-    assert any(test.run.packet[:8] == bytes([0, 0, 0, 5, 0, 0, 0, 5]) for test in result.tests)
+    assert [found.place.line for found in result.unreachable] == [16]
+    for test in result.tests:
+        a, b = (int.from_bytes(test.run.packet[at : at + 4], "big") for at in (0, 4))
+        assert a <= test.run.draws["small.p4:12"] <= b
+        assert 10 <= test.run.draws["small.p4:13"] <= 19
+    tests = write(tmp_path / "out", program, [], made, result)
+    assert any("random small.p4:13 19\n" in test.read_text() for test in tests)
+    for test in tests:
+        run_test(program, test)
 
 
-def test_formulas_that_have_nothing_to_do_with_the_goal_are_left_out(tmp_path: Path) -> None:
-    code, _ = generate(small(tmp_path, "sm.egress_spec = 1;"), most=1)
+def test_a_draw_that_is_not_there_is_named(tmp_path: Path) -> None:
+    program = Path(small(tmp_path, "bit<8> y; random(y, 10, 19);"))
+    test = tmp_path / "small.stf"
+    for text, message in (
+        ("random small.p4:12 3", r"line 1: no random number is drawn at 'small.p4:12'; expected one of: small.p4:11"),
+        ("random small.p4:11", "line 1: expected: random FILE:LINE NUMBER"),
+    ):
+        test.write_text(text)
+        with pytest.raises(UserError, match=message):
+            run_test(program, test)
+
+
+def test_formulas_that_have_nothing_to_do_with_the_goal_are_left_out() -> None:
     a, b, c, d, clock = (z3.BitVec(name, 8) for name in ("a", "b", "c", "d", "?clock"))
     linked, far, timed = z3.ULT(a + b, 9), z3.ULT(c, d), z3.ULT(clock, d)
-    search = Search(code)
-    assert search._related([linked, far], a == 3) == [a == 3, linked]
-    assert search._related([linked, far, timed], a == 3) == [a == 3, linked, timed, far]
+    solver = Solver(time.monotonic() + 60)
+    assert list(solver.related({0: linked, 1: far}, [a == 3])) == [0]
+    assert list(solver.related({0: linked, 1: far, 2: timed}, [a == 3])) == [0, 1, 2]
     assert Variables().of(z3.If(a == 1, b, c + 1)) == {"a", "b", "c"}

@@ -1,0 +1,150 @@
+"""Inputs that take a run another way: what z3 makes of the formulas of its path."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import z3
+
+from p4switch.testgen.machine import ENVIRONMENTS, MAX_PACKET_BYTES, Alternative, Inputs, Run
+from p4switch.testgen.values import Variables
+
+SOLVER_MS = 1_000
+_ROUNDS = 60  # of asking for less
+_PRODUCTS = (z3.Z3_OP_BMUL, z3.Z3_OP_BUDIV, z3.Z3_OP_BUREM, z3.Z3_OP_BUDIV_I, z3.Z3_OP_BUREM_I)
+# What is given up first where not all can be had: other statements, the rest of the path, the length and the clock.
+_WISH, _STAY, _KEEP = range(3)
+
+
+class Solver:
+    """Looks for inputs until `deadline`, a time of `time.monotonic`."""
+
+    def __init__(self, deadline: float) -> None:
+        self._deadline = deadline
+        self._variables = Variables()
+
+    def inputs(
+        self,
+        run: Run,
+        position: int,
+        way: Alternative,
+        wishes: Mapping[int, Alternative] | None = None,
+        by_any_path: bool = False,
+    ) -> Inputs | None:
+        """Inputs that take `run` to its decision at `position`, and there the other `way`; None: none were found.
+
+        `wishes`: what other decisions of the run may do, too, by their positions, as far as it goes together.
+        `by_any_path`: what stands against `way` on the path is given up; it may lead elsewhere.
+        """
+        inputs = run.inputs.copy()
+        inputs.choices.update(way.choices)
+        if way.formula is None:
+            return inputs  # a choice alone: what led there stays as it is
+        wished = {k: w.formula for k, w in (wishes or {}).items() if k != position}
+        last = max([position, *wished])
+        path = {k: d.formula for k, d in enumerate(run.decisions[: last + 1]) if d.formula is not None}
+        path.pop(position, None)
+        goals = [way.formula, *wished.values()]
+        must, may = list(self._everywhere(run, way.formula)), []
+        for k, formula in self.related(path, goals).items():
+            if k in wished:
+                may.append((_WISH, wished[k]))
+                if k < position:
+                    must.append(z3.Or(wished[k], formula))
+            elif k < position and not by_any_path:
+                must += self._everywhere(run, formula)
+            else:
+                may += [(_STAY, f) for f in self._everywhere(run, formula)]
+        length, clock = run.variables.get("len"), run.variables.get("clock")
+        if length is not None and run.length_read:  # other lengths and times only where they decide
+            must += [z3.UGE(length, run.parsed_bytes), z3.ULE(length, MAX_PACKET_BYTES)]
+            may.append((_KEEP, length == inputs.numbers["len"]))
+        if clock is not None:
+            may.append((_KEEP, clock == inputs.numbers["clock"]))
+        found, model = self._model(must, may)
+        if found == z3.unknown and (fixed := self._fixed(run, must)):
+            found, model = self._model([*must, *fixed], [])
+        if found != z3.sat:
+            return None
+        for name, variable in run.variables.items():
+            value = model[variable]
+            if value is not None:
+                inputs.numbers[name] = value.as_long()
+        return inputs
+
+    def related(self, path: Mapping[int, Any], goals: Sequence[Any]) -> dict[int, Any]:
+        """Those of `path` that inputs connect with `goals`: the others hold for the inputs that are there.
+
+        Those with something that a test cannot set have to hold for other values of it, too, and are kept.
+        """
+        names = set().union(*(self._variables.of(goal) for goal in goals))
+        waiting = {k: self._variables.of(f) for k, f in path.items()}
+        found: set[int] = set()
+        size = -1
+        while len(found) > size:
+            size = len(found)
+            for k, here in list(waiting.items()):
+                if not names.isdisjoint(here) or any(n.startswith("?") for n in here):
+                    found.add(k)
+                    names |= here
+                    del waiting[k]
+        return {k: f for k, f in path.items() if k in found}
+
+    def _everywhere(self, run: Run, formula: Any) -> list[Any]:
+        """`formula` for each value of what a test cannot set."""
+        used = [(v, values) for v, values in run.environment.values() if v.decl().name() in self._variables.of(formula)]
+        if not used:
+            return [formula]
+        return [
+            z3.substitute(formula, *((v, z3.BitVecVal(values[e], v.size())) for v, values in used))
+            for e in range(ENVIRONMENTS)
+        ]
+
+    def _model(self, must: Sequence[Any], may: Sequence[tuple[int, Any]]) -> tuple[z3.CheckSatResult, Any]:
+        """Whether there is a model of all of `must`, and one that has as much of `may` as goes together."""
+        solver = z3.SolverFor("QF_BV")
+        solver.add(*must)
+        held: dict[Any, int] = {}
+        for number, (rank, formula) in enumerate(may):
+            name = z3.Bool(f"may {number}")
+            solver.add(z3.Implies(name, formula))
+            held[name] = rank
+        for _ in range(_ROUNDS):
+            left_ms = int(1000 * (self._deadline - time.monotonic()))
+            if left_ms <= 0:
+                break
+            solver.set("timeout", min(SOLVER_MS, left_ms))
+            found = solver.check(*held)
+            if found == z3.sat:
+                return found, solver.model()
+            if found == z3.unknown:
+                if min(held.values(), default=_KEEP) == _KEEP:
+                    break
+                held = {name: rank for name, rank in held.items() if rank == _KEEP}
+                continue
+            core = [name for name in solver.unsat_core() if name in held]
+            if not core:
+                return found, None
+            least = min(held[name] for name in core)
+            given_up = [name for name in core if held[name] == least]
+            for name in given_up[len(given_up) // 2 :]:
+                del held[name]
+        return z3.unknown, None
+
+    def _fixed(self, run: Run, must: Sequence[Any]) -> list[Any]:
+        """The numbers of this run for one factor of each product and divisor: what is left is much easier to solve."""
+        names: set[str] = set()
+        waiting, seen = list(must), set()
+        while waiting:
+            part = waiting.pop()
+            if part.get_id() in seen:
+                continue
+            seen.add(part.get_id())
+            waiting += part.children()
+            if z3.is_app(part) and part.decl().kind() in _PRODUCTS:
+                factors = [f for f in map(self._variables.of, part.children()) if f]
+                if len(factors) > 1 and not any(f <= names for f in factors):
+                    names |= min(factors, key=len)
+        return [run.variables[n] == run.inputs.numbers[n] for n in sorted(names) if n in run.variables]
