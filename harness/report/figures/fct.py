@@ -11,7 +11,6 @@ from harness.report.figures.base import Figure, register
 from harness.report.groups import Comparison, Variant
 from harness.report.plots import line, plain, plain_logarithmic
 
-
 _UNLIKE = 20  # times the median: where the longest takes more, a logarithmic axis
 
 
