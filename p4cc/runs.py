@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import gc
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import p4cc._hosts  # noqa: F401  # isort: split
 from harness.measure import results as stored
-from harness.measure.inputs import How, inputs
+from harness.measure.inputs import How
 from harness.measure.output_folder import new_folder
 from harness.plan import sweep as sweeps
-from harness.plan.experiment import plan
+from harness.plan.experiment import Run, plan
+from harness.plan.portable import PortableRun
 from harness.plan.scenario import anchored, check, find, merge, nested, read
-from harness.worlds import workers
+from harness.worlds.carrying import at_once, one_by_one
 from harness.worlds.interpreted import tell_interpreted
+from harness.worlds.makers import maker
 from harness.worlds.mininet import package
+from harness.worlds.parallel import workers_of
+from harness.worlds.workers import Cluster
 from p4cc.results import CheckError, Result, Results
 from p4switch.errors import UserError
-
-if TYPE_CHECKING:
-    from harness.measure.recording import World
-    from harness.plan.experiment import Run
 
 __all__ = ["load", "run", "sweep"]
 
@@ -49,6 +49,9 @@ def run(
     coverage: bool = False,
     switch: str | None = None,
     dilation: int | None = None,
+    workers: int | Literal["auto"] | None = None,
+    jobs: int | None = None,
+    scheduler: str | None = None,
     strict: bool = False,
 ) -> Results:
     """Every combination of protocol, load balancer and seed of a scenario: its name, a .toml file, or its tables.
@@ -59,6 +62,9 @@ def run(
     `coverage` coverage.json, what the packets reached of the P4 program. The last two are of the virtual world.
     `switch` and `dilation` are of the Mininet world, which needs root.
 
+    In the virtual world `workers` processes share each run (none: as the scenario says, or one). With `jobs` so many
+    runs are made at the same time, or with `scheduler` on a cluster, as by `sweep`; then each has one process.
+
     Checks that do not hold, and flows that are not done, are a warning, or CheckError with `strict`. Raises UserError
     for what cannot be run, before anything starts.
     """
@@ -68,20 +74,19 @@ def run(
     for changes in (_nested(set or {}), several):
         tables = merge(tables, anchored(changes, Path.cwd()))
     runs = plan(name, check(tables), folder)
-    options = {"compiler": compiler, "capture": pcap, "trace": trace, "coverage": coverage or None, "switch": switch,
-               "dilation": dilation}  # fmt: skip
-    make = _maker(world, options)
+    how = _how(world, compiler, switch, dilation, pcap, trace, coverage)
+    where = _where(jobs, scheduler)
+    _check_shared(world, workers, where)
     tell_interpreted([one.protocol.name for one in runs], [one.load_balancing.name for one in runs])
-    how = How(world, compiler, switch or {"mininet": "builtin"}.get(world), dilation, pcap, trace, coverage)
     with _target(out) as (target, temporary):
-        for one in runs:
-            made_of = inputs(one)
-            made = make(one)
-            recording = made.run()
-            stored.write(target / one.label, stored.files(one, recording, how, made_of))
-            made.write_more(target / one.label)
-            del made, recording
-            gc.collect()  # a network is one large cycle, and there are others to come
+        folders = [target / one.label for one in runs]
+        if where in (None, 1):
+            make = maker(how, lambda one: _workers_of(one, workers, trace is not None))
+            deque(one_by_one(zip(runs, folders, strict=True), make, how, lambda run: None), maxlen=0)
+        else:
+            portable = [(PortableRun.of(one), folder) for one, folder in zip(runs, folders, strict=True)]
+            with closing(at_once(portable, how, where)) as done:
+                deque(done, maxlen=0)
     place = Path(out) if out is not None else target
     found = Results([Result(stored.load(place / one.label)) for one in runs], place, temporary)
     return _checked(found, strict)
@@ -115,12 +120,11 @@ def sweep(
     else:
         found, folder = sweeps.load(str(file))
     points = sweeps.points(found, folder, anchored(_nested(set or {}), Path.cwd()))
-    tell_interpreted(*([point.tables[key][0] for point in points] for key in ("cc", "lb")))
-    where = jobs if scheduler is None else workers.Cluster(scheduler)
-    work = workers.carry_out(sweeps.carry_out, points, where)
-    with _target(out) as (target, temporary), closing(work) as done:
-        for i, files in done:
-            stored.write(target / sweeps.folder_name(i, points[i]), files)
+    tell_interpreted(*zip(*(point.portable.names for point in points), strict=True))
+    with _target(out) as (target, temporary):
+        wanted = [(point.portable, target / sweeps.folder_name(i, point)) for i, point in enumerate(points)]
+        with closing(at_once(wanted, How(), _where(jobs, scheduler))) as done:
+            deque(done, maxlen=0)
     place = Path(out) if out is not None else target
     runs = [Result(stored.load(place / sweeps.folder_name(i, point)), point.values) for i, point in enumerate(points)]
     return _checked(Results(runs, place, temporary), strict)
@@ -146,23 +150,51 @@ def _listed(value: Any) -> list[Any]:
     return [value] if isinstance(value, str | int) else list(value)
 
 
-def _maker(world: str, options: Mapping[str, Any]) -> Callable[[Run], World]:
-    """What makes a world of a run. Raises UserError for a world there is not, or an option that it does not have."""
-    foreign = {"virtual": ("switch", "dilation"), "mininet": ("trace", "coverage")}
+def _how(
+    world: str,
+    compiler: str,
+    switch: str | None,
+    dilation: int | None,
+    pcap: bool,
+    trace: int | None,
+    coverage: bool,
+) -> How:
+    """Raises UserError for a world there is not, or an option that it does not have."""
+    foreign: dict[str, dict[str, object]] = {
+        "virtual": {"switch": switch, "dilation": dilation},
+        "mininet": {"trace": trace, "coverage": coverage or None},
+    }
     if world not in foreign:
         raise UserError(f"world {world!r}: expected one of {', '.join(foreign)}")
-    given = {name: value for name, value in options.items() if value is not None}
-    for name in foreign[world]:
-        if name in given:
+    for name, value in foreign[world].items():
+        if value is not None:
             raise UserError(f"{name}: the {world} world has no such thing")
-    if world == "virtual":
-        from harness.worlds.virtual import VirtualWorld
+    if world == "mininet":
+        package.require()
+        switch = switch or "builtin"
+    return How(world, compiler, switch, dilation, pcap, trace, coverage)
 
-        return lambda one: VirtualWorld(one, **given)
-    package.require()
-    from harness.worlds.mininet.world import MininetWorld
 
-    return lambda one: MininetWorld(one, **given)
+def _where(jobs: int | None, scheduler: str | None) -> Cluster | int | None:
+    """Raises UserError where both are given."""
+    if scheduler is None:
+        return jobs
+    if jobs is not None:
+        raise UserError("jobs: a cluster has workers of its own; expected it without scheduler")
+    return Cluster(scheduler)
+
+
+def _workers_of(one: Run, wanted: int | str | None, traced: bool) -> int:
+    """Nobody's process is forked unless it was asked for. Raises UserError."""
+    return workers_of(str(wanted or one.scenario.workers or 1), traced)(one)
+
+
+def _check_shared(world: str, workers: int | str | None, where: Cluster | int | None) -> None:
+    """Raises UserError where several processes are wanted that cannot be."""
+    if world == "mininet" and (workers not in (None, 1) or where not in (None, 1)):
+        raise UserError("workers, jobs, scheduler: the mininet world has no such thing")
+    if workers not in (None, 1) and where not in (None, 1):
+        raise UserError(f"workers {workers}: with jobs or a scheduler each run is one process's; expected one of them")
 
 
 @contextmanager

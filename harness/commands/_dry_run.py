@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
+from harness.measure.tracing import check_trace
 from harness.plan.experiment import Run
 from harness.plan.request import planned
 from harness.worlds.expected import Expected, expected, memory_limit, run_wall_s
-from harness.worlds.parallel import AUTO, paying_workers
+from harness.worlds.parallel import AUTO, Staff, paying_workers
+from harness.worlds.ranks import Ranks
+from harness.worlds.workers import Cluster
 from p4switch.quantities import doubts
 
 
@@ -18,25 +21,33 @@ def tell_plan(
     settings: Sequence[str],
     several: Mapping[str, Sequence[str | int]],
     world: str,
-    staff: Callable[[Run], int],
-    traced: bool,
-    built: tuple[int, int] = (1, 1),
+    staff: Staff,
+    trace: int | None,
+    ranks: Ranks | None = None,
+    where: Cluster | int | None = None,
 ) -> None:
-    """Every run that would be made, each with so many workers. `traced`: one of its flows is. `built`: how many times
-    the network is, and on this machine.
+    """Every run that would be made, each with so many workers. `trace`: one of its flows. `ranks`: whose network it is,
+    each one's. `where`: other processes make the runs, so many at a time, or a cluster.
 
     Raises UserError as the runs themselves would.
     """
-    runs = planned(scenarios, settings, several)
-    for run in runs:
+    built, built_here = (1, 1) if ranks is None else (ranks.count, ranks.count_here)
+    found: list[Expected] = []
+    for run in (runs := planned(scenarios, settings, several)):
         if world == "virtual":
-            memory_limit(run, *built)
+            memory_limit(run, built, built_here)
         foreseen = expected(run)
+        found.append(foreseen)
+        count = staff(run, foreseen)
+        if trace is not None:
+            check_trace(run.traffic(), trace, count > 1)
         click.echo(run.label)
         for line in _lines(run, foreseen):
             click.echo(f"  {line}")
         if world == "virtual":
-            click.echo(f"  {_workers(run, foreseen, staff(run), traced)}")
+            click.echo(f"  {_workers(run, foreseen, count, trace is not None)}")
+    if isinstance(where, int) and len(runs) > 1:
+        click.echo(_at_once(found, where))
     for line in dict.fromkeys(line for run in runs for line in doubts({"topology": run.scenario.topology})):
         click.echo(f"warning: {line}", err=True)
 
@@ -61,18 +72,20 @@ def _cost(run: Run, foreseen: Expected) -> Iterator[str]:
     more = "" if foreseen.independent else " at the start; others follow when these are done"
     if foreseen.model_ns == run.limit_ns:
         more += " within the limit"
+    hops = foreseen.packet_hops - round(foreseen.collectives.packet_hops)
     yield (
         f"traffic: {foreseen.flows:,} flows, {foreseen.flow_bytes / 1e6:,.1f} MB, {foreseen.data_packets:,} packets, "
-        f"{foreseen.packet_hops:,} packet-hops{more}"
+        f"{hops:,} packet-hops{more}"
     )
-    beside = ""
-    if foreseen.in_collectives:
-        yield f"collectives: of {foreseen.in_collectives:,} hosts; what these take is not foreseen"
-        beside = " beside the collectives"
+    if (work := foreseen.collectives).hosts:
+        yield (
+            f"collectives: of {work.hosts:,} hosts, {work.operations:,.0f} operations, {work.flits:,.0f} flits, "
+            f"{work.packet_hops:,.0f} packet-hops"
+        )
     yield f"ends: when all is acknowledged, or after {run.limit_ns / 1e6:g} ms of model time"
     yield (
         f"expected: some {foreseen.set_up_s + foreseen.run_s:.2g} s of CPU, {foreseen.set_up_s:.2g} s "
-        f"of it to set up, and some {foreseen.memory_bytes / 1e9:.1f} GB of memory{beside}"
+        f"of it to set up, and some {foreseen.memory_bytes / 1e9:.1f} GB of memory"
     )
 
 
@@ -82,9 +95,17 @@ def _workers(run: Run, foreseen: Expected, count: int, traced: bool) -> str:
     def told(workers: int) -> str:
         return f"some {foreseen.set_up_s + run_wall_s(run, foreseen, workers):.2g} s of wall-clock time"
 
-    if foreseen.in_collectives:
-        return f"workers: {count}; whether more would pay is not foreseen"
     auto = paying_workers(run, foreseen, traced)
     if auto == count:
         return f"workers: {count}, as --workers {AUTO} gives; {told(count)}"
     return f"workers: {count}, {told(count)}; --workers {AUTO} gives {auto}, {told(auto)}"
+
+
+def _at_once(runs: Sequence[Expected], jobs: int) -> str:
+    """Of all runs, so many of them at a time, and a processor for each."""
+    each_s = [run.set_up_s + run.run_s for run in runs]
+    largest = sorted((run.memory_bytes for run in runs), reverse=True)[:jobs]
+    return (
+        f"all {len(runs)} runs: some {sum(each_s):.2g} s of CPU; {jobs} at a time some "
+        f"{max(sum(each_s) / jobs, *each_s):.2g} s of wall-clock time, and up to {sum(largest) / 1e9:.1f} GB of memory"
+    )

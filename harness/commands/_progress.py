@@ -12,25 +12,30 @@ _LINE_EVERY_S = 10.0
 
 
 class RunProgress:
-    """Shows how far each of several runs is. A context manager."""
+    """Shows how far each of several runs is, or, where they go on at the same time, how many are done. A context
+    manager.
+    """
 
-    def __init__(self, runs: int) -> None:
+    def __init__(self, runs: int, one_by_one: bool = True) -> None:
         self._console = Console(stderr=True, highlight=False)
         self._runs = runs
-        self._started = 0
+        self._over = 0
         self._since_s = self._run_since_s = time.monotonic()
         self._last_line = 0.0
         self._label = ""
         self._bar: Progress | None = None
         self._task: TaskID | None = None
+        self._of_all: TaskID | None = None
         if self._console.is_terminal:
             self._bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),
-                TextColumn("{task.completed} of {task.total} done, {task.fields[model]}{task.fields[left]}"),
+                TextColumn("{task.completed} of {task.total} done{task.fields[more]}"),
                 TimeElapsedColumn(),
                 console=self._console,
             )
+            if not one_by_one:
+                self._of_all = self._bar.add_task("runs", total=runs, more="")
 
     def __enter__(self) -> RunProgress:
         if self._bar:
@@ -44,38 +49,44 @@ class RunProgress:
             self._bar.stop()
 
     def begin(self, label: str) -> None:
-        """The next run starts."""
-        self._started += 1
-        self._label = f"[{self._started}/{self._runs}] {label}"
+        """The next run starts; until its end nothing is told of another one."""
+        self._label = self._numbered(label)
         self._last_line = self._run_since_s = time.monotonic()
         if self._bar:
-            self._task = self._bar.add_task(self._label, total=None, model="setting up", left="")
+            self._task = self._bar.add_task(self._label, total=None, more=", setting up")
 
     def update(self, done: int, known: int, now_ns: int) -> None:
-        """`done` of `known` flows, and hosts with collectives, are complete at model time `now_ns`."""
-        model = f"{now_ns / 1e3:,.0f} µs of model time"
+        """`done` of `known` flows, and hosts with collectives, are complete at model time `now_ns`, of that run."""
+        more = f", {now_ns / 1e3:,.0f} µs of model time{self._left(done, known)}"
         if self._bar and self._task is not None:
-            self._bar.update(self._task, completed=done, total=known, model=model, left=self._left(done, known))
+            self._bar.update(self._task, completed=done, total=known, more=more)
         elif time.monotonic() - self._last_line > _LINE_EVERY_S:
             self._last_line = time.monotonic()
-            self._console.print(
-                f"{self._label}: {done} of {known} done, {model}{self._left(done, known)}", soft_wrap=True
-            )
+            self._console.print(f"{self._label}: {done} of {known} done{more}", soft_wrap=True)
 
     def _left(self, done: int, known: int) -> str:
         """How much of the run and of all runs is done, by the flows that are, and for how long they may go on."""
         if not done or not known:
             return ""
         share = done / known
-        of_all = (self._started - 1 + share) / self._runs
+        of_all = (self._over + share) / self._runs
         told = f", {share:.0%}, {_duration(self._run_since_s, share)}"
         return told if self._runs == 1 else f"{told} (all runs: {of_all:.0%}, {_duration(self._since_s, of_all)})"
 
-    def end(self, line: str) -> None:
-        """The run is over."""
+    def end(self, label: str, line: str) -> None:
+        """A run is over."""
+        told = self._numbered(label)
+        self._over += 1
         if self._bar and self._task is not None:
             self._bar.remove_task(self._task)
-        self._console.print(f"{self._label}: {line}", soft_wrap=True)
+            self._task = None
+        if self._bar and self._of_all is not None:
+            left = _duration(self._since_s, self._over / self._runs)
+            self._bar.update(self._of_all, completed=self._over, more=f", {left}")
+        self._console.print(f"{told}: {line}", soft_wrap=True)
+
+    def _numbered(self, label: str) -> str:
+        return f"[{self._over + 1}/{self._runs}] {label}"
 
 
 def _duration(since_s: float, share: float) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from harness.commands import _names
+from harness.commands._where import where, where_options
 from harness.worlds.mininet import package
 from harness.worlds.native_hosts import use_native_hosts
 from harness.worlds.ranks import MPI, Ranks, begin
@@ -17,6 +18,7 @@ from p4switch.errors import UserError
 
 if TYPE_CHECKING:
     from harness.replay.live import Watch
+    from harness.worlds.workers import Cluster
 
 
 @click.command()
@@ -81,8 +83,9 @@ if TYPE_CHECKING:
     "--workers",
     metavar="N",
     help="Processes that share each run of the virtual world; auto: as many as pay; mpi: mpiexec's. "
-    "Default: the scenario's, or 1.",
+    "Default: the scenario's, or auto.",
 )
+@where_options("one run after the other, in this process")
 @click.option(
     "--watch", is_flag=True, help="With --world mininet: a page on loopback shows the network while it runs."
 )
@@ -108,6 +111,7 @@ def command(
     workers: str | None,
     watch: bool,
     coverage: bool,
+    **whose: Any,
 ) -> None:
     """Run scenarios and write a report.
 
@@ -115,6 +119,7 @@ def command(
     seed is a run, which gets a folder with its results; report.html compares them.
     """
     with _ranks(workers) as ranks:
+        there = _elsewhere(whose, world, workers)
         if world == "mininet":
             package.require()
             if trace is not None:
@@ -137,25 +142,38 @@ def command(
             from harness.commands._dry_run import tell_plan
             from harness.worlds.parallel import workers_of
 
-            traced = trace is not None
-            staff = workers_of(workers, traced) if ranks is None else lambda run: ranks.count
-            built = (1, 1) if ranks is None else (ranks.count, ranks.count_here)
-            tell_plan(scenarios, settings, several, world, staff, traced, built)
+            own = "1" if there is not None else workers
+            staff = workers_of(own, trace is not None) if ranks is None else lambda run, foreseen=None: ranks.count
+            tell_plan(scenarios, settings, several, world, staff, trace, ranks, there)
             return
         use_native_hosts()
 
         from harness.commands import _run
         from harness.measure.inputs import How
+        from harness.worlds.makers import follow, maker
 
         if world == "mininet":
             switch = switch or "builtin"
         how = How(world, compiler, switch, dilation, pcap, trace, coverage)
         if ranks is not None and not ranks.first:
-            _run.follow(ranks, scenarios, settings, several, how)
+            follow(ranks, scenarios, settings, several, how)
             return
         with _watch(watch) as watcher:
-            make = _run.maker(how, _run.staff(workers, ranks, traced=trace is not None), watcher)
-            _run.carry_out(scenarios, settings, several, make, out, strict, reuse, how, report)
+            make = maker(how, _run.staff(workers, ranks, traced=trace is not None), watcher)
+            _run.carry_out(scenarios, settings, several, make, out, strict, reuse, how, report, there)
+
+
+def _elsewhere(whose: Mapping[str, Any], world: str, workers: str | None) -> Cluster | int | None:
+    """Who else makes the runs; None: this process. Raises UserError for options that do not go together."""
+    there = where(**whose)
+    if there in (None, 1):
+        return None
+    option = f"--jobs {there}" if isinstance(there, int) else "--scheduler"
+    if world == "mininet":
+        raise UserError(f"{option}: a machine has one Mininet network at a time; expected --world virtual with it")
+    if workers not in (None, "1"):
+        raise UserError(f"--workers {workers}: with {option} each run is one process's; expected one of the two")
+    return there
 
 
 @contextmanager

@@ -23,8 +23,12 @@ import psutil
 
 from harness.control import programs
 from harness.measure.summary import performance
-from harness.plan.experiment import plan
+from harness.measure.window_cost import MeetingCost, WindowCosts, meeting_cost, terms_of, window_costs
+from harness.plan.experiment import Run, plan
 from harness.plan.scenario import check, load
+from harness.worlds.expected import expected
+from harness.worlds.partition import partition, shares
+from harness.worlds.speed_up import Terms, Work, cpu_s, wall_s
 from harness.worlds.virtual import VirtualWorld
 from host_agents import registry
 from host_agents.host_cost import host_cost
@@ -33,6 +37,7 @@ from p4switch.daemon import process_cost
 from p4switch.engine import pipeline_cost
 from p4switch.errors import UserError
 from p4switch.fabric.memory_latency import memory_latency_ns
+from p4switch.processes import processors
 
 # Of which end-to-end runs are made, and the largest k; each is compared with HPCC at the same k, or as is said below.
 PROTOCOLS = {"dcqcn": 16, "hpcc": 16, "sperc": 8, "sperc+1rc+weights": 8, "dart": 8}
@@ -40,6 +45,8 @@ COMBINED = ("sperc+1rc", "sperc+1rc+weights")  # measured as hosts beside the pr
 COMPARED = "hpcc"
 SHARED = ("dcqcn", "hpcc", "smartt")  # in runs of two workers, beside those of one
 SCALE_FLOW_BYTES = 200_000  # in the largest networks
+SEVERAL = (2, 4, 8)  # workers whose windows are measured
+MANY = (2, 8, 64, 512)  # of which the model tells
 BESIDE = {"dart": "dcqcn"}  # what it falls back on; others: COMPARED
 Say = Callable[[str], object]
 
@@ -131,8 +138,7 @@ def _runs(extent: Extent, function: str, *arguments: str | int) -> list[dict[str
     return found
 
 
-def run(protocol: str, load_balancer: str, k: int, flow_bytes: int, workers: int = 1) -> EndToEnd:
-    """Runs in this process, and in as many more as it takes."""
+def planned(protocol: str, load_balancer: str, k: int, flow_bytes: int) -> Run:
     scenario = check(
         {
             "cc": protocol,
@@ -143,7 +149,12 @@ def run(protocol: str, load_balancer: str, k: int, flow_bytes: int, workers: int
             "record": {"queue_interval_ns": 0, "rate_interval_ns": 0},
         }
     )
-    world = VirtualWorld(plan("bench", scenario, Path())[0], workers=workers)
+    return plan("bench", scenario, Path())[0]
+
+
+def run(protocol: str, load_balancer: str, k: int, flow_bytes: int, workers: int = 1) -> EndToEnd:
+    """Runs in this process, and in as many more as it takes."""
+    world = VirtualWorld(planned(protocol, load_balancer, k, flow_bytes), workers=workers)
     started_s = time.perf_counter()
     recording = world.run()
     run_wall_s = time.perf_counter() - started_s
@@ -163,6 +174,16 @@ def run(protocol: str, load_balancer: str, k: int, flow_bytes: int, workers: int
         run_wall_s,
         workers,
     )
+
+
+def windows_of(k: int, flow_bytes: int, workers: int) -> WindowCosts:
+    """Of a run in this process and others, whose meetings are slower than usual."""
+    return window_costs(planned(COMPARED, "ecmp", k, flow_bytes), workers)
+
+
+def meeting(workers: int) -> MeetingCost:
+    """Of processes beside this one."""
+    return meeting_cost(workers)
 
 
 def all_reduce(scenario: str, transactions: int) -> AllReduce:
@@ -260,6 +281,60 @@ def scale(extent: Extent, say: Say) -> list[dict[str, Any]]:
             f"{cost.peak_memory_bytes / 2**30:.1f} GiB"
         )
         found.append(_figures(cost))
+    return found
+
+
+def windows(extent: Extent, say: Say) -> dict[str, Any]:
+    """What several workers take for their windows and meetings; what comes of it, foreseen and measured."""
+    k, flow_bytes, once = extent.sizes[-1], min(SCALE_FLOW_BYTES, extent.flow_bytes), replace(extent, repeats=1)
+
+    def made(workers: int) -> EndToEnd:
+        costs = [EndToEnd(**row) for row in _runs(extent, "run", COMPARED, "ecmp", k, flow_bytes, workers)]
+        return min(costs, key=lambda cost: cost.run_wall_s)
+
+    one, topology = made(1), planned(COMPARED, "ecmp", k, flow_bytes).topology
+    timed = [WindowCosts(**row) for n in SEVERAL for row in _runs(once, "windows_of", k, flow_bytes, n)]
+    meetings = [MeetingCost(**row) for n in SEVERAL for row in _runs(once, "meeting", n)]
+    several = [made(n) for n in SEVERAL]
+    work = Work(one.run_cpu_s, one.packet_hops, timed[0].windows)
+    terms = terms_of(work, timed[0], meetings, several[0].run_cpu_s)
+    say(
+        f"windows, {COMPARED}, k = {k}: {work.windows} of {work.cpu_s / work.windows * 1e3:.1f} ms; "
+        f"{terms.crossing_s * 1e9:.0f} ns a frame that crosses, {terms.meeting_s * 1e6:.1f} us a meeting of two and "
+        f"{terms.meeting_each_s * 1e6:.2f} us for each further one, imbalance {terms.imbalance:.2f}"
+    )
+    found = []
+    for costs, alone, cost in zip(timed, meetings, several, strict=True):
+        of = shares(topology, partition(topology, costs.workers), costs.workers)
+        foreseen = {
+            "wall_s": wall_s(work, of, terms, processors()),
+            "cpu_s": cpu_s(work, of, terms),
+            "crossing_frames": of.crossing * work.packet_hops,
+            "largest_share": max(of.work),
+        }
+        say(
+            f"{costs.workers} workers, foreseen and measured: {foreseen['wall_s']:.2f} and {cost.run_wall_s:.2f} s of "
+            f"wall-clock time, {foreseen['cpu_s']:.2f} and {cost.run_cpu_s:.2f} s of CPU, "
+            f"{foreseen['crossing_frames']:,.0f} and {costs.crossing_frames:,} frames that cross, largest share "
+            f"{foreseen['largest_share']:.3f} and {costs.largest_share:.3f}; imbalance {costs.imbalance:.2f}, "
+            f"a meeting {alone.wall_s * 1e6:.1f} us"
+        )
+        found.append({**asdict(costs), "meeting": asdict(alone), "measured": asdict(cost), "foreseen": foreseen})
+    return {"one": asdict(one), "terms": asdict(terms), "workers": found, "larger": _speed_ups(extent, terms, say)}
+
+
+def _speed_ups(extent: Extent, terms: Terms, say: Say) -> list[dict[str, Any]]:
+    """What the model says of more workers, with a processor each."""
+    found = []
+    for k in dict.fromkeys((extent.sizes[-1], extent.large[-1])):
+        larger = planned(COMPARED, "ecmp", k, SCALE_FLOW_BYTES)
+        foreseen = expected(larger)
+        work = Work(foreseen.run_s, foreseen.packet_hops, foreseen.windows)
+        for count in MANY:
+            of = shares(larger.topology, partition(larger.topology, count), count)
+            gain = work.cpu_s / wall_s(work, of, terms)
+            say(f"k = {k}, {count} workers: {gain:.1f} times as fast, by the model")
+            found.append({"k": k, "workers": count, "speed_up": gain})
     return found
 
 
@@ -390,6 +465,7 @@ PARTS: dict[str, Callable[[Extent, Say], Any]] = {
     "switch-process": switch_process,
     "end-to-end": end_to_end,
     "workers": workers,
+    "windows": windows,
     "scale": scale,
     "collectives": collectives,
     "matrix": matrix,

@@ -92,7 +92,8 @@ def _json(value: object) -> bytes:
 def write(folder: Path, contents: Mapping[str, bytes]) -> Result:
     """Makes a run's folder of its files. The run may be another machine's; the command is this process's."""
     folder.mkdir()
-    told = {"command": provenance.command_line(), **json.loads(contents[_PROVENANCE])}
+    told = {"command": "", **json.loads(contents[_PROVENANCE])}
+    told["command"] = provenance.command_line()
     for name, content in {**contents, _PROVENANCE: _json(told)}.items():
         (folder / name).write_bytes(content)
     return load(folder)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from harness.workloads import Traffic
+from p4switch.errors import UserError
 from p4switch.trace import Decoder, Event, RawEvent, json_line, plain
 from p4switch.trace import events as ev
 
@@ -60,3 +62,18 @@ def as_json(found: Iterable[tuple[TraceRecord, Event | None]], names: Sequence[s
             if reason:
                 members["reason"] = reason
         yield json.dumps(members)
+
+
+def check_trace(traffic: Traffic, trace: int, several: bool) -> None:
+    """Whether flow number `trace` can be traced, where `several` workers share the run or one has it all.
+
+    Raises UserError.
+    """
+    if not traffic.independent:
+        if several:
+            raise UserError("--trace: flows start when others are done; expected --workers 1 with it")
+        return
+    known = len({id(flow.whole or flow) for flow in traffic.flows})
+    if trace >= known:
+        numbers = f"a number from 0 to {known - 1}" if known else "no --trace with it"
+        raise UserError(f"--trace {trace}: the run has {known} flows; expected {numbers}")

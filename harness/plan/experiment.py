@@ -75,7 +75,6 @@ class Run:
     program_parameters: ProgramParameters
     switch_load_balancer: LoadBalancer
     names: tuple[str, ...]  # what distinguishes this run from others of the same scenario, but for the seed
-    settings: Mapping[str, Any]  # of its variant
     columns: tuple[str, ...] = ()  # those further ones of flows that this run can fill
     probes: tuple[Probe, ...] = ()  # those of the scenario's that this run has something for
 
@@ -381,7 +380,7 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
                 "seeds": [seed],
                 "variants": [Variant(name=", ".join(own))] if variant.name else [],
             }
-            runs.append(_resolve(name, varied.model_copy(update=only), folder, topology, own, variant.set))
+            runs.append(_resolve(name, varied.model_copy(update=only), folder, topology, own))
         first = runs[-len(combined)]
         if len(first.label.encode()) > _MAX_LABEL_BYTES:
             raise UserError(f"{first.label[:40]}...: should be a folder's name, of at most {_MAX_LABEL_BYTES} bytes")
@@ -596,7 +595,6 @@ def _resolve(
     folder: Path,
     topology: Topology,
     names: tuple[str, ...],
-    settings: Mapping[str, Any],
 ) -> Run:
     cc, lb = scenario.cc[0], scenario.lb[0]
     registry.KINDS["cc"].find(cc.partition("+")[0])
@@ -615,9 +613,7 @@ def _resolve(
     _check_agreement(protocol, program, parameters)
     balancer = switch_load_balancing.find(scenario.switch.load_balancing, folder)
     scenario = _with_lanes(scenario, program, parameters)
-    run = Run(
-        name, scenario, folder, topology, protocol, load_balancing, program, parameters, balancer, names, settings
-    )
+    run = Run(name, scenario, folder, topology, protocol, load_balancing, program, parameters, balancer, names)
     _check_paths(run)
     _host(lambda: protocol.check_reliability(run.reliability))
     _check_priorities(run)
@@ -729,7 +725,10 @@ def resolved(run: Run) -> Scenario:
             "attack": given and attack and given.model_copy(update=attack.resolved()),
             "nic": run.scenario.nic.model_copy(update={"reliability": run.reliability, "cc_scope": run.cc_scope}),
             "record": run.scenario.record.model_copy(
-                update={"probes": [probe.model_dump(exclude_none=True) for probe in run.probes]}
+                update={
+                    "probes": [probe.model_dump(exclude_none=True) for probe in run.probes],
+                    "columns": list(run.columns),
+                }
             ),
             "protocols": {run.protocol.name: run.protocol.resolved()},
             "load_balancers": {run.load_balancing.name: _parameters(run.load_balancing.parameters)},

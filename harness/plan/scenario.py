@@ -201,7 +201,8 @@ class Scenario(Table):
     limit_ns: Annotated[Nanoseconds, Field(gt=0)] | None = None
     # Virtual world: what the process may hold; a run that needs more ends. None: what the machine has.
     memory_bytes: Annotated[Bytes, Field(gt=0)] | None = None
-    # Virtual world: processes that share a run of `p4cc run`, or "auto": as many as pay. What comes out is the same.
+    # Virtual world: processes that share a run of `p4cc run`, or "auto": as many as pay, as
+    # where nobody says it. With --jobs each run has one. What comes out is the same.
     workers: Annotated[int, Field(ge=1, le=64)] | Literal["auto"] | None = None
     # Whether links charge a frame for preamble, gap and FCS (24 bytes), too; "flits": for its bytes after the BTH
     # alone, without the ICRC, and at least 16 (a memory fabric, whose flits have no headers below).

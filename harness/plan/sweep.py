@@ -17,7 +17,6 @@ Runs are independent, so they go to processes of this machine, or of a cluster: 
 
 from __future__ import annotations
 
-import gc
 import itertools
 import re
 from collections.abc import Iterator, Mapping
@@ -27,6 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
+from harness.plan.portable import PortableRun
 from harness.plan.scenario import Table, Variant, anchored, check, find, find_file, merge, nested, read
 from p4switch.errors import UserError, validate
 from p4switch.extensions import readable
@@ -52,30 +52,25 @@ class Sweep(Table):
 
 @dataclass(frozen=True)
 class Point:
-    """One run of a sweep: values by dotted key, the variant, and the scenario's tables with all of it set."""
+    """One run of a sweep, and where it stands: values by dotted key, and the variant."""
 
     values: Mapping[str, Any]
     variant: str
-    name: str  # of the scenario
-    tables: Mapping[str, Any]
-    folder: Path  # where the scenario's relative paths start
-    label: str  # the run's
+    portable: PortableRun
 
     @property
     def title(self) -> str:
-        seed = f"seed {self.tables['seeds'][0]}"
-        return ", ".join([self.variant, *(f"{key} {value}" for key, value in self.values.items()), seed])
+        values = [f"{key} {value}" for key, value in self.values.items()]
+        return ", ".join([self.variant, *values, f"seed {self.portable.seed}"])
 
     def run(self) -> Run:
-        from harness.plan.experiment import plan
-
-        return plan(self.name, check(self.tables), self.folder)[0]
+        return self.portable.run()
 
 
 def folder_name(number: int, point: Point) -> str:
     """Of a run's results: its number, its axes' values as far as there is room for them, its label."""
     values = "-".join(f"{key.rpartition('.')[2]}={value}" for key, value in point.values.items())
-    return "-".join([f"{number:03d}", re.sub(r"[^\w+.=-]+", "_", values)[:_MOST_OF_VALUES], point.label])
+    return "-".join([f"{number:03d}", re.sub(r"[^\w+.=-]+", "_", values)[:_MOST_OF_VALUES], point.portable.label])
 
 
 def built_in() -> dict[str, Path]:
@@ -149,31 +144,10 @@ def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None)
                 changed = merge(changed, nested(key, value))
             named = {".".join(key): readable(value) for key, value in chosen.items()}
             for run in plan(path.stem, check(changed), path.parent):
-                one = run.scenario.model_dump(include={"extensions", "cc", "lb", "seeds", "variants"})
-                only = merge(merge(changed, run.settings), one)
                 title = ", ".join(
                     filter(None, [variant.name, run.variant if run.scenario.variants or not variant.name else ""])
                 )
-                found.append(Point(named, title, path.stem, only, path.parent.resolve(), run.label))
+                found.append(Point(named, title, PortableRun.of(run)))
     if not found:
         raise UserError("without: leaves no run of the sweep")
     return found
-
-
-def carry_out(point: Point) -> dict[str, bytes]:
-    """One run, in whatever process this is: the files of its folder."""
-    from harness.worlds.native_hosts import use_native_hosts
-
-    use_native_hosts()
-
-    from harness.measure import results
-    from harness.measure.inputs import How, inputs
-    from harness.worlds.virtual import VirtualWorld
-
-    run = point.run()
-    made_of = inputs(run)
-    recording = VirtualWorld(run).run()
-    files = results.files(run, recording, How(), made_of)
-    del run, recording
-    gc.collect()  # a network is one large cycle, and the process has others to come
-    return files

@@ -15,8 +15,10 @@ import networkx as nx
 
 from harness.plan.experiment import Run
 from harness.workloads import Flow
+from harness.worlds.expected_collectives import CollectiveWork, collective_work
 from harness.worlds.memory import MemoryLimit
 from harness.worlds.partition import Shares, partition, shares
+from harness.worlds.speed_up import Terms, Work, wall_s
 from topologies import Topology
 from topologies.shortest_paths import shortest_paths
 
@@ -29,15 +31,15 @@ _PORT_BYTES = 3_400
 _FLOW_BYTES = 12_000
 _FRAME_BYTES = 560
 _SAMPLE_BYTES = 96  # of a queue, with its row of the table
+_OPERATION_BYTES = 600  # of collectives, with its row of the table
 # CPU time: to set up, and to carry one frame over one link, which grows with what does not fit into the caches.
 _SET_UP_S = 1.0
 _SET_UP_PORT_S = 150e-6
 _HOP_S = 0.19e-6
 _FAR_HOP_S = 0.14e-6  # more, where the network is large
 _NEAR_NODES = 200
-# Several workers: what a meeting takes where each has a processor, and a frame that crosses.
-_MEETING_S = 6e-6
-_CROSSING_S = 0.15e-6
+# Several workers, as `p4cc bench windows` finds it.
+_TERMS = Terms(crossing_s=0.15e-6, meeting_s=6e-6, meeting_each_s=0.1e-6, imbalance=1.0)
 _LEAST_GAIN = 1.25  # in wall-clock time, for workers to be worth their memory
 _LEAST_S = 1.0  # that they save
 
@@ -46,7 +48,7 @@ _LEAST_S = 1.0  # that they save
 class Expected:
     """Of one run, up to its limit. `model_ns` is what it takes at least, where nothing waits.
 
-    What hosts do in collectives is not foreseen: only how many do something.
+    Flows and collectives together, where nothing else is said.
     """
 
     independent: bool  # no flow starts when others are done
@@ -62,7 +64,7 @@ class Expected:
     model_ns: int
     window_ns: int
     sample_ns: int
-    in_collectives: int  # hosts
+    collectives: CollectiveWork
 
     @property
     def windows(self) -> int:
@@ -76,7 +78,9 @@ class Expected:
     def memory_bytes(self) -> int:
         """At most, of all workers together: what others than the first have is their part of it."""
         nodes = _nodes_bytes(self.hosts, self.switches, self.ports) + self.flows * _FLOW_BYTES
-        return _PROGRAM_BYTES + nodes + self.in_flight * _FRAME_BYTES + self.queue_samples * _SAMPLE_BYTES
+        held = self.collectives.kept_bytes + round(self.collectives.operations * _OPERATION_BYTES)
+        under_way = self.in_flight * _FRAME_BYTES
+        return _PROGRAM_BYTES + nodes + held + under_way + self.queue_samples * _SAMPLE_BYTES
 
     @property
     def set_up_s(self) -> float:
@@ -89,14 +93,8 @@ class Expected:
         return self.packet_hops * (_HOP_S + _FAR_HOP_S * max(0.0, 1 - _NEAR_NODES / nodes))
 
     def run_wall_s(self, of: Shares) -> float:
-        """With workers that have these shares, and a processor each: the work of who has most of it, what crosses, and
-        a meeting at the end of each window.
-        """
-        workers = len(of.work)
-        if workers == 1:
-            return self.run_s
-        crossing_s = of.crossing * self.packet_hops / workers * _CROSSING_S
-        return self.run_s * max(of.work) + crossing_s + self.windows * _MEETING_S
+        """With workers that have these shares, and a processor each."""
+        return wall_s(Work(self.run_s, self.packet_hops, self.windows), of, _TERMS)
 
 
 def memory_limit(run: Run, built: int = 1, built_here: int = 1) -> MemoryLimit:
@@ -119,11 +117,10 @@ def _nodes_bytes(hosts: int, switches: int, ports: int) -> int:
 def best_workers(run: Run, foreseen: Expected, processors: int) -> int:
     """So many that the run takes least wall-clock time; 1 where more of them save little.
 
-    Where flows start when others are done, all hosts are at one of two workers. Collectives are not foreseen: nothing
-    speaks for more than one there.
+    Where flows start when others are done, all hosts are at one of two workers.
     """
     alone_s = foreseen.run_s
-    if processors < 2 or foreseen.in_collectives or alone_s * (1 - 1 / _LEAST_GAIN) < _LEAST_S:
+    if processors < 2 or alone_s * (1 - 1 / _LEAST_GAIN) < _LEAST_S:
         return 1
     most = processors if foreseen.independent else 2
     walls_s = {workers: run_wall_s(run, foreseen, workers) for workers in range(2, most + 1)}
@@ -174,6 +171,8 @@ def expected(run: Run) -> Expected:
     busiest_ns = max(*sends_ns, *receives_ns)
     last_ns = max((flow.start_ns + count * packet_ns[flow.source] for flow, count in flows), default=0.0)
     in_pipe = 2 * int(run.base_rtt_ns() / min(packet_ns)) + 1  # a BDP under way, and as much waiting
+    flows_ns = int(max(busiest_ns, last_ns)) + run.base_rtt_ns() if flows else 0
+    collectives = collective_work(run, traffic.assignments)
     record = run.scenario.record
     ports = _switch_ports(topology)
     return Expected(
@@ -185,12 +184,12 @@ def expected(run: Run) -> Expected:
         flows=len(flows),
         flow_bytes=sum(flow.size_bytes for flow in traffic.flows),
         data_packets=packets,
-        packet_hops=hops,
-        in_flight=sum(min(count, in_pipe) for count in sent.values()),
-        model_ns=min(int(max(busiest_ns, last_ns)) + run.base_rtt_ns(), limit_ns),
+        packet_hops=hops + round(collectives.packet_hops),
+        in_flight=sum(min(count, in_pipe) for count in sent.values()) + collectives.in_flight,
+        model_ns=min(max(flows_ns, collectives.model_ns), limit_ns),
         window_ns=_window_ns(topology),
         sample_ns=record.queue_interval_ns,
-        in_collectives=len(traffic.assignments),
+        collectives=collectives,
     )
 
 

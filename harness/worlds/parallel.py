@@ -340,23 +340,29 @@ def _no_interrupts() -> Iterator[None]:
         signal.raise_signal(signal.SIGINT)
 
 
-def workers_of(wanted: str | None, traced: bool = False) -> Callable[[Run], int]:
-    """How many workers a run gets, of what was asked for: a number, or "auto"; None: what its scenario says, or one.
-    `traced`: one of its flows is.
+class Staff(Protocol):
+    """How many workers a run gets."""
 
-    Raises UserError.
+    def __call__(self, run: Run, foreseen: Expected | None = None) -> int:
+        """`foreseen`: of the run, if that is known. Raises UserError."""
+
+
+def workers_of(wanted: str | None, traced: bool = False) -> Staff:
+    """Of what was asked for: a number, or "auto"; None: what the run's scenario says, or as many as pay.
+
+    `traced`: one of its flows is. Raises UserError.
     """
     if wanted is None:
-        return lambda run: workers_of(str(run.scenario.workers or 1), traced)(run)
+        return lambda run, foreseen=None: workers_of(str(run.scenario.workers or AUTO), traced)(run, foreseen)
     if wanted == AUTO:
         return partial(_workers_for, traced=traced)
     if not wanted.isascii() or not wanted.isdigit() or not 1 <= int(wanted) <= MOST_WORKERS:
         raise UserError(f"--workers {wanted}: expected {AUTO}, or a number from 1 to {MOST_WORKERS}")
-    return lambda run: int(wanted)
+    return lambda run, foreseen=None: int(wanted)
 
 
-def _workers_for(run: Run, traced: bool) -> int:
-    return 1 if processes.processors() < 2 else paying_workers(run, expected(run), traced)
+def _workers_for(run: Run, foreseen: Expected | None = None, *, traced: bool) -> int:
+    return 1 if processes.processors() < 2 else paying_workers(run, foreseen or expected(run), traced)
 
 
 def paying_workers(run: Run, foreseen: Expected, traced: bool) -> int:

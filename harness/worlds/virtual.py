@@ -29,13 +29,14 @@ from harness.measure.pcap import write_pcap
 from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe
 from harness.measure.probes.base import Values
 from harness.measure.probes.readings import Readings
-from harness.measure.recording import Integers, Progress, Recording, Series, port_places
+from harness.measure.recording import IDLE, STALLED, STANDSTILLS, Integers, Progress, Recording, Series, port_places
 from harness.measure.tracing import TraceRecord
 from harness.plan.experiment import LinkChange, Run
 from harness.worlds.expected import memory_limit
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
 from harness.worlds.parallel import Alone, Crew, RankCrew, Workers, cost, merged
 from harness.worlds.partition import partition
+from harness.worlds.progress import ProgressWatch
 from harness.worlds.ranks import Ranks
 from harness.worlds.session import FIRST_NUMBER, Session
 from harness.worlds.whole_frames import WholeFrames
@@ -44,7 +45,6 @@ from host_agents.assignments import Assignment
 from host_agents.nic import Nic
 from host_agents.timers import NEVER
 from p4switch.coverage import Coverage
-from p4switch.errors import UserError
 from p4switch.fabric import Fabric, joined
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
@@ -98,12 +98,14 @@ class VirtualWorld:
         workers: int | Ranks = 1,
         owners: Mapping[str, int] | None = None,
         late: Callable[[int], object] | None = None,
+        crew: Callable[..., Crew] = Workers,
     ) -> None:
         """`trace`: index of a flow whose packets are traced. `capture`: record the frames on all hosts' links.
 
         `coverage`: count what of the program the packets reach. `workers`: so many processes share the work, or these
         ranks, each of which builds a world; that is in no result. `owners`: which of them has a node, by name, instead
         of `partition`'s; hosts that start flows when others are done are all the first one's. `late`: see `Workers`.
+        `crew` makes the processes that share the work.
         """
         started = time.process_time()
         self.run_plan = run
@@ -111,12 +113,8 @@ class VirtualWorld:
         # With a fixed list of flows, hosts meet in frames only.
         independent = traffic.independent
         self._ahead_ns = _HAND_OVER_NS if independent else 0
-        known = len({id(flow.whole or flow) for flow in traffic.flows})
-        if independent and trace is not None and trace >= known:
-            raise UserError(f"--trace {trace}: the run has {known} flows; expected a number from 0 to {known - 1}")
-        several = not isinstance(workers, int) or workers > 1
-        if not independent and trace is not None and several:
-            raise UserError("--trace: flows start when others are done; expected --workers 1 with it")
+        if trace is not None:
+            tracing.check_trace(traffic, trace, several=not isinstance(workers, int) or workers > 1)
         self._independent = independent
         built, built_here = (1, 1) if isinstance(workers, int) else (workers.count, workers.count_here)
         self._memory = memory_limit(run, built, built_here)
@@ -147,7 +145,7 @@ class VirtualWorld:
         if not isinstance(workers, int):
             self._crew = RankCrew(self.fabric, by_node, workers, self._on_told, late)
         elif workers > 1:
-            self._crew = Workers(self.fabric, by_node, count, self._on_told, late)
+            self._crew = crew(self.fabric, by_node, count, self._on_told, late)
         for change in run.link_changes():
             self.fabric.at(change.time_ns, partial(self._change_link, change))
         self._ports = self._sample_queues()
@@ -158,6 +156,8 @@ class VirtualWorld:
         self._marks = self._marks_of(places)
         self._readings = Readings()
         self._looked_ns = 0  # at the memory
+        self._watch = ProgressWatch(run, traffic)
+        self._standstill = ""  # how the run has ended, if nothing moves any more
         self._set_up_s = time.process_time() - started
 
     # Building
@@ -416,12 +416,14 @@ class VirtualWorld:
         for probe in self.run_plan.probes:
             if probe.interval_ns:
                 self.fabric.at(0, partial(self._read_repeatedly, probe))
+        self.fabric.at(0, self._look_at_progress)
         with _rare_collection():
             stop = self.fabric.run(until_ns=self.run_plan.limit_ns, progress=partial(self._progress, progress))
         self._look_at_memory(self.fabric.now_ns)
-        ended = self._crew.agree(session.outcome if session.finished else {"until": "limit"}.get(stop, stop))
+        how = self._standstill or {"until": "limit"}.get(stop, stop)
+        ended = self._crew.agree(session.outcome if session.finished else how)
         if ended == "limit" and self._is_idle():
-            ended = "idle"
+            ended = IDLE
         for probe in self.run_plan.probes:
             if not probe.interval_ns:
                 self._read(probe, self.fabric.now_ns)
@@ -438,6 +440,7 @@ class VirtualWorld:
         self._collect_records()
         if recording is not None:
             recording.residue, recording.cpu_s, recording.peak_memory_bytes = residue, cpu_s, memory_bytes
+            recording.still_since_ns = self._watch.since_ns if ended in STANDSTILLS else None
         return recording
 
     def _collect_records(self) -> None:
@@ -481,6 +484,21 @@ class VirtualWorld:
         interval_ns = self.run_plan.scenario.record.queue_interval_ns
         queue_samples = now_ns // interval_ns * len(self._ports) if interval_ns else 0
         self._memory.look(now_ns, queue_samples, self._crew)
+
+    def _look_at_progress(self, now_ns: int) -> None:
+        """Ends a run in which nothing will ever move any more, whatever else keeps the clock going."""
+        own = self._own(dict(zip(self.names, self._hosts, strict=False)))
+        parts = self._crew.gather(sum(host.moved() for host in own.values()))
+        first = self._crew.first
+        if self._crew.agree(first and self._watch.stands_still(now_ns, sum(parts), self._session)):
+            if not self._is_busy():
+                self._standstill = IDLE
+            elif self._crew.agree(first and self._watch.out_of_patience(now_ns)):
+                self._standstill = STALLED
+        if self._standstill:
+            self.fabric.stop()
+        else:
+            self.fabric.at(now_ns + self._watch.interval_ns, self._look_at_progress)
 
     def _is_idle(self) -> bool:
         """All flows have started, nothing is under way, and nothing ever will be: only the sampling goes on."""

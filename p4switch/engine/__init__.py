@@ -35,7 +35,10 @@ C_FOLDER = HERE / "c"
 _HEADERS = ("hash.h", "pipeline.h", "runtime.h", "switch.h", "trace.h", "wide.h")
 PIPELINE_HEADERS = tuple(C_FOLDER / name for name in _HEADERS)
 # The engine without Python.
-RUNTIME_SOURCES = tuple(C_FOLDER / name for name in ("process.c", "switch.c", "table.c"))
+_RUNTIME = (
+    "process.c", "switch.c", "table.c", "values.c", "keys.c", "places.c", "aims.c", "profiles.c", "value_sets.c",
+)  # fmt: skip
+RUNTIME_SOURCES = tuple(C_FOLDER / name for name in _RUNTIME)
 _TRACED = ("-DP4_TRACE", "-O1")  # -O2 takes three times as long to compile, and tells no faster
 _NAME = "p4switch.engine._engine"
 

@@ -171,16 +171,7 @@ static p4_match *key_parse(PyObject *key, PyObject **sequence, Py_ssize_t *n)
     return matches;
 }
 
-#define PARSE(format, keywords, ...)                                                                  \
-    static char *names[] = keywords;                                                                  \
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, names, __VA_ARGS__))                       \
-        return NULL
-#define NAMES(...) {__VA_ARGS__, NULL}
 #define METHOD(name) static PyObject *name(switch_object *self, PyObject *args, PyObject *kwargs)
-#define FIND(variable, finder, name)           \
-    int variable = finder(self->sw, name);     \
-    if (variable < 0)                          \
-        return raise_status(self, variable)
 
 /* --- tables ------------------------------------------------------------------------------------------------------------ */
 
@@ -189,8 +180,12 @@ METHOD(table_add)
     const char *table;
     PyObject *key, *target, *sequence;
     int priority;
-    PARSE("sOiO", NAMES("table", "key", "priority", "target"), &table, &key, &priority, &target);
-    FIND(t, p4_find_table, table);
+    static char *names[] = {"table", "key", "priority", "target", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sOiO", names, &table, &key, &priority, &target))
+        return NULL;
+    int t = p4_find_table(self->sw, table);
+    if (t < 0)
+        return raise_status(self, t);
     Py_ssize_t n;
     p4_match *matches = key_parse(key, &sequence, &n);
     if (!matches)
@@ -213,8 +208,12 @@ METHOD(table_modify)
     const char *table;
     PyObject *target;
     uint32_t handle;
-    PARSE("sO&O", NAMES("table", "handle", "target"), &table, to_u32, &handle, &target);
-    FIND(t, p4_find_table, table);
+    static char *names[] = {"table", "handle", "target", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&O", names, &table, to_u32, &handle, &target))
+        return NULL;
+    int t = p4_find_table(self->sw, table);
+    if (t < 0)
+        return raise_status(self, t);
     aim_holder aim;
     PyObject *result = NULL;
     if (aim_parse(target, &aim))
@@ -227,8 +226,12 @@ METHOD(table_delete)
 {
     const char *table;
     uint32_t handle;
-    PARSE("sO&", NAMES("table", "handle"), &table, to_u32, &handle);
-    FIND(t, p4_find_table, table);
+    static char *names[] = {"table", "handle", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&", names, &table, to_u32, &handle))
+        return NULL;
+    int t = p4_find_table(self->sw, table);
+    if (t < 0)
+        return raise_status(self, t);
     return none_or_raise(self, p4_table_delete(self->sw, (uint32_t)t, handle));
 }
 
@@ -236,8 +239,12 @@ METHOD(table_set_default)
 {
     const char *table;
     PyObject *target;
-    PARSE("sO", NAMES("table", "target"), &table, &target);
-    FIND(t, p4_find_table, table);
+    static char *names[] = {"table", "target", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO", names, &table, &target))
+        return NULL;
+    int t = p4_find_table(self->sw, table);
+    if (t < 0)
+        return raise_status(self, t);
     if (target == Py_None)
         return none_or_raise(self, p4_table_set_default(self->sw, (uint32_t)t, NULL));
     aim_holder aim;
@@ -251,8 +258,12 @@ METHOD(table_set_default)
 METHOD(table_clear)
 {
     const char *table;
-    PARSE("s", NAMES("table"), &table);
-    FIND(t, p4_find_table, table);
+    static char *names[] = {"table", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s", names, &table))
+        return NULL;
+    int t = p4_find_table(self->sw, table);
+    if (t < 0)
+        return raise_status(self, t);
     return none_or_raise(self, p4_table_clear(self->sw, (uint32_t)t));
 }
 
@@ -260,8 +271,12 @@ METHOD(table_last_hit)
 {
     const char *table;
     uint32_t handle;
-    PARSE("sO&", NAMES("table", "handle"), &table, to_u32, &handle);
-    FIND(t, p4_find_table, table);
+    static char *names[] = {"table", "handle", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&", names, &table, to_u32, &handle))
+        return NULL;
+    int t = p4_find_table(self->sw, table);
+    if (t < 0)
+        return raise_status(self, t);
     const p4_table_info *info = &self->sw->program->tables[t];
     if (!info->with_last_hit)
         return PyErr_Format(PyExc_ValueError, "table %s does not support timeouts", table);
@@ -275,8 +290,12 @@ METHOD(member_add)
 {
     const char *profile, *action;
     PyObject *values;
-    PARSE("ssO", NAMES("profile", "action", "args"), &profile, &action, &values);
-    FIND(p, p4_find_profile, profile);
+    static char *names[] = {"profile", "action", "args", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ssO", names, &profile, &action, &values))
+        return NULL;
+    int p = p4_find_profile(self->sw, profile);
+    if (p < 0)
+        return raise_status(self, p);
     aim_holder aim = {{P4_TO_ACTION, action, 0, NULL, 0}, NULL, NULL};
     PyObject *result = NULL;
     if (aim_args(values, &aim)) {
@@ -293,8 +312,12 @@ METHOD(member_modify)
     const char *profile, *action;
     PyObject *values;
     uint32_t member;
-    PARSE("sO&sO", NAMES("profile", "member", "action", "args"), &profile, to_u32, &member, &action, &values);
-    FIND(p, p4_find_profile, profile);
+    static char *names[] = {"profile", "member", "action", "args", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&sO", names, &profile, to_u32, &member, &action, &values))
+        return NULL;
+    int p = p4_find_profile(self->sw, profile);
+    if (p < 0)
+        return raise_status(self, p);
     aim_holder aim = {{P4_TO_ACTION, action, 0, NULL, 0}, NULL, NULL};
     PyObject *result = NULL;
     if (aim_args(values, &aim))
@@ -307,16 +330,24 @@ METHOD(member_delete)
 {
     const char *profile;
     uint32_t member;
-    PARSE("sO&", NAMES("profile", "member"), &profile, to_u32, &member);
-    FIND(p, p4_find_profile, profile);
+    static char *names[] = {"profile", "member", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&", names, &profile, to_u32, &member))
+        return NULL;
+    int p = p4_find_profile(self->sw, profile);
+    if (p < 0)
+        return raise_status(self, p);
     return none_or_raise(self, p4_member_delete(self->sw, (uint32_t)p, member));
 }
 
 METHOD(group_add)
 {
     const char *profile;
-    PARSE("s", NAMES("profile"), &profile);
-    FIND(p, p4_find_profile, profile);
+    static char *names[] = {"profile", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s", names, &profile))
+        return NULL;
+    int p = p4_find_profile(self->sw, profile);
+    if (p < 0)
+        return raise_status(self, p);
     uint32_t handle = 0;
     int status = p4_group_add(self->sw, (uint32_t)p, &handle);
     return handle_or_raise(self, status, handle);
@@ -327,8 +358,12 @@ METHOD(group_set)
     const char *profile;
     uint32_t group;
     PyObject *members;
-    PARSE("sO&O", NAMES("profile", "group", "members"), &profile, to_u32, &group, &members);
-    FIND(p, p4_find_profile, profile);
+    static char *names[] = {"profile", "group", "members", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&O", names, &profile, to_u32, &group, &members))
+        return NULL;
+    int p = p4_find_profile(self->sw, profile);
+    if (p < 0)
+        return raise_status(self, p);
     PyObject *sequence = PySequence_Fast(members, "expected a sequence of members");
     if (!sequence)
         return NULL;
@@ -349,8 +384,12 @@ METHOD(group_delete)
 {
     const char *profile;
     uint32_t group;
-    PARSE("sO&", NAMES("profile", "group"), &profile, to_u32, &group);
-    FIND(p, p4_find_profile, profile);
+    static char *names[] = {"profile", "group", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&", names, &profile, to_u32, &group))
+        return NULL;
+    int p = p4_find_profile(self->sw, profile);
+    if (p < 0)
+        return raise_status(self, p);
     return none_or_raise(self, p4_group_delete(self->sw, (uint32_t)p, group));
 }
 
@@ -400,7 +439,9 @@ METHOD(counter_read)
 {
     const char *name;
     uint32_t index;
-    PARSE("sO&", NAMES("name", "index"), &name, to_u32, &index);
+    static char *names[] = {"name", "index", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&", names, &name, to_u32, &index))
+        return NULL;
     return counter_value(find_counter(self, name, index));
 }
 
@@ -408,7 +449,9 @@ METHOD(counter_packets)
 {
     const char *name;
     uint32_t cells;
-    PARSE("sO&", NAMES("name", "cells"), &name, to_u32, &cells);
+    static char *names[] = {"name", "cells", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&", names, &name, to_u32, &cells))
+        return NULL;
     if (cells && !find_counter(self, name, cells - 1))
         return NULL;
     const p4_counter *counter = cells ? find_counter(self, name, 0) : NULL;
@@ -422,7 +465,9 @@ METHOD(direct_counter_read)
 {
     const char *table;
     uint32_t handle;
-    PARSE("sO&", NAMES("table", "handle"), &table, to_u32, &handle);
+    static char *names[] = {"table", "handle", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&", names, &table, to_u32, &handle))
+        return NULL;
     return counter_value(find_direct(self, table, handle));
 }
 
@@ -431,8 +476,10 @@ METHOD(counter_write)
     const char *name;
     uint32_t index;
     p4_counter value;
-    PARSE("sO&O&O&", NAMES("name", "index", "packets", "nbytes"), &name, to_u32, &index, to_u64, &value.packets, to_u64,
-          &value.bytes);
+    static char *names[] = {"name", "index", "packets", "nbytes", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&O&O&", names, &name, to_u32, &index, to_u64, &value.packets,
+                                     to_u64, &value.bytes))
+        return NULL;
     p4_counter *c = find_counter(self, name, index);
     if (!c)
         return NULL;
@@ -445,8 +492,10 @@ METHOD(direct_counter_write)
     const char *table;
     uint32_t handle;
     p4_counter value;
-    PARSE("sO&O&O&", NAMES("table", "handle", "packets", "nbytes"), &table, to_u32, &handle, to_u64, &value.packets,
-          to_u64, &value.bytes);
+    static char *names[] = {"table", "handle", "packets", "nbytes", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&O&O&", names, &table, to_u32, &handle, to_u64, &value.packets,
+                                     to_u64, &value.bytes))
+        return NULL;
     p4_counter *c = find_direct(self, table, handle);
     if (!c)
         return NULL;
@@ -473,8 +522,12 @@ METHOD(meter_set)
     const char *name;
     uint32_t index;
     PyObject *config;
-    PARSE("sO&O", NAMES("name", "index", "config"), &name, to_u32, &index, &config);
-    FIND(m, p4_find_meter, name);
+    static char *names[] = {"name", "index", "config", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&O", names, &name, to_u32, &index, &config))
+        return NULL;
+    int m = p4_find_meter(self->sw, name);
+    if (m < 0)
+        return raise_status(self, m);
     if (index >= self->sw->program->meters[m].size)
         return PyErr_Format(PyExc_ValueError, "meter %s has %u cells; there is no cell %u", name,
                             self->sw->program->meters[m].size, index);
@@ -486,8 +539,12 @@ METHOD(direct_meter_set)
     const char *table;
     uint32_t handle;
     PyObject *config;
-    PARSE("sO&O", NAMES("table", "handle", "config"), &table, to_u32, &handle, &config);
-    FIND(t, p4_find_table, table);
+    static char *names[] = {"table", "handle", "config", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&O", names, &table, to_u32, &handle, &config))
+        return NULL;
+    int t = p4_find_table(self->sw, table);
+    if (t < 0)
+        return raise_status(self, t);
     int m = self->sw->program->tables[t].meter;
     if (m < 0)
         return PyErr_Format(PyExc_ValueError, "table %s has no direct meter", table);
@@ -500,8 +557,12 @@ METHOD(register_read)
 {
     const char *name;
     uint32_t index;
-    PARSE("sO&", NAMES("name", "index"), &name, to_u32, &index);
-    FIND(r, p4_find_register, name);
+    static char *names[] = {"name", "index", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&", names, &name, to_u32, &index))
+        return NULL;
+    int r = p4_find_register(self->sw, name);
+    if (r < 0)
+        return raise_status(self, r);
     Py_ssize_t len = (Py_ssize_t)(self->sw->program->registers[r].width + 7) / 8;
     PyObject *value = PyBytes_FromStringAndSize(NULL, len);
     if (!value)
@@ -519,8 +580,12 @@ METHOD(register_write)
     uint32_t index;
     PyObject *value;
     p4_bytes bytes;
-    PARSE("sO&O", NAMES("name", "index", "value"), &name, to_u32, &index, &value);
-    FIND(r, p4_find_register, name);
+    static char *names[] = {"name", "index", "value", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&O", names, &name, to_u32, &index, &value))
+        return NULL;
+    int r = p4_find_register(self->sw, name);
+    if (r < 0)
+        return raise_status(self, r);
     if (!to_bytes(value, &bytes))
         return NULL;
     return none_or_raise(self, p4_register_set(self->sw, (uint32_t)r, index, bytes.data, bytes.len));
@@ -559,7 +624,9 @@ METHOD(multicast_set)
 {
     uint32_t group;
     PyObject *replicas;
-    PARSE("O&O", NAMES("group", "replicas"), to_u32, &group, &replicas);
+    static char *names[] = {"group", "replicas", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O", names, to_u32, &group, &replicas))
+        return NULL;
     if (!group)
         return PyErr_Format(PyExc_ValueError, "multicast group 0 means no multicast; expected a higher number");
     return set_replicas(self, &self->sw->multicast, group, replicas, 0);
@@ -569,7 +636,9 @@ METHOD(clone_session_set)
 {
     uint32_t session, truncate = 0;
     PyObject *replicas;
-    PARSE("O&O|O&", NAMES("session", "replicas", "truncate_bytes"), to_u32, &session, &replicas, to_u32, &truncate);
+    static char *names[] = {"session", "replicas", "truncate_bytes", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O|O&", names, to_u32, &session, &replicas, to_u32, &truncate))
+        return NULL;
     if (session > 0x7fff)
         return PyErr_Format(PyExc_ValueError, "clone session %u: expected a number up to 32767", session);
     return set_replicas(self, &self->sw->clones, session, replicas, truncate);
@@ -579,8 +648,12 @@ METHOD(value_set_set)
 {
     const char *name;
     PyObject *members;
-    PARSE("sO", NAMES("name", "members"), &name, &members);
-    FIND(v, p4_find_vset, name);
+    static char *names[] = {"name", "members", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO", names, &name, &members))
+        return NULL;
+    int v = p4_find_vset(self->sw, name);
+    if (v < 0)
+        return raise_status(self, v);
     uint32_t n_keys = self->sw->program->vsets[v].n_keys;
     PyObject *sequence = PySequence_Fast(members, "expected a sequence of members");
     if (!sequence)
@@ -648,8 +721,10 @@ METHOD(process)
     uint64_t now = 0;
     Py_ssize_t most = 1024;
     PyObject *depth = Py_None;
-    PARSE("O&y*|O&nO", NAMES("port", "frame", "now", "max_outputs", "depth"), to_u32, &port, &frame, to_u64, &now,
-          &most, &depth);
+    static char *names[] = {"port", "frame", "now", "max_outputs", "depth", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&y*|O&nO", names, to_u32, &port, &frame, to_u64, &now, &most,
+                                     &depth))
+        return NULL;
     uint32_t cells = 0;
     if (depth != Py_None && !to_u32(depth, &cells)) {
         PyBuffer_Release(&frame);
@@ -696,7 +771,9 @@ METHOD(measure)
 {
     uint32_t port, rounds;
     PyObject *frames, *others = NULL;
-    PARSE("O&OO&|O", NAMES("port", "frames", "rounds", "others"), to_u32, &port, &frames, to_u32, &rounds, &others);
+    static char *names[] = {"port", "frames", "rounds", "others", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&OO&|O", names, to_u32, &port, &frames, to_u32, &rounds, &others))
+        return NULL;
     PyObject *sequence = PySequence_Fast(frames, "expected a sequence of frames");
     PyObject *more = others ? PySequence_Fast(others, "expected a sequence of switches") : PyTuple_New(0);
     if (!sequence || !more) {
@@ -739,7 +816,9 @@ METHOD(measure)
 METHOD(set_tracing)
 {
     int on;
-    PARSE("p", NAMES("on"), &on);
+    static char *names[] = {"on", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "p", names, &on))
+        return NULL;
     p4_fifo_set_tracing(self->sw->fifo, on);
     Py_RETURN_NONE;
 }

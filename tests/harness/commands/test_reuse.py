@@ -15,7 +15,9 @@ import pytest
 from harness.commands import _run, _sweep
 from harness.errors import DeadWorkerError
 from harness.measure.inputs import How
+from harness.worlds import carrying
 from harness.worlds.virtual import VirtualWorld
+from p4switch.errors import UserError
 from tests.harness.commands.test_commands import call
 
 SCENARIO = """
@@ -137,10 +139,11 @@ def test_a_run_that_is_taken_is_judged_as_one_that_is_made(folder: Path, capsys:
 
 
 @pytest.mark.parametrize(
-    ("more", "end", "words"),
+    ("more", "end", "ends"),
     [
-        (["--out", "out"], KeyboardInterrupt(), "p4cc: error: interrupted"),
-        ([], DeadWorkerError("worker 2 of 2 was ended"), "p4cc: error: worker 2 of 2 was ended"),
+        (["--out", "out"], KeyboardInterrupt(), (1, "p4cc: error: interrupted")),
+        ([], DeadWorkerError("worker 2 of 2 was ended"), (1, "p4cc: error: worker 2 of 2 was ended")),
+        ([], UserError("out of memory"), (2, "p4cc: error: out of memory")),
     ],
 )
 def test_what_is_told_after_an_interrupt_or_a_death_makes_the_others(
@@ -149,7 +152,7 @@ def test_what_is_told_after_an_interrupt_or_a_death_makes_the_others(
     monkeypatch: pytest.MonkeyPatch,
     more: list[str],
     end: BaseException,
-    words: str,
+    ends: tuple[int, str],
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["p4cc", "run", "small.toml", "--seed", "1", "--seed", "2", *more])
     run = VirtualWorld.run
@@ -161,7 +164,7 @@ def test_what_is_told_after_an_interrupt_or_a_death_makes_the_others(
 
     monkeypatch.setattr(VirtualWorld, "run", interrupted)
     status, _, told = call(capsys, *sys.argv[1:])
-    assert (status, told.splitlines()[-1]) == (1, words)
+    assert (status, told.splitlines()[-1]) == ends
     monkeypatch.setattr(VirtualWorld, "run", run)
     (line,) = (line for line in told.splitlines() if "runs are kept" in line)
     assert line.startswith("1 of 2 runs are kept; to make the others: p4cc run ")
@@ -222,14 +225,14 @@ def swept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
                 made.append(i)
                 yield i, work(item)
 
-        monkeypatch.setattr(_sweep.workers, "carry_out", one_by_one)
+        monkeypatch.setattr(carrying.workers, "carry_out", one_by_one)
         _sweep.carry_out("sizes.toml", [], None, Path(out), False, [Path(one) for one in reuse])
         return len(made)
 
     return make_runs
 
 
-@pytest.mark.parametrize("end", [KeyboardInterrupt(), DeadWorkerError("process 5 was ended")])
+@pytest.mark.parametrize("end", [KeyboardInterrupt(), DeadWorkerError("process 5 was ended"), UserError("no room")])
 def test_a_sweep_goes_on_after_an_interrupt_or_a_death(
     end: BaseException, folder: Path, swept: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:

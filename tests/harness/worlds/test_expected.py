@@ -55,6 +55,46 @@ def test_a_limit_counts_for_work_and_workers() -> None:
     assert expected(short).model_ns == 100_000
 
 
+@pytest.mark.parametrize(
+    "application",
+    [
+        {"kind": "all_reduce", "operations": 20},
+        {"kind": "all_reduce", "operations": 20, "initiators": 2, "hosts": 5},
+        {"kind": "reduce", "size_bytes": 4_000},
+        {"kind": "broadcast", "size_bytes": 4_000},
+        {"kind": "all_gather", "size_bytes": 4_000},
+        {"kind": "barrier"},
+        {"kind": "random", "sets": 3, "set_operations": (40, 40), "idle_cycles": (10, 10), "unicast_every": 3},
+        {"kind": "unicast_read", "size_bytes": 4_000},
+        {"kind": "unicast_write", "size_bytes": 4_000, "hosts": 4},
+        {"kind": "pushed_all_reduce", "operations": 10},
+    ],
+)
+def test_collectives_are_foreseen(application: dict[str, Any]) -> None:
+    topology = {"name": "leaf-spine", "leaves": 3, "spines": 2, "hosts_per_leaf": 2, "links_per_spine": 2}
+    workload = {"name": "collectives", "applications": [application]}
+    run = planned(workload, cc="collective-none", topology=topology, framing="flits")
+    foreseen = expected(run)
+    recording = VirtualWorld(run).run()
+    assert recording.ended == "done"
+    assert foreseen.collectives.operations == len(recording.tables["operations"])
+    hops = int(recording.port_stats["tx_packets"].sum())
+    assert hops / 1.2 < foreseen.packet_hops < hops * 1.2  # which of reads and writes are drawn makes no difference
+    own = recording.port_stats["node"] < len(run.topology.hosts)
+    sent = recording.port_stats["tx_bytes"][own].sum() - 58 * recording.port_stats["tx_packets"][own].sum()
+    assert sent / 16 / 1.4 < foreseen.collectives.flits < sent / 16 * 1.4
+    assert foreseen.model_ns <= recording.end_ns < 4 * foreseen.model_ns
+
+
+def test_collectives_count_for_workers() -> None:
+    def foreseen(operations: int) -> int:
+        workload = {"name": "collectives", "applications": [{"operations": operations}]}
+        run = planned(workload, cc="3cpo", topology={"name": "leaf-spine", "hosts_per_leaf": 8})
+        return best_workers(run, expected(run), 4)
+
+    assert (foreseen(4), foreseen(50_000)) == (1, 4)
+
+
 def test_the_last_start_is_a_part_of_the_model_time() -> None:
     late = expected(planned({"name": "multicast", "senders": 3, "receivers": 2, "size_bytes": 1, "interval_ns": 10**6}))
     assert 2_000_000 < late.model_ns < 2_100_000
@@ -97,19 +137,11 @@ def dry_run(folder: Path, text: str, *arguments: str) -> tuple[int, str]:
     return done.exit_code, done.output + str(done.exception or "")
 
 
-def test_a_dry_run_says_that_collectives_are_not_foreseen(tmp_path: Path) -> None:
+def test_a_dry_run_tells_of_collectives(tmp_path: Path) -> None:
     status, told = dry_run(tmp_path, COLLECTIVES)
     assert status == 0
-    assert "collectives: of 4 hosts; what these take is not foreseen" in told
-    assert "workers: 1; whether more would pay is not foreseen" in told
-
-
-def test_collectives_beside_much_work_get_one_worker() -> None:
-    """Whatever else the run has to do: shares of it would be guessed."""
-    run = planned({"name": "permutation", "size_bytes": 1_000_000_000})
-    much = expected(run)
-    for hosts, workers in ((0, 8), (4, 1)):
-        assert best_workers(run, replace(much, in_collectives=hosts), 8) == workers
+    assert "collectives: of 4 hosts, 32 operations, " in told
+    assert "workers: 1, as --workers auto gives; some " in told
 
 
 @pytest.mark.parametrize(("arguments", "workers"), [((), 2), (("--workers", "3"), 3), (("--workers", "auto"), 1)])
@@ -133,6 +165,7 @@ def test_a_dry_run_counts_processors_as_the_run_does(tmp_path: Path, monkeypatch
     ("arguments", "words"),
     [
         (("--workers", "999"), "--workers 999: expected auto, or a number from 1 to 64"),
+        (("--trace", "999"), "--trace 999: the run has 4 flows; expected a number from 0 to 3"),
         (("--set", "memory_bytes=100000", "--set", "topology.hosts=200"), "200 hosts and 1 switches take some"),
     ],
 )

@@ -24,7 +24,8 @@ from tests.harness.commands.test_commands import call
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-EXAMPLES = os.environ.get("P4CC_WORKER_EXAMPLES", "5")  # more of them, now and then
+# Of what MPI carries, one network has all there is; random ones are in tests/p4switch/fabric/test_workers.py.
+EXAMPLES = os.environ.get("P4CC_WORKER_EXAMPLES", "2")  # more of them, now and then
 SCENARIO = """
 cc = "dcqcn"
 limit_ns = 300_000
@@ -177,11 +178,8 @@ def test_one_that_ends_early_ends_all_and_leaves_what_was_done(folder: Path, wha
     assert status != 0
     [line] = own_lines(err)
     assert re.fullmatch(words, line)
-    if "too much" in words:  # the run is refused
-        assert left_in(folder) == (["x.toml"], [])
-    else:
-        assert left_in(folder) == (["out", "x.toml"], [])
-        assert sorted(file.name for file in (folder / "out").iterdir()) == ["x-dcqcn-seed1"]
+    assert left_in(folder) == (["out", "x.toml"], [])
+    assert sorted(file.name for file in (folder / "out").iterdir()) == ["x-dcqcn-seed1"]
 
 
 @needs_mpi

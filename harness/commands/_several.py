@@ -1,0 +1,68 @@
+"""Several runs that end up in one folder: what is known of them is taken, the others are made, what is done is kept."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from harness.measure import results
+from harness.measure.inputs import How, inputs
+from harness.measure.results import Result
+from harness.measure.summary import delivered
+from harness.plan.experiment import Run
+
+Made = Generator[tuple[int, Result], None, None]
+
+
+def known(runs: Iterable[Run], reuse: Sequence[Path], how: How) -> dict[int, Result]:
+    """By number of the run: what the folders of `reuse` have of the same inputs, carried out as this says."""
+    kept = [result for earlier in reuse for result in results.load_all(earlier)]
+    if not kept:
+        return {}
+    found = ((number, results.one_that_serves(kept, inputs(run), how)) for number, run in enumerate(runs))
+    return {number: earlier for number, earlier in found if earlier is not None}
+
+
+def complete(
+    folders: Sequence[Path],
+    taken: Mapping[int, Result],
+    make: Callable[[Sequence[int]], Made],
+    tell: Callable[[int, Result, str], object],
+) -> tuple[dict[int, Result], BaseException | None]:
+    """The results of each run in its folder, by number and in this order; those that are not `taken` are made.
+
+    `make` gets the numbers of these, and gives each with its results. `tell` hears of each, as it is done, and how.
+    Whatever ends it early, those runs are kept that were done, and it comes with them; it is raised where none was.
+    """
+    found: dict[int, Result] = {}
+    early: BaseException | None = None
+    try:
+        for number, earlier in taken.items():
+            found[number] = results.load(shutil.copytree(earlier.folder, folders[number]))
+            tell(number, found[number], f"taken from {earlier.folder}")
+        with closing(make([number for number in range(len(folders)) if number not in taken])) as made:
+            for number, result in made:
+                found[number] = result
+                tell(number, result, _ending(result))
+    except (Exception, KeyboardInterrupt) as error:
+        if not found:
+            raise
+        early = error
+        for number in set(range(len(folders))) - set(found):
+            shutil.rmtree(folders[number], ignore_errors=True)
+    return dict(sorted(found.items())), early
+
+
+def _ending(result: Result) -> str:
+    """What came of a run, and what it cost."""
+    summary, performance = result.summary, result.performance
+    fidelity = summary.get("fidelity")
+    cost = f"{performance['set_up_cpu_s'] + performance['run_cpu_s']:.1f} s of CPU"
+    if fidelity is not None:
+        cost = f"{fidelity['run_s']:.1f} s of wall clock at 1:{fidelity['dilation']}"
+        if fidelity["given_up"]:
+            cost += f" (too fast for this machine: {', '.join(f'1:{factor}' for factor in fidelity['given_up'])})"
+        cost += f", {fidelity['set_up_s']:.1f} s of set-up"
+    return f"{delivered(summary)} in {summary['end_ns'] / 1e3:,.0f} µs of model time, {cost}"

@@ -1,0 +1,188 @@
+"""What the windows of a run cost that several workers share: work, imbalance, exchange, and the meeting alone.
+
+Each worker's work in each window is its CPU time between two meetings, so it is told apart from waiting also where
+there are fewer processors than workers. What more of them do to each other's caches is in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.plan.experiment import Run
+from harness.worlds.parallel import Workers
+from harness.worlds.speed_up import Terms, Work
+from harness.worlds.virtual import VirtualWorld
+from host_agents.timers import NEVER
+from p4switch.fabric import Fabric
+
+_FRAME_BYTES = 150  # that cross with a frame: its headers, and what is told of it
+
+
+@dataclass(frozen=True)
+class WindowCosts:
+    """Of one run. `work_s` is the CPU time of all workers in windows, `longest_s` the sum of each window's longest."""
+
+    workers: int
+    windows: int
+    work_s: float
+    longest_s: float
+    largest_share: float  # of the work, in all windows together
+    crossing_bytes: int
+
+    @property
+    def imbalance(self) -> float:
+        """What it costs that who has most to do is not the same one in all windows."""
+        return self.longest_s / (self.largest_share * self.work_s)
+
+    @property
+    def crossing_frames(self) -> int:
+        return self.crossing_bytes // _FRAME_BYTES
+
+
+class _Timed(Workers):
+    """Workers that hand each other all through the first one, which notes what each has worked before."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.worked_ns: list[list[int]] = []  # at the first worker: by window and rank
+        self.crossed_bytes = 0
+        self._ends: list[Connection] = []  # at the first worker: to each other one; there: to the first
+        self._since_ns = 0
+        self._in_window = True  # and not at a meeting that something is asked at
+
+    def _fork(self, rank: int) -> bool:
+        here, there = Pipe()
+        stays = super()._fork(rank)
+        self._ends = [*self._ends, here] if stays else [there]
+        return stays
+
+    def _join(self, memory: Any) -> None:
+        self._fabric.join(self.rank, self.count, self._owners, told=self._on_told, exchange=self._exchange)
+        self._since_ns = time.thread_time_ns()
+
+    def gather(self, value: Any) -> list[Any]:
+        with self._between_windows():
+            return super().gather(value)
+
+    def agree(self, value: Any) -> Any:
+        with self._between_windows():
+            return super().agree(value)
+
+    def either(self, value: bool) -> bool:
+        with self._between_windows():
+            return super().either(value)
+
+    @contextlib.contextmanager
+    def _between_windows(self) -> Iterator[None]:
+        self._in_window = False
+        yield
+        self._in_window = True
+
+    def _exchange(self, notice: bytes, parts: Sequence[bytes]) -> tuple[list[bytes], list[bytes | bytearray]]:
+        worked_ns = time.thread_time_ns() - self._since_ns
+        if self.rank:
+            self._ends[0].send((worked_ns, notice, parts))
+            result = self._ends[0].recv()
+        else:
+            result = self._exchanged(worked_ns, notice, parts)
+        self._since_ns = time.thread_time_ns()
+        return result  # type: ignore[no-any-return]
+
+    def _exchanged(self, *own: Any) -> Any:
+        try:
+            all_of_them = [own, *(end.recv() for end in self._ends)]
+        except EOFError:
+            self._look_at_others()
+            raise
+        came = [[parts[rank] for _, _, parts in all_of_them] for rank in range(self.count)]
+        if self._in_window:
+            self.worked_ns.append([worked_ns for worked_ns, _, _ in all_of_them])
+            self.crossed_bytes += sum(len(part) for parts in came for part in parts)
+        notices = [notice for _, notice, _ in all_of_them]
+        for rank, end in enumerate(self._ends, start=1):
+            end.send((notices, came[rank]))
+        return notices, came[0]
+
+
+def window_costs(run: Run, workers: int) -> WindowCosts:
+    """Carries out a run, which has to come to its end."""
+    made: list[_Timed] = []
+
+    def crew(*arguments: Any) -> _Timed:
+        made.append(_Timed(*arguments))
+        return made[0]
+
+    recording = VirtualWorld(run, workers=workers, crew=crew).run()
+    assert recording.ended == "done", recording.ended
+    worked: NDArray[np.int64] = np.array(made[0].worked_ns, np.int64)
+    of_each = worked.sum(axis=0)
+    return WindowCosts(
+        workers=workers,
+        windows=len(worked),
+        work_s=float(worked.sum()) / 1e9,
+        longest_s=float(worked.max(axis=1).sum()) / 1e9,
+        largest_share=float(of_each.max() / of_each.sum()),
+        crossing_bytes=made[0].crossed_bytes,
+    )
+
+
+class _Silent:
+    """A host that says nothing."""
+
+    def receive(self, now_ns: int, frame: bytes) -> None:
+        raise AssertionError("nobody sends")
+
+    def next_frame(self, now_ns: int) -> bytes | None:
+        return None
+
+    def next_wakeup_ns(self) -> int:
+        return NEVER
+
+
+@dataclass(frozen=True)
+class MeetingCost:
+    """Of a meeting of so many processes that have nothing to hand over. `cpu_s`: of each."""
+
+    workers: int
+    wall_s: float
+    cpu_s: float
+
+
+def meeting_cost(workers: int, times: int = 2000) -> MeetingCost:
+    """Of processes that are forked, and joined by memory as a run's are."""
+    fabric = Fabric(independent_hosts=True)
+    for _ in range(workers):
+        fabric.add_host(_Silent())
+    crew = Workers(fabric, range(workers), workers, told=list)
+    wall_s = cpu_s = 0.0
+    with crew.at_work():
+        for count in (times // 10, times):  # the first ones find their memory
+            began_s, used_s = time.perf_counter(), time.process_time()
+            for _ in range(count):
+                fabric.gather(b"")
+            wall_s = (time.perf_counter() - began_s) / count
+            cpu_s = (time.process_time() - used_s) / count
+        used = crew.gather(cpu_s)
+    return MeetingCost(workers, wall_s, sum(used) / workers)
+
+
+def terms_of(work: Work, two: WindowCosts, meetings: Sequence[MeetingCost], cpu_s: float) -> Terms:
+    """What the model goes by, where two workers took so much CPU time together. The first of the meetings is of two."""
+    first, last = meetings[0], meetings[-1]
+    handed_over_s = cpu_s - work.cpu_s - 2 * two.windows * first.cpu_s
+    return Terms(
+        crossing_s=max(0.0, handed_over_s) / max(two.crossing_frames, 1),
+        meeting_s=first.wall_s,
+        # Where there are more of them than processors, they wait for each other: what each does says more.
+        meeting_each_s=max(0.0, last.cpu_s - first.cpu_s) / max(last.workers - first.workers, 1),
+        imbalance=two.imbalance,
+    )

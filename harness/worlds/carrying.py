@@ -1,0 +1,59 @@
+"""Runs carried out: one after the other in this process, or at the same time by others, with the same files."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+from harness.measure import results
+from harness.measure.inputs import How, inputs
+from harness.measure.recording import Progress
+from harness.measure.results import Result
+from harness.plan.experiment import Run
+from harness.plan.portable import PortableRun
+from harness.worlds import elsewhere, workers
+from harness.worlds.makers import MakeWorld
+from harness.worlds.workers import Cluster
+
+
+def one_by_one(
+    runs: Iterable[tuple[Run, Path]], make: MakeWorld, how: How, begin: Callable[[Run], Progress | None]
+) -> Generator[Result, None, None]:
+    """Carries out each run in a world that `make` makes as `how` says, and writes it to a new folder.
+
+    `begin` is told of each before it is made, and gives whom its progress is told to. Raises what worlds raise.
+    """
+    for run, folder in runs:
+        progress = begin(run)
+        made_of = inputs(run)
+        world = make(run)
+        recording = world.run(progress)
+        result = results.write(folder, results.files(run, recording, how, made_of))
+        world.write_more(folder)
+        del world, recording
+        gc.collect()  # a network is one large cycle, and there are others to come
+        yield result
+
+
+def at_once(
+    runs: Sequence[tuple[PortableRun, Path]], how: How, where: Cluster | int | None
+) -> Generator[tuple[int, Result], None, None]:
+    """(index, results) of each run, as they are done by `where` (see `workers.carry_out`) in the virtual world.
+
+    Each is written to a new folder. Close the iterator if it is not used up. Raises as `workers.carry_out` does.
+    """
+    told = asdict(how)
+    if isinstance(where, Cluster):
+        sent = workers.carry_out(partial(elsewhere.files, how=told), [run for run, _ in runs], where)
+        with closing(sent) as made:
+            for i, files in made:
+                yield i, results.write(runs[i][1], files)
+        return
+    wanted = [(run, folder.resolve()) for run, folder in runs]
+    with closing(workers.carry_out(partial(elsewhere.write, how=told), wanted, where)) as done:
+        for i, _ in done:
+            yield i, results.load(runs[i][1])

@@ -1,0 +1,53 @@
+"""What a model says of several workers, and what it goes by."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.measure.cost import planned
+from harness.measure.window_cost import MeetingCost, WindowCosts, meeting_cost, terms_of, window_costs
+from harness.worlds.partition import Shares, partition, shares
+from harness.worlds.speed_up import Terms, Work, cpu_s, wall_s
+from harness.worlds.virtual import VirtualWorld
+
+WORK = Work(cpu_s=10.0, packet_hops=1_000_000, windows=1000)
+TERMS = Terms(crossing_s=1e-6, meeting_s=1e-3, meeting_each_s=1e-4, imbalance=1.1)
+
+
+def test_a_run_is_as_long_as_who_has_most_to_do() -> None:
+    two = Shares((0.4, 0.6), crossing=0.25)
+    assert wall_s(WORK, Shares((1.0,), 0.0), TERMS) == 10.0
+    assert wall_s(WORK, two, TERMS) == pytest.approx(10 * 0.6 * 1.1 + 0.125 + 1000 * 1e-3)
+    assert cpu_s(WORK, two, TERMS) == pytest.approx(10 + 0.25 + 2 * 1000 * 1e-3)
+    eight = Shares((0.125,) * 8, crossing=0.5)
+    assert wall_s(WORK, eight, TERMS) == pytest.approx(10 / 8 * 1.1 + 0.0625 + 1000 * 1.6e-3)
+    assert wall_s(WORK, eight, TERMS, processors=2) == pytest.approx(cpu_s(WORK, eight, TERMS) / 2)
+
+
+def test_terms_are_what_a_run_of_two_says() -> None:
+    costs = WindowCosts(2, windows=100, work_s=1.0, longest_s=0.66, largest_share=0.6, crossing_bytes=15_000_000)
+    meetings = [MeetingCost(2, 5e-6, 4e-6), MeetingCost(8, 100e-6, 10e-6)]
+    terms = terms_of(Work(1.0, 400_000, 100), costs, meetings, cpu_s=1.0 + 2 * 100 * 4e-6 + 0.02)
+    assert costs.crossing_frames == 100_000
+    assert terms == Terms(pytest.approx(0.2e-6), 5e-6, pytest.approx(1e-6), pytest.approx(1.1))
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_windows_are_counted_and_what_crosses_is_what_the_partition_says(workers: int) -> None:
+    run = planned("hpcc", "ecmp", 4, 20_000)
+    recording = VirtualWorld(run).run()
+    found = window_costs(run, workers)
+    assert found.windows >= recording.end_ns // 2_000  # of two links' delay
+    assert found.windows < 3 * recording.end_ns // 2_000
+    assert found.longest_s <= found.work_s <= workers * found.longest_s
+    assert 1 / workers <= found.largest_share < 1
+    of = shares(run.topology, partition(run.topology, workers), workers)
+    crossing = of.crossing * int(recording.port_stats["tx_packets"].sum())
+    assert crossing / 2 < found.crossing_frames < crossing * 2
+
+
+def test_a_meeting_alone_is_measured() -> None:
+    found = meeting_cost(3, times=20)
+    assert found.workers == 3
+    assert found.wall_s > 0
+    assert found.cpu_s > 0
