@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from harness.worlds.native_hosts import use_native_hosts
+from p4switch.errors import UserError
 from p4switch.output_file import check_writable, write_files
 
 # Not asked of `harness.measure.cost`, which needs the hosts in place.
@@ -21,7 +22,8 @@ PARTS = (
 @click.argument("parts", nargs=-1, type=click.Choice(PARTS), metavar="[PART]...")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write the figures as JSON.")
 @click.option("--quick", is_flag=True, help="Smaller runs: to see that it works, not to compare figures.")
-def command(parts: tuple[str, ...], json_file: Path | None, quick: bool) -> None:
+@click.option("--k", "matrix_k", type=click.IntRange(4, 64), help="Of the matrix's fat-tree.  [default: 8]")
+def command(parts: tuple[str, ...], json_file: Path | None, quick: bool, matrix_k: int | None) -> None:
     """Measure what packets cost on this machine, in CPU time.
 
     PARTs, by default all: memory (loads that miss the caches), pipelines (P4 against C by hand), hosts (every
@@ -33,10 +35,12 @@ def command(parts: tuple[str, ...], json_file: Path | None, quick: bool) -> None
     """
     if json_file is not None:
         check_writable(json_file, "--json")
+    if matrix_k is not None and matrix_k % 2:
+        raise UserError(f"--k {matrix_k}: expected an even number")
     use_native_hosts()
 
     from harness.measure import cost
 
-    figures = cost.measure_all(parts or PARTS, quick, click.echo)
+    figures = cost.measure_all(parts or PARTS, quick, click.echo, matrix_k)
     if json_file is not None:
         write_files({json_file: (json.dumps(figures, indent=2) + "\n").encode()})

@@ -205,9 +205,13 @@ def all_reduce(scenario: str, transactions: int) -> AllReduce:
     )
 
 
-def measure_all(parts: Sequence[str], quick: bool, say: Say) -> dict[str, Any]:
-    """Those of PARTS, told line by line as they are known; returns the figures, of each part by its name."""
+def measure_all(parts: Sequence[str], quick: bool, say: Say, matrix_k: int | None = None) -> dict[str, Any]:
+    """Those of PARTS, told line by line as they are known; returns the figures, of each part by its name.
+
+    `matrix_k`: of the matrix's fat-tree, instead of the usual one.
+    """
     extent = QUICK if quick else WHOLE
+    extent = replace(extent, matrix_k=matrix_k or extent.matrix_k)
     figures: dict[str, Any] = {"machine": machine()}
     say(f"on {figures['machine']['cpu']}, {figures['machine']['load']:.1f} processes running on average")
     for name in parts:
@@ -371,7 +375,7 @@ def matrix(extent: Extent, say: Say) -> list[dict[str, Any]]:
             against = f" ({cost.ns_per_packet_hop / per_hop['ecmp']:.2f} of ecmp)" if "ecmp" in per_hop else ""
             say(
                 f"permutation, {protocol}, {balancer}, k = {cost.k}: {cost.us_per_data_packet:.2f} us a data packet, "
-                f"{cost.ns_per_packet_hop:.0f} ns a packet-hop{against}"
+                f"{cost.ns_per_packet_hop:.0f} ns a packet-hop{against}, {cost.peak_memory_bytes / 2**20:.0f} MiB"
             )
             found.append(_figures(cost))
     return found
