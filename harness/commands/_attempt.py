@@ -18,10 +18,13 @@ ERROR_FILE = "report-error.txt"
 def attempt(write_report: Callable[[], None], folder: Path) -> list[str]:
     """Writes a report on results that are in `folder`. They are kept whatever it does; returns what went wrong.
 
-    Whatever it is, it is told in one line; `report-error.txt` has the traceback.
+    Whatever it is, it is told in one line; `report-error.txt` has the traceback. A signal ends the report alone: the
+    runs are done, and mpiexec may well send one long after it was known that a rank had died.
     """
     try:
         write_report()
+    except KeyboardInterrupt:
+        return ["the results are kept, but there is no report: interrupted"]
     except Exception as error:
         with contextlib.suppress(OSError):
             (folder / ERROR_FILE).write_text(traceback.format_exc(), encoding="utf-8")

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from harness.measure.flow_record import FlowRecord
 
 Integers = NDArray[np.int64]
+IDLE, STALLED = "idle", "stalled"  # ends of a run in which nothing moves
+STANDSTILLS = (IDLE, STALLED)
 Progress = Callable[[int, int, int], object]  # flows done, flows known, now_ns
 
 
@@ -82,7 +84,10 @@ class World(Protocol):
 
 @dataclass
 class Recording:
-    """All of one run. `ended` says why it ended: "done", "failed", "limit", "idle" or "deadlock".
+    """All of one run. `ended` says why it ended: "done", "failed", "limit", "idle", "stalled" or "deadlock".
+
+    A run is idle when nothing is under way any more and never will be; it is stalled when no flow and no collective
+    has got any further for long, though something still goes on: timers that only repeat, say.
 
     What is measured over time has a name: the `queues` of switch ports are a series, the `rates` of queue pairs a
     table (`metrics.rates_table`), and so is what each of the scenario's probes read. All are kept in the run's folder.
@@ -108,6 +113,7 @@ class Recording:
     cpu_s: float
     set_up_s: float
     peak_memory_bytes: int
+    still_since_ns: int | None = None  # of a run that is idle or stalled: when anything got further last
     world: str = "virtual"
     switch: str = "builtin"
     compiler: str = "builtin"  # of the programs

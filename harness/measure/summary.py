@@ -19,6 +19,7 @@ PERCENTILES = {"p50": 50, "p99": 99, "p99_9": 99.9}
 _REASONS = "drop_"
 _CONGESTED = 0.1  # of the base RTT, in the queue
 _WORST = 8  # queues that are named
+_MOST_TOLD = 3  # flows, and queues, of those that stand still
 ROLES = ("attacker", "victim")
 
 
@@ -341,7 +342,7 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
             "detail": (
                 f"{left} of {len(flows)} unfinished{f', the collectives of {at_work} hosts, too' * (at_work > 0)}; "
                 f"{f'{failed} queue pairs in error, their retries used up; ' * (failed > 0)}"
-                f"the run ended: {recording.ended}"
+                f"the run ended: {recording.ended}{_stuck(run, recording)}"
             ),
         },
         {
@@ -361,6 +362,34 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
         },
         *_residue(run, recording),
     ]
+
+
+def _stuck(run: Run, recording: Recording) -> str:
+    """Of a run that has ended because nothing moves: what does not, the first few of each kind."""
+    if recording.ended == "deadlock":
+        circle = next(event["queues"] for event in recording.pfc_events if event["kind"] == "deadlock")
+        queues = [f"{node} port {port} priority {priority}" for node, port, priority in circle]
+        return f"; these wait for each other: {_first(queues)}"
+    if recording.still_since_ns is None:
+        return ""
+    hosts = run.topology.hosts
+    flows = [
+        f"flow {record.flow.number} from {hosts[record.flow.source].name} to {hosts[record.flow.destination].name} "
+        f"({record.packets_sent} packets sent, {record.retransmitted} of them again)"
+        for record in recording.flows
+        if record.completed_ns < 0
+    ]
+    stats = recording.port_stats
+    rows = zip(stats["depth_bytes"].tolist(), stats["node"].tolist(), stats["port"].tolist(), strict=True)
+    waiting = sorted(((depth, node, port) for depth, node, port in rows if depth), reverse=True)
+    queues = [f"{depth} bytes at {recording.node_names[node]} port {port}" for depth, node, port in waiting]
+    told = [_first(things) for things in (flows, queues) if things]
+    return "; ".join([f": nothing has moved since {recording.still_since_ns / 1e3:,.0f} µs", *told])
+
+
+def _first(things: Sequence[str]) -> str:
+    more = len(things) - _MOST_TOLD
+    return ", ".join([*things[:_MOST_TOLD], *([f"and {more} more"] if more > 0 else [])])
 
 
 def _residue(run: Run, recording: Recording) -> list[dict[str, Any]]:

@@ -60,6 +60,12 @@ class Flow:
     whole: Flow | None = None  # what this is a piece of
     pieces: int = 1  # of which this flow consists
 
+    def __copy__(self) -> Flow:
+        """As without this, in a tenth of the time: an attack copies each of a workload's flows."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
     @property
     def number(self) -> int:
         """From 0, in the order in which the workload makes flows, in one piece or not."""

@@ -179,6 +179,15 @@ class HostSession:
             if unfinished:
                 yield number, self._queue_pairs[number].reaction_point
 
+    def moved(self) -> int:
+        """Grows with all that brings this host's flows and collectives nearer to their end, and with nothing else."""
+        stats = [qp.stats for qp in self._queue_pairs.values()]
+        total = sum(each.bytes_acked + each.bytes_delivered for each in stats)
+        if self._program is not None:
+            counts = self._program.engine.stats
+            total += counts.requests_sent - counts.repeats + counts.writes_delivered
+        return total
+
     def report(self, delivered_bytes: dict[int, int]) -> HostReport:
         """`delivered_bytes`: on this host's link, framing included, by connection."""
         return HostReport(

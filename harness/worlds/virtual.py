@@ -29,13 +29,14 @@ from harness.measure.pcap import write_pcap
 from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe
 from harness.measure.probes.base import Values
 from harness.measure.probes.readings import Readings
-from harness.measure.recording import Integers, Progress, Recording, Series, port_places
+from harness.measure.recording import IDLE, STALLED, STANDSTILLS, Integers, Progress, Recording, Series, port_places
 from harness.measure.tracing import TraceRecord
 from harness.plan.experiment import LinkChange, Run
 from harness.worlds.expected import memory_limit
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
 from harness.worlds.parallel import Alone, Crew, RankCrew, Workers, cost, merged
 from harness.worlds.partition import partition
+from harness.worlds.progress import ProgressWatch
 from harness.worlds.ranks import Ranks
 from harness.worlds.session import FIRST_NUMBER, Session
 from harness.worlds.whole_frames import WholeFrames
@@ -155,6 +156,8 @@ class VirtualWorld:
         self._marks = self._marks_of(places)
         self._readings = Readings()
         self._looked_ns = 0  # at the memory
+        self._watch = ProgressWatch(run, traffic)
+        self._standstill = ""  # how the run has ended, if nothing moves any more
         self._set_up_s = time.process_time() - started
 
     # Building
@@ -413,12 +416,14 @@ class VirtualWorld:
         for probe in self.run_plan.probes:
             if probe.interval_ns:
                 self.fabric.at(0, partial(self._read_repeatedly, probe))
+        self.fabric.at(0, self._look_at_progress)
         with _rare_collection():
             stop = self.fabric.run(until_ns=self.run_plan.limit_ns, progress=partial(self._progress, progress))
         self._look_at_memory(self.fabric.now_ns)
-        ended = self._crew.agree(session.outcome if session.finished else {"until": "limit"}.get(stop, stop))
+        how = self._standstill or {"until": "limit"}.get(stop, stop)
+        ended = self._crew.agree(session.outcome if session.finished else how)
         if ended == "limit" and self._is_idle():
-            ended = "idle"
+            ended = IDLE
         for probe in self.run_plan.probes:
             if not probe.interval_ns:
                 self._read(probe, self.fabric.now_ns)
@@ -435,6 +440,7 @@ class VirtualWorld:
         self._collect_records()
         if recording is not None:
             recording.residue, recording.cpu_s, recording.peak_memory_bytes = residue, cpu_s, memory_bytes
+            recording.still_since_ns = self._watch.since_ns if ended in STANDSTILLS else None
         return recording
 
     def _collect_records(self) -> None:
@@ -478,6 +484,21 @@ class VirtualWorld:
         interval_ns = self.run_plan.scenario.record.queue_interval_ns
         queue_samples = now_ns // interval_ns * len(self._ports) if interval_ns else 0
         self._memory.look(now_ns, queue_samples, self._crew)
+
+    def _look_at_progress(self, now_ns: int) -> None:
+        """Ends a run in which nothing will ever move any more, whatever else keeps the clock going."""
+        own = self._own(dict(zip(self.names, self._hosts, strict=False)))
+        parts = self._crew.gather(sum(host.moved() for host in own.values()))
+        first = self._crew.first
+        if self._crew.agree(first and self._watch.stands_still(now_ns, sum(parts), self._session)):
+            if not self._is_busy():
+                self._standstill = IDLE
+            elif self._crew.agree(first and self._watch.out_of_patience(now_ns)):
+                self._standstill = STALLED
+        if self._standstill:
+            self.fabric.stop()
+        else:
+            self.fabric.at(now_ns + self._watch.interval_ns, self._look_at_progress)
 
     def _is_idle(self) -> bool:
         """All flows have started, nothing is under way, and nothing ever will be: only the sampling goes on."""

@@ -517,7 +517,7 @@ class Machine:
         if value.formula is not None:
             z = value.formula
             fits = [z3.ULE(z, longest)] if longest < 1 << z.size() else []
-            kinds = [z == 0, z3.And(z != 0, z & 7 == 0, *fits), z & 7 != 0]
+            kinds = [z == 0, z3.And(z3.Not(z == 0), z & 7 == 0, *fits), z3.Not(z & 7 == 0)]
             kinds += [z3.And(z & 7 == 0, z3.Not(fit)) for fit in fits]
             number = value.number
             taken = 2 if number % 8 else 3 if number > longest else 1 if number else 0
@@ -590,7 +590,7 @@ class Machine:
             bits = width(checksum.target.type)
             wrong = int(computed.number & (1 << bits) - 1 != there.number)
             if computed.formula is not None or there.formula is not None:
-                z = resize(formula(computed, types.Bits(16)), bits) != formula(there, checksum.target.type)
+                z = z3.Not(resize(formula(computed, types.Bits(16)), bits) == formula(there, checksum.target.type))
                 self._flip(("checksum", checksum.span), wrong, z, self.code.ingress, self.code.ingress)
             failed = Scalar(failed.number | wrong)
         self.store[_STANDARD, "checksum_error"] = failed

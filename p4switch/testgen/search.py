@@ -166,17 +166,18 @@ class Search:
         missing = way.own & self._wanted()
         wishes = self._wishes(run, way) if missing else {}
         inputs = self._solver.inputs(run, i, way, wishes)
+        too_hard = inputs is None and self._solver.undecided
         if inputs is not None:
             self._try(inputs)
             if wishes and missing & self._wanted():  # they may have led it astray
                 inputs = self._solver.inputs(run, i, way)
                 if inputs is not None:
                     self._try(inputs)
-        elif missing or not self._vain[way.site, context]:  # another path may have it
+        elif not too_hard and (missing or not self._vain[way.site, context]):  # another path may have it
             other = self._solver.inputs(run, i, way, by_any_path=True)
             if other is not None:
                 self._try(other)
-        counted = self._vain if inputs is None else self._attempts
+        counted = self._vain if inputs is None and not too_hard else self._attempts
         counted[way.site, context] += 1
 
     def _wishes(self, run: Run, chosen: Alternative) -> dict[int, Alternative]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import z3
@@ -14,6 +14,13 @@ from p4switch.testgen.values import Variables
 SOLVER_MS = 1_000
 _ROUNDS = 60  # of asking for less
 _PRODUCTS = (z3.Z3_OP_BMUL, z3.Z3_OP_BUDIV, z3.Z3_OP_BUREM, z3.Z3_OP_BUDIV_I, z3.Z3_OP_BUREM_I)
+# What a factor may be, of its number in the run and its bits.
+_NUMBERS: tuple[Callable[[int, int], int], ...] = (
+    lambda now, bits: now,
+    lambda now, bits: 0,
+    lambda now, bits: 1 << bits // 2,
+    lambda now, bits: 1,
+)
 # What is given up first where not all can be had: other statements, the rest of the path, the length and the clock.
 _WISH, _STAY, _KEEP = range(3)
 
@@ -24,6 +31,7 @@ class Solver:
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline
         self._variables = Variables()
+        self.undecided = False  # whether the last question was too hard
 
     def inputs(
         self,
@@ -64,8 +72,13 @@ class Solver:
         if clock is not None:
             may.append((_KEEP, clock == inputs.numbers["clock"]))
         found, model = self._model(must, may)
-        if found == z3.unknown and (fixed := self._fixed(run, must)):
-            found, model = self._model([*must, *fixed], [])
+        self.undecided = found == z3.unknown
+        if found == z3.unknown and (factors := self._factors(run, must)):
+            for number in _NUMBERS:
+                fixed = [v == number(run.inputs.numbers[name], v.size()) for name, v in factors.items()]
+                found, model = self._model([*must, *fixed], [])
+                if found == z3.sat:
+                    break
         if found != z3.sat:
             return None
         for name, variable in run.variables.items():
@@ -133,8 +146,8 @@ class Solver:
                 del held[name]
         return z3.unknown, None
 
-    def _fixed(self, run: Run, must: Sequence[Any]) -> list[Any]:
-        """The numbers of this run for one factor of each product and divisor: what is left is much easier to solve."""
+    def _factors(self, run: Run, must: Sequence[Any]) -> dict[str, Any]:
+        """Inputs that decide one factor of each product: once they are numbers, the rest is much easier to solve."""
         names: set[str] = set()
         waiting, seen = list(must), set()
         while waiting:
@@ -147,4 +160,4 @@ class Solver:
                 factors = [f for f in map(self._variables.of, part.children()) if f]
                 if len(factors) > 1 and not any(f <= names for f in factors):
                     names |= min(factors, key=len)
-        return [run.variables[n] == run.inputs.numbers[n] for n in sorted(names) if n in run.variables]
+        return {name: run.variables[name] for name in sorted(names) if name in run.variables}

@@ -39,7 +39,10 @@ def formula(value: Scalar, t: types.Type) -> Any:
     """The formula of `value`, a constant where it has none."""
     if value.formula is not None:
         return value.formula
-    return z3.BoolVal(bool(value.number)) if isinstance(t, types.Bool) else z3.BitVecVal(value.number, width(t))
+    if isinstance(t, types.Bool):
+        return z3.BoolVal(bool(value.number))
+    plain = types.width_of(t) is None and not isinstance(t, types.Varbit)  # a literal, by which something is shifted
+    return z3.BitVecVal(value.number, max(1, value.number.bit_length()) if plain else width(t))
 
 
 def as_bits(z: Any) -> Any:
@@ -125,7 +128,7 @@ def _formula(expr: ir.Op, args: list[Scalar]) -> Any:
     if op in ("&&", "||"):
         return z3.And(*z) if op == "&&" else z3.Or(*z)
     if op in ("==", "!="):
-        return z[0] == z[1] if op == "==" else z[0] != z[1]
+        return z[0] == z[1] if op == "==" else z3.Not(z[0] == z[1])  # z3's solver for bit vectors has no "distinct"
     a, b = z
     negative = is_signed(kinds[0])
     if op in ("<", "<=", ">", ">="):
@@ -150,7 +153,7 @@ def _cast_formula(z: Any, source: types.Type, target: types.Type) -> Any:
         one, zero = (z3.BitVecVal(n, width(target)) for n in (1, 0))
         return z if isinstance(target, types.Bool) else z3.If(z, one, zero)
     if isinstance(target, types.Bool):
-        return z != 0
+        return z3.Not(z == 0)
     return resize(z, width(target), is_signed(source))
 
 

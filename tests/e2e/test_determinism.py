@@ -17,10 +17,10 @@ def tables(folder: Path) -> dict[str, bytes]:
 
 
 def test_two_runs_are_byte_identical(tmp_path: Path) -> None:
-    """Whichever comes first in its process, and whether that is forked or not."""
-    done = p4cc(
-        "run", "incast", "--cc", "hpcc", "--cc", "dcqcn", *SMALL, "--no-report", "--out", str(tmp_path / "again")
-    )
+    """Whichever comes first in its process, whether that is forked or not, its hashes, its locale, and captures."""
+    others = ("--cc", "hpcc", "--cc", "dcqcn", *SMALL, "--no-report", "--pcap")
+    environment = {**os.environ, "PYTHONHASHSEED": "1", "LC_ALL": "C"}
+    done = p4cc("run", "incast", *others, "--out", str(tmp_path / "again"), env=environment)
     assert done.returncode == 0, done.stderr
     for first in run(*BOTH):
         assert tables(first.folder) == tables(tmp_path / "again" / first.folder.name)
@@ -35,7 +35,7 @@ def test_the_resolved_scenario_gives_the_same_tables(tmp_path: Path) -> None:
 
 
 def test_plain_python_hosts_do_exactly_what_compiled_ones_do(tmp_path: Path) -> None:
-    environment = {**os.environ, "P4CC_NATIVE": "0"}
+    environment = {**os.environ, "P4CC_NATIVE": "0", "PYTHONHASHSEED": "2"}
     done = p4cc("run", *BOTH, "--no-report", "--out", str(tmp_path / "plain"), env=environment)
     assert done.returncode == 0, done.stderr
     for first in run(*BOTH):

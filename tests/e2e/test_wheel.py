@@ -22,7 +22,6 @@ SMALL = ("--set", "workload.size_bytes=50000", "--set", "workload.waves=1", "--s
 
 def done(command: list[str], cwd: Path) -> str:
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    environment["P4CC_NATIVE"] = "0"
     ended = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout

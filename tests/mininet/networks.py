@@ -20,7 +20,7 @@ import pytest
 
 from harness.worlds.mininet import package
 from harness.worlds.mininet.state import State, runs
-from tests.e2e.runs import MAIN
+from tests.e2e.runs import MAIN, forked
 
 REASON = package.missing()
 needs_mininet = pytest.mark.skipif(REASON is not None, reason=REASON or "")
@@ -38,7 +38,7 @@ def alone() -> Iterator[None]:
 
 def p4cc(*arguments: str) -> str:
     """`p4cc ARGUMENTS`, which must end well; what it said on stderr."""
-    done = subprocess.run([*MAIN, *arguments], capture_output=True, text=True, timeout=300, check=False)
+    done = forked(*arguments)
     assert done.returncode == 0, done.stderr
     return done.stderr
 

@@ -14,7 +14,8 @@ from host_agents import wire
 from tests.mininet.conftest import Both
 from tests.mininet.networks import needs_mininet, p4cc
 
-BOTH = ("--cc", "dcqcn", "--cc", "hpcc", "--set", "topology.k=4")
+# Links of 1 us: of a base RTT that is three times the usual one, lateness of a process is a third of the part.
+BOTH = ("--cc", "dcqcn", "--cc", "hpcc", "--set", "topology.k=4", "--set", "topology.link_delay_ns=1000")
 INCAST_8 = ("incast", *BOTH, "--set", "workload.senders=8", "--set", "workload.size_bytes=200000", "--pcap")
 INCAST_15 = ("incast", *BOTH, "--set", "workload.size_bytes=150000")
 PERMUTATION = ("permutation", *BOTH, "--set", "workload.size_bytes=150000", "--set", "record.queue_interval_ns=1000")

@@ -23,10 +23,10 @@ from harness.report.plots import colour, plain, plain_logarithmic, styled
 _MOST_NARROW = 8  # points: more take the page's width
 _UPRIGHT = 3  # settings: the names of more are turned
 _BANDWIDTH = "effective_bandwidth"
-# How the latencies look, by their key; the longest is a line's end.
+# How the latencies look, by their key: the mean lies inside a median that is the same; the longest is a line's end.
 _LATENCIES: dict[str, dict[str, Any]] = {
-    "mean": {"marker": "o", "label": "mean"},
-    "median": {"marker": "o", "mfc": "white", "label": "median"},
+    "median": {"marker": "o", "ms": 6, "mfc": "white", "label": "median"},
+    "mean": {"marker": "o", "ms": 3, "label": "mean"},
     "max": {"marker": "_", "ms": 8, "mew": 1.5, "label": "longest"},
 }
 _PAPER: dict[str, Any] = {"color": "black", "mfc": "none", "ms": 5, "ls": "none"}
@@ -120,7 +120,9 @@ class Collectives(Figure):
             upper.set(ylabel="effective bandwidth")
             lower.set(ylabel="latency (cycles)", yscale="log")
             plain_logarithmic(lower.yaxis)
-            figure.legend(handles=_legend(protocols, points), loc="outside upper center", ncols=4, fontsize="small")
+            colours, shapes = _legends(protocols, points)
+            figure.legend(handles=colours, loc="outside upper center", ncols=4, fontsize="small")
+            figure.legend(handles=shapes, loc="outside lower center", ncols=4, fontsize="small")
         return figure
 
 
@@ -131,8 +133,7 @@ def _draw(upper: Axes, lower: Axes, own: Sequence[_Point], places: Any, room: fl
     upper.bar(places, [point.bandwidth.mean for point in own], 0.9 * room, yerr=half, color=shade, label=label)
     for key, look in _LATENCIES.items():
         values = [point.cycles.get(key, np.nan) for point in own]
-        shown = {"ms": 4, **look, "label": f"{label}: {look['label']}"}
-        lower.plot(places, values, ls="none", color=shade, zorder=3, **shown)
+        lower.plot(places, values, ls="none", color=shade, zorder=3, **{**look, "label": f"{label}: {look['label']}"})
     ends = [sorted(point.cycles.values()) for point in own]
     lower.vlines(places, [low for low, *_ in ends], [high for *_, high in ends], color=shade, lw=1)
     for point, place in zip(own, places, strict=True):
@@ -151,13 +152,13 @@ def _draw_paper(axes: Axes, place: float, number: Number | None) -> None:
     axes.plot([place] * len(bounds), bounds, marker=marker, zorder=4, label="paper", **joined)
 
 
-def _legend(protocols: Sequence[str], points: Sequence[_Point]) -> list[Line2D]:
+def _legends(protocols: Sequence[str], points: Sequence[_Point]) -> tuple[list[Line2D], list[Line2D]]:
     """Colours are protocols, and shapes are quantities."""
-    handles = [
+    colours = [
         Line2D([], [], marker="s", ls="none", color=colour(i), label=plain(protocol))
         for i, protocol in enumerate(protocols)
     ]
-    handles += [Line2D([], [], ls="none", color="grey", **{"ms": 4, **look}) for look in _LATENCIES.values()]
+    shapes = [Line2D([], [], ls="none", color="grey", **look) for look in _LATENCIES.values()]
     if any(point.paper for point in points):
-        handles.append(Line2D([], [], marker="D", label="paper", **_PAPER))
-    return handles
+        shapes.append(Line2D([], [], marker="D", label="paper", **_PAPER))
+    return colours, shapes

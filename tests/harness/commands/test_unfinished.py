@@ -57,7 +57,55 @@ def test_a_hang_is_a_failure_whatever_was_wished(
     monkeypatch.setattr(Nic, "next_frame", lambda self, now_ns: None)
     monkeypatch.setattr(Nic, "next_wakeup_ns", lambda self: NEVER)
     found = summary(**limit, record={"queue_interval_ns": 0, "rate_interval_ns": interval_ns})
-    assert liveness(found) == (False, "2 of 2 unfinished; the run ended: idle")
+    stuck = (
+        "nothing has moved since 0 µs; flow 0 from h0-0-3 to h0-0-2 (0 packets sent, 0 of them again), "
+        "flow 1 from h0-0-4 to h0-0-2 (0 packets sent, 0 of them again)"
+    )
+    assert liveness(found) == (False, f"2 of 2 unfinished; the run ended: idle: {stuck}")
+    assert found["end_ns"] == min(1000 * found["base_rtt_ns"], limit.get("limit_ns", 1 << 61))  # at once
+
+
+def repeating_until(monkeypatch: pytest.MonkeyPatch, time_ns: int) -> None:
+    """Until then hosts say nothing; all that they have is a timer that comes again every millisecond."""
+    asked_ns: dict[Nic, int] = {}
+    next_frame, next_wakeup_ns = Nic.next_frame, Nic.next_wakeup_ns
+
+    def nothing(nic: Nic, now_ns: int) -> object:
+        asked_ns[nic] = now_ns
+        return next_frame(nic, now_ns) if now_ns >= time_ns else None
+
+    def soon(nic: Nic) -> int:
+        last_ns = asked_ns.get(nic, -1)
+        return next_wakeup_ns(nic) if last_ns >= time_ns else min(last_ns + 1_000_000, time_ns)
+
+    monkeypatch.setattr(Nic, "next_frame", nothing)
+    monkeypatch.setattr(Nic, "next_wakeup_ns", soon)
+
+
+QUICK = {"nic": {"rto_ns": 100_000}, "record": {"queue_interval_ns": 0, "rate_interval_ns": 1_000_000}}
+
+
+@pytest.mark.parametrize("limit", [{}, {"limit_ns": 900_000_000}])
+def test_timers_that_only_repeat_hide_no_hang(monkeypatch: pytest.MonkeyPatch, limit: dict[str, int]) -> None:
+    repeating_until(monkeypatch, 1 << 60)
+    found = summary(**QUICK, **limit)
+    holds, detail = liveness(found)
+    assert (holds, found["ended"]) == (False, "stalled")
+    assert detail.startswith("2 of 2 unfinished; the run ended: stalled: nothing has moved since 0 µs; flow 0 from")
+    assert found["end_ns"] < 12_000 * found["base_rtt_ns"]
+
+
+def test_a_run_waits_for_what_is_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flow that starts late, and a link that changes."""
+    late = {"name": "streams", "flows": [{"name": "a", "source": 0, "destination": 1, "size_bytes": 5_000,
+                                          "start_ns": 500_000_000}]}  # fmt: skip
+    found = summary(**QUICK, workload=late)
+    assert found["ended"] == "done"
+    assert found["end_ns"] > 500_000_000
+    event = {"time_ns": 300_000_000, "link": ["h0-0-3", "s0"], "rate_fraction": 0.5}
+    repeating_until(monkeypatch, 300_000_000)
+    assert summary(**QUICK, events=[event])["ended"] == "done"
+    assert summary(**QUICK)["ended"] == "stalled"
 
 
 @pytest.mark.parametrize("limit", [{}, {"limit_ns": 10_000_000_000}])

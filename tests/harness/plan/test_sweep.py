@@ -93,6 +93,10 @@ def test_a_sweep_writes_every_run_and_tables_of_them_all(folder: Path) -> None:
     assert len(runs) == 12
     assert (runs["flows_delivered"] == 3).all()
     assert all((folder / "out" / name / "flows.parquet").is_file() for name in runs["folder"])
+    run = points(folder)[-1].run()
+    own = results.write(folder / "own", results.files(run, VirtualWorld(run).run())).folder
+    for table in ("flows.parquet", "queues.parquet", "rates.parquet"):  # whichever process makes it
+        assert (own / table).read_bytes() == (folder / "out" / runs["folder"].iloc[-1] / table).read_bytes()
     fct = pd.read_csv(folder / "out" / "fct.csv")
     assert set(fct["class"]) == {ALL}
     means = fct.groupby(["workload.size_bytes", "topology.link_rate_bps"])["fct_mean_ns"].mean()

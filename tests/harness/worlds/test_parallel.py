@@ -28,6 +28,8 @@ from harness.plan.experiment import Run, plan
 from harness.plan.scenario import check
 from harness.worlds.parallel import Workers, workers_of
 from harness.worlds.virtual import VirtualWorld
+from host_agents.nic import Nic
+from host_agents.timers import NEVER
 from p4switch.errors import UserError
 from p4switch.fabric import Fabric
 
@@ -149,6 +151,17 @@ def test_pauses_link_changes_and_probes_are_the_same() -> None:
     assert recording.conservation["balance"] == recording.conservation["pfc_balance"] == 0
     assert recording.conservation["pfc_sent"] > 20
     assert recording.conservation["drop_link_down"] > 0
+
+
+def test_all_of_them_see_that_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flows that one session starts, and flows that each host starts by itself."""
+    monkeypatch.setattr(Nic, "next_frame", lambda self, now_ns: None)
+    monkeypatch.setattr(Nic, "next_wakeup_ns", lambda self: NEVER)
+    for workload in (WORKLOADS[0], WORKLOADS[4]):
+        run = planned(workload=workload, limit_ns=1_000_000_000)
+        one, several = VirtualWorld(run).run(), VirtualWorld(run, workers=2).run()
+        assert (one.ended, one.end_ns, one.still_since_ns) == ("idle", 1000 * run.base_rtt_ns(), 0)
+        assert (several.ended, several.end_ns, several.still_since_ns) == (one.ended, one.end_ns, 0)
 
 
 class NoFabric:

@@ -1,0 +1,53 @@
+"""Whether a run of the virtual world still gets anywhere.
+
+Samples, probes and timers of hosts that do nothing but repeat keep the clock going when nothing else does. So what
+counts is what flows and collectives have to show for themselves.
+"""
+
+from __future__ import annotations
+
+from harness.plan.experiment import Run
+from harness.workloads import Traffic
+from harness.worlds.session import Session
+
+_LOOK_RTTS = 1000
+_PATIENCE_LOOKS = 10
+_PATIENCE_RETRIES = 2  # times as long as it takes until a queue pair that gets no answer is in error
+
+
+class ProgressWatch:
+    """Looks at a run every `interval_ns`."""
+
+    def __init__(self, run: Run, traffic: Traffic) -> None:
+        nic, assignments = run.scenario.nic, traffic.assignments.values()
+        self.interval_ns = _LOOK_RTTS * run.base_rtt_ns()
+        retries_ns = (nic.retry_count + 1) * run.rto_ns
+        pauses_ns = [step.idle_ns for assignment in assignments for step in assignment.steps]
+        self._patience_ns = max(_PATIENCE_LOOKS * self.interval_ns, _PATIENCE_RETRIES * retries_ns) + max(
+            pauses_ns, default=0
+        )
+        # Until then there may be a change that comes from outside.
+        self._last_change_ns = nic.os_overhead_ns + max(
+            [
+                *(change.time_ns for change in run.link_changes()),
+                *(flow.stop_ns for flow in traffic.flows if flow.stop_ns is not None),
+                *(assignment.start_ns for assignment in assignments),
+            ],
+            default=0,
+        )
+        self._seen: object = None
+        self.since_ns = 0  # when something moved last, as far as is known
+
+    def stands_still(self, now_ns: int, moved: int, session: Session) -> bool:
+        """Whether nothing has moved since the look before. `moved`: what `HostSession.moved` tells, of all hosts."""
+        seen = moved, session.progress, len(session.failed)
+        to_come = now_ns <= self._last_change_ns or session.next_start_ns is not None
+        if to_come or session.finished or seen != self._seen:
+            self._seen = seen
+            self.since_ns = now_ns
+            return False
+        return True
+
+    def out_of_patience(self, now_ns: int) -> bool:
+        """Whether that has lasted longer than all that a run may wait for."""
+        return now_ns - self.since_ns > self._patience_ns
