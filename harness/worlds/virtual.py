@@ -558,9 +558,10 @@ class VirtualWorld:
     def _marks_of(self, places: pd.DataFrame) -> list[_Marks]:
         """What reads the packets that the program marked, for each switch and counter."""
         counters = _mark_counters(self.run_plan)
-        all_ports, rows_of = places["port"].to_numpy(), places.groupby("node", sort=False).indices
+        all_ports: Integers = places["port"].to_numpy()
         found: list[_Marks] = []
-        for switch, rows in rows_of.items():
+        for switch, at in places.groupby("node", sort=False).indices.items():
+            rows: Integers = np.asarray(at, np.int64)
             for name, cells in counters if switch in self._pipes else ():
                 counted = rows[all_ports[rows] < cells]
                 ports = all_ports[counted]
