@@ -41,6 +41,9 @@ class SelectiveRepeatSender(Sender):
         self._newest = _NONE
         self._sends = 0
         self._highest_acked = -1  # highest send index acknowledged
+        # What the newest SACK named, a bit for each packet after the missing one: the next names most of it again.
+        self._sacked: i64 = 0
+        self._sacked_after = 0
 
     def has_data(self) -> bool:
         lost = self._lost
@@ -86,16 +89,32 @@ class SelectiveRepeatSender(Sender):
         acked_bytes = 0
         if number >= self.unacked:
             acked_bytes += self._mark(number)
-        later = first_missing + 1
-        while bitmap > 0:
-            if bitmap & 1 and later >= self.unacked:
-                acked_bytes += self._mark(later)
-            bitmap >>= 1
+        known: i64 = 0
+        ahead: i64 = first_missing - self._sacked_after
+        if 0 <= ahead <= SACK_BITS:
+            known = self._sacked >> ahead
+        named: i64 = bitmap
+        news = named & ~known
+        later: int = first_missing + 1
+        bit: i64 = 1
+        while news != 0 and later < self.fresh:
+            if news & 1 != 0:
+                known |= bit
+                if later >= self.unacked:
+                    acked_bytes += self._mark(later)
+            news >>= 1
+            bit <<= 1
             later += 1
+        if ahead >= 0:
+            self._sacked = known
+            self._sacked_after = first_missing
         acked_bytes += super().on_ack(now_ns, first_missing - 1)
         self._detect_loss(now_ns)
-        if self.unacked == self.fresh and self.deadline_ns != NEVER:
-            self._disarm()
+        if self.unacked == self.fresh:
+            if self.deadline_ns != NEVER:
+                self._disarm()
+        elif self.deadline_ns == NEVER:  # what waited to be sent again may have been all that was missing
+            self._arm(now_ns + self.rto_ns)
         return acked_bytes
 
     def on_nak(self, now_ns: int, number: int) -> int:
@@ -115,7 +134,10 @@ class SelectiveRepeatSender(Sender):
         self.limiter.add(self)
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """The time-out of the oldest packet in flight, if there is one that old."""
+        """The time-out of the oldest packet in flight, if there is one that old.
+
+        What SACKs name may be taken back (RFC 2018, section 8).
+        """
         point = self.point
         expired = False
         self.deadline_ns = NEVER
@@ -127,6 +149,12 @@ class SelectiveRepeatSender(Sender):
                 break
             self._requeue(number)
             point.on_expired(now_ns, self.state_of(number) >> WIRE_SHIFT)
+            expired = True
+        if self._oldest == _NONE and self.unacked < self.fresh and not self.has_data():
+            # All are acknowledged, and the receiver lacks one: somebody else told that it had arrived.
+            self._take_back(self.unacked)
+            self._entries[(self.unacked & self._mask) * ENTRY + STATE] |= LOST
+            self._lost.push(self.unacked)
             expired = True
         if expired:
             self.stats.timeouts += 1
@@ -158,7 +186,7 @@ class SelectiveRepeatSender(Sender):
         return super()._settle(number)
 
     def _mark(self, number: int) -> int:
-        if number >= self.fresh:
+        if number >= self.fresh:  # forged
             return 0
         return 0 if self.state_of(number) & ACKED != 0 else self._settle(number)
 
@@ -200,6 +228,7 @@ class SelectiveRepeatSender(Sender):
 
 
 _LEAST_WINDOW: Final = 1024
+_LAST_BIT: Final = 1 << (SACK_BITS - 1)
 
 
 def window_packets(line_rate_bps: int, rto_ns: int, base_rtt_ns: int, wire_bytes: int) -> int:
@@ -225,13 +254,14 @@ class SelectiveRepeatReceiver(Receiver):
         self._end = 0  # one past the highest packet seen
         # Early packets by number modulo the length: 0 missing, else payload bytes * 2 + last, plus 1.
         self._early = [0] * 64
+        self._arrived: i64 = 0  # which of the SACK_BITS after the expected one have
 
     def on_data(
         self, now_ns: int, psn: int, payload_bytes: int, last: bool, ack_request: bool, marked: bool, frame: bytes
     ) -> None:
         number = self.absolute(psn)
         if number == self.expected:
-            self.expected = number + 1
+            self._advance()
             self.deliver(now_ns, payload_bytes, last)
             if self.expected < self._end:
                 self._deliver_early(now_ns)
@@ -253,6 +283,10 @@ class SelectiveRepeatReceiver(Receiver):
             self._early[number % len(self._early)] = 2 * payload_bytes + (2 if last else 1)
             if number >= self._end:
                 self._end = number + 1
+            place: i64 = number - self.expected
+            if place <= SACK_BITS:
+                last_bit: i64 = _LAST_BIT
+                self._arrived |= last_bit >> (SACK_BITS - place)
         self._sack(psn, marked, frame)
 
     def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> bool:
@@ -276,15 +310,19 @@ class SelectiveRepeatReceiver(Receiver):
             if entry < 0:
                 return
             self._early[slot] = 0
-            self.expected += 1
+            self._advance()
             self.deliver(now_ns, entry >> 1, entry & 1 == 1)
 
+    def _advance(self) -> None:
+        """The expected packet has arrived."""
+        self.expected += 1
+        self._arrived >>= 1
+        number = self.expected + SACK_BITS
+        if number < self._end and self._early[number % len(self._early)] > 0:
+            self._arrived |= _LAST_BIT
+
     def _sack(self, psn: int, marked: bool, frame: bytes) -> None:
-        bitmap = 0
-        first = self.expected + 1
-        for number in range(first, min(self._end, first + SACK_BITS)):
-            if self._early[number % len(self._early)] > 0:
-                bitmap |= 1 << (number - first)
+        bitmap: int = self._arrived
         self.send_sack(psn, self.psn(self.expected), bitmap, marked, frame)
 
     def _grow(self) -> None:

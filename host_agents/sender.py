@@ -305,6 +305,18 @@ class Sender(Member):
             self.traffic.inflight_bytes -= wire_bytes
             self.traffic.waiting_bytes += wire_bytes
 
+    def _take_back(self, number: int) -> None:
+        """Packet `number` was not acknowledged after all, and waits to be sent again."""
+        entries = self._entries
+        at: i64 = (number & self._mask) * ENTRY
+        state: i64 = entries[at + STATE]
+        payload_bytes: int = state >> PAYLOAD_SHIFT & PAYLOAD_MASK
+        wire_bytes: int = state >> WIRE_SHIFT
+        entries[at + STATE] = state & ~ACKED
+        self.stats.bytes_acked -= payload_bytes
+        self.traffic.unacked_bytes += payload_bytes
+        self.traffic.waiting_bytes += wire_bytes
+
     def _message_wire_bytes(self, size_bytes: int, packets: int) -> int:
         """All of a message's packets, on the wire."""
         full = packets - 1

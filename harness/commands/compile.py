@@ -7,9 +7,22 @@ from pathlib import Path
 
 import click
 
+import p4src
 from p4switch.compiler import compile_program
 from p4switch.compiler.warnings import NAMES
 from p4switch.errors import UserError, suggest
+
+P4SRC = Path(next(iter(p4src.__path__)))
+# Of every command that reads P4: a program may include what p4cc's own programs do, as it may in a run.
+include_option = click.option(
+    "-I",
+    "include",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    callback=lambda context, parameter, given: (*given, P4SRC),
+    help="Include path; behind it are p4cc's own programs (include/prelude.p4 ...).",
+)
 
 
 def definition(text: str) -> tuple[str, str]:
@@ -22,7 +35,7 @@ def definition(text: str) -> tuple[str, str]:
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.p4")
-@click.option("-I", "include", multiple=True, type=click.Path(path_type=Path), metavar="DIR", help="Include path.")
+@include_option
 @click.option("-D", "define", multiple=True, metavar="NAME[=VALUE]", help="Preprocessor macro.")
 @click.option(
     "-o", "out", required=True, type=click.Path(path_type=Path), metavar="FILE.json", help="BMv2 JSON to write."

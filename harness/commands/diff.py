@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ def command(context: click.Context, a: Path, b: Path, show_all: bool) -> None:
     from harness.measure.results import load_all
     from harness.report import damage_named
 
-    ones, others = ({_key(result): result for result in load_all(folder)} for folder in (a, b))
+    ones, others = (_by_key(load_all(folder)) for folder in (a, b))
     if len(ones) == len(others) == 1:  # whatever they are called
         others = dict(zip(ones, others.values(), strict=True))
     with damage_named([*ones.values(), *others.values()]):
@@ -55,6 +56,16 @@ def _differ(
         for line in [*told, *differences([ones[key].provenance, others[key].provenance])]:
             click.echo(f"  {line}")
     return differ
+
+
+def _by_key(results: Sequence[Result]) -> dict[str, Result]:
+    """Runs of a sweep that differ in an axis alone are told apart by their folders."""
+    keys = [_key(result) for result in results]
+    alike = Counter(keys)
+    return {
+        key if alike[key] == 1 else f"{key} ({result.folder.name})": result
+        for key, result in zip(keys, results, strict=True)
+    }
 
 
 def _key(result: Result) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from harness.commands.compile import definition
+from harness.commands.compile import definition, include_option
 from p4switch.errors import UserError
 from p4switch.output_file import check_writable, write_files
 
@@ -17,7 +17,7 @@ _FILE = click.Path(path_type=Path)
 
 @click.command()
 @click.argument("programs", nargs=-1, required=True, type=_FILE, metavar="FILE.p4...")
-@click.option("-I", "include", multiple=True, type=_FILE, metavar="DIR", help="Include path.")
+@include_option
 @click.option("-D", "define", multiple=True, metavar="NAME[=VALUE]", help="Preprocessor macro.")
 @click.option(
     "--target", "names", multiple=True, metavar="NAME", help="A target, or its .toml file; repeatable. Default: all."

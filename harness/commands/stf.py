@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.commands.compile import definition
+from harness.commands.compile import definition, include_option
 from p4switch.errors import UserError
 from p4switch.output_file import check_folder, check_writable, write_files
 
@@ -24,7 +24,7 @@ _FILE = click.Path(path_type=Path)
 @click.argument("paths", nargs=-1, required=True, type=_FILE, metavar="PATH...")
 @click.option("--switch", type=click.Choice(["builtin", "bmv2"]), default="builtin", show_default=True)
 @click.option("--p4", "program", type=_FILE, metavar="FILE.p4", help="The program of all tests, not that beside each.")
-@click.option("-I", "include", multiple=True, type=_FILE, metavar="DIR", help="Include path.")
+@include_option
 @click.option("-D", "define", multiple=True, metavar="NAME[=VALUE]", help="Preprocessor macro.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell what happened to every packet, not only where tests fail.")
 @click.option(

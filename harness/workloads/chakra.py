@@ -1,15 +1,20 @@
 """Chakra execution traces (MLCommons): a file a rank, of nodes that compute, send, receive or take part in collectives.
 
-A file is a row of protobuf messages, each behind its length: the trace's metadata, then the nodes. What is read of
-them is declared below; all else is passed over. Nodes wait for their control and data dependencies. Those with
-`is_cpu_op` compute on the host's processor, others on its accelerator, one at a time on each; loads and stores take
-their time on a third. The collectives of a group are the same for all its members, in the order of their files;
-`comm_size` is the vector as the workload `exchange` has it, in bytes.
+A file is a row of protobuf messages, each behind its length: the trace's metadata, then the nodes; it may be packed by
+gzip. What is read of them is declared below; all else is passed over. Nodes wait for their data dependencies, and those
+that have none for their control dependencies. Those with `is_cpu_op` compute on the host's processor, others on its
+accelerator, one at a time on each; loads and stores take their time on a third. What PyTorch calls a collective on the
+processor computes, too: it launches the accelerator's, which is a node of its own. The collectives of a group are the
+same for all its members, in the order of their files; `comm_size` is what a rank puts in, in bytes: all that is reduced
+or sent to others, of an all-gather or a gather its own part. PyTorch's traces list the ranks of each group in a node
+`process_group:init`.
 """
 
 from __future__ import annotations
 
+import ast
 import json
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -39,19 +44,27 @@ _MAX_BYTES = 1 << 30
 _METADATA, _LOAD, _STORE, _COMPUTE, _SEND, _RECEIVE, _COLLECTIVE = 1, 2, 3, 4, 5, 6, 7  # types of nodes
 _COLLECTIVES: Mapping[int, Collective] = {
     0: "all-reduce",
+    1: "reduce",
     2: "all-gather",
+    3: "gather",
+    4: "scatter",
+    5: "broadcast",
     6: "all-to-all",
     7: "reduce-scatter",
     8: "reduce-scatter",
     9: "all-reduce",  # a barrier, of a byte
 }
 _BARRIER = 9
+_OF_EACH = ("all-gather", "gather")  # `comm_size` is a rank's part of what these make
+_GROUPS_OF_PYTORCH = "process_group:init"  # in the name of the node that lists them
+_GZIP = b"\x1f\x8b"  # how such files begin
 _FIRST_TAG = 1 << 64  # of a collective's messages; those of a trace are below
 
 _Field = descriptor_pb2.FieldDescriptorProto
 # (name, number, type) of what is read; a type in a list is repeated.
 _FIELDS: Mapping[str, tuple[tuple[str, int, Any], ...]] = {
     "Metadata": (("version", 1, _Field.TYPE_STRING),),
+    "Inputs": (("values", 1, _Field.TYPE_STRING),),
     "Attribute": (
         ("name", 1, _Field.TYPE_STRING),
         ("double_val", 3, _Field.TYPE_DOUBLE),
@@ -72,6 +85,7 @@ _FIELDS: Mapping[str, tuple[tuple[str, int, Any], ...]] = {
         ("ctrl_deps", 4, [_Field.TYPE_UINT64]),
         ("data_deps", 5, [_Field.TYPE_UINT64]),
         ("duration_micros", 7, _Field.TYPE_UINT64),
+        ("inputs", 8, "Inputs"),
         ("attr", 10, ["Attribute"]),
     ),
 }
@@ -114,7 +128,7 @@ class ChakraTrace(WorkloadParameters):
     """Rank r is host r. The step time is that of the whole trace."""
 
     file: str  # relative to the scenario; `{rank}` stands for the number of each rank, from 0
-    # A JSON file with the ranks of each process group by name; none: all ranks are in every group.
+    # A JSON file with the ranks of each process group by name; none: what the trace says, or all are in every group.
     process_groups: str | None = None
     algorithm: Algorithm = "ring"  # of the collectives
 
@@ -156,6 +170,8 @@ def nodes(path: Path) -> Iterator[Any]:
         data = path.read_bytes()
     except OSError as error:
         raise UserError(f"workload.file: {path}: {error.strerror}") from None
+    if data.startswith(_GZIP):
+        data = _unpacked(path, data)
     at, first = 0, True
     while at < len(data):
         length, at = _varint(data, at)
@@ -173,6 +189,28 @@ def nodes(path: Path) -> Iterator[Any]:
         raise UserError(f"workload.file: {path}: not a Chakra trace: it is empty")
 
 
+def _unpacked(path: Path, data: bytes) -> bytes:
+    try:
+        unpacked = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16).decompress(data, _MAX_BYTES + 1)
+    except zlib.error as error:
+        raise UserError(f"workload.file: {path}: not a Chakra trace: {error}") from None
+    if len(unpacked) > _MAX_BYTES:
+        raise UserError(f"workload.file: {path}: expected at most {_MAX_BYTES} bytes, unpacked")
+    return unpacked
+
+
+def _listed(where: str, text: str, ranks: int) -> dict[str, list[int]]:
+    """The process groups that a node of PyTorch's lists: a Python list with a text of JSON in it. [] is all ranks."""
+    try:
+        told = [group for part in ast.literal_eval(text) for group in json.loads(part)]
+        found = {str(group["pg_name"]): group["ranks"] for group in told}
+        if not all(isinstance(each, list) and all(type(one) is int for one in each) for each in found.values()):
+            raise ValueError
+    except (ValueError, TypeError, KeyError, SyntaxError, RecursionError, MemoryError):
+        raise UserError(f"{where}: its process groups are {text!r:.60}; expected names and ranks") from None
+    return {name: each or list(range(ranks)) for name, each in found.items()}
+
+
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     """A length, and what is behind it; -1: it has no end."""
     value = 0
@@ -183,13 +221,18 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     return -1, at
 
 
+# By name and ranks of a group: of each member, each of its collectives' begin, end, and what it is.
+_Collectives = dict[tuple[str, tuple[int, ...]], list[list[tuple[int, int, Any]]]]
+
+
 class _Reader:
     def __init__(self, files: list[Path], groups: Mapping[str, list[int]], algorithm: Algorithm) -> None:
         self.schedule = Schedule(len(files))
-        self._groups = groups
+        self._groups = [dict(groups) for _ in files]  # by rank
+        self._given = bool(groups)
         self._begins: list[dict[int, int]] = [{} for _ in files]  # operation that a node begins with, by rank and id
         self._ends: list[dict[int, int]] = [{} for _ in files]
-        collectives: dict[tuple[int, ...], list[list[tuple[int, int, Any]]]] = {}
+        collectives: _Collectives = {}
         for rank, path in enumerate(files):
             waits: list[Any] = []
             for node in nodes(path):
@@ -202,25 +245,28 @@ class _Reader:
         sends = sum(one.kind == "send" for one in self.schedule.operations)
         made = Counter(
             (each[0][2][0], len(group))
-            for group, members in collectives.items()
+            for (_, group), members in collectives.items()
             for each in zip(*members, strict=False)
         )
         expect_flows("file", sends + sum(times * messages(what, algorithm, n) for (what, n), times in made.items()))
         tags = count(_FIRST_TAG)
-        for group, members in collectives.items():
+        for (_, group), members in collectives.items():
             self._together(group, members, algorithm, tags)
         self.schedule.check(f"workload.file: {files[0]}")
 
-    def _add(
-        self, where: str, rank: int, node: Any, collectives: dict[tuple[int, ...], list[list[tuple[int, int, Any]]]]
-    ) -> None:
+    def _add(self, where: str, rank: int, node: Any, collectives: _Collectives) -> None:
         told = {one.name: getattr(one, one.WhichOneof("value")) for one in node.attr if one.WhichOneof("value")}
         schedule, time_ns = self.schedule, node.duration_micros * 1000
         if time_ns >= MAX_TIME_NS:
             raise UserError(
                 f"{where}: duration_micros {node.duration_micros}; expected less than {MAX_TIME_NS // 1000}"
             )
-        if node.type == _SEND:
+        on_processor = bool(told.get("is_cpu_op"))
+        if _GROUPS_OF_PYTORCH in node.name and node.inputs.values and not self._given:
+            self._groups[rank].update(_listed(where, node.inputs.values, schedule.ranks))
+        if node.type == _COMPUTE or (on_processor and node.type in (_SEND, _RECEIVE, _COLLECTIVE)):
+            made = schedule.calc(rank, time_ns, processor=0 if on_processor else 1)
+        elif node.type == _SEND:
             made = schedule.send(
                 rank, _number(where, told, "comm_dst"), _number(where, told, "comm_size"), tag=_tag(where, told)
             )
@@ -231,36 +277,40 @@ class _Reader:
             if kind not in _COLLECTIVES:
                 raise UserError(f"{where}: collective {kind}; expected one of {', '.join(map(str, _COLLECTIVES))}")
             size_bytes = 1 if kind == _BARRIER else _number(where, told, "comm_size")
-            group = self._group(where, rank, told)
+            name, group = self._group(where, rank, told)
+            if _COLLECTIVES[kind] in _OF_EACH:
+                size_bytes *= len(group)
             made, end = schedule.calc(rank, 0), schedule.calc(rank, 0)
-            members = collectives.setdefault(group, [[] for _ in group])
+            members = collectives.setdefault((name, group), [[] for _ in group])
             members[group.index(rank)].append((made, end, (_COLLECTIVES[kind], size_bytes)))
             self._ends[rank][node.id] = end
         elif node.type in (_LOAD, _STORE):
             made = schedule.calc(rank, time_ns, processor=2)
         elif node.type == _METADATA:
             made = schedule.calc(rank, 0)
-        elif node.type == _COMPUTE:
-            made = schedule.calc(rank, time_ns, processor=0 if told.get("is_cpu_op") else 1)
         else:
             raise UserError(f"{where}: type {node.type}; expected 1 to {_COLLECTIVE}")
         self._begins[rank][node.id] = made
         self._ends[rank].setdefault(node.id, made)
 
-    def _group(self, where: str, rank: int, told: Mapping[str, Any]) -> tuple[int, ...]:
+    def _group(self, where: str, rank: int, told: Mapping[str, Any]) -> tuple[str, tuple[int, ...]]:
+        """Name and ranks of a collective's group: all ranks, if it has no name, or nobody says who is in which."""
         name = str(told.get("pg_name", told.get("comm_group", "")))
-        if not self._groups:
-            return tuple(range(self.schedule.ranks))
-        ranks = self._groups.get(name)
+        known = self._groups[rank]
+        if not name or not known:
+            return name, tuple(range(self.schedule.ranks))
+        ranks = known.get(name)
         if ranks is None:
-            raise UserError(f"{where}: group {name!r}; expected one of {', '.join(self._groups)}")
+            raise UserError(f"{where}: group {name!r}; expected one of {', '.join(known)}")
         if rank not in ranks or len(set(ranks)) < len(ranks) or not all(0 <= r < self.schedule.ranks for r in ranks):
             raise UserError(f"{where}: group {name!r}; expected {rank} and other ranks of the trace, once each")
-        return tuple(ranks)
+        return name, tuple(ranks)
 
     def _connect(self, path: Path, rank: int, waits: Iterable[Any]) -> None:
         for node in waits:
-            for other in dict.fromkeys((*node.ctrl_deps, *node.data_deps)):
+            # In PyTorch's traces control dependencies are callers: not all are written, and some are the node itself.
+            callers = () if node.data_deps else [other for other in node.ctrl_deps if other in self._ends[rank]]
+            for other in dict.fromkeys((*callers, *node.data_deps)):
                 if other not in self._ends[rank]:
                     raise UserError(f"workload.file: {path}: node {node.id} waits for node {other}, which is not there")
                 self.schedule.operations[self._begins[rank][node.id]].requires.append(self._ends[rank][other])

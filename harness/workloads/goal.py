@@ -10,7 +10,8 @@
     l1: recv 4096b from 0 tag 7 cpu 1
     }
 
-Computing is in ns. `requires` waits for the other's end, `irequires` for its begin. Ranks are hosts, in the order of
+Computing is in ns. `requires` waits for the other's end, `irequires` for its begin. `recv 64b from -1 tag -1` takes the
+first message that comes, whoever sent it with whichever tag. Ranks are hosts, in the order of
 addresses or at random. `cpu` says on which of a rank's processors an operation computes; `nic` is read and not used.
 Source: Hoefler, Siebert, Lumsdaine, "Group Operation Assembly Language", ICPP 2009.
 """
@@ -23,18 +24,19 @@ from typing import Literal
 
 from harness.workloads.base import Setting, Traffic, WorkloadParameters, expect_hosts, register
 from harness.workloads.files import read_text
-from harness.workloads.schedule import Schedule, ScheduleTraffic
+from harness.workloads.schedule import ANY, Schedule, ScheduleTraffic
 from p4switch.errors import UserError
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|#[^\n]*", re.DOTALL)
 _RANKS = re.compile(r"num_ranks\s+(\d+)")
 _RANK = re.compile(r"rank\s+(\d+)\s*\{")
 _OPERATION = re.compile(
-    r"(?:(?P<label>\w+)\s*:\s*)?(?:calc\s+(?P<ns>\d+)|(?P<what>send|recv)\s+(?P<bytes>\d+)b\s+(?:to|from)\s+(?P<peer>\d+))"
-    r"(?P<more>(?:\s+(?:tag|cpu|nic)\s+\d+)*)"
+    r"(?:(?P<label>\w+)\s*:\s*)?(?:calc\s+(?P<ns>\d+)"
+    r"|(?:(?P<what>send)\s+(?P<bytes>\d+)\s*b\s+to|recv\s+\d+\s*b\s+from)\s+(?P<peer>-1|\d+))"
+    r"(?P<more>(?:\s*(?:tag\s+(?:-1|\d+)|(?:cpu|nic)\s+\d+))*)"
 )
 _NEED = re.compile(r"(?P<label>\w+)\s+(?P<how>i?requires)\s+(?P<other>\w+)")
-_MORE = re.compile(r"(tag|cpu|nic)\s+(\d+)")
+_MORE = re.compile(r"(tag|cpu|nic)\s+(-1|\d+)")
 _MAX_DIGITS = 18
 _EXPECTED = "calc NS, send BYTESb to RANK, recv BYTESb from RANK, LABEL requires LABEL, or }"
 
@@ -76,6 +78,10 @@ def _integer(where: str, digits: str) -> int:
     return int(digits)
 
 
+def _any_or(where: str, digits: str) -> int:
+    return ANY if digits == "-1" else _integer(where, digits)
+
+
 class _Reader:
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -112,15 +118,17 @@ class _Reader:
         self._needs = []
 
     def _operation(self, where: str, found: re.Match[str], schedule: Schedule, rank: int) -> None:
-        more = {name: _integer(where, value) for name, value in _MORE.findall(found["more"])}
-        if found["what"] is None:
+        more = {name: _any_or(where, value) for name, value in _MORE.findall(found["more"])}
+        if found["ns"] is not None:
             number = schedule.calc(rank, _integer(where, found["ns"]), processor=more.get("cpu", 0))
         else:
-            peer, size_bytes, tag = _integer(where, found["peer"]), _integer(where, found["bytes"]), more.get("tag", 0)
-            if found["what"] == "send":
-                number = schedule.send(rank, peer, size_bytes, tag=tag)
-            else:
+            peer, tag = _any_or(where, found["peer"]), more.get("tag", 0)
+            if found["what"] is None:
                 number = schedule.recv(rank, peer, tag=tag)
+            elif ANY in (peer, tag):
+                raise UserError(f"{where}: {found.group()!r}; expected the rank and tag of what is sent")
+            else:
+                number = schedule.send(rank, peer, _integer(where, found["bytes"]), tag=tag)
         if label := found["label"]:
             if label in self._labels:
                 raise UserError(f"{where}: label {label!r} is given twice in rank {rank}")

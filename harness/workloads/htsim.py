@@ -109,6 +109,8 @@ class _Reader:
         for identifier, trigger in self._triggers.items():
             if not trigger.kind:
                 raise UserError(f"{self._path}: trigger {identifier} is used and not declared")
+        if not self._triggers:
+            return Traffic(self._started)
         return _Triggered(self._started, self._triggers, self._sent, self._received)
 
     def _connection(self, where: str, words: list[str]) -> None:

@@ -6,9 +6,12 @@
 | recursive-doubling | log n of all | log n, doubling | log n, halving | log n of a half |
 | tree (binomial) | reduce, broadcast | gather, broadcast | reduce, scatter | |
 
-Sizes are those of the vector that is reduced, that all have in the end, or that a rank has for all others. Reducing
-takes no time of its own. Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in
-MPICH", IJHPCA 2005; the ring is Patarasuk and Yuan's (JPDC 2009).
+Those with a root, which is the first of the group (reduce, gather to it; broadcast, scatter from it), go along the ring
+from one to the next, or over the tree, which recursive doubling takes, too.
+
+Sizes are those of the vector that is reduced, that all have in the end, or that a rank has for all others; of a rooted
+one, of what the root has. Reducing takes no time of its own. Source: Thakur, Rabenseifner, Gropp, "Optimization of
+Collective Communication Operations in MPICH", IJHPCA 2005; the ring is Patarasuk and Yuan's (JPDC 2009).
 """
 
 from __future__ import annotations
@@ -19,10 +22,13 @@ from typing import Literal
 from harness.workloads.schedule import Ends, Schedule
 from p4switch.errors import UserError
 
-Collective = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all"]
+Collective = Literal[
+    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "gather", "scatter"
+]
 Algorithm = Literal["ring", "recursive-doubling", "tree"]
 
 _Round = list[tuple[int, int, int]]  # sender and receiver, by place in the group, and blocks of 1/n
+_TO_ROOT, _FROM_ROOT = ("reduce", "gather"), ("broadcast", "scatter")
 
 
 def add(
@@ -59,6 +65,10 @@ def messages(collective: Collective, algorithm: Algorithm, n: int) -> int:
 
 def rounds(collective: Collective, algorithm: Algorithm, n: int) -> Iterator[_Round]:
     """The messages of each round. Raises UserError."""
+    if collective in _TO_ROOT:
+        return _to_root(algorithm, n, parts=collective == "gather")
+    if collective in _FROM_ROOT:
+        return _from_root(algorithm, n, parts=collective == "scatter")
     if algorithm == "ring":
         return _ring(collective, n)
     if algorithm == "recursive-doubling":
@@ -86,10 +96,21 @@ def _doubling(collective: Collective, n: int) -> Iterator[_Round]:
 
 
 def _tree(collective: Collective, n: int) -> Iterator[_Round]:
-    distances = [1 << bit for bit in range((n - 1).bit_length())]
-    for distance in distances:  # to the root
-        pairs = [(i, i - distance) for i in range(distance, n, 2 * distance)]
-        yield [(i, j, min(distance, n - i) if collective == "all-gather" else n) for i, j in pairs]
-    for distance in reversed(distances):  # from the root
-        pairs = [(i - distance, i) for i in range(distance, n, 2 * distance)]
-        yield [(i, j, min(distance, n - j) if collective == "reduce-scatter" else n) for i, j in pairs]
+    yield from _to_root("tree", n, parts=collective == "all-gather")
+    yield from _from_root("tree", n, parts=collective == "reduce-scatter")
+
+
+def _to_root(algorithm: Algorithm, n: int, parts: bool) -> Iterator[_Round]:
+    """With `parts` each sends what it has and was sent, else a whole vector."""
+    if algorithm == "ring":
+        for i in range(n - 1, 0, -1):
+            yield [(i, i - 1, n - i if parts else n)]
+        return
+    for distance in (1 << bit for bit in range((n - 1).bit_length())):
+        yield [(i, i - distance, min(distance, n - i) if parts else n) for i in range(distance, n, 2 * distance)]
+
+
+def _from_root(algorithm: Algorithm, n: int, parts: bool) -> Iterator[_Round]:
+    """The way back."""
+    for messages_up in reversed(list(_to_root(algorithm, n, parts))):
+        yield [(receiver, sender, blocks) for sender, receiver, blocks in messages_up]

@@ -7,7 +7,8 @@ takes its time on one of its rank's processors, which do one thing after the oth
 What follows from what is known is worked out at once, ahead of the network's time, and stays. So a processor takes up
 work in the order in which it becomes known when that is ready, not always in the order in which it is: what a message
 releases comes after all computing that waited for no message by then, though it be ready later. In the same way a
-message is for the first to begin of the receives with its source, destination and tag that are known at its arrival.
+message is for the first to begin of the receives with its source, destination and tag that are known at its arrival,
+and a receive from any source, or with any tag, takes the first to arrive of the messages that are there.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from harness.workloads.base import MAX_FLOWS, MAX_SIZE_BYTES, MAX_TIME_NS, Flow, Traffic, expect_flows
 from p4switch.errors import UserError
 
-_Channel = tuple[int, int, int]  # source, destination, tag
+ANY: Final = -(1 << 64)  # of a receive: from any source; with any tag
+_Channel = tuple[int, int]  # of a destination: source, tag
 MAX_OPERATIONS = 3 * MAX_FLOWS  # a message is two, and computing goes before it
 _TOLD = 8  # how many receives a mistake names
 
@@ -70,7 +72,7 @@ class Schedule:
         )
 
     def recv(self, rank: int, peer: int, requires: Iterable[int] = (), tag: int = 0) -> int:
-        """From `peer`."""
+        """From `peer`, or ANY."""
         return self._add(Operation(rank, "recv", list(requires), peer=peer, tag=tag, step=self.step))
 
     def _add(self, operation: Operation) -> int:
@@ -83,20 +85,22 @@ class Schedule:
         """Raises UserError for messages without their other end, circles, and more flows or time than can be held."""
         if (computing_ns := sum(one.duration_ns for one in self.operations)) >= MAX_TIME_NS:
             raise UserError(f"{where}: computes for {computing_ns:.2g} ns in all; expected less than {MAX_TIME_NS}")
-        open_ends: Counter[_Channel] = Counter()
+        open_ends: Counter[tuple[int, int, int]] = Counter()  # source, destination, tag
+        choosing = {one.rank for one in self.operations if one.kind == "recv" and ANY in (one.peer, one.tag)}
         for one in self.operations:
             if one.kind == "calc":
                 continue
-            if not 0 <= one.peer < self.ranks:
+            if not 0 <= one.peer < self.ranks and (one.kind, one.peer) != ("recv", ANY):
                 raise UserError(f"{where}: no rank {one.peer}; expected 0 to {self.ranks - 1}")
             if one.size_bytes >= MAX_SIZE_BYTES:
                 raise UserError(f"{where}: a message of {one.size_bytes} bytes; expected less than {MAX_SIZE_BYTES}")
-            ends = (one.rank, one.peer) if one.kind == "send" else (one.peer, one.rank)
-            open_ends[(*ends, one.tag)] += 1 if one.kind == "send" else -1
+            source, destination = (one.rank, one.peer) if one.kind == "send" else (one.peer, one.rank)
+            channel = (ANY, destination, ANY) if destination in choosing else (source, destination, one.tag)
+            open_ends[channel] += 1 if one.kind == "send" else -1
         for (source, destination, tag), more in open_ends.items():
             if more:
                 told = f"{more} more sends than receives" if more > 0 else f"{-more} more receives than sends"
-                raise UserError(f"{where}: from rank {source} to rank {destination}, tag {tag}: {told}")
+                raise UserError(f"{where}: {_from(source)} to rank {destination}, {_tag(tag)}: {told}")
         expect_flows("file", sum(one.kind == "send" for one in self.operations))
         sorter = TopologicalSorter({i: (*one.requires, *one.follows) for i, one in enumerate(self.operations)})
         try:
@@ -104,6 +108,14 @@ class Schedule:
         except CycleError as error:
             rank = self.operations[error.args[1][0]].rank
             raise UserError(f"{where}: operations of rank {rank} wait for each other in a circle") from None
+
+
+def _from(source: int) -> str:
+    return "from any rank" if source == ANY else f"from rank {source}"
+
+
+def _tag(tag: int) -> str:
+    return "any tag" if tag == ANY else f"tag {tag}"
 
 
 class ScheduleTraffic(Traffic):
@@ -123,9 +135,10 @@ class ScheduleTraffic(Traffic):
             for other in one.follows:
                 self._after_start[other].append(i)
         self._free_ns: defaultdict[tuple[int, int], int] = defaultdict(int)  # processors, by rank and number
-        self._arrived: defaultdict[_Channel, deque[int]] = defaultdict(deque)  # times of messages nobody waits for
+        # By destination and channel, what is not empty. Times of messages that nobody waits for:
+        self._arrived: defaultdict[int, dict[_Channel, deque[int]]] = defaultdict(dict)
         # Receives with nothing to receive yet: when they begin, which may be after a message's arrival, and number.
-        self._waiting: defaultdict[_Channel, list[tuple[int, int]]] = defaultdict(list)
+        self._waiting: defaultdict[int, dict[_Channel, list[tuple[int, int]]]] = defaultdict(dict)
         # Flows and their sends by the flow's identity. Either word of a flow may come first.
         self._undelivered: dict[int, tuple[Flow, int]] = {}
         self._unacknowledged: dict[int, tuple[Flow, int]] = {}
@@ -172,11 +185,11 @@ class ScheduleTraffic(Traffic):
             self._free_ns[processor] = max(self._free_ns[processor], now_ns) + one.duration_ns
             heappush(self._events, (self._free_ns[processor], number, False))
         elif one.kind == "recv":
-            channel = (one.peer, one.rank, one.tag)
-            if self._arrived[channel]:
-                heappush(self._events, (max(now_ns, self._arrived[channel].popleft()), number, False))
+            arrived_ns = self._take(one)
+            if arrived_ns is None:
+                heappush(self._waiting[one.rank].setdefault((one.peer, one.tag), []), (now_ns, number))
             else:
-                heappush(self._waiting[channel], (now_ns, number))
+                heappush(self._events, (max(now_ns, arrived_ns), number, False))
         elif one.peer == one.rank:
             self._arrive(one, now_ns)
             heappush(self._events, (now_ns, number, False))
@@ -187,21 +200,42 @@ class ScheduleTraffic(Traffic):
             return [flow]
         return []
 
+    def _take(self, one: Operation) -> int | None:
+        """When the message arrived that a receive takes of those that are there."""
+        there = self._arrived[one.rank]
+        channel: _Channel | None = (one.peer, one.tag)
+        if ANY in (one.peer, one.tag):
+            fits = [at for at in there if one.peer in (ANY, at[0]) and one.tag in (ANY, at[1])]
+            channel = min(fits, key=lambda at: (there[at][0], at), default=None)
+        if channel is None or channel not in there:
+            return None
+        arrived_ns = there[channel].popleft()
+        if not there[channel]:
+            del there[channel]
+        return arrived_ns
+
     def _arrive(self, sent: Operation, now_ns: int) -> None:
-        channel = (sent.rank, sent.peer, sent.tag)
-        if self._waiting[channel]:
-            begun_ns, number = heappop(self._waiting[channel])
-            heappush(self._events, (max(now_ns, begun_ns), number, False))
-        else:
-            self._arrived[channel].append(now_ns)
+        waiting = self._waiting[sent.peer]
+        channels = ((sent.rank, sent.tag), (ANY, sent.tag), (sent.rank, ANY), (ANY, ANY))
+        if not (found := [waiting[channel] for channel in channels if channel in waiting]):
+            self._arrived[sent.peer].setdefault(channels[0], deque()).append(now_ns)
+            return
+        first = min(found)
+        begun_ns, number = heappop(first)
+        heappush(self._events, (max(now_ns, begun_ns), number, False))
+        if not first:
+            one = self._operations[number]
+            del waiting[one.peer, one.tag]
 
     def _stuck(self) -> list[str]:
         """Who waits though nothing is on its way: ranks that wait for each other."""
         if self._undelivered or self._unacknowledged:
             return []
-        waiting = sorted(number for receives in self._waiting.values() for _, number in receives)
+        waiting = sorted(
+            number for channels in self._waiting.values() for receives in channels.values() for _, number in receives
+        )
         told = [self._operations[number] for number in waiting[:_TOLD]]
-        lines = [f"rank {one.rank} waits for ever for a message of rank {one.peer}, tag {one.tag}" for one in told]
+        lines = [f"rank {one.rank} waits for ever for a message {_from(one.peer)}, {_tag(one.tag)}" for one in told]
         return [*lines, f"{len(waiting) - _TOLD} more wait so"] if len(waiting) > _TOLD else lines
 
     def summary(self) -> dict[str, Any]:

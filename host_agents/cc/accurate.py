@@ -108,6 +108,12 @@ class Accurate(ReactionPoint):
         if self.active and self.traffic.waiting_bytes == 0:
             self._stop(now_ns)
 
+    def on_idle(self, now_ns: int) -> None:
+        """What was to be sent again has been acknowledged before it left."""
+        super().on_idle(now_ns)
+        if self.active and self.traffic.waiting_bytes == 0:
+            self._stop(now_ns)
+
     def on_timer(self, now_ns: int, timer: Timer) -> None:
         if self._period(now_ns) != self._counted_period:
             self._send(now_ns, PERIODIC)

@@ -39,7 +39,10 @@ def formula(value: Scalar, t: types.Type) -> Any:
     """The formula of `value`, a constant where it has none."""
     if value.formula is not None:
         return value.formula
-    return z3.BoolVal(bool(value.number)) if isinstance(t, types.Bool) else z3.BitVecVal(value.number, width(t))
+    if isinstance(t, types.Bool):
+        return z3.BoolVal(bool(value.number))
+    plain = types.width_of(t) is None and not isinstance(t, types.Varbit)  # a literal, by which something is shifted
+    return z3.BitVecVal(value.number, max(1, value.number.bit_length()) if plain else width(t))
 
 
 def as_bits(z: Any) -> Any:

@@ -27,11 +27,11 @@ def p4cc(
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
 
 
-def forked(*arguments: str) -> subprocess.CompletedProcess[str]:
+def forked(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """As `p4cc`, but what all runs load is there already: that takes longer than many a run."""
     with TemporaryDirectory() as folder:
         told = [Path(folder) / "stdout", Path(folder) / "stderr"]
-        process = _FORKING.Process(target=_main, args=(arguments, *told))
+        process = _FORKING.Process(target=_main, args=(arguments, cwd, *told))
         process.start()
         process.join(_TIMEOUT_S)
         if process.exitcode is None:
@@ -41,9 +41,11 @@ def forked(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(arguments, process.exitcode, *(path.read_text() for path in told))
 
 
-def _main(arguments: tuple[str, ...], stdout: Path, stderr: Path) -> None:
+def _main(arguments: tuple[str, ...], cwd: Path | None, stdout: Path, stderr: Path) -> None:
     from harness.cli import main
 
+    if cwd is not None:
+        os.chdir(cwd)
     for number, path in enumerate((stdout, stderr), 1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), number)
     main(arguments)

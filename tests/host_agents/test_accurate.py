@@ -301,3 +301,32 @@ def test_when_the_queue_pair_that_spoke_is_closed_another_speaks():
     link.run(1_000_000)
     assert {frp.source_qp for _, frp in frps(link, 0)[before:]} == {2}
     assert b.stats.unknown_qp == 0
+
+
+def test_a_flow_stops_when_what_it_would_send_again_is_acknowledged():
+    """Its ACKs come after the time-out, and before anything has been sent again."""
+    a, b = pair("accurate", {"exempt_bytes": 0}, line_rate_bps=10_000_000_000, rto_ns=50_000)
+    qa, _ = connect(a, b)
+    qa.post(3000)
+    now, data = 0, []
+    while len(data) < 3:
+        frame = a.next_frame(now)
+        if frame is not None and not is_frp(frame):
+            data.append(frame)
+        now += 1000
+    assert not qa.reaction_point.active  # its last packet has left
+    answers = []
+    for frame in data:
+        b.receive(now, frame)
+        answers.append(b.next_frame(now))
+    assert Frp(a.next_frame(now)).kind == accurate.STOP
+    frames = [a.next_frame(time) for time in (60_000, 60_001)]  # the first packet is sent again, as a new flow
+    assert [is_frp(frame) for frame in frames] == [False, True]
+    assert qa.reaction_point.active
+    for answer in answers:
+        a.receive(60_100, answer)
+    assert qa.stats.bytes_acked == 3000
+    assert not qa.reaction_point.active
+    assert Frp(a.next_frame(60_200)).kind == accurate.STOP
+    assert a.next_frame(70_000) is None
+    assert a.next_wakeup_ns() == 1 << 61

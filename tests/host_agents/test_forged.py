@@ -9,6 +9,7 @@ import pytest
 from harness.worlds.link import Wire, connect, pair, trimmed
 from host_agents import registry, wire
 from host_agents.selective_repeat import window_packets
+from host_agents.timers import NEVER
 from tools.attack.forging import forged
 
 FRAMES = 1500
@@ -91,6 +92,25 @@ def test_what_nobody_can_have_sent_is_not_waited_for() -> None:
     b.receive(400, first)
     b.receive(500, second)
     assert qb.stats.bytes_delivered == 2000
+
+
+def test_what_somebody_else_acknowledged_is_sent_again() -> None:
+    """The third of three packets is lost, and a forged SACK names it: the sender has nothing in flight any more."""
+    a, b = pair("none", reliability="selective-repeat", rto_ns=50_000)
+    qa, qb = connect(a, b)
+    qa.post(3000)
+    frames = [a.next_frame(100 * i) for i in range(3)]
+    answers = []
+    for frame in frames[:2]:
+        assert frame is not None
+        b.receive(1000, frame)
+        answers.append(b.next_frame(1000))
+    assert answers[1] is not None
+    a.receive(2000, with_psn(answers[1], 2))
+    assert (qa.stats.bytes_acked, qa.inflight_bytes, qa.sender.unacked) == (3000, 0, 2)
+    Wire(a, b).run(1_000_000)
+    assert (qa.stats.packets_retransmitted, qa.stats.timeouts, qa.stats.bytes_acked) == (1, 1, 3000)
+    assert (qb.stats.bytes_delivered, a.next_wakeup_ns(), b.next_wakeup_ns()) == (3000, NEVER, NEVER)
 
 
 def test_a_link_carries_whole_frames_to_nics_that_check_the_icrc() -> None:

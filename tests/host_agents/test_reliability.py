@@ -199,6 +199,31 @@ class TestSelectiveRepeat:
         assert qb.stats.out_of_order == 2
         assert all(wire.wire_bytes(f) == len(f) + 4 for f in sacks)
 
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(st.integers(0, 89), max_size=250), st.randoms(use_true_random=False))
+    def test_sacks_name_what_arrived_and_tell_it_in_any_order(self, arrivals, rng):
+        a, b = pair(reliability="selective-repeat", loss_packets=0)
+        qa, _ = connect(a, b)
+        qa.post(90_000)
+        frames, now = send(a, 90)
+        told = []
+        arrived = set()
+        for i in arrivals:
+            b.receive(now, frames[i])
+            arrived.add(i)
+            (sack,) = drain(b, now)
+            missing = next(n for n in range(91) if n not in arrived)
+            bitmap = sum(1 << n - missing - 1 for n in arrived if missing < n <= missing + 40)
+            assert int.from_bytes(sack[58:66], "big") == (wire.PSN_MASK & missing) << 40 | bitmap
+            named = {i, *range(missing), *(n for n in arrived if n <= missing + 40)}
+            told.append((sack, named))
+        rng.shuffle(told)
+        known = set()
+        for sack, named in told:
+            a.receive(now, sack)
+            known |= named
+            assert qa.stats.bytes_acked == 1000 * len(known)
+
     def test_only_the_missing_packet_is_sent_again(self):
         a, b = pair(reliability="selective-repeat", loss_packets=3)
         qa, qb = connect(a, b)

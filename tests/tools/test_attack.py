@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from tools.attack import session
@@ -18,3 +20,11 @@ def test_one_turn(name: str) -> None:
     outcome = session.run(name, seed=1, seconds=500, turns=1)
     assert outcome.findings == []
     assert outcome.count > 0
+
+
+def test_what_is_counted_until_it_is_to_stop_is_told() -> None:
+    stop = threading.Event()
+    threading.Timer(3.0, stop.set).start()
+    outcome = session.run("hosts", seed=1, seconds=500, stop=stop)
+    assert outcome.findings == []
+    assert outcome.seconds < 500

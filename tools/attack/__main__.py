@@ -2,13 +2,16 @@
 
     python -m tools.attack [KIND...] [--minutes N] [--seed N] [--jobs N] [--corpus FOLDER] [--keep FOLDER]
 
-Exit status 1 if anything was found. What makes a finding happen again is in a folder below KEEP, with the command.
+Ctrl-C ends them, and what has been counted is told. Exit status 1 if anything was found. What makes a finding happen
+again is in a folder below KEEP, with the command.
 """
 
 from __future__ import annotations
 
 import secrets
+import signal
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -43,10 +46,13 @@ def main(
             console.print(f"left out: {name}: {reason}")
     console.print(f"seed {seed}")
 
+    stop = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: stop.set())
+
     def one(name: str) -> session.Outcome:
         turns = {} if turn is None else {"first": turn, "turns": 1}
         return session.run(
-            name, seed=seed, seconds=60 * minutes, corpus=programs, keep=keep, tell=console.print, **turns
+            name, seed=seed, seconds=60 * minutes, corpus=programs, keep=keep, tell=console.print, stop=stop, **turns
         )
 
     with ThreadPoolExecutor(jobs) as pool:

@@ -12,6 +12,7 @@ import resource
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from tools.attack.attack import Attack, Finding
 
 _START_S = 1800.0  # what a kind needs may have to be compiled first
 _END_S = 20.0
+_LOOK_S = 0.5  # how often it is seen that it is to stop
 _FINDINGS = 20  # of one kind: then it has told enough
 
 
@@ -89,14 +91,18 @@ def run(
     corpus: Sequence[Path] = (),
     keep: Path | None = None,
     tell: Callable[[str], None] = lambda line: None,
+    stop: threading.Event | None = None,
 ) -> Outcome:
-    """Attacks of the kind `name` for so long, or so many turns. What makes a finding happen again is left in `keep`."""
+    """Attacks of the kind `name` for so long, or so many turns, or until `stop` is set. What makes a finding happen
+    again is left in `keep`.
+    """
+    stop = stop or threading.Event()
     context = multiprocessing.get_context("spawn")
     outcome = Outcome()
     begin = time.monotonic()
     deadline = begin + seconds
     turn = first
-    while time.monotonic() < deadline and len(outcome.findings) < _FINDINGS:
+    while time.monotonic() < deadline and len(outcome.findings) < _FINDINGS and not stop.is_set():
         left = None if turns is None else first + turns - turn
         if left == 0:
             break
@@ -105,7 +111,7 @@ def run(
         process.start()
         sender.close()
         try:
-            turn = _watch(name, seed, process, receiver, turn, outcome, keep, tell)
+            turn = _watch(name, seed, process, receiver, turn, outcome, keep, tell, stop)
         finally:
             _end(process)
             receiver.close()
@@ -115,7 +121,7 @@ def run(
 
 def _watch(
     name: str, seed: int, process: multiprocessing.process.BaseProcess, pipe: Connection, turn: int, outcome: Outcome,
-    keep: Path | None, tell: Callable[[str], None],
+    keep: Path | None, tell: Callable[[str], None], stop: threading.Event,
 ) -> int:
     """Until the process has ended; the turn to go on with."""
     patience_s, going_on = _START_S, False
@@ -131,9 +137,15 @@ def _watch(
 
     while True:
         try:
-            if not pipe.poll(patience_s):
-                found(f"an attempt takes more than {patience_s:g} s", {})
-                return turn + 1
+            late = time.monotonic() + patience_s
+            while not pipe.poll(_LOOK_S):
+                if stop.is_set():
+                    return turn
+                if time.monotonic() > late:
+                    found(f"an attempt takes more than {patience_s:g} s", {})
+                    return turn + 1
+            if stop.is_set():
+                return turn
             turn, count, what, files = pipe.recv()
         except EOFError:
             process.join(_END_S)

@@ -1,7 +1,11 @@
 #include "exchange.h"
+#include "prefetch.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define LINE_BYTES 64
+#define RINGS_AHEAD 6 /* frames; their ports come as many before */
 
 typedef struct crossing {
     uint64_t time;
@@ -45,14 +49,14 @@ workers *workers_join(net *n, transport *way, const uint32_t *owner)
     w->rank = way->rank;
     w->count = way->count;
     w->owner = malloc((n->all.count + 1) * sizeof *w->owner);
-    w->out = calloc(5 * w->count, sizeof *w->out);
+    w->out = calloc(4 * w->count, sizeof *w->out);
+    w->in = calloc(w->count, sizeof *w->in);
     w->notices = calloc(w->count, sizeof *w->notices);
-    if (!w->owner || !w->out || !w->notices) {
+    if (!w->owner || !w->out || !w->in || !w->notices) {
         workers_free(w);
         return NULL;
     }
-    w->in = w->out + w->count;
-    w->told = w->in + w->count;
+    w->told = w->out + w->count;
     w->gathered = w->told + w->count;
     w->watched = w->gathered + w->count;
     w->sent[0] = w->sent[1] = TIME_NEVER;
@@ -80,10 +84,12 @@ void workers_free(workers *w)
 {
     if (!w)
         return;
+    for (uint32_t i = 0; w->out && i < 4 * w->count; i++)
+        if (!w->out[i].lent)
+            free(w->out[i].data);
     w->way->close(w->way);
-    for (uint32_t i = 0; w->out && i < 5 * w->count; i++)
-        free(w->out[i].data);
     free(w->out);
+    free(w->in);
     free(w->notices);
     free(w->owner);
     free(w);
@@ -162,12 +168,35 @@ static void take_frame(net *n, const crossing *c)
     net_put_on_wire(n, from, frame, c->time, c->pfc);
 }
 
+/* The frames that come, some steps ahead of those that are taken: links are met in no order that a cache could know. */
+static void look_ahead(const net *n, arrived in, uint64_t *at, bool ring)
+{
+    const word *next = workers_next_word(in, at);
+    if (!next || next->kind != WORD_FRAME)
+        return;
+    const net_port *from = n->ends[((const crossing *)(const void *)(next + 1))->end];
+    if (ring) {
+        prefetch_slots(&from->out, from->out.tail, 0);
+    } else {
+        prefetch_lines(from, LINE_BYTES);
+        __builtin_prefetch(&from->lost_packets, 1);
+    }
+}
+
 static void take_words(net *n, uint32_t from)
 {
     workers *w = n->workers;
-    buffer *in = &w->in[from];
-    uint64_t at = 0;
+    arrived in = w->in[from];
+    uint64_t at = 0, ring_at = 0, port_at = 0;
+    for (int i = 0; i < RINGS_AHEAD; i++)
+        look_ahead(n, in, &port_at, false);
+    for (int i = 0; i < RINGS_AHEAD; i++) {
+        look_ahead(n, in, &port_at, false);
+        look_ahead(n, in, &ring_at, true);
+    }
     for (const word *next; (next = workers_next_word(in, &at));) {
+        look_ahead(n, in, &port_at, false);
+        look_ahead(n, in, &ring_at, true);
         if (next->kind == WORD_FRAME) {
             take_frame(n, (const crossing *)(const void *)(next + 1));
             continue;
@@ -175,7 +204,6 @@ static void take_words(net *n, uint32_t from)
         buffer *to = next->kind == WORD_TOLD ? w->told : next->kind == WORD_GATHERED ? w->gathered : w->watched;
         memcpy(add_word(&to[from], next->kind, next->bytes), next + 1, next->bytes);
     }
-    in->len = 0;
 }
 
 /* -- meetings ---------------------------------------------------------------------------------------------------- */

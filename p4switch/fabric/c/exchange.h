@@ -42,7 +42,8 @@ typedef struct workers {
     transport *way;
     uint32_t rank, count;
     uint32_t *owner; /* by node */
-    buffer *out, *in; /* by rank */
+    buffer *out; /* by rank */
+    arrived *in;
     buffer *told, *gathered, *watched; /* by rank: words that have come in */
     notice *notices;
     notice all;
@@ -72,12 +73,17 @@ static inline uint64_t workers_order(const workers *w, const node *at, uint64_t 
     return (uint64_t)w->meetings << 36 | (uint64_t)!at->away << 35 | (count & ((UINT64_C(1) << 35) - 1));
 }
 
-/* The next word of a buffer from *at on; NULL: no more. Data follows it. */
-static inline const word *workers_next_word(const buffer *b, uint64_t *at)
+static inline arrived workers_all_of(const buffer *b)
 {
-    if (*at >= b->len)
+    return (arrived){b->data, b->len};
+}
+
+/* The next word from *at on; NULL: no more. Data follows it. */
+static inline const word *workers_next_word(arrived of, uint64_t *at)
+{
+    if (*at >= of.len)
         return NULL;
-    const word *w = (const word *)(const void *)(b->data + *at);
+    const word *w = (const word *)(const void *)(of.data + *at);
     *at += sizeof *w + (w->bytes + 7u) / 8 * 8;
     return w;
 }

@@ -7,6 +7,7 @@
 typedef struct called {
     transport t;
     fabric *owner; /* whose `exchange` it is */
+    buffer *came;  /* by rank */
 } called;
 
 static PyObject *parts_of(const buffer *out, uint32_t count)
@@ -60,14 +61,17 @@ static int put_notice(void *to, uint32_t from, const Py_buffer *view)
 
 static int put_part(void *to, uint32_t from, const Py_buffer *view)
 {
+    buffer *came = (buffer *)to + from;
+    came->len = 0;
     if (view->len)
-        memcpy(buffer_add((buffer *)to + from, (uint64_t)view->len), view->buf, (size_t)view->len);
+        memcpy(buffer_add(came, (uint64_t)view->len), view->buf, (size_t)view->len);
     return 0;
 }
 
-static int exchange(transport *t, const void *notice, uint32_t size, void *notices_, buffer *out, buffer *in)
+static int exchange(transport *t, const void *notice, uint32_t size, void *notices_, buffer *out, arrived *in)
 {
-    fabric *owner = ((called *)t)->owner;
+    called *c = (called *)t;
+    fabric *owner = c->owner;
     PyObject *parts = parts_of(out, t->count);
     PyObject *result = parts ? PyObject_CallFunction(owner->exchange, "y#N", notice, (Py_ssize_t)size, parts) : NULL;
     PyObject *told, *came;
@@ -75,23 +79,33 @@ static int exchange(transport *t, const void *notice, uint32_t size, void *notic
     int status = -1;
     if (result && PyArg_ParseTuple(result, "O!O!:exchange", &PyList_Type, &told, &PyList_Type, &came)
         && take(told, t->count, put_notice, &all) == 0)
-        status = take(came, t->count, put_part, in);
+        status = take(came, t->count, put_part, c->came);
     Py_XDECREF(result);
-    for (uint32_t to = 0; to < t->count; to++)
-        out[to].len = 0;
+    for (uint32_t i = 0; i < t->count; i++) {
+        out[i].len = 0;
+        in[i] = (arrived){c->came[i].data, c->came[i].len};
+    }
     return status;
 }
 
 static void close_called(transport *t)
 {
-    free(t);
+    called *c = (called *)t;
+    for (uint32_t i = 0; i < t->count; i++)
+        free(c->came[i].data);
+    free(c->came);
+    free(c);
 }
 
 transport *fabric_exchange_open(fabric *owner, uint32_t rank, uint32_t count)
 {
     called *c = calloc(1, sizeof *c);
-    if (!c)
+    buffer *came = calloc(count, sizeof *came);
+    if (!c || !came) {
+        free(c);
+        free(came);
         return NULL;
-    *c = (called){{.rank = rank, .count = count, .exchange = exchange, .close = close_called}, owner};
+    }
+    *c = (called){{.rank = rank, .count = count, .exchange = exchange, .close = close_called}, owner, came};
     return &c->t;
 }

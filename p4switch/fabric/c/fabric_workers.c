@@ -138,7 +138,7 @@ int fabric_told(net *n)
     PyObject *list = PyList_New(0);
     for (uint32_t from = 0; list && from < w->count; from++) {
         uint64_t at = 0;
-        for (const word *next; list && (next = workers_next_word(&w->told[from], &at));) {
+        for (const word *next; list && (next = workers_next_word(workers_all_of(&w->told[from]), &at));) {
             PyObject *data = word_bytes(next);
             if (!data || PyList_Append(list, data) < 0)
                 Py_CLEAR(list);
@@ -176,15 +176,15 @@ PyObject *fabric_tell(fabric *self, PyObject *args, PyObject *kwargs)
 static PyObject *gathered_from(buffer *b)
 {
     uint64_t len = 0, at = 0;
-    for (const word *next; (next = workers_next_word(b, &at));)
+    for (const word *next; (next = workers_next_word(workers_all_of(b), &at));)
         len += next->bytes;
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)len);
     char *to = bytes ? PyBytes_AS_STRING(bytes) : NULL;
     at = 0;
-    for (const word *next; to && (next = workers_next_word(b, &at)); to += next->bytes)
+    for (const word *next; to && (next = workers_next_word(workers_all_of(b), &at)); to += next->bytes)
         memcpy(to, next + 1, next->bytes);
     free(b->data);
-    *b = (buffer){NULL, 0, 0};
+    *b = (buffer){0};
     return bytes;
 }
 

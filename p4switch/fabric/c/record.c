@@ -5,16 +5,17 @@
 #include <string.h>
 
 #include "exchange.h"
+#include "slab.h"
 
 void *buffer_add(buffer *b, uint64_t len)
 {
     if (b->cap - b->len < len) {
+        const char *lent = b->lent ? b->data : NULL;
         b->cap = 2 * b->cap + len + 4096;
-        b->data = realloc(b->data, b->cap);
-        if (!b->data) {
-            fputs("p4cc: out of memory\n", stderr);
-            abort();
-        }
+        b->data = must_have(realloc(lent ? NULL : b->data, b->cap));
+        if (lent)
+            memcpy(b->data, lent, b->len);
+        b->lent = false;
     }
     void *at = b->data + b->len;
     b->len += len;

@@ -57,6 +57,7 @@ typedef struct incident {
 typedef struct buffer {
     char *data;
     uint64_t len, cap; /* bytes */
+    bool lent;         /* the data is somebody else's, until it is too small */
 } buffer;
 
 typedef struct recorder {

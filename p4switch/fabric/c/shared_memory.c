@@ -1,8 +1,8 @@
 /* A transport of shared memory: every worker has a desk with its notice, and a piece of memory for each of the others.
  *
  * All of it is there twice, for even and odd meetings: one meeting is enough for each exchange, since a worker writes over
- * what it wrote two meetings ago, and all have read that before they came to the last one. What does not fit into the
- * pieces takes several meetings. */
+ * what it wrote two meetings ago, and all have read that before they came to the last one. The pieces are lent to who
+ * writes, so that nothing is copied. What does not fit into them takes several meetings. */
 #include "transport.h"
 
 #include <stdatomic.h>
@@ -18,7 +18,7 @@
 #endif
 
 #define LINE 64
-#define PIECE_BYTES (UINT64_C(1) << 20)  /* from worker to worker, ... */
+#define PIECE_BYTES (UINT64_C(1) << 24)  /* from worker to worker, ... */
 #define PIECES_BYTES (UINT64_C(1) << 28) /* ... and less where there are many */
 #define LEAST_PIECE_BYTES (UINT64_C(1) << 12)
 
@@ -38,6 +38,7 @@ typedef struct shared_memory {
     hall *hall;
     char *desks, *pieces;
     uint64_t desk_bytes, piece_bytes;
+    buffer *came; /* by rank: what was too long to be read where it is */
     uint32_t odd, spins;
     int (*pause)(void *owner, const uint32_t *word, uint32_t value);
     void *owner;
@@ -124,7 +125,33 @@ static int meet(shared_memory *s)
     return status;
 }
 
-static int exchange(transport *t, const void *notice, uint32_t size, void *notices, buffer *out, buffer *in)
+/* The pieces of the next exchange, to be filled. They were read before the last meeting. */
+static void lend_pieces(shared_memory *s, buffer *out)
+{
+    for (uint32_t to = 0; to < s->t.count; to++) {
+        if (!out[to].lent)
+            free(out[to].data);
+        out[to] = (buffer){.data = piece_of(s, s->t.rank, to), .cap = s->piece_bytes, .lent = true};
+    }
+}
+
+/* How long the longest is of all that is handed over. */
+static uint64_t longest_of(const shared_memory *s)
+{
+    uint64_t longest = 0;
+    for (uint32_t from = 0; from < s->t.count; from++)
+        for (uint32_t to = 0; to < s->t.count; to++)
+            longest = longest > desk_of(s, from)->lengths[to] ? longest : desk_of(s, from)->lengths[to];
+    return longest;
+}
+
+static uint64_t part_of(const shared_memory *s, uint64_t len, uint64_t at)
+{
+    return len <= at ? 0 : len - at < s->piece_bytes ? len - at : s->piece_bytes;
+}
+
+/* What fits into the pieces is read where it is; if some of it does not, all comes part by part. */
+static int exchange(transport *t, const void *notice, uint32_t size, void *notices, buffer *out, arrived *in)
 {
     shared_memory *s = (shared_memory *)t;
     uint64_t longest = 0;
@@ -133,40 +160,51 @@ static int exchange(transport *t, const void *notice, uint32_t size, void *notic
         memcpy(own->notice, notice, size);
         for (uint32_t to = 0; to < t->count; to++) {
             uint64_t len = own->lengths[to] = out[to].len;
-            if (len > at)
-                memcpy(piece_of(s, t->rank, to), out[to].data + at, len - at < s->piece_bytes ? len - at : s->piece_bytes);
+            if (!out[to].lent && len > at)
+                memcpy(piece_of(s, t->rank, to), out[to].data + at, part_of(s, len, at));
         }
         if (meet(s) < 0)
             return -1;
+        longest = longest_of(s);
         for (uint32_t from = 0; from < t->count; from++) {
             const desk *d = desk_of(s, from);
+            uint64_t len = d->lengths[t->rank], part = part_of(s, len, at);
             memcpy((char *)notices + from * size, d->notice, size);
-            for (uint32_t to = 0; to < t->count; to++)
-                longest = longest > d->lengths[to] ? longest : d->lengths[to];
-            uint64_t len = d->lengths[t->rank];
-            if (len > at) {
-                len = len - at < s->piece_bytes ? len - at : s->piece_bytes;
-                memcpy(buffer_add(&in[from], len), piece_of(s, from, t->rank), len);
-            }
+            in[from] = (arrived){piece_of(s, from, t->rank), len};
+            if (longest <= s->piece_bytes)
+                continue;
+            buffer *came = &s->came[from];
+            came->len = at ? came->len : 0;
+            if (part)
+                memcpy(buffer_add(came, part), in[from].data, part);
+            in[from].data = came->data;
         }
         s->odd ^= 1;
     }
-    for (uint32_t to = 0; to < t->count; to++)
-        out[to].len = 0;
+    lend_pieces(s, out);
     return 0;
 }
 
 static void close_memory(transport *t)
 {
-    free(t);
+    shared_memory *s = (shared_memory *)t;
+    for (uint32_t from = 0; from < t->count; from++)
+        free(s->came[from].data);
+    free(s->came);
+    free(s);
 }
 
 transport *shared_memory_open(void *memory, uint64_t bytes, uint32_t rank, uint32_t count, uint32_t spins,
                               int (*pause)(void *owner, const uint32_t *word, uint32_t value), void *owner)
 {
     shared_memory *s = calloc(1, sizeof *s);
-    if (!s)
+    buffer *came = calloc(count, sizeof *came);
+    if (!s || !came) {
+        free(s);
+        free(came);
         return NULL;
+    }
+    s->came = came;
     s->t = (transport){.rank = rank, .count = count, .exchange = exchange, .close = close_memory};
     s->hall = memory;
     s->desks = (char *)memory + sizeof(hall);

@@ -13,11 +13,18 @@
 
 typedef struct transport transport;
 
+/* What came from a worker. */
+typedef struct arrived {
+    const char *data;
+    uint64_t len;
+} arrived;
+
 struct transport {
     uint32_t rank, count;
-    /* Waits for all. Every worker gets everyone's notice (`size` bytes each, by rank), and appended to in[i] what worker
-     * i had in its out[rank]; out is empty afterwards. -1: it is not to wait any longer, the owner knows why. */
-    int (*exchange)(transport *t, const void *notice, uint32_t size, void *notices, buffer *out, buffer *in);
+    /* Waits for all. Every worker gets everyone's notice (`size` bytes each, by rank), and in in[i] what worker i had in
+     * its out[rank], which is there until the next exchange; out is empty afterwards, and may be lent memory then that the
+     * others see. -1: it is not to wait any longer, the owner knows why. */
+    int (*exchange)(transport *t, const void *notice, uint32_t size, void *notices, buffer *out, arrived *in);
     void (*close)(transport *t);
 };
 

@@ -195,12 +195,12 @@ static void hear_of_suspects(net *n, suspects *all)
 {
     for (uint32_t from = 0; from < n->workers->count; from++) {
         uint64_t at = 0;
-        for (const word *next; (next = workers_next_word(&n->workers->watched[from], &at));) {
+        for (const word *next; (next = workers_next_word(workers_all_of(&n->workers->watched[from]), &at));) {
             if (next->kind == WORD_HOLDER) {
                 set_holder(n, (const far_holder *)(const void *)(next + 1));
             } else if (next->kind == WORD_SUSPECT) {
                 const far_suspect *told = (const far_suspect *)(const void *)(next + 1);
-                const word *held_by = workers_next_word(&n->workers->watched[from], &at);
+                const word *held_by = workers_next_word(workers_all_of(&n->workers->watched[from]), &at);
                 net_port *port = n->ends[told->end];
                 port->deadlocks = told->deadlocks;
                 port->storms = told->storms;
@@ -218,7 +218,7 @@ static void forget_holders(net *n)
 {
     for (uint32_t from = 0; from < n->workers->count; from++) {
         uint64_t at = 0;
-        for (const word *next; (next = workers_next_word(&n->workers->watched[from], &at));)
+        for (const word *next; (next = workers_next_word(workers_all_of(&n->workers->watched[from]), &at));)
             if (next->kind == WORD_HOLDER)
                 set_holder(n, &(far_holder){.end = ((const far_holder *)(const void *)(next + 1))->end});
         n->workers->watched[from].len = 0;

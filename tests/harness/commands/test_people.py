@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 from pathlib import Path
@@ -128,6 +129,15 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(small: Path, capsys: py
     status, told, _ = p4cc("diff", "whole", "other")
     assert status == 1
     assert "only in whole" in told
+    # Two of a sweep that differ in an axis alone: each is compared with its own.
+    for folder, place in itertools.product(("one", "two"), ("000-a", "001-b")):
+        shutil.copytree(next((small / "whole").glob("*dcqcn*/")), small / folder / place)
+    summary = small / "two" / "000-a" / "summary.json"
+    summary.write_text(json.dumps({**json.loads(summary.read_text()), "packets_sent": 1}))
+    status, told, _ = p4cc("diff", "one", "two")
+    assert status == 1
+    assert "(000-a): differs" in told
+    assert "(001-b): the same" in told
 
 
 def test_ctrl_c_before_anything_is_done_leaves_nothing(small: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from heapq import heappop, heappush
 from math import ceil, inf
 from pathlib import Path
@@ -20,13 +22,14 @@ from harness.workloads import build
 from harness.workloads.base import Flow, Traffic
 from harness.workloads.chakra import message_class
 from harness.workloads.patterns import Algorithm, Collective, add, rounds
-from harness.workloads.schedule import Schedule, ScheduleTraffic
+from harness.workloads.schedule import ANY, Schedule, ScheduleTraffic
 from harness.workloads.training import Training
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 from topologies import build as topology_of
 
-COLLECTIVES: tuple[Collective, ...] = get_args(Collective)
+ROOTED: tuple[Collective, ...] = ("broadcast", "reduce", "gather", "scatter")
+COLLECTIVES: tuple[Collective, ...] = tuple(each for each in get_args(Collective) if each not in ROOTED)
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 
 
@@ -73,6 +76,27 @@ def test_every_rank_has_heard_of_all_that_it_needs(collective: Collective, algor
             assert 0 < blocks <= n
             heard[receiver] |= before[sender]
     assert all(known == set(range(n)) for known in heard)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+@pytest.mark.parametrize("algorithm", ["ring", "tree", "recursive-doubling"])
+def test_what_has_a_root_brings_each_part_to_where_it_belongs(algorithm: Algorithm, n: int) -> None:
+    for up in ("reduce", "gather"):
+        has = [{i} for i in range(n)]
+        for messages in rounds(up, algorithm, n):
+            for sender, receiver, blocks in messages:
+                assert blocks == (n if up == "reduce" else len(has[sender]))
+                has[receiver] |= has[sender]
+        assert has[0] == set(range(n))
+    for down in ("broadcast", "scatter"):
+        left = [n if i == 0 else 0 for i in range(n)]  # parts that a rank has, its own and others'
+        for messages in rounds(down, algorithm, n):
+            for sender, receiver, blocks in messages:
+                assert left[sender] >= blocks
+                assert left[receiver] == 0
+                left[receiver] = blocks
+                left[sender] -= blocks if down == "scatter" else 0
+        assert left == [n if down == "broadcast" else 1] * n
 
 
 @pytest.mark.parametrize(
@@ -203,8 +227,8 @@ def test_ranks_that_wait_for_each_other_are_a_mistake() -> None:
     summary = traffic.summary()
     assert summary["job_completion_ns"] is None
     assert summary["mistakes"] == [
-        "rank 0 waits for ever for a message of rank 1, tag 5",
-        "rank 1 waits for ever for a message of rank 0, tag 5",
+        "rank 0 waits for ever for a message from rank 1, tag 5",
+        "rank 1 waits for ever for a message from rank 0, tag 5",
     ]
 
 
@@ -263,6 +287,74 @@ def test_a_goal_schedule(tmp_path: Path) -> None:
         "computing_ns": 1500,
         "unfinished_operations": 0,
     }
+
+
+ANY_GOAL = """num_ranks 3
+rank 0 {
+l1: recv 8b from -1 tag -1
+l2: recv 8b from 2 tag -1 cpu 1nic 0
+l3: recv 8b from -1 tag 5
+l4: calc 100000
+l5: recv 8b from -1 tag -1
+l5 requires l4
+l6: recv 8b from -1 tag -1
+l6 requires l5
+}
+rank 1 {
+l1: send 10 b to 0 tag 5
+l2: calc 500
+l3: send 20b to 0 tag 6
+l3 requires l2
+l4: send 30b to 0 tag 5
+l4 requires l3
+}
+rank 2 {
+l1: calc 3000
+l2: send 40b to 0 tag 7
+l2 requires l1
+l3: send 50b to 0 tag 8
+l3 requires l2
+}
+"""
+
+
+def test_a_receive_from_any_rank_takes_what_comes_first(tmp_path: Path) -> None:
+    """As Schedgen writes MPI's wildcards; and `cpu 1nic 0`, as the generator of ATLAHS does."""
+    (tmp_path / "any.goal").write_text(ANY_GOAL)
+    traffic = made("goal", tmp_path, file="any.goal")
+    assert isinstance(traffic, ScheduleTraffic)
+    carried(traffic, lambda _: 100)
+    # The first arrives at 100 and is l1's, which is before l3; that at 600 fits l5 alone; that at 800 is l3's.
+    assert traffic._ended_ns[:6] == [100, 3100, 800, 100_000, 100_000, 100_000]
+    assert traffic.summary()["unfinished_operations"] == 0
+
+
+def test_of_messages_that_are_there_a_receive_from_any_rank_takes_the_first(tmp_path: Path) -> None:
+    schedule = Schedule(3)
+    schedule.send(2, 0, 40, tag=9)
+    schedule.send(1, 0, 10, tag=1)
+    last = schedule.recv(0, ANY, [schedule.recv(0, 0)], ANY)  # known when it has heard of itself
+    schedule.recv(0, 1, [last], ANY)
+    schedule.send(0, 0, 5, [schedule.recv(0, 1, tag=3)])
+    schedule.send(1, 0, 900, tag=3)
+    schedule.check("it")
+    traffic = ScheduleTraffic(schedule, range(3))
+    carried(traffic, lambda flow: flow.size_bytes)
+    assert traffic.summary()["unfinished_operations"] == 1  # the message of rank 1 is gone
+    assert traffic.summary()["mistakes"] == ["rank 0 waits for ever for a message from rank 1, any tag"]
+
+
+def test_wildcards_that_do_not_fit(tmp_path: Path) -> None:
+    (tmp_path / "two.goal").write_text(GOAL.replace("send 4096b to 1", "send 4096b to -1"))
+    with pytest.raises(UserError, match=r"two\.goal:6: 'l2: send 4096b to -1 .*'; expected the rank and tag of what"):
+        made("goal", tmp_path, file="two.goal")
+    (tmp_path / "two.goal").write_text(GOAL.replace("l3: recv 64b from 1 tag 8", "l3: calc 5\nl4: recv 1b from -1"))
+    made("goal", tmp_path, file="two.goal")  # as many, though with another tag: known when it is carried out
+    (tmp_path / "two.goal").write_text(
+        GOAL.replace("l3: recv 64b from 1 tag 8", "l3: recv 1b from -1\nl4: recv 1b from 1")
+    )
+    with pytest.raises(UserError, match="from any rank to rank 0, any tag: 1 more receives than sends"):
+        made("goal", tmp_path, file="two.goal")
 
 
 @pytest.mark.parametrize(
@@ -354,11 +446,91 @@ def test_a_chakra_trace(tmp_path: Path) -> None:
     assert traffic.summary()["computing_ns"] == 6000
 
 
+def of_all(folder: Path, ranks: int, *nodes: dict[str, Any]) -> list[Flow]:
+    """The flows of a trace that is the same for all ranks, in a network in which each takes 1 us."""
+    for rank in range(ranks):
+        trace(folder / f"same.{rank}.et", *({"id": i, **node} for i, node in enumerate(deepcopy(nodes))))
+    return carried(made("chakra", folder, file="same.{rank}.et"), lambda _: 1000)
+
+
+def collective(kind: int, **values: Any) -> dict[str, Any]:
+    return {"name": "nccl", "type": 7, "attr": {"comm_type": kind, "comm_size": 6000, **values}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        (0, {2000}),
+        (1, {6000}),
+        (2, {6000}),
+        (3, {6000, 12_000}),
+        (4, {2000, 4000}),
+        (5, {6000}),
+        (6, {2000}),
+        (7, {2000}),
+    ],
+)
+def test_comm_size_is_what_a_rank_puts_in(tmp_path: Path, kind: int, sizes: set[int]) -> None:
+    """By the ring, of three ranks: an all-gather's messages are as large as a rank's own part, not as a third of it."""
+    assert {flow.size_bytes for flow in of_all(tmp_path, 3, collective(kind))} == sizes
+
+
+def test_groups_of_a_trace_of_pytorch(tmp_path: Path) -> None:
+    """Two have the same ranks; the first has none of its own, which is all of them."""
+    groups = [("0", []), ("1", [1, 2]), ("2", [1, 2])]
+    told = json.dumps([{"pg_name": name, "ranks": ranks, "group_size": 3} for name, ranks in groups])
+    start = {"name": "## process_group:init ##", "type": 1, "inputs": message_class("Inputs")(values=str([told]))}
+    small = [collective(0, pg_name=name, comm_size=size) for name, size in (("1", 200), ("2", 400))]
+    for rank, nodes in enumerate(([], small, small[::-1])):
+        every = [start, *nodes, collective(0, pg_name="0")]
+        trace(tmp_path / f"three.{rank}.et", *({"id": i, **node} for i, node in enumerate(deepcopy(every))))
+    flows = carried(made("chakra", tmp_path, file="three.{rank}.et"), lambda _: 1000)
+    assert {(flow.source, flow.destination) for flow in flows if flow.size_bytes < 2000} == {(1, 2), (2, 1)}
+    assert {(flow.source, flow.destination) for flow in flows if flow.size_bytes == 2000} == {(0, 1), (1, 2), (2, 0)}
+    with pytest.raises(UserError, match=r"same\.0\.et: node 0: its process groups are '\[7\]'; expected names and ra"):
+        of_all(tmp_path, 2, {**start, "inputs": message_class("Inputs")(values="[7]")})
+
+
+def test_a_collective_on_the_processor_only_launches_that_of_the_accelerator(tmp_path: Path) -> None:
+    launch = {"name": "c10d::broadcast_", "type": 7, "duration_micros": 9, "attr": {"is_cpu_op": True}}
+    flows = of_all(tmp_path, 2, launch, {**collective(5, is_cpu_op=False), "data_deps": [0]})
+    assert [(flow.source, flow.destination, flow.start_ns) for flow in flows] == [(0, 1, 9000)]
+
+
+def test_data_dependencies_say_the_order(tmp_path: Path) -> None:
+    """PyTorch's control dependencies are callers, which may be the node itself, or not written."""
+    first = {"type": 4, "duration_micros": 3, "ctrl_deps": [77]}
+    second = {"type": 4, "duration_micros": 4, "ctrl_deps": [0], "attr": {"is_cpu_op": True}}
+    third = {**collective(0), "ctrl_deps": [2, 99], "data_deps": [1]}
+    assert {flow.start_ns for flow in of_all(tmp_path, 2, first, second, third)} == {7000, 9000}
+
+
+def test_a_trace_that_is_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    traces(tmp_path)
+    plain = carried(made("chakra", tmp_path, file="two.{rank}.et"), lambda _: 1000)
+    for path in tmp_path.glob("two.*.et"):
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    packed = carried(made("chakra", tmp_path, file="two.{rank}.et"), lambda _: 1000)
+    assert [(f.source, f.size_bytes, f.start_ns) for f in packed] == [
+        (f.source, f.size_bytes, f.start_ns) for f in plain
+    ]
+    monkeypatch.setattr("harness.workloads.chakra._MAX_BYTES", 300)
+    with pytest.raises(UserError, match=r"two\.0\.et: expected at most 300 bytes, unpacked"):
+        made("chakra", tmp_path, file="two.{rank}.et")
+    (tmp_path / "two.1.et").write_bytes(b"\x1f\x8b12345")
+    monkeypatch.undo()
+    with pytest.raises(UserError, match=r"two\.1\.et: not a Chakra trace: Error -3"):
+        made("chakra", tmp_path, file="two.{rank}.et")
+
+
 @pytest.mark.parametrize(
     ("node", "told"),
     [
-        ({"type": 7, "attr": {"comm_type": 0, "comm_size": 9}}, "different numbers of collectives: 2 of rank 0, 1 of"),
-        ({"type": 7, "attr": {"comm_type": 5, "comm_size": 9}}, "node 9: collective 5; expected one of 0, 2"),
+        (
+            {"type": 7, "attr": {"comm_type": 0, "comm_size": 9, "pg_name": "all"}},
+            "different numbers of collectives: 2 of rank 0, 1 of",
+        ),
+        ({"type": 7, "attr": {"comm_type": 10, "comm_size": 9}}, "node 9: collective 10; expected one of 0, 1"),
         ({"type": 5, "attr": {"comm_dst": 1}}, "node 9: comm_size None; expected a number"),
         ({"type": 5, "attr": {"comm_dst": 1, "comm_size": 9}}, "1 more sends than receives"),
         ({"type": 4, "data_deps": [77]}, "node 9 waits for node 77, which is not there"),

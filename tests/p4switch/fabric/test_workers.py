@@ -289,6 +289,18 @@ def test_the_one_whose_time_is_up_ends_the_run_for_all():
     assert found[0][0] == "wall"
 
 
+def test_what_is_longer_than_the_memory_between_two_workers_comes_whole():
+    lengths = [0, 5, 10_000, 300_000, 7, 64_000, 1_200_000, 20_000, 3]  # 16 workers: a piece has half a megabyte
+    given = [[bytes([rank + i]) * (length * (rank % 3)) for i, length in enumerate(lengths)] for rank in range(16)]
+
+    def work(rank: int, way: dict[str, Any]) -> Any:
+        network, _, _ = ring(3, 300, 1, xoff_bytes=30_000)
+        network.join(rank, 16, [0, 0, 0, 0, 1, 2], **way)
+        return [network.gather(data, to_all=True) for data in given[rank]]
+
+    assert shared(16, work) == [[list(data) for data in zip(*given, strict=True)]] * 16
+
+
 def test_a_host_of_several_workers_does_not_inject():
     network, _, _ = build(Network(1, 1, False, (Link(0, 1, 10**9, 600),), False, ((0, 0, 5, 100, 0),), (), {}, None,
                                       {}, (), 10_000), None)

@@ -322,6 +322,18 @@ def test_numbers_and_formulas_agree(op: str, negative: bool) -> None:
         assert value.number == (z3.is_true(known) if result is types.BOOL else known.as_long()), (op, x, y)
 
 
+@pytest.mark.parametrize("negative", [False, True])
+@pytest.mark.parametrize("op", ["<<", ">>"])
+def test_shifts_by_literals(op: str, negative: bool) -> None:
+    """A literal has no width."""
+    t = types.Bits(8, negative)
+    a = z3.BitVec("a", 8)
+    for amount in (0, 1, 2, 3, 7, 8, 9, 300):
+        shift = ir.Op(op, (ir.FieldRef("h", "a", t), ir.Const(amount, types.INT)), t)
+        value = operate(shift, [Scalar(0xA5, a), Scalar(amount)])
+        assert value.number == z3.simplify(z3.substitute(value.formula, (a, z3.BitVecVal(0xA5, 8)))).as_long()
+
+
 def test_the_internet_checksum() -> None:
     """RFC 1071, section 3: 0001 f203 f4f5 f6f7 has the sum ddf2."""
     data = 0x0001F203F4F5F6F7
