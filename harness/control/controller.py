@@ -16,6 +16,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar, get_args
 
@@ -51,6 +52,7 @@ from topologies.model import Neighbour
 _INSERT, _MODIFY = p4runtime_pb2.Update.INSERT, p4runtime_pb2.Update.MODIFY
 _T = TypeVar("_T")
 _ENTRIES = get_args(Entry)
+_SHARED_ENTRIES = 1 << 14
 
 
 class ControllerError(UserError):
@@ -129,6 +131,8 @@ class Program:
         self.p4info = p4info
         self.device_config = device_config
         self.accounts = accounts(p4info)
+        # Those of switches that are alike are equal; what is each one's own, as salts are, falls out again.
+        self._shared = lru_cache(maxsize=_SHARED_ENTRIES)(lambda entry: tuple(self.updates(entry)))
         actions = {a.preamble.id: _Action(a.preamble.id, {p.name: p.id for p in a.params}) for a in p4info.actions}
         preambles = {a.preamble.id: a.preamble for a in p4info.actions}
         selectors = {profile.preamble.id for profile in p4info.action_profiles if profile.with_selector}
@@ -153,6 +157,13 @@ class Program:
             return self._updates_of_file(entry.path)
         entries = self.entries_of_group(entry) if isinstance(entry, PortGroup) else [entry]
         return [self._update(one) for one in entries]
+
+    def shared_updates(self, entry: Entry) -> Sequence[Message]:
+        """As `updates`, but the same messages for equal entries, whichever switch they are for: not to be changed."""
+        try:
+            return self.updates(entry) if isinstance(entry, EntryFile) else self._shared(entry)
+        except TypeError:  # a list, say, where there should be a tuple: it may change
+            return self.updates(entry)
 
     def _updates_of_file(self, path: Path) -> list[Message]:
         try:
@@ -274,7 +285,7 @@ def program_switch(client: Client, program: Program, entries: Iterable[Entry], v
     """Installs the pipeline and writes all entries in one batch. Raises ControllerError, before anything is written
     for what is not in the program, and where a copy would go to a port that the switch of `view` does not have.
     """
-    updates = [update for entry in entries for update in program.updates(entry)]
+    updates = [update for entry in entries for update in program.shared_updates(entry)]
     if view is not None:
         _check_replicas(updates, view)
     with _refusals(client):
@@ -284,7 +295,7 @@ def program_switch(client: Client, program: Program, entries: Iterable[Entry], v
 
 def write(client: Client, program: Program, entries: Iterable[Entry]) -> None:
     """Writes more entries into a switch that runs the program, in one batch. Raises ControllerError."""
-    updates = [update for entry in entries for update in program.updates(entry)]
+    updates = [update for entry in entries for update in program.shared_updates(entry)]
     with _refusals(client):
         client.write(updates)
 

@@ -557,14 +557,16 @@ class VirtualWorld:
 
     def _marks_of(self, places: pd.DataFrame) -> list[_Marks]:
         """What reads the packets that the program marked, for each switch and counter."""
-        of_switches = places[places["node"].isin(self._pipes.keys())].groupby("node", sort=False)
+        counters = _mark_counters(self.run_plan)
+        all_ports: Integers = places["port"].to_numpy()
         found: list[_Marks] = []
-        for switch, rows in of_switches:
-            for name, cells in _mark_counters(self.run_plan):
-                counted = rows[rows["port"] < cells]
-                ports = counted["port"].to_numpy()
+        for switch, at in places.groupby("node", sort=False).indices.items():
+            rows: Integers = np.asarray(at, np.int64)
+            for name, cells in counters if switch in self._pipes else ():
+                counted = rows[all_ports[rows] < cells]
+                ports = all_ports[counted]
                 read = partial(self._pipes[str(switch)].counter_packets, name, int(ports.max(initial=-1)) + 1)
-                found.append((read, counted.index.to_numpy(), ports))
+                found.append((read, counted, ports))
         return found
 
     def trace_records(self) -> list[TraceRecord]:

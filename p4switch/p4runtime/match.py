@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from p4switch.engine._engine import KeyField
 
 
+_MOST_CALLS = 4096  # of a table, that are kept to be shared
+
+
 def number(value: bytes, of: Value, where: str) -> int:
     """A byte string as a number that fits. Raises P4RuntimeError (INVALID_ARGUMENT)."""
     try:
@@ -116,7 +119,20 @@ def encode_match(fields: Sequence[Field], key: Sequence[KeyField], into: Message
 
 
 def decode_action(table: Table, action: Message, *, default: bool = False) -> Call:
-    """An action that the table may have. Raises P4RuntimeError (INVALID_ARGUMENT, PERMISSION_DENIED)."""
+    """An action that the table may have; one object for all equal ones, of all devices that run the program.
+
+    Raises P4RuntimeError (INVALID_ARGUMENT, PERMISSION_DENIED).
+    """
+    content = (action.SerializeToString(), default)
+    call = table.calls.get(content)
+    if call is None:
+        call = _decode_action(table, action, default)
+        if len(table.calls) < _MOST_CALLS:
+            table.calls[content] = call
+    return call
+
+
+def _decode_action(table: Table, action: Message, default: bool) -> Call:
     ref = table.actions.get(action.action_id)
     if ref is None:
         invalid(f"{table.name}: no action of this table has the id {action.action_id}")

@@ -120,6 +120,7 @@ class Table:
     has_counter: bool
     meter: MeterKind | None
     idle_timeout: bool
+    calls: dict[tuple[bytes, bool], Call] = field(default_factory=dict, compare=False)  # that were decoded before
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from p4switch.testgen.machine import ENVIRONMENTS, MAX_PACKET_BYTES, Alternative
 from p4switch.testgen.values import Variables
 
 SOLVER_MS = 1_000
+WISHES_MS = 300
 _ROUNDS = 60  # of asking for less
 _PRODUCTS = (z3.Z3_OP_BMUL, z3.Z3_OP_BUDIV, z3.Z3_OP_BUREM, z3.Z3_OP_BUDIV_I, z3.Z3_OP_BUREM_I)
 # What a factor may be, of its number in the run and its bits.
@@ -71,12 +72,14 @@ class Solver:
             may.append((_KEEP, length == inputs.numbers["len"]))
         if clock is not None:
             may.append((_KEEP, clock == inputs.numbers["clock"]))
-        found, model = self._model(must, may)
+        found, model = self._model(must, may, WISHES_MS if wished else SOLVER_MS)
+        if found == z3.unknown and wished:
+            return self.inputs(run, position, way, None, by_any_path)
         self.undecided = found == z3.unknown
         if found == z3.unknown and (factors := self._factors(run, must)):
             for number in _NUMBERS:
                 fixed = [v == number(run.inputs.numbers[name], v.size()) for name, v in factors.items()]
-                found, model = self._model([*must, *fixed], [])
+                found, model = self._model([*must, *fixed], [], SOLVER_MS)
                 if found == z3.sat:
                     break
         if found != z3.sat:
@@ -115,7 +118,9 @@ class Solver:
             for e in range(ENVIRONMENTS)
         ]
 
-    def _model(self, must: Sequence[Any], may: Sequence[tuple[int, Any]]) -> tuple[z3.CheckSatResult, Any]:
+    def _model(
+        self, must: Sequence[Any], may: Sequence[tuple[int, Any]], limit_ms: int
+    ) -> tuple[z3.CheckSatResult, Any]:
         """Whether there is a model of all of `must`, and one that has as much of `may` as goes together."""
         solver = z3.SolverFor("QF_BV")
         solver.add(*must)
@@ -128,7 +133,7 @@ class Solver:
             left_ms = int(1000 * (self._deadline - time.monotonic()))
             if left_ms <= 0:
                 break
-            solver.set("timeout", min(SOLVER_MS, left_ms))
+            solver.set("timeout", min(limit_ms, left_ms))
             found = solver.check(*held)
             if found == z3.sat:
                 return found, solver.model()

@@ -41,6 +41,9 @@ class Action:
     name: str
     params: Mapping[str, int] = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        return hash((self.name, frozenset(self.params.items())))
+
 
 @dataclass(frozen=True)
 class TableEntry:
@@ -53,6 +56,9 @@ class TableEntry:
     match: Mapping[str, Match]
     action: Action | tuple[Action, ...]
     priority: int = 0
+
+    def __hash__(self) -> int:
+        return hash((self.table, frozenset(self.match.items()), self.action, self.priority))
 
 
 @dataclass(frozen=True)

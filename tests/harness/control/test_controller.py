@@ -275,3 +275,21 @@ def test_a_large_network_is_programmed_through_aggregated_routes(ecn: Any) -> No
     ]
     assert len(topology.switches) == 80
     assert len(updates) < 80 * 40  # of 128 hosts
+
+
+def test_equal_entries_are_one_message_whichever_switch_they_are_for(ecn: Any) -> None:
+    compiled = Program(ecn.p4info, json.dumps(ecn.json).encode())
+
+    def route(port: int) -> TableEntry:
+        return TableEntry("ipv4_lpm", {"dst_addr": Lpm(0x0A000000, 8)}, Action("forward", {"port": port}))
+
+    (one,), (same,), (other,) = (compiled.shared_updates(route(port)) for port in (1, 1, 2))
+    assert one is same
+    assert one != other
+    (own,) = compiled.updates(route(1))  # may be changed
+    assert own == one
+    assert own is not one
+    group = compiled.shared_updates(PortGroup(1, (2, 3)))
+    assert compiled.shared_updates(PortGroup(1, (2, 3))) is group
+    several = TableEntry("ipv4_lpm", {"dst_addr": Lpm(0, 8)}, [Action("forward", {"port": 1})])  # type: ignore[arg-type]
+    assert compiled.shared_updates(several) == compiled.updates(several)

@@ -236,8 +236,8 @@ def test_a_sweep_sends_names_and_absolute_paths(folder: Path, monkeypatch: pytes
     monkeypatch.chdir(folder)
     points = sweep.points(*sweep.load("sub/sweep.toml"))
     assert [point.values["cc"] for point in points] == ["aimd", "aimd", "none", "none"]
-    assert {point.tables["cc"][0] for point in points} == {"aimd", "none"}
-    for file in [Path(file) for file in points[0].tables["extensions"]]:
+    assert {point.portable.tables["cc"][0] for point in points} == {"aimd", "none"}
+    for file in [Path(file) for file in points[0].portable.tables["extensions"]]:
         forget(str(file))  # as in another process
         del extensions._loaded[file]
     monkeypatch.chdir("/")
