@@ -23,6 +23,7 @@ from pathlib import Path
 
 import pytest
 
+from p4switch.processes import end_with_parent
 from tests.e2e.runs import forked
 from tests.mininet.networks import alone, needs_mininet
 
@@ -102,6 +103,7 @@ class Reader:
             process = subprocess.Popen(
                 ["bash", "-c", f"exec {command[:-1]}"], cwd=self._folder, env=self._environment,
                 stdin=subprocess.DEVNULL, stdout=target, stderr=target, start_new_session=True,
+                preexec_fn=lambda: end_with_parent(signal.SIGTERM),
             )  # fmt: skip
         try:
             end = time.monotonic() + _PATIENCE_S
