@@ -23,11 +23,12 @@ from p4switch.testgen import generate, write
 
 
 def programs(paths: tuple[Path, ...]) -> Iterator[Path]:
-    """Those of v1model in files and folders."""
+    """Files as they are given, and those of v1model in folders."""
     for path in paths:
-        for program in sorted(path.glob("*.p4")) if path.is_dir() else [path]:
-            if "v1model.p4" in program.read_text(errors="replace"):
-                yield program
+        if path.is_dir():
+            yield from (p for p in sorted(path.glob("*.p4")) if "v1model.p4" in p.read_text(errors="replace"))
+        else:
+            yield path
 
 
 def reach(program: Path, seconds: float, switches: tuple[str, ...]) -> tuple[bool, str]:
