@@ -82,6 +82,7 @@ class SelectiveRepeatSender(Sender):
     def on_ack(self, now_ns: int, number: int) -> int:
         acked_bytes = super().on_ack(now_ns, number)
         self._detect_loss(now_ns)
+        self._watch_time(now_ns)
         return acked_bytes
 
     def on_sack(self, now_ns: int, number: int, first_missing: int, bitmap: int) -> int:
@@ -105,17 +106,21 @@ class SelectiveRepeatSender(Sender):
             news >>= 1
             bit <<= 1
             later += 1
-        if ahead >= 0:
+        if ahead >= 0 and first_missing <= self.fresh:
             self._sacked = known
             self._sacked_after = first_missing
         acked_bytes += super().on_ack(now_ns, first_missing - 1)
         self._detect_loss(now_ns)
+        self._watch_time(now_ns)
+        return acked_bytes
+
+    def _watch_time(self, now_ns: int) -> None:
+        """After an acknowledgement: of what waited to be sent again, it may have named all that was missing."""
         if self.unacked == self.fresh:
             if self.deadline_ns != NEVER:
                 self._disarm()
-        elif self.deadline_ns == NEVER:  # what waited to be sent again may have been all that was missing
+        elif self.deadline_ns == NEVER:
             self._arm(now_ns + self.rto_ns)
-        return acked_bytes
 
     def on_nak(self, now_ns: int, number: int) -> int:
         """A go-back-N receiver's NAK: the packet wanted is missing."""
@@ -150,8 +155,8 @@ class SelectiveRepeatSender(Sender):
             self._requeue(number)
             point.on_expired(now_ns, self.state_of(number) >> WIRE_SHIFT)
             expired = True
-        if self._oldest == _NONE and self.unacked < self.fresh and not self.has_data():
-            # All are acknowledged, and the receiver lacks one: somebody else told that it had arrived.
+        if self.unacked < self.fresh and self.state_of(self.unacked) & ACKED != 0:
+            # The receiver lacks a packet that was acknowledged: somebody else told that it had arrived.
             self._take_back(self.unacked)
             self._entries[(self.unacked & self._mask) * ENTRY + STATE] |= LOST
             self._lost.push(self.unacked)

@@ -177,6 +177,8 @@ def _how(
 
 def _where(jobs: int | None, scheduler: str | None) -> Cluster | int | None:
     """Raises UserError where both are given."""
+    if jobs is not None and jobs < 1:
+        raise UserError(f"jobs {jobs}: expected 1 or more")
     if scheduler is None:
         return jobs
     if jobs is not None:

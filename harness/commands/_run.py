@@ -14,7 +14,7 @@ from harness.commands._progress import RunProgress
 from harness.commands._several import Made, complete, known
 from harness.errors import CheckError
 from harness.measure.inputs import How
-from harness.measure.output_folder import new_folder, unused
+from harness.measure.output_folder import for_user, new_folder, unused
 from harness.measure.recording import Progress
 from harness.measure.results import Result
 from harness.measure.summary import unfinished
@@ -91,11 +91,11 @@ def carry_out(
             failed += attempt(
                 lambda: write_report(list(found.values()), folder / "report.html", folder / "plots"), folder
             )
-        _write_coverage(folder)
+        failed += attempt(lambda: _write_coverage(folder), folder)
     click.echo(f"{len(found)} run{'s' if len(found) > 1 else ''}: {target / 'report.html' if report else target}")
     if early is not None:
         tell_kept(len(found), len(runs), target)
-        raise early
+        raise for_user(target, early)
     if failed:
         raise CheckError("; ".join(failed))
 

@@ -12,7 +12,7 @@ from harness.commands._progress import RunProgress
 from harness.commands._several import Made, complete, known
 from harness.errors import CheckError
 from harness.measure.inputs import How
-from harness.measure.output_folder import new_folder, unused
+from harness.measure.output_folder import for_user, new_folder, unused
 from harness.measure.results import Result
 from harness.measure.summary import unfinished
 from harness.plan import sweep
@@ -58,7 +58,7 @@ def carry_out(
     click.echo(f"{len(entries)} runs: {target / 'sweep.html'}")
     if early is not None:
         tell_kept(len(entries), len(points), target)
-        raise early
+        raise for_user(target, early)
     failed += [
         f"{entry.result.folder.name}: {check['name']}: {check['detail']}"
         for entry in entries

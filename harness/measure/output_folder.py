@@ -62,9 +62,16 @@ def new_folder(target: Path) -> Iterator[Path]:
             raise
         except BaseException as error:
             _discard(scratch, made)
-            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise _refused(target, error) from None
+            told = for_user(target, error)
+            if told is not error:
+                raise told from None
             raise
+
+
+def for_user(target: Path, error: BaseException) -> BaseException:
+    """A UserError if `error` says that there is no room left; else `error`."""
+    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return _refused(target, error) if full and isinstance(error, OSError) else error
 
 
 def is_taken(target: Path) -> bool:

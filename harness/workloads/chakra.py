@@ -190,12 +190,18 @@ def nodes(path: Path) -> Iterator[Any]:
 
 
 def _unpacked(path: Path, data: bytes) -> bytes:
-    try:
-        unpacked = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16).decompress(data, _MAX_BYTES + 1)
-    except zlib.error as error:
-        raise UserError(f"workload.file: {path}: not a Chakra trace: {error}") from None
-    if len(unpacked) > _MAX_BYTES:
-        raise UserError(f"workload.file: {path}: expected at most {_MAX_BYTES} bytes, unpacked")
+    unpacked = b""
+    while data:
+        member = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        try:
+            unpacked += member.decompress(data, _MAX_BYTES + 1 - len(unpacked))
+        except zlib.error as error:
+            raise UserError(f"workload.file: {path}: not a Chakra trace: {error}") from None
+        if len(unpacked) > _MAX_BYTES:
+            raise UserError(f"workload.file: {path}: expected at most {_MAX_BYTES} bytes, unpacked")
+        if not member.eof:
+            raise UserError(f"workload.file: {path}: not a Chakra trace: it is cut off")
+        data = member.unused_data
     return unpacked
 
 
@@ -309,7 +315,9 @@ class _Reader:
     def _connect(self, path: Path, rank: int, waits: Iterable[Any]) -> None:
         for node in waits:
             # In PyTorch's traces control dependencies are callers: not all are written, and some are the node itself.
-            callers = () if node.data_deps else [other for other in node.ctrl_deps if other in self._ends[rank]]
+            callers = () if node.data_deps else [
+                other for other in node.ctrl_deps if other != node.id and other in self._ends[rank]
+            ]
             for other in dict.fromkeys((*callers, *node.data_deps)):
                 if other not in self._ends[rank]:
                     raise UserError(f"workload.file: {path}: node {node.id} waits for node {other}, which is not there")

@@ -22,10 +22,11 @@ class ProgressWatch:
         nic, assignments = run.scenario.nic, traffic.assignments.values()
         self.interval_ns = _LOOK_RTTS * run.base_rtt_ns()
         retries_ns = (nic.retry_count + 1) * run.rto_ns
-        pauses_ns = [step.idle_ns for assignment in assignments for step in assignment.steps]
+        pauses_ns = [sum(step.idle_ns for step in assignment.steps) for assignment in assignments]
         self._patience_ns = max(_PATIENCE_LOOKS * self.interval_ns, _PATIENCE_RETRIES * retries_ns) + max(
             pauses_ns, default=0
         )
+        self._overhead_ns = nic.os_overhead_ns  # between a flow's start and its NIC's knowing of it
         # Until then there may be a change that comes from outside.
         self._last_change_ns = nic.os_overhead_ns + max(
             [
@@ -41,7 +42,7 @@ class ProgressWatch:
     def stands_still(self, now_ns: int, moved: int, session: Session) -> bool:
         """Whether nothing has moved since the look before. `moved`: what `HostSession.moved` tells, of all hosts."""
         seen = moved, session.progress, len(session.failed)
-        to_come = now_ns <= self._last_change_ns or session.next_start_ns is not None
+        to_come = now_ns <= self._last_change_ns or not session.all_started(now_ns - self._overhead_ns - 1)
         if to_come or session.finished or seen != self._seen:
             self._seen = seen
             self.since_ns = now_ns

@@ -29,7 +29,7 @@ from harness.measure.pcap import write_pcap
 from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe
 from harness.measure.probes.base import Values
 from harness.measure.probes.readings import Readings
-from harness.measure.recording import IDLE, STALLED, STANDSTILLS, Integers, Progress, Recording, Series, port_places
+from harness.measure.recording import IDLE, STALLED, Integers, Progress, Recording, Series, port_places
 from harness.measure.tracing import TraceRecord
 from harness.plan.experiment import LinkChange, Run
 from harness.worlds.expected import memory_limit
@@ -440,7 +440,7 @@ class VirtualWorld:
         self._collect_records()
         if recording is not None:
             recording.residue, recording.cpu_s, recording.peak_memory_bytes = residue, cpu_s, memory_bytes
-            recording.still_since_ns = self._watch.since_ns if ended in STANDSTILLS else None
+            recording.still_since_ns = self._watch.since_ns if self._standstill else None
         return recording
 
     def _collect_records(self) -> None:
@@ -502,7 +502,8 @@ class VirtualWorld:
 
     def _is_idle(self) -> bool:
         """All flows have started, nothing is under way, and nothing ever will be: only the sampling goes on."""
-        return self._crew.agree(self._session.all_started(self.fabric.now_ns)) and not self._is_busy()
+        begun_ns = self.fabric.now_ns - self.run_plan.scenario.nic.os_overhead_ns
+        return self._crew.agree(self._session.all_started(begun_ns)) and not self._is_busy()
 
     def _is_busy(self) -> bool:
         """Something is under way, or will be."""

@@ -82,7 +82,7 @@ def _in_processes(
             waiting = {pool.submit(work, item): i for i, item in enumerate(items)}
             while waiting:
                 done, _ = futures.wait(waiting, return_when=futures.FIRST_COMPLETED)
-                for future in done:
+                for future in sorted(done, key=lambda future: future.exception() is not None):
                     yield waiting.pop(future), future.result()
         except BrokenProcessPool:
             raise DeadWorkerError(f"{_ended(started)} before its run was done; was there enough memory?") from None

@@ -133,10 +133,10 @@ class Runner:
         self.depth = self._number_up_to(command, _MAX_DEPTH)
 
     def _random(self, command: Command) -> None:
-        place, *rest = command.args.split()
-        if len(rest) != 1:
+        place, _, value = command.args.rpartition(" ")
+        if not place:
             raise StfError(command.line, "expected: random FILE:LINE NUMBER")
-        self.switch.register_write(REGISTER + place, 0, pack(number(command, rest[0]), DRAW_BITS))
+        self.switch.register_write(REGISTER + place, 0, pack(number(command, value), DRAW_BITS))
 
     def _number_up_to(self, command: Command, most: int, least: int = 0) -> int:
         value = number(command, command.args)

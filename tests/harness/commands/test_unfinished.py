@@ -108,6 +108,18 @@ def test_a_run_waits_for_what_is_to_come(monkeypatch: pytest.MonkeyPatch) -> Non
     assert summary(**QUICK)["ended"] == "stalled"
 
 
+@pytest.mark.parametrize("looks", [2, 3])
+def test_a_run_waits_for_a_flow_that_the_operating_system_has(looks: int) -> None:
+    """It has started, and its NIC does not know of it yet when the run is looked at."""
+    changes = {**QUICK, "nic": {**QUICK.get("nic", {}), "os_overhead_ns": 50_000}}
+    base_rtt_ns = plan("x", check({**SCENARIO, **changes}), Path())[0].base_rtt_ns()
+    flow = {"source": 0, "destination": 1, "size_bytes": 5_000}
+    late = {"name": "b", **flow, "start_ns": looks * 1000 * base_rtt_ns - 10_000}
+    found = summary(**changes, workload={"name": "streams", "flows": [{"name": "a", **flow, "start_ns": 0}, late]})
+    assert found["ended"] == "done"
+    assert found["end_ns"] > looks * 1000 * base_rtt_ns + 40_000
+
+
 @pytest.mark.parametrize("limit", [{}, {"limit_ns": 10_000_000_000}])
 def test_a_flow_that_is_given_up_is_a_failure_whatever_was_wished(limit: dict[str, int]) -> None:
     broken = {"time_ns": 5_000, "link": ["h0-0-3", "s0"], "up": False}

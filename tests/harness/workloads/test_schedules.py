@@ -499,7 +499,7 @@ def test_a_collective_on_the_processor_only_launches_that_of_the_accelerator(tmp
 
 def test_data_dependencies_say_the_order(tmp_path: Path) -> None:
     """PyTorch's control dependencies are callers, which may be the node itself, or not written."""
-    first = {"type": 4, "duration_micros": 3, "ctrl_deps": [77]}
+    first = {"type": 4, "duration_micros": 3, "ctrl_deps": [0, 77]}
     second = {"type": 4, "duration_micros": 4, "ctrl_deps": [0], "attr": {"is_cpu_op": True}}
     third = {**collective(0), "ctrl_deps": [2, 99], "data_deps": [1]}
     assert {flow.start_ns for flow in of_all(tmp_path, 2, first, second, third)} == {7000, 9000}
@@ -514,6 +514,13 @@ def test_a_trace_that_is_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [(f.source, f.size_bytes, f.start_ns) for f in packed] == [
         (f.source, f.size_bytes, f.start_ns) for f in plain
     ]
+    whole = (tmp_path / "two.1.et").read_bytes()
+    (tmp_path / "two.1.et").write_bytes(whole[:-9])
+    with pytest.raises(UserError, match=r"two\.1\.et: not a Chakra trace: it is cut off"):
+        made("chakra", tmp_path, file="two.{rank}.et")
+    text = gzip.decompress(whole)
+    (tmp_path / "two.1.et").write_bytes(gzip.compress(text[:40]) + gzip.compress(text[40:]))
+    assert len(carried(made("chakra", tmp_path, file="two.{rank}.et"), lambda _: 1000)) == len(plain)
     monkeypatch.setattr("harness.workloads.chakra._MAX_BYTES", 300)
     with pytest.raises(UserError, match=r"two\.0\.et: expected at most 300 bytes, unpacked"):
         made("chakra", tmp_path, file="two.{rank}.et")
