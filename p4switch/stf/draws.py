@@ -19,7 +19,8 @@ DRAW_BITS = 64
 
 def with_draws(document: dict[str, Any], commands: Sequence[Command]) -> dict[str, Any]:
     """`document` with registers in the place of the draws that `commands` name. Raises StfError for unknown ones."""
-    named = {command.args.rpartition(" ")[0] or command.args: command for command in commands if command.name == "random"}
+    wanted = [command for command in commands if command.name == "random"]
+    named = {command.args.rpartition(" ")[0] or command.args: command for command in wanted}
     if not named:
         return document
     document = copy.deepcopy(document)
