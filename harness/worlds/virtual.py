@@ -29,7 +29,7 @@ from harness.measure.pcap import write_pcap
 from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe
 from harness.measure.probes.base import Values
 from harness.measure.probes.readings import Readings
-from harness.measure.recording import IDLE, STALLED, Integers, Progress, Recording, Series, port_places
+from harness.measure.recording import IDLE, STALLED, STANDSTILLS, Integers, Progress, Recording, Series, port_places
 from harness.measure.tracing import TraceRecord
 from harness.plan.experiment import LinkChange, Run
 from harness.worlds.expected import memory_limit
@@ -424,6 +424,7 @@ class VirtualWorld:
         ended = self._crew.agree(session.outcome if session.finished else how)
         if ended == "limit" and self._is_idle():
             ended = IDLE
+            self._stands_still(self.fabric.now_ns)  # so that it is known since when
         for probe in self.run_plan.probes:
             if not probe.interval_ns:
                 self._read(probe, self.fabric.now_ns)
@@ -440,7 +441,7 @@ class VirtualWorld:
         self._collect_records()
         if recording is not None:
             recording.residue, recording.cpu_s, recording.peak_memory_bytes = residue, cpu_s, memory_bytes
-            recording.still_since_ns = self._watch.since_ns if self._standstill else None
+            recording.still_since_ns = self._watch.since_ns if ended in STANDSTILLS else None
         return recording
 
     def _collect_records(self) -> None:
@@ -487,10 +488,8 @@ class VirtualWorld:
 
     def _look_at_progress(self, now_ns: int) -> None:
         """Ends a run in which nothing will ever move any more, whatever else keeps the clock going."""
-        own = self._own(dict(zip(self.names, self._hosts, strict=False)))
-        parts = self._crew.gather(sum(host.moved() for host in own.values()))
         first = self._crew.first
-        if self._crew.agree(first and self._watch.stands_still(now_ns, sum(parts), self._session)):
+        if self._stands_still(now_ns):
             if not self._is_busy():
                 self._standstill = IDLE
             elif self._crew.agree(first and self._watch.out_of_patience(now_ns)):
@@ -499,6 +498,12 @@ class VirtualWorld:
             self.fabric.stop()
         else:
             self.fabric.at(now_ns + self._watch.interval_ns, self._look_at_progress)
+
+    def _stands_still(self, now_ns: int) -> bool:
+        """Whether nothing has moved since this was asked before."""
+        own = self._own(dict(zip(self.names, self._hosts, strict=False)))
+        parts = self._crew.gather(sum(host.moved() for host in own.values()))
+        return self._crew.agree(self._crew.first and self._watch.stands_still(now_ns, sum(parts), self._session))
 
     def _is_idle(self) -> bool:
         """All flows have started, nothing is under way, and nothing ever will be: only the sampling goes on."""
