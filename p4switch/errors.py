@@ -61,11 +61,11 @@ def raised_at(error: BaseException) -> str:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """What to say after "no such name": the nearest known one, or all of them."""
+    """What to say after "no such name": the nearest known one, or the one with its unit, or all of them."""
     names = sorted(known)
     if not names:
         return "there is none to choose from"
-    near = difflib.get_close_matches(name, names, 1)
+    near = difflib.get_close_matches(name, names, 1) or [one for one in names if one.startswith(f"{name}_")]
     return f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"
 
 

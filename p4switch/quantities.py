@@ -41,7 +41,7 @@ def with_numbers(tables: Mapping[str, Any], mistakes: Mistakes | None = None) ->
 
     A key with a unit that is none of its own is left out, and among the `mistakes`; without these, raises UserError.
     """
-    found = mistakes or Mistakes()
+    found = Mistakes() if mistakes is None else mistakes
     made = _table(tables, "", found)
     if mistakes is None:
         found.tell()

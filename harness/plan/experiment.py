@@ -33,6 +33,7 @@ from host_agents.config import SCOPE_PAIR, NicConfig
 from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
 from p4switch.errors import Mistakes, UserError, raised_at, validate
+from p4switch.quantities import doubts
 from topologies import Host, Topology
 from topologies.collectives import CollectiveGroup
 from topologies.collectives import trees as collective_trees
@@ -405,8 +406,7 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
             posted[key] = _Posted.of(first.traffic())
         rates_bps = sorted({link.rate_bps for link in topology.links})
         for run in runs[-len(combined) :]:
-            for rate_bps in rates_bps:
-                run.program_parameters.check_link_rate(rate_bps)
+            _check_link_rates(run, rates_bps)
             _check_classes(run, posted[key].priorities)
             if first.collectives:
                 _check_does_collectives(run)
@@ -487,7 +487,7 @@ def checked(scenario: Scenario, folder: Path, mistakes: Mistakes) -> Scenario:
         mistakes.attempt(partial(_protocol, found, cc))
     for lb in dict.fromkeys((*found.lb, *found.load_balancers)):
         mistakes.attempt(partial(_load_balancing, found, lb))
-    own = mistakes.attempt(lambda: programs.program(found.program)) if found.program else None
+    own = mistakes.attempt(partial(programs.program, found.program)) if found.program else None
     for name, values in found.programs.items():
         mistakes.attempt(partial(_check_program, own, name, values))
     return found
@@ -511,6 +511,15 @@ def _protocol(scenario: Scenario, name: str) -> Protocol:
 def _load_balancing(scenario: Scenario, name: str) -> LoadBalancing:
     registry.KINDS["lb"].find(name)
     return _host(lambda: registry.resolve_load_balancer(name, scenario.load_balancers.get(name)))
+
+
+def _check_link_rates(run: Run, rates_bps: Sequence[int]) -> None:
+    """Whether the program can do with them; of one that is hardly meant, says what was. Raises UserError."""
+    try:
+        for rate_bps in rates_bps:
+            run.program_parameters.check_link_rate(rate_bps)
+    except UserError as error:
+        raise UserError("; ".join([str(error), *doubts({"topology": run.scenario.topology})])) from None
 
 
 def _check_joined(topology: Topology) -> None:
