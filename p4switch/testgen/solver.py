@@ -15,6 +15,7 @@ from p4switch.testgen.values import Variables
 # 2.5 GHz). Each further try has more of them.
 _RESOURCES = 150_000
 _MORE = 4
+_MOST = 1 << 31
 _ROUNDS = 60  # of asking for less
 _PRODUCTS = (z3.Z3_OP_BMUL, z3.Z3_OP_BUDIV, z3.Z3_OP_BUREM, z3.Z3_OP_BUDIV_I, z3.Z3_OP_BUREM_I)
 # What a factor may be, of its number in the run and its bits.
@@ -76,7 +77,7 @@ class Solver:
             may.append((_KEEP, length == inputs.numbers["len"]))
         if clock is not None:
             may.append((_KEEP, clock == inputs.numbers["clock"]))
-        resources = _RESOURCES * _MORE**effort
+        resources = min(_RESOURCES * _MORE**effort, _MOST)
         found, model = self._model(must, may, _RESOURCES if wished else resources)
         if found == z3.unknown and wished:
             return self.inputs(run, position, way, None, by_any_path, effort)
