@@ -24,7 +24,11 @@ parser P(packet_in p, out headers hdr, inout meta m, inout standard_metadata_t s
 control V(inout headers hdr, inout meta m) { apply {} }
 control I(inout headers hdr, inout meta m, inout standard_metadata_t s) {
     register<int<16>>(4) last;
-    action forward(bit<9> port) { s.egress_spec = port; last.write(3, -5); digest<learned_t>(1, { hdr.h.a, s.ingress_port }); }
+    action forward(bit<9> port) {
+        s.egress_spec = port;
+        last.write(3, -5);
+        digest<learned_t>(1, { hdr.h.a, s.ingress_port });
+    }
     action drop() { mark_to_drop(s); }
     table t { key = { hdr.h.a: optional; } actions = { forward; drop; } default_action = drop(); }
     apply { t.apply(); }
