@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from harness.control.programs.base import SOURCE_DIRECTORY
 from tests.e2e.runs import MAIN
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -40,18 +42,44 @@ def with_room(folder: Path, pages: int, *command: str) -> subprocess.CompletedPr
     )
 
 
+LIBRARY = "from p4switch import native; native.build_text('answer', 'int answer(void) { return 42; }')"
+FOLDER = """
+from pathlib import Path
+from harness.measure.output_folder import new_folder
+with new_folder(Path("out")):
+    pass
+"""
+INCLUDES = """
+import dataclasses
+import wireformats
+from host_agents import registry
+from host_agents.packets import TO_REACTION_POINT, Field, Header, Packet
+from wireformats import p4
+probe = Packet("Probe", 0xE8, (Header("probe", (Field("kind", 8),)),), to=TO_REACTION_POINT)
+registry._protocols = {"mine": dataclasses.replace(registry.protocols()["dctcp"], name="mine", packets=(probe,))}
+p4.include_path(wireformats.opcodes(["mine"]))
+"""
+
+
+def test_what_is_compiled_from_p4(tmp_path: Path) -> None:
+    done = with_room(tmp_path, 0, *MAIN, "compile", str(SOURCE_DIRECTORY / "ecn.p4"), "-o", "out.json")
+    assert done.returncode == 2
+    assert done.stderr == f"p4cc: error: cache folder {tmp_path}/cache/p4: {ADVICE}\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["cache"]
+
+
 @pytest.mark.parametrize(
-    ("pages", "place"),
+    ("pages", "code", "folder"),
     [
-        pytest.param(0, "folder {}/unfinished", id="the note of the output folder"),
-        pytest.param(1, "cache folder {}/p4", id="what the P4 compiler makes"),
-        pytest.param(60, "cache folder {}/c", id="C source"),
-        pytest.param(100, "cache folder {}/native", id="what the C compiler makes"),
+        pytest.param(0, LIBRARY, "cache folder {}/c", id="source of a library"),
+        pytest.param(1, LIBRARY, "cache folder {}/native", id="a library"),
+        pytest.param(0, FOLDER, "folder {}/unfinished", id="the note of an output folder"),
+        pytest.param(0, INCLUDES, "cache folder {}/includes/", id="packets of a protocol from elsewhere"),
     ],
 )
-def test_a_run_says_so_in_one_line(tmp_path: Path, pages: int, place: str) -> None:
-    done = with_room(tmp_path, pages, *MAIN, "run", "incast-star", "--cc", "dcqcn", "--no-report", "--out", "out")
-    assert done.returncode == 2, done.stderr
-    (line,) = done.stderr.splitlines()
-    assert line == f"p4cc: error: {place.format(tmp_path / 'cache')}: {ADVICE}"
+def test_what_else_is_written(tmp_path: Path, pages: int, code: str, folder: str) -> None:
+    done = with_room(tmp_path, pages, sys.executable, "-c", code)
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"p4switch.errors.UserError: {folder.format(tmp_path / 'cache')}"), done.stderr
+    assert last.endswith(ADVICE)
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
