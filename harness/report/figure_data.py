@@ -51,7 +51,8 @@ def _rows(axes: Axes) -> Iterator[Row]:
 def _named(axes: Axes, x: Any) -> Any:
     """`x`, or what ticks call it: bars of several series stand beside each other around one."""
     formatter, places = axes.xaxis.get_major_formatter(), axes.xaxis.get_major_locator()
-    if not isinstance(formatter, FuncFormatter) or not isinstance(places, FixedLocator):  # what set_xticks makes of names
+    # What `set_xticks` makes of names.
+    if not isinstance(formatter, FuncFormatter) or not isinstance(places, FixedLocator):
         return x
     names = formatter.format_ticks(list(places.locs))
     distances = np.abs(np.subtract.outer(np.asarray(x, float), np.asarray(places.locs, float)))

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from harness.commands.report import command
 from harness.measure import results
@@ -23,6 +24,8 @@ from harness.plan import experiment, scenario
 from harness.report.claims import claims
 from harness.report.export import STYLES, write_figures
 from harness.report.figure_data import figure_table
+from harness.report.figures.finish import StartAndFinish
+from harness.report.figures.jain import Fairness
 from harness.report.figures.links import Links
 from harness.report.figures.queue import WorstQueue
 from harness.report.figures.rates import RateLimits, Throughput, Windows
@@ -115,6 +118,18 @@ def test_limits_are_drawn_where_there_are_any(comparison: Comparison) -> None:
     unlimited = comparison.results[0].rates.assign(rate_limit_bps=np.inf)
     result = Result(comparison.results[0].folder, comparison.results[0].summary, {"rates": unlimited})
     assert not RateLimits().fits(replace(comparison, variants=(Variant("x", (result,)),)))
+
+
+def test_a_legend_hides_nothing(comparison: Comparison) -> None:
+    """It stands outside of the axes, however few the variants."""
+    for kind in (StartAndFinish, WorstQueue, Fairness):
+        figure = kind().plot(comparison)
+        FigureCanvasAgg(figure).draw()
+        (axes,) = figure.axes
+        assert axes.get_legend() is None
+        (legend,) = figure.legends
+        assert not legend.get_window_extent().overlaps(axes.get_window_extent())
+        assert [text.get_text() for text in legend.get_texts()] == axes.get_legend_handles_labels()[1]
 
 
 def test_a_window_that_never_closes_is_no_window(comparison: Comparison) -> None:
