@@ -57,8 +57,9 @@ def test_the_pytest_module_runs_them(generated: tuple[Code, Result, list[Path], 
     run(tests[0].name)
 
 
-def test_the_pytest_module_has_the_macros(tmp_path: Path) -> None:
-    program = small(tmp_path, "if (hdr.h.a == NUMBER) { sm.egress_spec = 1; }")
+def test_the_pytest_module_has_the_macros_and_finds_what_is_included(tmp_path: Path) -> None:
+    program = small(tmp_path, "if (hdr.h.a == NUMBER + FLIT_BYTES) { sm.egress_spec = 1; }")
+    Path(program).write_text(f'#include "include/prelude.p4"\n{Path(program).read_text()}')
     assert command(program, "-o", str(tmp_path / "out"), "-D", "NUMBER=7")[0] == 0
     file = tmp_path / "out" / "test_small.py"
     module: dict[str, object] = {"__file__": str(file)}
