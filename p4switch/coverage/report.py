@@ -18,6 +18,7 @@ _COLUMNS = {
     "states": ("state",), "transitions": ("transition",), "tables": ("hit", "miss", "entry"), "actions": ("action",),
     "branches": ("branch",), "statements": ("statement",),
 }  # fmt: skip
+_LONG = 8
 _FUNCTIONS = ("state", "action")
 _BRANCHES = ("branch", "transition", "hit", "miss")
 
@@ -30,7 +31,7 @@ def _cell(share: Share) -> str:
 
 
 def table(coverage: Coverage) -> Table:
-    """A row a file, reached items of all; the last one is the sum. Files are named from the folder that has them all."""
+    """A row a file, reached items of all; the last one is the sum. Files are named from the folder of all."""
     made = Table("file", *map(_heading, _COLUMNS), "", box=SIMPLE, padding=0)
     made.columns[0].overflow = "fold"
     for column in made.columns[1:]:
@@ -48,7 +49,7 @@ def table(coverage: Coverage) -> Table:
 def _heading(column: str) -> str:
     """In two lines if it is long: files need the room."""
     half = len(column) // 2
-    return f"{column[:half]}-\n{column[half:]}" if len(column) > 8 else column
+    return f"{column[:half]}-\n{column[half:]}" if len(column) > _LONG else column
 
 
 def _short_names(files: list[str]) -> Iterator[tuple[str, str]]:
