@@ -50,12 +50,13 @@ def _rows(axes: Axes) -> Iterator[Row]:
 
 def _named(axes: Axes, x: Any) -> Any:
     """`x`, or what ticks call it: bars of several series stand beside each other around one."""
-    formatter, places = axes.xaxis.get_major_formatter(), axes.xaxis.get_major_locator()
+    formatter, fixed = axes.xaxis.get_major_formatter(), isinstance(axes.xaxis.get_major_locator(), FixedLocator)
     # What `set_xticks` makes of names.
-    if not isinstance(formatter, FuncFormatter) or not isinstance(places, FixedLocator):
+    if not isinstance(formatter, FuncFormatter) or not fixed:
         return x
-    names = formatter.format_ticks(list(places.locs))
-    distances = np.abs(np.subtract.outer(np.asarray(x, float), np.asarray(places.locs, float)))
+    places = axes.get_xticks()
+    names = formatter.format_ticks(places.tolist())
+    distances = np.abs(np.subtract.outer(np.asarray(x, np.float64), places))
     return [names[nearest] for nearest in distances.argmin(axis=1)]
 
 
