@@ -18,7 +18,7 @@ import pydantic
 from host_agents.config import CC_SCOPES, RELIABILITIES, SCOPE_QP
 from host_agents.errors import HostError, PacketError, ParameterError, UnknownNameError
 from host_agents.ranges import NOT_NEGATIVE, ONE_OF
-from p4switch.errors import UserError
+from p4switch.errors import UserError, suggest
 from p4switch.registry import Registry
 
 if TYPE_CHECKING:
@@ -243,10 +243,6 @@ def outside(cc: Iterable[str], lb: Iterable[str]) -> list[tuple[str, str]]:
     return [(key, name) for key, name in dict.fromkeys(used) if KINDS[key].origin(name)]
 
 
-def _expected(names: Mapping[str, object]) -> str:
-    return "expected one of: " + ", ".join(names)
-
-
 def _limits(hint: Any, declared: Mapping[Any, Any]) -> dict[str, Any]:
     """What pydantic checks besides the type: the range declared with the parameter; never infinity, never NaN."""
     if hint not in (int, float):
@@ -272,17 +268,23 @@ def _build(owner: str, cls: type[Any], values: Mapping[str, Any]) -> Any:
     """An instance of the parameter class `cls`, its values checked by pydantic."""
     checks = model(cls)
     fields = checks.model_fields
-    for key in values:
-        if key not in fields:
-            raise ParameterError(f"{owner} has no parameter {key!r}; {_expected(fields) if fields else 'it has none'}")
+    mistakes = [
+        f"{owner} has no parameter {key!r}; {suggest(key, fields) if fields else 'it has none'}"
+        for key in values
+        if key not in fields
+    ]
     try:
         checked = checks.model_validate(dict(values))
     except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        text = first["msg"][0].lower() + first["msg"][1:]
-        raise ParameterError(f"{owner}: parameter {key}: {text} (got {first['input']!r})") from None
+        mistakes += [_told(owner, one) for one in error.errors(include_url=False)]
+    if mistakes:
+        raise ParameterError("; ".join(mistakes))
     return cls(**{name: getattr(checked, name) for name in fields})
+
+
+def _told(owner: str, mistake: Any) -> str:
+    key = ".".join(str(part) for part in mistake["loc"])
+    return f"{owner}: parameter {key}: {mistake['msg'][0].lower()}{mistake['msg'][1:]} (got {mistake['input']!r})"
 
 
 def resolve(name: str, parameters: Mapping[str, Any] | None = None) -> Protocol:
@@ -293,13 +295,13 @@ def resolve(name: str, parameters: Mapping[str, Any] | None = None) -> Protocol:
     base, *added = name.split("+")
     info = _protocols.get(base)
     if info is None:
-        raise UnknownNameError(f"unknown protocol {base!r}; {_expected(protocols())}")
+        raise UnknownNameError(f"unknown protocol {base!r}; {suggest(base, protocols())}")
     own = dict(parameters or {})
     extra: dict[str, Any] = {}
     for mechanism in added:
         if mechanism not in info.mechanisms:
-            allowed = ", ".join(info.mechanisms) or "none"
-            raise UnknownNameError(f"protocol {base!r} has no mechanism {mechanism!r}; expected one of: {allowed}")
+            hint = suggest(mechanism, info.mechanisms)
+            raise UnknownNameError(f"protocol {base!r} has no mechanism {mechanism!r}; {hint}")
         given = own.pop(mechanism, {})
         if not isinstance(given, Mapping):
             raise ParameterError(f"{name}: parameter {mechanism}: expected a table of {mechanism}'s own parameters")
@@ -320,5 +322,5 @@ def resolve_load_balancer(name: str, parameters: Mapping[str, Any] | None = None
     """The load balancer `name` with its parameters. Raises UnknownNameError, ParameterError."""
     info = _load_balancers.get(name)
     if info is None:
-        raise UnknownNameError(f"unknown load balancer {name!r}; {_expected(load_balancers())}")
+        raise UnknownNameError(f"unknown load balancer {name!r}; {suggest(name, load_balancers())}")
     return LoadBalancing(name, info, _build(name, info.parameters, parameters or {}))

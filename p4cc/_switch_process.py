@@ -20,6 +20,8 @@ from harness.control import bmv2_process
 from p4switch.errors import UserError
 from p4switch.p4runtime.client import GrpcClient
 from p4switch.p4runtime.errors import P4RuntimeError
+from p4switch.trace import Event, from_json_line
+from p4switch.trace.events import Transmitted
 
 _START_S = 60.0  # on a busy machine
 _FIRST_S = 5.0  # until the first packet leaves, or none does
@@ -27,7 +29,11 @@ _QUIET_S = 0.2  # after the last one
 _SOL_PACKET, _AUXDATA, _IGNORE_OUTGOING = 263, 8, 23
 _TAG = struct.Struct("=I12xHH")  # of tpacket_auxdata: status, tag and its EtherType
 _VLAN_VALID = 1 << 4  # TP_STATUS_VLAN_VALID
+_TURN_S = 0.005
+_TOLD_S = 10.0  # after a packet, until its trace is written
 _MTU_BYTES = 9216  # jumbo frames too
+
+_TRACE = "trace.jsonl"
 
 _made = itertools.count()  # switches of this process: each has interfaces of its own
 
@@ -44,6 +50,7 @@ class SwitchOnWires:
     def __init__(self, kind: str, device_id: int, ports: Sequence[int]) -> None:
         if os.geteuid() or shutil.which("ip") is None:
             raise MissingError(f"a switch of kind {kind!r} needs root, and iproute2")
+        self.thrift_port: int | None = None  # of BMv2
         self._sockets: dict[int, socket.socket] = {}
         with contextlib.ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="p4cc-")))
@@ -53,13 +60,14 @@ class SwitchOnWires:
                 self._wire(stack, port, name)
             address = f"unix:{folder}/p4runtime"
             if kind == "bmv2":
-                address = f"127.0.0.1:{_free_port()}"
+                address, self.thrift_port = f"127.0.0.1:{_free_port()}", _free_port()
             process = subprocess.Popen(
-                self._command(kind, device_id, names, address, folder),
+                self._command(device_id, names, address, folder),
                 stdout=subprocess.DEVNULL, stderr=(folder / "log").open("wb"),
             )  # fmt: skip
             stack.callback(_end, process)
             self.client = self._connect(stack, process, address, device_id, folder)
+            self._trace = stack.enter_context((folder / _TRACE).open()) if kind == "process" else None
             self._stack = stack.pop_all()
 
     def _wire(self, stack: contextlib.ExitStack, port: int, name: str) -> None:
@@ -77,18 +85,19 @@ class SwitchOnWires:
         made.setsockopt(_SOL_PACKET, _AUXDATA, 1)
         self._sockets[port] = made
 
-    @staticmethod
-    def _command(kind: str, device_id: int, names: dict[int, str], address: str, folder: Path) -> list[str]:
-        if kind == "bmv2":
+    def _command(self, device_id: int, names: dict[int, str], address: str, folder: Path) -> list[str]:
+        if self.thrift_port is not None:
             try:
                 return bmv2_process.command(
-                    device_id, names, grpc_address=address, thrift_port=_free_port(), notifications=folder / "notes"
-                )
+                    device_id, names, grpc_address=address, thrift_port=self.thrift_port,
+                    notifications=folder / "notes",
+                )  # fmt: skip
             except UserError as error:
                 raise MissingError(str(error)) from None
         interfaces = [part for port, name in names.items() for part in ("-i", f"{port}@{name}")]
         code = "from harness.cli import main; main()"
         command = [sys.executable, "-c", code, "switch", "--no-p4", *interfaces, "--log-console", "--log-level", "warn"]
+        command += ["--trace-file", str(folder / _TRACE)]
         return [*command, "--device-id", str(device_id), "--grpc-server-addr", address]
 
     @staticmethod
@@ -122,6 +131,25 @@ class SwitchOnWires:
             found += [(number, _receive(one)) for number, one in self._sockets.items() if one in ready]
             patience = _QUIET_S
         return sorted(found, key=lambda output: output[0])
+
+    def told(self, frames: int) -> list[Event]:
+        """What happened to the packet of the last `send`, because of which so many frames left; BMv2 does not tell.
+
+        The switch writes it in its own time: as much as there is after `_TOLD_S`.
+        """
+        events: list[Event] = []
+        line = ""
+        end = time.monotonic() + _TOLD_S
+        while self._trace is not None and time.monotonic() < end:
+            line += self._trace.readline()
+            if line.endswith("\n"):
+                events.append(from_json_line(line))
+                line = ""
+            elif events and sum(isinstance(event, Transmitted) for event in events) >= frames:
+                break
+            else:
+                time.sleep(_TURN_S)
+        return events
 
     def close(self) -> None:
         self._stack.close()

@@ -9,7 +9,6 @@ from pathlib import Path
 import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control import controller, program_state
 from harness.control.programs import program
-from harness.control.programs.base import SOURCE_DIRECTORY
 from harness.control.programs.entries import Entry
 from p4switch.compiler import Compiled, compile_program
 from p4switch.errors import UserError
@@ -17,6 +16,7 @@ from p4switch.p4runtime.bytestring import canonical
 from p4switch.p4runtime.client import Client
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import p4runtime_pb2
+from p4switch.sources import SOURCE_DIRECTORY
 
 __all__ = ["Control"]
 

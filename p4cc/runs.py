@@ -16,9 +16,9 @@ from harness.measure import results as stored
 from harness.measure.inputs import How
 from harness.measure.output_folder import new_folder
 from harness.plan import sweep as sweeps
-from harness.plan.experiment import Run, plan
+from harness.plan.experiment import Run, plan_tables
 from harness.plan.portable import PortableRun
-from harness.plan.scenario import anchored, check, find, merge, nested, read
+from harness.plan.scenario import anchored, find, merge, nested, read
 from harness.worlds.carrying import at_once, one_by_one
 from harness.worlds.interpreted import tell_interpreted
 from harness.worlds.makers import maker
@@ -73,7 +73,7 @@ def run(
     several = {key: _listed(value) for key, value in given.items() if value is not None}
     for changes in (_nested(set or {}), several):
         tables = merge(tables, anchored(changes, Path.cwd()))
-    runs = plan(name, check(tables), folder)
+    runs = plan_tables(name, tables, folder)
     how = _how(world, compiler, switch, dilation, pcap, trace, coverage)
     where = _where(jobs, scheduler)
     _check_shared(world, workers, where)

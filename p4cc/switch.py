@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import Any, Literal, NamedTuple, SupportsBytes, overload
 
 import p4cc._hosts  # noqa: F401  # isort: split
-from harness.control import controller
+from harness.control import bmv2_process, controller
+from harness.control.program_state import CellArray
 from harness.control.programs.entries import CloneSession, Entry, MulticastGroup
 from harness.errors import CheckError
 from host_agents import registry
@@ -114,7 +115,7 @@ class Switch(Control):
     `program` is a P4 file, what `compile` returned, or the name of a program of p4cc's (`"ecn"`). Entries are those of
     `p4cc.programs`; names are those of the P4 source. `switch` is "builtin", in this process, with a clock that each
     packet brings; "process", `p4cc switch` over P4Runtime, or "bmv2", simple_switch_grpc: those need root, run in real
-    time on `ports`, tell no traces, and end with the `with` block, or `close`.
+    time on `ports`, tell no coverage, and end with the `with` block, or `close`. BMv2 tells no traces either.
 
     Raises UserError for entries that do not fit the program.
     """
@@ -182,7 +183,9 @@ class Switch(Control):
         """
         port, frame, now = _arguments(packet, now, named)
         if self._wires is not None:
-            return Packets([Output(*output) for output in self._wires.send(port, frame)])
+            left = self._wires.send(port, frame)
+            told = Trace(self._wires.told(len(left)))
+            return Packets(_with_layouts(left, told), lambda: told)
         before = self._switch.passed()
         sent = self._switch.process(port, frame, now)
         raw = self._switch.traced()[0]
@@ -209,6 +212,35 @@ class Switch(Control):
         return total
 
     # State by name
+
+    def register(self, name: str, indices: Sequence[int] | None = None) -> list[int]:
+        """The cells of a register, all of them or some. Raises UserError for one that the program does not have."""
+        if (port := self._thrift_port) is None:
+            return super().register(name, indices)
+        found = self._found("register", name)
+        cells = bmv2_process.register(port, found.name)
+        return [found.number(cells[self._checked(found, index)]) for index in indices or range(found.size)]
+
+    def set_register(self, name: str, index: int, value: int) -> None:
+        """Writes one cell of a register. Raises UserError for a name, an index or a value that does not fit."""
+        if (port := self._thrift_port) is None:
+            super().set_register(name, index, value)
+            return
+        found = self._found("register", name)
+        if not 0 <= value < 1 << found.bits:
+            raise UserError(f"register {name!r}, cell {index}: expected a value of {found.bits} bits, got {value}")
+        bmv2_process.set_register(port, found.name, self._checked(found, index), value)
+
+    @property
+    def _thrift_port(self) -> int | None:
+        """Of BMv2, whose P4Runtime server has no registers."""
+        return None if self._wires is None else self._wires.thrift_port
+
+    @staticmethod
+    def _checked(cells: CellArray, index: int) -> int:
+        if not 0 <= index < cells.size:
+            raise UserError(f"register {cells.name!r}: no cell {index}, expected one below {cells.size}")
+        return index
 
     def table(self, name: str) -> Table:
         """A table: `switch.table("ipv4_lpm").add(dst="10.0.0.0/24", action="forward", port=1)`. Raises UserError."""
@@ -238,6 +270,17 @@ class Switch(Control):
                 offset += size
             found.append((known[ident].name, fields))
         return found
+
+
+def _with_layouts(left: Iterable[tuple[int, bytes]], trace: Trace) -> Iterator[Output]:
+    """What left, with the headers that each frame was put together of, where the trace tells."""
+    known = [(event.port, event.frame, layout) for event, layout in layouts(trace)]
+    for port, frame in left:
+        output = Output(port, frame)
+        if (found := next((one for one in known if one[:2] == (port, frame)), None)) is not None:
+            known.remove(found)
+            output.layout = found[2]
+        yield output
 
 
 def _arguments(packet: tuple[Any, ...], now: int, named: dict[str, Any]) -> tuple[int, bytes, int]:

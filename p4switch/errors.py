@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     Model = TypeVar("Model", bound=BaseModel)
+
+_T = TypeVar("_T")
 
 
 class UserError(Exception):
@@ -21,6 +23,31 @@ class UserError(Exception):
 
     starts_with_place = False
     """Whether it begins with `file:line:col: error:` by itself, as compilers' errors do."""
+
+
+class Mistakes:
+    """What several checks find that do not depend on each other, to be told at once."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, UserError] = {}
+
+    def attempt(self, check: Callable[[], _T]) -> _T | None:
+        """What the check returns; None: it has raised a UserError, which is kept."""
+        try:
+            return check()
+        except UserError as error:
+            self._found[str(error)] = error
+            return None
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def tell(self) -> None:
+        """Raises a UserError with all that was found, if anything was."""
+        if len(self._found) == 1:
+            raise next(iter(self._found.values()))
+        if self._found:
+            raise UserError("; ".join(self._found))
 
 
 def raised_at(error: BaseException) -> str:
@@ -34,11 +61,11 @@ def raised_at(error: BaseException) -> str:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """What to say after "no such name": the nearest known one, or all of them."""
+    """What to say after "no such name": the nearest known one, or the one with its unit, or all of them."""
     names = sorted(known)
     if not names:
         return "there is none to choose from"
-    near = difflib.get_close_matches(name, names, 1)
+    near = difflib.get_close_matches(name, names, 1) or [one for one in names if one.startswith(f"{name}_")]
     return f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"
 
 

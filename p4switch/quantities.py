@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from p4switch.errors import UserError
+from p4switch.errors import Mistakes, UserError
 
 _DECIMAL = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
@@ -32,24 +32,38 @@ _QUANTITY = re.compile(r"([+-]?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([A-Za-zµ
 _MOST_CHARACTERS = 40  # of a number
 _MOST_EXPONENT = 30
 _LIMIT = 2**63
+_WRONG = object()  # in the place of a value that is left out
 SLOWEST_BPS = 1_000_000  # a link's rate below is hardly meant
 
 
-def with_numbers(tables: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+def with_numbers(tables: Mapping[str, Any], mistakes: Mistakes | None = None) -> dict[str, Any]:
     """A copy of a file's tables in which quantities are numbers, in the unit that their keys' names end in.
 
-    Raises UserError for a unit that is none of the key's.
+    A key with a unit that is none of its own is left out, and among the `mistakes`; without these, raises UserError.
     """
-    return {key: _value(key, value, f"{where}.{key}" if where else key) for key, value in tables.items()}
+    found = Mistakes() if mistakes is None else mistakes
+    made = _table(tables, "", found)
+    if mistakes is None:
+        found.tell()
+    return made
 
 
-def _value(key: str, value: Any, where: str) -> Any:
+def _table(tables: Mapping[str, Any], where: str, mistakes: Mistakes) -> dict[str, Any]:
+    made = {key: _value(key, value, f"{where}.{key}" if where else key, mistakes) for key, value in tables.items()}
+    return {key: value for key, value in made.items() if value is not _WRONG}
+
+
+def _value(key: str, value: Any, where: str, mistakes: Mistakes) -> Any:
     if isinstance(value, Mapping):
-        return with_numbers(value, where)
+        return _table(value, where, mistakes)
     if isinstance(value, list):
-        return [_value(key, one, f"{where}.{i}") for i, one in enumerate(value)]
+        made = [_value(key, one, f"{where}.{i}", mistakes) for i, one in enumerate(value)]
+        return [one for one in made if one is not _WRONG]
     unit = key.rpartition("_")[2]
-    return _number(value, *_UNITS[unit], where) if isinstance(value, str) and unit in _UNITS else value
+    if not isinstance(value, str) or unit not in _UNITS:
+        return value
+    number = mistakes.attempt(lambda: _number(value, *_UNITS[unit], where))
+    return _WRONG if number is None else number
 
 
 def _number(text: str, units: Mapping[str, int | Fraction], example: str, where: str) -> int | float | str:

@@ -16,8 +16,8 @@ from host_agents.headers import FRAME, THE_TRANSPORT, TRANSPORT
 from host_agents.packets import HEXADECIMAL, Field, Header, Opcodes, Packet, Records
 from p4switch import cache
 from p4switch.errors import UserError
+from p4switch.sources import SOURCE_DIRECTORY
 
-SOURCE_DIRECTORY = Path(__file__).parents[1] / "p4src"
 FOLDER = Path("include", "packets")  # under p4src, and under any other folder of the include path
 ROCE = "roce"
 _TYPEDEFS = {"mac": (48, "mac_addr_t"), "ipv4": (32, "ipv4_addr_t")}

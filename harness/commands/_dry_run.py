@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
+from harness.commands._doubts import tell_doubts
 from harness.measure.tracing import check_trace
 from harness.plan.experiment import Run
 from harness.plan.request import planned
@@ -13,7 +14,6 @@ from harness.worlds.expected import Expected, expected, memory_limit, run_wall_s
 from harness.worlds.parallel import AUTO, Staff, paying_workers
 from harness.worlds.ranks import Ranks
 from harness.worlds.workers import Cluster
-from p4switch.quantities import doubts
 
 
 def tell_plan(
@@ -48,8 +48,7 @@ def tell_plan(
             click.echo(f"  {_workers(run, foreseen, count, trace is not None)}")
     if isinstance(where, int) and len(runs) > 1:
         click.echo(_at_once(found, where))
-    for line in dict.fromkeys(line for run in runs for line in doubts({"topology": run.scenario.topology})):
-        click.echo(f"warning: {line}", err=True)
+    tell_doubts(run.scenario.topology for run in runs)
 
 
 def _lines(run: Run, foreseen: Expected) -> Iterator[str]:
@@ -74,7 +73,7 @@ def _cost(run: Run, foreseen: Expected) -> Iterator[str]:
         more += " within the limit"
     hops = foreseen.packet_hops - round(foreseen.collectives.packet_hops)
     yield (
-        f"traffic: {foreseen.flows:,} flows, {foreseen.flow_bytes / 1e6:,.1f} MB, {foreseen.data_packets:,} packets, "
+        f"traffic: {foreseen.flows:,} flows, {_megabytes(foreseen.flow_bytes)} MB, {foreseen.data_packets:,} packets, "
         f"{hops:,} packet-hops{more}"
     )
     if (work := foreseen.collectives).hosts:
@@ -87,6 +86,10 @@ def _cost(run: Run, foreseen: Expected) -> Iterator[str]:
         f"expected: some {foreseen.set_up_s + foreseen.run_s:.2g} s of CPU, {foreseen.set_up_s:.2g} s "
         f"of it to set up, and some {foreseen.memory_bytes / 1e9:.1f} GB of memory"
     )
+
+
+def _megabytes(count: float) -> str:
+    return f"{count / 1e6:,.1f}" if count >= 1e5 else f"{count / 1e6:.2g}"
 
 
 def _workers(run: Run, foreseen: Expected, count: int, traced: bool) -> str:

@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 
 from harness.commands._attempt import attempt, tell_kept
+from harness.commands._doubts import tell_doubts
 from harness.commands._progress import RunProgress
 from harness.commands._several import Made, complete, known
 from harness.errors import CheckError
@@ -30,7 +31,6 @@ from harness.worlds.virtual import COVERAGE_FILE
 from harness.worlds.workers import Cluster
 from p4switch.coverage import Coverage, table
 from p4switch.coverage import write as write_coverage
-from p4switch.quantities import doubts
 
 
 def staff(workers: str | None, ranks: Ranks | None, traced: bool) -> Callable[[Run], int | Ranks]:
@@ -60,7 +60,7 @@ def carry_out(
         from harness.report import write_report  # before the runs: what it needs may not be installed
     how = how or How()
     runs = planned(scenarios, settings, several)
-    tell_doubts(runs)
+    tell_doubts(run.scenario.topology for run in runs)
     tell_interpreted([run.protocol.name for run in runs], [run.load_balancing.name for run in runs])
     taken = known(runs, reuse, how)
     target = out or unused(Path("runs") / "-".join(dict.fromkeys(run.name for run in runs)))
@@ -110,12 +110,6 @@ def _write_coverage(folder: Path) -> None:
         total.merge(Coverage.load(file))
     write_coverage(total, folder / "coverage")
     Console().print(table(total))
-
-
-def tell_doubts(runs: Sequence[Run]) -> None:
-    """Warns of what is possible, but hardly meant."""
-    for line in dict.fromkeys(line for run in runs for line in doubts({"topology": run.scenario.topology})):
-        click.echo(f"warning: {line}", err=True)
 
 
 def _failed(run: Run, summary: Mapping[str, Any], strict: bool) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from harness.commands._attempt import attempt, tell_kept
+from harness.commands._doubts import tell_doubts
 from harness.commands._progress import RunProgress
 from harness.commands._several import Made, complete, known
 from harness.errors import CheckError
@@ -38,6 +39,7 @@ def carry_out(
     """
     found, folder = sweep.load(sweep_file)
     points = sweep.points(found, folder, override({}, settings))
+    tell_doubts(point.portable.tables["topology"] for point in points)
     tell_interpreted(*zip(*(point.portable.names for point in points), strict=True))
     taken = known((point.run() for point in points), reuse, How())
     target = out or unused(Path("runs") / Path(sweep_file).stem)

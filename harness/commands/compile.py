@@ -7,36 +7,16 @@ from pathlib import Path
 
 import click
 
-import p4src
 from p4switch.compiler import compile_program
 from p4switch.compiler.warnings import NAMES
 from p4switch.errors import UserError, suggest
-
-P4SRC = Path(next(iter(p4src.__path__)))
-# Of every command that reads P4: a program may include what p4cc's own programs do, as it may in a run.
-include_option = click.option(
-    "-I",
-    "include",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    callback=lambda context, parameter, given: (*given, P4SRC),
-    help="Include path; behind it are p4cc's own programs (include/prelude.p4 ...).",
-)
-
-
-def definition(text: str) -> tuple[str, str]:
-    """The name and the text of a macro. Raises click.BadParameter."""
-    name, _, value = text.partition("=")
-    if not name.isidentifier():
-        raise click.BadParameter(f"{text!r}: expected NAME or NAME=VALUE")
-    return name, value or "1"
+from p4switch.sources import define_option, include_option
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.p4")
 @include_option
-@click.option("-D", "define", multiple=True, metavar="NAME[=VALUE]", help="Preprocessor macro.")
+@define_option
 @click.option(
     "-o", "out", required=True, type=click.Path(path_type=Path), metavar="FILE.json", help="BMv2 JSON to write."
 )
@@ -48,7 +28,7 @@ def definition(text: str) -> tuple[str, str]:
 def command(
     file: Path,
     include: tuple[Path, ...],
-    define: tuple[str, ...],
+    define: dict[str, str],
     out: Path,
     p4info: Path | None,
     disabled: tuple[str, ...],
@@ -65,7 +45,7 @@ def command(
         for name in names:
             if name not in ("all", *NAMES):
                 raise UserError(f"{option} {name}: {suggest(name, ['all', *NAMES])}")
-    compiled = compile_program(file, include, dict(map(definition, define)))
+    compiled = compile_program(file, include, define)
     refused = False
     for name, warning in compiled.named_warnings:
         if not {"all", name} & {*disabled}:

@@ -132,7 +132,7 @@ def _xdp() -> Finding:
 
 
 def _programs() -> Finding:
-    from harness.control.programs.base import SOURCE_DIRECTORY
+    from p4switch.sources import SOURCE_DIRECTORY
 
     found = sorted(path.name for path in Path(SOURCE_DIRECTORY).glob("*.p4"))
     return Finding(

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from harness.commands.compile import definition, include_option
 from p4switch.errors import UserError
 from p4switch.output_file import check_writable, write_files
+from p4switch.sources import define_option, include_option
 
 _FILE = click.Path(path_type=Path)
 
@@ -18,7 +18,7 @@ _FILE = click.Path(path_type=Path)
 @click.command()
 @click.argument("programs", nargs=-1, required=True, type=_FILE, metavar="FILE.p4...")
 @include_option
-@click.option("-D", "define", multiple=True, metavar="NAME[=VALUE]", help="Preprocessor macro.")
+@define_option
 @click.option(
     "--target", "names", multiple=True, metavar="NAME", help="A target, or its .toml file; repeatable. Default: all."
 )
@@ -28,7 +28,7 @@ _FILE = click.Path(path_type=Path)
 def command(
     programs: tuple[Path, ...],
     include: tuple[Path, ...],
-    define: tuple[str, ...],
+    define: dict[str, str],
     names: tuple[str, ...],
     svg: Path | None,
     as_json: bool,
@@ -46,8 +46,7 @@ def command(
         if path is not None:
             check_writable(path, option)
     targets = [load(name) for name in names or built_in()]
-    macros = dict(map(definition, define))
-    rows = [[measured.fit(t) for t in targets] for measured in (measure(p, include, macros) for p in programs)]
+    rows = [[measured.fit(t) for t in targets] for measured in (measure(p, include, define) for p in programs)]
     files: dict[Path, bytes] = {}
     if svg is not None:
         files[svg] = report.svg(rows[0][0])

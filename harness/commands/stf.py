@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.commands.compile import definition, include_option
 from p4switch.errors import UserError
 from p4switch.output_file import check_folder, check_writable, write_files
+from p4switch.sources import define_option, include_option
 
 if TYPE_CHECKING:
     from p4switch.stf import Result
@@ -25,7 +25,7 @@ _FILE = click.Path(path_type=Path)
 @click.option("--switch", type=click.Choice(["builtin", "bmv2"]), default="builtin", show_default=True)
 @click.option("--p4", "program", type=_FILE, metavar="FILE.p4", help="The program of all tests, not that beside each.")
 @include_option
-@click.option("-D", "define", multiple=True, metavar="NAME[=VALUE]", help="Preprocessor macro.")
+@define_option
 @click.option("-v", "--verbose", is_flag=True, help="Tell what happened to every packet, not only where tests fail.")
 @click.option(
     "--trace", "form", type=click.Choice(["text", "json", "log"]), default="text", show_default=True,
@@ -48,7 +48,7 @@ def command(
     switch: str,
     program: Path | None,
     include: tuple[Path, ...],
-    define: tuple[str, ...],
+    define: dict[str, str],
     verbose: bool,
     form: Form,
     coverage: Path | None,
@@ -81,8 +81,7 @@ def command(
         total.merge(result.outcome.coverage)
         results.append(result)
 
-    macros = tuple(map(definition, define))
-    options = Options(switch, program, include, macros, trace=verbose, coverage=coverage is not None)
+    options = Options(switch, program, include, tuple(define.items()), trace=verbose, coverage=coverage is not None)
     passed = run_folder(paths, jobs, options=options, each=each)
     if junit_file is not None:
         write_files({junit_file: junit(results)})

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from harness.commands.compile import definition
 from p4switch.errors import UserError
+from p4switch.sources import define_option, include_option
 
 _PATH = click.Path(path_type=Path)
 _DEFAULT_S = 60.0
@@ -32,8 +32,8 @@ def _until(text: str) -> tuple[int | None, float]:
 
 @click.command()
 @click.argument("program", type=_PATH, metavar="FILE.p4")
-@click.option("-I", "include", multiple=True, type=_PATH, metavar="DIR", help="Include path.")
-@click.option("-D", "define", multiple=True, metavar="NAME[=VALUE]", help="Preprocessor macro.")
+@include_option
+@define_option
 @click.option("-o", "out", required=True, type=_PATH, metavar="FOLDER", help="Where to write the tests.")
 @click.option(
     "--until",
@@ -47,7 +47,7 @@ def _until(text: str) -> tuple[int | None, float]:
 def command(
     program: Path,
     include: tuple[Path, ...],
-    define: tuple[str, ...],
+    define: dict[str, str],
     out: Path,
     until: str,
     seed: int,
@@ -61,9 +61,8 @@ def command(
     from p4switch.testgen import generate, write
 
     most, seconds = _until(until)
-    macros = dict(map(definition, define))
-    code, result = generate(program, include, macros, seed, assume, most, seconds)
-    write(out, program, include, code, result, macros)
+    code, result = generate(program, include, define, seed, assume, most, seconds)
+    write(out, program, include, code, result, define)
     reachable = result.statements - len(result.unreachable)
     click.echo(f"{len(result.tests)} tests, {result.covered} of {reachable} reachable statements, {result.runs} runs")
     for found in result.unreachable:

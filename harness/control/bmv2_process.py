@@ -12,7 +12,8 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -39,6 +40,12 @@ _IDL = """
 service SimpleSwitch {
   i32 set_egress_queue_depth(1: i32 port_num, 2: i32 depth_pkts);
   i32 set_egress_queue_rate(1: i32 port_num, 2: i64 rate_pps);
+}
+exception InvalidRegisterOperation { 1: i32 code }
+service Standard {
+  list<i64> bm_register_read_all(1: i32 cxt_id, 2: string name) throws (1: InvalidRegisterOperation ouch);
+  void bm_register_write(1: i32 cxt_id, 2: string name, 3: i32 index, 4: i64 value)
+    throws (1: InvalidRegisterOperation ouch);
 }
 """
 
@@ -120,22 +127,41 @@ def set_queues(thrift_port: int, queues: Mapping[int, Queue], patience_s: float 
 
     Its P4Runtime server starts first, so this one may take a while. Raises UserError if nobody answers.
     """
-    service: Any = load_fp(io.StringIO(_IDL), "simple_switch_thrift").SimpleSwitch
+    with _thrift("SimpleSwitch", "simple_switch", thrift_port, patience_s) as client:
+        for port, queue in queues.items():
+            _check(port, client.set_egress_queue_depth(port, queue.depth_packets))
+            _check(port, client.set_egress_queue_rate(port, queue.rate_packets_per_s))
+
+
+def register(thrift_port: int, name: str) -> list[int]:
+    """The cells of a register, which its P4Runtime server does not offer; 64 bits of each. Raises UserError."""
+    with _thrift("Standard", "standard", thrift_port) as client:
+        return [value & (1 << 64) - 1 for value in client.bm_register_read_all(0, name)]
+
+
+def set_register(thrift_port: int, name: str, index: int, value: int) -> None:
+    """Writes one cell, of 64 bits at most. Raises UserError."""
+    with _thrift("Standard", "standard", thrift_port) as client:
+        client.bm_register_write(0, name, index, value - (1 << 64) if value >> 63 else value)
+
+
+@contextmanager
+def _thrift(service: str, name: str, port: int, patience_s: float = 10.0) -> Iterator[Any]:
+    """A service of the switch whose Thrift server listens on `port`. Raises UserError for whatever it refuses."""
+    known: Any = getattr(load_fp(io.StringIO(_IDL), "simple_switch_thrift"), service)
     protocol = TMultiplexedProtocolFactory(
         TBinaryProtocolFactory(),  # type: ignore[no-untyped-call]  # thriftpy2 is typed in part
-        "simple_switch",
+        name,
     )
-    _await(thrift_port, patience_s)
+    _await(port, patience_s)
     try:
         with client_context(
-            service, "127.0.0.1", thrift_port, proto_factory=protocol,
+            known, "127.0.0.1", port, proto_factory=protocol,
             connect_timeout=_TIMEOUT_MS, socket_timeout=_TIMEOUT_MS,
         ) as client:  # fmt: skip
-            for port, queue in queues.items():
-                _check(port, client.set_egress_queue_depth(port, queue.depth_packets))
-                _check(port, client.set_egress_queue_rate(port, queue.rate_packets_per_s))
+            yield client
     except (OSError, TException) as error:
-        raise UserError(f"BMv2's Thrift server on port {thrift_port} does not answer: {error}") from None
+        raise UserError(f"BMv2's Thrift server on port {port} does not answer: {error}") from None
 
 
 def _await(port: int, patience_s: float) -> None:

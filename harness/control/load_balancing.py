@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from harness.control.programs.base import SOURCE_DIRECTORY
 from p4switch.errors import UserError, suggest
+from p4switch.sources import SOURCE_DIRECTORY
 
 DIRECTORY = SOURCE_DIRECTORY / "load_balancing"
 DEFAULT = "ecmp"

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from harness.control import controller
 from harness.control.load_balancing import DEFAULT, LoadBalancer
-from harness.control.programs.base import SOURCE_DIRECTORY
 from p4switch import processes
 from p4switch.compiler import compile_program
 from p4switch.engine import Traced, build, build_traced, load
 from p4switch.errors import UserError
 from p4switch.p4runtime.messages import Message, parse_p4info
+from p4switch.sources import SOURCE_DIRECTORY
 
 if TYPE_CHECKING:
     from p4switch.engine import Switch

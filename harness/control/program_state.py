@@ -32,6 +32,10 @@ class CellArray:
     bits: int = _MAX_BITS  # of a register's cell
     signed: bool = False
 
+    def number(self, cell: int) -> int:
+        """Of the bits of a register's cell."""
+        return cell - (1 << self.bits) if self.signed and cell >> self.bits - 1 else cell
+
 
 def registers(p4info: Message) -> dict[str, CellArray]:
     """Those whose cells are integers of up to 64 bits, by full name and by alias."""
@@ -97,8 +101,7 @@ def by_engine(switch: Switch) -> Reader:
         for index in range(array.size):
             if array.kind == "register":
                 value = int.from_bytes(switch.register_read(array.name, index), "big")
-                negative = array.signed and value >> array.bits - 1
-                yield index, value - (1 << array.bits) if negative else value
+                yield index, array.number(value)
             else:
                 told = dict(zip(_UNITS[3], switch.counter_read(array.name, index), strict=True))
                 yield index, *(told[name] for name in array.values)

@@ -10,6 +10,8 @@ from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import BaseModel
+
 import topologies
 from harness import workloads
 from harness.control import load_balancing as switch_load_balancing
@@ -23,14 +25,15 @@ from harness.measure import probes
 from harness.measure.probes import CounterProbe, Probe, ProgramProbe
 from harness.measure.probes.reaction_point import expect_number
 from harness.plan.references import loaded
-from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge
+from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge, sound_part
 from harness.workloads.attack import Attack, attacked
 from host_agents import registry
 from host_agents.assignments import Assignment
 from host_agents.config import SCOPE_PAIR, NicConfig
 from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
-from p4switch.errors import UserError, raised_at
+from p4switch.errors import Mistakes, UserError, raised_at, validate
+from p4switch.quantities import doubts
 from topologies import Host, Topology
 from topologies.collectives import CollectiveGroup
 from topologies.collectives import trees as collective_trees
@@ -352,6 +355,17 @@ class _Posted:
         return cls(traffic.assignments, own)
 
 
+def plan_tables(name: str, tables: Mapping[str, Any], folder: Path) -> list[Run]:
+    """The runs of the scenario that a file's tables make. Raises UserError, which tells all that is wrong in them."""
+    mistakes = Mistakes()
+    scenario = sound_part(tables, mistakes)
+    if mistakes and scenario is not None:
+        checked(scenario, folder, mistakes)
+    mistakes.tell()
+    assert scenario is not None
+    return plan(name, scenario, folder)
+
+
 def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
     """The runs of one scenario. Raises UserError for whatever could not be run."""
     if len({variant.name for variant in scenario.variants}) < len(scenario.variants):
@@ -361,8 +375,9 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
     runs: list[Run] = []
     for variant in scenario.variants or [Variant(name="")]:
         tables = {key: value for key, value in scenario.model_dump(exclude_unset=True).items() if key != "variants"}
-        varied = loaded(check(merge(tables, variant.set)), folder)
-        _check_tables(varied)
+        mistakes = Mistakes()
+        varied = checked(check(merge(tables, variant.set)), folder, mistakes)
+        mistakes.tell()
         topology_name, values = named("topology", varied.topology)
         key = repr(varied.topology)
         if key not in built:
@@ -391,8 +406,7 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
             posted[key] = _Posted.of(first.traffic())
         rates_bps = sorted({link.rate_bps for link in topology.links})
         for run in runs[-len(combined) :]:
-            for rate_bps in rates_bps:
-                run.program_parameters.check_link_rate(rate_bps)
+            _check_link_rates(run, rates_bps)
             _check_classes(run, posted[key].priorities)
             if first.collectives:
                 _check_does_collectives(run)
@@ -462,16 +476,50 @@ def _wanted(run: Run) -> list[Probe]:
     return wanted
 
 
-def _check_tables(scenario: Scenario) -> None:
-    """Also the tables of what does not run: a mistake there must not pass unseen. Raises UserError."""
-    for name, values in scenario.protocols.items():
-        _host(partial(registry.resolve, name, values))
-    for name, values in scenario.load_balancers.items():
-        _host(partial(registry.resolve_load_balancer, name, values))
-    own = programs.program(scenario.program) if scenario.program else None
-    for name, values in scenario.programs.items():
-        program = own if own is not None and own.name == name else programs.program(name)
-        program.checked(values, f"programs.{name}")
+def checked(scenario: Scenario, folder: Path, mistakes: Mistakes) -> Scenario:
+    """The scenario with names for its references. Every name in it has to be known, and every parameter right, also in
+    tables of what does not run; the `mistakes` are told of all that is not.
+    """
+    found = mistakes.attempt(lambda: loaded(scenario, folder)) or scenario
+    for key, of_named in (("topology", topologies.parameters), ("workload", workloads.parameters)):
+        mistakes.attempt(partial(_check_table, key, getattr(found, key), of_named))
+    for cc in dict.fromkeys((*found.cc, *found.protocols)):
+        mistakes.attempt(partial(_protocol, found, cc))
+    for lb in dict.fromkeys((*found.lb, *found.load_balancers)):
+        mistakes.attempt(partial(_load_balancing, found, lb))
+    own = mistakes.attempt(partial(programs.program, found.program)) if found.program else None
+    for name, values in found.programs.items():
+        mistakes.attempt(partial(_check_program, own, name, values))
+    return found
+
+
+def _check_table(key: str, table: Mapping[str, Any], of_named: Callable[[str], type[BaseModel]]) -> None:
+    name, values = named(key, table)
+    validate(of_named(name), values, key)
+
+
+def _check_program(own: Program | None, name: str, values: Mapping[str, Any]) -> None:
+    program = own if own is not None and own.name == name else programs.program(name)
+    program.checked(values, f"programs.{name}")
+
+
+def _protocol(scenario: Scenario, name: str) -> Protocol:
+    registry.KINDS["cc"].find(name.partition("+")[0])
+    return _host(lambda: registry.resolve(name, scenario.protocols.get(name)))
+
+
+def _load_balancing(scenario: Scenario, name: str) -> LoadBalancing:
+    registry.KINDS["lb"].find(name)
+    return _host(lambda: registry.resolve_load_balancer(name, scenario.load_balancers.get(name)))
+
+
+def _check_link_rates(run: Run, rates_bps: Sequence[int]) -> None:
+    """Whether the program can do with them; of one that is hardly meant, says what was. Raises UserError."""
+    try:
+        for rate_bps in rates_bps:
+            run.program_parameters.check_link_rate(rate_bps)
+    except UserError as error:
+        raise UserError("; ".join([str(error), *doubts({"topology": run.scenario.topology})])) from None
 
 
 def _check_joined(topology: Topology) -> None:
@@ -597,11 +645,9 @@ def _resolve(
     names: tuple[str, ...],
 ) -> Run:
     cc, lb = scenario.cc[0], scenario.lb[0]
-    registry.KINDS["cc"].find(cc.partition("+")[0])
-    protocol = _host(lambda: registry.resolve(cc, scenario.protocols.get(cc)))
+    protocol = _protocol(scenario, cc)
     _host(lambda: protocol.scope(scenario.nic.cc_scope))
-    registry.KINDS["lb"].find(lb)
-    load_balancing = _host(lambda: registry.resolve_load_balancer(lb, scenario.load_balancers.get(lb)))
+    load_balancing = _load_balancing(scenario, lb)
     program = programs.program(scenario.program or protocol.info.program)
     needed = protocol.info.program
     if not program.does_the_work_of(needed):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.plan.experiment import Run, plan
-from harness.plan.scenario import anchored, check, find, override, read
+from harness.plan.experiment import Run, plan_tables
+from harness.plan.scenario import anchored, find, override, read
 from p4switch.errors import UserError
 
 
@@ -17,7 +17,7 @@ def planned(scenarios: Sequence[str], settings: Sequence[str], several: Mapping[
         path = find(name)
         tables = override(read(path), settings)
         tables.update(anchored({key: list(values) for key, values in several.items() if values}, Path.cwd()))
-        runs += plan(path.stem, check(tables), path.parent)
+        runs += plan_tables(path.stem, tables, path.parent)
     if len({run.label for run in runs}) < len(runs):
         raise UserError("scenarios of the same name cannot share an output folder")
     return runs

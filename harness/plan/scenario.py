@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,7 +17,7 @@ from typing_extensions import Self
 
 from host_agents import framing
 from p4switch import extensions
-from p4switch.errors import UserError, suggest, validate
+from p4switch.errors import Mistakes, UserError, suggest, validate
 from p4switch.numbers import integral
 from p4switch.quantities import with_numbers
 from p4switch.traffic.settings import Alpha, Bytes, Priority, TrafficManager
@@ -394,7 +395,30 @@ def check(tables: Mapping[str, Any]) -> Scenario:
 
     Quantities with units are numbers in it.
     """
-    return validate(Scenario, with_numbers(tables), "")
+    mistakes = Mistakes()
+    scenario = sound_part(tables, mistakes)
+    mistakes.tell()
+    assert scenario is not None
+    return scenario
+
+
+def sound_part(tables: Mapping[str, Any], mistakes: Mistakes) -> Scenario | None:
+    """The scenario that tables make without those keys that are wrong, of which the `mistakes` are told.
+
+    None: without them it is none.
+    """
+    numbers = with_numbers(tables, mistakes)
+    scenario = mistakes.attempt(lambda: validate(Scenario, numbers, ""))
+    if scenario is not None:
+        return scenario
+    smallest: dict[str, Any] = {"topology": {}, "workload": {}}
+    alone = Mistakes()  # told already
+    sound = {
+        key: value
+        for key, value in numbers.items()
+        if alone.attempt(partial(validate, Scenario, {**smallest, key: value}, "")) is not None
+    }
+    return alone.attempt(lambda: validate(Scenario, sound, ""))
 
 
 def load(name: str, settings: Sequence[str] = ()) -> tuple[Scenario, Path]:

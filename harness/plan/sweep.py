@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from harness.plan.portable import PortableRun
-from harness.plan.scenario import Table, Variant, anchored, check, find, find_file, merge, nested, read
+from harness.plan.scenario import Table, Variant, anchored, find, find_file, merge, nested, read
 from p4switch.errors import UserError, validate
 from p4switch.extensions import readable
 
@@ -127,7 +127,7 @@ def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None)
 
     Raises UserError for what could not be run.
     """
-    from harness.plan.experiment import plan
+    from harness.plan.experiment import plan_tables
 
     path = find(str(folder / sweep.scenario) if sweep.scenario.endswith(".toml") else sweep.scenario)
     tables = merge(read(path), changes or {})
@@ -143,7 +143,7 @@ def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None)
             for key, value in chosen.items():
                 changed = merge(changed, nested(key, value))
             named = {".".join(key): readable(value) for key, value in chosen.items()}
-            for run in plan(path.stem, check(changed), path.parent):
+            for run in plan_tables(path.stem, changed, path.parent):
                 title = ", ".join(
                     filter(None, [variant.name, run.variant if run.scenario.variants or not variant.name else ""])
                 )

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -167,9 +167,9 @@ class SwitchProcess:
         except (ValueError, P4RuntimeError) as error:
             raise UserError(f"{config}: {error}") from error
 
-    def load_source(self, program: Path) -> None:
+    def load_source(self, program: Path, include: Sequence[Path] = (), define: Mapping[str, str] | None = None) -> None:
         """Starts with a P4 program. Raises UserError, of which a CompileError is one."""
-        compiled = compile_program(program)
+        compiled = compile_program(program, include, define)
         for warning in compiled.warnings:
             print(warning, file=sys.stderr)
         try:

@@ -23,6 +23,7 @@ from typing import Any
 from p4switch import daemon, engine, native, traffic
 from p4switch.compiler import compile_program
 from p4switch.errors import UserError
+from p4switch.sources import SOURCE_DIRECTORY
 
 _HERE = Path(__file__).parent
 _MODULE = "p4switch.daemon.process_cost"
@@ -156,7 +157,7 @@ def main() -> None:
     if arguments[:1] == ["--inside"]:
         print(json.dumps([asdict(row) for row in _inside(Path(arguments[1]), int(arguments[2]))]))
         return
-    program = Path(arguments[0]) if arguments else _HERE.parent.parent / "p4src" / "ecn.p4"
+    program = Path(arguments[0]) if arguments else SOURCE_DIRECTORY / "ecn.p4"
     for frame_bytes in (100, 1000):
         for row in measure(program, frame_bytes):
             print(f"{row.frame_bytes:5d} B  {row.what:45s} offered {row.offered_pps:9.0f}/s  "

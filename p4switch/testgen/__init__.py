@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from p4switch.errors import UserError
+from p4switch.sources import SOURCE_DIRECTORY
 
 if TYPE_CHECKING:
     from p4switch.testgen.code import Code
@@ -80,7 +81,7 @@ def write(
         lines = [f"# breaks the assertion at {Path(place.file).name}:{place.line}", *setup(run)]
         lines.append(f"packet {run.port} {run.packet.hex().upper()}")
         contents[folder / f"{program.stem}-assert-{number}.stf"] = ("\n".join(lines) + "\n").encode()
-    folders = [_from(folder, i) for i in include]
+    folders = [_from(folder, i) for i in include if i != SOURCE_DIRECTORY]
     module = pytest_module(_from(folder, program), folders, defines or {}, [f.name for f in files])
     contents[folder / f"test_{program.stem.replace('-', '_')}.py"] = module.encode()
     write_files(contents)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from p4switch.compiler.midend import ir
@@ -29,6 +30,8 @@ class Code:
         self.all = after
         self._asserts: dict[int, int] = {}
         self._find_asserts()
+        self._settled = self._never_changed()
+        self._open: dict[frozenset[str], int] = {}
 
     @property
     def statements(self) -> list[Location]:
@@ -76,6 +79,69 @@ class Code:
     def reach(self, block: ir.Block | None) -> int:
         """The statements in `block` and in what can follow it, in later pipelines, too."""
         return 0 if block is None else self._reach.get(block, 0)
+
+    def open(self, valid: Iterable[str]) -> int:
+        """The statements that a parsed packet may come to with the headers `valid`, those of the parser left out."""
+        known = self._settled.intersection(valid)
+        if known not in self._open:
+            found = self.assertions
+            for op in self.program.deparser_ops:
+                found |= self.bit(op.span)
+            for start in (self.ingress, self.egress):
+                for block in self._blocks(start, known):
+                    found |= self.own(block)
+                    if isinstance(block.end, ir.Apply):
+                        for action in block.end.table.actions:
+                            found |= self.reach(action.body)
+            self._open[known] = found
+        return self._open[known]
+
+    def _blocks(self, start: ir.Block, valid: frozenset[str]) -> Iterator[ir.Block]:
+        """The blocks from `start` on, but for those that a condition on the headers shuts out."""
+        waiting, seen = [start], {start}
+        while waiting:
+            block = waiting.pop()
+            yield block
+            following = successors(block)
+            if isinstance(block.end, ir.Branch) and (holds := self._holds(block.end.condition, valid)) is not None:
+                following = [block.end.if_true if holds else block.end.if_false]
+            waiting += [b for b in following if b not in seen]
+            seen.update(following)
+
+    def _holds(self, condition: ir.Expr, valid: frozenset[str]) -> bool | None:
+        """Whether `condition` holds with the settled headers `valid`; None: they do not decide it."""
+        if isinstance(condition, ir.Valid) and condition.header.name in self._settled:
+            return condition.header.name in valid
+        if isinstance(condition, ir.Op) and condition.op == "!":
+            holds = self._holds(condition.args[0], valid)
+            return None if holds is None else not holds
+        if isinstance(condition, ir.Op) and condition.op in ("&&", "||"):
+            decides = condition.op == "||"
+            sides = [self._holds(side, valid) for side in condition.args]
+            return decides if decides in sides else None if None in sides else not decides
+        return None
+
+    def _never_changed(self) -> frozenset[str]:
+        """The headers that are valid all the way if the parser makes them so, and else never."""
+        pipelines = [block for start in (self.ingress, self.egress) for block in reverse_postorder(start)]
+        actions = [a for block in pipelines if isinstance(block.end, ir.Apply) for a in block.end.table.actions]
+        blocks = [*pipelines, *(block for action in actions for block in reverse_postorder(action.body))]
+        prims = [op for block in blocks for op in block.ops if isinstance(op, ir.Prim)]
+        if any(op.op in ("resubmit", "recirculate") for op in prims):
+            return frozenset()
+        groups = {u.name: members for u, members in self.program.unions}
+        changed: set[str] = set()
+        for arg in (arg for op in prims for arg in op.args):
+            if isinstance(arg, ir.HeaderRef):
+                changed.add(arg.name)
+            elif isinstance(arg, ir.UnionRef):
+                changed.update(groups[arg.name])
+        for members in groups.values():
+            if not changed.isdisjoint(members):
+                changed.update(members)
+        elements = {e for _, names in self.program.stacks for e in names}
+        elements.update(m for e in elements for m in groups.get(e, ()))
+        return frozenset(i.name for i in self.program.headers) - changed - elements
 
     def _analyse(self, start: ir.Block, after: int) -> int:
         order = reverse_postorder(start)

@@ -93,11 +93,12 @@ class Alternative:
 @dataclass(frozen=True, slots=True)
 class Decision:
     """`context`: the headers that were valid then, and what the last table did. The same place is worth another try
-    in another context."""
+    in another context. `open`: the statements that those headers leave open."""
 
     formula: Any  # holds in this run; None: not of inputs
     alternatives: tuple[Alternative, ...] = ()
     context: tuple[frozenset[str], Any] = frozenset(), None
+    open: int = -1
 
 
 @dataclass(slots=True)
@@ -230,6 +231,7 @@ class Machine:
         self._params: list[Scalar] = []
         self._did: Any = None
         self._marks = _Marks()
+        self._parsing = False
         self._steps = self._passes = self._extracts = self._unknowns = 0
         self._waiting: list[tuple[Any, ...]] = []
 
@@ -266,7 +268,8 @@ class Machine:
     def _decide(self, outcome: Any, holds: Any, alternatives: tuple[Alternative, ...] = ()) -> None:
         self.out.signature.append(outcome)
         if self.symbolic and (holds is not None or alternatives):
-            self.out.decisions.append(Decision(holds, alternatives, (frozenset(self.valid), self._did)))
+            left = self.code.all | self.code.assertions if self._parsing else self.code.open(self.valid)
+            self.out.decisions.append(Decision(holds, alternatives, (frozenset(self.valid), self._did), left))
 
     def _require(self, condition: Scalar) -> None:
         """Stops a run in which `condition` does not hold."""
@@ -433,11 +436,13 @@ class Machine:
 
     def _parse(self, packet: _Packet) -> list[Scalar]:
         self._packet = packet
+        self._parsing = True
         error = 0
         try:
             self._code(self.code.parser, [])
         except _ParserError as failure:
             error = failure.name if isinstance(failure.name, int) else self.program.errors.index(failure.name)
+        self._parsing = False
         self.store[_STANDARD, "parser_error"] = Scalar(error)
         return packet.data[packet.position // 8 :]
 

@@ -89,18 +89,22 @@ def _masked(data: bytes, mask: bytes) -> str:
 
 
 def pytest_module(program: Path, include: Sequence[Path], defines: Mapping[str, str], names: Sequence[str]) -> str:
-    """A pytest module for the STF files `names` beside it; the paths are relative to it."""
-    folders = ", ".join(f"Path(__file__).parent / {str(folder)!r}" for folder in include)
+    """A pytest module for the STF files `names` beside it; the paths are relative to it.
+
+    Behind `include` it searches p4cc's own programs, wherever these are.
+    """
+    folders = "".join(f"Path(__file__).parent / {str(folder)!r}, " for folder in include)
     return f'''"""Generated packet tests of {program.name}: each is an STF file beside this one."""
 
 from pathlib import Path
 
 import pytest
 
+from p4switch.sources import SOURCE_DIRECTORY
 from p4switch.stf import run_test
 
 PROGRAM = Path(__file__).parent / {str(program)!r}
-INCLUDE = [{folders}]
+INCLUDE = [{folders}SOURCE_DIRECTORY]
 DEFINES = {dict(defines)!r}
 
 

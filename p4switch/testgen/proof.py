@@ -24,7 +24,7 @@ from p4switch.compiler.source import Location
 from p4switch.testgen.code import Code
 from p4switch.testgen.values import ZERO, Scalar, constant_entries, entry_formula, formula, is_signed, operate, width
 
-SOLVER_MS = 2_000
+_RESOURCES = 1_500_000  # of one question to z3, in its own units
 _DROP_PORT = 511
 _STANDARD = "standard_metadata"
 _SHORT = "PacketTooShort"
@@ -158,7 +158,8 @@ class Prover:
         if z3.is_true(whole) or left <= 0:
             return False
         solver = z3.Solver()
-        solver.set("timeout", max(1, min(SOLVER_MS, int(1000 * left))))
+        solver.set("rlimit", _RESOURCES)
+        solver.set("timeout", max(1, int(1000 * left)))
         solver.add(whole)
         return bool(solver.check() == z3.unsat)
 

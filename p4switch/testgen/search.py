@@ -17,7 +17,7 @@ from typing import Any
 
 from p4switch.compiler.source import Location
 from p4switch.testgen.code import Code
-from p4switch.testgen.machine import ENVIRONMENTS, Alternative, Inputs, Machine, Run
+from p4switch.testgen.machine import ENVIRONMENTS, Alternative, Decision, Inputs, Machine, Run
 from p4switch.testgen.proof import Prover, Unreachable
 from p4switch.testgen.solver import Solver
 from p4switch.testgen.values import Scalar
@@ -79,6 +79,7 @@ class Search:
         self._heap: list[tuple[Any, ...]] = []
         self._attempts: Counter[Any] = Counter()
         self._vain: Counter[Any] = Counter()
+        self._too_hard: Counter[Any] = Counter()
         self._count = itertools.count()
         self._violated = 0
         self._solver = Solver(self._end)
@@ -138,47 +139,52 @@ class Search:
 
     # Alternatives
 
-    def _worth(self, way: Alternative, context: Any) -> tuple[int, int, int]:
+    def _worth(self, way: Alternative, decision: Decision) -> tuple[int, int, int]:
         """Smaller is better: places that were tried less often in this context come first.
 
         Where that was in vain because of what had happened before, it counts for less: another path may do.
         """
-        missing = self._wanted()
-        tried = self._attempts[way.site, context] + self._vain[way.site, context] // _VAIN
+        missing = self._wanted() & decision.open
+        key = way.site, decision.context
+        tried = self._attempts[key] + self._too_hard[key] + self._vain[key] // _VAIN
         return tried, -bool(way.own & missing), -(way.reach & missing).bit_count()
 
     def _push(self, run: Run) -> None:
         for i, decision in enumerate(run.decisions):
             for way in decision.alternatives:
-                worth = self._worth(way, decision.context)
+                worth = self._worth(way, decision)
                 if worth[2] or way.site == "assume" or self._most is not None:
                     heapq.heappush(self._heap, (worth, -next(self._count), run, i, way))
 
     def _next(self) -> None:
         worth, age, run, i, way = heapq.heappop(self._heap)
-        context = run.decisions[i].context
-        now = self._worth(way, context)
+        decision = run.decisions[i]
+        now = self._worth(way, decision)
         if not now[2] and way.site != "assume" and self._most is None:
             return
         if now > worth:
             heapq.heappush(self._heap, (now, age, run, i, way))
             return
+        key = way.site, decision.context
         missing = way.own & self._wanted()
         wishes = self._wishes(run, way) if missing else {}
-        inputs = self._solver.inputs(run, i, way, wishes)
-        too_hard = inputs is None and self._solver.undecided
+        inputs = self._solver.inputs(run, i, way, wishes, effort=self._too_hard[key])
         if inputs is not None:
             self._try(inputs)
             if wishes and missing & self._wanted():  # they may have led it astray
-                inputs = self._solver.inputs(run, i, way)
+                inputs = self._solver.inputs(run, i, way, effort=self._too_hard[key])
                 if inputs is not None:
                     self._try(inputs)
-        elif not too_hard and (missing or not self._vain[way.site, context]):  # another path may have it
-            other = self._solver.inputs(run, i, way, by_any_path=True)
-            if other is not None:
-                self._try(other)
-        counted = self._vain if inputs is None and not too_hard else self._attempts
-        counted[way.site, context] += 1
+            self._attempts[key] += 1
+        elif self._solver.undecided:  # once more, with more resources, when its turn comes
+            self._too_hard[key] += 1
+            heapq.heappush(self._heap, (self._worth(way, decision), age, run, i, way))
+        else:
+            if missing or not self._vain[key]:  # another path may have it
+                other = self._solver.inputs(run, i, way, by_any_path=True, effort=self._too_hard[key])
+                if other is not None:
+                    self._try(other)
+            self._vain[key] += 1
 
     def _wishes(self, run: Run, chosen: Alternative) -> dict[int, Alternative]:
         """What other decisions of the run could do to reach what no test has covered, by their positions."""

@@ -11,8 +11,11 @@ import z3
 from p4switch.testgen.machine import ENVIRONMENTS, MAX_PACKET_BYTES, Alternative, Inputs, Run
 from p4switch.testgen.values import Variables
 
-SOLVER_MS = 1_000
-WISHES_MS = 300
+# Of one question to z3, in its own units, of which it takes the same on any machine (some 600,000 a second of a core of
+# 2.5 GHz). Each further try has more of them.
+_RESOURCES = 150_000
+_MORE = 4
+_MOST = 1 << 31
 _ROUNDS = 60  # of asking for less
 _PRODUCTS = (z3.Z3_OP_BMUL, z3.Z3_OP_BUDIV, z3.Z3_OP_BUREM, z3.Z3_OP_BUDIV_I, z3.Z3_OP_BUREM_I)
 # What a factor may be, of its number in the run and its bits.
@@ -41,11 +44,13 @@ class Solver:
         way: Alternative,
         wishes: Mapping[int, Alternative] | None = None,
         by_any_path: bool = False,
+        effort: int = 0,
     ) -> Inputs | None:
         """Inputs that take `run` to its decision at `position`, and there the other `way`; None: none were found.
 
         `wishes`: what other decisions of the run may do, too, by their positions, as far as it goes together.
         `by_any_path`: what stands against `way` on the path is given up; it may lead elsewhere.
+        `effort`: how often this was too hard before.
         """
         inputs = run.inputs.copy()
         inputs.choices.update(way.choices)
@@ -72,14 +77,15 @@ class Solver:
             may.append((_KEEP, length == inputs.numbers["len"]))
         if clock is not None:
             may.append((_KEEP, clock == inputs.numbers["clock"]))
-        found, model = self._model(must, may, WISHES_MS if wished else SOLVER_MS)
+        resources = min(_RESOURCES * _MORE**effort, _MOST)
+        found, model = self._model(must, may, _RESOURCES if wished else resources)
         if found == z3.unknown and wished:
-            return self.inputs(run, position, way, None, by_any_path)
+            return self.inputs(run, position, way, None, by_any_path, effort)
         self.undecided = found == z3.unknown
         if found == z3.unknown and (factors := self._factors(run, must)):
             for number in _NUMBERS:
                 fixed = [v == number(run.inputs.numbers[name], v.size()) for name, v in factors.items()]
-                found, model = self._model([*must, *fixed], [], SOLVER_MS)
+                found, model = self._model([*must, *fixed], [], resources)
                 if found == z3.sat:
                     break
         if found != z3.sat:
@@ -119,10 +125,11 @@ class Solver:
         ]
 
     def _model(
-        self, must: Sequence[Any], may: Sequence[tuple[int, Any]], limit_ms: int
+        self, must: Sequence[Any], may: Sequence[tuple[int, Any]], resources: int
     ) -> tuple[z3.CheckSatResult, Any]:
         """Whether there is a model of all of `must`, and one that has as much of `may` as goes together."""
         solver = z3.SolverFor("QF_BV")
+        solver.set("rlimit", resources)
         solver.add(*must)
         held: dict[Any, int] = {}
         for number, (rank, formula) in enumerate(may):
@@ -133,7 +140,7 @@ class Solver:
             left_ms = int(1000 * (self._deadline - time.monotonic()))
             if left_ms <= 0:
                 break
-            solver.set("timeout", min(limit_ms, left_ms))
+            solver.set("timeout", left_ms)
             found = solver.check(*held)
             if found == z3.sat:
                 return found, solver.model()

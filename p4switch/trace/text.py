@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from rich.text import Text
 
@@ -123,13 +123,14 @@ def _json(value: Any) -> Any:
     if isinstance(value, Place):
         return {"file": value.file, "line": value.line, "column": value.column}
     if isinstance(value, ev.Value):
-        return {"name": value.name, "value": hexadecimal(value.value, value.width)}
+        return {"name": value.name, "value": hexadecimal(value.value, value.width), "width": value.width}
     if isinstance(value, ev.Change):
         before, now = (None if v is None else hexadecimal(v, value.width) for v in (value.before, value.now))
-        return {"name": value.name, "before": before, "now": now}
+        return {"name": value.name, "before": before, "now": now, "width": value.width}
     if isinstance(value, ev.KeyValue):
         found = hexadecimal(value.value, value.width)
-        return {"name": value.name, "value": found, "kind": value.kind, "match": value.match or None}
+        kind = {"kind": value.kind, "match": value.match or None}
+        return {"name": value.name, "value": found, "width": value.width, **kind}
     if isinstance(value, tuple):
         return [_json(item) for item in value]
     return value
@@ -139,3 +140,29 @@ def json_line(event: ev.Event) -> str:
     """An object with `event` (the class of it) and its fields; numbers of P4 are hexadecimal strings."""
     members = {f.name: _json(getattr(event, f.name)) for f in fields(event)}
     return json.dumps({"event": type(event).__name__, **members})
+
+
+def from_json_line(line: str) -> ev.Event:
+    """The event that `json_line` wrote; its place has no text."""
+    members = json.loads(line)
+    kind = getattr(ev, members.pop("event"))
+    hints = get_type_hints(kind)
+    return kind(**{name: _from_json(hints[name], value) for name, value in members.items()})  # type: ignore[no-any-return]
+
+
+def _from_json(hint: Any, value: Any) -> Any:
+    if hint is bytes:
+        return bytes.fromhex(value)
+    if hint == Place | None:
+        return None if value is None else Place(value["file"], value["line"], value["column"], "")
+    if isinstance(value, list):
+        return tuple(_from_json(get_args(hint)[0], item) for item in value)
+    if hint is ev.Value:
+        return ev.Value(value["name"], int(value["value"], 0), value["width"])
+    if hint is ev.Change:
+        before, now = (None if value[key] is None else int(value[key], 0) for key in ("before", "now"))
+        return ev.Change(value["name"], before, now, value["width"])
+    if hint is ev.KeyValue:
+        match = value["match"] or ""
+        return ev.KeyValue(value["name"], int(value["value"], 0), value["width"], value["kind"], match)
+    return value

@@ -35,10 +35,10 @@ def test_parameters_have_defaults_and_are_converted():
 @pytest.mark.parametrize(
     ("name", "parameters", "message"),
     [
-        ("hpc", {}, "unknown protocol 'hpc'; expected one of: "),
+        ("hpc", {}, "unknown protocol 'hpc'; did you mean 'hpcc'?"),
         ("", {}, "unknown protocol ''"),
-        ("none+vai", {}, "protocol 'none' has no mechanism 'vai'; expected one of: none"),
-        ("hpcc", {"etta": 1}, "hpcc has no parameter 'etta'; expected one of: eta, max_stage"),
+        ("none+vai", {}, "protocol 'none' has no mechanism 'vai'; there is none to choose from"),
+        ("hpcc", {"etta": 1}, "hpcc has no parameter 'etta'; did you mean 'eta'?"),
         ("hpcc", {"eta": "much"}, "hpcc: parameter eta: input should be a valid number"),
         ("hpcc", {"max_stage": 1.5}, "hpcc: parameter max_stage: input should be a valid integer"),
         ("hpcc", {"eta": 0}, "hpcc: parameter eta: input should be greater than 0 (got 0)"),
@@ -58,7 +58,7 @@ def test_mistakes_name_the_thing_and_what_was_expected(name, parameters, message
 
 
 def test_unknown_load_balancer():
-    with pytest.raises(UnknownNameError, match="unknown load balancer 'spry'; expected one of: ecmp"):
+    with pytest.raises(UnknownNameError, match="unknown load balancer 'spry'; did you mean 'spray'"):
         resolve_load_balancer("spry")
 
 

@@ -23,7 +23,12 @@ parser P(packet_in p, out headers hdr, inout meta m, inout standard_metadata_t s
 }
 control V(inout headers hdr, inout meta m) { apply {} }
 control I(inout headers hdr, inout meta m, inout standard_metadata_t s) {
-    action forward(bit<9> port) { s.egress_spec = port; digest<learned_t>(1, { hdr.h.a, s.ingress_port }); }
+    register<int<16>>(4) last;
+    action forward(bit<9> port) {
+        s.egress_spec = port;
+        last.write(3, -5);
+        digest<learned_t>(1, { hdr.h.a, s.ingress_port });
+    }
     action drop() { mark_to_drop(s); }
     table t { key = { hdr.h.a: optional; } actions = { forward; drop; } default_action = drop(); }
     apply { t.apply(); }
@@ -88,12 +93,37 @@ def test_two_switches_in_processes_of_their_own(program: p4cc.Program) -> None:
         one.table("t").add(a=5, action="forward", port=2, priority=1)
         with p4cc.Switch(program, switch="process", ports=(1, 510)) as other:
             other.table("t").default("forward", port=510)
-            other.send(1, FRAME).expect((510, FRAME))
+            sent = other.send(1, FRAME)
+            sent.expect((510, FRAME))
+            same = p4cc.Switch(program)
+            same.table("t").default("forward", port=510)
+            assert sent.trace.text() == same.send(1, FRAME).trace.text()
+            with pytest.raises(AssertionError, match=r"hdr\.h\.b: expected 0x06, got 0x05"):
+                sent.expect((510, FRAME[:1] + b"\6" + FRAME[2:]))
             assert other.digests() == [("learned_t", {"a": 5, "port": 1})]
         large = FRAME + bytes(8000)
         one.send(1, large).expect((2, large))
         with pytest.raises(p4cc.UserError, match="port 1: a frame of 10060 bytes"):
             one.send(1, FRAME + bytes(10_000))
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or any(shutil.which(tool) is None for tool in ("ip", "simple_switch_grpc")),
+    reason="needs root, iproute2 and BMv2",
+)
+def test_registers_of_bmv2(program: p4cc.Program) -> None:
+    """Its P4Runtime server has none."""
+    with p4cc.Switch(program, switch="bmv2", ports=(1, 2)) as switch:
+        switch.table("t").default("forward", port=2)
+        switch.send(1, FRAME).expect((2, FRAME))
+        assert switch.register("last") == [0, 0, 0, -5]
+        switch.set_register("last", 1, 0xFFFE)
+        assert switch.register("last", [1, 3]) == [-2, -5]
+        for call in (lambda: switch.register("last", [4]), lambda: switch.set_register("last", 4, 0)):
+            with pytest.raises(p4cc.UserError, match="no cell 4, expected one below 4"):
+                call()
+        with pytest.raises(p4cc.UserError, match="expected a value of 16 bits, got 65536"):
+            switch.set_register("last", 0, 1 << 16)
 
 
 @pytest.mark.skipif(shutil.which("ip") is None, reason="needs iproute2")

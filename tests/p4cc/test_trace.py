@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import p4cc
-from p4switch.trace import events
+from p4switch.trace import events, from_json_line
 
 PROGRAM = """
 #include <core.p4>
@@ -167,6 +168,9 @@ def test_every_event_is_written_in_each_form(switch: p4cc.Switch) -> None:
         lines = [json.loads(line) for line in trace.json_lines().splitlines()]
         assert [line["packet"] for line in lines] == [event.packet for event in trace]
         assert trace.log()
+        again = list(map(from_json_line, trace.json_lines().splitlines()))
+        assert [replace(event, place=None) for event in again] == [replace(event, place=None) for event in trace]
+        assert [str(event.place) for event in again] == [str(event.place) for event in trace]
 
 
 @pytest.mark.parametrize(

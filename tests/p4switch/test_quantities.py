@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from p4switch.errors import UserError
+from p4switch.errors import Mistakes, UserError
 from p4switch.quantities import doubts, with_numbers
 
 
@@ -55,3 +55,11 @@ def test_a_rate_that_is_hardly_meant_is_answered(bps: int, meant: str) -> None:
     (told,) = doubts({"topology": {"link_rate_bps": bps, "fabric_rate_bps": 10**9}})
     assert told.startswith("topology.link_rate_bps: ")
     assert f"'{meant}' was probably meant" in told
+
+
+def test_wrong_units_are_told_together_and_left_out() -> None:
+    mistakes = Mistakes()
+    tables = {"a": {"limit_ns": "1 h", "x_bytes": "1 kB"}, "rates_bps": ["1 GB", "1 Gb/s"]}
+    assert with_numbers(tables, mistakes) == {"a": {"x_bytes": 1000}, "rates_bps": [10**9]}
+    with pytest.raises(UserError, match=r"^a.limit_ns: no unit 'h' here;.*; rates_bps.0: no unit 'GB' here; "):
+        mistakes.tell()

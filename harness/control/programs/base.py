@@ -7,12 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from ipaddress import IPv4Address
-from pathlib import Path
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-import p4src
 from harness.control.programs.entries import Entry
 from host_agents import framing
 from p4switch.errors import UserError
@@ -22,8 +20,6 @@ from topologies.groups import Group
 from topologies.model import Topology
 from topologies.routing import Route
 from topologies.trees import Tree, tree
-
-SOURCE_DIRECTORY = Path(next(iter(p4src.__path__)))
 
 DSCP_OF_PRIORITY = 8  # DSCP = 8 x priority, unless a scenario says otherwise
 

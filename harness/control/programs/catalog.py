@@ -12,10 +12,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from harness.control.programs.base import REGISTRY, SOURCE_DIRECTORY, ProgramParameters
+from harness.control.programs.base import REGISTRY, ProgramParameters
 from harness.control.programs.files import parameters_of
 from p4switch import extensions
 from p4switch.errors import UserError, validate
+from p4switch.sources import SOURCE_DIRECTORY
 
 
 @dataclass(frozen=True)

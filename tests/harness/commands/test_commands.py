@@ -94,7 +94,7 @@ def test_doctor_finds_this_machine_well(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_compile_writes_json_and_p4info(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    from harness.control.programs.base import SOURCE_DIRECTORY
+    from p4switch.sources import SOURCE_DIRECTORY
 
     out, info = tmp_path / "ecn.json", tmp_path / "ecn.txtpb"
     status, _, err = call(capsys, "compile", str(SOURCE_DIRECTORY / "ecn.p4"), "-o", str(out), "--p4info", str(info))
@@ -105,7 +105,7 @@ def test_compile_writes_json_and_p4info(capsys: pytest.CaptureFixture[str], tmp_
 
 
 def test_compile_leaves_a_device_and_a_link_what_they_are(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    from harness.control.programs.base import SOURCE_DIRECTORY
+    from p4switch.sources import SOURCE_DIRECTORY
 
     source, link = str(SOURCE_DIRECTORY / "ecn.p4"), tmp_path / "link"
     os.mkfifo(tmp_path / "pipe")

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli import cli
-from harness.commands import _progress, _run
+from harness.commands import _progress, _run, _sweep
 from harness.commands._progress import RunProgress
 from harness.measure.recording import Recording
 from harness.plan import experiment, scenario
@@ -64,10 +64,53 @@ def test_a_scenario_has_quantities_with_units() -> None:
 def test_all_mistakes_are_told_at_once() -> None:
     with pytest.raises(UserError) as caught:
         validate(scenario.Scenario, {"workload": {}, "nic": {"mtu": 1, "rto_ns": "x"}, "lbb": 3}, "")
-    for key in ("topology: missing", "nic.mtu: no such key; expected one of ack", "nic.rto_ns", "lbb: no such"):
+    for key in ("topology: missing", "nic.mtu: no such key; did you mean 'mtu_bytes'", "nic.rto_ns", "lbb: no such"):
         assert key in str(caught.value)
     assert "more)" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+BAD = """
+cc = ["dcqnc", "hpcc+vaj"]
+lb = "sprai"
+limit_ns = "1 h"
+progam = "ecn"
+[topology]
+name = "fat-tree"
+kk = 4
+link_rate_bps = "100 GB"
+[workload]
+name = "incest"
+[switch]
+bufer_bytes = 3
+[protocols.hpcc]
+etta = 3
+max_stage = -1
+[programs.ecn]
+kmin = 3
+"""
+
+
+def test_mistakes_of_all_kinds_are_told_at_once(small: Path) -> None:
+    (small / "bad.toml").write_text(BAD)
+    _, _, error = p4cc("run", "bad.toml", "--dry-run")
+    assert isinstance(error, UserError)
+    for told in (
+        "limit_ns: no unit 'h' here",
+        "topology.link_rate_bps: no unit 'GB' here",
+        "switch.bufer_bytes: no such key; did you mean 'buffer_bytes'?",
+        "progam: no such key; did you mean 'program'?",
+        "topology.kk: no such key; did you mean 'k'?",
+        "no workload 'incest'; did you mean 'incast'?",
+        "no protocol 'dcqnc'; did you mean 'dcqcn'?",
+        "protocol 'hpcc' has no mechanism 'vaj'; did you mean 'vai'?",
+        "hpcc has no parameter 'etta'; did you mean 'eta'?",
+        "hpcc: parameter max_stage: input should be greater than or equal to 0",
+        "no load balancer 'sprai'; did you mean 'spray'?",
+        "programs.ecn.kmin: no such key; did you mean 'kmin_bytes'?",
+    ):
+        assert told in str(error)
+    assert len(str(error).split("; ")) == 12 + 11  # each once, and what was expected
 
 
 @pytest.mark.parametrize(("key", "name", "near"), [("cc", "dcqnc", "dcqcn"), ("lb", "sprai", "spray")])
@@ -80,8 +123,8 @@ def test_a_dry_run_tells_the_plan_and_runs_nothing(small: Path) -> None:
     settings = ("--set", "topology.link_rate_bps=100", "--set", "limit_ns=1e13")
     status, told, _ = p4cc("run", "small.toml", "--dry-run", *settings)
     assert status == 0
-    for word in ("small-dcqcn-seed1", "3 hosts, 1 switches", "base RTT", "BDP: ", "2 flows, 0.0 MB, 40 packets", "CPU"):
-        assert word in told
+    words = "small-dcqcn-seed1", "3 hosts, 1 switches", "base RTT", "BDP: ", "2 flows, 0.04 MB, 40 packets", "CPU"
+    assert all(word in told for word in words), told
     assert "'100 Gb/s' was probably meant" in told
     assert [path.name for path in small.iterdir()] == ["small.toml"]
 
@@ -174,3 +217,20 @@ def test_progress_tells_what_is_done_and_what_is_left(
         progress.update(1, 4, 5000)
     told = capsys.readouterr().err
     assert "1 of 4 done, 5 µs of model time, 25%, about 60 s left (all runs: 12%, about 2 min left)" in told
+
+
+def test_a_rate_that_is_hardly_meant_is_told_where_it_is_a_mistake_and_in_sweeps(
+    small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, error = p4cc("run", "small.toml", "--cc", "hpcc", "--set", "topology.link_rate_bps=100", "--dry-run")
+    assert "link rate 1e-07 Gb/s has no code" in str(error)
+    assert "'100 Gb/s' was probably meant" in str(error)
+    (small / "sweep.toml").write_text('scenario = "small.toml"\n[axes]\nseeds = [1, 2]\n')
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_sweep, "known", stop)
+    with pytest.raises(KeyboardInterrupt):
+        _sweep.carry_out("sweep.toml", ["topology.link_rate_bps=900000"], None, None, False)
+    assert capsys.readouterr().err.count("'900 Mb/s' was probably meant") == 1

@@ -6,7 +6,6 @@ import functools
 import json
 from collections import Counter
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,9 +32,10 @@ from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.messages import p4runtime_pb2
 from p4switch.p4runtime.server import P4RuntimeServer
+from p4switch.sources import SOURCE_DIRECTORY
 from tests.p4switch.p4runtime import everything
 
-PROGRAMS = Path(programs.base.SOURCE_DIRECTORY)
+PROGRAMS = SOURCE_DIRECTORY
 
 
 @pytest.fixture(scope="module")

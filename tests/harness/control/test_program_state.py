@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.control import program_state
-from harness.control.programs.base import SOURCE_DIRECTORY
 from p4switch import engine
 from p4switch.compiler import compile_program
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
 from p4switch.p4runtime.messages import Message, p4runtime_pb2
+from p4switch.sources import SOURCE_DIRECTORY
 from tests.p4switch.p4runtime import everything
 
 TABLE = 201

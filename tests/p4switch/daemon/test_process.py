@@ -85,10 +85,12 @@ def test_a_clock_that_is_set_back_blocks_no_port(
     assert daemon.stop()["lag_max_ns"] < 60e9
 
 
-def test_a_program_may_be_source(start: Any, compiled: Any) -> None:
+def test_a_program_may_be_source_and_include_what_p4cc_has(start: Any, compiled: Any, tmp_path: Path) -> None:
+    own = tmp_path / "own.p4"
+    own.write_text('#include "include/prelude.p4"\n#ifdef WHOLE\n#include "everything.p4"\n#endif')
     controller = Controller(None, compiled.p4info)  # type: ignore[arg-type]
     entry = controller.entry("lpm_one", {"l": (0x0A000002, 32)}, ("send", {"port": 2}))
-    start(str(PROGRAM)).client().write([Update(type=INSERT, entity=wrap(entry))])
+    start(str(own), "-I", str(PROGRAM.parent), "-D", "WHOLE").client().write([Update(type=INSERT, entity=wrap(entry))])
 
 
 def test_packets_between_ports(start: Any, namespace: Namespace, compiled: Any) -> None:
@@ -391,6 +393,7 @@ def test_it_ends_cleanly(start: Any, number: int) -> None:
     [
         ((), "expected either FILE.p4, FILE.json or --no-p4"),
         ((str(PROGRAM), "--p4info", "x"), "--p4info: expected FILE.json with it"),
+        (("--no-p4", "-D", "WHOLE"), "-I, -D: expected FILE.p4 with them"),
         (("/nowhere.p4",), "/nowhere.p4: No such file"),
         (("--no-p4", "-i", "4@nothere"), "-i 4@nothere"),
         (("--no-p4", "-i", "1@s2"), "each port number once"),

@@ -11,14 +11,16 @@ from click.testing import CliRunner
 
 from harness.cli import cli
 from p4switch.compiler import types
+from p4switch.compiler.frontend import parse_and_check
 from p4switch.compiler.midend import ir
+from p4switch.compiler.midend.v1model import lower
 from p4switch.coverage import Coverage
 from p4switch.errors import UserError
 from p4switch.stf import Options, run_test, run_tests
 
 z3 = pytest.importorskip("z3", reason="z3 is not installed")
 
-from p4switch.testgen import generate, write  # noqa: E402
+from p4switch.testgen import generate, solver, write  # noqa: E402
 from p4switch.testgen.code import Code  # noqa: E402
 from p4switch.testgen.search import Result  # noqa: E402
 from p4switch.testgen.solver import Solver  # noqa: E402
@@ -55,8 +57,9 @@ def test_the_pytest_module_runs_them(generated: tuple[Code, Result, list[Path], 
     run(tests[0].name)
 
 
-def test_the_pytest_module_has_the_macros(tmp_path: Path) -> None:
-    program = small(tmp_path, "if (hdr.h.a == NUMBER) { sm.egress_spec = 1; }")
+def test_the_pytest_module_has_the_macros_and_finds_what_is_included(tmp_path: Path) -> None:
+    program = small(tmp_path, "if (hdr.h.a == NUMBER + FLIT_BYTES) { sm.egress_spec = 1; }")
+    Path(program).write_text(f'#include "include/prelude.p4"\n{Path(program).read_text()}')
     assert command(program, "-o", str(tmp_path / "out"), "-D", "NUMBER=7")[0] == 0
     file = tmp_path / "out" / "test_small.py"
     module: dict[str, object] = {"__file__": str(file)}
@@ -380,7 +383,46 @@ def test_a_draw_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_formulas_that_have_nothing_to_do_with_the_goal_are_left_out() -> None:
     a, b, c, d, clock = (z3.BitVec(name, 8) for name in ("a", "b", "c", "d", "?clock"))
     linked, far, timed = z3.ULT(a + b, 9), z3.ULT(c, d), z3.ULT(clock, d)
-    solver = Solver(time.monotonic() + 60)
-    assert list(solver.related({0: linked, 1: far}, [a == 3])) == [0]
-    assert list(solver.related({0: linked, 1: far, 2: timed}, [a == 3])) == [0, 1, 2]
+    asked = Solver(time.monotonic() + 60)
+    assert list(asked.related({0: linked, 1: far}, [a == 3])) == [0]
+    assert list(asked.related({0: linked, 1: far, 2: timed}, [a == 3])) == [0, 1, 2]
     assert Variables().of(z3.If(a == 1, b, c + 1)) == {"a", "b", "c"}
+
+
+def test_what_is_too_hard_gets_more_when_the_rest_has_been_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(solver, "_RESOURCES", 1)
+    code = "if (hdr.h.a * hdr.h.b == 0xDBA0A1FA) { sm.egress_spec = 1; } else { sm.egress_spec = 2; }"
+    result = generate(small(tmp_path, code), seconds=60)[1]
+    assert (result.missing, result.only_unstable) == ([], [])
+    assert result.runs > 1
+
+
+HEADERS = """
+    if (hdr.g.isValid() && hdr.h.a == 1) {
+        hdr.h.b = 1;
+    } else if (!hdr.g.isValid()) {
+        hdr.h.b = 2;
+        hdr.i.setValid();
+    }
+    if (hdr.i.isValid()) {
+        hdr.h.b = 3;
+    }
+"""
+
+
+def test_what_the_headers_of_a_packet_leave_open(tmp_path: Path) -> None:
+    """A header that only the parser makes valid decides; one that the program adds does not."""
+    path = Path(small(tmp_path, HEADERS))
+    path.write_text(path.read_text().replace("{ h_t h; }", "{ h_t h; h_t g; h_t i; }"))
+    code = Code(lower(parse_and_check(path)))
+
+    def lines(valid: set[str]) -> set[str]:
+        bits = [1 << n for n in range(code.all.bit_length()) if code.open(valid) >> n & 1]
+        return {path.read_text().splitlines()[code.location(bit).line - 1].strip() for bit in bits}
+
+    assert "hdr.h.b = 1;" in lines({"h", "g"})
+    assert lines({"h"}) - lines({"h", "g"}) == {"hdr.h.b = 2;", "hdr.i.setValid();"}
+    assert "hdr.h.b = 1;" not in lines({"h"})
+    assert "hdr.h.b = 3;" in lines({"h"}) & lines({"h", "g"})

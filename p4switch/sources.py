@@ -1,0 +1,39 @@
+"""Where P4 source and what it includes are found: by commands with `-I` and `-D`, and by runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+import p4src
+
+SOURCE_DIRECTORY = Path(next(iter(p4src.__path__)))
+"""p4cc's own programs. Every program may include what they do (`include/prelude.p4`, ...)."""
+
+
+def definition(text: str) -> tuple[str, str]:
+    """The name and the text of a macro. Raises click.BadParameter."""
+    name, _, value = text.partition("=")
+    if not name.isidentifier():
+        raise click.BadParameter(f"{text!r}: expected NAME or NAME=VALUE")
+    return name, value or "1"
+
+
+include_option = click.option(
+    "-I",
+    "include",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    callback=lambda context, parameter, given: (*given, SOURCE_DIRECTORY),
+    help="Include path; behind it are p4cc's own programs (include/prelude.p4 ...).",
+)
+define_option = click.option(
+    "-D",
+    "define",
+    multiple=True,
+    metavar="NAME[=VALUE]",
+    callback=lambda context, parameter, given: dict(map(definition, given)),
+    help="Preprocessor macro.",
+)
