@@ -49,14 +49,14 @@ def at_once(
 
     Each is written to a new folder. Close the iterator if it is not used up. Raises as `workers.carry_out` does.
     """
-    told = asdict(how)
+    told, names = asdict(how), [folder.name for _, folder in runs]
     if isinstance(where, Cluster):
-        sent = workers.carry_out(partial(elsewhere.files, how=told), [run for run, _ in runs], where)
+        sent = workers.carry_out(partial(elsewhere.files, how=told), [run for run, _ in runs], where, names)
         with closing(sent) as made:
             for i, files in made:
                 yield i, results.write(runs[i][1], files)
         return
     wanted = [(run, folder.resolve()) for run, folder in runs]
-    with closing(workers.carry_out(partial(elsewhere.write, how=told), wanted, where)) as done:
+    with closing(workers.carry_out(partial(elsewhere.write, how=told), wanted, where, names)) as done:
         for i, _ in done:
             yield i, results.load(runs[i][1])
