@@ -16,6 +16,7 @@ from harness.measure.results import Result
 from harness.plan.experiment import Run
 from harness.plan.portable import PortableRun
 from harness.worlds import elsewhere, workers
+from harness.worlds.garbage import rare_collection
 from harness.worlds.makers import MakeWorld
 from harness.worlds.workers import Cluster
 
@@ -27,15 +28,17 @@ def one_by_one(
 
     `begin` is told of each before it is made, and gives whom its progress is told to. Raises what worlds raise.
     """
-    for run, folder in runs:
+    for number, (run, folder) in enumerate(runs):
+        if number:
+            gc.collect()  # a network is one large cycle
         progress = begin(run)
         made_of = inputs(run)
-        world = make(run)
-        recording = world.run(progress)
-        result = results.write(folder, results.files(run, recording, how, made_of))
-        world.write_more(folder)
-        del world, recording
-        gc.collect()  # a network is one large cycle, and there are others to come
+        with rare_collection():
+            world = make(run)
+            recording = world.run(progress)
+            result = results.write(folder, results.files(run, recording, how, made_of))
+            world.write_more(folder)
+            del world, recording
         yield result
 
 

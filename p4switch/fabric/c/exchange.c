@@ -7,6 +7,8 @@
 
 #define LINE_BYTES 64
 #define RINGS_AHEAD 6 /* frames; their ports come as many before */
+#define WORDS_AHEAD_BYTES 1024
+#define ROOM_AHEAD 4  /* frames of the pool, to be filled */
 
 typedef struct crossing {
     uint64_t time;
@@ -152,6 +154,9 @@ static uint32_t tag_of(net *n, const crossing *c)
 static void take_frame(net *n, const crossing *c)
 {
     net_port *from = n->ends[c->end];
+    const p4_frame *room = pool_peek(&n->pool, ROOM_AHEAD);
+    if (room)
+        prefetch_lines(room, 2 * LINE_BYTES);
     p4_frame *frame = pool_get(&n->pool, c->data_len);
     frame->wire_len = c->wire_len;
     frame->data_len = c->data_len;
@@ -174,6 +179,7 @@ static void look_ahead(const net *n, arrived in, uint64_t *at, bool ring)
     if (ring) {
         prefetch_slots(&from->out, from->out.tail, 0);
     } else {
+        prefetch_lines((const char *)next + WORDS_AHEAD_BYTES, 2 * LINE_BYTES); /* written at another core */
         prefetch_lines(from, LINE_BYTES);
         __builtin_prefetch(&from->lost_packets, 1);
     }
