@@ -5,6 +5,8 @@ Exit status: 0 done; 1 the run failed or a check in it did not hold; 2 the reque
 
 from __future__ import annotations
 
+import atexit
+import gc
 import importlib
 import pkgutil
 import signal
@@ -49,6 +51,7 @@ def cli() -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit. A mistake of the user's is one line on stderr."""
+    atexit.register(gc.freeze)  # a network that dies with the process is not walked once more
     for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: a command cleans up after itself
         if signal.getsignal(number) is signal.SIG_DFL:  # nohup has SIGHUP ignored
             signal.signal(number, signal.default_int_handler)

@@ -3,12 +3,14 @@
 The compiler is `$CC` if set, else `cc`, `gcc` or `clang`, whichever is found first.
 """
 
+import errno
 import functools
 import os
 import shlex
 import shutil
 import subprocess
 import sysconfig
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from p4switch.errors import UserError
 # No -march=native and no contraction of floating point: every build computes the same bits.
 FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-ffp-contract=off", "-fno-semantic-interposition", "-Wall")
 SANITIZE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+_FULL = os.strerror(errno.ENOSPC)
 _TIMEOUT_S = 300
 
 
@@ -75,8 +78,11 @@ def build(
     key = cache.digest(*compiler(), compiler_version(), " ".join((*FLAGS, *kind, *flags)), *contents)
 
     def produce(target: Path) -> None:
-        command = [*compiler(), *options, *map(str, sources), "-o", str(target), "-lm"]
-        _run(command, name)
+        # Made elsewhere: of a cache that is full, linkers say nothing that is of use.
+        with tempfile.TemporaryDirectory(prefix="p4cc-") as beside:
+            made = Path(beside) / target.name
+            _run([*compiler(), *options, *map(str, sources), "-o", str(made), "-lm"], name)
+            shutil.copy(made, target)
 
     return cache.cached("native", key, suffix, produce)
 
@@ -101,8 +107,10 @@ def _run(command: Sequence[str], name: str) -> str:
     except OSError as error:
         raise BuildError(f"{command[0]}: {error.strerror}; expected a C compiler") from error
     if done.returncode:
-        lines = [line for line in done.stdout.splitlines() if "error" in line or "fatal" in line]
-        reason = (lines or done.stdout.splitlines() or [f"status {done.returncode}"])[0]
+        told = done.stdout.splitlines()
+        lines = [line for line in told if _FULL in line]
+        lines += [line for line in told if "error" in line or "fatal" in line]
+        reason = (lines or told or [f"status {done.returncode}"])[0]
         if "stdio.h" in reason or "stdint.h" in reason or "stddef.h" in reason:
             reason += "; on Debian and Ubuntu: apt-get install libc6-dev"
         raise BuildError(f"{name}: the C compiler failed: {reason}")

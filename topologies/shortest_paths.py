@@ -68,6 +68,11 @@ class ShortestPaths:
             found[np.unpackbits(here.view(np.uint8), axis=1, count=destinations).astype(bool)] = distance
         return found
 
+    @cached_property
+    def _cells(self) -> memoryview:
+        """Of `distance`, for one at a time."""
+        return self.distance.data
+
     def first_ports(self, switch: str) -> tuple[npt.NDArray[np.int64], list[Ports]]:
         """For each destination which of some sets of ports begins the shortest paths there; none for itself, and for
         one that cannot be reached.
@@ -85,10 +90,12 @@ class ShortestPaths:
     def first_port(self, switch: str, destination: str) -> int:
         """The first of equals. Raises ValueError where there is no path, or its end is reached."""
         row, column = self.row[switch], self.column[destination]
-        nearer = self._nearer(row, slice(column, column + 1))
-        if not nearer.any():
-            raise ValueError(f"topology {self._topology.name!r} has no way from {switch} on to {destination}")
-        return int(self._between[row][0][np.argmax(nearer)])
+        ports, there = self._between[row]
+        wanted = self._cells[row, column] - 1
+        for i, other in enumerate(there.tolist() if wanted >= 0 else ()):
+            if self._cells[other, column] == wanted:
+                return int(ports[i])
+        raise ValueError(f"topology {self._topology.name!r} has no way from {switch} on to {destination}")
 
     def _nearer(self, row: int, columns: slice) -> npt.NDArray[np.bool_]:
         """Whether a port leads nearer to a destination, by port and destination."""

@@ -141,6 +141,8 @@ def _note(scratch: Path) -> Iterator[str]:
             _sync_folder(note.parent)
         except OSError as error:
             path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                file.close()  # tries once more to write
             raise _cannot_note(error) from None
         try:
             yield note.name

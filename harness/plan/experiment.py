@@ -47,6 +47,7 @@ _MAX_RTT_NS = 10**12
 # Bytes of a packet beyond its payload, Ethernet to ICRC; and a whole ACK without telemetry.
 HEADER_BYTES = 58
 ACK_BYTES = 62
+_COLLECTIVE_BYTES = 138  # of a packet of collectives: half have lanes (202 bytes), half have not (74)
 LATENCY = "max_latency_ns"  # a column of flows that worlds fill
 DEFAULT_LIMIT_NS = 1_000_000_000  # of a scenario that wishes for none: more than any run should take
 
@@ -111,6 +112,11 @@ class Run:
         """A full data packet as it leaves the host."""
         payload = self.scenario.nic.mtu_bytes
         return HEADER_BYTES + payload + (-payload & 3) + (2 if self.protocol.info.telemetry else 0)
+
+    @cached_property
+    def packet_bytes(self) -> int:
+        """A packet of most of what links carry: a full data packet, or the mean one of collectives."""
+        return _COLLECTIVE_BYTES if self.traffic().assignments else self.data_bytes
 
     @cached_property
     def build(self) -> Build:

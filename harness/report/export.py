@@ -41,7 +41,8 @@ def write_figures(
 ) -> Iterator[Path]:
     """Writes SCENARIO-FIGURE.EXTENSION and SCENARIO-FIGURE.csv into `folder`; gives the former's paths.
 
-    A figure is as wide as a column, a heat map of links as the page, or `width_in` inches. It keeps its proportions.
+    A figure is as wide as a column, a heat map of links as the page, or `width_in` inches. It keeps its proportions,
+    but one for the page does not get lower in a column, where its panels would have no room.
     """
     for comparison in compare(results):
         for name, figure in figures(comparison).items():
@@ -49,9 +50,10 @@ def write_figures(
             with for_paper(style.file):
                 plot = figure.plot(comparison)
                 width, height = plot.get_size_inches()
-                natural = style.page_width_in if width > _COLUMN_IN else style.width_in
+                of_page = width > _COLUMN_IN
+                natural = style.page_width_in if of_page else style.width_in
                 wanted = natural if width_in is None else width_in
-                plot.set_size_inches(wanted, height * wanted / width)
+                plot.set_size_inches(wanted, height / width * (max(wanted, natural) if of_page else wanted))
                 with mpl.rc_context(fname=style.file):
                     plot.savefig(target, dpi=_DPI, metadata=_NO_DATE[extension])
             figure_table(plot).to_csv(target.with_suffix(".csv"), index=False)

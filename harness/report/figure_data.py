@@ -12,6 +12,7 @@ from matplotlib.collections import PolyCollection, QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import FixedLocator, FuncFormatter
 
 Row = dict[str, Any]
 COLUMNS = ("panel", "series", "x", "y", "x_axis", "y_axis")
@@ -21,7 +22,7 @@ def figure_table(figure: Figure) -> pd.DataFrame:
     """One row a point, bar or cell: panel and series as the figure names them, x and y in the units of its axes.
 
     Bars give their height at their middle; a band is the outline that it has; of a heat map `y` is the value of the
-    cell in column `x`, and the row is the series.
+    cell in column `x`, and the row is the series. Where the ticks of the x axis have names, x is the nearest one's.
     """
     rows = [row for axes in figure.axes if axes.get_label() != "<colorbar>" for row in _rows(axes)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -30,7 +31,7 @@ def figure_table(figure: Figure) -> pd.DataFrame:
 def _rows(axes: Axes) -> Iterator[Row]:
     common = {"panel": axes.get_label() or axes.get_title(), "x_axis": axes.get_xlabel(), "y_axis": axes.get_ylabel()}
     for line in axes.lines:
-        yield from _points(common, str(line.get_label()), line.get_xdata(), line.get_ydata())
+        yield from _points(common, str(line.get_label()), _named(axes, line.get_xdata()), line.get_ydata())
     for artist in axes.collections:
         if isinstance(artist, QuadMesh):
             yield from _mesh(common, axes, artist)
@@ -43,7 +44,20 @@ def _rows(axes: Axes) -> Iterator[Row]:
     for container in axes.containers:
         bars = [bar for bar in container if isinstance(bar, Rectangle)]
         middles = [bar.get_x() + bar.get_width() / 2 for bar in bars]
-        yield from _points(common, str(container.get_label()), middles, [bar.get_height() for bar in bars])
+        heights = [bar.get_height() for bar in bars]
+        yield from _points(common, str(container.get_label()), _named(axes, middles), heights)
+
+
+def _named(axes: Axes, x: Any) -> Any:
+    """`x`, or what ticks call it: bars of several series stand beside each other around one."""
+    formatter, fixed = axes.xaxis.get_major_formatter(), isinstance(axes.xaxis.get_major_locator(), FixedLocator)
+    # What `set_xticks` makes of names.
+    if not isinstance(formatter, FuncFormatter) or not fixed:
+        return x
+    places = axes.get_xticks()
+    names = formatter.format_ticks(places.tolist())
+    distances = np.abs(np.subtract.outer(np.asarray(x, np.float64), places))
+    return [names[nearest] for nearest in distances.argmin(axis=1)]
 
 
 def _points(common: Row, series: str, x: Any, y: Any) -> Iterator[Row]:

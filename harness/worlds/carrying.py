@@ -16,6 +16,7 @@ from harness.measure.results import Result
 from harness.plan.experiment import Run
 from harness.plan.portable import PortableRun
 from harness.worlds import elsewhere, workers
+from harness.worlds.garbage import rare_collection
 from harness.worlds.makers import MakeWorld
 from harness.worlds.workers import Cluster
 
@@ -27,15 +28,17 @@ def one_by_one(
 
     `begin` is told of each before it is made, and gives whom its progress is told to. Raises what worlds raise.
     """
-    for run, folder in runs:
+    for number, (run, folder) in enumerate(runs):
+        if number:
+            gc.collect()  # a network is one large cycle
         progress = begin(run)
         made_of = inputs(run)
-        world = make(run)
-        recording = world.run(progress)
-        result = results.write(folder, results.files(run, recording, how, made_of))
-        world.write_more(folder)
-        del world, recording
-        gc.collect()  # a network is one large cycle, and there are others to come
+        with rare_collection():
+            world = make(run)
+            recording = world.run(progress)
+            result = results.write(folder, results.files(run, recording, how, made_of))
+            world.write_more(folder)
+            del world, recording
         yield result
 
 
@@ -46,14 +49,14 @@ def at_once(
 
     Each is written to a new folder. Close the iterator if it is not used up. Raises as `workers.carry_out` does.
     """
-    told = asdict(how)
+    told, names = asdict(how), [folder.name for _, folder in runs]
     if isinstance(where, Cluster):
-        sent = workers.carry_out(partial(elsewhere.files, how=told), [run for run, _ in runs], where)
+        sent = workers.carry_out(partial(elsewhere.files, how=told), [run for run, _ in runs], where, names)
         with closing(sent) as made:
             for i, files in made:
                 yield i, results.write(runs[i][1], files)
         return
     wanted = [(run, folder.resolve()) for run, folder in runs]
-    with closing(workers.carry_out(partial(elsewhere.write, how=told), wanted, where)) as done:
+    with closing(workers.carry_out(partial(elsewhere.write, how=told), wanted, where, names)) as done:
         for i, _ in done:
             yield i, results.load(runs[i][1])

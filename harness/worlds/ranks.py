@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, NoReturn, Protocol, TypeVar
 
@@ -36,6 +37,7 @@ _LONGEST_SLEEP_S = 1e-3
 _LOOK_S = 0.1  # between looks whether someone has failed
 _NOTICE_S = 2.0  # from when MPI misses someone: for whoever knows more to say so
 _ENDED = 3  # status of all when the first one ends them: none that a rank's own error has
+_SHARED = "/dev/shm/mpich_shm_"  # how its files are called
 _PIECE_BYTES = 1 << 30  # of one message: its length is a C int
 # How those who start ranks tell them which they are: rank, of how many, which one of this machine's, of how many.
 _LAUNCHERS = (
@@ -93,6 +95,9 @@ class Ranks:
         here = library.COMM_WORLD.Split_type(library.COMM_TYPE_SHARED)
         self.count_here: int = here.Get_size()  # on this machine
         self._spins = _SPINS if self.count_here <= processes.processors() else 0
+        here.Barrier()
+        if not here.Get_rank():
+            _unlink_shared_memory()
         here.Free()
 
     @property
@@ -278,6 +283,21 @@ def _raise(error: BaseException) -> NoReturn:
 def _pieces(data: bytes | bytearray) -> Iterator[memoryview]:
     view = memoryview(data)
     return (view[at : at + _PIECE_BYTES] for at in range(0, len(data), _PIECE_BYTES))
+
+
+def shared_memory() -> list[Path]:
+    """The files of MPICH's shared memory that this process has, as long as they have names."""
+    try:
+        files = [line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines()]
+    except OSError:
+        return []  # not on Linux
+    return [Path(file) for file in sorted(set(files)) if file.startswith(_SHARED) and not file.endswith(" (deleted)")]
+
+
+def _unlink_shared_memory() -> None:
+    """All of this machine have it. MPICH does so at its end, which a rank that is killed does not come to."""
+    for file in shared_memory():
+        file.unlink(missing_ok=True)
 
 
 def differences(own: Mapping[str, str], first: Mapping[str, str]) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -33,6 +31,7 @@ from harness.measure.recording import IDLE, STALLED, STANDSTILLS, Integers, Prog
 from harness.measure.tracing import TraceRecord
 from harness.plan.experiment import LinkChange, Run
 from harness.worlds.expected import memory_limit
+from harness.worlds.garbage import rare_collection
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
 from harness.worlds.parallel import Alone, Crew, RankCrew, Workers, cost, merged
 from harness.worlds.partition import partition
@@ -62,7 +61,6 @@ _HAND_OVER_NS = 20_000
 _Marks = tuple[Callable[[], bytes], Integers, Integers]  # packets by port; places; their ports
 _MARK_COUNTER = "ecn_marked"  # of p4src/include/ecn.p4
 _SAMPLES_A_LOOK = 1000  # of the queues, between two looks at the memory
-_COLLECT_AFTER = 1_000_000  # objects made and not freed
 _MOST_RTTS_TO_END = 1000  # after the last flow's end, for what is still under way
 _NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received", "retries_exceeded")
 
@@ -394,14 +392,14 @@ class VirtualWorld:
 
     def run(self, progress: Progress | None = None) -> Recording:
         """Runs until every flow is acknowledged, or the scenario's limit."""
-        with self._crew.at_work():
+        with self._crew.at_work(), rare_collection():
             recording = self._run(progress)
         assert recording is not None  # of the first worker
         return recording
 
     def follow(self) -> None:
         """Takes part in a run, at another rank than the first."""
-        with self._crew.at_work():
+        with self._crew.at_work(), rare_collection():
             self._run(None)
 
     def _run(self, progress: Progress | None) -> Recording | None:
@@ -417,8 +415,7 @@ class VirtualWorld:
             if probe.interval_ns:
                 self.fabric.at(0, partial(self._read_repeatedly, probe))
         self.fabric.at(0, self._look_at_progress)
-        with _rare_collection():
-            stop = self.fabric.run(until_ns=self.run_plan.limit_ns, progress=partial(self._progress, progress))
+        stop = self.fabric.run(until_ns=self.run_plan.limit_ns, progress=partial(self._progress, progress))
         self._look_at_memory(self.fabric.now_ns)
         how = self._standstill or {"until": "limit"}.get(stop, stop)
         ended = self._crew.agree(session.outcome if session.finished else how)
@@ -669,19 +666,6 @@ def _mark_counters(run: Run) -> list[tuple[str, int]]:
     """The program's counters of marked packets, by port, and how many ports they have."""
     counters = compiled(run.build)[1].counters
     return [(c.preamble.name, c.size) for c in counters if c.preamble.name.endswith(f".{_MARK_COUNTER}")]
-
-
-@contextmanager
-def _rare_collection() -> Iterator[None]:
-    """The network lives as long as its run; to walk it whenever some packets were made costs a sixth of the time."""
-    thresholds = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(_COLLECT_AFTER, *thresholds[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
-        gc.unfreeze()
 
 
 def _device(pipe: Pipe, device_id: int) -> Device:

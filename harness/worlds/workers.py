@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, MutableSequence, Sequence
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -61,42 +61,56 @@ class Cluster:
 
 
 def carry_out(
-    work: Callable[[_Item], _Made], items: Sequence[_Item], where: Cluster | int | None = None
+    work: Callable[[_Item], _Made],
+    items: Sequence[_Item],
+    where: Cluster | int | None = None,
+    names: Sequence[str] = (),
 ) -> Generator[tuple[int, _Made], None, None]:
     """(index, work(item)) of each item, as they are done: by `where` processes (None: one a core), or by a cluster.
 
-    Close the iterator if it is not used up: it ends the processes. Raises UserError for a cluster that cannot be
-    reached, DeadWorkerError if a process ends before its work is done, and what `work` raises.
+    `names` are the items', for messages. Close the iterator if it is not used up: it ends the processes. Raises
+    UserError for a cluster that cannot be reached, DeadWorkerError if a process ends before its work is done, and what
+    `work` raises.
     """
+    names = names or [f"item {i}" for i in range(len(items))]
     if isinstance(where, Cluster):
-        return _on_cluster(work, items, where)
-    return _in_processes(work, items, where)
+        return _on_cluster(work, items, where, names)
+    return _in_processes(work, items, where, names)
 
 
 def _in_processes(
-    work: Callable[[_Item], _Made], items: Sequence[_Item], jobs: int | None
+    work: Callable[[_Item], _Made], items: Sequence[_Item], jobs: int | None, names: Sequence[str]
 ) -> Generator[tuple[int, _Made], None, None]:
     # A process of its own kind: a fork would inherit the threads of whatever is loaded here, half of them.
-    with _pool(max(min(jobs or processes.processors(), len(items)), 1)) as (pool, started):
+    with _pool(max(min(jobs or processes.processors(), len(items)), 1), len(items)) as (pool, started, takers):
+        waiting: dict[futures.Future[_Made], int] = {}
         try:
-            waiting = {pool.submit(work, item): i for i, item in enumerate(items)}
+            for i, item in enumerate(items):
+                waiting[pool.submit(_take, work, i, item)] = i
             while waiting:
                 done, _ = futures.wait(waiting, return_when=futures.FIRST_COMPLETED)
                 for future in sorted(done, key=lambda future: future.exception() is not None):
-                    yield waiting.pop(future), future.result()
+                    made = future.result()
+                    yield waiting.pop(future), made
         except BrokenProcessPool:
-            raise DeadWorkerError(f"{_ended(started)} before its run was done; was there enough memory?") from None
+            raise DeadWorkerError(_death(started, {takers[i]: names[i] for i in sorted(waiting.values())})) from None
 
 
-def _ended(started: Collection[BaseProcess]) -> str:
-    """How the one ended that broke the pool, which then ends the others by SIGTERM."""
+def _death(started: Collection[BaseProcess], taken: Mapping[int, str]) -> str:
+    """How the process ended that broke the pool, which then ends the others by SIGTERM. `taken`: what is not done that
+    each process, by its id, was doing.
+    """
     for process in started:
         process.join()
     codes = {process.pid: process.exitcode for process in started}
     pid, code = next(((pid, code) for pid, code in codes.items() if code != -signal.SIGTERM), (None, None))
-    if code is None:
-        return "a process was ended"
-    return f"process {pid} {processes.how_ended(code)}"
+    if pid is None or code is None:
+        undone = [name for taker, name in taken.items() if taker]
+        return f"a process was ended before its work was done; {', '.join(undone)} had begun"
+    who = f"process {pid} {processes.how_ended(code)}"
+    if pid not in taken:
+        return f"{who} between two runs; was there enough memory?"
+    return f"{taken[pid]}: {who} before it was done; was there enough memory?"
 
 
 class _Context(SpawnContext):
@@ -113,12 +127,15 @@ class _Context(SpawnContext):
 
 
 @contextlib.contextmanager
-def _pool(jobs: int) -> Iterator[tuple[futures.ProcessPoolExecutor, list[BaseProcess]]]:
-    """A pool, and its processes. They end with the block, at once if that ends badly."""
+def _pool(jobs: int, items: int) -> Iterator[tuple[futures.ProcessPoolExecutor, list[BaseProcess], Sequence[int]]]:
+    """A pool, its processes, and by item which of them took it (0: none yet). They end with the block, at once if that
+    ends badly.
+    """
     context = _Context()
-    pool = futures.ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(os.getpid(),))
+    takers = context.RawArray("i", items)
+    pool = futures.ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(os.getpid(), takers))
     try:
-        yield pool, context.started
+        yield pool, context.started, takers
     except BaseException:
         for process in context.started:
             if process.pid is not None:
@@ -128,16 +145,27 @@ def _pool(jobs: int) -> Iterator[tuple[futures.ProcessPoolExecutor, list[BasePro
         pool.shutdown(cancel_futures=True)
 
 
-def _begin(parent: int) -> None:
+_takers: MutableSequence[int] = []  # in a process of the pool: shared with the others
+
+
+def _begin(parent: int, takers: MutableSequence[int]) -> None:
     """In a new process: Ctrl-C is the parent's to deal with, and nothing outlives the parent."""
+    global _takers
+    _takers = takers
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     processes.end_with_parent(signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
+def _take(work: Callable[[_Item], _Made], index: int, item: _Item) -> _Made:
+    """In a process of the pool: says who does it, for the case that nobody else can any more."""
+    _takers[index] = os.getpid()
+    return work(item)
+
+
 def _on_cluster(
-    work: Callable[[_Item], _Made], items: Sequence[_Item], cluster: Cluster
+    work: Callable[[_Item], _Made], items: Sequence[_Item], cluster: Cluster, names: Sequence[str]
 ) -> Generator[tuple[int, _Made], None, None]:
     security = cluster.security()
     import distributed
@@ -156,8 +184,8 @@ def _on_cluster(
                 made = future.result()
             except distributed.KilledWorker as error:
                 raise DeadWorkerError(
-                    f"the cluster's worker {error.last_worker.address} has ended before its run was done; "
-                    "was there enough memory?"
+                    f"{names[waiting[future]]}: the cluster's worker {error.last_worker.address} has ended before it "
+                    "was done; was there enough memory?"
                 ) from None
             yield waiting[future], made
             future.release()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader
@@ -16,6 +18,7 @@ _COLUMNS = {
     "states": ("state",), "transitions": ("transition",), "tables": ("hit", "miss", "entry"), "actions": ("action",),
     "branches": ("branch",), "statements": ("statement",),
 }  # fmt: skip
+_LONG = 8
 _FUNCTIONS = ("state", "action")
 _BRANCHES = ("branch", "transition", "hit", "miss")
 
@@ -28,11 +31,12 @@ def _cell(share: Share) -> str:
 
 
 def table(coverage: Coverage) -> Table:
-    """A row a file, reached items of all; the last one is the sum."""
-    made = Table("file", *_COLUMNS, "", box=SIMPLE, padding=(0, 1, 0, 0))
+    """A row a file, reached items of all; the last one is the sum. Files are named from the folder of all."""
+    made = Table("file", *map(_heading, _COLUMNS), "", box=SIMPLE, padding=0)
+    made.columns[0].overflow = "fold"
     for column in made.columns[1:]:
-        column.justify = "right"
-    rows: list[tuple[str, str | None]] = [(file or "(no source)", file) for file in coverage.files]
+        column.justify, column.no_wrap = "right", True
+    rows: list[tuple[str, str | None]] = [*_short_names(coverage.files)]
     for name, file in [*rows, ("all", None)]:
         if name == "all":
             made.add_section()
@@ -40,6 +44,20 @@ def table(coverage: Coverage) -> Table:
         cells = [_cell(coverage.summary(kinds, file)) for kinds in _COLUMNS.values()]
         made.add_row(name, *cells, f"{whole.percent:.1f}%")
     return made
+
+
+def _heading(column: str) -> str:
+    """In two lines if it is long: files need the room."""
+    half = len(column) // 2
+    return f"{column[:half]}-\n{column[half:]}" if len(column) > _LONG else column
+
+
+def _short_names(files: list[str]) -> Iterator[tuple[str, str]]:
+    """What is shown of each file, and the file."""
+    paths = {file: Path(file).resolve() for file in files if file}
+    top = os.path.commonpath([path.parent for path in paths.values()]) if paths else ""
+    for file in files:
+        yield str(paths[file].relative_to(top)) if file else "(no source)", file
 
 
 def missed_lines(coverage: Coverage) -> list[str]:

@@ -32,7 +32,7 @@ __all__ = ["JsonError", "Switch", "Traced", "build", "build_traced", "load", "so
 HERE = Path(__file__).parent
 C_FOLDER = HERE / "c"
 # What generated pipelines include; the digest of these is the version of what library and extension share.
-_HEADERS = ("hash.h", "pipeline.h", "runtime.h", "switch.h", "trace.h", "wide.h")
+_HEADERS = ("allocate.h", "hash.h", "pipeline.h", "runtime.h", "switch.h", "trace.h", "wide.h")
 PIPELINE_HEADERS = tuple(C_FOLDER / name for name in _HEADERS)
 # The engine without Python.
 _RUNTIME = (

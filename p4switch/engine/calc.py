@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from p4switch.engine import schema
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef, hex_value
-from p4switch.engine.program import Field, Program
+from p4switch.engine.program import Field, Program, numbered
 from p4switch.engine.schema import JsonError
 from p4switch.engine.value import Native
 
@@ -243,6 +243,11 @@ def _checksum_in_place(run: Sequence[_Piece]) -> str | None:
     assert run[0].ref is not None
     sums = " + ".join(f"p4_csum_add({run[0].ref.base} + {first}, {count})" for first, count in stretches)
     return f"p4_csum_fold({sums})"
+
+
+def named(program: Program, number: int) -> str:
+    """The name in C of a calculation's function."""
+    return numbered("calc_", number, program.json.calculations[number].name)
 
 
 def function(program: Program, name: str, algorithm: str, inputs: Sequence[Mapping[str, schema.Json]]) -> str:

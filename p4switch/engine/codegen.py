@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from p4switch.engine import calc, keys, schema
 from p4switch.engine.control import Control
-from p4switch.engine.emit import Emitter
+from p4switch.engine.emit import Emitter, initialiser, long_initialiser
 from p4switch.engine.expr import Expressions, HeaderRef
 from p4switch.engine.parser import ParserGenerator
 from p4switch.engine.primitives import Primitives
-from p4switch.engine.program import Program, c_string
+from p4switch.engine.program import Program, c_string, numbered
 from p4switch.engine.schema import Json, JsonError
 from p4switch.engine.value import c_member, cut, storage_bytes
 
@@ -98,7 +98,8 @@ class Generator:
             self._macros(),
             _HELPERS,
             "\n".join(
-                calc.function(self.program, f"calc_{i}", c.algo, c.input) for i, c in enumerate(self.json.calculations)
+                calc.function(self.program, calc.named(self.program, i), c.algo, c.input)
+                for i, c in enumerate(self.json.calculations)
             ),
             self.control.actions_text(),
             self.control.selectors_text(),
@@ -134,10 +135,14 @@ class Generator:
         out = ["typedef struct metadata {"]
         for header in self.program.headers.values():
             if header.metadata:
-                members = " ".join(c_member(f.width, f"f{f.index}") for f in header.type.fields)
+                members = " ".join(c_member(f.width, f.member) for f in header.type.fields)
                 out.append(f"    struct {{ {members} }} {header.member};")
         layout = self.program.layout
         out.append("} metadata;\n")
+        out.append("/* Of packet headers: V, their place in `valid`; H, where they begin in `H`. */")
+        places = self.program.enumerators
+        if places:
+            out.append("enum {\n" + "".join(f"    {name} = {value},\n" for name, value in places.items()) + "};\n")
         out.append("struct phv {")
         out.append("    p4_packet base;")
         out.append("    p4_frame *frame;")
@@ -171,17 +176,23 @@ class Generator:
         rows, size = [], 0
         for header, field in self.program.cells:
             if field is not None:
-                where, nbytes, slot = f"m.{header.member}.f{field.index}", storage_bytes(field.width), -1
+                where, nbytes, slot = f"m.{header.member}.{field.member}", storage_bytes(field.width), "-1"
             else:
-                where, nbytes, slot = f"H[{header.offset}]", header.type.nbytes, header.slot
-            rows.append(f"    {{offsetof(phv, {where}), offsetof(phv, seen.{where}), {nbytes}, {slot}}},\n")
+                where, nbytes, slot = f"H[{header.at}]", header.type.nbytes, header.is_valid
+            row = initialiser({
+                "now": f"offsetof(phv, {where})",
+                "before": f"offsetof(phv, seen.{where})",
+                "size": nbytes,
+                "slot": slot,
+            })
+            rows.append(f"    {row},\n")
             size += 2 * nbytes
         count = len(rows)
         return (
             "#ifdef P4_TRACE\n"
             "typedef struct trace_cell { uint32_t now, before, size; int32_t slot; } trace_cell;\n"
             f"enum {{ N_CELLS = {count}, CHANGES_BYTES = {count} * sizeof(p4_trace_change) + {size} + 1 }};\n"
-            f"static const trace_cell cells[] = {{\n{''.join(rows)}    {{0, 0, 0, 0}}}};\n#endif\n"
+            f"static const trace_cell cells[] = {{\n{''.join(rows)}    {{.slot = -1}}}};\n#endif\n"
         )
 
     def _tell_emitted(self) -> str:
@@ -204,7 +215,7 @@ class Generator:
                 out.append(f"#define GET_{macro}(p) 0")
                 continue
             header, field = found
-            code = f"(p)->m.{header.member}.f{field.index}"
+            code = f"(p)->m.{header.member}.{field.member}"
             value = f"(uint64_t)({'v'})"
             if macro in _SATURATING:
                 limit = f"0x{(1 << field.width) - 1:x}ull"
@@ -255,7 +266,7 @@ class Generator:
         names = [c.name for c in self.json.calculations]
         if checksum.calculation not in names:
             raise JsonError(f"BMv2 JSON: checksum {checksum.name}: there is no calculation {checksum.calculation}")
-        number = names.index(checksum.calculation)
+        calculation = calc.named(self.program, names.index(checksum.calculation))
         place = x.field(list(checksum.target))
         if place.width > 64:
             raise JsonError(f"BMv2 JSON: checksum {checksum.name} goes to a field of over 64 bits")
@@ -264,7 +275,7 @@ class Generator:
         if verify:
             em.open(f"if ({x.header(checksum.target[0]).valid} && {condition})")
             stored = place.low(em, place.width)
-            wrong = em.temp("int", f"calc_{number}(sw, p) != {cut(stored, place.width)}")
+            wrong = em.temp("int", f"{calculation}(sw, p) != {cut(stored, place.width)}")
             em.line(f"if ({wrong})")
             em.line("    p->checksum_error = 1;")
             point = self.program.points.add("checksum", ".".join(checksum.target), checksum.source_info)
@@ -272,7 +283,7 @@ class Generator:
             em.line(f"TRACE(P4_TRACE_CHECKSUM, {point}, !{wrong}, 0, NULL, 0);")
         else:
             em.open(f"if ({condition})")
-            place.store(em, em.temp("uint64_t", f"calc_{number}(sw, p)"))
+            place.store(em, em.temp("uint64_t", f"{calculation}(sw, p)"))
             point = self.program.points.add("statement", "update_checksum", checksum.source_info, "update_checksum")
             em.line(f"PASS({point});")
             em.line(f"CHANGES(P4_TRACE_STATEMENT, {point});")
@@ -328,11 +339,11 @@ class Generator:
         header = self.program.header(str(ref[0]))
         field = header.type.field(str(ref[1]))
         if header.metadata:
-            member = f"m.{header.member}.f{field.index}"
+            member = f"m.{header.member}.{field.member}"
             em.line(f"memcpy(&to->{member}, &from->{member}, sizeof to->{member});")
         else:
-            em.line(f"p4_copy_bits(to->H + {header.offset}, {field.bit}, from->H + {header.offset}, {field.bit}, "
-                    f"{field.width});")
+            to, of = f"to->H + {header.at}", f"from->H + {header.at}"
+            em.line(f"p4_copy_bits({to}, {field.bit}, {of}, {field.bit}, {field.width});")
 
     def _send_digest(self) -> str:
         em = Emitter()
@@ -377,42 +388,60 @@ class Generator:
     def _program(self, name: str, parser: ParserGenerator) -> str:
         json = self.json
         out = [self._array("p4_counter_info", "counters", [
-            f"{{{c_string(c.name)}, {0 if c.is_direct else c.size}}}" for c in json.counter_arrays
+            initialiser({"name": c_string(c.name), "size": 0 if c.is_direct else c.size}) for c in json.counter_arrays
         ])]
         out.append(self._array("p4_meter_info", "meters", [
-            f"{{{c_string(m.name)}, {0 if m.is_direct else m.size}, {int(m.type == 'packets')}, {m.rate_count}}}"
+            initialiser({
+                "name": c_string(m.name),
+                "size": 0 if m.is_direct else m.size,
+                "packets": int(m.type == "packets"),
+                "rates": m.rate_count,
+            })
             for m in json.meter_arrays
         ]))
         for m in json.meter_arrays:
             if m.rate_count not in (1, 2):
                 raise JsonError(f"BMv2 JSON: meter {m.name} has {m.rate_count} rates; expected 1 or 2")
         out.append(self._array("p4_register_info", "registers", [
-            f"{{{c_string(r.name)}, {r.size}, {r.bitwidth}}}" for r in json.register_arrays
+            initialiser({"name": c_string(r.name), "size": r.size, "width": r.bitwidth}) for r in json.register_arrays
         ]))
         rows = []
         for number, vset in enumerate(json.parse_vsets):
             width = vset.compressed_bitwidth
             fields, words = parser.vset_keys.get(vset.name) or keys.layout([(vset.name, width, "P4_TERNARY", None)])
-            out.append(f"static const p4_key_info vset_keys_{number}[] = {{\n{keys.description(fields)}}};")
-            rows.append(f"{{{c_string(vset.name)}, {len(fields)}, {words}, vset_keys_{number}}}")
+            own = numbered("vset_keys_", number, vset.name)
+            out.append(f"static const p4_key_info {own}[] = {{\n{keys.description(fields)}}};")
+            rows.append(
+                initialiser({"name": c_string(vset.name), "n_keys": len(fields), "key_words": words, "keys": own})
+            )
         out.append(self._array("p4_vset_info", "vsets", rows))
-        counts = ", ".join(str(len(items)) for items in (
-            json.actions, self.control.tables, self.control.profiles, json.counter_arrays, json.meter_arrays,
-            json.register_arrays, json.parse_vsets,
-        ))
+        counts: dict[str, Sequence[object]] = {
+            "actions": json.actions,
+            "tables": self.control.tables,
+            "profiles": self.control.profiles,
+            "counters": json.counter_arrays,
+            "meters": json.meter_arrays,
+            "registers": json.register_arrays,
+            "vsets": json.parse_vsets,
+        }
         points = len(self.program.points.all)
         out.append(f"#ifdef P4_TRACE\n#define N_POINTS {points}\n#else\n#define N_POINTS 0\n#endif")
-        out.append(
-            "const p4_program p4_program_description = {\n"
-            f"    P4_ABI, {c_string(name)}, sizeof(phv), sizeof(fallbacks), {counts}, N_POINTS,\n"
-            "    actions, tables, profiles, counters, meters, registers, vsets, receive, transmit, free_packet};"
-        )
+        text = long_initialiser({
+            "abi": "P4_ABI",
+            "name": c_string(name),
+            "packet_size": "sizeof(phv)",
+            "fallbacks_size": "sizeof(fallbacks)",
+            **{f"n_{what}": len(items) for what, items in counts.items()},
+            "n_points": "N_POINTS",
+            **{own: own for own in (*counts, "receive", "transmit", "free_packet")},
+        })
+        out.append(f"const p4_program p4_program_description = {text};")
         return "\n".join(out) + "\n"
 
     @staticmethod
     def _array(c_type: str, name: str, rows: Sequence[str]) -> str:
         body = "".join(f"    {row},\n" for row in rows)
-        return f"static const {c_type} {name}[] = {{\n{body}    {{NULL}}}};"
+        return f"static const {c_type} {name}[] = {{\n{body}    {{.name = NULL}}}};"
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 import networkx as nx
 
 from p4switch.engine import calc, keys, schema
-from p4switch.engine.emit import Emitter
-from p4switch.engine.expr import Expressions, hex_value, mask_value, params_of
-from p4switch.engine.primitives import Primitives, branch
-from p4switch.engine.program import Program, c_string, identifier
+from p4switch.engine.emit import Emitter, initialiser, long_initialiser
+from p4switch.engine.expr import Expressions, hex_value, mask_value, parameter_members, params_of
+from p4switch.engine.primitives import Primitives, branch, source_text
+from p4switch.engine.program import Program, c_string, numbered
 from p4switch.engine.schema import JsonError
 from p4switch.engine.value import Value, c_member
 
@@ -35,6 +35,10 @@ class Table:
     counter_offset: int = 0
     last_hit_offset: int = 0
     data_offset: int = 0
+
+    def named(self, what: str) -> str:
+        """The name in C of something that belongs to the table."""
+        return numbered(f"{what}_", self.number, self.json.name)
 
     @property
     def has_range(self) -> bool:
@@ -130,21 +134,30 @@ class Control:
 
     # --- actions ---
 
+    def named(self, what: str, number: int) -> str:
+        """The name in C of something that belongs to an action."""
+        return numbered(f"{what}_", number, self.program.json.actions[number].name)
+
+    def profile_named(self, what: str, number: int) -> str:
+        """The name in C of something that belongs to an action profile."""
+        return numbered(f"{what}_", number, self.profiles[number][0].name)
+
     def actions_text(self) -> str:
         """Structs of arguments and a function for every action."""
         out = []
         for number, action in enumerate(self.program.json.actions):
-            widths = [parameter.bitwidth for parameter in action.runtime_data]
-            members = " ".join(c_member(w, f"p{i}") for i, w in enumerate(widths))
-            out.append(f"typedef struct {{ {members} }} args_{number}; /* {identifier(action.name)} */")
+            named = zip(action.runtime_data, parameter_members(action), strict=True)
+            members = " ".join(c_member(parameter.bitwidth, member) for parameter, member in named)
+            args = self.named("args", number)
+            out.append(f"typedef struct {{ {members} }} {args};")
             em = Emitter()
-            primitives = Primitives(self.program, em, params_of("a->", widths), f"a{number}")
+            primitives = Primitives(self.program, em, params_of("a->", action), f"a{number}")
             primitives.body(action.primitives)
             self.loops |= primitives.loops
             if primitives.exits:
                 self.exits.add(number)
             out.append(
-                f"P4_INLINE void action_{number}(p4_switch *sw, phv *p, const args_{number} *a)\n{{\n"
+                f"P4_INLINE void {self.named('action', number)}(p4_switch *sw, phv *p, const {args} *a)\n{{\n"
                 f"    (void)sw, (void)p, (void)a;\n{em.text()}\n}}\n"
             )
         return "\n".join(out)
@@ -157,7 +170,7 @@ class Control:
 
     def selectors_text(self) -> str:
         return "\n".join(
-            calc.function(self.program, f"select_{i}", profile.selector.algo, profile.selector.input)
+            calc.function(self.program, self.profile_named("select", i), profile.selector.algo, profile.selector.input)
             for i, (profile, _) in enumerate(self.profiles) if profile.selector is not None
         )
 
@@ -168,28 +181,39 @@ class Control:
         json = self.program.json
         out = []
         for number, action in enumerate(json.actions):
-            rows = ", ".join(
-                f"{{{c_string(parameter.name)}, {parameter.bitwidth}, offsetof(args_{number}, p{i})}}"
-                for i, parameter in enumerate(action.runtime_data)
+            args, named = self.named("args", number), zip(action.runtime_data, parameter_members(action), strict=True)
+            rows = "".join(
+                "    " + initialiser({
+                    "name": c_string(parameter.name),
+                    "width": parameter.bitwidth,
+                    "offset": f"offsetof({args}, {member})",
+                }) + ",\n"
+                for parameter, member in named
             )
             if rows:
-                out.append(f"static const p4_param_info params_{number}[] = {{{rows}}};")
+                out.append(f"static const p4_param_info {self.named('params', number)}[] = {{\n{rows}}};")
         out.append("static const p4_action_info actions[] = {")
         for number, action in enumerate(json.actions):
             count = len(action.runtime_data)
-            out.append(f"    {{{c_string(action.name)}, {action.id}, {count}, sizeof(args_{number}), "
-                       f"{f'params_{number}' if count else 'NULL'}}},")
-        out.append("    {NULL, 0, 0, 0, NULL}};")
+            row = initialiser({
+                "name": c_string(action.name),
+                "id": action.id,
+                "n_params": count,
+                "size": f"sizeof({self.named('args', number)})",
+                "params": self.named("params", number) if count else "NULL",
+            })
+            out.append(f"    {row},")
+        out.append("    {.name = NULL}};")
         for table in self.tables:
             out.append(self._table_parts(table))
         members = "\n".join(
-            f"    struct {{ uint32_t action, pad; data_{t.number} data; }} t{t.number};" for t in self.tables
+            f"    struct {{ uint32_t action, pad; {t.named('data')} data; }} {t.named('default')};" for t in self.tables
         )
         out.append(f"typedef struct {{\n{members}\n    uint64_t none;\n}} fallbacks;")
         out.append("static const p4_table_info tables[] = {")
         for table in self.tables:
             out.append(f"    {self._table_row(table)},")
-        out.append("    {NULL}};")
+        out.append("    {.name = NULL}};")
         out.append(self._profiles_text())
         return "\n".join(out)
 
@@ -204,21 +228,24 @@ class Control:
         )
 
     def _table_parts(self, table: Table) -> str:
-        n = table.number
-        out = [f"static const uint32_t table_actions_{n}[] = {{{', '.join(map(str, table.actions)) or '0'}}};"]
+        actions = ", ".join(map(str, table.actions)) or "0"
+        out = [f"static const uint32_t {table.named('actions')}[] = {{{actions}}};"]
         if table.fields:
-            out.append(f"static const p4_key_info keys_{n}[] = {{\n{keys.description(table.fields)}}};")
-        sizes = " ".join(f"args_{a} a{i};" for i, a in enumerate(table.actions))
-        out.append(f"typedef union {{ uint64_t align; p4_target target; {sizes} }} data_{n};")
-        out.append(f"enum {{ stride_{n} = STRIDE({table.data_offset} + sizeof(data_{n})) }};")
+            out.append(f"static const p4_key_info {table.named('keys')}[] = {{\n{keys.description(table.fields)}}};")
+        data = table.named("data")
+        sizes = " ".join(f"{self.named('args', a)} a{i};" for i, a in enumerate(table.actions))
+        out.append(f"typedef union {{ uint64_t align; p4_target target; {sizes} }} {data};")
+        out.append(f"enum {{ {table.named('stride')} = STRIDE({table.data_offset} + sizeof({data})) }};")
         if table.json.entries:
             # The lowest number is the highest priority in the JSON; it is the other way round everywhere else. The last
             # of the program's entries has priority 1, as a controller sees it; but negative numbers are priorities that
             # the program gives, their sign changed.
             lowest = max(entry.priority for entry in table.json.entries)
             top = 0 if lowest < 0 else lowest + 1
-            rows = ",\n".join(self._own_entry(table, entry, top - entry.priority) for entry in table.json.entries)
-            out.append(f"static const p4_entry_info entries_{n}[] = {{\n{rows}}};")
+            rows = "".join(
+                f"    {self._own_entry(table, entry, top - entry.priority)},\n" for entry in table.json.entries
+            )
+            out.append(f"static const p4_entry_info {table.named('entries')}[] = {{\n{rows}}};")
         return "\n".join(out)
 
     def _own_entry(self, table: Table, entry: schema.Entry, priority: int) -> str:
@@ -249,14 +276,17 @@ class Control:
             prefixes.append(prefix)
         action = self._action(entry.action_entry.action_id)
         args = self._args(action, entry.action_entry.action_data, where)
-        return (
-            f"    {{{keys.byte_array(values)}, {keys.byte_array(masks)}, "
-            f"(const int32_t[]){{{', '.join(map(str, prefixes)) or '0'}}}, {keys.byte_array(args)}, "
-            f"{priority}, {action}}}"
-        )
+        return initialiser({
+            "values": keys.byte_array(values),
+            "masks": keys.byte_array(masks),
+            "prefixes": f"(const int32_t[]){{{', '.join(map(str, prefixes)) or '0'}}}",
+            "args": keys.byte_array(args),
+            "priority": priority,
+            "action": action,
+        })
 
     def _table_row(self, table: Table) -> str:
-        json, n = table.json, table.number
+        json = table.json
         entries = len(json.entries or ())
         default, data, constant = "P4_NO_ACTION", "NULL", 0
         if json.default_entry is not None:
@@ -264,14 +294,28 @@ class Control:
             default = str(action)
             data = keys.byte_array(self._args(action, json.default_entry.action_data, f"table {json.name}"))
             constant = 2 if json.default_entry.action_entry_const else int(json.default_entry.action_const)
-        return "{" + ", ".join([
-            c_string(json.name), table.kind, str(table.words), str(constant),
-            str(len(table.fields)), str(len(table.actions)), str(entries), str(table.profile),
-            str(int(json.with_counters)), str(int(json.support_timeout)), str(table.meter),
-            str(max(json.max_size, entries, 0)), str(table.data_offset), f"stride_{n}", f"offsetof(fallbacks, t{n})",
-            f"keys_{n}" if table.fields else "NULL", f"table_actions_{n}",
-            f"entries_{n}" if entries else "NULL", default, data,
-        ]) + "}"
+        return long_initialiser({
+            "name": c_string(json.name),
+            "kind": table.kind,
+            "key_words": table.words,
+            "default_constant": constant,
+            "n_keys": len(table.fields),
+            "n_actions": len(table.actions),
+            "n_entries": entries,
+            "profile": table.profile,
+            "with_counters": int(json.with_counters),
+            "with_last_hit": int(json.support_timeout),
+            "meter": table.meter,
+            "max_size": max(json.max_size, entries, 0),
+            "data_offset": table.data_offset,
+            "stride": table.named("stride"),
+            "fallback_offset": f"offsetof(fallbacks, {table.named('default')})",
+            "keys": table.named("keys") if table.fields else "NULL",
+            "actions": table.named("actions"),
+            "entries": table.named("entries") if entries else "NULL",
+            "default_action": default,
+            "default_args": data,
+        }, "    ")
 
     def profile_actions(self, number: int) -> list[int]:
         """Actions of all tables that use the profile."""
@@ -281,12 +325,20 @@ class Control:
         out, rows = [], []
         for i, (profile, _) in enumerate(self.profiles):
             actions = self.profile_actions(i)
-            out.append(f"static const uint32_t profile_actions_{i}[] = {{{', '.join(map(str, actions)) or '0'}}};")
-            sizes = " ".join(f"args_{a} a{j};" for j, a in enumerate(actions))
-            out.append(f"typedef union {{ uint64_t none; {sizes} }} member_{i};")
-            rows.append(f"    {{{c_string(profile.name)}, {int(profile.selector is not None)}, {len(actions)}, "
-                        f"profile_actions_{i}, STRIDE(8 + sizeof(member_{i})), {profile.max_size}}},\n")
-        out.append(f"static const p4_profile_info profiles[] = {{\n{''.join(rows)}    {{NULL}}}};")
+            own, member = self.profile_named("profile_actions", i), self.profile_named("member", i)
+            out.append(f"static const uint32_t {own}[] = {{{', '.join(map(str, actions)) or '0'}}};")
+            sizes = " ".join(f"{self.named('args', a)} a{j};" for j, a in enumerate(actions))
+            out.append(f"typedef union {{ uint64_t none; {sizes} }} {member};")
+            row = initialiser({
+                "name": c_string(profile.name),
+                "with_selector": int(profile.selector is not None),
+                "n_actions": len(actions),
+                "actions": own,
+                "stride": f"STRIDE(8 + sizeof({member}))",
+                "max_size": profile.max_size,
+            })
+            rows.append(f"    {row},\n")
+        out.append(f"static const p4_profile_info profiles[] = {{\n{''.join(rows)}    {{.name = NULL}}}};")
         return "\n".join(out)
 
 
@@ -343,7 +395,7 @@ class _PipelineGenerator:
         for node in order:
             if node not in self.names:
                 raise JsonError(f"BMv2 JSON: pipeline {self.pipeline.name} has no node {node}")
-            self.em.label(f"node_{self.names[node]}")
+            self.em.label(self._label(node))
             self.em.open("")
             if node in self.looping:
                 self.em.line("if (++p->steps >= P4_MAX_STEPS) { p->endless = 1; goto end; }")
@@ -357,24 +409,28 @@ class _PipelineGenerator:
                 self._goto(call.next_node)
             self.em.close()
         self.em.label("end")
-        start = f"goto node_{self.names[order[0]]};" if order else "goto end;"
+        start = f"goto {self._label(order[0])};" if order else "goto end;"
         self.control.loops |= bool(self.looping)
         return (
             f"static void {name}(p4_switch *sw, phv *p)\n{{\n"
             f"    (void)sw, (void)p;\n    {start}\n{self.em.text()}\n}}\n"
         )
 
+    def _label(self, name: str) -> str:
+        return numbered("node_", self.names[name], name)
+
     def _goto(self, name: str | None) -> None:
         if name is None:
             self.em.line("goto end;")
         elif name in self.names:
-            self.em.line(f"goto node_{self.names[name]};")
+            self.em.line(f"goto {self._label(name)};")
         else:
             raise JsonError(f"BMv2 JSON: pipeline {self.pipeline.name} has no node {name}")
 
     def _condition(self, condition: schema.Conditional) -> None:
+        text = source_text(condition.source_info, condition.name)
+        self.em.comment(text)
         value = self.em.temp("int", self.x.bool(condition.expression))
-        text = str((condition.source_info or {}).get("source_fragment") or condition.name)
         branch(self.program, self.em, value, text, condition.source_info)
         self.em.open(f"if ({value})")
         self._goto(condition.true_next)
@@ -383,7 +439,7 @@ class _PipelineGenerator:
 
     def _call(self, action: int, data: str) -> None:
         """Runs an action, and leaves the pipeline if it exits."""
-        self.em.line(f"action_{action}(sw, p, {data});")
+        self.em.line(f"{self.control.named('action', action)}(sw, p, {data});")
         if action in self.control.exits:
             self.em.line("if (p->exit) goto end;")
 
@@ -422,7 +478,8 @@ class _PipelineGenerator:
                 v = hex_value(value) & (1 << parameter.bitwidth) - 1
                 limbs = [f"0x{v >> 64 * i & (1 << 64) - 1:x}ull" for i in range((parameter.bitwidth + 63) // 64)]
                 fields.append(limbs[0] if parameter.bitwidth <= 64 else "{" + ", ".join(limbs) + "}")
-            data = f"&(const args_{number}){{{', '.join(fields)}}}"
+            members = dict(zip(parameter_members(action), fields, strict=True))
+            data = f"&(const {self.control.named('args', number)}){initialiser(members)}"
         if not table.json.hidden:
             self._tell_action(table, number, "-1", data)
         self._call(number, data)
@@ -435,7 +492,8 @@ class _PipelineGenerator:
         point = self.program.points.add(
             "action", table.json.name, table.json.source_info, name, counted=not implied
         )
-        size = f"sizeof(args_{action})" if self.program.json.actions[action].runtime_data else "0"
+        args = self.control.named("args", action)
+        size = f"sizeof({args})" if self.program.json.actions[action].runtime_data else "0"
         self.em.line(f"PASS({point});")
         self.em.line(f"TRACE(P4_TRACE_ACTION, {point}, {member}, 0, {data}, {size});")
 
@@ -472,7 +530,7 @@ class _PipelineGenerator:
             em.line("p4_entry *e = NULL;")
             return "NULL"
         key = self._key(t)
-        arguments = f"t, {key}, {t.words}, stride_{t.number}"
+        arguments = f"t, {key}, {t.words}, {t.named('stride')}"
         if t.kind == "P4_TABLE_EXACT":
             em.line(f"p4_entry *e = p4_find_exact({arguments});")
         elif t.kind == "P4_TABLE_LPM":
@@ -483,7 +541,7 @@ class _PipelineGenerator:
             else:
                 em.line(f"p4_entry *e = p4_find_lpm_wide({arguments}, &sw->controls[{t.number}]);")
         elif t.has_range:
-            em.line(f"p4_entry *e = p4_find_range({arguments}, keys_{t.number}, {len(t.fields)});")
+            em.line(f"p4_entry *e = p4_find_range({arguments}, {t.named('keys')}, {len(t.fields)});")
         else:
             em.line(f"p4_entry *e = p4_find_ternary({arguments});")
         return key
@@ -521,13 +579,13 @@ class _PipelineGenerator:
             em.line("}")
         else:
             self._fallback(t)
-        em.line("(void)hit, (void)data;")
+        em.line("(void)t, (void)hit, (void)data;")
         em.open("switch (action)")
         for number in dict.fromkeys(self._possible(t)):
             em.line(f"case {number}:")
             em.open("")
             self._tell_action(t, number, "member_index" if t.profile >= 0 else "-1", "data")
-            self._call(number, f"(const args_{number} *)data")
+            self._call(number, f"(const {self.control.named('args', number)} *)data")
             on_hit, on_miss = self._next(t, number, True), self._next(t, number, False)
             if on_hit != on_miss:
                 em.open("if (hit)")
@@ -575,7 +633,7 @@ class _PipelineGenerator:
 
     def _fallback(self, table: Table) -> None:
         """The default action."""
-        where = f"((const fallbacks *)(const void *)sw->fallbacks)->t{table.number}"
+        where = f"((const fallbacks *)(const void *)sw->fallbacks)->{table.named('default')}"
         self.em.line(f"    action = {where}.action;")
         self.em.line(f"    data = &{where}.data;")
 
@@ -597,13 +655,15 @@ class _PipelineGenerator:
         em.line("uint32_t index = target.index;")
         if profile.selector is not None:
             em.open("if (target.group)")
+            select = self.control.profile_named("select", n)
             em.line("const p4_members *group = &profile->groups[index];")
             em.line("found = group->count;")
             em.line("if (found)")
-            em.line(f"    index = p4_member_of(group, (uint32_t)select_{n}(sw, p));")
+            em.line(f"    index = p4_member_of(group, (uint32_t){select}(sw, p));")
             em.close()
         em.open("if (found)")
-        em.line(f"const p4_member *member = p4_member_at(profile, index, STRIDE(8 + sizeof(member_{n})));")
+        size = f"sizeof({self.control.profile_named('member', n)})"
+        em.line(f"const p4_member *member = p4_member_at(profile, index, STRIDE(8 + {size}));")
         em.line("member_index = index;")
         em.line("action = member->action;")
         em.line("data = member->data;")

@@ -1,4 +1,8 @@
-"""Text of C functions."""
+"""Text of C functions and constants."""
+
+from collections.abc import Mapping
+
+_COMMENT_CHARS = 100
 
 
 class Emitter:
@@ -11,6 +15,13 @@ class Emitter:
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self._depth + text)
+
+    def comment(self, text: str) -> None:
+        """The first line of a piece of source, for readers."""
+        first = text.strip().partition("\n")[0].strip()
+        if first:
+            plain = first[:_COMMENT_CHARS].encode("ascii", "replace").decode()
+            self.line(f"/* {plain.replace('*/', '* /').replace('/*', '/ *')} */")
 
     def open(self, text: str) -> None:
         """A line that begins a block: `if (x)`, or nothing for a bare one."""
@@ -42,3 +53,13 @@ class Emitter:
 
     def text(self) -> str:
         return "\n".join(self.lines)
+
+
+def initialiser(members: Mapping[str, object]) -> str:
+    """Of a C struct, by the names of its members, on one line."""
+    return "{" + ", ".join(f".{name} = {value}" for name, value in members.items()) + "}"
+
+
+def long_initialiser(members: Mapping[str, object], indent: str = "") -> str:
+    """As `initialiser`, a member a line."""
+    return "{\n" + "".join(f"{indent}    .{name} = {value},\n" for name, value in members.items()) + f"{indent}}}"

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from p4switch.engine.emit import Emitter
-from p4switch.engine.program import Field, Header, HeaderType, Program, Stack, Union, UnionStack
-from p4switch.engine.schema import Json, JsonError
+from p4switch.engine.program import Field, Header, HeaderType, Program, Stack, Union, UnionStack, numbered
+from p4switch.engine.schema import Action, Json, JsonError
 from p4switch.engine.value import (
     I64,
     InHeader,
@@ -48,7 +48,7 @@ class HeaderRef:
 
     def place(self, field: Field) -> Place:
         if self.metadata:
-            return Native(field.width, field.signed, f"p->m.{self.metadata.member}.f{field.index}")
+            return Native(field.width, field.signed, f"p->m.{self.metadata.member}.{field.member}")
         if field.varbit:
             raise JsonError(f"BMv2 JSON: {self.type.name}.{field.name} has variable length: it has no value")
         return InHeader(field.width, field.signed, self.base, field)
@@ -133,16 +133,16 @@ class Expressions:
         siblings: tuple[str, ...] = ()
         if header.union:
             members = self.program.union(header.union).headers
-            siblings = tuple(str(m.slot) for m in members if m.slot != header.slot)
-        return HeaderRef(header.type, str(header.slot), f"(p->H + {header.offset})", siblings)
+            siblings = tuple(m.is_valid for m in members if m.slot != header.slot)
+        return HeaderRef(header.type, header.is_valid, f"(p->H + {header.at})", siblings)
 
     def element(self, stack: Stack, index: str) -> HeaderRef:
         """The element at a C index that is known to be at most `stack.size`."""
         if index.isdigit():
-            at = int(index)
-            return HeaderRef(stack.type, str(stack.slot + at), f"(p->H + {stack.offset + at * stack.type.nbytes})")
-        base = f"(p->H + {stack.offset} + {index} * {stack.type.nbytes})"
-        return HeaderRef(stack.type, f"{stack.slot} + {index}", base)
+            at = int(index) * stack.type.nbytes
+            return HeaderRef(stack.type, f"{stack.is_valid} + {index}", f"(p->H + {stack.at} + {at})")
+        base = f"(p->H + {stack.at} + {index} * {stack.type.nbytes})"
+        return HeaderRef(stack.type, f"{stack.is_valid} + {index}", base)
 
     def union(self, union: Union) -> UnionRef:
         return UnionRef(tuple(self.header(h.name) for h in union.headers))
@@ -608,6 +608,12 @@ class Expressions:
         return "(" + " && ".join(terms) + ")"
 
 
-def params_of(prefix: str, widths: Sequence[int]) -> list[Place]:
+def parameter_members(action: Action) -> list[str]:
+    """The names in C of an action's parameters, as members of its struct."""
+    return [numbered("p", i, parameter.name) for i, parameter in enumerate(action.runtime_data)]
+
+
+def params_of(prefix: str, action: Action) -> list[Place]:
     """The parameters of an action, as members of a struct."""
-    return [Native(width, False, f"{prefix}p{i}") for i, width in enumerate(widths)]
+    members = zip(action.runtime_data, parameter_members(action), strict=True)
+    return [Native(parameter.bitwidth, False, f"{prefix}{member}") for parameter, member in members]

@@ -6,7 +6,7 @@ Fields of up to 64 bits share a word while they fit; wider ones take whole words
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from p4switch.engine.emit import Emitter
+from p4switch.engine.emit import Emitter, initialiser
 from p4switch.engine.program import c_string
 from p4switch.engine.schema import JsonError
 from p4switch.engine.value import Value, low_bits
@@ -75,11 +75,18 @@ def pack(em: Emitter, fields: Sequence[KeyField], words: int, values: Sequence[V
 
 def description(fields: Sequence[KeyField]) -> str:
     """Initialisers of p4_key_info."""
-    return ",\n".join(
-        f"    {{{c_string(f.name)}, {f.width}, {f.kind}, {f.word}, {f.shift}, "
-        f"{'NULL' if f.mask is None else byte_array(f.mask.to_bytes(f.nbytes, 'big'))}}}"
+    rows = (
+        initialiser({
+            "name": c_string(f.name),
+            "width": f.width,
+            "kind": f.kind,
+            "word": f.word,
+            "shift": f.shift,
+            "mask": "NULL" if f.mask is None else byte_array(f.mask.to_bytes(f.nbytes, "big")),
+        })
         for f in fields
     )
+    return "".join(f"    {row},\n" for row in rows)
 
 
 def byte_array(data: bytes) -> str:

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from p4switch.engine import keys, schema
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef, hex_value, mask_value, pair, unwrap
-from p4switch.engine.primitives import Primitives
-from p4switch.engine.program import Field, Program
+from p4switch.engine.primitives import Primitives, source_text
+from p4switch.engine.program import Field, Program, numbered
 from p4switch.engine.schema import Json, JsonError
 from p4switch.engine.value import InHeader, Value, low_bits, low_rep
 
@@ -67,14 +67,17 @@ class ParserGenerator:
             return "goto done;"
         if name not in self.numbers:
             raise JsonError(f"BMv2 JSON: there is no parser state {name}")
-        return f"goto state_{self.numbers[name]};"
+        return f"goto {self._label(name)};"
+
+    def _label(self, name: str) -> str:
+        return numbered("state_", self.numbers[name], name)
 
     def _fail(self, error: str) -> str:
         return f"{{ p->error = {self.program.errors[error]}; goto failed; }}"
 
     def _state(self, state: schema.ParseState) -> None:
         em = self.em
-        em.label(f"state_{self.numbers[state.name]}")
+        em.label(self._label(state.name))
         em.open("")
         point = self.program.points.add("state", state.name, state.source_info)
         em.line(f"PASS({point});")
@@ -109,6 +112,7 @@ class ParserGenerator:
         if op.op == "primitive":
             source = self._primitive(op).source_info
         point = self.program.points.add("statement", op.op, source, op.op)
+        self.em.comment(source_text(source, ""))
         self.em.line(f"PASS({point});")
         if op.op == "set":
             self._set(args[0], args[1])
@@ -150,6 +154,7 @@ class ParserGenerator:
     def _extract(self, target: Json, length: Json, source: Json) -> None:
         em = self.em
         point = self.program.points.add("extract", "", source)
+        em.comment(source_text(source, ""))
         em.line(f"PASS({point});")
         kind, value = (target.get("type"), target.get("value")) if isinstance(target, dict) else (None, None)
         if kind == "regular":

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
-from p4switch.engine import schema
+from p4switch.engine import calc, schema
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef, hex_value, unwrap
 from p4switch.engine.program import Program, Stack, UnionStack, c_string
@@ -63,13 +63,15 @@ class Primitives:
     def _point(self, primitive: schema.Primitive) -> int:
         """Passes the point of a statement."""
         point = self.program.points.add("statement", primitive.op, primitive.source_info, primitive.op)
+        self.em.comment(source_text(primitive.source_info, ""))
         self.em.line(f"PASS({point});")
         return point
 
     def _test(self, primitive: schema.Primitive) -> str:
         """Declares whether the condition of a jump holds."""
+        self.em.comment(source_text(primitive.source_info, ""))
         value = self.em.temp("int", self.x.bool(primitive.parameters[0]))
-        branch(self.program, self.em, value, _text(primitive.source_info, "if"), primitive.source_info)
+        branch(self.program, self.em, value, source_text(primitive.source_info, "if"), primitive.source_info)
         return value
 
     def _target(self, primitive: schema.Primitive, count: int) -> int:
@@ -239,7 +241,7 @@ class Primitives:
         kept = stack.size - count
         for column in _columns(stack):
             self._shift(column, 0, count, kept)
-            self.em.line(f"memset(p->valid + {column.slot}, 0, {count});")
+            self.em.line(f"memset(p->valid + {column.is_valid}, 0, {count});")
         self.em.line(f"p->next[{stack.next}] = p->next[{stack.next}] < {kept} ? "
                      f"p->next[{stack.next}] + {count} : {stack.size};")
 
@@ -249,17 +251,17 @@ class Primitives:
         kept = stack.size - count
         for column in _columns(stack):
             self._shift(column, count, 0, kept)
-            self.em.line(f"memset(p->valid + {column.slot + kept}, 0, {count});")
+            self.em.line(f"memset(p->valid + {column.is_valid} + {kept}, 0, {count});")
         self.em.line(f"p->next[{stack.next}] = p->next[{stack.next}] > {count} ? p->next[{stack.next}] - {count} : 0;")
 
     def _shift(self, stack: Stack, source: int, target: int, count: int) -> None:
         """Moves `count` elements within a stack."""
         size = stack.type.nbytes
-        self.em.line(f"memmove(p->H + {stack.offset + target * size}, p->H + {stack.offset + source * size}, "
-                     f"{count * size});")
+        to, of = f"p->H + {stack.at} + {target * size}", f"p->H + {stack.at} + {source * size}"
+        self.em.line(f"memmove({to}, {of}, {count * size});")
         for array, width in (("valid", 1), *((("varbytes", 2),) if stack.type.varbit else ())):
-            self.em.line(f"memmove(p->{array} + {stack.slot + target}, p->{array} + {stack.slot + source}, "
-                         f"{count * width});")
+            to, of = f"p->{array} + {stack.is_valid} + {target}", f"p->{array} + {stack.is_valid} + {source}"
+            self.em.line(f"memmove({to}, {of}, {count * width});")
 
     # --- what becomes of the packet ---
 
@@ -301,7 +303,7 @@ class Primitives:
         place = self.x.place(target)
         modulus = self.x.data(size)
         low = low_bits(self.em, modulus, 64)
-        value = self.em.temp("uint64_t", f"calc_{number}(sw, p)")
+        value = self.em.temp("uint64_t", f"{calc.named(self.program, number)}(sw, p)")
         if modulus.constant is None:
             name = self.em.temp("uint64_t", low)
             value = f"({value} % ({name} ? {name} : 1))"
@@ -418,7 +420,7 @@ def _place(source: Mapping[str, Json] | None) -> str:
     return f"{info['filename']}:{info.get('line', '?')}: {text}" if info.get("filename") else text
 
 
-def _text(source: Mapping[str, Json] | None, otherwise: str) -> str:
+def source_text(source: Mapping[str, Json] | None, otherwise: str) -> str:
     return str((source or {}).get("source_fragment") or otherwise)
 
 

@@ -14,6 +14,7 @@ from p4switch.engine.points import Points
 from p4switch.engine.schema import JsonError
 
 MAX_FIELD_BITS = 2048
+_NAME_CHARS = 40  # of names in generated C
 _CORE_ERRORS = (
     "NoError", "PacketTooShort", "NoMatch", "StackOutOfBounds", "HeaderTooShort", "ParserTimeout",
     "ParserInvalidArgument",
@@ -21,8 +22,15 @@ _CORE_ERRORS = (
 
 
 def identifier(name: str) -> str:
-    """`name` as part of a C identifier, for readers; not unique."""
-    return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:40]
+    """`name` as part of a C identifier, for readers: of a long one the end, which tells most. Not unique."""
+    words = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
+    end = words[-_NAME_CHARS:]
+    return end if end == words else end.partition("_")[2] or end
+
+
+def numbered(prefix: str, number: int, name: str) -> str:
+    """A C identifier: unique by its number, and with the source's name for readers."""
+    return f"{prefix}{number}_{identifier(name)}"
 
 
 def c_string(text: str) -> str:
@@ -43,6 +51,11 @@ class Field:
     signed: bool
     bit: int
     varbit: bool = False
+
+    @property
+    def member(self) -> str:
+        """Its name in C, where its header is metadata."""
+        return numbered("f", self.index, self.name)
 
 
 @dataclass(frozen=True)
@@ -65,8 +78,26 @@ class HeaderType:
         raise JsonError(f"BMv2 JSON: header type {self.name} has no field {name}")
 
 
+class _Placed:
+    """What has a place in the packet struct: its enumerators in C."""
+
+    name: str
+    slot: int
+    offset: int
+
+    @property
+    def at(self) -> str:
+        """The enumerator that is `offset`."""
+        return numbered("H", self.slot, self.name)
+
+    @property
+    def is_valid(self) -> str:
+        """The enumerator that is `slot`."""
+        return numbered("V", self.slot, self.name)
+
+
 @dataclass(frozen=True)
-class Header:
+class Header(_Placed):
     """A header instance. `slot` is its index in `valid`, `offset` its place in `H`; metadata has neither."""
 
     name: str
@@ -79,7 +110,7 @@ class Header:
 
 
 @dataclass(frozen=True)
-class Stack:
+class Stack(_Placed):
     """Header instances of one type with consecutive slots; one spare element follows the last.
 
     Also used for the members of a union stack that have the same position.
@@ -172,7 +203,7 @@ class Program:
             if item.name in self.headers:
                 raise JsonError(f"BMv2 JSON: header {item.name} is in two stacks or unions")
             header = Header(item.name, self._type(item.header_type), slot < 0, slot, offset,
-                            f"m{item.id}_{identifier(item.name)}", members.get(item.id))
+                            numbered("m", len(self.headers), item.name), members.get(item.id))
             self.headers[item.name] = header
             return header
 
@@ -221,6 +252,17 @@ class Program:
                 place(item, *self.layout.place(self._type(item.header_type), 1))
         for union in self.json.header_unions:
             self.unions[union.name] = Union(union.name, tuple(self.headers[lookup(i).name] for i in union.header_ids))
+
+    @property
+    def enumerators(self) -> dict[str, int]:
+        """Names and values of the places of headers. A stack and its first element may share theirs."""
+        columns = [column for stack in self.union_stacks.values() for column in stack.members.values()]
+        packet_headers = [header for header in self.headers.values() if header.slot >= 0]
+        return {
+            name: value
+            for placed in (*packet_headers, *self.stacks.values(), *columns)
+            for name, value in ((placed.is_valid, placed.slot), (placed.at, placed.offset))
+        }
 
     @property
     def cells(self) -> list[tuple[Header, Field | None]]:

@@ -44,6 +44,7 @@ def build(*flags: str) -> Path:
         headers=[
             *(path for path in fabric.glob("*.h") if path.name != "fabric.h"),
             *(path for path in traffic.HEADERS if not path.name.startswith("py_")),
+            engine / "allocate.h",
             engine / "switch.h",
         ],
         flags=flags,

@@ -5,6 +5,7 @@ An ideal time is that of the busiest link at full rate, and one way through the 
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
 from harness.measure.results import Result
@@ -13,7 +14,8 @@ from harness.plan.scenario import load
 from harness.worlds.virtual import VirtualWorld
 from tests.e2e.runs import run
 
-PACKET_NS = 4154 * 8 / 800  # at 800 Gb/s
+PACKET_BYTES = 4154
+PACKET_NS = PACKET_BYTES * 8 / 800  # at 800 Gb/s
 ONE_WAY_NS = 5_850  # over five switches
 QUEUE_BYTES = 1_145_800
 
@@ -128,6 +130,44 @@ def test_all_to_all() -> None:
     ).values()
     assert drops(result) == {}
     assert over_ideal(result, 16 * 16 * 32 / 4) < 1.4
+
+
+def test_single_messages_of_an_all_to_all_are_late_by_their_first_window() -> None:
+    """Each is sent whole at once, five times what the window could be; who loses most of it stays at a few packets, as
+    new messages keep the uplinks' queues full. With a window from the start that the path has room for, none is late.
+    """
+    racks = ("--set", "topology.hosts_per_tor=8", "--set", "topology.aggs_per_pod=2", "--set", "topology.pods=3")
+    sampled = ("--set", "record.rate_interval_ns=2000", "--set", "variants=[]", "--set", "workload.window=8")
+    arguments = ("--cc", "smartt", *TREE, *racks, *sampled)
+    (printed,) = twin("fig12", *arguments).values()
+    (bounded,) = twin("fig12", *arguments, "--set", "protocols.smartt.max_window_bdp=0.05").values()
+
+    fcts = [across_racks(result)["fct_ns"] for result in (printed, bounded)]
+    longest_of_median = [fct.max() / fct.median() for fct in fcts]
+    assert longest_of_median[0] > 2
+    assert longest_of_median[1] < 1.25
+    assert printed.summary["retransmitted"] > 0.2 * printed.summary["packets_sent"]
+    assert bounded.summary["retransmitted"] == 0
+    assert bounded.summary["last_delivery_ns"] < printed.summary["last_delivery_ns"]
+
+    flows = across_racks(printed)
+    assert (flows["first_sent_ns"] - flows["start_ns"]).max() < 1_000  # none waits for another of its host
+    assert printed.summary["timeouts"] == 0
+    late = flows["fct_ns"] > 2 * flows["fct_ns"].median()
+    assert windows_packets(printed, flows[late]).median() < 5
+    assert windows_packets(printed, flows[flows["fct_ns"] < flows["fct_ns"].median()]).median() > 20
+
+
+def across_racks(result: Result) -> pd.DataFrame:
+    racks = (result.flows[end].str.rpartition("-")[0] for end in ("source", "destination"))
+    return result.flows[next(racks) != next(racks)]
+
+
+def windows_packets(result: Result, flows: pd.DataFrame) -> pd.Series[float]:
+    """All samples of these flows' windows from an RTT after their start on."""
+    samples = result.rates.merge(flows[["qp", "start_ns", "delivered_ns"]], on="qp")
+    begun = samples["time_ns"] > samples["start_ns"] + result.summary["base_rtt_ns"]
+    return samples[begun & (samples["time_ns"] < samples["delivered_ns"])]["window_bytes"] / PACKET_BYTES
 
 
 def test_incast_of_100_without_a_drop_of_any_kind() -> None:

@@ -10,10 +10,16 @@ from pathlib import Path
 import pytest
 
 from harness.measure.results import Result, load_all
-from tests.mininet.networks import alone, p4cc
+from tests.mininet.networks import alone, needs_bmv2, p4cc
 
 _ATTEMPTS = 3
 Both = Callable[..., tuple[tuple[Result, ...], tuple[Result, ...]]]
+
+
+@pytest.fixture(params=["builtin", pytest.param("bmv2", marks=needs_bmv2)])
+def switch(request: pytest.FixtureRequest) -> str:
+    """What `--switch` takes: the built-in switch, and BMv2 where it is installed."""
+    return str(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,12 +19,17 @@ from pathlib import Path
 import psutil
 import pytest
 
+from harness.control import bmv2_process
+from harness.measure.results import Result, load_all
 from harness.worlds.mininet import package
 from harness.worlds.mininet.state import State, runs
 from tests.e2e.runs import MAIN, forked
 
 REASON = package.missing()
 needs_mininet = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+needs_bmv2 = pytest.mark.skipif(
+    shutil.which(bmv2_process.EXECUTABLE) is None, reason=f"{bmv2_process.EXECUTABLE} is not in PATH"
+)
 _LOCK = Path(tempfile.gettempdir()) / "p4cc-mininet-tests.lock"
 _PATIENCE_S = 120.0
 
@@ -41,6 +47,16 @@ def p4cc(*arguments: str) -> str:
     done = forked(*arguments)
     assert done.returncode == 0, done.stderr
     return done.stderr
+
+
+def run_on(switch: str, *arguments: str, out: Path) -> Result:
+    """The run `p4cc run ARGUMENTS` on one kind of switch, all of which holds what it should, whatever its times are."""
+    with alone():
+        p4cc("run", *arguments, "--world", "mininet", "--switch", switch, "--no-report", "--out", str(out))
+    (result,) = load_all(out)
+    assert result.summary["ended"] == "done"
+    assert [check["name"] for check in result.summary["checks"] if not check["holds"]] == []
+    return result
 
 
 @cache

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from harness.control import bmv2_process
 from harness.measure.results import Result, load_all
 from tests.mininet.networks import alone, needs_mininet, p4cc
 
@@ -34,12 +32,9 @@ pytestmark = needs_mininet
 Runs = Callable[[str], Result]
 
 
-@pytest.fixture(params=["builtin", "bmv2"])
-def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Runs:
+@pytest.fixture
+def runs(switch: str, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Runs:
     """The run of a protocol on one of the switches, made once a test session, whichever of its processes asks first."""
-    switch: str = request.param
-    if switch == "bmv2" and shutil.which(bmv2_process.EXECUTABLE) is None:
-        pytest.skip(f"{bmv2_process.EXECUTABLE} is not in PATH")
     base = tmp_path_factory.getbasetemp()
     shared = base if worker_id == "master" else base.parent
 

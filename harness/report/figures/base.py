@@ -26,7 +26,7 @@ from harness.report.groups import Comparison, Variant
 from harness.report.plots import colour, plain, side_by_side, styled
 from p4switch.registry import Registry
 
-MAX_INSIDE = 4  # variants: a longer legend stands below the plot
+_SHORT = 24  # characters: longer names stand below each other in a legend
 MAX_LINES = 128  # flows: more are not told apart
 
 
@@ -57,17 +57,15 @@ class Figure(ABC):
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None: ...
 
     def plot(self, comparison: Comparison) -> matplotlib_figure.Figure:
-        """The whole figure, with its legend."""
-        variants = comparison.variants
+        """The whole figure, with its legend below, where it hides nothing."""
         with styled():
-            below = -(-len(variants) // 2) if len(variants) > MAX_INSIDE else 0  # lines of the legend
-            figure = matplotlib_figure.Figure(figsize=(5.4, 3.3 + 0.17 * below), layout="constrained")
+            figure = matplotlib_figure.Figure(layout="constrained")
             axes = figure.subplots()
-            self.draw(axes, variants)
-            if below:
-                figure.legend(loc="outside lower center", ncols=2, fontsize="small")
-            else:
-                axes.legend()
+            self.draw(axes, comparison.variants)
+            names = axes.get_legend_handles_labels()[1]
+            columns = 2 if max(map(len, names), default=0) <= _SHORT else 1
+            figure.set_size_inches(5.4, 3.3 + 0.17 * -(-len(names) // columns))
+            figure.legend(loc="outside lower center", ncols=columns, fontsize="small")
         return figure
 
 

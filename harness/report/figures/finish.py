@@ -28,6 +28,6 @@ class StartAndFinish(Figure):
             flows = pd.concat([r.flows for r in variant.results])
             flows = flows[flows["delivered_ns"] >= 0]
             times = flows["start_ns"] / 1e3, flows["delivered_ns"] / 1e3
-            axes.plot(*times, marker(i), ms=4, color=colour(i), label=plain(variant.name))
+            axes.plot(*times, marker(i), ms=4, color=colour(i), clip_on=False, label=plain(variant.name))
         axes.set(xlabel="start of the flow (µs)", ylabel="finish (µs)")
         axes.set_ylim(bottom=0)

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.axes import Axes
 
-from harness.report.figures.base import MAX_INSIDE, Figure, register
+from harness.report.figures.base import Figure, register
 from harness.report.groups import CONFIDENCE, Comparison, Variant, estimate
 from harness.report.plots import colour, line, plain
+
+_MOST_BANDS = 4  # variants: more bands hide each other's lines
 
 
 @register("jain")
@@ -23,7 +25,7 @@ class Fairness(Figure):
     def caption(self, comparison: Comparison) -> str:
         seeds = len(comparison.variants[0].results)
         mean = f", mean of {seeds} seeds" if seeds > 1 else ""
-        shown = mean and len(comparison.variants) <= MAX_INSIDE
+        shown = mean and len(comparison.variants) <= _MOST_BANDS
         band = f" and {CONFIDENCE:.0%} confidence interval" if shown else ""
         return f"Fairness of throughput over time{mean}{band}"
 
@@ -35,7 +37,7 @@ class Fairness(Figure):
             times = pd.Series(list(estimates), dtype=float) / 1e3
             mean = pd.Series([e.mean for e in estimates.values()], dtype=float)
             axes.plot(times, mean, **line(i), label=plain(variant.name))
-            if len(variant.results) > 1 and len(variants) <= MAX_INSIDE:
+            if len(variant.results) > 1 and len(variants) <= _MOST_BANDS:
                 half = pd.Series([e.half_width or 0.0 for e in estimates.values()])
                 axes.fill_between(times, mean - half, mean + half, color=colour(i), alpha=0.2, lw=0)
         axes.set(xlabel="time (µs)", ylabel="Jain index of active flows", ylim=(0, 1.03))

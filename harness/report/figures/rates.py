@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -12,6 +11,7 @@ from harness.measure.results import Result
 from harness.report.figures.base import FigurePerVariant, register, which_seed
 from harness.report.groups import Comparison, Variant
 from harness.report.plots import COLOURS, plain, thinned
+from host_agents.cc.base import UNLIMITED
 
 _BAND = (0.1, 0.9)  # of the flows, where they are too many for a line each
 _BAND_COLOUR = COLOURS[0]
@@ -58,8 +58,8 @@ class OfFlows(FigurePerVariant):
 
 def _known(result: Result, column: str) -> pd.Series[float]:
     """What has no limit is not known."""
-    values: pd.Series[float] = result.rates[column].replace([np.inf, -np.inf], np.nan)
-    return values
+    values: pd.Series[float] = result.rates[column]
+    return values.where(values.abs() < UNLIMITED)
 
 
 def _names(result: Result) -> dict[Any, str]:

@@ -63,7 +63,7 @@ class Bmv2Switch(P4Switch):
 
     @classmethod
     def cell_bytes(cls, plan: SwitchPlan) -> int:
-        return plan.full_packet_bytes
+        return plan.packet_bytes
 
     def configure(self) -> None:
         """Queues over Thrift; the links' delays."""
@@ -71,7 +71,7 @@ class Bmv2Switch(P4Switch):
         limits = (settings.queue_bytes, settings.port_bytes, settings.buffer_bytes)
         depth_bytes = min((limit for limit in limits if limit is not None), default=None)
         queues = {
-            number: bmv2_process.Queue.of_link(port.rate_bps, depth_bytes, self.plan.full_packet_bytes)
+            number: bmv2_process.Queue.of_link(port.rate_bps, depth_bytes, self.plan.packet_bytes)
             for number, port in self.plan.ports.items()
         }
         bmv2_process.set_queues(self._thrift_port, queues)

@@ -19,7 +19,6 @@ from topologies.routing import path
 
 # In round trips between two processes: what a frame costs at each link (a process wakes up, reads, writes), and what a
 # host does for a frame that it sends or receives. Each data packet has an ACK.
-_COLLECTIVE_BYTES = 138  # of a packet of collectives: half have lanes (202 bytes), half have not (74)
 _LINK_COST = 4
 _HOST_COST = 9
 _BUSY = 0.6  # of all processors; the rest is for bursts, and for what else the machine does
@@ -78,7 +77,7 @@ def _lag_p99_ns() -> float:
 
 def choose(run: Run, machine: Machine, packets_per_s_of_link: int | None = None) -> int:
     """Wall-clock nanoseconds for one of model time, to two digits. Switches may have a limit of what a link brings."""
-    packet_bits = 8 * run.scenario.link_bytes(_COLLECTIVE_BYTES if run.traffic().assignments else run.data_bytes)
+    packet_bits = 8 * run.scenario.link_bytes(run.packet_bytes)
     work_ns = machine.round_trip_ns * (2 * _LINK_COST * _mean_links(run) + 4 * _HOST_COST)
     load = _demand_bps(run) / packet_bits * work_ns * 1e-9 / (machine.processors * _BUSY)
     lag = _LAG_MARGIN * min(machine.lag_p99_ns, _MOST_LAG_NS) / (fidelity.LAG_LIMIT * run.base_rtt_ns())

@@ -84,7 +84,7 @@ def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, Switch
             settings=scenario.switch,
             framing_bytes=scenario.framing_bytes,
             lossless_priorities=run.lossless_priorities,
-            full_packet_bytes=run.data_bytes,
+            packet_bytes=run.packet_bytes,
             seed=run.seed,
             dilation=dilation,
             origin_ns=origin_ns,

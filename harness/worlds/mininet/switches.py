@@ -45,7 +45,7 @@ class SwitchPlan:
     settings: SwitchSettings
     framing_bytes: int
     lossless_priorities: tuple[int, ...]
-    full_packet_bytes: int
+    packet_bytes: int  # of most of what it carries
     seed: int
     dilation: int  # wall-clock ns that are one of model time
     origin_ns: int  # CLOCK_MONOTONIC at which all clocks start

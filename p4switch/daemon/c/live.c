@@ -69,10 +69,7 @@ static void log_depth(const live *l, live_port *port)
     if (!log->count || log->entries[log->count - 1].time / l->log_interval != interval) {
         if (log->count == log->room) {
             size_t room = log->room ? 2 * log->room : 256;
-            struct live_depth *entries = realloc(log->entries, room * sizeof *entries);
-            if (!entries)
-                abort();
-            log->entries = entries;
+            log->entries = must_grow(log->entries, room, sizeof *log->entries);
             log->room = room;
         }
         log->count++;

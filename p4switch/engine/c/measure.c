@@ -1,6 +1,7 @@
 #include "measure.h"
 
-#include <stdlib.h>
+#include "allocate.h"
+
 #include <time.h>
 
 #define ROOM 256 /* for headers that a pipeline adds */
@@ -18,9 +19,7 @@ static p4_frame *frame_new(void *ctx, uint32_t cap)
         b->free = frame->next;
         return frame;
     }
-    frame = malloc(sizeof *frame + cap + ROOM);
-    if (!frame)
-        abort();
+    frame = must_alloc(sizeof *frame + cap + ROOM);
     frame->cap = cap + ROOM;
     return frame;
 }

@@ -31,9 +31,7 @@ static phv *packet_new(p4_switch *sw, p4_frame *frame)
     if (P4_LIKELY(p != NULL)) {
         pool = (phv *)(void *)p->base.next;
     } else {
-        p = malloc(sizeof *p);
-        if (!p)
-            abort();
+        p = must_alloc(sizeof *p);
     }
     memset(p, 0, sizeof *p);
     p->frame = frame;
@@ -50,8 +48,8 @@ static family *family_of(phv *p)
     family *f = families;
     if (f)
         families = f->next;
-    else if (!(f = malloc(sizeof *f)))
-        abort();
+    else
+        f = must_alloc(sizeof *f);
     f->members = 1;
     f->hops = 0;
 #ifdef P4_TRACE

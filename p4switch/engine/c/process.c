@@ -32,9 +32,7 @@ struct p4_fifo {
 static p4_frame *frame_new(void *ctx, uint32_t cap)
 {
     (void)ctx;
-    p4_frame *frame = malloc(sizeof *frame + cap);
-    if (!frame)
-        abort();
+    p4_frame *frame = must_alloc(sizeof *frame + cap);
     frame->next = NULL;
     frame->cap = cap;
     frame->tag = 0;

@@ -6,10 +6,9 @@
 #ifndef P4CC_RUNTIME_H
 #define P4CC_RUNTIME_H
 
+#include "allocate.h"
 #include "switch.h"
 #include "wide.h"
-
-#include <stdlib.h>
 
 #define P4_LIKELY(x) __builtin_expect(!!(x), 1)
 #define P4_UNLIKELY(x) __builtin_expect(!!(x), 0)

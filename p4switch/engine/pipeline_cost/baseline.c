@@ -121,8 +121,8 @@ static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
     packet *p = pool;
     if (p)
         pool = (packet *)(void *)p->base.next;
-    else if (!(p = malloc(sizeof *p)))
-        abort();
+    else
+        p = must_alloc(sizeof *p);
     p->frame = frame;
     p->base.tag = frame->tag;
     p->base.len = frame->wire_len;

@@ -1,8 +1,6 @@
 #include "arrivals.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "allocate.h"
 
 #define FEW 24      /* up to here insertion alone is faster */
 #define BUCKETS 128 /* powers of two; about one item in each is best */
@@ -10,12 +8,8 @@
 void arrivals_grow(arrivals *a)
 {
     uint32_t cap = a->cap ? 2 * a->cap : 256;
-    a->list = realloc(a->list, cap * sizeof *a->list);
-    a->spare = realloc(a->spare, cap * sizeof *a->spare);
-    if (!a->list || !a->spare) {
-        fputs("p4cc: out of memory\n", stderr);
-        abort();
-    }
+    a->list = must_grow(a->list, cap, sizeof *a->list);
+    a->spare = must_grow(a->spare, cap, sizeof *a->spare);
     a->cap = cap;
 }
 

@@ -1,11 +1,14 @@
 #include "exchange.h"
 #include "prefetch.h"
+#include "sending.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define LINE_BYTES 64
 #define RINGS_AHEAD 6 /* frames; their ports come as many before */
+#define WORDS_AHEAD_BYTES 1024
+#define ROOM_AHEAD 4  /* frames of the pool, to be filled */
 
 typedef struct crossing {
     uint64_t time;
@@ -15,11 +18,6 @@ typedef struct crossing {
     uint32_t wire_len, data_len;
     bool pfc;
 } crossing;
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* -- whose nodes are whose --------------------------------------------------------------------------------------- */
 
@@ -124,7 +122,7 @@ static uint32_t side_of(const net *n, const net_port *port)
 void workers_send(net *n, net_port *port, p4_frame *frame, uint64_t time, bool pfc)
 {
     workers *w = n->workers;
-    const flow *row = &n->flows.rows[frame->tag < n->flows.count ? frame->tag : 0];
+    const flow *row = flows_row(&n->flows, frame->tag);
     char *to = add_word(&w->out[w->owner[port->peer->node->index]], WORD_FRAME, sizeof(crossing) + frame->data_len);
     *(crossing *)(void *)to = (crossing){
         .time = time, .end = 2 * port->link + port->direction, .tag = frame->tag,
@@ -136,7 +134,7 @@ void workers_send(net *n, net_port *port, p4_frame *frame, uint64_t time, bool p
         port->lost_bytes += frame->wire_len;
     }
     uint64_t *first = &w->sent[side_of(n, port)];
-    *first = least(*first, time);
+    *first = min_time(*first, time);
     pool_put(&n->pool, frame);
 }
 
@@ -156,6 +154,9 @@ static uint32_t tag_of(net *n, const crossing *c)
 static void take_frame(net *n, const crossing *c)
 {
     net_port *from = n->ends[c->end];
+    const p4_frame *room = pool_peek(&n->pool, ROOM_AHEAD);
+    if (room)
+        prefetch_lines(room, 2 * LINE_BYTES);
     p4_frame *frame = pool_get(&n->pool, c->data_len);
     frame->wire_len = c->wire_len;
     frame->data_len = c->data_len;
@@ -178,6 +179,7 @@ static void look_ahead(const net *n, arrived in, uint64_t *at, bool ring)
     if (ring) {
         prefetch_slots(&from->out, from->out.tail, 0);
     } else {
+        prefetch_lines((const char *)next + WORDS_AHEAD_BYTES, 2 * LINE_BYTES); /* written at another core */
         prefetch_lines(from, LINE_BYTES);
         __builtin_prefetch(&from->lost_packets, 1);
     }
@@ -227,9 +229,9 @@ static void join_notices(net *n)
     for (uint32_t i = 1; i < w->count; i++) {
         const notice *one = &w->notices[i];
         for (int side = 0; side < 2; side++)
-            all.next[side] = least(all.next[side], one->next[side]);
-        all.call = least(all.call, one->call);
-        all.window_end = least(all.window_end, one->window_end);
+            all.next[side] = min_time(all.next[side], one->next[side]);
+        all.call = min_time(all.call, one->call);
+        all.window_end = min_time(all.window_end, one->window_end);
         all.last = all.last > one->last ? all.last : one->last;
         all.events += one->events;
         all.paused += one->paused;
@@ -252,7 +254,7 @@ int workers_meet(net *n)
 {
     workers *w = n->workers;
     notice own = {
-        .next = {least(net_next_time(n, 0), w->sent[0]), least(net_next_time(n, 1), w->sent[1])},
+        .next = {min_time(net_next_time(n, 0), w->sent[0]), min_time(net_next_time(n, 1), w->sent[1])},
         .call = heap_time(&n->calls), .own_call = n->calls.count && n->calls.list[0].rank & NET_OWN_CALL,
         .window_end = n->window_end, .last = n->last, .events = n->events - w->events,
         .paused = (int64_t)n->paused - (int64_t)w->paused, .stop = n->stop, .deadlock = n->deadlock,

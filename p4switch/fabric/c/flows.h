@@ -34,6 +34,11 @@ uint32_t flows_tag(flows *f, flow_key key); /* a new one if need be; 0: no memor
 /* The flow of a frame; false: none (no IPv4). Corrects wire_len to the IPv4 length, if that says more. */
 bool flows_parse(p4_frame *frame, flow_key *key);
 
+static inline flow *flows_row(const flows *f, uint32_t tag)
+{
+    return &f->rows[tag < f->count ? tag : 0];
+}
+
 static inline uint32_t flow_hash(flow_key k)
 {
     uint64_t h = ((uint64_t)k.src_ip << 32 | k.dst_ip) * 0x9e3779b97f4a7c15u;

@@ -4,10 +4,15 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+
+#include "allocate.h"
 
 #define TIME_NEVER UINT64_MAX
+
+static inline uint64_t min_time(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
 
 typedef struct entry {
     uint64_t time, rank;
@@ -33,11 +38,7 @@ static inline void heap_push(heap *h, entry e)
 {
     if (h->count == h->cap) {
         h->cap = h->cap ? 2 * h->cap : 16;
-        h->list = realloc(h->list, h->cap * sizeof *h->list);
-        if (!h->list) {
-            fputs("p4cc: out of memory\n", stderr);
-            abort();
-        }
+        h->list = must_grow(h->list, h->cap, sizeof *h->list);
     }
     uint32_t i = h->count++;
     for (; i && entry_before(&e, &h->list[(i - 1) / 4]); i = (i - 1) / 4)

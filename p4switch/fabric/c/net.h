@@ -31,6 +31,7 @@
 #define NET_NEVER (UINT64_C(1) << 61) /* this and later: what a host says when nothing is due (seam 4) */
 #define NET_MAX_TIME (NET_NEVER - 1)
 #define NET_MAX_WINDOW_NS 4096
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 /* Of a switch, in the order of one instant. A rank is kind, port and a running number. */
 typedef enum event_kind {
@@ -179,56 +180,32 @@ net_counts net_count(net *n);
 /* sides.c: sets n->sides and every node's side. Aborts without memory. */
 void net_find_sides(net *n);
 
-/* net.c: from outside */
+/* loop.c */
 net_status net_run(net *n, uint64_t until, uint64_t budget); /* budget: events; looked at between windows */
 void net_sync(net *n); /* lets the switches catch up, when a host or callback is about to look at or change things */
-int net_kick(net *n, node *host);                 /* -1: error of the host */
-void net_inject(net *n, node *at, uint32_t port, p4_frame *frame);
-void net_end_window(net *n, uint64_t time);       /* at `time`, or after the present instant */
+void net_end_window(net *n, uint64_t time); /* at `time`, or after the present instant */
 /* host: the call is about that one alone, which spares the end of a window; NULL: it may touch anything. own: other
  * workers do not have this call. */
 void net_at(net *n, uint64_t time, void *arg, node *host, bool own);
 #define NET_OWN_CALL UINT64_C(1) /* in the rank of a call */
-
-/* net.c: shared between the parts */
-void net_env_init(node *at, p4_env *env);
-net_port *net_find_port(const node *at, uint32_t number);
-void net_wake(tm_port *port);
-void net_serve_touched(net *n);
-void net_send(net *n, net_port *port, p4_frame *frame, bool contiguous, bool pfc);
-void net_host_wake_at(net *n, node *host, uint64_t time);
-void net_count_drop(net *n, node *at, net_port *port, uint32_t number, uint32_t tag, uint32_t len,
-                    p4_drop_reason reason);
-void net_lose_frame(net *n, net_port *from, p4_frame *frame, bool pfc);
-void net_push(net *n, net_port *port, uint64_t time, event_kind kind, void *arg); /* at a port of a switch */
-/* A frame that another worker has sent by `port` reaches the peer at `time`. */
-void net_put_on_wire(net *n, net_port *port, p4_frame *frame, uint64_t time, bool pfc);
 uint64_t net_next_time(const net *n, uint32_t side); /* when something happens next on a side, here */
 
-/* pauses.c */
-void net_send_pfc(net *n, net_port *port, bool contiguous);
-void net_pfc_arrive(net *n, net_port *port, p4_frame *frame);
-void net_pfc_apply(net *n, net_port *port, p4_frame *frame);
-void net_pfc_expire(net *n, net_port *port);
-void net_pfc_refresh(net *n, net_port *port);
-void net_pfc_link_down(net *n, net_port *port);
-
-/* watch.c */
-int pfc_watch(net *n); /* -1: workers have failed */
+/* hosts.c, switches.c */
+int net_kick(net *n, node *host); /* -1: error of the host */
+void net_inject(net *n, node *at, uint32_t port, p4_frame *frame);
+net_port *net_find_port(const node *at, uint32_t number); /* NULL: there is none */
 
 static inline net_port *net_port_of(tm_port *port)
 {
     return (net_port *)((char *)port - offsetof(net_port, tm));
 }
 
-static inline bool net_pfc_due(const net_port *port)
+/* The next node from place `i` on that has something to do before `end` and is on this side; of->count: none. */
+static inline uint32_t net_next_place(const nodes *of, uint32_t i, uint32_t side, uint64_t end)
 {
-    return port->up && tm_pfc_due(&port->tm);
-}
-
-static inline bool frame_is_pfc(const p4_frame *frame)
-{
-    return pfc_is_frame(frame->data, frame->data_len);
+    while (i < of->count && (of->next[i].time >= end || of->next[i].side != side))
+        i++;
+    return i;
 }
 
 #endif

@@ -1,7 +1,8 @@
 /* Priority flow control between the ports of the virtual network: when its frames come in, and when pauses end. */
-#include <string.h>
+#include "pauses.h"
 
-#include "net.h"
+#include "sending.h"
+#include "switches.h"
 
 /* Tells the peer the present state of all priorities that are due. */
 void net_send_pfc(net *n, net_port *port, bool contiguous)

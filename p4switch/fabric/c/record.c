@@ -1,18 +1,16 @@
 #include "record.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "allocate.h"
 #include "exchange.h"
-#include "slab.h"
 
 void *buffer_add(buffer *b, uint64_t len)
 {
     if (b->cap - b->len < len) {
         const char *lent = b->lent ? b->data : NULL;
         b->cap = 2 * b->cap + len + 4096;
-        b->data = must_have(realloc(lent ? NULL : b->data, b->cap));
+        b->data = must_grow(lent ? NULL : b->data, b->cap, 1);
         if (lent)
             memcpy(b->data, lent, b->len);
         b->lent = false;

@@ -1,7 +1,4 @@
 /* Whether the network has two sides that every link joins. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "net.h"
 
 #define NO_SIDE 2
@@ -54,11 +51,7 @@ static void set_all(net *n, uint32_t side)
 static bool two_sided(net *n)
 {
     bool holds = true;
-    node **queue = malloc(n->all.count * sizeof *queue);
-    if (!queue) {
-        fputs("p4cc: out of memory\n", stderr);
-        abort();
-    }
+    node **queue = must_alloc(n->all.count * sizeof *queue);
     set_all(n, NO_SIDE);
     for (uint32_t i = 0; i < n->all.count && holds; i++)
         if (agenda_of(n, n->all.list[i])->side == NO_SIDE)

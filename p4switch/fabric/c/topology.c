@@ -1,6 +1,9 @@
 /* Building a network, changing it, counting what is in it. */
-#include "net.h"
 #include "exchange.h"
+#include "hosts.h"
+#include "pauses.h"
+#include "sending.h"
+#include "switches.h"
 
 /* -- building ---------------------------------------------------------------------------------------------------- */
 

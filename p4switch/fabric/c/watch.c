@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "exchange.h"
+#include "pauses.h"
 
 /* A paused queue that is not empty, and how much of it came in at which port. */
 typedef struct suspect {

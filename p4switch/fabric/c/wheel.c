@@ -4,12 +4,6 @@
 
 #define SLAB_CHUNKS 1024 /* the first only links the slabs */
 
-static void out_of_memory(void)
-{
-    fputs("p4cc: out of memory\n", stderr);
-    abort();
-}
-
 wheel *wheel_new(void)
 {
     return calloc(1, sizeof(wheel));
@@ -30,9 +24,7 @@ void wheel_free(wheel *w)
 
 chunk *wheel_grow(wheel *w)
 {
-    chunk *slab = aligned_alloc(sizeof *slab, SLAB_CHUNKS * sizeof *slab);
-    if (!slab)
-        out_of_memory();
+    chunk *slab = must_have(aligned_alloc(sizeof *slab, SLAB_CHUNKS * sizeof *slab));
     slab->next = w->slabs;
     w->slabs = slab;
     for (int i = SLAB_CHUNKS - 1; i > 1; i--) {
@@ -83,9 +75,7 @@ uint32_t wheel_drain(wheel *w, uint64_t time, void ***items)
         next = c->next;
         if (count + c->count > w->drained_cap) {
             w->drained_cap = 2 * (count + c->count);
-            w->drained = realloc(w->drained, w->drained_cap * sizeof *w->drained);
-            if (!w->drained)
-                out_of_memory();
+            w->drained = must_grow(w->drained, w->drained_cap, sizeof *w->drained);
         }
         memcpy(w->drained + count, c->items, c->count * sizeof *w->drained);
         count += c->count;

@@ -6,17 +6,15 @@
 
 static const uint32_t larger_cap[POOL_LARGER] = {2048, 4608, 10240};
 
-p4_frame *pool_grow(pool *p)
+void pool_grow(pool *p)
 {
     char *slab = slab_new();
     *(void **)slab = p->slabs;
     p->slabs = slab;
-    for (size_t i = SLAB_BLOCKS - 1; i > 1; i--) {
-        p4_frame *f = (p4_frame *)(slab + i * POOL_BLOCK);
-        f->next = p->spare;
-        p->spare = f;
-    }
-    return (p4_frame *)(slab + POOL_BLOCK);
+    p->cap += SLAB_BLOCKS - 1;
+    p->spare = must_have(realloc(p->spare, p->cap * sizeof(p4_frame *)));
+    for (size_t i = SLAB_BLOCKS - 1; i; i--)
+        p->spare[p->count++] = (p4_frame *)(slab + i * POOL_BLOCK);
 }
 
 /* Which of the larger sizes has room for so much; POOL_LARGER: none, or none is kept. */
@@ -59,6 +57,7 @@ void pool_put_large(pool *p, p4_frame *f)
 void pool_free_all(pool *p)
 {
     slab_free_all(p->slabs);
+    free(p->spare);
     for (int i = 0; i < POOL_LARGER; i++)
         for (p4_frame *f; (f = p->larger[i]);) {
             p->larger[i] = f->next;
@@ -66,4 +65,5 @@ void pool_free_all(pool *p)
         }
     p->slabs = NULL;
     p->spare = NULL;
+    p->count = p->cap = 0;
 }

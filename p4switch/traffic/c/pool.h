@@ -13,13 +13,14 @@
 #endif
 
 typedef struct pool {
-    p4_frame *spare;
+    p4_frame **spare; /* a stack: which frames come next is known without touching them */
+    uint64_t count, cap;
     void *slabs;
     uint64_t live; /* frames handed out and not yet given back */
     p4_frame *larger[POOL_LARGER];
 } pool;
 
-p4_frame *pool_grow(pool *p);                /* aborts without memory */
+void pool_grow(pool *p);                     /* more to spare; aborts without memory */
 p4_frame *pool_large(pool *p, uint32_t cap); /* aborts without memory */
 void pool_put_large(pool *p, p4_frame *f);
 void pool_free_all(pool *p);                 /* those that were given back */
@@ -28,11 +29,9 @@ static inline p4_frame *pool_get(pool *p, uint32_t cap)
 {
     if (cap > POOL_CAP || !POOL_CAP)
         return pool_large(p, cap);
-    p4_frame *f = p->spare;
-    if (f)
-        p->spare = f->next;
-    else
-        f = pool_grow(p);
+    if (!p->count)
+        pool_grow(p);
+    p4_frame *f = p->spare[--p->count];
     p->live++;
     f->cap = POOL_CAP;
     return f;
@@ -45,8 +44,13 @@ static inline void pool_put(pool *p, p4_frame *f)
         return;
     }
     p->live--;
-    f->next = p->spare;
-    p->spare = f;
+    p->spare[p->count++] = f; /* there is room for all */
+}
+
+/* The frame that the pool hands out `ahead` frames after the next, if it has so many. */
+static inline const p4_frame *pool_peek(const pool *p, uint64_t ahead)
+{
+    return ahead < p->count ? p->spare[p->count - 1 - ahead] : NULL;
 }
 
 #endif

@@ -4,10 +4,10 @@
 #define P4CC_SLAB_H
 
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "allocate.h"
 
 #define SLAB_BYTES ((size_t)2 << 20)
 
@@ -16,21 +16,6 @@ typedef struct arena {
     void *slabs; /* each begins with a pointer to the one before */
     size_t used;
 } arena;
-
-/* The memory if there was some; else the program ends. For what is too deep inside a run to be given up. */
-static inline void *must_have(void *memory)
-{
-    if (!memory) {
-        fputs("p4cc: out of memory\n", stderr);
-        abort();
-    }
-    return memory;
-}
-
-static inline void *must_alloc(size_t bytes)
-{
-    return must_have(malloc(bytes));
-}
 
 /* Aligned to its size; aborts without memory. To be given back with free(). */
 static inline void *slab_new(void)

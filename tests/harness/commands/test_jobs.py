@@ -62,8 +62,11 @@ def test_jobs_write_what_one_after_the_other_writes(folder: Path, capsys: pytest
 
 
 def test_a_cluster_sends_the_same_files_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def there(work: Callable[[Any], Any], items: Sequence[Any], where: object) -> Iterator[tuple[int, Any]]:
+    def there(
+        work: Callable[[Any], Any], items: Sequence[Any], where: object, names: Sequence[str]
+    ) -> Iterator[tuple[int, Any]]:
         assert isinstance(where, Cluster)
+        assert names == ["small-dcqcn-seed1", "small-none-seed1"]
         for i in reversed(range(len(items))):
             yield i, work(items[i])
 
@@ -83,7 +86,9 @@ def test_a_cluster_sends_the_same_files_back(folder: Path, monkeypatch: pytest.M
 def test_what_is_done_is_kept_whatever_ends_the_others(
     end: BaseException, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def last_one_first(work: Callable[[Any], Any], items: Sequence[Any], _: object) -> Iterator[tuple[int, Any]]:
+    def last_one_first(
+        work: Callable[[Any], Any], items: Sequence[Any], where: object, names: Sequence[str]
+    ) -> Iterator[tuple[int, Any]]:
         yield len(items) - 1, work(items[-1])
         if len(items) > 1:
             items[0][1].mkdir()  # it has begun

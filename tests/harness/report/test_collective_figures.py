@@ -58,7 +58,7 @@ def compared(*results: Result) -> Comparison:
 def shown(comparison: Comparison, series: str) -> list[float]:
     """What the figure has of one series, from left to right."""
     drawn = figure_table(Collectives().plot(comparison))
-    return [float(y) for y in drawn[drawn["series"] == series].sort_values("x")["y"]]
+    return [float(y) for y in drawn[drawn["series"] == series]["y"]]
 
 
 def test_protocols_stand_side_by_side_in_each_setting() -> None:
@@ -70,6 +70,9 @@ def test_protocols_stand_side_by_side_in_each_setting() -> None:
     assert [label.get_text() for label in figure.axes[1].get_xticklabels()] == ["16 initiators", "64 initiators"]
     assert shown(comparison, "collective-none") == [0.25, 1.0]
     assert shown(comparison, "3cpo") == [1.5, 1.5]
+    numbers = figure_table(figure)
+    for series in ("collective-none", "3cpo", "3cpo: longest"):
+        assert numbers[numbers["series"] == series]["x"].tolist() == ["16 initiators", "64 initiators"]
     assert shown(comparison, "collective-none: mean") == [16_000, 64_000]
     assert shown(comparison, "collective-none: median") == [15_900, 63_900]
     assert shown(comparison, "3cpo: longest") == [3000, 3000]

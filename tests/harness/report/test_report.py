@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from harness.commands.report import command
 from harness.measure import results
@@ -22,12 +24,15 @@ from harness.plan import experiment, scenario
 from harness.report.claims import claims
 from harness.report.export import STYLES, write_figures
 from harness.report.figure_data import figure_table
+from harness.report.figures.finish import StartAndFinish
+from harness.report.figures.jain import Fairness
 from harness.report.figures.links import Links
 from harness.report.figures.queue import WorstQueue
-from harness.report.figures.rates import RateLimits, Throughput
+from harness.report.figures.rates import RateLimits, Throughput, Windows
 from harness.report.groups import Comparison, Estimate, Variant, compare
 from harness.report.page import _leads, _Row, _written, write_report
 from harness.worlds.virtual import VirtualWorld
+from host_agents.cc.base import UNLIMITED
 
 DUMBBELL: dict[str, Any] = {
     "cc": ["dcqcn", "hpcc", "none"],
@@ -115,6 +120,30 @@ def test_limits_are_drawn_where_there_are_any(comparison: Comparison) -> None:
     assert not RateLimits().fits(replace(comparison, variants=(Variant("x", (result,)),)))
 
 
+def test_a_legend_hides_nothing(comparison: Comparison) -> None:
+    """It stands outside of the axes, however few the variants."""
+    for kind in (StartAndFinish, WorstQueue, Fairness):
+        figure = kind().plot(comparison)
+        FigureCanvasAgg(figure).draw()
+        (axes,) = figure.axes
+        assert axes.get_legend() is None
+        (legend,) = figure.legends
+        assert not legend.get_window_extent().overlaps(axes.get_window_extent())
+        assert [text.get_text() for text in legend.get_texts()] == axes.get_legend_handles_labels()[1]
+
+
+def test_a_window_that_never_closes_is_no_window(comparison: Comparison) -> None:
+    """A protocol may begin with one, and go on with rates alone."""
+    rates = comparison.results[0].rates
+    first = rates["time_ns"] == rates["time_ns"].min()
+    result = Result(
+        comparison.results[0].folder,
+        comparison.results[0].summary,
+        {"rates": rates.assign(window_bytes=np.where(first, 10_000.0, UNLIMITED))},
+    )
+    assert not Windows().fits(replace(comparison, variants=(Variant("x", (result,)),)))
+
+
 def test_a_heat_map_has_the_middle_link_first(comparison: Comparison) -> None:
     table = figure_table(Links().plot(comparison))
     assert {"dcqcn: utilisation (%)", "none: waiting (KB)"} <= set(table["panel"])
@@ -150,7 +179,9 @@ def test_a_figure_has_as_many_digits_as_its_spread(value: Estimate | None, text:
 
 @pytest.mark.parametrize("extension", ["pdf", "svg"])
 def test_figures_for_a_paper_are_as_wide_as_asked(made: list[Result], tmp_path: Path, extension: str) -> None:
-    files = list(write_figures(made[:1], tmp_path, extension, STYLES["acm"], 3.0))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="constrained_layout not applied")
+        files = list(write_figures(made[:1], tmp_path, extension, STYLES["acm"], 3.0))
     assert len(files) > 4
     assert {path.suffix for path in tmp_path.iterdir()} == {f".{extension}", ".csv"}
     text = (tmp_path / f"dumbbell-queue.{extension}").read_bytes()

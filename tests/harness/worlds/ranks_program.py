@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "p4switch" / "fabric"))
 from test_order import networks
 from test_workers import Worker, alone, same, splits, together
 
-from harness.worlds.ranks import Ranks
+from harness.worlds.ranks import Ranks, shared_memory
 
 
 def work(ranks: Ranks, plan: Any, split: Any) -> dict[str, Any]:
@@ -46,3 +46,4 @@ if __name__ == "__main__":
     else:
         while (task := ranks.ask_all(None)[0]) is not None:
             work(ranks, *task)
+    assert not shared_memory(), "a rank that is killed leaves it behind"

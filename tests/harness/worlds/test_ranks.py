@@ -235,7 +235,8 @@ def first_of_two(failures: Failures) -> ranks.Ranks:
     def lost(*_: object) -> bool:
         raise LostError("process failed\nmore of it")
 
-    both = SimpleNamespace(Get_rank=lambda: 0, Get_size=lambda: 2, Iallgather=lambda *_: None, Free=lambda: None)
+    nothing = {name: lambda *_: None for name in ("Iallgather", "Barrier", "Free")}
+    both = SimpleNamespace(Get_rank=lambda: 0, Get_size=lambda: 2, **nothing)
     dups = iter([both, failures])
     world = SimpleNamespace(Dup=lambda: next(dups), Split_type=lambda _: both)
     requests = SimpleNamespace(Testall=lost)

@@ -9,11 +9,14 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
 
 from harness.errors import CheckError
+from harness.worlds import workers
 from harness.worlds.workers import Cluster, carry_out
 from p4switch.compiler import compile_program
 from p4switch.compiler.diagnostics import CompileError
@@ -43,8 +46,25 @@ def test_nobody_else_reaches_the_processes() -> None:
 def test_what_goes_wrong_is_passed_on() -> None:
     with pytest.raises(UserError, match="refused"):
         list(carry_out(refuse, [0], 1))
-    with pytest.raises(CheckError, match=r"^process \d+ was ended by SIGKILL before its run was done; .*memory\?$"):
-        list(carry_out(fall, [0], 1))
+
+
+def test_of_a_process_that_dies_the_work_is_named() -> None:
+    with pytest.raises(CheckError, match=r"^b-seed2: process \d+ was ended by SIGKILL before it was done; .*memory\?$"):
+        list(carry_out(fall, [5, 0, 7], 1, ["a-seed1", "b-seed2", "c-seed3"]))
+
+
+@pytest.mark.parametrize(
+    ("codes", "taken", "told"),
+    [
+        ([-9, -15], {7: "a", 8: "b"}, "a: process 7 was ended by SIGKILL before it was done; was there enough memory?"),
+        ([-15, 1], {7: "a", 8: "b"}, "b: process 8 ended with status 1 before it was done; was there enough memory?"),
+        ([-15, -9], {7: "a"}, "process 8 was ended by SIGKILL between two runs; was there enough memory?"),
+        ([-15, -15], {0: "c", 7: "a"}, "a process was ended before its work was done; a had begun"),
+    ],
+)
+def test_the_process_that_died_first_is_told(codes: list[int], taken: dict[int, str], told: str) -> None:
+    started: Any = [SimpleNamespace(pid=7 + i, exitcode=code, join=lambda: None) for i, code in enumerate(codes)]
+    assert workers._death(started, taken) == told
 
 
 def test_closed_early_it_ends_its_processes() -> None:

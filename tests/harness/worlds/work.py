@@ -30,6 +30,8 @@ def refuse(_: int) -> int:
     raise UserError("refused")
 
 
-def fall(_: int) -> int:
-    os.kill(os.getpid(), signal.SIGKILL)
-    return 0
+def fall(value: int) -> int:
+    """0: the process ends in its midst."""
+    if not value:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return value

@@ -1,0 +1,220 @@
+/* The run loop: windows of time, whose turn it is, and what is done between them. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "exchange.h"
+#include "hosts.h"
+#include "pauses.h"
+#include "switches.h"
+
+void net_sync(net *n)
+{
+    if (n->phase != PHASE_HOSTS || n->independent)
+        return;
+    if (n->workers) {
+        fputs("p4cc: a host's callback looks at the network, which other workers have\n", stderr);
+        abort();
+    }
+    net_run_switches(n, 0, n->now + 1);
+    n->phase = PHASE_HOSTS;
+}
+
+void net_end_window(net *n, uint64_t time)
+{
+    if (n->phase == PHASE_HOSTS && time < n->window_end)
+        n->window_end = time > n->now ? time : n->now + 1;
+}
+
+void net_at(net *n, uint64_t time, void *arg, node *host, bool own)
+{
+    if (n->independent && n->phase == PHASE_HOSTS && host != n->current && time < n->window_end)
+        time = n->window_end; /* others may be ahead */
+    heap *calls = host && host->port ? &host->events : &n->calls;
+    heap_push(calls, (entry){time, n->order++ << 1 | own, arg});
+    if (calls == &n->calls)
+        net_end_window(n, time);
+    else
+        net_host_due(n, host->place, time);
+}
+
+static uint64_t earliest(const nodes *of, uint32_t side)
+{
+    uint64_t time = TIME_NEVER;
+    for (uint32_t i = 0; i < of->count; i++)
+        if (of->next[i].side == side)
+            time = min_time(time, of->next[i].time);
+    return time;
+}
+
+uint64_t net_next_time(const net *n, uint32_t side)
+{
+    return min_time(n->independent ? earliest(&n->hosts, side) : wheel_next_time(n->wheel), earliest(&n->switches, side));
+}
+
+/* When something happens next on a side, and which callback is next, wherever that is. */
+static uint64_t next_time(const net *n, uint32_t side)
+{
+    return n->workers ? n->workers->all.next[side] : net_next_time(n, side);
+}
+
+static uint64_t next_call(const net *n)
+{
+    return n->workers ? n->workers->all.call : heap_time(&n->calls);
+}
+
+/* All workers come to this point; false: the run has failed. */
+static bool meet(net *n)
+{
+    if (n->workers && !n->failed)
+        n->failed = workers_meet(n) < 0;
+    return !n->failed;
+}
+
+static void sample_until(net *n, uint64_t time)
+{
+    recorder *r = &n->recorder;
+    while (r->next_sample_ns <= time) {
+        record_sample(n, r->next_sample_ns);
+        r->next_sample_ns += r->interval_ns;
+    }
+}
+
+/* When paused queues are looked at next: at multiples of the interval. */
+static uint64_t watch_after(const net *n, uint64_t time)
+{
+    return (time / n->watch_interval_ns + 1) * n->watch_interval_ns;
+}
+
+/* Whether both sides have come to the same time. */
+static bool level(const net *n)
+{
+    return n->sides != 2 || n->done[0] == n->done[1];
+}
+
+/* A side that is not ahead goes through everything before `end`. After an error it stays where it was. */
+static void advance(net *n, uint32_t side, uint64_t end)
+{
+    n->window_end = end;
+    n->failed = net_run_hosts(n, side) < 0;
+    n->midway = n->failed && n->independent;
+    if (!n->independent && (n->failed || n->stop)) /* it was the last one at this instant */
+        n->window_end = n->now + 1;
+    if (!n->independent && n->workers)
+        meet(n); /* where the window ends */
+    if (!n->midway) {
+        net_run_switches(n, side, n->window_end);
+        n->done[side] = n->window_end;
+    }
+    n->phase = PHASE_NONE;
+    n->current = NULL;
+    meet(n);
+    n->now = n->last;
+}
+
+static uint64_t after(uint64_t time, uint64_t ns)
+{
+    return time < TIME_NEVER - ns ? time + ns : TIME_NEVER;
+}
+
+/* Lets the side that is behind go as far as it may: nothing from the other one gets to it before `end`. */
+static void run_window(net *n, uint64_t until)
+{
+    uint64_t link = n->lookahead_ns < NET_MAX_WINDOW_NS ? n->lookahead_ns : NET_MAX_WINDOW_NS;
+    uint32_t side = !level(n) && n->done[1] < n->done[0];
+    uint64_t end = after(n->done[side], link ? link : 1), watch = watch_after(n, n->done[side]);
+    if (n->sides == 2) {
+        uint64_t own = next_time(n, side), other = next_time(n, !side), ahead = n->done[!side];
+        if (!level(n) && min_time(own, other) >= ahead) { /* nothing happens before both are at the same time */
+            n->done[side] = ahead;
+            return;
+        }
+        other = min_time(other, after(own, link));
+        end = after(other > ahead ? other : ahead, link);
+        watch = watch > ahead ? watch : ahead; /* the other one has gone on before there was PFC */
+    }
+    if (until < end)
+        end = until + 1;
+    end = min_time(end, min_time(next_call(n), n->recorder.next_sample_ns));
+    if (n->sides == 2 && end < n->done[!side]) /* asked for after an error; from there on it has done nothing */
+        n->done[!side] = end;
+    advance(n, side, n->pfc_used ? min_time(end, watch) : end);
+}
+
+/* Lets the side that is behind catch up. */
+static void make_level(net *n)
+{
+    uint32_t side = n->done[1] < n->done[0];
+    if (!level(n))
+        advance(n, side, n->done[!side]);
+}
+
+/* Runs what happens next when both sides are at the same time; NET_BUDGET: there is more to do. */
+static net_status run_next(net *n, uint64_t until)
+{
+    uint64_t time = next_time(n, 0);
+    if (n->sides == 2)
+        time = min_time(time, next_time(n, 1));
+    uint64_t call = next_call(n), next = min_time(time, call);
+    if (n->paused && watch_after(n, n->now) <= min_time(next, until)) {
+        n->now = n->last = watch_after(n, n->now);
+        sample_until(n, n->now);
+        n->failed = pfc_watch(n) < 0;
+    } else if (next > until || next == TIME_NEVER) {
+        if (until <= NET_MAX_TIME) {
+            sample_until(n, until);
+            n->now = n->last = until;
+        }
+        return next == TIME_NEVER ? NET_IDLE : NET_UNTIL;
+    } else if (sample_until(n, next), call <= time) {
+        n->now = n->last = call;
+        n->events++;
+        if (n->workers)
+            n->workers->events++; /* of all: each counts it */
+        if (workers_call_here(n))
+            n->failed = n->ops->call(n, heap_pop(&n->calls).what) < 0;
+        meet(n);
+    } else {
+        n->done[0] = n->done[1] = time;
+        run_window(n, until);
+    }
+    return NET_BUDGET;
+}
+
+net_status net_run(net *n, uint64_t until, uint64_t budget)
+{
+    n->stop = n->deadlock = n->midway = false;
+    if (!meet(n)) {
+        n->failed = false;
+        return NET_ERROR;
+    }
+    if (n->workers ? n->workers->all.late : n->late)
+        return NET_WALL;
+    uint64_t first = n->events;
+    for (;;) {
+        if (level(n)) {
+            if (!n->sides) {
+                net_find_sides(n);
+                if (!meet(n)) { /* what is next was asked by side */
+                    n->failed = false;
+                    return NET_ERROR;
+                }
+            }
+            net_status status = run_next(n, until);
+            if (status != NET_BUDGET)
+                return status;
+        } else {
+            run_window(n, until);
+        }
+        bool over = n->stop || n->events - first >= budget;
+        if (over && !n->failed)
+            make_level(n);
+        if (n->failed) {
+            n->failed = false;
+            return NET_ERROR;
+        }
+        if (n->stop)
+            return n->deadlock ? NET_DEADLOCK : NET_STOPPED;
+        if (over)
+            return NET_BUDGET;
+    }
+}

@@ -1,0 +1,267 @@
+/* What happens at a switch: frames that arrive, what its pipeline asks for, ports that send, events of the ports. */
+#include "switches.h"
+
+#include "pauses.h"
+#include "prefetch.h"
+#include "sending.h"
+
+#define FRAMES_AHEAD 6 /* to be fetched */
+
+/* -- what a pipeline asks for ------------------------------------------------------------------------------------ */
+
+net_port *net_find_port(const node *at, uint32_t number)
+{
+    if (!at->sw)
+        return number == 0 ? at->port : NULL;
+    tm_port *port = tm_find(&at->tm, number);
+    return port ? net_port_of(port) : NULL;
+}
+
+static p4_frame *env_frame_new(void *ctx, uint32_t cap)
+{
+    return pool_get(&((node *)ctx)->net->pool, cap);
+}
+
+static void env_frame_free(void *ctx, p4_frame *frame)
+{
+    pool_put(&((node *)ctx)->net->pool, frame);
+}
+
+static void env_drop(void *ctx, uint32_t port, uint32_t tag, uint32_t len, p4_drop_reason reason)
+{
+    node *at = ctx;
+    net_count_drop(at->net, at, net_find_port(at, port), port, tag, len, reason);
+}
+
+static void env_enqueue(void *ctx, p4_packet *packet)
+{
+    node *at = ctx;
+    net *n = at->net;
+    tm_port *out = tm_find(&at->tm, packet->egress_port);
+    net_port *port = out ? net_port_of(out) : NULL;
+    uint32_t number = packet->egress_port, priority = tm_priority(packet), len = packet->len, tag = packet->tag;
+    uint64_t depth = UNLIKELY(n->recorder.tracing) && out ? out->queues[priority].bytes : 0;
+    packet->pfc_class = at->arriving;
+    p4_drop_reason reason = tm_admit(&at->tm, out, port && port->up, packet, n->now);
+    if (reason == P4_DROP_REASONS) {
+        if (UNLIKELY(n->recorder.tracing))
+            record_hop(n, at, HOP_ENQUEUE, (int32_t)number, (int32_t)priority, depth, len, tag);
+        return;
+    }
+    net_count_drop(n, at, port, packet->egress_port, packet->tag, packet->len, reason);
+    p4_packet_free(at->sw, packet);
+}
+
+static void env_digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t len)
+{
+    const p4_env *before = &((node *)ctx)->env_before;
+    if (before->digest)
+        before->digest(before->ctx, list_id, data, len);
+}
+
+static void env_trace(void *ctx, const p4_trace_event *event)
+{
+    node *at = ctx;
+    if (at->net->recorder.tracing)
+        record_pipeline(at->net, at, event);
+}
+
+void net_env_init(node *at, p4_env *env)
+{
+    *env = (p4_env){
+        .ctx = at, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue, .drop = env_drop,
+        .digest = env_digest, .trace = env_trace,
+    };
+}
+
+/* -- ports ------------------------------------------------------------------------------------------------------- */
+
+void net_push(net *n, net_port *port, uint64_t time, event_kind kind, void *arg)
+{
+    node *at = port->node;
+    uint64_t order = kind < EV_ARRIVE ? n->order++ & UINT32_MAX : 0;
+    heap_push(&at->events, (entry){time, (uint64_t)kind << 48 | (uint64_t)port->tm.number << 32 | order, arg});
+    agenda *next = &n->switches.next[at->place];
+    next->time = min_time(next->time, time);
+}
+
+void net_wake(tm_port *tm)
+{
+    net_port *port = net_port_of(tm);
+    net *n = port->node->net;
+    uint64_t ready = link_free_ns(&tm->link);
+    if (tm->scheduled || tm->serving || port->touched)
+        return;
+    if (ready > n->now) {
+        tm->scheduled = true;
+        net_push(n, port, ready, EV_READY, NULL);
+        return;
+    }
+    if (n->touched_count == n->touched_cap) {
+        n->touched_cap = n->touched_cap ? 2 * n->touched_cap : 16;
+        n->touched = must_grow(n->touched, n->touched_cap, sizeof *n->touched);
+    }
+    port->touched = true;
+    n->touched[n->touched_count++] = port;
+}
+
+/* The transmitter of a switch's port is free: PFC frames first, then the packet whose turn it is. */
+static void serve_switch(net *n, net_port *port, bool contiguous)
+{
+    node *at = port->node;
+    tm_port *tm = &port->tm;
+    tm->serving = true;
+    for (;;) {
+        if (UNLIKELY(net_pfc_due(port))) {
+            net_send_pfc(n, port, contiguous);
+            break;
+        }
+        p4_packet *packet = tm_dequeue(tm, n->now);
+        if (!packet)
+            break;
+        uint32_t priority = tm_priority(packet);
+        at->arriving = packet->pfc_class;
+        p4_frame *frame = p4_switch_transmit(at->sw, packet, tm_ticks(&at->tm, n->now));
+        if (frame) {
+            if (UNLIKELY(n->recorder.tracing))
+                record_hop(n, at, HOP_TRANSMIT, (int32_t)tm->number, (int32_t)priority, tm->queues[priority].bytes,
+                           frame->wire_len, frame->tag);
+            net_send(n, port, frame, contiguous, false);
+            break;
+        }
+    }
+    tm->serving = false;
+    if (tm_ready(tm) || net_pfc_due(port))
+        net_wake(tm);
+}
+
+void net_serve_touched(net *n)
+{
+    for (uint32_t i = 0; i < n->touched_count; i++) { /* there may come more */
+        net_port *port = n->touched[i];
+        port->touched = false;
+        if (link_free_ns(&port->tm.link) > n->now)
+            net_wake(&port->tm);
+        else
+            serve_switch(n, port, false);
+    }
+    n->touched_count = 0;
+}
+
+/* -- arrivals and events ----------------------------------------------------------------------------------------- */
+
+static void arrive_switch(net *n, node *at, uint32_t port, p4_frame *frame)
+{
+    if (UNLIKELY(n->recorder.tracing))
+        record_hop(n, at, HOP_RECEIVE, (int32_t)port, -1, 0, frame->wire_len, frame->tag);
+    at->arriving = tm_class_of(&at->tm, frame);
+    p4_switch_receive(at->sw, frame, port, tm_ticks(&at->tm, n->now));
+}
+
+#define EACH_BIT_PORT(at, bits, port) \
+    for (uint64_t b_ = (bits); b_; b_ &= b_ - 1) \
+        for (uint32_t i_ = (uint32_t)__builtin_ctzll(b_); i_ < (at)->tm.port_count; i_ += 64) \
+            for (net_port *port = (at)->tm.ports[i_] ? net_port_of((at)->tm.ports[i_]) : NULL; port; port = NULL)
+
+/* Takes the frames that arrive before `end` off the wires, in order of port; notes in `later` what stays there. */
+static void gather(net *n, node *at, uint64_t ports, uint64_t end, agenda *later)
+{
+    if (ports & (ports - 1))
+        prefetch_ports(at);
+    n->arrivals.count = 0;
+    EACH_BIT_PORT(at, ports, port) {
+        wire *in = &port->peer->out;
+        for (; !wire_empty(in); in->head++) {
+            const struct flight *first = wire_first(in);
+            if (first->time >= end) {
+                later->time = min_time(later->time, first->time);
+                later->ports |= 1ull << (i_ & 63);
+                break;
+            }
+            arrivals_add(&n->arrivals, (arrival){first->time, first->frame, i_});
+        }
+    }
+    arrivals_sort(&n->arrivals);
+}
+
+static void other_event(net *n, net_port *port, event_kind kind, void *arg)
+{
+    switch (kind) {
+    case EV_READY:
+        port->tm.scheduled = false;
+        serve_switch(n, port, true);
+        break;
+    case EV_PFC_ARRIVE:
+        net_pfc_arrive(n, port, arg);
+        break;
+    case EV_PFC_APPLY:
+        net_pfc_apply(n, port, arg);
+        break;
+    case EV_PFC_EXPIRE:
+        net_pfc_expire(n, port);
+        break;
+    case EV_PFC_REFRESH:
+        net_pfc_refresh(n, port);
+        break;
+    case EV_ARRIVE:
+        break;
+    }
+}
+
+/* Everything at a switch before `end`. */
+static void run_switch(net *n, node *at, uint64_t end)
+{
+    agenda *next = &n->switches.next[at->place], later = {TIME_NEVER, 0, next->side};
+    uint64_t ports = next->ports;
+    *next = later;
+    gather(n, at, ports, end, &later);
+    const arrival *in = n->arrivals.list, *last = in + n->arrivals.count;
+    for (uint32_t i = 0; i < FRAMES_AHEAD && in + i < last; i++)
+        prefetch_frame(in[i].frame);
+    for (;;) {
+        /* Of one instant, arrivals come before READY and after everything else. */
+        uint64_t time = heap_time(&at->events);
+        bool arrives = in < last && (in->time < time || (in->time == time && at->events.list[0].rank >> 48 > EV_ARRIVE));
+        if (arrives) {
+            n->now = in->time;
+            if (in + FRAMES_AHEAD < last)
+                prefetch_frame(in[FRAMES_AHEAD].frame);
+            arrive_switch(n, at, in->port, in->frame);
+            in++;
+        } else {
+            if (time >= end)
+                break;
+            entry e = heap_pop(&at->events);
+            n->now = time;
+            other_event(n, net_port_of(at->tm.ports[e.rank >> 32 & TM_MAX_PORT]), (event_kind)(e.rank >> 48), e.what);
+        }
+        n->events++;
+        net_serve_touched(n);
+    }
+    if (n->last < n->now)
+        n->last = n->now;
+    next->time = min_time(min_time(next->time, later.time), heap_time(&at->events));
+    next->ports |= later.ports;
+}
+
+void net_run_switches(net *n, uint32_t side, uint64_t end)
+{
+    uint64_t now = n->now;
+    n->phase = PHASE_SWITCHES;
+    for (uint32_t i = net_next_place(&n->switches, 0, side, end), after; i < n->switches.count; i = after) {
+        after = net_next_place(&n->switches, i + 1, side, end);
+        if (after < n->switches.count)
+            prefetch_switch(n->switches.list[after]);
+        run_switch(n, n->switches.list[i], end);
+    }
+    n->now = now;
+}
+
+void net_inject(net *n, node *at, uint32_t port, p4_frame *frame)
+{
+    flow_key key;
+    frame->tag = flows_parse(frame, &key) ? flows_tag(&n->flows, key) : 0;
+    n->ledger.entered++;
+    arrive_switch(n, at, port, frame);
+    net_serve_touched(n);
+}

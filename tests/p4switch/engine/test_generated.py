@@ -1,0 +1,61 @@
+"""What generated C looks like: it has the source's names, and none of them can break it."""
+
+from __future__ import annotations
+
+import re
+
+from p4switch.compiler import compile_program
+from p4switch.engine import source
+from tests.p4switch.engine.jsonbuilder import Json, ProgramBuilder, assign, const, field, param, sm
+
+FRAGMENTS = ["x = 1; /* */ y", "*/ #error", "/*/", "x\\\n*/ broken", "\u201cfoo\u201d *\\", "??/"]
+
+
+def awkward() -> ProgramBuilder:
+    """Names that are no identifiers of C, or the same where they are cut off; source that would end a comment."""
+    b = ProgramBuilder()
+    long = "two.differ.at.their.end." + "x" * 40
+    b.header_type("own_t", ("int", 8, False), ("$", 8, False), (f"1{long}", 8, False), (f"2{long}", 8, False))
+    b.header("own", "own_t", metadata=True)
+    b.header("union", "own_t")
+    b.header("union.", "own_t")
+    statements: list[Json] = [
+        assign(field("own", "int"), param(0)),
+        assign(field("own", "$"), field("own", "int")),
+        assign(field("own", f"1{long}"), field("own", "$")),
+        assign(field("own", "$"), const(0)),
+        assign(field("own", f"2{long}"), field("own", f"1{long}")),
+        assign(sm("egress_spec"), field("own", f"2{long}")),
+    ]
+    for statement, fragment in zip(statements, FRAGMENTS, strict=True):
+        statement["source_info"] = {"filename": "x.p4", "line": 1, "column": 1, "source_fragment": fragment}
+    first = b.action("return", statements, register=8)
+    second = b.action("return", [assign(sm("egress_spec"), const(1))], register=8)
+    b.table("while", [], [first, second], default=first, data=["0x7"])
+    b.table("while;", [], [first], default=first, data=["0x5"])
+    return b
+
+
+def test_no_name_and_no_line_of_the_source_breaks_it() -> None:
+    assert awkward().switch().process(0, bytes(20)) == [(5, bytes(20))]
+
+
+def test_it_names_what_it_comes_from() -> None:
+    text = source(compile_program("p4src/ecn.p4").json)
+    for name in (
+        "state_1_parse_ipv4:;",
+        "H1_ipv4 = 14,",
+        ".f1_egress_spec = (uint16_t)((uint64_t)a->p0_port",
+        "/* hdr.ipv4.ttl <= 1 */",
+        "p->valid[V1_ipv4]",
+        "stride_1_SwitchIngress_forwarding_ipv4_lpm",
+    ):
+        assert name in text, name
+
+
+def test_what_it_initialises_is_named() -> None:
+    text = source(compile_program("p4src/ecn.p4").json)
+    rows = re.findall(r"static const p4_\w+_info \w+\[\] = \{\n(.*?)\};\n", text, re.DOTALL)
+    assert len(rows) > 10
+    for line in (line.strip() for row in rows for line in row.splitlines()):
+        assert re.match(r"\{?\.\w+ = |\{$|\},?$", line), line
