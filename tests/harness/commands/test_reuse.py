@@ -218,7 +218,7 @@ def swept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     def make_runs(out: str, *reuse: str, most: int = 3, end: BaseException | None = None) -> int:
         made: list[int] = []
 
-        def one_by_one(work: Callable[[Any], Any], items: list[Any], _: object) -> Iterator[tuple[int, Any]]:
+        def one_by_one(work: Callable[[Any], Any], items: list[Any], *_: object) -> Iterator[tuple[int, Any]]:
             for i, item in enumerate(items):
                 if i == most:
                     raise end or KeyboardInterrupt
