@@ -21,10 +21,10 @@ from pathlib import Path
 import click
 from p4info_diff import differences
 
-from harness.commands.compile import definition
 from p4switch.compiler import Compiled, compile_program
 from p4switch.errors import UserError
 from p4switch.p4runtime.messages import parse_p4info
+from p4switch.sources import definition
 from p4switch.stf import Options, run_tests
 from p4switch.testgen import generate, write
 
