@@ -56,7 +56,7 @@ def carry_out(
         kept, early = complete(folders, taken, make, tell)
         entries = [Entry(points[i].values, points[i].variant, result) for i, result in kept.items()]
         title, values = found.title or found.scenario, list(points[0].values)
-        failed = attempt(lambda: write_sweep(made, title, values, entries), made)
+        failed = attempt(lambda: write_sweep(made, title, values, entries, found.claims), made)
     click.echo(f"{len(entries)} runs: {target / 'sweep.html'}")
     if early is not None:
         tell_kept(len(entries), len(points), target)

@@ -77,7 +77,7 @@ def pages() -> dict[str, str]:
 
 _SCENARIO = (
     "What a topology, a workload or a probe takes has a page of its own. `none` is the default of a key that is left\n"
-    "out. `p4cc explain KEY` tells the same, with the class that declares the key."
+    "out. `p4cc explain KEY` tells the same."
 )
 _SWEEP = "A sweep runs a scenario with every combination of its axes' values. [An example](../formats.md#sweeps)."
 
@@ -91,8 +91,25 @@ def _page(title: str, told: str, parts: Iterable[tuple[str, Sequence[Key]]]) -> 
     for heading, of_it in parts:
         if heading:
             lines += [heading, ""]
-        lines += [*_table(_KEY_COLUMNS, map(_row, of_it)), ""] if of_it else ["It has no parameters.", ""]
+        if of_it:
+            lines += [*_table(_KEY_COLUMNS, map(_row, of_it)), "", *_declared(of_it), ""]
+        else:
+            lines += ["It has no parameters.", ""]
     return "\n".join(lines)
+
+
+def _declared(of_it: Sequence[Key]) -> Iterator[str]:
+    """Where each key comes from."""
+    by_class: dict[str, list[str]] = {}
+    for key in of_it:
+        by_class.setdefault(key.source, []).append(key.name)
+    if len(by_class) == 1:
+        yield f"Declared in `{of_it[0].source}`."
+        return
+    yield "Declared in:"
+    yield ""
+    for source, names in by_class.items():
+        yield f"- `{source}`: {', '.join(f'`{name}`' for name in names)}"
 
 
 def _row(key: Key) -> tuple[str, ...]:

@@ -17,8 +17,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from harness.measure.provenance import differences
 from harness.measure.results import Result
 from harness.measure.summary import distribution
+from harness.report.claims import claims
 from harness.report.figures import figures as report_figures
 from harness.report.groups import Comparison, Estimate, Variant, estimate
 from harness.report.plots import line, plain, plain_logarithmic, styled, svg
@@ -164,8 +166,10 @@ def _cell(name: str, value: Any) -> str:
     return f"{value:,.6g}" if isinstance(value, float) else str(value)
 
 
-def write_sweep(folder: Path, title: str, axes_names: Sequence[str], entries: Sequence[Entry]) -> None:
-    """Writes runs.csv, fct.csv, sweep.html and plots/ into a folder."""
+def write_sweep(
+    folder: Path, title: str, axes_names: Sequence[str], entries: Sequence[Entry], named_claims: Sequence[str] = ()
+) -> None:
+    """Writes runs.csv, fct.csv, sweep.html and plots/ into a folder. `named_claims`: the papers' that it is about."""
     runs, fct = runs_table(entries), fct_table(entries)
     runs.to_csv(folder / "runs.csv", index=False)
     fct.to_csv(folder / "fct.csv", index=False)
@@ -182,6 +186,9 @@ def write_sweep(folder: Path, title: str, axes_names: Sequence[str], entries: Se
     page = environment.get_template("sweep.html.j2").render(
         title=title,
         runs=len(runs),
+        mixed=differences(entry.result.provenance for entry in entries),
+        claims=[(name, claim) for name, claim in claims().items() if name in named_claims],
+        provenance=entries[0].result.provenance,
         plots=drawn,
         unfinished=runs[runs["ended"] != "done"].to_dict("records"),
         of_flows=of_flows,

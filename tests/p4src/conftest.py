@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from ipaddress import IPv4Network
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from harness.control import programs
 from harness.control.programs import SwitchView
 from harness.control.programs.entries import Entry
-from tests.p4src.rigs import RIGS, Rig, missing
+from tests.p4src.rigs import RIGS, STEPWISE, BuiltinRig, ReplayedRig, Rig, missing
 from topologies import Route
 
 MakeRig = Callable[..., Rig]
+MakeStepwiseRig = Callable[..., BuiltinRig]
 
 VIEW = SwitchView(
     device_id=5,
@@ -34,10 +35,23 @@ VIEW = SwitchView(
 @pytest.fixture(params=list(RIGS))
 def make_rig(request: pytest.FixtureRequest) -> Iterator[MakeRig]:
     """`make_rig("ecn", {"pmax": 0.5})`: a switch with that program; `view`, more entries and macros may be given."""
-    reason = missing(request.param)
+    yield from _made(request.param, RIGS[request.param])
+
+
+@pytest.fixture(params=list(STEPWISE))
+def make_stepwise_rig(request: pytest.FixtureRequest) -> Iterator[MakeStepwiseRig]:
+    """As `make_rig`, of rigs that answer each packet at once; BMv2 is asked at the end, and has to say the same."""
+    yield from _made(request.param, STEPWISE[request.param])
+
+
+_R = TypeVar("_R", bound=Rig)
+
+
+def _made(name: str, kind: type[_R]) -> Iterator[Callable[..., _R]]:
+    reason = missing(name)
     if reason:
         pytest.skip(reason)
-    made: list[Rig] = []
+    made: list[_R] = []
 
     def make(
         program: str,
@@ -46,11 +60,16 @@ def make_rig(request: pytest.FixtureRequest) -> Iterator[MakeRig]:
         more: list[Entry] | None = None,
         load_balancer: str = "ecmp",
         **defines: str,
-    ) -> Rig:
+    ) -> _R:
         entries = [*programs.parameters(program, parameters or {}).entries(view), *(more or [])]
-        made.append(RIGS[request.param](program, entries, load_balancer, **defines))
+        made.append(kind(program, entries, load_balancer, **defines))  # type: ignore[call-arg]  # as all rigs are made
         return made[-1]
 
-    yield make
-    for rig in made:
-        rig.close()
+    try:
+        yield make
+        for rig in made:
+            if isinstance(rig, ReplayedRig):
+                rig.replay()
+    finally:
+        for rig in made:
+            rig.close()

@@ -86,6 +86,10 @@ def tokens_of(frame: bytes) -> int:
     return frame[BTH_BYTE + 4] >> 3 & 7
 
 
+def qp_of(frame: bytes) -> int:
+    return int.from_bytes(frame[BTH_BYTE + 5 : BTH_BYTE + 8], "big")
+
+
 def dscp_of(frame: bytes) -> int:
     return frame[15] >> 2
 
@@ -136,6 +140,36 @@ def test_a_message_is_deflected_as_one_and_its_last_packet_frees_the_entry(make_
     assert {tokens_of(frame) for frame in received[port]} == {3}
     assert all(ip_checksum_ok(frame) for frame in received[port])
     assert counted(rig, 1) == {"deflected": 4, "allocated": 1, "freed": 1}
+
+
+def test_tokens_lanes_and_a_full_table_on_any_switch(make_rig: MakeRig) -> None:
+    """What comes by from above for a ToR, message by message (destination QP), with a table of two entries."""
+    rig = make_rig("dart", {"threshold_bytes": 0, "dft_entries": 2}, AGG)
+    whole = (FIRST, MIDDLE, LAST)
+    messages = {
+        1: [data(part, psn=psn, qp=1) for psn, part in enumerate(whole)],
+        2: [data(part, 1, psn=psn, qp=2) for psn, part in enumerate(whole)],
+        3: [data(part, psn=psn, qp=3) for psn, part in enumerate(whole)],  # finds no entry
+        4: [data(ONLY, qp=4)],  # needs none
+        5: [data(part, 0, psn=psn, qp=5) for psn, part in enumerate(whole)],  # without tokens
+        6: [data(ONLY, qp=6, dscp=LANE_DSCP[1])],  # in the last lane
+    }
+    firsts = [packets[0] for packets in messages.values()]
+    rest = [packet for packets in messages.values() for packet in packets[1:]]
+    received = rig.run([Sent(4, frame) for frame in (*firsts, *rest)])
+    assert counted(rig, 1) == {
+        "deflected": 7, "allocated": 2, "freed": 2, "table_full": 1, "tokens_spent": 3, "last_lane": 1
+    }  # fmt: skip
+    found = {qp: [(port, f) for port, frames in received.items() for f in frames if qp_of(f) == qp] for qp in messages}
+    for qp, sent in messages.items():
+        (port,) = {port for port, _ in found[qp]}
+        frames = [frame for _, frame in found[qp]]
+        assert [psn_of(frame) for frame in frames] == list(range(len(sent)))
+        deflected = qp in (1, 2, 4)
+        assert (port not in (1, 4)) == deflected
+        assert [tokens_of(frame) for frame in frames] == [tokens_of(frame) - deflected for frame in sent]
+        lane = LANE_DSCP[1] if port in UP else dscp_of(sent[0])
+        assert {dscp_of(frame) for frame in frames} == {lane}
 
 
 def test_figure_7_the_threshold_is_for_the_first_packet_only() -> None:

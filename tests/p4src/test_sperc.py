@@ -19,7 +19,7 @@ from host_agents.cc.sperc import CONTROL, RECORDS
 from host_agents.cc.sperc_link import MAX_WEIGHT, NEW_FLOW, NO_LIMIT, B, E, Link, Record
 from p4switch.engine import pipeline_cost
 from p4switch.errors import UserError
-from tests.p4src.conftest import VIEW, MakeRig
+from tests.p4src.conftest import VIEW, MakeRig, MakeStepwiseRig
 from tests.p4src.packets import BTH, NOT_ECT, Flow
 from tests.p4src.rigs import BuiltinRig, Rig, Sent
 
@@ -111,11 +111,9 @@ class Example:
         return self.link(name, 3, 1 if name == "f2" else 0, **values)
 
 
-def test_the_example(make_rig: MakeRig) -> None:
-    """c = 9 and 12; rates to twenty digits."""
-    rig = make_rig("sperc", {"headroom": 0.0}, view=view({2: 9, 3: 12}))
-    if not isinstance(rig, BuiltinRig):
-        pytest.skip("one packet goes on from what another has left")
+def test_the_example(make_stepwise_rig: MakeStepwiseRig) -> None:
+    """c = 9 and 12; rates to twenty digits. No round ends meanwhile."""
+    rig = make_stepwise_rig("sperc", {"headroom": 0.0, "round_rtts": 1e6}, view=view({2: 9, 3: 12}))
     net = Example(rig)
     assert net.l1("f1") == (9, B, 0)
     assert net.l1("f2") == (4.5, B, 0)
@@ -128,9 +126,12 @@ def test_the_example(make_rig: MakeRig) -> None:
     assert net.l1("f2") == (4.5, B, 0)
     assert net.l2("f2") == (3, B, 1)
 
-    # MaxE falls in the second round from now: L2's 3 Gb/s count, and L1 has 6 left for f1.
+
+def test_the_example_when_max_e_falls(make_stepwise_rig: MakeStepwiseRig) -> None:
+    """Two rounds end before each packet: L2's 3 Gb/s count, and L1 has 6 left for f1."""
+    rig = make_stepwise_rig("sperc", {"headroom": 0.0, "round_rtts": 1 / VIEW.base_rtt_ns}, view=view({2: 9, 3: 12}))
+    net = Example(rig)
     for _ in range(4):
-        net.now += ROUND
         net.l1("f1")
         net.l1("f2")
         for name in ("f2", "f3", "f4", "f5"):
@@ -148,6 +149,24 @@ def test_the_example(make_rig: MakeRig) -> None:
     for port in (2, 3):
         left = link_of(rig, port)
         assert (left["sum_e"], left["num_b"], left["interval"]) == (0, 0, 0)
+
+
+def test_the_example_after_two_rounds() -> None:
+    """The whole of it: what is not counted while MaxE is 4.5 is counted two rounds later."""
+    rig = BuiltinRig("sperc", programs.parameters("sperc", {"headroom": 0.0}).entries(view({2: 9, 3: 12})))
+    net = Example(rig)
+    order = [(net.l1, "f1"), (net.l1, "f2"), *((net.l2, name) for name in ("f2", "f3", "f4", "f5"))]
+    for link, name in order:
+        link(name)
+    assert net.l1("f2") == (4.5, B, 0)
+    assert net.l2("f2") == (3, B, 1)
+    for _ in range(4):
+        net.now += ROUND
+        for link, name in order:
+            link(name)
+    rates = {name: net.x(name) for name in net.flows}
+    assert rates == pytest.approx({"f1": 6, "f2": 3, "f3": 3, "f4": 3, "f5": 3}, rel=DIGITS)
+    assert net.l2("f2")[1:] == (B, 0)
 
 
 # What passes and what does not
@@ -209,11 +228,9 @@ def test_control_packets_carry_the_largest_interval(make_rig: MakeRig) -> None:
 
 
 @pytest.mark.parametrize("other", [1, 9])
-def test_rates_go_by_weights(make_rig: MakeRig, other: int) -> None:
+def test_rates_go_by_weights(make_stepwise_rig: MakeStepwiseRig, other: int) -> None:
     """Two flows at a link: NumB is 1/n + 1/m, and the first, when it changes from n to m, is counted so."""
-    rig = make_rig("sperc", {"headroom": 0.0})
-    if not isinstance(rig, BuiltinRig):
-        pytest.skip("one packet goes on from what another has left")
+    rig = make_stepwise_rig("sperc", {"headroom": 0.0, "round_rtts": 1e6})
     first = CONTROL.decode_records(through(rig, 2, FlowState(weight=4).frame(2, weight=4), 0), AFTER_BTH)[-1]
     assert first["b"] == pytest.approx(400 * GBPS, rel=2e-5)
     second = CONTROL.decode_records(through(rig, 2, FlowState(weight=2).frame(2, weight=2), 1), AFTER_BTH)[-1]
@@ -336,17 +353,15 @@ def test_the_program_is_the_reference_whatever_control_packets_say(
 
 # 1RC: figures 5.1 to 5.4. The BDP is 4 packets: 8 Gb/s over 4 packets' time; an epoch is 13 steps
 
-WINDOWS = {"headroom": 0.0}
+WINDOWS = {"headroom": 0.0, "round_rtts": 1e6}  # no round ends: on either switch time does nothing
 FOUR_PACKETS = replace(view({2: 8}), base_rtt_ns=4 * VIEW.packet_bytes)
 
 
 class Network:
     """A link of figures 5.1 to 5.4. Flows start at a step of the hosts' clocks."""
 
-    def __init__(self, make_rig: MakeRig, **parameters: int) -> None:
-        self.rig = make_rig("sperc", {**WINDOWS, **parameters}, view=FOUR_PACKETS)
-        if not isinstance(self.rig, BuiltinRig):
-            pytest.skip("one packet goes on from what another has left")
+    def __init__(self, make_stepwise_rig: MakeStepwiseRig, **parameters: int) -> None:
+        self.rig = make_stepwise_rig("sperc", {**WINDOWS, **parameters}, view=FOUR_PACKETS)
 
     def starts(self, step: int, weight: int = 1, new_weight: int = 1, let_through: int = 0xFFFFFF) -> int:
         """The first control packet of a flow that starts then; returns its let_through."""
@@ -366,9 +381,9 @@ class Network:
         return [sequence for sequence in sequences if self.passes(step, sequence, weight)]
 
 
-def test_figure_5_1(make_rig: MakeRig) -> None:
+def test_figure_5_1(make_stepwise_rig: MakeStepwiseRig) -> None:
     """Flow 1 starts at 11, flow 2 at 15: entries 4 and 2."""
-    network = Network(make_rig)
+    network = Network(make_stepwise_rig)
     assert network.starts(11) == 4
     assert network.passed(11, (0, 1)) == [0, 1]
     assert network.starts(15) == 2
@@ -378,9 +393,9 @@ def test_figure_5_1(make_rig: MakeRig) -> None:
 
 
 @pytest.fixture
-def with_entry_2(make_rig: MakeRig) -> Network:
+def with_entry_2(make_stepwise_rig: MakeStepwiseRig) -> Network:
     """As in figures 5.2 to 5.4: the epoch of step 15 has the entry 2, because another flow has half of the link."""
-    network = Network(make_rig)
+    network = Network(make_stepwise_rig)
     network.starts(11)
     network.starts(15)
     return network
@@ -407,9 +422,9 @@ def test_figure_5_4_the_weight_at_the_epochs_start(with_entry_2: Network, weight
     assert with_entry_2.starts(15, weight, new_weight=2) == len(expected)
 
 
-def test_later_control_packets_leave_an_entry_as_it_is(make_rig: MakeRig) -> None:
+def test_later_control_packets_leave_an_entry_as_it_is(make_stepwise_rig: MakeStepwiseRig) -> None:
     """16 that start together pass a full window each: 1RC's limit."""
-    network = Network(make_rig)
+    network = Network(make_stepwise_rig)
     assert [network.starts(11) for _ in range(16)] == [4] * 16
     assert [network.passed(11) for _ in range(16)] == [[0, 1, 2, 3]] * 16
 
@@ -421,8 +436,8 @@ def test_at_least_one_passes_and_the_least_number_is_brought_back(with_entry_2: 
     assert with_entry_2.starts(15, let_through=0) == 0  # a switch before this one lets none pass
 
 
-def test_an_epoch_that_has_lost_its_slot_passes_nothing(make_rig: MakeRig) -> None:
-    network = Network(make_rig)
+def test_an_epoch_that_has_lost_its_slot_passes_nothing(make_stepwise_rig: MakeStepwiseRig) -> None:
+    network = Network(make_stepwise_rig)
     assert not network.passes(11, 0)  # no entry yet
     assert network.starts(11) == 4
     newer = 11 + 13 * 16
@@ -432,8 +447,8 @@ def test_an_epoch_that_has_lost_its_slot_passes_nothing(make_rig: MakeRig) -> No
     assert network.rig.counter("speculative_drops", 1) == 5
 
 
-def test_epochs_wrap(make_rig: MakeRig) -> None:
-    network = Network(make_rig)
+def test_epochs_wrap(make_stepwise_rig: MakeStepwiseRig) -> None:
+    network = Network(make_stepwise_rig)
     last = 13 * 0xFFFF
     assert [network.starts(last), network.starts(last + 13 * 16)] == [4, 2]
     assert (network.passed(last), network.passed(last + 13 * 16)) == ([], [0, 1])

@@ -11,6 +11,7 @@ import pytest
 from harness.measure import results
 from harness.plan import sweep
 from harness.plan.scenario import find, override, read
+from harness.report.claims import claims
 from harness.report.sweep_page import ALL, Entry, write_sweep
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
@@ -135,13 +136,14 @@ def test_the_sweeps_that_come_with_p4cc_can_be_run(name: str) -> None:
     assert sweep.points(whole, folder, {"workload": {"duration_ns": 100_000}} if random else None)
 
 
-def test_runs_in_which_no_flow_is_done_are_told_of(folder: Path) -> None:
+def test_the_page_has_claims_and_provenance_and_tells_of_runs_in_which_no_flow_is_done(folder: Path) -> None:
     entries = []
     for i, point in enumerate(points(folder, "limit_ns=14_000")[:2]):  # enough for two flows at 25 Gb/s, not at 10
         run = point.run()
         result = results.write(folder / str(i), results.files(run, VirtualWorld(run).run()))
         entries.append(Entry(point.values, point.variant, result))
-    write_sweep(folder, "sizes", list(entries[0].values), entries)
+    entries[1].result.__dict__["provenance"] = {**entries[1].result.provenance, "version": "0.0.9"}
+    write_sweep(folder, "sizes", list(entries[0].values), entries, ["S1"])
     table = pd.read_csv(folder / "fct.csv")
     assert table["flows"].tolist() == [0, 2]
     assert table["fct_mean_ns"].isna().tolist() == [True, False]
@@ -149,4 +151,9 @@ def test_runs_in_which_no_flow_is_done_are_told_of(folder: Path) -> None:
     assert "2 of 2 runs ended before all flows were done" in " ".join(page.split())
     assert "<li>0: 0 of 2 flows that had started were done (limit)</li>" in page
     assert "<li>1: 2 of 2 flows that had started were done (limit)</li>" in page
-    assert "nan" not in page[page.index("<table") :]
+    assert "nan" not in page[page.index("<table") : page.index("</table>")]
+    assert page.startswith("<!DOCTYPE html>")
+    assert claims()["S1"].text.partition(";")[0] in page
+    made = entries[0].result.provenance
+    assert f"different versions of p4cc: {made['version']}, 0.0.9" in page
+    assert f"sources {made['sources'][:12]}" in page

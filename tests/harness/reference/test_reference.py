@@ -188,6 +188,8 @@ def test_pages_have_every_key_and_are_in_the_navigation() -> None:
     together = "\n".join(made.values())
     for key in keys.all_keys():
         assert f"| `{key.name}` |" in together
+        declared = rf"^Declared in `{re.escape(key.source)}`|^- `{re.escape(key.source)}`: .*`{re.escape(key.name)}`"
+        assert re.search(declared, together, re.MULTILINE)
     assert "p4cc explain" in made["reference/commands.md"]
     assert "| `run` |" in made["reference/api.md"]
     listed = set(re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))

@@ -173,6 +173,13 @@ def test_a_report_opens_the_page_of_a_small_run(page: Any, tmp_path: Path) -> No
     report.on("pageerror", lambda error: told.append(str(error)))
     report.goto(file.as_uri())
     report.click("details.replay summary")
+    # On dark paper drawings are turned dark; the colours of heat maps, which have a meaning, are turned back.
+    report.emulate_media(color_scheme="dark")
+    filters = report.eval_on_selector_all(
+        "figure svg, figure svg image",
+        "all => [...new Set(all.map(one => `${one.tagName} ${getComputedStyle(one).filter}`))]",
+    )
+    assert sorted(filters) == ["image invert(1) hue-rotate(180deg)", "svg invert(0.92) hue-rotate(180deg)"]
     frame = report.frame_locator("details.replay iframe")
     frame.locator("#what").wait_for(timeout=LOAD_MS)
     assert frame.locator("h1").inner_text() == watched().summary["title"]
