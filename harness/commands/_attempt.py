@@ -11,6 +11,7 @@ import click
 
 from harness.measure import provenance
 from harness.measure.output_folder import unused
+from p4switch.errors import UserError
 
 ERROR_FILE = "report-error.txt"
 
@@ -35,6 +36,14 @@ def attempt(write_report: Callable[[], None], folder: Path) -> list[str]:
 
 def tell_kept(done: int, wanted: int, folder: Path) -> None:
     """After Ctrl-C or a death: how many runs are kept in `folder`, and the command that makes the others."""
-    # Of several --out the last counts.
-    rest = provenance.command_line("--reuse", str(folder), "--out", str(unused(folder)))
+    rest = provenance.command_line("--resume", str(folder))
     click.echo(f"{done} of {wanted} runs are kept; to make the others: {rest}", err=True)
+
+
+def where_to(out: Path | None, default: Path, resume: Path | None) -> Path:
+    """The folder to write; `resume` has some of it already. Raises UserError where two are given."""
+    if resume is None:
+        return out or unused(default)
+    if out is not None and out.absolute() != resume.absolute():
+        raise UserError(f"--out {out}: with --resume {resume} the others are written there; expected one of the two")
+    return resume

@@ -9,13 +9,13 @@ from typing import Any
 import click
 from rich.console import Console
 
-from harness.commands._attempt import attempt, tell_kept
+from harness.commands._attempt import attempt, tell_kept, where_to
 from harness.commands._doubts import tell_doubts
 from harness.commands._progress import RunProgress
-from harness.commands._several import Made, complete, known
+from harness.commands._several import Made, check_resumed, complete, known
 from harness.errors import CheckError
 from harness.measure.inputs import How
-from harness.measure.output_folder import for_user, new_folder, unused
+from harness.measure.output_folder import for_user, new_folder
 from harness.measure.recording import Progress
 from harness.measure.results import Result
 from harness.measure.summary import unfinished
@@ -49,11 +49,13 @@ def carry_out(
     how: How | None = None,
     report: bool = True,
     where: Cluster | int | None = None,
+    resume: Path | None = None,
 ) -> None:
     """Every run, and the report if wanted. Raises UserError, and CheckError if a check failed.
 
     `how` is what `make` makes. `where`: other processes make the runs, so many at a time, or a cluster. Runs that are
-    in `reuse` already, of the same inputs and carried out as this says, are copied from there. Whatever ends it early,
+    in `reuse` already, of the same inputs and carried out as this says, are copied from there; `resume` names a folder
+    that has some of them, and that gets the others. Whatever ends it early,
     Ctrl-C or the death of a worker, those runs are kept that were done; it is raised again.
     """
     if report:
@@ -62,10 +64,12 @@ def carry_out(
     runs = planned(scenarios, settings, several)
     tell_doubts(run.scenario.topology for run in runs)
     tell_interpreted([run.protocol.name for run in runs], [run.load_balancing.name for run in runs])
-    taken = known(runs, reuse, how)
-    target = out or unused(Path("runs") / "-".join(dict.fromkeys(run.name for run in runs)))
+    target = where_to(out, Path("runs") / "-".join(dict.fromkeys(run.name for run in runs)), resume)
+    taken = known(runs, [*([resume] if resume else []), *reuse], how)
+    check_resumed(resume, [run.label for run in runs], taken)
     failures: dict[int, list[str]] = {}
-    with new_folder(target) as folder, RunProgress(len(runs), one_by_one=where is None) as progress:
+    scratch, shown = new_folder(target, instead=resume is not None), RunProgress(len(runs), one_by_one=where is None)
+    with scratch as folder, shown as progress:
         folders = [folder / run.label for run in runs]
 
         def tell(number: int, result: Result, ending: str) -> None:

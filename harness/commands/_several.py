@@ -12,6 +12,7 @@ from harness.measure.inputs import How, inputs
 from harness.measure.results import Result
 from harness.measure.summary import delivered
 from harness.plan.experiment import Run
+from p4switch.errors import UserError
 
 Made = Generator[tuple[int, Result], None, None]
 
@@ -23,6 +24,13 @@ def known(runs: Iterable[Run], reuse: Sequence[Path], how: How) -> dict[int, Res
         return {}
     found = ((number, results.one_that_serves(kept, inputs(run), how)) for number, run in enumerate(runs))
     return {number: earlier for number, earlier in found if earlier is not None}
+
+
+def check_resumed(resume: Path | None, names: Sequence[str], taken: Mapping[int, Result]) -> None:
+    """Raises UserError where the folder to go on with has a run of that name which is not the one that is meant."""
+    for number, name in enumerate(names):
+        if resume is not None and number not in taken and (resume / name).exists():
+            raise UserError(f"--resume {resume}: its {name} is of other inputs; expected what the same command made")
 
 
 def complete(

@@ -66,7 +66,13 @@ if TYPE_CHECKING:
     multiple=True,
     type=click.Path(path_type=Path, exists=True),
     metavar="FOLDER",
-    help="Take runs from there that it has: to go on after Ctrl-C.",
+    help="Take runs of the same inputs from there.",
+)
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="FOLDER",
+    help="Go on with what an interrupted command has written: make the runs that are not there.",
 )
 @click.option("--strict", is_flag=True, help="Fail where flows are not done at the end, or times cannot be trusted.")
 @click.option(
@@ -104,6 +110,7 @@ def command(
     compiler: str,
     dry_run: bool,
     reuse: tuple[Path, ...],
+    resume: Path | None,
     strict: bool,
     report: bool,
     pcap: bool,
@@ -160,7 +167,7 @@ def command(
             return
         with _watch(watch) as watcher:
             make = maker(how, _run.staff(workers, ranks, traced=trace is not None), watcher)
-            _run.carry_out(scenarios, settings, several, make, out, strict, reuse, how, report, there)
+            _run.carry_out(scenarios, settings, several, make, out, strict, reuse, how, report, there, resume)
 
 
 def _elsewhere(whose: Mapping[str, Any], world: str, workers: str | None) -> Cluster | int | None:

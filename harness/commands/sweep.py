@@ -20,7 +20,13 @@ from harness.worlds.native_hosts import use_native_hosts
     multiple=True,
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="FOLDER",
-    help="Take runs of the same inputs from there; also: go on after Ctrl-C.",
+    help="Take runs of the same inputs from there.",
+)
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="FOLDER",
+    help="Go on with what an interrupted command has written: make the runs that are not there.",
 )
 @click.option("--strict", is_flag=True, help="Fail where flows are not done at the end.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a key, for example seeds=[1,2].")
@@ -28,6 +34,7 @@ def command(
     sweep_file: str,
     out: Path | None,
     reuse: tuple[Path, ...],
+    resume: Path | None,
     strict: bool,
     settings: tuple[str, ...],
     **whose: Any,
@@ -42,4 +49,4 @@ def command(
 
     from harness.commands import _sweep
 
-    _sweep.carry_out(sweep_file, settings, there, out, strict, reuse)
+    _sweep.carry_out(sweep_file, settings, there, out, strict, reuse, resume)

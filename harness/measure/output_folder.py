@@ -37,14 +37,24 @@ class _TakenError(UserError):
 
 
 @contextlib.contextmanager
-def new_folder(target: Path) -> Iterator[Path]:
-    """A folder to fill, which becomes `target` when the block ends well and vanishes otherwise. Raises UserError."""
+def new_folder(target: Path, *, instead: bool = False) -> Iterator[Path]:
+    """A folder to fill, which becomes `target` when the block ends well and vanishes otherwise. Raises UserError.
+
+    `instead`: there is one of this name, which stays as it is until then. Of what was in it the new one keeps whatever
+    it does not have itself.
+    """
     exists = UserError(f"output folder {str(target)!r} exists; expected a name that does not")
+    aside = target.absolute().with_name(f".{target.name}.before")
     if not str(target).isprintable():  # as what is not UTF-8 is read: pages and tables name the folder
         raise UserError(f"output folder {str(target)!r}: expected a name that can be printed")
     try:
-        if os.path.lexists(target):
+        if os.path.lexists(target) and not instead:
             raise exists
+        if instead and os.path.lexists(aside):
+            raise UserError(
+                f"output folder {str(target)!r}: a killed command has left {str(aside)!r}, which it was when that "
+                "went on with it; expected you to look at it, and to remove or rename it"
+            )
         made = [folder for folder in target.absolute().parents if not folder.exists()]
     except OSError as error:
         raise _refused(target, error) from None
@@ -53,11 +63,15 @@ def new_folder(target: Path) -> Iterator[Path]:
         try:
             _make(target, scratch, number)
             yield scratch
+            if instead:
+                os.rename(target, aside)
             try:
                 os.rename(scratch, target)
             except OSError:
                 raise exists from None
             (target / _MARK).unlink(missing_ok=True)
+            if instead:
+                _keep_others(aside, target)
         except _TakenError:
             raise
         except BaseException as error:
@@ -66,6 +80,14 @@ def new_folder(target: Path) -> Iterator[Path]:
             if told is not error:
                 raise told from None
             raise
+
+
+def _keep_others(aside: Path, target: Path) -> None:
+    """Moves what `target` does not have there, and removes the rest."""
+    for path in aside.iterdir():
+        if not os.path.lexists(target / path.name):
+            os.rename(path, target / path.name)
+    shutil.rmtree(aside)
 
 
 def for_user(target: Path, error: BaseException) -> BaseException:

@@ -52,6 +52,14 @@ class _At:
         return None if value is None else float(value)
 
 
+@dataclass(frozen=True)
+class _OfFlows(_At):
+    """As `_At`, of what queue pairs do: a run of collectives alone has none of it, rather than nothing."""
+
+    def __call__(self, summary: dict[str, Any]) -> float | None:
+        return super().__call__(summary) if summary["flows"] else None
+
+
 def _worst(key: str) -> Quantity:
     """Of the queue that held most."""
 
@@ -67,7 +75,7 @@ def _late(who: str) -> Quantity:
 
 
 _ROWS = (
-    _Row("flows delivered", lambda summary: summary["flows_delivered"] if summary["flows"] else None, digits=0),
+    _Row("flows delivered", _OfFlows("flows_delivered"), digits=0),
     _Row("all done after (µs)", _At("last_delivery_ns"), 1e-3, best=min),
     _Row("job completion (µs)", _At("workload.job_completion_ns"), 1e-3, best=min),
     _Row("effective bandwidth", _At("workload.effective_bandwidth"), 1, 3, best=max),
@@ -95,9 +103,9 @@ _ROWS = (
     _Row("most congested port: queue, mean (KB)", _worst("queue_mean_bytes"), 1e-3, best=min),
     _Row("most congested port: queue, 99% (KB)", _worst("queue_p99_bytes"), 1e-3, best=min),
     _Row("most congested port: queue, most (KB)", _worst("queue_max_bytes"), 1e-3, best=min),
-    _Row("packets sent", _At("packets_sent"), digits=0),
-    _Row("retransmitted", _At("retransmitted"), digits=0),
-    _Row("packets ECN-marked", _At("ecn_marked"), digits=0),
+    _Row("packets sent", _OfFlows("packets_sent"), digits=0),
+    _Row("retransmitted", _OfFlows("retransmitted"), digits=0),
+    _Row("packets ECN-marked", _OfFlows("ecn_marked"), digits=0),
     _Row("drops", lambda summary: sum(summary["drops"].values()), digits=0),
     _Row("PFC pauses", _At("pfc.pauses_sent"), digits=0),
     _Row("wall-clock time of a unit of model time", _At("fidelity.dilation"), digits=0),

@@ -6,7 +6,7 @@ import json
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +215,14 @@ def swept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     (folder / "sizes.toml").write_text(SWEEP)
     monkeypatch.setattr(_sweep, "write_sweep", lambda *_: None)
 
-    def make_runs(out: str, *reuse: str, most: int = 3, end: BaseException | None = None) -> int:
+    def make_runs(
+        out: str,
+        *reuse: str,
+        most: int = 3,
+        end: BaseException | None = None,
+        resume: Path | None = None,
+        settings: Sequence[str] = (),
+    ) -> int:
         made: list[int] = []
 
         def one_by_one(work: Callable[[Any], Any], items: list[Any], *_: object) -> Iterator[tuple[int, Any]]:
@@ -226,7 +233,8 @@ def swept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
                 yield i, work(item)
 
         monkeypatch.setattr(carrying.workers, "carry_out", one_by_one)
-        _sweep.carry_out("sizes.toml", [], None, Path(out), False, [Path(one) for one in reuse])
+        earlier = [Path(one) for one in reuse]
+        _sweep.carry_out("sizes.toml", list(settings), None, None if resume else Path(out), False, earlier, resume)
         return len(made)
 
     return make_runs
@@ -239,7 +247,7 @@ def test_a_sweep_goes_on_after_an_interrupt_or_a_death(
     with pytest.raises(type(end)):
         swept("first", most=1, end=end)
     assert "1 of 3 runs are kept; to make the others: " in (told := capsys.readouterr().err)
-    assert "--reuse first --out " in told
+    assert "--resume first" in told
     assert [path.name[:24] for path in sorted(folder.glob("first/0*"))] == ["000-link_delay_ns=1000-s"]
     assert swept("second", "first") == 2
     assert swept("third", "second", "first") == 0
@@ -247,6 +255,26 @@ def test_a_sweep_goes_on_after_an_interrupt_or_a_death(
     for name in ("flows.parquet", "summary.json"):
         ones, others = (sorted(folder.glob(f"{out}/0*/{name}")) for out in ("second", "third"))
         assert [path.read_bytes() for path in ones] == [path.read_bytes() for path in others]
+
+
+def test_a_sweep_is_resumed_in_its_folder(folder: Path, swept: Callable[..., int]) -> None:
+    first = folder / "first"
+    with pytest.raises(KeyboardInterrupt):
+        swept("first", most=1)
+    (first / "notes.txt").write_text("mine")
+    (summary,) = first.glob("000-*/summary.json")
+    kept = summary.read_bytes()
+    with pytest.raises(UserError, match=r"^--resume .*first: its 000-.*seed1 is of other inputs; expected what the "):
+        swept("", resume=first, settings=["switch.cell_bytes=64"])
+    with pytest.raises(KeyboardInterrupt):
+        swept("", resume=first, most=1)
+    assert [path.name[:3] for path in sorted(first.glob("0*"))] == ["000", "001"]
+    assert swept("", resume=first) == 1
+    assert [path.name[:3] for path in sorted(first.glob("0*"))] == ["000", "001", "002"]
+    assert summary.read_bytes() == kept
+    assert (first / "notes.txt").read_text() == "mine"
+    assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
+    assert swept("", resume=first) == 0
 
 
 def test_a_sweep_that_is_interrupted_at_once_leaves_nothing(folder: Path, swept: Callable[..., int]) -> None:

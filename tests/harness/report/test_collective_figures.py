@@ -87,6 +87,12 @@ def test_applications_of_a_run_are_told_apart() -> None:
     assert shown(comparison, "3cpo") == [1.9, 1.1, 1.2]
 
 
+def test_the_table_has_nothing_of_flows_where_there_are_none() -> None:
+    rows = dict(table(compared(made("3cpo", "x", (1.9,), 100)).variants, {})).keys()
+    assert "effective bandwidth" in rows
+    assert not rows & {"flows delivered", "packets sent", "retransmitted", "packets ECN-marked"}
+
+
 def test_nothing_is_drawn_of_runs_in_which_nothing_was_answered() -> None:
     result = made("3cpo", "x", (1.0,), 100)
     result.summary["workload"]["applications"][0]["effective_bandwidth"] = None

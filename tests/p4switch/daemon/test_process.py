@@ -402,6 +402,7 @@ def test_it_ends_cleanly(start: Any, number: int) -> None:
         (("/nowhere.json",), "/nowhere.json: No such file"),
         ((str(Path(__file__)),), "expected BMv2 JSON"),
         (("--no-p4", "--log-level", "loud"), "expected one of trace"),
+        (("--no-p4", "--stats", "/nowhere/s.json"), "--stats /nowhere/s.json: no folder '/nowhere'"),
     ],
 )
 def test_mistakes(start: Any, arguments: tuple[str, ...], says: str) -> None:
