@@ -19,6 +19,14 @@ _TLS = {
 }
 
 
+resume_option = click.option(
+    "--resume",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="FOLDER",
+    help="Go on with what an interrupted command has written: make the runs that are not there.",
+)
+
+
 def where_options(usual: str) -> Callable[[_Command], _Command]:
     """Adds them to a command, which gets `jobs`, `scheduler`, `tls_ca`, `tls_cert` and `tls_key`: for `where`.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.commands import _names
-from harness.commands._where import where, where_options
+from harness.commands._where import resume_option, where, where_options
 from harness.worlds.mininet import package
 from harness.worlds.native_hosts import use_native_hosts
 from harness.worlds.ranks import MPI, Ranks, begin
@@ -68,12 +68,7 @@ if TYPE_CHECKING:
     metavar="FOLDER",
     help="Take runs of the same inputs from there.",
 )
-@click.option(
-    "--resume",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    metavar="FOLDER",
-    help="Go on with what an interrupted command has written: make the runs that are not there.",
-)
+@resume_option
 @click.option("--strict", is_flag=True, help="Fail where flows are not done at the end, or times cannot be trusted.")
 @click.option(
     "--report/--no-report", default=True, show_default=True, help="Write the report; `p4cc report` does it later, too."

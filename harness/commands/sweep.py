@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from harness.commands._where import where, where_options
+from harness.commands._where import resume_option, where, where_options
 from harness.worlds.native_hosts import use_native_hosts
 
 
@@ -22,12 +22,7 @@ from harness.worlds.native_hosts import use_native_hosts
     metavar="FOLDER",
     help="Take runs of the same inputs from there.",
 )
-@click.option(
-    "--resume",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    metavar="FOLDER",
-    help="Go on with what an interrupted command has written: make the runs that are not there.",
-)
+@resume_option
 @click.option("--strict", is_flag=True, help="Fail where flows are not done at the end.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a key, for example seeds=[1,2].")
 def command(
