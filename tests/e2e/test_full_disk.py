@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.control.programs.base import SOURCE_DIRECTORY
+from p4switch.sources import SOURCE_DIRECTORY
 from tests.e2e.runs import MAIN
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
