@@ -68,6 +68,7 @@ class SwitchOnWires:
             stack.callback(_end, process)
             self.client = self._connect(stack, process, address, device_id, folder)
             self._trace = stack.enter_context((folder / _TRACE).open()) if kind == "process" else None
+            self._begun = ""  # a line of it that is not whole yet
             self._stack = stack.pop_all()
 
     def _wire(self, stack: contextlib.ExitStack, port: int, name: str) -> None:
@@ -121,6 +122,8 @@ class SwitchOnWires:
         for waiting in self._sockets.values():
             while select.select([waiting], [], [], 0)[0]:
                 waiting.recv(1 << 16)
+        if self._trace is not None:  # of packets before, of which more was written than was waited for
+            self._begun = (self._begun + self._trace.read()).rpartition("\n")[2]
         try:
             self._sockets[port].send(frame)
         except OSError as error:
@@ -138,7 +141,7 @@ class SwitchOnWires:
         The switch writes it in its own time: as much as there is after `_TOLD_S`.
         """
         events: list[Event] = []
-        line = ""
+        line = self._begun
         end = time.monotonic() + _TOLD_S
         while self._trace is not None and time.monotonic() < end:
             line += self._trace.readline()
@@ -149,6 +152,7 @@ class SwitchOnWires:
                 break
             else:
                 time.sleep(_TURN_S)
+        self._begun = line
         return events
 
     def close(self) -> None:

@@ -14,6 +14,8 @@ from harness.measure.output_folder import unused
 from p4switch.errors import UserError
 
 ERROR_FILE = "report-error.txt"
+# What is written on several runs, beside them: a command that goes on makes it anew, or has none.
+REPORTS = (ERROR_FILE, "report.html", "plots", "sweep.html", "runs.csv", "fct.csv", "coverage")
 
 
 def attempt(write_report: Callable[[], None], folder: Path) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from harness.commands._attempt import attempt, tell_kept, where_to
+from harness.commands._attempt import REPORTS, attempt, tell_kept, where_to
 from harness.commands._doubts import tell_doubts
 from harness.commands._progress import RunProgress
 from harness.commands._several import Made, check_resumed, complete, known
@@ -68,7 +68,8 @@ def carry_out(
     taken = known(runs, [*([resume] if resume else []), *reuse], how)
     check_resumed(resume, [run.label for run in runs], taken)
     failures: dict[int, list[str]] = {}
-    scratch, shown = new_folder(target, instead=resume is not None), RunProgress(len(runs), one_by_one=where is None)
+    scratch = new_folder(target, instead=resume is not None, without=REPORTS)
+    shown = RunProgress(len(runs), one_by_one=where is None)
     with scratch as folder, shown as progress:
         folders = [folder / run.label for run in runs]
 

@@ -27,10 +27,20 @@ def known(runs: Iterable[Run], reuse: Sequence[Path], how: How) -> dict[int, Res
 
 
 def check_resumed(resume: Path | None, names: Sequence[str], taken: Mapping[int, Result]) -> None:
-    """Raises UserError where the folder to go on with has a run of that name which is not the one that is meant."""
-    for number, name in enumerate(names):
-        if resume is not None and number not in taken and (resume / name).exists():
-            raise UserError(f"--resume {resume}: its {name} is of other inputs; expected what the same command made")
+    """Raises UserError where the folder to go on with is not one of these runs: it would have some of them twice, or
+    others that no report tells of.
+    """
+    if resume is None:
+        return
+    found = {result.folder for result in results.load_all(resume)}
+    if resume in found:
+        raise UserError(f"--resume {resume}: it is the folder of one run; expected the one that has it")
+    others = {folder.name for folder in found} - {name for number, name in enumerate(names) if number in taken}
+    if others:
+        raise UserError(
+            f"--resume {resume}: its {min(others)} is of other inputs, or was carried out otherwise; expected what the "
+            "same command made"
+        )
 
 
 def complete(

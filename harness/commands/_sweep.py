@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.commands._attempt import attempt, tell_kept, where_to
+from harness.commands._attempt import REPORTS, attempt, tell_kept, where_to
 from harness.commands._doubts import tell_doubts
 from harness.commands._progress import RunProgress
 from harness.commands._several import Made, check_resumed, complete, known
@@ -47,7 +47,8 @@ def carry_out(
     taken = known((point.run() for point in points), [*([resume] if resume else []), *reuse], How())
     names = [sweep.folder_name(i, point) for i, point in enumerate(points)]
     check_resumed(resume, names, taken)
-    scratch, shown = new_folder(target, instead=resume is not None), RunProgress(len(points), one_by_one=False)
+    scratch = new_folder(target, instead=resume is not None, without=REPORTS)
+    shown = RunProgress(len(points), one_by_one=False)
     with scratch as made, shown as progress:
         folders = [made / name for name in names]
 

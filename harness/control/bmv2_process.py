@@ -23,6 +23,7 @@ from thriftpy2.parser import load_fp
 from thriftpy2.protocol import TBinaryProtocolFactory, TMultiplexedProtocolFactory
 from thriftpy2.rpc import client_context
 from thriftpy2.thrift import TException
+from thriftpy2.transport import TTransportException
 
 from p4switch.errors import UserError
 
@@ -160,8 +161,10 @@ def _thrift(service: str, name: str, port: int, patience_s: float = 10.0) -> Ite
             connect_timeout=_TIMEOUT_MS, socket_timeout=_TIMEOUT_MS,
         ) as client:  # fmt: skip
             yield client
-    except (OSError, TException) as error:
+    except (OSError, TTransportException) as error:
         raise UserError(f"BMv2's Thrift server on port {port} does not answer: {error}") from None
+    except TException as error:
+        raise UserError(f"BMv2's Thrift server on port {port} refuses: {error}") from None
 
 
 def _await(port: int, patience_s: float) -> None:

@@ -19,7 +19,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -37,12 +37,16 @@ class _TakenError(UserError):
 
 
 @contextlib.contextmanager
-def new_folder(target: Path, *, instead: bool = False) -> Iterator[Path]:
+def new_folder(target: Path, *, instead: bool = False, without: Collection[str] = ()) -> Iterator[Path]:
     """A folder to fill, which becomes `target` when the block ends well and vanishes otherwise. Raises UserError.
 
     `instead`: there is one of this name, which stays as it is until then. Of what was in it the new one keeps whatever
-    it does not have itself.
+    it does not have itself, but for the names of `without`.
     """
+    if instead:
+        target = target.resolve()  # the folder itself is renamed, not a link to it
+        if os.path.ismount(target):
+            raise UserError(f"output folder {str(target)!r} is where a file system is mounted; expected one inside it")
     exists = UserError(f"output folder {str(target)!r} exists; expected a name that does not")
     aside = target.absolute().with_name(f".{target.name}.before")
     if not str(target).isprintable():  # as what is not UTF-8 is read: pages and tables name the folder
@@ -64,14 +68,15 @@ def new_folder(target: Path, *, instead: bool = False) -> Iterator[Path]:
             _make(target, scratch, number)
             yield scratch
             if instead:
-                os.rename(target, aside)
-            try:
-                os.rename(scratch, target)
-            except OSError:
-                raise exists from None
+                _take_place(scratch, target, aside)
+            else:
+                try:
+                    os.rename(scratch, target)
+                except OSError:
+                    raise exists from None
             (target / _MARK).unlink(missing_ok=True)
             if instead:
-                _keep_others(aside, target)
+                _keep_others(aside, target, without)
         except _TakenError:
             raise
         except BaseException as error:
@@ -82,10 +87,23 @@ def new_folder(target: Path, *, instead: bool = False) -> Iterator[Path]:
             raise
 
 
-def _keep_others(aside: Path, target: Path) -> None:
+def _take_place(scratch: Path, target: Path, aside: Path) -> None:
+    """`scratch` becomes `target`, and what that was `aside`. Raises UserError, and leaves both where they were."""
+    try:
+        os.rename(target, aside)
+        try:
+            os.rename(scratch, target)
+        except OSError:
+            os.rename(aside, target)
+            raise
+    except OSError as error:
+        raise _refused(target, error) from None
+
+
+def _keep_others(aside: Path, target: Path, without: Collection[str]) -> None:
     """Moves what `target` does not have there, and removes the rest."""
     for path in aside.iterdir():
-        if not os.path.lexists(target / path.name):
+        if path.name not in without and not os.path.lexists(target / path.name):
             os.rename(path, target / path.name)
     shutil.rmtree(aside)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict
@@ -16,7 +15,7 @@ from harness.measure.results import Result
 from harness.plan.experiment import Run
 from harness.plan.portable import PortableRun
 from harness.worlds import elsewhere, workers
-from harness.worlds.garbage import rare_collection
+from harness.worlds.garbage import collect_what_was_left, rare_collection
 from harness.worlds.makers import MakeWorld
 from harness.worlds.workers import Cluster
 
@@ -28,9 +27,8 @@ def one_by_one(
 
     `begin` is told of each before it is made, and gives whom its progress is told to. Raises what worlds raise.
     """
-    for number, (run, folder) in enumerate(runs):
-        if number:
-            gc.collect()  # a network is one large cycle
+    for run, folder in runs:
+        collect_what_was_left()
         progress = begin(run)
         made_of = inputs(run)
         with rare_collection():

@@ -7,11 +7,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _COLLECT_AFTER = 1_000_000  # objects made and not freed
+_left_behind = False  # whether this process has had a network
+
+
+def collect_what_was_left() -> None:
+    """A network is one large cycle: an earlier run's is freed, if there was one in this process. Before the next."""
+    global _left_behind
+    if _left_behind:
+        gc.collect()
+        _left_behind = False
 
 
 @contextmanager
 def rare_collection() -> Iterator[None]:
     """A network lives as long as its run; to walk it whenever some packets were made costs a sixth of the time."""
+    global _left_behind
     thresholds = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER, *thresholds[1:])
@@ -20,3 +30,4 @@ def rare_collection() -> Iterator[None]:
     finally:
         gc.set_threshold(*thresholds)
         gc.unfreeze()
+        _left_behind = True

@@ -105,11 +105,11 @@ def _death(started: Collection[BaseProcess], taken: Mapping[int, str]) -> str:
     codes = {process.pid: process.exitcode for process in started}
     pid, code = next(((pid, code) for pid, code in codes.items() if code != -signal.SIGTERM), (None, None))
     if pid is None or code is None:
-        undone = [name for taker, name in taken.items() if taker]
-        return f"a process was ended before its work was done; {', '.join(undone)} had begun"
+        begun = ", ".join(name for taker, name in taken.items() if taker) or "no run"
+        return f"a process was ended before its work was done; {begun} had begun"
     who = f"process {pid} {processes.how_ended(code)}"
     if pid not in taken:
-        return f"{who} between two runs; was there enough memory?"
+        return f"{who} while it had no run; was there enough memory?"
     return f"{taken[pid]}: {who} before it was done; was there enough memory?"
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shlex
 import shutil
 import sys
@@ -13,8 +15,10 @@ from typing import Any
 import pytest
 
 from harness.commands import _run, _sweep
+from harness.commands._attempt import ERROR_FILE
 from harness.errors import DeadWorkerError
 from harness.measure.inputs import How
+from harness.measure.output_folder import new_folder
 from harness.worlds import carrying
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
@@ -264,7 +268,7 @@ def test_a_sweep_is_resumed_in_its_folder(folder: Path, swept: Callable[..., int
     (first / "notes.txt").write_text("mine")
     (summary,) = first.glob("000-*/summary.json")
     kept = summary.read_bytes()
-    with pytest.raises(UserError, match=r"^--resume .*first: its 000-.*seed1 is of other inputs; expected what the "):
+    with pytest.raises(UserError, match=r"^--resume .*first: its 000-.*seed1 is of other inputs, or was "):
         swept("", resume=first, settings=["switch.cell_bytes=64"])
     with pytest.raises(KeyboardInterrupt):
         swept("", resume=first, most=1)
@@ -275,6 +279,47 @@ def test_a_sweep_is_resumed_in_its_folder(folder: Path, swept: Callable[..., int
     assert (first / "notes.txt").read_text() == "mine"
     assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
     assert swept("", resume=first) == 0
+
+
+def test_what_is_resumed_is_the_folder_that_a_link_leads_to_without_old_reports(
+    folder: Path, swept: Callable[..., int]
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        swept("first", most=1)
+    for name in ("sweep.html", ERROR_FILE):
+        (folder / "first" / name).write_text("of one run")
+    (folder / "elsewhere").mkdir()
+    (folder / "elsewhere" / "link").symlink_to(folder / "first")
+    assert swept("", resume=folder / "elsewhere" / "link") == 2
+    assert (folder / "elsewhere" / "link").is_symlink()
+    assert [path.name[:3] for path in sorted((folder / "first").iterdir())] == ["000", "001", "002"]
+
+
+def test_a_folder_with_other_runs_is_not_resumed(folder: Path, swept: Callable[..., int]) -> None:
+    swept("first")
+    (last,) = (folder / "first").glob("002-*")
+    with pytest.raises(UserError, match="it is the folder of one run; expected the one that has it"):
+        swept("", resume=last)
+    last.rename(last.with_name("003-" + last.name[4:]))
+    with pytest.raises(UserError, match=r"its 003-.* is of other inputs, or was carried out otherwise"):
+        swept("", resume=folder / "first")
+
+
+def test_results_are_kept_where_they_cannot_take_their_place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "first").mkdir()
+    (folder / "first" / "notes.txt").write_text("mine")
+    rename = os.rename
+
+    def refuse(source: Path, target: Path) -> None:
+        if source.name.endswith(".unfinished"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", refuse)
+    with pytest.raises(UserError, match="first': Input/output error"), new_folder(folder / "first", instead=True):
+        pass
+    assert [path.name for path in folder.iterdir() if path.name != "first.p4" and "first" in path.name] == ["first"]
+    assert (folder / "first" / "notes.txt").read_text() == "mine"
 
 
 def test_a_sweep_that_is_interrupted_at_once_leaves_nothing(folder: Path, swept: Callable[..., int]) -> None:

@@ -58,7 +58,8 @@ def test_of_a_process_that_dies_the_work_is_named() -> None:
     [
         ([-9, -15], {7: "a", 8: "b"}, "a: process 7 was ended by SIGKILL before it was done; was there enough memory?"),
         ([-15, 1], {7: "a", 8: "b"}, "b: process 8 ended with status 1 before it was done; was there enough memory?"),
-        ([-15, -9], {7: "a"}, "process 8 was ended by SIGKILL between two runs; was there enough memory?"),
+        ([-15, -9], {7: "a"}, "process 8 was ended by SIGKILL while it had no run; was there enough memory?"),
+        ([-15, -15], {0: "c"}, "a process was ended before its work was done; no run had begun"),
         ([-15, -15], {0: "c", 7: "a"}, "a process was ended before its work was done; a had begun"),
     ],
 )
