@@ -23,7 +23,6 @@ from p4switch.testgen.solver import Solver
 from p4switch.testgen.values import Scalar
 
 _VAIN = 6  # so many formulas that nothing satisfies count as one try
-_HARDEST = 3  # how often an alternative is asked for again that was too hard, with four times as much each time
 _PROOF_AFTER = 0.25  # of the time: what is missing then may be out of reach
 _FRESH = 8  # runs from nothing, with other random inputs, where the alternatives of the others are used up
 
@@ -177,7 +176,7 @@ class Search:
                 if inputs is not None:
                     self._try(inputs)
             self._attempts[key] += 1
-        elif self._solver.undecided and self._too_hard[key] < _HARDEST:  # again, with more resources, in its turn
+        elif self._solver.undecided:  # once more, with more resources, when its turn comes
             self._too_hard[key] += 1
             heapq.heappush(self._heap, (self._worth(way, decision), age, run, i, way))
         else:
