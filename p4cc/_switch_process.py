@@ -30,7 +30,8 @@ _SOL_PACKET, _AUXDATA, _IGNORE_OUTGOING = 263, 8, 23
 _TAG = struct.Struct("=I12xHH")  # of tpacket_auxdata: status, tag and its EtherType
 _VLAN_VALID = 1 << 4  # TP_STATUS_VLAN_VALID
 _TURN_S = 0.005
-_TOLD_S = 10.0  # after a packet, until its trace is written
+_TOLD_S = 10.0  # after a packet that left, until its trace is written
+_SILENT_S = 2.0  # after one of which nothing left: the switch writes once a second, and has had `_FIRST_S` to get it
 _MTU_BYTES = 9216  # jumbo frames too
 
 _TRACE = "trace.jsonl"
@@ -138,11 +139,11 @@ class SwitchOnWires:
     def told(self, frames: int) -> list[Event]:
         """What happened to the packet of the last `send`, because of which so many frames left; BMv2 does not tell.
 
-        The switch writes it in its own time: as much as there is after `_TOLD_S`.
+        The switch writes it in its own time. Of a packet that it never saw, such as a PFC frame, it writes nothing.
         """
         events: list[Event] = []
         line = self._begun
-        end = time.monotonic() + _TOLD_S
+        end = time.monotonic() + (_TOLD_S if frames else _SILENT_S)
         while self._trace is not None and time.monotonic() < end:
             line += self._trace.readline()
             if line.endswith("\n"):

@@ -72,6 +72,8 @@ def command(
         click.echo(f"{place.file}:{place.line}:{place.column}: {why}")
     for place in result.only_unstable:
         click.echo(f"{place.file}:{place.line}:{place.column}: reached, but no test of it is the same on every switch")
+    if result.given_up:
+        click.echo(f"{result.given_up} other ways were given up: z3 decides nothing with all that a question may cost")
     for problem, count in result.problems.most_common():
         click.echo(f"{count} runs are no tests: {problem}")
     for place, _ in result.violations:

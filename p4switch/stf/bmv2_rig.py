@@ -19,7 +19,7 @@ from scapy.utils import PcapWriter, RawPcapReader
 
 from p4switch.errors import UserError
 from p4switch.stf.bmv2_inputs import CLOCK, DEPTH, PENDING, Write, is_wide, with_inputs
-from p4switch.stf.language import Command, StfError, number
+from p4switch.stf.language import Command, StfError, number, words
 from p4switch.stf.names import Names, find
 from p4switch.stf.runner import Runner, Sent
 
@@ -336,7 +336,7 @@ def _prepared(document: dict[str, Any], commands: Sequence[Command]) -> dict[str
     for command in commands:
         if command.name not in ("register_write", "register_reset"):
             continue
-        name, *given = command.args.split() or [""]
+        name, *given = words(command.args) or [""]
         register = find(command, "register", name, registers)
         size, width = registers[register]
         if not is_wide(width):

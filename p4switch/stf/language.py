@@ -39,13 +39,16 @@ _COMMANDS = {
     "random",
 }  # fmt: skip
 NAME = r"[A-Za-z_$.][\w$.\[\]]*"
+_ANY_NAME = rf"(?:\"[^\"]+\"|{NAME})"
+_WORD = r'(?:"[^"]*"|\S)+'
+_BEFORE_COMMENT = re.compile(r'(?:"[^"]*"|[^#])*')  # names in quotes may have '#'
 NUMBER = r"[\w*]+"
 VALUE = rf"{NUMBER}(?:\s*(?:/|&&&|\.\.|->)\s*{NUMBER})?"
-MATCH = re.compile(rf"\s*(\"[^\"]+\"|{NAME})\s*:\s*({VALUE})")
-ACTION = re.compile(rf"\s*({NAME})\s*\(([^)]*)\)\s*(?:=\s*(\$?\w+))?\s*$")
-ADD = re.compile(rf"({NAME})\s+(?:(\d+)\s+(?=\S))?(.*)$", re.DOTALL)
+MATCH = re.compile(rf"\s*({_ANY_NAME})\s*:\s*({VALUE})")
+ACTION = re.compile(rf"\s*({_ANY_NAME})\s*\(([^)]*)\)\s*(?:=\s*(\$?\w+))?\s*$")
+ADD = re.compile(rf"({_ANY_NAME})\s+(?:(\d+)\s+(?=\S))?(.*)$", re.DOTALL)
 COUNTER = re.compile(
-    rf"({NAME})\s*\(\s*(\$?\w+)\s*\)\s*(?:(packets|bytes)\s*(==|!=|<=|<|>=|>)\s*(\w+))?\s*$", re.IGNORECASE
+    rf"({_ANY_NAME})\s*\(\s*(\$?\w+)\s*\)\s*(?:(packets|bytes)\s*(==|!=|<=|<|>=|>)\s*(\w+))?\s*$", re.IGNORECASE
 )
 COMPARE: dict[str, Callable[[int, int], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt,
@@ -59,7 +62,7 @@ def parse(text: str) -> list[Command]:
     """
     commands: list[Command] = []
     for number, raw in enumerate(text.splitlines(), start=1):
-        line = raw.split("#", 1)[0].strip()
+        line = _BEFORE_COMMENT.match(raw)[0].strip()  # type: ignore[index]
         if not line:
             continue
         word, _, rest = line.partition(" ")
@@ -77,8 +80,24 @@ def parse(text: str) -> list[Command]:
 
 def _is_meant_as_command(word: str) -> bool:
     """Whether a line that begins so is a command with a slip, and does not continue the line before."""
-    plain = re.fullmatch(r"[A-Za-z_]+", word) and not re.fullmatch(r"[0-9A-Fa-f]+", word)
-    return bool(plain) and bool(difflib.get_close_matches(word.lower(), _COMMANDS, 1, 0.75))
+    letters = re.fullmatch(r"[A-Za-z_]+", word) and not re.fullmatch(r"[0-9A-Fa-f]+", word)
+    return bool(letters) and bool(difflib.get_close_matches(word.lower(), _COMMANDS, 1, 0.75))
+
+
+def plain(name: str) -> str:
+    """A name without the quotes that it may have."""
+    return name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name
+
+
+def words(text: str) -> list[str]:
+    """What stands between blanks. Those of a name in quotes do not count."""
+    return re.findall(_WORD, text)
+
+
+def first_word(text: str) -> tuple[str, str]:
+    """The first of `words`, or nothing, and what follows it."""
+    found = re.match(_WORD, text)
+    return ("", text) if found is None else (found[0], text[found.end() :].strip())
 
 
 def number(command: Command, text: str) -> int:

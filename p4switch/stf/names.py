@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from p4switch.stf.language import NUMBER, Command, StfError, digits, number
+from p4switch.stf.language import NUMBER, Command, StfError, digits, number, plain
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ def _key_width(key: dict[str, Any], widths: dict[tuple[str, str], int], json: di
 
 def find(command: Command, what: str, name: str, known: Iterable[str]) -> str:
     """The one of `known` that is `name` or ends in it."""
-    known = list(known)
+    name, known = plain(name), list(known)
     if name in known:
         return name
     found = [k for k in known if k.endswith("." + name)] or [k for k in known if k.endswith(name)]
@@ -103,9 +103,10 @@ def find(command: Command, what: str, name: str, known: Iterable[str]) -> str:
 
 def key_position(command: Command, table: Table, name: str) -> int:
     """The position of key `name`. Stack elements may be written `stack$0`, validity `header.$valid$` or `valid`."""
-    plain = re.sub(r"\$(\d+)", r"[\1]", name)
-    validity = re.sub(r"\.?\$?valid\$?$", ".isValid()", plain)
-    for candidate in (name, plain, plain + "$", plain + ".$valid$", validity):
+    name = plain(name)
+    element = re.sub(r"\$(\d+)", r"[\1]", name)
+    validity = re.sub(r"\.?\$?valid\$?$", ".isValid()", element)
+    for candidate in (name, element, element + "$", element + ".$valid$", validity):
         suffix = "." + candidate.lstrip(".")
         for i, key in enumerate(table.keys):
             if key.name == candidate or key.name.endswith(suffix):

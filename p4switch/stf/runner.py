@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from p4switch.errors import UserError
 from p4switch.stf.draws import DRAW_BITS, REGISTER
-from p4switch.stf.language import ACTION, ADD, COMPARE, COUNTER, MATCH, VALUE, Command, StfError, number
+from p4switch.stf.language import (
+    ACTION,
+    ADD,
+    COMPARE,
+    COUNTER,
+    MATCH,
+    VALUE,
+    Command,
+    StfError,
+    first_word,
+    number,
+    plain,
+    words,
+)
 from p4switch.stf.names import Key, Names, Table, find, key_field, key_position, no_match, pack
 from p4switch.trace import Decoder, Layout, Trace, differences, layouts
 
@@ -176,7 +189,7 @@ class Runner:
         keys = [no_match(k) for k in table.keys]
         rest = found[3]
         while match := MATCH.match(rest):
-            position = key_position(command, table, match[1].strip('"'))
+            position = key_position(command, table, match[1])
             keys[position] = key_field(command, table.keys[position], match[2])
             rest = rest[match.end() :]
         action, args, name = self._action(command, table, rest)
@@ -186,7 +199,7 @@ class Runner:
             self.entries[name.lstrip("$")] = table.name, handle
 
     def _setdefault(self, command: Command) -> None:
-        name, _, rest = command.args.partition(" ")
+        name, rest = first_word(command.args)
         table = self._table(command, name)
         action, args, _ = self._action(command, table, rest)
         self.switch.table_set_default(table.name, self._target(table, action, args))
@@ -215,7 +228,7 @@ class Runner:
         given: dict[str, str] = {}
         for part in filter(None, map(str.strip, found[2].split(","))):
             param, _, value = part.partition(":")
-            given[param.strip()] = value.strip()
+            given[plain(param.strip())] = value.strip()
         unknown = set(given) - {p for p, _ in params}
         missing = [p for p, _ in params if p not in given]
         if unknown or missing:
@@ -288,7 +301,7 @@ class Runner:
     # Value sets
 
     def _pvs_add(self, command: Command) -> None:
-        name, _, value = command.args.partition(" ")
+        name, value = first_word(command.args)
         value_set = self._value_set(command, name)
         widths = self.names.value_sets[value_set]
         if not re.fullmatch(VALUE, value.strip()):
@@ -330,11 +343,11 @@ class Runner:
         return self.switch.counter_read(counter, number(command, index))
 
     def _counter_read(self, command: Command) -> None:
-        name, index = command.args.split()
+        name, index = words(command.args)
         self._read_counter(command, name, index)
 
     def _counter_write(self, command: Command) -> None:
-        name, *rest = command.args.split()
+        name, *rest = words(command.args)
         index, packets, nbytes = (number(command, w) for w in rest)
         counter = find(command, "counter", name, self.names.counters)
         table = self.names.counters[counter]
@@ -344,11 +357,11 @@ class Runner:
             self.switch.counter_write(counter, index, packets, nbytes)
 
     def _register_read(self, command: Command) -> None:
-        name, index = command.args.split()
+        name, index = words(command.args)
         self.switch.register_read(find(command, "register", name, self.names.registers), number(command, index))
 
     def _register_write(self, command: Command) -> None:
-        name, index, value = command.args.split()
+        name, index, value = words(command.args)
         register = find(command, "register", name, self.names.registers)
         width = self.names.registers[register][1]
         self.switch.register_write(register, number(command, index), pack(number(command, value), width))
@@ -360,15 +373,15 @@ class Runner:
             self.switch.register_write(register, index, pack(0, width))
 
     def _meter_get_rates(self, command: Command) -> None:
-        find(command, "meter", command.args.split()[0], self.names.meters)
+        find(command, "meter", words(command.args)[0], self.names.meters)
 
     def _meter_set_rates(self, command: Command) -> None:
-        name, index, *rates = command.args.split()
+        name, index, *rates = words(command.args)
         entry = self.entries.get(index.lstrip("$"))
         self._set_meter(command, name, [entry[1] if entry else number(command, index)], rates)
 
     def _meter_array_set_rates(self, command: Command) -> None:
-        name, *rates = command.args.split()
+        name, *rates = words(command.args)
         meter = find(command, "meter", name, self.names.meters)
         self._set_meter(command, name, range(self.names.meters[meter][0]), rates)
 

@@ -74,8 +74,8 @@ def write(
     contents: dict[Path, bytes] = {}
     digits = len(str(len(result.tests)))
     for number, test in enumerate(result.tests, start=1):
-        new = [code.location(1 << n) for n in range(test.new.bit_length()) if test.new >> n & 1]
-        contents[folder / f"{program.stem}-{number:0{digits}}.stf"] = stf(test, new).encode()
+        new, if_zero = (code.locations(bits) for bits in (test.new & test.anyway, test.new & ~test.anyway))
+        contents[folder / f"{program.stem}-{number:0{digits}}.stf"] = stf(test, new, if_zero).encode()
     files = list(contents)
     for number, (place, run) in enumerate(result.violations, start=1):
         lines = [f"# breaks the assertion at {Path(place.file).name}:{place.line}", *setup(run)]

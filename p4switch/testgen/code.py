@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -22,15 +24,17 @@ class Code:
         self._reach: dict[ir.Block, int] = {}
         self.parser = simplify(self.program.parser)
         self.ingress, self.egress = (simplify(p.start) for p in self.program.pipelines)
-        after = 0
-        for start in (self.egress, self.ingress, self.parser):
-            after = self._analyse(start, after)
-        for op in self.program.deparser_ops:
-            after |= self.bit(op.span)
-        self.all = after
+        updated, verified = (
+            [c for c in self.program.checksums if c.verify == verify] for verify in (False, True)
+        )
+        after = self._bits(c.span for c in updated) | self._bits(op.span for op in self.program.deparser_ops)
+        after = self._analyse(self.ingress, self._analyse(self.egress, after))
+        self.all = self._analyse(self.parser, after | self._bits(c.span for c in verified))
         self._asserts: dict[int, int] = {}
         self._find_asserts()
         self._settled = self._never_changed()
+        again = ("resubmit", "recirculate", "clone_egress_pkt_to_egress")
+        self.again = any(op.op in again for op in self._calls())  # of a packet or copy, through what it has left
         self._open: dict[frozenset[str], int] = {}
 
     @property
@@ -42,6 +46,9 @@ class Code:
         span = next(s for s, n in self._numbers.items() if n == number)
         return self.lowered.source.source.locate(span)
 
+    def locations(self, bits: int) -> list[Location]:
+        return [self.location(1 << n) for n in range(bits.bit_length()) if bits >> n & 1]
+
     def place(self, span: int) -> str:
         """`FILE:LINE` of what stands at `span`."""
         found = self.lowered.source.source.locate(span)
@@ -52,6 +59,9 @@ class Code:
         if span is None:
             return 0
         return 1 << self._numbers.setdefault(span, len(self._numbers))
+
+    def _bits(self, spans: Iterable[int | None]) -> int:
+        return functools.reduce(operator.or_, map(self.bit, spans), 0)
 
     def assertion(self, span: int) -> int:
         """What stands for breaking the assertion at `span`, in sets of statements; 0 if it is none."""
@@ -84,9 +94,8 @@ class Code:
         """The statements that a parsed packet may come to with the headers `valid`, those of the parser left out."""
         known = self._settled.intersection(valid)
         if known not in self._open:
-            found = self.assertions
-            for op in self.program.deparser_ops:
-                found |= self.bit(op.span)
+            found = self.assertions | self._bits(op.span for op in self.program.deparser_ops)
+            found |= self._bits(c.span for c in self.program.checksums if self._holds(c.condition, known) is not False)
             for start in (self.ingress, self.egress):
                 for block in self._blocks(start, known):
                     found |= self.own(block)
@@ -121,12 +130,16 @@ class Code:
             return decides if decides in sides else None if None in sides else not decides
         return None
 
-    def _never_changed(self) -> frozenset[str]:
-        """The headers that are valid all the way if the parser makes them so, and else never."""
+    def _calls(self) -> list[ir.Prim]:
+        """What the pipelines and their actions call."""
         pipelines = [block for start in (self.ingress, self.egress) for block in reverse_postorder(start)]
         actions = [a for block in pipelines if isinstance(block.end, ir.Apply) for a in block.end.table.actions]
         blocks = [*pipelines, *(block for action in actions for block in reverse_postorder(action.body))]
-        prims = [op for block in blocks for op in block.ops if isinstance(op, ir.Prim)]
+        return [op for block in blocks for op in block.ops if isinstance(op, ir.Prim)]
+
+    def _never_changed(self) -> frozenset[str]:
+        """The headers that are valid all the way if the parser makes them so, and else never."""
+        prims = self._calls()
         if any(op.op in ("resubmit", "recirculate") for op in prims):
             return frozenset()
         groups = {u.name: members for u, members in self.program.unions}
@@ -140,7 +153,7 @@ class Code:
             if not changed.isdisjoint(members):
                 changed.update(members)
         elements = {e for _, names in self.program.stacks for e in names}
-        elements.update(m for e in elements for m in groups.get(e, ()))
+        elements |= {m for e in elements for m in groups.get(e, ())}
         return frozenset(i.name for i in self.program.headers) - changed - elements
 
     def _analyse(self, start: ir.Block, after: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from p4switch.testgen.code import Code
 from p4switch.testgen.values import (
     ZERO,
     Scalar,
+    Variables,
     as_bits,
     checksum16_formula,
     constant_entries,
@@ -43,12 +44,24 @@ MAX_PORT = DROP_PORT - 1
 ENVIRONMENTS = 4
 """Runs that a test has to survive unchanged: with other contents of what is undefined."""
 
-_PATTERNS = (0, -1, 0x5A5A5A5A5A5A5A5A5A5A5A5A5A5A5A5A, 0x33CC33CC33CC33CC33CC33CC33CC33CC)
 _NORMAL, _INGRESS_CLONE, _EGRESS_CLONE, _RECIRCULATED, _REPLICA, _RESUBMITTED = 0, 1, 2, 4, 5, 6
 _STANDARD = "standard_metadata"
 _CLOCKS = ("ingress_global_timestamp", "egress_global_timestamp", "enq_timestamp", "deq_timedelta")
 _COLOURS = [0, 1, 2]  # green, yellow, red: rates that allow everything, the peak rate's or nothing
+_OPEN_KINDS = ("lpm", "ternary", "range", "optional")  # of keys that may match anything
 _DEPTHS = ("enq_qdepth", "deq_qdepth")
+
+
+@functools.cache
+def unknown_values(number: int, bits: int) -> tuple[int, ...]:
+    """What the undefined value `number` of a run is in each environment: zero in the first one.
+
+    Each bit is set somewhere, and those of seven values in a row, beginning with a multiple of seven, differ somewhere.
+    """
+    block, place = divmod(number, 7)
+    rng = random.Random(block)
+    where = [1 + (place + rng.randrange(7)) % 7 for _ in range(bits)]  # the environments in which it is set
+    return 0, *(sum((w >> e & 1) << i for i, w in enumerate(where)) for e in range(ENVIRONMENTS - 1))
 
 
 @functools.cache
@@ -81,13 +94,17 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Another way a decision could go: under `formula`, or with other `choices`. `own` and `reach` are statements."""
+    """Another way a decision could go: under `formula`, or with other `choices`. `own` and `reach` are statements.
+
+    `by_chance`: nothing says where it leads, and there is always another one, so that somebody has to end it.
+    """
 
     site: Any
     own: int
     reach: int
     formula: Any = None
     choices: tuple[tuple[Any, Any], ...] = ()
+    by_chance: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +121,7 @@ class Decision:
 @dataclass(slots=True)
 class Entry:
     table: ir.Table
-    keys: list[tuple[ir.Key, int]]
+    keys: list[tuple[ir.Key, int | None]]  # None: whatever the key is
     action: ir.Action
     args: list[int]
     colour: int | None = None  # of its direct meter
@@ -224,15 +241,17 @@ class Machine:
         self.valid: set[str] = set()
         self._next: dict[str, int] = {}
         self._registers: dict[tuple[str, int], Scalar] = {}
-        self._found: dict[str, dict[tuple[int, ...], int | None]] = {}
+        self._found: dict[str, dict[tuple[int | None, ...], int | None]] = {}
         self._looked_for: dict[str, dict[tuple[int, ...], bool]] = {}  # of value sets: what was looked for
-        self._args: dict[tuple[str, tuple[int, ...]], list[Scalar]] = {}
+        self._args: dict[tuple[str, tuple[int | None, ...]], list[Scalar]] = {}
         self._applied: dict[str, int] = {}
+        self._never_hit: set[str] = set()  # tables whose keys a test cannot set, and entries have to say
         self._params: list[Scalar] = []
         self._did: Any = None
+        self._ahead = 0  # the statements that can follow
         self._marks = _Marks()
         self._parsing = False
-        self._steps = self._passes = self._extracts = self._unknowns = 0
+        self._steps = self._passes = self._extracts = self._looked_at = self._unknowns = 0
         self._waiting: list[tuple[Any, ...]] = []
 
     # Inputs
@@ -244,18 +263,16 @@ class Machine:
         variable = self.out.variables.setdefault(name, _variable(name, bits))
         return Scalar(number, variable)
 
-    def _unknown(self, bits: int, values: tuple[int, ...], name: str) -> Scalar:
-        """What a test cannot set: another value in each environment."""
-        masked = tuple(v & (1 << bits) - 1 for v in values)
-        if not self.symbolic:
-            return Scalar(masked[self.environment])
-        variable = _variable(f"?{name}", bits)
-        self.out.environment[name] = variable, masked
-        return Scalar(masked[self.environment], variable)
-
     def _undefined(self, bits: int) -> Scalar:
+        """What a test cannot set: another value in each environment."""
         self._unknowns += 1
-        return self._unknown(bits, _PATTERNS, f"undefined {self._unknowns}")
+        values = unknown_values(self._unknowns, bits)
+        if not self.symbolic:
+            return Scalar(values[self.environment])
+        name = f"undefined {self._unknowns}"
+        variable = _variable(f"?{name}", bits)
+        self.out.environment[name] = variable, values
+        return Scalar(values[self.environment], variable)
 
     def _port(self, name: str) -> Scalar:
         port = self._input(name, 9, lambda rng: rng.randrange(1, 8))
@@ -470,8 +487,9 @@ class Machine:
             if end > there:
                 raise _ParserError("PacketTooShort")
             return
-        if self.inputs.choices.get(key):
-            before = self._packet.position // 8
+        before = max(self._packet.position // 8, self._looked_at)  # bytes: what was read until now is there
+        needed = -(-end // 8)
+        if self.inputs.choices.get(key) and before < needed:
             if there // 8 != before:
                 raise _LongerError(before)
             self.out.signature.append("short")
@@ -479,7 +497,10 @@ class Machine:
         if end > MAX_PACKET_BYTES * 8:
             raise _ParserError("PacketTooShort")
         if end > there:
-            raise _LongerError(-(-end // 8))
+            raise _LongerError(needed)
+        self._looked_at = max(self._looked_at, needed)
+        if before >= needed:
+            return
         reach = self.code.reach(self.code.ingress)
         self._decide("long", None, (Alternative(key, 0, reach, None, ((key, True),)),))
 
@@ -570,7 +591,7 @@ class Machine:
                 count = self.store.get((expression.header, f"{expression.name}#"), ZERO).number
             number, bits = number << count | value.number & (1 << count) - 1, bits + count
             if parts is not None and count:
-                parts.append((as_bits(formula(value, expression.type)), count))
+                parts.append((resize(as_bits(formula(value, expression.type)), count), count))
         for octet in rest or ():
             number, bits = number << 8 | octet.number, bits + 8
             if parts is not None:
@@ -587,31 +608,43 @@ class Machine:
         return Scalar(result)
 
     def _verify_checksums(self, rest: list[Scalar]) -> None:
-        failed: Scalar = ZERO
+        """Whether one is wrong is a value of the packet, and no decision."""
+        wrong = 0
+        formulas: list[Any] = []
         for checksum in self.program.checksums:
-            if not checksum.verify or not self._truth(checksum.condition, ("verify", checksum.span)):
+            header, bits = checksum.target.header, width(checksum.target.type)
+            absent = header in self._headers and header not in self.valid  # such are right in both switches
+            if not checksum.verify or absent or not self._applies(checksum, self.code.reach(self.code.ingress)):
                 continue
             computed, there = self._checksum(checksum, rest), self.value(checksum.target)
-            bits = width(checksum.target.type)
-            wrong = int(computed.number & (1 << bits) - 1 != there.number)
+            differs = int(computed.number & (1 << bits) - 1 != there.number)
             if computed.formula is not None or there.formula is not None:
-                z = z3.Not(resize(formula(computed, types.Bits(16)), bits) == formula(there, checksum.target.type))
-                self._flip(("checksum", checksum.span), wrong, z, self.code.ingress, self.code.ingress)
-            failed = Scalar(failed.number | wrong)
-        self.store[_STANDARD, "checksum_error"] = failed
+                z = resize(formula(computed, types.Bits(16)), bits) == formula(there, checksum.target.type)
+                formulas.append(z3.Not(z))
+            elif differs:
+                formulas.append(z3.BoolVal(True))
+            wrong |= differs
+        self.store[_STANDARD, "checksum_error"] = Scalar(wrong, as_bits(z3.Or(*formulas)) if formulas else None)
 
     def _update_checksums(self, rest: list[Scalar]) -> None:
         for checksum in self.program.checksums:
-            if not checksum.verify and self._truth(checksum.condition, ("update", checksum.span)):
+            if not checksum.verify and self._applies(checksum, 0):
                 computed = self._checksum(checksum, rest)
                 bits = width(checksum.target.type)
                 z = None if computed.formula is None else resize(computed.formula, bits)
                 self._assign(checksum.target, Scalar(computed.number & (1 << bits) - 1, z))
 
-    def _truth(self, condition: ir.Expr, site: Any) -> bool:
-        value = self.value(condition)
+    def _applies(self, checksum: ir.Checksum, reach: int) -> bool:
+        """Whether the condition holds; `reach` are the statements behind that depend on it."""
+        value, own = self.value(checksum.condition), self.code.bit(checksum.span)
         if value.formula is not None:
-            self._flip(site, value.number, value.formula, None, None)
+            holds = value.formula if value.number else z3.Not(value.formula)
+            gained = 0 if value.number else own
+            site = "checksum", checksum.span
+            way = Alternative((site, not value.number), gained, gained | reach, z3.Not(holds))
+            self._decide((site, value.number), holds, (way,))
+        if value.number:
+            self._cover(checksum.span)
         return bool(value.number)
 
     # Code
@@ -624,9 +657,11 @@ class Machine:
         way = Alternative((site, not taken), self.code.own(target), reach or self.code.reach(target), other)
         self._decide((site, taken), holds, (way,))
 
-    def _code(self, block: ir.Block | None, params: list[Scalar]) -> None:
+    def _code(self, block: ir.Block | None, params: list[Scalar], behind: int = 0) -> None:
+        """Follows `block` to its end; `behind` are the statements that can come then, of which it does not know."""
         saved, self._params = self._params, params
         while block is not None:
+            self._ahead = self.code.reach(block) | behind
             self._steps += 1
             if self._steps > MAX_STEPS or (self._steps % 256 == 0 and self._deadline()):
                 raise _StopError("too many steps")
@@ -756,7 +791,7 @@ class Machine:
             assert result is not None
             self._assign(result, self._entry_colour(table, keys, end) if index is not None else ZERO)
         if action is not None:
-            self._code(action.body, args)
+            self._code(action.body, args, self._ahead)
         labels = [label for label in end.on if isinstance(label, bool)]
         hit = index is not None
         if labels:
@@ -767,7 +802,8 @@ class Machine:
     def _entry_colour(self, table: ir.Table, keys: list[Scalar], end: ir.Apply) -> Scalar:
         """Of the direct meter of the entry that was hit; constant entries have no rates."""
         numbers = [k.number for k in keys]
-        found = next((e for e in self.out.entries if e.table is table and [n for _, n in e.keys] == numbers), None)
+        ours = (e for e in self.out.entries if e.table is table)
+        found = next((e for e in ours if _fits([n for _, n in e.keys], numbers)), None)
         if found is None:
             return ZERO
         found.colour = self._colour(("meter", table.meter, *numbers), (id(end), "meter"))
@@ -798,14 +834,18 @@ class Machine:
             return None, []
         numbers = tuple(k.number for k in keys)
         known = self._found.setdefault(table.name, {})
-        if numbers in known:
-            found = known[numbers]
-            self.out.signature.append((table.name, found))
-            return found, self._args.get((table.name, numbers), [])
+        for pattern, found in known.items():
+            if _fits(pattern, numbers):
+                self.out.signature.append((table.name, found))
+                return found, self._args.get((table.name, pattern), [])
+        loose = self._unset(table, keys, count) if not known else ()
         options: list[int | None] = [None, *self.code.usable(table, "defaultonly")]
+        if any(table.keys[i].match_kind not in _OPEN_KINDS for i in loose):  # no entry is hit on every switch
+            self._never_hit.add(table.name)
+            options = [None]
         key = ("table", table.name, count)
         found = self.inputs.choice(key, options)
-        if len(known) >= table.size:
+        if len(known) >= table.size or found not in options:
             found = None
         ways = []
         for option in options:
@@ -815,15 +855,31 @@ class Machine:
                 own, reach = self._follow(end, shown, option is not None)
                 ways.append(Alternative((table.name, option), own, reach, None, ((key, option),)))
         self._decide((table.name, found, numbers), None, tuple(ways))
-        known[numbers] = found
         if found is None:
+            known[numbers] = found
             return None, []
+        pattern = tuple(None if i in loose else number for i, number in enumerate(numbers))
+        known[pattern] = found
         action = table.actions[found]
         args = self._arguments(action, f"{table.name} {count}")
-        self._args[table.name, numbers] = args
-        entry = Entry(table, list(zip(table.keys, numbers, strict=True)), action, [a.number for a in args])
+        self._args[table.name, pattern] = args
+        entry = Entry(table, list(zip(table.keys, pattern, strict=True)), action, [a.number for a in args])
         self.out.entries.append(entry)
         return found, args
+
+    def _unset(self, table: ir.Table, keys: list[Scalar], count: int) -> tuple[int, ...]:
+        """The keys that a test cannot set. Runs without formulas take them over."""
+        key = ("unset", table.name, count)
+        if self.symbolic:
+            names = Variables()
+            self.inputs.choices[key] = tuple(
+                i
+                for i, value in enumerate(keys)
+                if value.formula is not None and self.out.environment
+                if any(name.startswith("?") for name in names.of(value.formula))
+            )
+        unset: tuple[int, ...] = self.inputs.choices.get(key, ())
+        return unset
 
     def _arguments(self, action: ir.Action, name: str) -> list[Scalar]:
         args: list[Scalar] = []
@@ -841,7 +897,8 @@ class Machine:
         """Another default action than the program's, for actions that no entry can have."""
         if table.default_const or table.profile is not None or table.default is None:
             return None
-        entries = set(self.code.usable(table, "defaultonly")) if table.keys and table.entries is None else set()
+        by_entry = table.keys and table.entries is None and table.name not in self._never_hit
+        entries = set(self.code.usable(table, "defaultonly")) if by_entry else set()
         others = [i for i in self.code.usable(table, "tableonly") if i not in entries]
         if not others or (len(others) == 1 and table.actions[others[0]] is table.default.action and not others[0]):
             return None
@@ -1034,7 +1091,15 @@ class Machine:
     def _do_modify_field_with_hash_based_offset(self, op: ir.Prim) -> None:
         place, base, name, size = op.args
         calculation = self._calculations[name.value]
-        number, bits, _ = self._gathered(calculation.inputs, None)
+        number, bits, parts = self._gathered(calculation.inputs, None)
+        if parts and any(not z3.is_bv_value(z) for z, _ in parts):  # what comes of other data is left to chance
+            data = z3.Concat(*(z for z, _ in parts)) if len(parts) > 1 else parts[0][0]
+            key = ("hash", op.span)
+            had = (*self.inputs.choices.get(key, ()), number)
+            others = z3.And(*(z3.Not(data == z3.BitVecVal(n, bits)) for n in had))
+            reach = self.code.all if self.code.again else self._ahead
+            way = Alternative(key, 0, reach, others, ((key, had),), by_chance=True)
+            self._decide(("hash", number), None, (way,))
         result = hashed(calculation.algorithm, number, bits)
         if result is None:
             raise _StopError(f"hash {calculation.algorithm} is not known here")
@@ -1200,6 +1265,11 @@ def _masked(keys: list[Scalar], case: list[tuple[int, int | None]], exprs: list[
 
 def _has_default(end: ir.Select) -> bool:
     return any(not isinstance(case, str) and all(m == 0 for _, m in case) for case, _ in end.cases)
+
+
+def _fits(pattern: Sequence[int | None], numbers: Sequence[int]) -> bool:
+    """Whether an entry with the keys `pattern` is hit."""
+    return all(wanted is None or wanted == number for wanted, number in zip(pattern, numbers, strict=True))
 
 
 def _matches_entry(table: ir.Table, entry: ir.Entry, values: list[Scalar]) -> bool:

@@ -18,16 +18,17 @@ _ALL = "1:1000000"
 _RATES = (f"{_ALL} {_ALL}", f"0:0 {_ALL}", "0:0 0:0")  # so that a packet is green, yellow, red
 
 
-def stf(test: Test, new: Sequence[Location]) -> str:
-    """The STF of a test; `new` are the statements that it covers first."""
+def stf(test: Test, new: Sequence[Location], if_zero: Sequence[Location]) -> str:
+    """The STF of a test; `new` are the statements that it covers first, `if_zero` where what is undefined is zero."""
     run = test.run
     lines = [f"# covers {Path(place.file).name}:{place.line}" for place in new]
-    lines += setup(run)
+    lines += [f"# covers {Path(place.file).name}:{place.line} where what is undefined is zero" for place in if_zero]
+    lines = [*dict.fromkeys(lines), *setup(run)]
     lines.append(f"packet {run.port} {run.packet.hex().upper()}")
     for port, data, mask in test.expected:
         lines.append(f"expect {port} {_masked(data, mask)}$")
     lines.append("no_packet")
-    return "\n".join(dict.fromkeys(lines)) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def setup(run: Run) -> list[str]:
@@ -35,16 +36,17 @@ def setup(run: Run) -> list[str]:
     lines = [] if run.clock is None else [f"clock {run.clock}"]
     lines += [] if run.depth is None else [f"queue {run.depth}"]
     lines += [f"random {place} {number}" for place, number in sorted(run.draws.items())]
-    lines += [f"register_write {name} {index} {value}" for (name, index), value in sorted(run.registers.items())]
-    lines += [f"meter_set_rates {name} {i} {_RATES[colour]}" for (name, i), colour in sorted(run.meters.items())]
-    lines += [f"pvs_add {name} {value:#x}" for name, value in run.members]
+    lines += [f"register_write {_quoted(name)} {i} {value}" for (name, i), value in sorted(run.registers.items())]
+    lines += [f"meter_set_rates {_quoted(name)} {i} {_RATES[rate]}" for (name, i), rate in sorted(run.meters.items())]
+    lines += [f"pvs_add {_quoted(name)} {value:#x}" for name, value in run.members]
     for number, entry in enumerate(run.entries):
         if entry.colour is None:
             lines.append(_entry(entry))
         else:
             lines.append(f"{_entry(entry)} = $e{number}")
-            lines.append(f"meter_set_rates {entry.table.meter} $e{number} {_RATES[entry.colour]}")
-    lines += [f"setdefault {table.name} {_call(action, args)}" for table, action, args in run.defaults.values()]
+            lines.append(f"meter_set_rates {_quoted(entry.table.meter)} $e{number} {_RATES[entry.colour]}")
+    for table, action, args in run.defaults.values():
+        lines.append(f"setdefault {_quoted(table.name)} {_call(action, args)}")
     lines += [f"mirroring_add {session} {port}" for session, port in sorted(run.sessions.items())]
     handle = 0
     for group, replicas in sorted(run.groups.items()):
@@ -58,16 +60,18 @@ def setup(run: Run) -> list[str]:
 def _entry(entry: Entry) -> str:
     kinds = {k.match_kind for k, _ in entry.keys}
     priority = " 1" if kinds & {"ternary", "range", "optional"} else ""
-    keys = " ".join(f"{_name(key)}:{_key(key, number)}" for key, number in entry.keys)
-    return f"add {entry.table.name}{priority} {keys} {_call(entry.action, entry.args)}"
+    keys = " ".join(f"{_quoted(key.name)}:{_key(key, number)}" for key, number in entry.keys)
+    return f"add {_quoted(entry.table.name)}{priority} {keys} {_call(entry.action, entry.args)}"
 
 
-def _name(key: ir.Key) -> str:
-    return key.name if re.fullmatch(NAME, key.name) else f'"{key.name}"'
+def _quoted(name: str) -> str:
+    return name if re.fullmatch(NAME, name) else f'"{name}"'
 
 
-def _key(key: ir.Key, number: int) -> str:
+def _key(key: ir.Key, number: int | None) -> str:
     bits = width(key.target.type)
+    if number is None:
+        return {"lpm": "0x0/0", "range": f"0x0->0x{(1 << bits) - 1:x}"}.get(key.match_kind, "0x0&&&0x0")
     digits = f"0x{number:0{-(-bits // 4)}x}"
     if key.match_kind == "lpm":
         return f"{digits}/{bits}"
@@ -80,7 +84,7 @@ def _key(key: ir.Key, number: int) -> str:
 
 def _call(action: ir.Action, args: Sequence[int]) -> str:
     given = (f"{name}:{value}" for (name, t), value in zip(action.params, args, strict=True) if types.width_of(t) != 0)
-    return f"{action.name}({', '.join(given)})"
+    return f"{_quoted(action.name)}({', '.join(given)})"
 
 
 def _masked(data: bytes, mask: bytes) -> str:

@@ -127,6 +127,7 @@ class Prover:
         self._guards: dict[ir.Block, list[Any]] = {}
         self._edges: dict[ir.Block, list[Edge]] = {}
         self._blocks: dict[int, list[ir.Block]] = {}  # of each statement
+        self._conditions: dict[int, str] = {}  # what keeps checksums from being one
         for block in blocks:
             for span in _spans(block):
                 self._blocks.setdefault(self._code.bit(span), []).append(block)
@@ -176,7 +177,7 @@ class Prover:
                 elif edge.source not in seen:
                     seen.add(edge.source)
                     waiting.append(edge.source)
-        return "; ".join(dict.fromkeys(reasons)) or "nothing leads there"
+        return "; ".join(dict.fromkeys(reasons)) or self._conditions.get(bit, "nothing leads there")
 
     # The switch
 
@@ -190,6 +191,7 @@ class Prover:
         parsed = self._parsed(state)
         if any(c.verify for c in self._program.checksums):
             self._free_standard(parsed, "checksum_error")
+        self._checksums(parsed, verify=True)
         arrived = self._run(self._code.ingress, parsed.under(_ALWAYS))
         states = [self._leaving(arrived, [*kinds, 5])]
         if "clone_ingress_pkt_to_egress" in self._prims:
@@ -210,8 +212,18 @@ class Prover:
         whichever = [state.under(self._flag()) for state in states[1:]]
         others = _not(_or(*(state.guard for state in whichever)))
         left = self._run(self._code.egress, self._joined([states[0].under(others), *whichever]))
+        self._checksums(left, verify=False)
         for op in self._program.deparser_ops:
-            self._where.setdefault(self._code.bit(op.span), []).append(left.guard)
+            self._cover(op.span, left.guard)
+
+    def _checksums(self, state: State, verify: bool) -> None:
+        for checksum in self._program.checksums:
+            if checksum.verify == verify:
+                header = checksum.target.header
+                there = state.valid.get(header, _NEVER) if verify and header in self._headers else _ALWAYS
+                applies = _and(there, _bool(self._value(checksum.condition, state)))
+                self._cover(checksum.span, _and(state.guard, applies))
+                self._conditions[self._code.bit(checksum.span)] = "the checksum's condition is never true there"
 
     def _leaving(self, state: State, kinds: list[int]) -> State:
         """What egress begins with."""

@@ -24,23 +24,29 @@ from p4switch.testgen.values import Scalar
 
 _VAIN = 6  # so many formulas that nothing satisfies count as one try
 _PROOF_AFTER = 0.25  # of the time: what is missing then may be out of reach
-_FRESH = 8  # runs from nothing, with other random inputs, where the alternatives of the others are used up
+_FRESH = 8  # runs from nothing, with other random inputs, where the others are used up or bring nothing new
+_PATIENCE = 15  # runs without anything new
+_CHANCES = 64  # other data for one hash, without anything new
 
 
 @dataclass(slots=True)
 class Test:
-    """A packet with what has to be there and what comes of it; `expected` has a mask for each packet."""
+    """A packet with what has to be there and what comes of it; `expected` has a mask for each packet.
+
+    It holds whatever is undefined. `anyway` are the statements that it covers then, too; the run has zeros there.
+    """
 
     run: Run
     expected: list[tuple[int, bytes, bytes]]  # port, data, mask (ones: has to be equal)
     new: int  # statements that it is the first to cover
+    anyway: int
 
 
 @dataclass(slots=True)
 class Result:
     """`unreachable` are statements that are proven to be; `missing` are others that no test covers.
 
-    `exhausted`: nothing was left to try.
+    `exhausted`: nothing was left to try. `given_up`: questions that z3 did not decide with all that one may cost.
     """
 
     tests: list[Test] = field(default_factory=list)
@@ -51,6 +57,7 @@ class Result:
     missing: list[Location] = field(default_factory=list)
     only_unstable: list[Location] = field(default_factory=list)
     exhausted: bool = False
+    given_up: int = 0
     runs: int = 0
     problems: Counter[str] = field(default_factory=Counter)
 
@@ -76,10 +83,15 @@ class Search:
         self._proven = False
         self._covered = 0
         self._touched = 0
-        self._heap: list[tuple[Any, ...]] = []
+        self._gained = 0  # the run that last covered something new
+        self._heaps: tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]] = [], []
+        self._later: tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]] = [], []
+        self._turn = 0  # of the heap that has the next question
+        self._asked: set[int] = set()
         self._attempts: Counter[Any] = Counter()
         self._vain: Counter[Any] = Counter()
         self._too_hard: Counter[Any] = Counter()
+        self._chances: Counter[Any] = Counter()  # taken since something new was covered
         self._count = itertools.count()
         self._violated = 0
         self._solver = Solver(self._end)
@@ -101,16 +113,24 @@ class Search:
         """Runs until all is covered, the number of tests or the time is reached, or nothing is left to try."""
         for fresh in range(_FRESH):
             self._try(Inputs(self._seed + 1000 * fresh))
-            while self._heap and not self._done():
+            self._gained = self.result.runs
+            if fresh == _FRESH - 1:
+                for heap, later in zip(self._heaps, self._later, strict=True):
+                    heap += later
+                    heapq.heapify(heap)
+            while any(self._heaps) and not self._done():
                 if time.monotonic() > self._prove_at:
                     self._prove()
                 self._next()
-            if not self._done():
+                if self.result.runs - self._gained > _PATIENCE and fresh < _FRESH - 1:
+                    self._begin_anew()
+                    break
+            if not any(self._heaps) and not self._done():
                 self._prove()
             if self._done():
                 break
         result = self.result
-        result.exhausted = not self._heap and not self._over()
+        result.exhausted = not any(self._heaps) and not self._over()
         bits = [1 << n for n in range(self.code.all.bit_length())]
         result.statements = self.code.all.bit_count()
         result.covered = (self._covered & self.code.all).bit_count()
@@ -118,6 +138,14 @@ class Search:
         result.missing = sorted(self.code.location(b) for b in bits if b & missing & ~self._touched)
         result.only_unstable = sorted(self.code.location(b) for b in bits if b & missing & self._touched)
         return result
+
+    def _begin_anew(self) -> None:
+        """Forgets what was tried. What is in the heaps waits until nothing else is left."""
+        for heap, later in zip(self._heaps, self._later, strict=True):
+            later += heap
+            heap.clear()
+        for tried in (self._attempts, self._vain, self._too_hard):
+            tried.clear()
 
     def _prove(self) -> None:
         """Leaves out what no packet can reach, once."""
@@ -150,38 +178,63 @@ class Search:
         return tried, -bool(way.own & missing), -(way.reach & missing).bit_count()
 
     def _push(self, run: Run) -> None:
+        rounds: Counter[Any] = Counter()
         for i, decision in enumerate(run.decisions):
             for way in decision.alternatives:
-                worth = self._worth(way, decision)
-                if worth[2] or way.site == "assume" or self._most is not None:
-                    heapq.heappush(self._heap, (worth, -next(self._count), run, i, way))
+                key = way.site, decision.context
+                if self._worth(way, decision)[2] or way.site == "assume" or self._most is not None:
+                    self._offer(run, i, way, 0, rounds[key])
+                rounds[key] += 1
+
+    def _offer(self, run: Run, position: int, way: Alternative, effort: int, rounds: int = 0) -> None:
+        """Of several ways of the same worth one heap has the newest first, of a loop's rounds the earliest; the other
+        one those that leave the newest run as early as they can. What the one is slow to find the other often has."""
+        number = next(self._count)
+        worth = self._worth(way, run.decisions[position])
+        for heap, age in zip(self._heaps, ((rounds, -number), (-self.result.runs, number)), strict=True):
+            heapq.heappush(heap, (worth, age, number, run, position, way, effort))
 
     def _next(self) -> None:
-        worth, age, run, i, way = heapq.heappop(self._heap)
+        """Asks the next question of the heap whose turn it is, or takes from it what is none any more."""
+        heap = self._heaps[self._turn] or self._heaps[1 - self._turn]
+        worth, age, number, run, i, way, effort = heapq.heappop(heap)
         decision = run.decisions[i]
         now = self._worth(way, decision)
-        if not now[2] and way.site != "assume" and self._most is None:
+        if number in self._asked or (not now[2] and way.site != "assume" and self._most is None):
             return
         if now > worth:
-            heapq.heappush(self._heap, (now, age, run, i, way))
+            heapq.heappush(heap, (now, age, number, run, i, way, effort))
             return
+        if way.by_chance:
+            if self._chances[way.site] == _CHANCES:
+                return
+            self._chances[way.site] += 1
+        self._asked.add(number)
+        self._turn = 1 - self._turn
         key = way.site, decision.context
         missing = way.own & self._wanted()
         wishes = self._wishes(run, way) if missing else {}
-        inputs = self._solver.inputs(run, i, way, wishes, effort=self._too_hard[key])
+        inputs = self._solver.inputs(run, i, way, wishes, effort=effort)
         if inputs is not None:
             self._try(inputs)
             if wishes and missing & self._wanted():  # they may have led it astray
-                inputs = self._solver.inputs(run, i, way, effort=self._too_hard[key])
+                inputs = self._solver.inputs(run, i, way, effort=effort)
                 if inputs is not None:
                     self._try(inputs)
             self._attempts[key] += 1
         elif self._solver.undecided:  # once more, with more resources, when its turn comes
             self._too_hard[key] += 1
-            heapq.heappush(self._heap, (self._worth(way, decision), age, run, i, way))
+            for near in self._solver.nearby(run, way) if missing and not effort else ():
+                self._try(near)
+                if not missing & self._wanted():
+                    break
+            if self._solver.has_more(effort):
+                self._offer(run, i, way, effort + 1)
+            else:
+                self.result.given_up += 1
         else:
             if missing or not self._vain[key]:  # another path may have it
-                other = self._solver.inputs(run, i, way, by_any_path=True, effort=self._too_hard[key])
+                other = self._solver.inputs(run, i, way, by_any_path=True, effort=effort)
                 if other is not None:
                     self._try(other)
             self._vain[key] += 1
@@ -226,25 +279,32 @@ class Search:
         if not new and self._most is None:
             return
         expected = [(port, data, bytearray(b"\xff" * len(data))) for port, data in run.outputs]
+        anyway = run.covered
         for environment in range(1, ENVIRONMENTS) if run.environment else ():
             other = self._machine(run.inputs, environment).run()
+            anyway &= other.covered
             if not _same_way(run, other):
                 self.result.problems["what happens depends on undefined values"] += 1
                 return
             for (_, data, mask), (_, there) in zip(expected, other.outputs, strict=True):
                 for i, (a, b) in enumerate(zip(data, there, strict=True)):
                     mask[i] &= (0xF0 if a >> 4 == b >> 4 else 0) | (0x0F if a & 15 == b & 15 else 0)
-        if len({port for port, *_ in expected}) < len(expected) and len({bytes(d) for _, d, _ in expected}) > 1:
+        different = {(bytes(data), bytes(mask)) for _, data, mask in expected}
+        if len({port for port, *_ in expected}) < len(expected) and len(different) > 1:
             self.result.problems["several different packets leave by one port"] += 1
             return
         self._covered |= run.covered
-        self.result.tests.append(Test(run, [(port, data, bytes(mask)) for port, data, mask in expected], new))
+        self._gained = self.result.runs
+        self._chances.clear()
+        self.result.tests.append(Test(run, [(port, data, bytes(mask)) for port, data, mask in expected], new, anyway))
 
 
 def _same_way(run: Run, other: Run) -> bool:
     def shape(r: Run) -> Any:
         entries = [(e.table.name, [k for _, k in e.keys], e.action.name, e.args, e.colour) for e in r.entries]
+        defaults = {name: (action.name, args) for name, (_, action, args) in r.defaults.items()}
         outputs = [(port, len(data)) for port, data in r.outputs]
-        return entries, outputs, r.sessions, r.groups, r.members, r.draws, r.registers, r.meters, r.covered, r.problem
+        copies, inputs = (r.sessions, r.groups), (r.members, r.draws, r.registers, r.meters, r.clock, r.depth)
+        return entries, defaults, outputs, copies, inputs, r.problem
 
     return bool(shape(run) == shape(other))

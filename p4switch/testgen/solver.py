@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import z3
@@ -15,7 +15,7 @@ from p4switch.testgen.values import Variables
 # 2.5 GHz). Each further try has more of them.
 _RESOURCES = 150_000
 _MORE = 4
-_MOST = 1 << 31
+_MOST = 10_000_000
 _ROUNDS = 60  # of asking for less
 _PRODUCTS = (z3.Z3_OP_BMUL, z3.Z3_OP_BUDIV, z3.Z3_OP_BUREM, z3.Z3_OP_BUDIV_I, z3.Z3_OP_BUREM_I)
 # What a factor may be, of its number in the run and its bits.
@@ -60,6 +60,7 @@ class Solver:
         last = max([position, *wished])
         path = {k: d.formula for k, d in enumerate(run.decisions[: last + 1]) if d.formula is not None}
         path.pop(position, None)
+        path = {k: f for k, f in path.items() if not self._undefined(f)}
         goals = [way.formula, *wished.values()]
         must, may = list(self._everywhere(run, way.formula)), []
         for k, formula in self.related(path, goals).items():
@@ -96,6 +97,24 @@ class Solver:
                 inputs.numbers[name] = value.as_long()
         return inputs
 
+    def nearby(self, run: Run, way: Alternative) -> Iterator[Inputs]:
+        """Inputs of which one number alone is another, so that `way` holds. What leads there may hold no longer."""
+        names = sorted(n for n in self._variables.of(way.formula) if n in run.variables and n != "len")
+        for name in names:
+            others = [(run.variables[n], run.inputs.numbers[n]) for n in names if n != name]
+            fixed = [(variable, z3.BitVecVal(number, variable.size())) for variable, number in others]
+            question = [z3.substitute(formula, *fixed) for formula in self._everywhere(run, way.formula)]
+            found, model = self._model(question, [], _RESOURCES)
+            if found == z3.sat and (value := model[run.variables[name]]) is not None:
+                inputs = run.inputs.copy()
+                inputs.choices.update(way.choices)
+                inputs.numbers[name] = value.as_long()
+                yield inputs
+
+    def has_more(self, effort: int) -> bool:
+        """Whether a question that was too hard with `effort` may have more resources."""
+        return bool(_RESOURCES * _MORE**effort < _MOST)
+
     def related(self, path: Mapping[int, Any], goals: Sequence[Any]) -> dict[int, Any]:
         """Those of `path` that inputs connect with `goals`: the others hold for the inputs that are there.
 
@@ -113,6 +132,11 @@ class Solver:
                     names |= here
                     del waiting[k]
         return {k: f for k, f in path.items() if k in found}
+
+    def _undefined(self, formula: Any) -> bool:
+        """Whether inputs have no say in `formula`: it goes on holding where what is undefined stays as it is."""
+        names = self._variables.of(formula)
+        return bool(names) and all(name.startswith("?") for name in names)
 
     def _everywhere(self, run: Run, formula: Any) -> list[Any]:
         """`formula` for each value of what a test cannot set."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import p4cc
 from p4cc import _switch_process
 from p4switch.coverage import Coverage, collector
+from p4switch.trace import json_line
+from p4switch.trace.events import Transmitted
 
 ONE_TABLE = """
 #include <core.p4>
@@ -132,3 +136,37 @@ def test_what_fails_is_not_what_is_missing() -> None:
     with pytest.raises(p4cc.UserError) as error:
         _switch_process._ip("link", "set", "nowhere", "up")
     assert not getattr(error.value, "missing", False)
+
+
+class Clock:
+    """Of which time passes only while somebody sleeps; then `at` may happen, once."""
+
+    def __init__(self, due_s: float, at: Callable[[], object]) -> None:
+        self.now_s, self._due_s, self._at = 0.0, due_s, at
+        self._is_over = False
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, for_s: float) -> None:
+        self.now_s += for_s
+        if self.now_s >= self._due_s and not self._is_over:
+            self._is_over = True
+            self._at()
+
+
+def test_a_trace_is_waited_for_only_where_something_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a packet that a switch in a process never saw it tells nothing."""
+    file = tmp_path / "trace.jsonl"
+    file.touch()
+    with file.open() as trace:
+        wires = object.__new__(_switch_process.SwitchOnWires)
+        wires._trace, wires._begun = trace, ""
+        monkeypatch.setattr(_switch_process, "time", silent := Clock(0, lambda: None))
+        assert wires.told(0) == []
+        assert 1 < silent.now_s < 3
+        left = Transmitted(packet=2, copy=0, time=1, port=3, length=2, frame=b"ab")
+        late = Clock(5.0, lambda: file.write_text(f"{json_line(left)}\n"))
+        monkeypatch.setattr(_switch_process, "time", late)
+        assert wires.told(1) == [left]
+        assert late.now_s == pytest.approx(5.0, abs=0.1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,57 @@ def test_add() -> None:
     calls = run("add ingress.t 7 h.a:0x1* s$0.w:0x12***/8 h.$valid$:1 ingress.set(w: 0b101, v:3) = $one")
     key = [(b"\x10", b"\xf0"), (b"\x01\x20\x00", 8), (b"\x01", b"")]
     assert calls == [("table_add", "ingress.t", key, 7, ("action", "ingress.set", [b"\x00\x03", b"\x05"]))]
+
+
+def test_any_name_may_be_quoted() -> None:
+    calls = run(
+        'add "ingress.t" 7 "h.a":0x1* "s$0.w":0x12***/8 "h.$valid$":1 "ingress.set"("w": 0b101,"v":3) = $one\n'
+        'setdefault "ingress.r" "NoAction"()\n'
+        'check_counter "ingress.c"(1) packets == 3\n'
+        'register_write "reg" 1 5\n'
+        'pvs_add "P.unused" 5\n'
+    )
+    plain = run(
+        "add ingress.t 7 h.a:0x1* s$0.w:0x12***/8 h.$valid$:1 ingress.set(w: 0b101, v:3) = $one\n"
+        "setdefault ingress.r NoAction()\n"
+        "check_counter ingress.c(1) packets == 3\n"
+        "register_write reg 1 5\n"
+        "pvs_add P.unused 5\n"
+    )
+    assert calls == plain
+    assert [name for name, *_ in calls] == ["table_add", "table_set_default", "register_write", "value_set_set"]
+    with pytest.raises(StfError, match="no table 'nothing'; there are"):
+        run('add "nothing" NoAction()')
+
+
+def test_names_in_quotes_may_have_blanks_in_any_command() -> None:
+    text = """
+        setdefault "ingress.t" ingress.set(v:3, w:5)
+        counter_read "ingress.c" 1
+        counter_write "ingress.c" 1 2 3
+        register_read "ingress.reg" 1
+        register_write "ingress.reg" 1 5
+        register_reset "ingress.reg"
+        meter_get_rates "ingress.m" 0
+        meter_set_rates "ingress.m" 0 1:2 3:4
+        meter_array_set_rates "ingress.m" 1:2 3:4
+        pvs_add "P.unused" 5
+        pvs_clear "P.unused"
+    """
+    plain = run(text)
+    document = json.dumps(DOCUMENT)
+    for name, odd in (("reg", "a reg"), ("c", "#1 of c"), ("m", "the m"), ("t", "t 2")):
+        text = text.replace(f'"ingress.{name}"', f'"ingress.{odd}"')
+        document = document.replace(f'"ingress.{name}"', f'"ingress.{odd}"')
+    text, document = text.replace("P.unused", "P.not used"), document.replace("P.unused", "P.not used")
+    recorder = Recorder()
+    runner = Runner(json.loads(document), recorder)  # type: ignore[arg-type]
+    for command in parse(text):
+        runner.carry_out(command)
+    assert [name for name, *_ in recorder.calls] == [name for name, *_ in plain]
+    assert {call[1] for call in recorder.calls} == {
+        "ingress.t 2", "ingress.#1 of c", "ingress.a reg", "ingress.the m", "P.not used",
+    }  # fmt: skip
 
 
 def test_a_key_that_is_not_mentioned_matches_everything() -> None:

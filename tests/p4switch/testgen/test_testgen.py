@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,9 @@ from p4switch.stf import Options, run_test, run_tests
 
 z3 = pytest.importorskip("z3", reason="z3 is not installed")
 
-from p4switch.testgen import generate, solver, write  # noqa: E402
+from p4switch.testgen import generate, machine, search, solver, write  # noqa: E402
 from p4switch.testgen.code import Code  # noqa: E402
+from p4switch.testgen.output import stf  # noqa: E402
 from p4switch.testgen.search import Result  # noqa: E402
 from p4switch.testgen.solver import Solver  # noqa: E402
 from p4switch.testgen.values import Scalar, Variables, checksum16, checksum16_formula, operate  # noqa: E402
@@ -397,6 +399,268 @@ def test_what_is_too_hard_gets_more_when_the_rest_has_been_tried(
     result = generate(small(tmp_path, code), seconds=60)[1]
     assert (result.missing, result.only_unstable) == ([], [])
     assert result.runs > 1
+
+
+def test_what_stays_too_hard_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solver, "_RESOURCES", 1)
+    monkeypatch.setattr(solver, "_MOST", 4)
+    code = "if (hdr.h.a * hdr.h.b == 0xDBA0A1FA) { sm.egress_spec = 1; }"
+    status, said = command(small(tmp_path, code), "-o", str(tmp_path), "--until", "600s")
+    assert status == 0
+    assert "small.p4:11:" in said
+    assert ": not reached\n" in said
+    assert "were given up: z3" in said
+
+
+UNDEFINED = SMALL.replace("{{ h_t h; }}", "{{ h_t h; h_t other; }}").replace(
+    "apply {{ {code} }}",
+    """
+    action yes() {{ sm.egress_spec = 3; }}
+    {code}
+    apply {{ t.apply(); if (hdr.other.a == 0) {{ hdr.h.a = 1; }} }}""",
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry"),
+    [("ternary", "0x0&&&0x0"), ("lpm", "0x0/0"), ("range", "0x0->0xffffffff"), ("optional", "0x0&&&0x0")],
+)
+def test_an_entry_leaves_open_what_a_test_cannot_set(tmp_path: Path, kind: str, entry: str) -> None:
+    """`other` is never valid. The action runs on all switches, the assignment where what is undefined is zero."""
+    table = f"table t {{ key = {{ hdr.other.b: {kind} @name(\"b\"); }} actions = {{ yes; NoAction; }} }}"
+    program = tmp_path / "small.p4"
+    program.write_text(UNDEFINED.format(code=table))
+    code, result = generate(program)
+    assert (result.missing, result.only_unstable) == ([], [])
+    tests = write(tmp_path, program, [], code, result)
+    text = "".join(test.read_text() for test in tests)
+    assert f"b:{entry} I.yes()" in text
+    assert ":14 where what is undefined is zero\n" in text
+    assert "covers small.p4:12\n" in text
+    for test in tests:
+        run_test(program, test)
+
+
+def test_where_no_entry_is_hit_on_every_switch_the_default_action_is_set(tmp_path: Path) -> None:
+    table = "table t { key = { hdr.other.b: exact; } actions = { yes; NoAction; } }"
+    program = tmp_path / "small.p4"
+    program.write_text(UNDEFINED.format(code=table))
+    code, result = generate(program)
+    assert (result.missing, result.only_unstable) == ([], [])
+    tests = write(tmp_path, program, [], code, result)
+    assert "setdefault I.t I.yes()" in "".join(test.read_text() for test in tests)
+    for test in tests:
+        run_test(program, test)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_test_depends_on_what_it_does_not_set(tmp_path: Path, seed: int) -> None:
+    """Where `other.a` is not zero, the table's default action decides."""
+    text = UNDEFINED.replace("t.apply(); if (hdr.other.a == 0) {{ hdr.h.a = 1; }}", "{apply}")
+    table = "action no() { mark_to_drop(sm); } table t { actions = { yes; no; } default_action = no(); }"
+    apply = "if (hdr.other.a == 0) { sm.egress_spec = 3; } else { t.apply(); }"
+    program = tmp_path / "small.p4"
+    program.write_text(text.format(code=table, apply=apply))
+    result = generate(program, seed=seed)[1]
+    assert not result.tests
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [("hdr.h.a = (bit<32>)sm.ingress_global_timestamp;", "clock"), ("hdr.h.a = (bit<32>)sm.packet_length;", "length")],
+)
+def test_a_clock_that_only_some_switches_read_is_no_test(tmp_path: Path, code: str, name: str) -> None:
+    """The packet itself has its length."""
+    text = SMALL.format(code=f"if (hdr.other.a != 0) {{ {code} }} sm.egress_spec = 1;")
+    program = tmp_path / "small.p4"
+    program.write_text(text.replace("{ h_t h; }", "{ h_t h; h_t other; }"))
+    assert bool(generate(program)[1].tests) == (name == "length")
+
+
+def test_unknown_values_differ_from_each_other(tmp_path: Path) -> None:
+    text = SMALL.format(code="sm.egress_spec = 1; hdr.h.a = hdr.other.a ^ hdr.other.b;")
+    program = tmp_path / "small.p4"
+    program.write_text(text.replace("{ h_t h; }", "{ h_t h; h_t other; }"))
+    tests = generate(program)[1].tests
+    assert tests
+    assert all(mask[:4] == bytes(4) and mask[4:8] == b"\xff" * 4 for test in tests for _, _, mask in test.expected)
+    program.write_text(program.read_text().replace("hdr.h.a = hdr.other.a ^", "if (hdr.other.a == ").replace(
+        "hdr.other.b;", "hdr.other.b) { sm.egress_spec = 2; }"
+    ))
+    assert not generate(program)[1].tests
+
+
+@pytest.mark.parametrize("bits", [1, 9, 32, 200])
+def test_each_bit_of_an_unknown_value_is_once_set(bits: int) -> None:
+    """In environment 0 none is; seven values in a row differ in each of their bits."""
+    for first in (0, 7, 42):
+        values = [machine.unknown_values(number, bits) for number in range(first, first + 7)]
+        for i in range(bits):
+            column = [tuple(v >> i & 1 for v in value) for value in values]
+            assert all(bit[0] == 0 and any(bit) for bit in column)
+            assert len(set(column)) == 7
+
+
+def test_two_packets_by_one_port_differ_by_what_is_known_of_them(tmp_path: Path) -> None:
+    """What is undefined is zero in the one packet, and the other one has zero: their order would count."""
+    text = SMALL.format(code="sm.egress_spec = 3; clone(CloneType.I2E, 10);")  # seed 0 draws port 3 for session 10
+    text = text.replace("{ h_t h; }", "{ h_t h; h_t other; }")
+    egress = "apply { if (sm.instance_type == 0) { hdr.h.a = 0; } else { hdr.h.a = hdr.other.a; } }"
+    program = tmp_path / "small.p4"
+    program.write_text(text.replace("apply { }", egress, 2).replace(egress, "apply { }", 1))
+    result = generate(program, most=1)[1]
+    assert result.problems["several different packets leave by one port"]
+    ports = [port for port, *_ in result.tests[0].expected]
+    assert len(set(ports)) == len(ports)
+
+
+def test_another_hash_comes_of_other_data(tmp_path: Path) -> None:
+    code = """
+        bit<16> found;
+        hash(found, HashAlgorithm.crc16, 16w0, { hdr.h.a }, 32w0x10000);
+        if (found[2:0] == 5) { sm.egress_spec = 1; } else { sm.egress_spec = 2; }"""
+    result = generate(small(tmp_path, code))[1]
+    assert (result.missing, result.only_unstable) == ([], [])
+
+
+def test_a_hash_of_a_varbit_takes_the_bits_that_it_has(tmp_path: Path) -> None:
+    code = """
+        bit<16> found;
+        hash(found, HashAlgorithm.crc16, 16w0, { hdr.h.a, hdr.o.opt }, 32w0x10000);
+        if (found[1:0] == 2) { sm.egress_spec = 1; } else { sm.egress_spec = 2; }"""
+    text = SMALL.format(code=code).replace("{ h_t h; }", "{ h_t h; o_t o; }")
+    text = text.replace("struct headers_t", "header o_t { bit<8> len; varbit<320> opt; }\nstruct headers_t")
+    program = tmp_path / "small.p4"
+    program.write_text(text.replace("extract(hdr.h);", "extract(hdr.h); packet.extract(hdr.o, 16);"))
+    made, result = generate(program)
+    assert (result.missing, result.only_unstable) == ([], [])
+    for test in write(tmp_path, program, [], made, result):
+        run_test(program, test)
+
+
+def test_a_hash_is_not_tried_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two hashes of the same data are equal, of which the proof knows nothing."""
+    monkeypatch.setattr(search, "_CHANCES", 3)
+    monkeypatch.setattr(search, "_FRESH", 2)
+    code = """
+        bit<16> f; bit<16> g;
+        hash(f, HashAlgorithm.crc16, 16w0, { hdr.h.a }, 32w0x10000);
+        hash(g, HashAlgorithm.crc16, 16w0, { hdr.h.a }, 32w0x10000);
+        if (f != g) { sm.egress_spec = 2; }"""
+    result = generate(small(tmp_path, code), seconds=60)[1]
+    assert result.exhausted
+    assert [found.line for found in result.missing] == [15]
+    assert result.runs < 30
+
+
+def test_checksums_are_statements_and_no_decisions(tmp_path: Path) -> None:
+    fields = "{ hdr.h.a }, hdr.h.b, HashAlgorithm.csum16"
+    text = SMALL.format(code="if (sm.checksum_error == 0) { sm.egress_spec = 1; } else { mark_to_drop(sm); }")
+    text = text.replace("bit<32> b;", "bit<16> b; bit<16> c;")
+    verify = f"meta) {{ apply {{ verify_checksum(true, {fields}); }} }}\ncontrol I"
+    text = text.replace("meta) { apply { } }\ncontrol I", verify)
+    never = f"update_checksum(hdr.h.c == 7 && hdr.h.c == 8, {fields});"
+    update = f"meta) {{ apply {{ update_checksum(hdr.h.c == 7, {fields});\n {never} }} }}\ncontrol D"
+    text = text.replace("meta) { apply { } }\ncontrol D", update)
+    program = tmp_path / "small.p4"
+    program.write_text(text)
+    code, result = generate(program)
+    assert [u.place.line for u in result.unreachable] == [14]
+    assert result.unreachable[0].reason.startswith("the checksum's condition is never true there")
+    assert result.covered == result.statements - 1
+    reached = Coverage()
+    for done in run_tests(write(tmp_path, program, [], code, result), options=Options(program=program, coverage=True)):
+        assert done.cause is None
+        reached.merge(done.outcome.coverage)
+    assert [item.line for item in reached.missed(["statement"])] == [14]
+
+
+def test_a_header_that_was_looked_at_may_be_cut_off(tmp_path: Path) -> None:
+    """A packet that is too short for the header still has the byte that was read before it."""
+    code = "if (sm.parser_error == error.PacketTooShort) { sm.egress_spec = 2; }"
+    text = SMALL.format(code=code).replace(
+        "packet.extract(hdr.h); transition accept; }",
+        "transition select(packet.lookahead<bit<8>>()) { 7: more; default: accept; } }\n"
+        " state more { packet.extract(hdr.h); transition accept; }",
+    )
+    program = tmp_path / "small.p4"
+    program.write_text(text)
+    result = generate(program, most=30)[1]
+    assert not any("no length" in problem for problem in result.problems)
+    assert {len(test.run.packet) for test in result.tests} >= {0, 1, 60}
+
+
+def test_rounds_of_loops_are_left_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A packet chooses how many rounds there are, most often more than a run may have: the first of them are asked
+    about first, for the last ones lead to runs that are as long."""
+    monkeypatch.setattr(machine, "MAX_STEPS", 300)
+    loops = """
+        for (bit<16> i = 0; i < hdr.h.a[15:0]; i = i + 1) {
+            for (bit<16> j = 0; j < hdr.h.a[15:0]; j = j + 1) { sm.egress_spec = 1; }
+        }"""
+    program = small(tmp_path, f"{loops} if (hdr.h.b == 7) {{ sm.mcast_grp = 0; }}")
+    result = generate(program)[1]
+    assert (result.missing, result.only_unstable) == ([], [])
+    assert result.problems["too many steps"]
+    assert result.runs > 1
+    looking = search.Search(Code(lower(parse_and_check(program))))
+    looking._try(machine.Inputs(0))
+    for heap in looking._heaps:
+        asked = [(way.site, position) for *_, position, way, _ in sorted(heap, key=lambda entry: entry[:3])]
+        inner, rounds = Counter(site for site, _ in asked).most_common(1)[0]
+        assert rounds > 100
+        positions = [position for site, position in asked if site == inner]
+        assert positions == sorted(positions)
+
+
+def test_names_that_are_none_of_p4s_are_quoted(tmp_path: Path) -> None:
+    table = '@name("<#>/|t") table t { key = { hdr.h.a: exact; } actions = { yes; NoAction; } }'
+    declared = f"sm) {{ action yes() {{ sm.egress_spec = 3; }} {table} apply {{ t"
+    text = SMALL.format(code="t.apply();").replace("sm) { apply { t", declared)
+    program = tmp_path / "small.p4"
+    program.write_text(text)
+    code, result = generate(program)
+    assert not result.missing
+    for test in write(tmp_path, program, [], code, result):
+        run_test(program, test)
+
+
+def test_names_of_all_that_is_set_before_a_packet_are_quoted(tmp_path: Path) -> None:
+    program = Path(small(tmp_path, ""))
+    text = program.read_text().replace("apply {  }", SURROUNDINGS, 1)
+    for declared, name in (("meter(8", "a meter"), ("direct_meter<", "own meter")):
+        text = text.replace(f"    {declared}", f'    @name("{name}") {declared}')
+    text = text.replace("    apply {\n", '    @name("a register") register<bit<8>>(1) kept;\n    apply {\n', 1)
+    read = "bit<8> x; kept.read(x, 0); if (x == 3) { hdr.h.b[23:16] = x; }\n"
+    text = text.replace("colour = 0;", f"colour = 0; {read}")
+    states = """@name("a set") value_set<bit<8>>(1) kinds;
+    state start { packet.extract(hdr.h); transition select(hdr.h.a[7:0]) { kinds: more; default: accept; } }
+    state more { hdr.h.b[23:16] = 7; transition accept; }"""
+    program.write_text(text.replace("state start { packet.extract(hdr.h); transition accept; }", states))
+    code, result = generate(program)
+    assert (result.missing, result.only_unstable) == ([], [])
+    tests = write(tmp_path / "out", program, [], code, result)
+    text = "".join(test.read_text() for test in tests)
+    for start in ('meter_set_rates "I.a meter"', 'meter_set_rates "I.own meter" $e', 'pvs_add "P.a set"'):
+        assert start in text
+    assert 'register_write "I.a register" 0 3\n' in text
+    for test in tests:
+        run_test(program, test)
+
+
+def test_a_packet_that_leaves_twice_is_expected_twice() -> None:
+    run = machine.Run(machine.Inputs(0), port=1, packet=b"\x07")
+    twice = [(5, b"\x07", b"\xff")] * 2
+    assert stf(search.Test(run, twice, 0, 0), [], []) == "packet 1 07\nexpect 5 07$\nexpect 5 07$\nno_packet\n"
+
+
+def test_a_stack_of_unions_is_followed(tmp_path: Path) -> None:
+    text = SMALL.format(code="if (hdr.u[1].one.isValid()) { sm.egress_spec = 1; }")
+    union = "header_union u_t { h_t one; h_t two; }\nstruct headers_t { h_t h; u_t[2] u; }"
+    text = text.replace("struct headers_t { h_t h; }", union)
+    program = tmp_path / "small.p4"
+    program.write_text(text)
+    assert generate(program)[1].statements
 
 
 HEADERS = """

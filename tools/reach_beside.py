@@ -1,0 +1,162 @@
+"""How much of programs the tests of `p4cc testgen` and those of P4Testgen reach, counted in the same way.
+
+    python tools/reach_beside.py PROGRAM.p4|FOLDER ... [-I FOLDER] [--sample N --seed N] [--seconds S]
+
+Of the v1model programs in the folders, or N that are drawn of them: both tools get S seconds for each, and the tests of
+both run on the built-in switch, which counts the statements that packets pass. All statements count but those that
+`p4cc testgen` proves to be out of reach and that no test of either reaches. A program without any that count is whole
+for neither. A test whose expectation does not hold counts, and is told of. `p4testgen` has to be in PATH, built with
+its target bmv2. It is asked for statements, by the search that is made for them, and for each test that covers more.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+from reach import programs
+
+from p4switch.compiler import compile_program
+from p4switch.coverage import Coverage, Item
+from p4switch.engine import build_traced
+from p4switch.errors import UserError
+from p4switch.stf import Options, run_tests
+from p4switch.testgen import generate, write
+
+_KILLED_AFTER_S = 10  # beyond its time
+_OWN_COUNT = re.compile(r"^# Current node coverage: ([0-9.]+)", re.MULTILINE)
+
+Place = tuple[str, int, int]
+
+
+@dataclass
+class Tool:
+    """What the tests of one tool did. `own`: the share that it says itself; `problem`: why there are none."""
+
+    seconds: float
+    tests: int = 0
+    failed: list[str] = field(default_factory=list)
+    own: float = 0.0
+    problem: str = ""
+    reached: set[Item] = field(default_factory=set)
+
+    def run(self, tests: Sequence[Path], options: Options) -> None:
+        """Runs `tests`, and takes what they reach."""
+        self.tests = len(tests)
+        total = Coverage()
+        for done in run_tests(tests, options=options):
+            total.merge(done.outcome.coverage)
+            if done.cause is not None:
+                self.failed.append(f"{done.test.name}: {done.cause}")
+        self.reached = {item for item, count in total.items(["statement"]) if count}
+
+
+def statements(program: Path, options: Options) -> set[Item]:
+    """All of them. Raises UserError."""
+    points = build_traced(compile_program(program, options.include_dirs).json).program.points
+    nothing = Coverage()
+    nothing.add(points, [0] * len(points.all))
+    return set(nothing.missed(["statement"]))
+
+
+def ours(program: Path, seconds: float, options: Options, folder: Path) -> tuple[Tool, set[Place]]:
+    """What `p4cc testgen` makes, and the places that it proves to be out of reach. Raises UserError."""
+    start = time.monotonic()
+    code, result = generate(program, options.include_dirs, seconds=seconds)
+    tool = Tool(time.monotonic() - start, own=result.covered / max(1, result.statements - len(result.unreachable)))
+    tool.run(write(folder, program, options.include_dirs, code, result), options)
+    return tool, {(os.path.normpath(u.place.file), u.place.line, u.place.column) for u in result.unreachable}
+
+
+def theirs(program: Path, seconds: float, options: Options, folder: Path) -> Tool:
+    """What P4Testgen makes."""
+    command = ["p4testgen", "--target", "bmv2", "--arch", "v1model", "--test-backend", "STF", "--seed", "1"]
+    command += ["--path-selection", "GREEDY_STATEMENT_SEARCH", "--track-coverage", "STATEMENTS", "--max-tests", "0"]
+    command += ["--stop-metric", "MAX_NODE_COVERAGE", "--only-covering-tests", "--out-dir", str(folder)]
+    command += [*(f"-I{path}" for path in options.include_dirs), str(program)]
+    start = time.monotonic()
+    with (folder / "said").open("w+") as said:
+        process = subprocess.Popen(command, stdout=said, stderr=said)
+        try:
+            status = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            try:
+                process.wait(_KILLED_AFTER_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            status = 0
+        took = time.monotonic() - start
+        said.seek(0)
+        lines = [line.strip() for line in said if re.search("error|bug|unable to generate", line, re.IGNORECASE)]
+    tests = sorted(folder.glob("*.stf"))
+    problem = ""
+    if status or not tests:
+        problem = lines[0] if lines else f"{len(tests)} tests at exit status {status}"
+    counts = [float(found[1]) for test in tests if (found := _OWN_COUNT.search(test.read_text()))]
+    tool = Tool(took, own=max(counts, default=0.0), problem=problem)
+    tool.run(tests, options)
+    return tool
+
+
+def beside(program: Path, seconds: float, options: Options) -> tuple[Tool, Tool, set[Item]]:
+    """Both tools' tests for `program`, and the statements that count. Raises UserError."""
+    every = statements(program, options)
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+        mine, out_of_reach = ours(program, seconds, options, Path(first))
+        other = theirs(program, seconds, options, Path(second))
+    reached = mine.reached | other.reached
+    return mine, other, {i for i in every if i in reached or (i.file, i.line, i.column) not in out_of_reach}
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.option("-I", "include", multiple=True, type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--sample", type=int, help="So many, drawn at random.")
+@click.option("--seed", default=0, show_default=True, help="Of the draw.")
+@click.option("--seconds", default=60.0, show_default=True, help="For each program and tool.")
+def main(paths: tuple[Path, ...], include: tuple[Path, ...], sample: int | None, seed: int, seconds: float) -> None:
+    """Prints a line for each program, and of how many each tool reaches all."""
+    if shutil.which("p4testgen") is None:
+        raise click.UsageError("'p4testgen' is not in PATH")
+    chosen = sorted(programs(paths))
+    if sample is not None:
+        chosen = sorted(random.Random(seed).sample(chosen, sample))
+    whole = [0, 0]
+    compiled = empty = 0
+    for program in chosen:
+        options = Options(program=program, include_dirs=include, coverage=True)
+        try:
+            mine, other, all_of_it = beside(program, seconds, options)
+        except UserError as error:
+            click.echo(f"{program.name}: refused: {str(error).splitlines()[0]}")
+            continue
+        compiled += 1
+        empty += not all_of_it
+        said = []
+        for number, (name, tool) in enumerate((("p4cc", mine), ("p4testgen", other))):
+            whole[number] += bool(all_of_it) and tool.reached >= all_of_it
+            said.append(
+                f"{name} {len(tool.reached)} of {len(all_of_it)} ({tool.own:.0%} by itself), {tool.tests} tests, "
+                f"{len(tool.failed)} do not hold, {tool.seconds:.1f} s" + (f", {tool.problem}" if tool.problem else "")
+            )
+        click.echo(f"{program.name}: " + "; ".join(said))
+        for tool in (mine, other):
+            for text in [*tool.failed[:2], *(f"not reached: {i}" for i in sorted(all_of_it - tool.reached)[:3])]:
+                click.echo(f"    {text}")
+    click.echo(f"{compiled} of {len(chosen)} compile, {compiled - empty} of them have statements that can be reached")
+    click.echo(f"reached whole: p4cc {whole[0]}, p4testgen {whole[1]}")
+
+
+if __name__ == "__main__":
+    main()
