@@ -60,13 +60,24 @@ def raised_at(error: BaseException) -> str:
     return f"{last[0].filename}:{last[0].lineno}: {what}" if last else what
 
 
+def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str | None:
+    """What `name` is a slip of: the known name that differs in its case, in few letters, or by its unit alone.
+
+    `alike`: how much of both is the same (difflib); of many known names one is near by chance.
+    """
+    names = sorted(known)
+    same = [one for one in names if one.lower() == name.lower()]
+    near = same or difflib.get_close_matches(name, names, 1, alike)
+    return next(iter(near or [one for one in names if one.startswith(f"{name}_")]), None)
+
+
 def suggest(name: str, known: Iterable[str]) -> str:
     """What to say after "no such name": the nearest known one, or the one with its unit, or all of them."""
     names = sorted(known)
     if not names:
         return "there is none to choose from"
-    near = difflib.get_close_matches(name, names, 1) or [one for one in names if one.startswith(f"{name}_")]
-    return f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"
+    near = nearest(name, names)
+    return f"did you mean {near!r}?" if near is not None else f"expected one of {', '.join(names)}"
 
 
 def lookup(kind: str, name: str, known: Mapping[str, Any]) -> Any:

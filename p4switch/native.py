@@ -8,6 +8,7 @@ import functools
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sysconfig
 import tempfile
@@ -21,7 +22,9 @@ from p4switch.errors import UserError
 FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-ffp-contract=off", "-fno-semantic-interposition", "-Wall")
 SANITIZE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 _FULL = os.strerror(errno.ENOSPC)
-_TIMEOUT_S = 300
+_OUT_OF_TIME = str(signal.strsignal(signal.SIGXCPU))  # as a compiler tells of a process that it has started
+_CPU_S = 300  # of a compiler, however busy the machine is
+_WALL_S = 3600
 
 
 class BuildError(UserError):
@@ -101,11 +104,13 @@ def _write(path: Path, text: str) -> None:
 def _run(command: Sequence[str], name: str) -> str:
     """Runs the compiler; returns what it printed."""
     try:
-        done = processes.run(command, timeout_s=_TIMEOUT_S, stderr=subprocess.STDOUT)
+        done = processes.run(command, timeout_s=_WALL_S, cpu_s=_CPU_S, stderr=subprocess.STDOUT)
     except subprocess.TimeoutExpired as error:
-        raise BuildError(f"{name}: the C compiler took over {_TIMEOUT_S} s") from error
+        raise BuildError(f"{name}: the C compiler took over {_WALL_S} s") from error
     except OSError as error:
         raise BuildError(f"{command[0]}: {error.strerror}; expected a C compiler") from error
+    if done.returncode == -signal.SIGXCPU or (done.returncode and _OUT_OF_TIME in done.stdout):
+        raise BuildError(f"{name}: the C compiler took over {_CPU_S} s of CPU time")
     if done.returncode:
         told = done.stdout.splitlines()
         lines = [line for line in told if _FULL in line]

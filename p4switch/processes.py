@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -63,11 +64,14 @@ def how_ended(code: int) -> str:
     return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
 
 
-def run(command: Sequence[str], *, timeout_s: float, stderr: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+def run(
+    command: Sequence[str], *, timeout_s: float, cpu_s: int | None = None, stderr: int = subprocess.PIPE
+) -> subprocess.CompletedProcess[str]:
     """Runs a command that reads nothing; what it prints is kept.
 
     It has a process group of its own, which ends with the wait for it: after a signal or after `timeout_s`, nothing
-    that it has started goes on. Raises OSError, subprocess.TimeoutExpired.
+    that it has started goes on. On Linux SIGXCPU ends it after `cpu_s` of CPU time, as each process that it starts.
+    Raises OSError, subprocess.TimeoutExpired.
     """
     with _SignalsWait() as signals, subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True, errors="replace",
@@ -75,6 +79,10 @@ def run(command: Sequence[str], *, timeout_s: float, stderr: int = subprocess.PI
     ) as process:  # fmt: skip
         try:
             signals.come()
+            if cpu_s is not None and sys.platform == "linux":
+                _, most_s = resource.prlimit(process.pid, resource.RLIMIT_CPU)
+                soft_s = cpu_s if most_s == resource.RLIM_INFINITY else min(cpu_s, most_s)
+                resource.prlimit(process.pid, resource.RLIMIT_CPU, (soft_s, most_s))
             out, err = process.communicate(timeout=timeout_s)
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)

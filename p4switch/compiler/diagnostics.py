@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from p4switch.compiler.source import Location, SourceMap
-from p4switch.errors import UserError
+from p4switch.errors import UserError, nearest
 
 MAX_ERRORS = 20
 """Compilation gives up after this many errors."""
@@ -38,10 +37,8 @@ class Diagnostic:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """What to add to "no such name": the nearest known one, if one is near."""
-    others = sorted(set(known) - {name})
-    same = [other for other in others if other.lower() == name.lower()]
-    near = same or difflib.get_close_matches(name, others, 1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    near = nearest(name, set(known) - {name})
+    return f" (did you mean {near!r}?)" if near is not None else ""
 
 
 class CompileError(UserError):

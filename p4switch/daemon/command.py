@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TRACE = logging.DEBUG - 5
 """The level of what happens to packets."""
+_LIKE_BMV2 = "bmv2"  # the logger of that: it tells as simple_switch's does
 
 
 class _TwoParts(click.Command):
@@ -166,7 +167,7 @@ def _tracer(logged: bool, file: Path | None) -> Callable[[Event], object] | None
         nonlocal lines
         if logged:
             for line in log_lines(event):
-                logging.getLogger("bmv2").log(TRACE, line)
+                logging.getLogger(_LIKE_BMV2).log(TRACE, line)
         if lines is not None:
             try:
                 lines.write(f"{json_line(event)}\n")
@@ -194,4 +195,7 @@ def _log_to(console: bool, file: Path | None, level: str) -> None:
         except OSError as error:
             raise UserError(f"--log-file {file}: {error.strerror}") from error
     if handlers:
-        logging.basicConfig(level=levels[level], handlers=handlers, format="%(asctime)s %(levelname)s %(message)s")
+        others = max(levels[level], logging.WARNING)  # libraries, of whose insides nobody asked
+        logging.basicConfig(level=others, handlers=handlers, format="%(asctime)s %(levelname)s %(message)s")
+        for name in ("p4switch", _LIKE_BMV2):
+            logging.getLogger(name).setLevel(levels[level])

@@ -16,12 +16,20 @@ FieldRef = tuple[str, str]  # header, field
 Int = Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]
 
 
+_MOST_CHARACTERS = 300  # of an error
 MAX_NESTING = 500
 """Of objects and lists in each other. Four or five for an operator: the built-in compiler's stay below half of it."""
 
 
 class JsonError(UserError):
-    """A BMv2 JSON that is not what the format says, or that asks for what does not exist."""
+    """A BMv2 JSON that is not what the format says, or that asks for what does not exist.
+
+    One line of bounded length, whatever the document has in the place of a name.
+    """
+
+    def __init__(self, message: str) -> None:
+        line = " ".join(message.split())
+        super().__init__(line if len(line) <= _MOST_CHARACTERS else f"{line[: _MOST_CHARACTERS - 4]} ...")
 
 
 class Model(BaseModel):

@@ -4,6 +4,7 @@ import ctypes
 import multiprocessing
 import os
 import shutil
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -72,6 +73,38 @@ def test_no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     native.compiler.cache_clear()
     with pytest.raises(UserError, match="no-such-compiler"):
         native.build_text("answer", ANSWER % 1)
+
+
+_LIMITED = """#!{python}
+import os, resource, signal, subprocess, sys, time
+if "-v" in sys.argv:
+    sys.exit(print("limited 1"))
+while resource.getrlimit(resource.RLIMIT_CPU)[0] == resource.RLIM_INFINITY:
+    time.sleep(0.01)
+if resource.getrlimit(resource.RLIMIT_CPU)[0] != 300:
+    sys.exit("another limit")
+{how}
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of other processes are Linux's")
+@pytest.mark.parametrize(
+    "how",
+    [
+        "os.kill(os.getpid(), signal.SIGXCPU)",
+        "sys.exit('cc: error: CPU time limit exceeded signal terminated program cc1')",
+    ],
+)
+def test_a_compiler_has_a_limit_of_its_cpu_time(
+    how: str, fresh_cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    script = tmp_path / "limited"
+    script.write_text(_LIMITED.format(python=sys.executable, how=how))
+    script.chmod(0o755)
+    monkeypatch.setenv("CC", str(script))
+    with pytest.raises(UserError, match="answer: the C compiler took over 300 s of CPU time"):
+        native.build_text("answer", ANSWER % 44)
+    assert [path.suffix for path in files(fresh_cache) if path.suffix == ".so"] == []
 
 
 def test_no_python_header(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

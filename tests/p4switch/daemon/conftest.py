@@ -144,7 +144,7 @@ class Daemon:
             client.close()
         if self.process.poll() is None:
             self.process.send_signal(number)
-        _, errors = self.process.communicate(timeout=20)
+        _, errors = self.process.communicate(timeout=60)
         assert (self.process.returncode, errors) == (0, ""), (self.process.returncode, errors)
         stats: dict[str, Any] = json.loads(self.stats_file.read_text())
         return stats

@@ -357,6 +357,7 @@ def test_the_log_has_what_happens_to_each_packet(start: Any, namespace: Namespac
               f"{program}(15) Egress port is 2",
               "Pipeline 'egress': end", "Transmitting packet of size 60 out of port 2"]  # fmt: skip
     assert [line for line in log if line in wanted] == wanted
+    assert " DEBUG " not in daemon.log.read_text()  # of the libraries' insides
     told = [json.loads(line) for line in events.read_text().splitlines()]
     assert [event["port"] for event in told if event["event"] == "Transmitted"] == [2]
 

@@ -191,3 +191,13 @@ def test_an_expression_of_a_hundred_operators_is_built() -> None:
     for _ in range(100):
         sum_ = op("+", sum_, const(1))
     build(edit(lambda d: d["actions"][0]["primitives"].append(assign(field("h", "a"), sum_))))
+
+
+def test_an_error_is_one_line_whatever_stands_in_the_place_of_a_name() -> None:
+    name = {"a": "x\ny" * 1000}
+    wrong = assign(field("h", "a"), {"type": "field", "value": [name, "a"]})
+    document = edit(lambda d: d["actions"][0]["primitives"].append(wrong))
+    with pytest.raises(JsonError, match=r"^BMv2 JSON: .* \.\.\.$") as caught:
+        source(document)
+    assert len(str(caught.value)) == 300
+    assert "\n" not in str(caught.value)
