@@ -7,6 +7,8 @@ includes one call from Python for each frame, which is dearer than the fabric's 
 from __future__ import annotations
 
 import time
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from host_agents import native, wire
@@ -19,27 +21,25 @@ LINE_RATE_BPS = 100_000_000_000
 RATE_CODE = LINK_RATES_BPS.index(LINE_RATE_BPS)  # in INT records
 BASE_RTT_NS = 100_000
 PACKET_NS = 90
-BATCH = 200
-MAX_IDLE = 100  # round trips
+TOGETHER = 10  # frames, at most
+MAX_IDLE = 200  # half round trips
 
 
 @dataclass(frozen=True)
 class HostCost:
-    """CPU time of the hosts, ns per delivered data packet."""
+    """CPU time of the hosts, ns per delivered data packet: what sends them, and what receives them."""
 
     protocol: str
     reliability: str
     queue_pairs: int
     native: bool
     packets: int
-    send_ns: float
-    receive_ns: float
-    send_ack_ns: float
-    receive_ack_ns: float
+    sender_ns: float
+    receiver_ns: float
 
     @property
     def total_ns(self) -> float:
-        return self.send_ns + self.receive_ns + self.send_ack_ns + self.receive_ack_ns
+        return self.sender_ns + self.receiver_ns
 
 
 class _Telemetry:
@@ -62,17 +62,40 @@ class _Telemetry:
         return bytes(head) + (self.hops << 12 | 0x5A5).to_bytes(2, "big") + record.to_bytes(8, "big") * self.hops
 
 
-def _control(nic: Nic, now_ns: int, until_ns: int) -> list[bytes]:
-    """What the receiver sends until then: ACKs at once, pulls at the pace of the link."""
-    frames: list[bytes] = []
-    while (due_ns := max(now_ns, nic.next_wakeup_ns())) < until_ns:
-        now_ns = due_ns
-        frame = nic.next_frame(now_ns)
-        if frame is None:
-            now_ns += PACKET_NS
-        else:
-            frames.append(frame)
-    return frames
+class _Side:
+    """A NIC, what is on its way to it, and what it has cost."""
+
+    def __init__(self, nic: Nic, gap_ns: int) -> None:
+        self.nic = nic
+        self.spent_ns = 0
+        self._gap_ns = gap_ns  # between two frames that it sends
+        self._now_ns = 0
+        self._coming: deque[tuple[int, bytes]] = deque()
+
+    def go_on(self, until_ns: int, came: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+        """What it sends until then, and when. Some frames are handed over together, and asked for, as in a fabric."""
+        coming, nic = self._coming, self.nic
+        coming.extend(came)
+        sent: list[tuple[int, bytes]] = []
+        began_ns = time.thread_time_ns()
+        while True:
+            due_ns = nic.next_wakeup_ns()
+            if coming:
+                due_ns = min(due_ns, coming[0][0] + TOGETHER * PACKET_NS)
+            if due_ns >= until_ns or self._now_ns >= until_ns:
+                break
+            now_ns = max(self._now_ns, due_ns)
+            while coming and coming[0][0] <= now_ns:
+                nic.receive(now_ns, coming.popleft()[1])
+            for _ in range(TOGETHER):
+                frame = nic.next_frame(now_ns)
+                if frame is None:
+                    break
+                sent.append((now_ns, frame))
+                now_ns += self._gap_ns
+            self._now_ns = now_ns
+        self.spent_ns += time.thread_time_ns() - began_ns
+        return sent
 
 
 def host_cost(
@@ -94,43 +117,26 @@ def host_cost(
         Nic(NicConfig(a, LINE_RATE_BPS, BASE_RTT_NS, reliability=reliability, rto_ns=1 << 39), chosen, balancer)
         for a in ("10.0.0.2", "10.0.0.3")
     ]
-    sender, receiver = nics
+    sender, receiver = _Side(nics[0], PACKET_NS), _Side(nics[1], 0)
     for qpn in range(1, queue_pairs + 1):
-        receiver.open_qp("10.0.0.2", qpn, qpn)
-        sender.open_qp("10.0.0.3", qpn, qpn).post(1000 * (packets // queue_pairs + 1))
+        receiver.nic.open_qp("10.0.0.2", qpn, qpn)
+        sender.nic.open_qp("10.0.0.3", qpn, qpn).post(1000 * (packets // queue_pairs + 1))
     telemetry = _Telemetry(hops)
-    clock = time.thread_time_ns
-    spent = [0, 0, 0, 0]
-    now_ns = 0
-    done = 0
-    idle = 0
+    delay_ns = BASE_RTT_NS // 2
+    until_ns = done = idle = 0
+    came: list[tuple[int, bytes]] = []
+    answers: list[tuple[int, bytes]] = []
     while done < packets:
-        frames: list[bytes] = []
-        times = range(now_ns, now_ns + BATCH * PACKET_NS, PACKET_NS)
-        t0 = clock()
-        for at_ns in times:
-            frame = sender.next_frame(at_ns)
-            if frame is not None:
-                frames.append(frame)
-        t1 = clock()
+        until_ns += delay_ns  # within which neither side hears what the other says
+        data = sender.go_on(until_ns, answers)
         if chosen.info.telemetry:
-            frames = [telemetry.stamp(at_ns, frame) for at_ns, frame in zip(times, frames, strict=False)]
-        now_ns += BASE_RTT_NS // 2
-        t2 = clock()
-        for frame in frames:
-            receiver.receive(now_ns, frame)
-        t3 = clock()
-        controls = _control(receiver, now_ns, now_ns + BASE_RTT_NS // 2)
-        t4 = clock()
-        now_ns += BASE_RTT_NS // 2
-        for control in controls:
-            sender.receive(now_ns, control)
-        t5 = clock()
-        for i, nanoseconds in enumerate((t1 - t0, t3 - t2, t4 - t3, t5 - t4)):
-            spent[i] += nanoseconds
-        done += len(frames)
-        idle = 0 if frames else idle + 1
+            data = [(at_ns, telemetry.stamp(at_ns, frame)) for at_ns, frame in data]
+        answers = receiver.go_on(until_ns, came)
+        came = [(at_ns + delay_ns, frame) for at_ns, frame in data]
+        answers = [(at_ns + delay_ns, frame) for at_ns, frame in answers]
+        done += len(data)
+        idle = 0 if data else idle + 1
         if idle == MAX_IDLE:
-            raise RuntimeError(f"{protocol}: after {done} packets nothing is sent for {MAX_IDLE * BASE_RTT_NS} ns")
-    each = [nanoseconds / done for nanoseconds in spent]
+            raise RuntimeError(f"{protocol}: after {done} packets nothing is sent for {MAX_IDLE * delay_ns} ns")
+    each = [side.spent_ns / done for side in (sender, receiver)]
     return HostCost(protocol, reliability, queue_pairs, native.active(), done, *each)

@@ -23,7 +23,7 @@ import psutil
 
 from harness.control import programs
 from harness.measure.summary import performance
-from harness.measure.window_cost import MeetingCost, WindowCosts, meeting_cost, terms_of, window_costs
+from harness.measure.window_cost import MeetingCost, Shared, WindowCosts, meeting_cost, terms_of, window_costs
 from harness.plan.experiment import Run, plan
 from harness.plan.scenario import check, load
 from harness.worlds.expected import expected
@@ -46,6 +46,7 @@ COMPARED = "hpcc"
 SHARED = ("dcqcn", "hpcc", "smartt")  # in runs of two workers, beside those of one
 SCALE_FLOW_BYTES = 200_000  # in the largest networks
 SEVERAL = (2, 4, 8)  # workers whose windows are measured
+LONGER = 10  # times the flows' size, to tell what is paid once from what each frame costs
 MANY = (2, 8, 64, 512)  # of which the model tells
 BESIDE = {"dart": "dcqcn"}  # what it falls back on; others: COMPARED
 Say = Callable[[str], object]
@@ -291,20 +292,31 @@ def scale(extent: Extent, say: Say) -> list[dict[str, Any]]:
 def windows(extent: Extent, say: Say) -> dict[str, Any]:
     """What several workers take for their windows and meetings; what comes of it, foreseen and measured."""
     k, flow_bytes, once = extent.sizes[-1], min(SCALE_FLOW_BYTES, extent.flow_bytes), replace(extent, repeats=1)
+    shortest = planned(COMPARED, "ecmp", k, flow_bytes)
+    topology, network_bytes = shortest.topology, expected(shortest).network_bytes
 
-    def made(workers: int) -> EndToEnd:
+    def made(workers: int, flow_bytes: int) -> EndToEnd:
         costs = [EndToEnd(**row) for row in _runs(extent, "run", COMPARED, "ecmp", k, flow_bytes, workers)]
         return min(costs, key=lambda cost: cost.run_wall_s)
 
-    one, topology = made(1), planned(COMPARED, "ecmp", k, flow_bytes).topology
-    timed = [WindowCosts(**row) for n in SEVERAL for row in _runs(once, "windows_of", k, flow_bytes, n)]
+    def watched(workers: int, flow_bytes: int) -> WindowCosts:
+        (row,) = _runs(once, "windows_of", k, flow_bytes, workers)
+        return WindowCosts(**row)
+
+    def shared(one: EndToEnd, two: EndToEnd, costs: WindowCosts) -> Shared:
+        return Shared(Work(one.run_cpu_s, one.packet_hops, costs.windows, network_bytes), costs, two.run_cpu_s)
+
+    one, several = made(1, flow_bytes), [made(n, flow_bytes) for n in SEVERAL]
+    timed = [watched(n, flow_bytes) for n in SEVERAL]
     meetings = [MeetingCost(**row) for n in SEVERAL for row in _runs(once, "meeting", n)]
-    several = [made(n) for n in SEVERAL]
-    work = Work(one.run_cpu_s, one.packet_hops, timed[0].windows)
-    terms = terms_of(work, timed[0], meetings, several[0].run_cpu_s)
+    short = shared(one, several[0], timed[0])
+    long_bytes = LONGER * flow_bytes
+    long = shared(made(1, long_bytes), made(2, long_bytes), watched(2, long_bytes))
+    work, terms = short.work, terms_of(short, long, meetings)
     say(
         f"windows, {COMPARED}, k = {k}: {work.windows} of {work.cpu_s / work.windows * 1e3:.1f} ms; "
-        f"{terms.crossing_s * 1e9:.0f} ns a frame that crosses, {terms.meeting_s * 1e6:.1f} us a meeting of two and "
+        f"{terms.crossing_s * 1e9:.0f} ns a frame that crosses, {terms.copying_s * 1e9:.2f} ns once for each of "
+        f"{network_bytes / 1e6:.0f} MB, {terms.meeting_s * 1e6:.1f} us a meeting of two and "
         f"{terms.meeting_each_s * 1e6:.2f} us for each further one, imbalance {terms.imbalance:.2f}"
     )
     found = []
@@ -333,7 +345,7 @@ def _speed_ups(extent: Extent, terms: Terms, say: Say) -> list[dict[str, Any]]:
     for k in dict.fromkeys((extent.sizes[-1], extent.large[-1])):
         larger = planned(COMPARED, "ecmp", k, SCALE_FLOW_BYTES)
         foreseen = expected(larger)
-        work = Work(foreseen.run_s, foreseen.packet_hops, foreseen.windows)
+        work = Work(foreseen.run_s, foreseen.packet_hops, foreseen.windows, foreseen.network_bytes)
         for count in MANY:
             of = shares(larger.topology, partition(larger.topology, count), count)
             gain = work.cpu_s / wall_s(work, of, terms)

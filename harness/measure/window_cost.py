@@ -175,14 +175,33 @@ def meeting_cost(workers: int, times: int = 2000) -> MeetingCost:
     return MeetingCost(workers, wall_s, sum(used) / workers)
 
 
-def terms_of(work: Work, two: WindowCosts, meetings: Sequence[MeetingCost], cpu_s: float) -> Terms:
-    """What the model goes by, where two workers took so much CPU time together. The first of the meetings is of two."""
+@dataclass(frozen=True)
+class Shared:
+    """One run, carried out by one worker and by two. `cpu_s` is what the two took together, unobserved."""
+
+    work: Work
+    two: WindowCosts
+    cpu_s: float
+
+    def handed_over_s(self, meeting: MeetingCost) -> float:
+        """What the two took more, but for their meetings."""
+        return self.cpu_s - self.work.cpu_s - 2 * self.two.windows * meeting.cpu_s
+
+
+def terms_of(short: Shared, long: Shared, meetings: Sequence[MeetingCost]) -> Terms:
+    """What the model goes by. Both runs have the same network; the first of the meetings is of two.
+
+    What the long one takes more is of the frames that cross; what the short one takes beside these is paid once.
+    """
     first, last = meetings[0], meetings[-1]
-    handed_over_s = cpu_s - work.cpu_s - 2 * two.windows * first.cpu_s
+    frames = long.two.crossing_frames - short.two.crossing_frames
+    crossing_s = max(0.0, long.handed_over_s(first) - short.handed_over_s(first)) / max(frames, 1)
+    once_s = max(0.0, short.handed_over_s(first) - crossing_s * short.two.crossing_frames)
     return Terms(
-        crossing_s=max(0.0, handed_over_s) / max(two.crossing_frames, 1),
+        crossing_s=crossing_s,
+        copying_s=once_s / short.work.network_bytes,
         meeting_s=first.wall_s,
         # Where there are more of them than processors, they wait for each other: what each does says more.
         meeting_each_s=max(0.0, last.cpu_s - first.cpu_s) / max(last.workers - first.workers, 1),
-        imbalance=two.imbalance,
+        imbalance=long.two.imbalance,
     )

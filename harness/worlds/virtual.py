@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -35,7 +35,7 @@ from harness.worlds.garbage import rare_collection
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
 from harness.worlds.parallel import Alone, Crew, RankCrew, Workers, cost, merged
 from harness.worlds.partition import partition
-from harness.worlds.progress import ProgressWatch
+from harness.worlds.progress import DoneShare, ProgressWatch
 from harness.worlds.ranks import Ranks
 from harness.worlds.session import FIRST_NUMBER, Session
 from harness.worlds.whole_frames import WholeFrames
@@ -60,6 +60,9 @@ _Of = TypeVar("_Of")
 _HAND_OVER_NS = 20_000
 _Marks = tuple[Callable[[], bytes], Integers, Integers]  # packets by port; places; their ports
 _MARK_COUNTER = "ecn_marked"  # of p4src/include/ecn.p4
+_LOOK_EVENTS = 1_000_000  # of the network, between two looks at the memory and at how far the run is
+_TELL_EVERY_S = 0.5  # of wall time, how far the run is
+_TELL_EVERY_TIMES = 50  # what telling has taken: it asks every queue pair
 _SAMPLES_A_LOOK = 1000  # of the queues, between two looks at the memory
 _MOST_RTTS_TO_END = 1000  # after the last flow's end, for what is still under way
 _NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received", "retries_exceeded")
@@ -155,6 +158,8 @@ class VirtualWorld:
         self._readings = Readings()
         self._looked_ns = 0  # at the memory
         self._watch = ProgressWatch(run, traffic)
+        self._done_share = DoneShare(traffic, run.limit_ns)
+        self._tell_s = 0.0  # when it is told again, on the monotonic clock
         self._standstill = ""  # how the run has ended, if nothing moves any more
         self._set_up_s = time.process_time() - started
 
@@ -306,6 +311,9 @@ class VirtualWorld:
         """Of the nodes of this worker."""
         return {name: value for name, value in by_name.items() if self._crew.has(self._nodes[name])}
 
+    def _own_hosts(self) -> Iterable[HostSession]:
+        return self._own(dict(zip(self.names, self._hosts, strict=False))).values()
+
     def _at_ports(self, quantity: str, priority: int | None) -> dict[tuple[int, int], int]:
         """By node and port; what never was used has no value."""
         stats = _columns(self.fabric.port_stats() if priority is None else self.fabric.queue_stats())
@@ -415,7 +423,9 @@ class VirtualWorld:
             if probe.interval_ns:
                 self.fabric.at(0, partial(self._read_repeatedly, probe))
         self.fabric.at(0, self._look_at_progress)
-        stop = self.fabric.run(until_ns=self.run_plan.limit_ns, progress=partial(self._progress, progress))
+        stop = self.fabric.run(
+            until_ns=self.run_plan.limit_ns, progress=partial(self._progress, progress), progress_events=_LOOK_EVENTS
+        )
         self._look_at_memory(self.fabric.now_ns)
         how = self._standstill or {"until": "limit"}.get(stop, stop)
         ended = self._crew.agree(session.outcome if session.finished else how)
@@ -470,8 +480,15 @@ class VirtualWorld:
 
     def _progress(self, progress: Progress | None, now_ns: int, _: int) -> None:
         self._look_at_memory(now_ns)
-        if progress is not None and self._crew.first:
-            progress(*self._session.progress, now_ns)
+        is_due = progress is not None and time.monotonic() >= self._tell_s
+        if self._crew.agree(is_due):
+            began_s = time.monotonic()
+            parts = self._crew.gather(sum(host.advanced_bytes() for host in self._own_hosts()))
+            if progress is not None and self._crew.first:
+                done, known = self._session.progress
+                progress(self._done_share.at(now_ns, sum(parts), done, known), done, known, now_ns)
+            told_s = time.monotonic()
+            self._tell_s = told_s + max(_TELL_EVERY_S, _TELL_EVERY_TIMES * (told_s - began_s))
 
     def _look_at_memory(self, now_ns: int) -> None:
         """Raises UserError when there is not enough for what is held and for the tables of what was sampled.
@@ -498,8 +515,7 @@ class VirtualWorld:
 
     def _stands_still(self, now_ns: int) -> bool:
         """Whether nothing has moved since this was asked before."""
-        own = self._own(dict(zip(self.names, self._hosts, strict=False)))
-        parts = self._crew.gather(sum(host.moved() for host in own.values()))
+        parts = self._crew.gather(sum(host.moved() for host in self._own_hosts()))
         return self._crew.agree(self._crew.first and self._watch.stands_still(now_ns, sum(parts), self._session))
 
     def _is_idle(self) -> bool:

@@ -273,7 +273,7 @@ def test_a_small_network_gets_one_worker() -> None:
 
 
 @pytest.mark.parametrize(
-    ("workload", "traced", "workers"), [("permutation", True, 9), ("alltoall", False, 2), ("alltoall", True, 1)]
+    ("workload", "traced", "workers"), [("permutation", True, 9), ("alltoall", False, 1), ("alltoall", True, 1)]
 )
 def test_a_long_run_gets_as_many_as_there_is_work_for(
     workload: str, traced: bool, workers: int, monkeypatch: pytest.MonkeyPatch

@@ -5,31 +5,37 @@ from __future__ import annotations
 import pytest
 
 from harness.measure.cost import planned
-from harness.measure.window_cost import MeetingCost, WindowCosts, meeting_cost, terms_of, window_costs
+from harness.measure.window_cost import MeetingCost, Shared, WindowCosts, meeting_cost, terms_of, window_costs
 from harness.worlds.partition import Shares, partition, shares
 from harness.worlds.speed_up import Terms, Work, cpu_s, wall_s
 from harness.worlds.virtual import VirtualWorld
 
-WORK = Work(cpu_s=10.0, packet_hops=1_000_000, windows=1000)
-TERMS = Terms(crossing_s=1e-6, meeting_s=1e-3, meeting_each_s=1e-4, imbalance=1.1)
+WORK = Work(cpu_s=10.0, packet_hops=1_000_000, windows=1000, network_bytes=10_000_000)
+TERMS = Terms(crossing_s=1e-6, copying_s=8e-9, meeting_s=1e-3, meeting_each_s=1e-4, imbalance=1.1)
 
 
 def test_a_run_is_as_long_as_who_has_most_to_do() -> None:
     two = Shares((0.4, 0.6), crossing=0.25)
     assert wall_s(WORK, Shares((1.0,), 0.0), TERMS) == 10.0
-    assert wall_s(WORK, two, TERMS) == pytest.approx(10 * 0.6 * 1.1 + 0.125 + 1000 * 1e-3)
-    assert cpu_s(WORK, two, TERMS) == pytest.approx(10 + 0.25 + 2 * 1000 * 1e-3)
+    assert wall_s(WORK, two, TERMS) == pytest.approx(10 * 0.6 * 1.1 + 0.125 + 0.04 + 1000 * 1e-3)
+    assert cpu_s(WORK, two, TERMS) == pytest.approx(10 + 0.25 + 0.08 + 2 * 1000 * 1e-3)
     eight = Shares((0.125,) * 8, crossing=0.5)
-    assert wall_s(WORK, eight, TERMS) == pytest.approx(10 / 8 * 1.1 + 0.0625 + 1000 * 1.6e-3)
+    assert wall_s(WORK, eight, TERMS) == pytest.approx(10 / 8 * 1.1 + 0.0625 + 0.01 + 1000 * 1.6e-3)
     assert wall_s(WORK, eight, TERMS, processors=2) == pytest.approx(cpu_s(WORK, eight, TERMS) / 2)
 
 
-def test_terms_are_what_a_run_of_two_says() -> None:
-    costs = WindowCosts(2, windows=100, work_s=1.0, longest_s=0.66, largest_share=0.6, crossing_bytes=15_000_000)
+def test_terms_are_what_two_runs_of_two_say() -> None:
+    def costs(windows: int, frames: int) -> WindowCosts:
+        return WindowCosts(2, windows, work_s=1.0, longest_s=0.66, largest_share=0.6, crossing_bytes=150 * frames)
+
     meetings = [MeetingCost(2, 5e-6, 4e-6), MeetingCost(8, 100e-6, 10e-6)]
-    terms = terms_of(Work(1.0, 400_000, 100), costs, meetings, cpu_s=1.0 + 2 * 100 * 4e-6 + 0.02)
-    assert costs.crossing_frames == 100_000
-    assert terms == Terms(pytest.approx(0.2e-6), 5e-6, pytest.approx(1e-6), pytest.approx(1.1))
+    short = Shared(Work(1.0, 400_000, 100, 1_000_000), costs(100, 100_000), 1.0 + 2 * 100 * 4e-6 + 0.02 + 0.01)
+    long = Shared(Work(4.0, 1_600_000, 300, 1_000_000), costs(300, 400_000), 4.0 + 2 * 300 * 4e-6 + 0.08 + 0.01)
+    assert long.two.crossing_frames == 400_000
+    found = terms_of(short, long, meetings)
+    expected = (0.2e-6, 10e-9, 5e-6, 1e-6, 1.1)
+    assert found == Terms(*map(pytest.approx, expected))
+    assert cpu_s(long.work, Shares((0.5, 0.5), crossing=0.25), found) == pytest.approx(4.0 + 0.08 + 0.01 + 600 * 5e-6)
 
 
 @pytest.mark.parametrize("workers", [2, 4])
