@@ -13,6 +13,7 @@ from harness.measure.flow_record import Sent
 from host_agents import wire
 from host_agents.assignments import Assignment
 from host_agents.cc.base import ReactionPoint
+from host_agents.collective.packets import PAYLOAD_BYTES
 from host_agents.collective.program import Program
 from host_agents.messages import Delivery, IncastGroup, Message
 from host_agents.nic import Nic
@@ -186,6 +187,14 @@ class HostSession:
         if self._program is not None:
             counts = self._program.engine.stats
             total += counts.requests_sent - counts.repeats + counts.writes_delivered
+        return total
+
+    def advanced_bytes(self) -> int:
+        """Of all that this host is to send, what is acknowledged, and an operation's payload for each that was sent."""
+        total = sum(qp.stats.bytes_acked for qp in self._queue_pairs.values())
+        if self._program is not None:
+            counts = self._program.engine.stats
+            total += PAYLOAD_BYTES * (counts.requests_sent - counts.repeats)
         return total
 
     def report(self, delivered_bytes: dict[int, int]) -> HostReport:

@@ -72,17 +72,17 @@ def test_an_answer_has_the_time_when_it_was_written(monkeypatch: pytest.MonkeyPa
     epoch_ns = time.monotonic_ns()
     switches: Any = {"s0": quick, "s1": late}
     tell = watching.watched(cast(Any, watcher), switches, epoch_ns, 10, [], None)
-    tell(0, 0, 0)
+    tell(0, 0, 0, 0)
     quick.wrote_ns = late.wrote_ns = epoch_ns + 3_600_000_000_000
-    tell(0, 0, 0)
+    tell(0, 0, 0, 0)
     assert watcher.looks == [{"s0": 360_000_000_000, "s1": 360_000_000_000}]
     assert quick.asked == late.asked == 2
     late.wrote_ns = epoch_ns  # before the question
-    tell(0, 0, 0)
+    tell(0, 0, 0, 0)
     assert len(watcher.looks) == 1
     assert quick.asked == late.asked == 2
     late.wrote_ns = epoch_ns + 7_200_000_000_000
-    tell(0, 0, 0)
+    tell(0, 0, 0, 0)
     assert watcher.looks[1:] == [{"s0": 360_000_000_000, "s1": 720_000_000_000}]
     assert quick.asked == late.asked == 3
 

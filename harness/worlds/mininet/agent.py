@@ -18,6 +18,7 @@ from harness.worlds.host_session import Connect, HostSession, Post, RateSample
 from harness.worlds.mininet import isolation
 from harness.worlds.mininet.driver import Driver
 from harness.worlds.mininet.messages import (
+    Advanced,
     Configure,
     Done,
     Finished,
@@ -39,6 +40,7 @@ NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received", "ret
 _PROBED_QPN = 1  # InfiniBand's own, for management: no NIC here has it
 _PROBE_DSCP = 48  # priority 6, that of control packets
 _FOREVER_S = 3600.0
+_TELL_EVERY_NS = 1_000_000_000  # how far the host is, of wall time
 
 
 @click.command()
@@ -116,6 +118,8 @@ class Agent:
         if self._interval_ns:
             self.driver.at(self._interval_ns, self._sample)
         self._readings: dict[str, list[tuple[int, Values]]] = {}
+        self._tell_every_ns = _TELL_EVERY_NS // c.dilation
+        self.driver.at(self._tell_every_ns, self._tell)
         for probe in c.probes:
             self.driver.at(0, partial(self._read, probe))
 
@@ -173,6 +177,10 @@ class Agent:
                 self._arrived[number] = delivered
                 self._arrivals.append((now_ns, number, delivered))
         self.driver.at(now_ns + self._interval_ns, self._sample)
+
+    def _tell(self, now_ns: int) -> None:
+        self._connection.send(Advanced(self.host.advanced_bytes()))
+        self.driver.at(now_ns + self._tell_every_ns, self._tell)
 
     def _read(self, probe: HostProbe, now_ns: int) -> None:
         self._readings.setdefault(probe.name, []).extend((now_ns, row) for row in probe.read(self.host))

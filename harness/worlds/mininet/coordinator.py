@@ -15,6 +15,7 @@ from harness.workloads import Traffic
 from harness.worlds.host_session import Connect, Event, Post
 from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import (
+    Advanced,
     Configure,
     Done,
     Finished,
@@ -24,6 +25,7 @@ from harness.worlds.mininet.messages import (
     Verified,
     Verify,
 )
+from harness.worlds.progress import DoneShare
 from harness.worlds.session import Addresses, Session
 from host_agents.assignments import Assignment
 from host_agents.timers import NEVER
@@ -53,6 +55,7 @@ class Coordinator:
         self._listener.listen(len(hosts))
         self._agents: list[Connection] = []
         self._index_of: dict[object, int] = {}
+        self._advanced_bytes = [0] * len(hosts)
         self.session = Session(traffic, addresses, self._carry, os_overhead_ns)
 
     def close(self) -> None:
@@ -131,6 +134,7 @@ class Coordinator:
     ) -> str:
         """Until all flows are over, or a limit; says which: "done", "failed", "limit", "wall limit"."""
         end = time.monotonic() + wall_limit_s
+        share = DoneShare(self.session.traffic, limit_ns)
         for agent in self._agents:
             agent.send(Start(epoch_wall_ns))
         self.session.begin()
@@ -141,7 +145,8 @@ class Coordinator:
             self._launcher.check()
             now_ns = max(0, (time.monotonic_ns() - epoch_wall_ns) // dilation)
             if progress is not None:
-                progress(*self.session.progress, now_ns)
+                done, known = self.session.progress
+                progress(share.at(now_ns, sum(self._advanced_bytes), done, known), done, known, now_ns)
             if now_ns >= limit_ns:
                 return "limit"
             if time.monotonic() > end:
@@ -152,7 +157,9 @@ class Coordinator:
         self._agents[host].send(request)
 
     def _note(self, index: int, message: object) -> None:
-        if isinstance(message, Event):
+        if isinstance(message, Advanced):
+            self._advanced_bytes[index] = message.bytes
+        elif isinstance(message, Event):
             self.session.note(index, message)
             self.session.start_due(NEVER)  # agents have clocks of their own
 

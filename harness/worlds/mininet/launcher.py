@@ -90,6 +90,7 @@ class Launcher:
             )
         self._ready = False
         self._looked_s = 0.0
+        self._watched: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Launcher:
         return self
@@ -120,6 +121,10 @@ class Launcher:
         process.pid = process.popen.pid
         return process
 
+    def watch(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        """A process that others have started, and end; the run's checks tell of its death, too."""
+        self._watched[name] = process
+
     def _new(self, kind: str, name: str) -> Process:
         assert name not in self.processes, name
         process = self.processes[name] = Process(kind, name, self._folder / f"{name}.log")
@@ -133,6 +138,9 @@ class Launcher:
             self._poll(process)
             if process.status is not None:
                 raise ProcessDiedError(process.obituary())
+        for name, other in self._watched.items():
+            if (status := other.poll()) is not None:
+                raise ProcessDiedError(f"{name} (process {other.pid}) {processes.how_ended(status)}")
         if time.monotonic() > self._looked_s + _LOOK_S:
             self._looked_s = time.monotonic()
             for process in (*self.processes.values(), Process("process", "zygote", self._log, self._zygote.pid)):

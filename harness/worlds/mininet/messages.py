@@ -81,6 +81,13 @@ class Done:
 
 
 @dataclass(frozen=True)
+class Advanced:
+    """Once a second: how far the host is, see `HostSession.advanced_bytes`."""
+
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Verified:
     """`missing`: the addresses of the hosts from which nothing came."""
 

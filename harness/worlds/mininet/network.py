@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -156,9 +157,9 @@ class Network:
     def host_interface(self, name: str) -> str:
         return interface_name(name, HOST_PORT)
 
-    def shells(self) -> list[int]:
-        """The processes that Mininet keeps for its nodes."""
-        return [node.pid for node in (*self._net.hosts, *self._net.switches)]
+    def shells(self) -> dict[str, subprocess.Popen[bytes]]:
+        """The processes that Mininet keeps for its nodes, by node."""
+        return {node.name: node.shell for node in (*self._net.hosts, *self._net.switches)}
 
     def stop(self) -> None:
         """Ends the shells, and with them the namespaces of the hosts; interfaces go with those and with the run's."""

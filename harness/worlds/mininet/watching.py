@@ -36,17 +36,17 @@ def watched(
     dilation: int,
     records: Sequence[FlowRecord],
     progress: Progress | None,
-) -> Callable[[int, int, int], None]:
+) -> Callable[[float, int, int, int], None]:
     """`progress`, which asks switches once a second, and tells what they answered, at the times when they wrote it.
 
     Model time is 0 at `epoch_ns` (CLOCK_MONOTONIC). Switches are asked again once all have answered.
     """
     asked_ns, next_s = -1, 0.0
 
-    def tell(done: int, known: int, now_ns: int) -> None:
+    def tell(share: float, done: int, known: int, now_ns: int) -> None:
         nonlocal asked_ns, next_s
         if progress is not None:
-            progress(done, known, now_ns)
+            progress(share, done, known, now_ns)
         if time.monotonic() < next_s:
             return
         next_s = time.monotonic() + _EVERY_S

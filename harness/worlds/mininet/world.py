@@ -134,11 +134,11 @@ class MininetWorld:
         self._program(net, launcher, program.program)
         coordinator.accept(self._configurations(net))
         addresses = {name: (switch.address, switch.plan.device_id) for name, switch in net.switches.items()}
-        pids = launcher.pids()
-        folder.record(
-            [launcher.pid, *net.shells(), *pids],
-            addresses,
-        )
+        shells = net.shells()
+        for name, shell in shells.items():
+            launcher.watch(f"Mininet's shell of {name}", shell)
+        pids = [launcher.pid, *(shell.pid for shell in shells.values()), *launcher.pids()]
+        folder.record(pids, addresses)
         rtt_s = run.base_rtt_ns() * self.dilation * 1e-9
         if not run.scenario.switch.loss:  # or a frame that does not arrive says nothing
             coordinator.verify([str(host.address) for host in hosts], _VERIFY_S + 2 * rtt_s)
@@ -147,7 +147,7 @@ class MininetWorld:
         self._readings = Readings()
         reader = probing.SwitchReader(run, addresses, self._readings, program.program, self._class.has_registers)
         stack.callback(reader.close)
-        meter = fidelity.Meter([os.getpid(), launcher.pid, *net.shells(), *pids])
+        meter = fidelity.Meter([os.getpid(), *pids])
         epoch_ns = self._epoch_ns(plans)
         for name, switch in net.switches.items():
             if changes := self._changes.get(name):
