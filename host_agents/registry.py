@@ -189,6 +189,7 @@ _mechanisms = Registry[MechanismInfo]("mechanism", group="p4cc.cc", package="hos
 _load_balancers = Registry[LoadBalancerInfo](
     "load balancer", group="p4cc.lb", package="host_agents.lb", base=LoadBalancerInfo
 )
+_models: dict[type[Any], type[pydantic.BaseModel]] = {}  # one takes milliseconds, and a sweep asks for hundreds
 KINDS: dict[str, Registry[Any]] = {"cc": _protocols, "lb": _load_balancers}  # what a scenario's keys name
 
 
@@ -252,6 +253,12 @@ def _limits(hint: Any, declared: Mapping[Any, Any]) -> dict[str, Any]:
 
 def model(cls: type[Any]) -> type[pydantic.BaseModel]:
     """The model that checks values for the parameter class `cls`: its types, defaults and ranges."""
+    if cls not in _models:
+        _models[cls] = _model(cls)
+    return _models[cls]
+
+
+def _model(cls: type[Any]) -> type[pydantic.BaseModel]:
     hints = get_type_hints(cls, include_extras=True)
     for f in dataclasses.fields(cls):
         if ONE_OF in f.metadata:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 _LINE_EVERY_S = 10.0
+_LEAST_SHARE = 0.01  # before which nobody knows how long the rest may take
 
 
 class RunProgress:
@@ -30,12 +31,12 @@ class RunProgress:
             self._bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),
-                TextColumn("{task.completed} of {task.total} done{task.fields[more]}"),
+                TextColumn("{task.fields[told]}"),
                 TimeElapsedColumn(),
                 console=self._console,
             )
             if not one_by_one:
-                self._of_all = self._bar.add_task("runs", total=runs, more="")
+                self._of_all = self._bar.add_task("runs", total=runs, told=f"0 of {runs} done")
 
     def __enter__(self) -> RunProgress:
         if self._bar:
@@ -53,22 +54,24 @@ class RunProgress:
         self._label = self._numbered(label)
         self._last_line = self._run_since_s = time.monotonic()
         if self._bar:
-            self._task = self._bar.add_task(self._label, total=None, more=", setting up")
+            self._task = self._bar.add_task(self._label, total=None, told="setting up")
 
-    def update(self, done: int, known: int, now_ns: int) -> None:
-        """`done` of `known` flows, and hosts with collectives, are complete at model time `now_ns`, of that run."""
-        more = f", {now_ns / 1e3:,.0f} µs of model time{self._left(done, known)}"
+    def update(self, share: float, done: int, known: int, now_ns: int) -> None:
+        """That `share` of the run is done; of its `known` flows, and hosts with collectives, `done` are complete.
+
+        It is at model time `now_ns`.
+        """
+        told = f"{done} of {known} done, {now_ns / 1e3:,.0f} µs of model time{self._left(share)}"
         if self._bar and self._task is not None:
-            self._bar.update(self._task, completed=done, total=known, more=more)
+            self._bar.update(self._task, completed=share, total=1.0, told=told)
         elif time.monotonic() - self._last_line > _LINE_EVERY_S:
             self._last_line = time.monotonic()
-            self._console.print(f"{self._label}: {done} of {known} done{more}", soft_wrap=True)
+            self._console.print(f"{self._label}: {told}", soft_wrap=True)
 
-    def _left(self, done: int, known: int) -> str:
-        """How much of the run and of all runs is done, by the flows that are, and for how long they may go on."""
-        if not done or not known:
+    def _left(self, share: float) -> str:
+        """How much of the run and of all runs is done, and for how long they may go on."""
+        if share < _LEAST_SHARE:
             return ""
-        share = done / known
         of_all = (self._over + share) / self._runs
         told = f", {share:.0%}, {_duration(self._run_since_s, share)}"
         return told if self._runs == 1 else f"{told} (all runs: {of_all:.0%}, {_duration(self._since_s, of_all)})"
@@ -82,7 +85,8 @@ class RunProgress:
             self._task = None
         if self._bar and self._of_all is not None:
             left = _duration(self._since_s, self._over / self._runs)
-            self._bar.update(self._of_all, completed=self._over, more=f", {left}")
+            so_far = f"{self._over} of {self._runs} done, {left}"
+            self._bar.update(self._of_all, completed=self._over, told=so_far)
         self._console.print(f"{told}: {line}", soft_wrap=True)
 
     def _numbered(self, label: str) -> str:

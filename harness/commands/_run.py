@@ -12,7 +12,7 @@ from rich.console import Console
 from harness.commands._attempt import REPORTS, attempt, tell_kept, where_to
 from harness.commands._doubts import tell_doubts
 from harness.commands._progress import RunProgress
-from harness.commands._several import Made, check_resumed, complete, known
+from harness.commands._several import Made, complete, known
 from harness.errors import CheckError
 from harness.measure.inputs import How
 from harness.measure.output_folder import for_user, new_folder
@@ -55,8 +55,8 @@ def carry_out(
 
     `how` is what `make` makes. `where`: other processes make the runs, so many at a time, or a cluster. Runs that are
     in `reuse` already, of the same inputs and carried out as this says, are copied from there; `resume` names a folder
-    that has some of them, and that gets the others. Whatever ends it early,
-    Ctrl-C or the death of a worker, those runs are kept that were done; it is raised again.
+    that has some of them, and that gets the others. Whatever ends it early, Ctrl-C or the death of a worker, those
+    runs are kept that were done; it is raised again.
     """
     if report:
         from harness.report import write_report  # before the runs: what it needs may not be installed
@@ -65,8 +65,7 @@ def carry_out(
     tell_doubts(run.scenario.topology for run in runs)
     tell_interpreted([run.protocol.name for run in runs], [run.load_balancing.name for run in runs])
     target = where_to(out, Path("runs") / "-".join(dict.fromkeys(run.name for run in runs)), resume)
-    taken = known(runs, [*([resume] if resume else []), *reuse], how)
-    check_resumed(resume, [run.label for run in runs], taken)
+    taken = known(runs, [run.label for run in runs], reuse, resume, how)
     failures: dict[int, list[str]] = {}
     scratch = new_folder(target, instead=resume is not None, without=REPORTS)
     shown = RunProgress(len(runs), one_by_one=where is None)

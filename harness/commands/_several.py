@@ -17,30 +17,29 @@ from p4switch.errors import UserError
 Made = Generator[tuple[int, Result], None, None]
 
 
-def known(runs: Iterable[Run], reuse: Sequence[Path], how: How) -> dict[int, Result]:
-    """By number of the run: what the folders of `reuse` have of the same inputs, carried out as this says."""
-    kept = [result for earlier in reuse for result in results.load_all(earlier)]
+def known(
+    runs: Iterable[Run], names: Sequence[str], reuse: Sequence[Path], resume: Path | None, how: How
+) -> dict[int, Result]:
+    """By number of the run: what the folder `resume` and those of `reuse` have of the same inputs, carried out so.
+
+    Raises UserError where `resume` is not a folder of these runs, which are called `names`: it would have some of them
+    twice, or others that no report tells of.
+    """
+    resumed = results.load_all(resume) if resume is not None else []
+    kept = [*resumed, *(result for earlier in reuse for result in results.load_all(earlier))]
     if not kept:
         return {}
     found = ((number, results.one_that_serves(kept, inputs(run), how)) for number, run in enumerate(runs))
-    return {number: earlier for number, earlier in found if earlier is not None}
-
-
-def check_resumed(resume: Path | None, names: Sequence[str], taken: Mapping[int, Result]) -> None:
-    """Raises UserError where the folder to go on with is not one of these runs: it would have some of them twice, or
-    others that no report tells of.
-    """
-    if resume is None:
-        return
-    found = {result.folder for result in results.load_all(resume)}
-    if resume in found:
+    taken = {number: earlier for number, earlier in found if earlier is not None}
+    if any(result.folder == resume for result in resumed):
         raise UserError(f"--resume {resume}: it is the folder of one run; expected the one that has it")
-    others = {folder.name for folder in found} - {name for number, name in enumerate(names) if number in taken}
-    if others:
+    in_place = {result.folder for number, result in taken.items() if result.folder.name == names[number]}
+    if others := {result.folder for result in resumed} - in_place:
         raise UserError(
-            f"--resume {resume}: its {min(others)} is of other inputs, or was carried out otherwise; expected what the "
-            "same command made"
+            f"--resume {resume}: its {min(others).name} is of other inputs, or was carried out otherwise; expected "
+            "what the same command made"
         )
+    return taken
 
 
 def complete(

@@ -10,7 +10,7 @@ import click
 from harness.commands._attempt import REPORTS, attempt, tell_kept, where_to
 from harness.commands._doubts import tell_doubts
 from harness.commands._progress import RunProgress
-from harness.commands._several import Made, check_resumed, complete, known
+from harness.commands._several import Made, complete, known
 from harness.errors import CheckError
 from harness.measure.inputs import How
 from harness.measure.output_folder import for_user, new_folder
@@ -36,17 +36,16 @@ def carry_out(
     """Every run, and the page. Raises UserError, and CheckError if a check failed.
 
     Runs that are in `reuse` already, of the same inputs, are copied from there; `resume` names a folder that has some
-    of them, and that gets the others. Whatever ends it early, Ctrl-C or the
-    death of who carries a run out, those runs are kept that were done; it is raised again.
+    of them, and that gets the others. Whatever ends it early, Ctrl-C or the death of who carries a run out, those runs
+    are kept that were done; it is raised again.
     """
     found, folder = sweep.load(sweep_file)
     points = sweep.points(found, folder, override({}, settings))
     tell_doubts(point.portable.tables["topology"] for point in points)
     tell_interpreted(*zip(*(point.portable.names for point in points), strict=True))
     target = where_to(out, Path("runs") / Path(sweep_file).stem, resume)
-    taken = known((point.run() for point in points), [*([resume] if resume else []), *reuse], How())
     names = [sweep.folder_name(i, point) for i, point in enumerate(points)]
-    check_resumed(resume, names, taken)
+    taken = known((point.run() for point in points), names, reuse, resume, How())
     scratch = new_folder(target, instead=resume is not None, without=REPORTS)
     shown = RunProgress(len(points), one_by_one=False)
     with scratch as made, shown as progress:

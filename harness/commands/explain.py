@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
 
-from p4switch.errors import UserError
+from p4switch.errors import UserError, nearest
 
 if TYPE_CHECKING:
     from harness.reference.entries import Entry
+
+_ALIKE = 0.75  # "link_rte" is a slip of "link_rate", "nonsense" is none of "done_ns"
 
 
 @click.command()
@@ -32,8 +33,9 @@ def command(name: str, as_json: bool) -> None:
     found = exact + below or [one for one in known if one.plain.endswith(f".{_plain(name)}")]
     if not found:
         names = {part for one in known for part in (one.plain, one.plain.rpartition(".")[2])}
-        near = difflib.get_close_matches(_plain(name), sorted(names), 1)
-        hint = f"did you mean {near[0]!r}?" if near else "expected a key, a column or a variable: `p4cc explain switch`"
+        near = nearest(_plain(name), names, _ALIKE)
+        told = "expected a key, a column or a variable: see `p4cc explain switch`, `p4cc explain flows` and `p4cc list`"
+        hint = f"did you mean {near!r}?" if near is not None else told
         raise UserError(f"nothing is called {name!r}; {hint}")
     if as_json:
         click.echo(json.dumps([one.record() for one in found], indent=2))

@@ -110,8 +110,9 @@ def _keep_others(aside: Path, target: Path, without: Collection[str]) -> None:
 
 def for_user(target: Path, error: BaseException) -> BaseException:
     """A UserError if `error` says that there is no room left; else `error`."""
-    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return _refused(target, error) if full and isinstance(error, OSError) else error
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return _refused(target, error)
+    return error
 
 
 def is_taken(target: Path) -> bool:

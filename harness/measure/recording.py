@@ -16,7 +16,7 @@ from harness.measure.flow_record import FlowRecord
 Integers = NDArray[np.int64]
 IDLE, STALLED = "idle", "stalled"  # ends of a run in which nothing moves
 STANDSTILLS = (IDLE, STALLED)
-Progress = Callable[[int, int, int], object]  # flows done, flows known, now_ns
+Progress = Callable[[float, int, int, int], object]  # share of the run that is done, flows done, flows known, now_ns
 
 
 class Rate(NamedTuple):

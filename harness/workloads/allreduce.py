@@ -62,6 +62,10 @@ class _Ring(Traffic):
         successor = self._ring[(self._place[host] + 1) % len(self._ring)]
         return Flow(host, successor, self._chunk_bytes, start_ns, group="allreduce", qp=f"ring{host}")
 
+    @property
+    def flow_bytes(self) -> int:
+        return len(self._ring) * self._steps * self._chunk_bytes
+
     def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
         self._received[flow.destination] += 1
         if all(count == self._steps for count in self._received.values()):

@@ -36,6 +36,10 @@ class _WindowedAllToAll(Traffic):
     def _flow(self, source: int, step: int, start_ns: int) -> Flow:
         return Flow(source, (source + step) % self._hosts, self._size_bytes, start_ns, group="alltoall")
 
+    @property
+    def flow_bytes(self) -> int:
+        return self._hosts * (self._hosts - 1) * self._size_bytes
+
     def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
         self._left -= 1
         if self._left == 0:

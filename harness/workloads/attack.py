@@ -102,6 +102,10 @@ class _Attacked(Traffic):
     def independent(self) -> bool:
         return self._traffic.independent
 
+    @property
+    def flow_bytes(self) -> int | None:
+        return self._traffic.flow_bytes
+
     def _pieces_of(self, flows: Iterable[Flow]) -> list[Flow]:
         found: list[Flow] = []
         for flow in flows:

@@ -96,6 +96,14 @@ class Traffic:
         own = type(self)
         return own.on_delivered is Traffic.on_delivered and own.on_completed is Traffic.on_completed
 
+    @property
+    def flow_bytes(self) -> int | None:
+        """What all flows' senders send, of those that start later, too. None: nobody knows that before the run.
+
+        It is asked for before the first flow is done.
+        """
+        return _sent_bytes(self.flows) if self.independent else None
+
     def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
         """Every receiver has the last byte of `flow`: flows that start because of it, not before `now_ns`."""
         return ()
@@ -113,6 +121,16 @@ class Traffic:
         A run fails for each line in a list of `mistakes`: what came out otherwise than it had to.
         """
         return {}
+
+
+def _sent_bytes(flows: Iterable[Flow]) -> int | None:
+    """What they send in all; None where a flow ends by the clock."""
+    total = 0
+    for flow in flows:
+        if flow.stop_ns is not None:
+            return None
+        total += flow.size_bytes * len(flow.sources)
+    return total
 
 
 @dataclass(frozen=True)

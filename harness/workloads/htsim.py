@@ -64,6 +64,11 @@ class _Triggered(Traffic):
         self._sent = sent  # flow (by identity) -> trigger
         self._received = received
 
+    @property
+    def flow_bytes(self) -> int:
+        waiting = [flow for trigger in self._triggers.values() for flow in trigger.waiting]
+        return sum(flow.size_bytes for flow in [*self.flows, *waiting])
+
     def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
         return self._fire(self._sent.get(id(flow)), now_ns)
 

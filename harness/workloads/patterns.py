@@ -9,6 +9,9 @@
 Those with a root, which is the first of the group (reduce, gather to it; broadcast, scatter from it), go along the ring
 from one to the next, or over the tree, which recursive doubling takes, too.
 
+Where the group is no power of two, recursive doubling is of the largest one below: each rank that is too many has a
+partner, which takes part for both. It tells the partner before, and hears from it afterwards.
+
 Sizes are those of the vector that is reduced, that all have in the end, or that a rank has for all others; of a rooted
 one, of what the root has. Reducing takes no time of its own. Source: Thakur, Rabenseifner, Gropp, "Optimization of
 Collective Communication Operations in MPICH", IJHPCA 2005; the ring is Patarasuk and Yuan's (JPDC 2009).
@@ -72,8 +75,6 @@ def rounds(collective: Collective, algorithm: Algorithm, n: int) -> Iterator[_Ro
     if algorithm == "ring":
         return _ring(collective, n)
     if algorithm == "recursive-doubling":
-        if n & (n - 1):
-            raise UserError(f"recursive-doubling: a group of {n} ranks; expected a power of two")
         return _doubling(collective, n)
     if collective == "all-to-all":
         raise UserError("all-to-all: no tree; expected ring or recursive-doubling")
@@ -87,12 +88,27 @@ def _ring(collective: Collective, n: int) -> Iterator[_Round]:
 
 
 def _doubling(collective: Collective, n: int) -> Iterator[_Round]:
-    distances = [1 << bit for bit in range(n.bit_length() - 1)]
-    if collective == "reduce-scatter":
-        distances.reverse()
-    for distance in distances:
-        blocks = {"all-reduce": n, "all-to-all": n // 2}.get(collective, distance)
-        yield [(i, i ^ distance, blocks) for i in range(n)]
+    if collective == "reduce-scatter":  # what was gathered goes back the same way
+        yield from _back(_doubling("all-gather", n))
+        return
+    taking_part = 1 << (n.bit_length() - 1)
+    partners = n - taking_part  # ranks 1, 3, 5, ... of the first, each for the one before it, too
+    place = [2 * i + 1 if i < partners else i + partners for i in range(taking_part)]
+    ranks = [2 if i < partners else 1 for i in range(taking_part)]  # for how many it takes part
+    before, afterwards = {"all-reduce": (n, n), "all-gather": (1, n - 1)}.get(collective, (n - 1, n - 1))
+    if partners:
+        yield [(2 * i, 2 * i + 1, before) for i in range(partners)]
+    for distance in (1 << bit for bit in range(n.bit_length() - 1)):
+        messages = []
+        for i in range(taking_part):
+            first = i - i % distance
+            heard_of = sum(ranks[first : first + distance])
+            alike = sum(ranks[(i ^ distance) % (2 * distance) :: 2 * distance])  # to which the same way leads
+            blocks = {"all-reduce": n, "all-gather": heard_of}.get(collective, heard_of * alike)
+            messages.append((place[i], place[i ^ distance], blocks))
+        yield messages
+    if partners:
+        yield [(2 * i + 1, 2 * i, afterwards) for i in range(partners)]
 
 
 def _tree(collective: Collective, n: int) -> Iterator[_Round]:
@@ -111,6 +127,9 @@ def _to_root(algorithm: Algorithm, n: int, parts: bool) -> Iterator[_Round]:
 
 
 def _from_root(algorithm: Algorithm, n: int, parts: bool) -> Iterator[_Round]:
-    """The way back."""
-    for messages_up in reversed(list(_to_root(algorithm, n, parts))):
+    return _back(_to_root(algorithm, n, parts))
+
+
+def _back(exchanged: Iterator[_Round]) -> Iterator[_Round]:
+    for messages_up in reversed(list(exchanged)):
         yield [(receiver, sender, blocks) for sender, receiver, blocks in messages_up]

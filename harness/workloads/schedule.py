@@ -149,6 +149,10 @@ class ScheduleTraffic(Traffic):
                 heappush(self._events, (0, i, True))
         super().__init__(self._go_on())
 
+    @property
+    def flow_bytes(self) -> int:
+        return sum(one.size_bytes for one in self._operations if one.kind == "send" and one.peer != one.rank)
+
     def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
         _, operation = self._undelivered.pop(id(flow))
         self._arrive(self._operations[operation], now_ns)

@@ -38,8 +38,8 @@ _SET_UP_PORT_S = 150e-6
 _HOP_S = 0.19e-6
 _FAR_HOP_S = 0.14e-6  # more, where the network is large
 _NEAR_NODES = 200
-# Several workers: meeting and imbalance as `p4cc bench windows` finds them, crossing from quiet runs (performance.md).
-_TERMS = Terms(crossing_s=0.15e-6, meeting_s=10e-6, meeting_each_s=0.1e-6, imbalance=1.05)
+# Several workers, on the machine of the above, where a hop takes 0.31 us (docs/performance.md).
+_TERMS = Terms(crossing_s=0.3e-6, copying_s=8e-9, meeting_s=10e-6, meeting_each_s=0.1e-6, imbalance=1.05)
 _LEAST_GAIN = 1.25  # in wall-clock time, for workers to be worth their memory
 _LEAST_S = 1.0  # that they save
 
@@ -75,9 +75,14 @@ class Expected:
         return self.sampled_ports * (self.model_ns // self.sample_ns + 1) if self.sample_ns else 0
 
     @property
+    def network_bytes(self) -> int:
+        """Of hosts, switches and ports, before anything is sent."""
+        return _nodes_bytes(self.hosts, self.switches, self.ports)
+
+    @property
     def memory_bytes(self) -> int:
         """At most, of all workers together: what others than the first have is their part of it."""
-        nodes = _nodes_bytes(self.hosts, self.switches, self.ports) + self.flows * _FLOW_BYTES
+        nodes = self.network_bytes + self.flows * _FLOW_BYTES
         held = self.collectives.kept_bytes + round(self.collectives.operations * _OPERATION_BYTES)
         under_way = self.in_flight * _FRAME_BYTES
         return _PROGRAM_BYTES + nodes + held + under_way + self.queue_samples * _SAMPLE_BYTES
@@ -94,7 +99,7 @@ class Expected:
 
     def run_wall_s(self, of: Shares) -> float:
         """With workers that have these shares, and a processor each."""
-        return wall_s(Work(self.run_s, self.packet_hops, self.windows), of, _TERMS)
+        return wall_s(Work(self.run_s, self.packet_hops, self.windows, self.network_bytes), of, _TERMS)
 
 
 def memory_limit(run: Run, built: int = 1, built_here: int = 1) -> MemoryLimit:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -107,6 +107,19 @@ def collective_work(run: Run, assignments: Mapping[int, Assignment]) -> Collecti
         kept_bytes=contents + links.slots * (READ_SLOT_BYTES + WRITE_SLOT_BYTES),
         model_ns=round(max(max(waits_ns.values()), links.busiest_ns())),
     ).until(run.limit_ns)
+
+
+def collective_bytes(assignments: Iterable[Assignment]) -> int:
+    """What all operations of these hosts come to, with a packet's payload for each."""
+    return _PAYLOAD_BYTES * round(
+        sum(
+            count
+            for assignment in assignments
+            for joined in [{joining.number: joining for joining in assignment.joinings}]
+            for step in assignment.steps
+            for _, count in _operations(step, joined.get(step.group))
+        )
+    )
 
 
 def _operations(step: Step, joining: Joining | None) -> Iterator[tuple[str, float]]:

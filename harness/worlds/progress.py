@@ -1,4 +1,4 @@
-"""Whether a run of the virtual world still gets anywhere.
+"""How far a run is, and whether one of the virtual world still gets anywhere.
 
 Samples, probes and timers of hosts that do nothing but repeat keep the clock going when nothing else does. So what
 counts is what flows and collectives have to show for themselves.
@@ -8,11 +8,32 @@ from __future__ import annotations
 
 from harness.plan.experiment import Run
 from harness.workloads import Traffic
+from harness.worlds.expected_collectives import collective_bytes
 from harness.worlds.session import Session
 
 _LOOK_RTTS = 1000
 _PATIENCE_LOOKS = 10
 _PATIENCE_RETRIES = 2  # times as long as it takes until a queue pair that gets no answer is in error
+
+
+class DoneShare:
+    """What share of a run is done: of what all hosts have to send, or of its time, whichever is more.
+
+    Where nobody knows what they will send, or it ends by the clock, the share of flows counts instead.
+    """
+
+    def __init__(self, traffic: Traffic, limit_ns: int) -> None:
+        """Of traffic of which nothing is done; the run ends at `limit_ns` at the latest."""
+        flow_bytes = traffic.flow_bytes
+        self._to_send = None if flow_bytes is None else flow_bytes + collective_bytes(traffic.assignments.values())
+        stops_ns = [flow.stop_ns for flow in traffic.flows if flow.stop_ns is not None]
+        by_clock = traffic.independent and not traffic.assignments and len(stops_ns) == len(traffic.flows)
+        self._end_ns = min(limit_ns, max(stops_ns)) if by_clock else limit_ns
+
+    def at(self, now_ns: int, advanced_bytes: int, done: int, known: int) -> float:
+        """`advanced_bytes`: what `HostSession.advanced_bytes` tells, of all hosts. `done` of `known` flows are over."""
+        share = advanced_bytes / self._to_send if self._to_send else done / max(known, 1)
+        return min(1.0, max(share, now_ns / self._end_ns))
 
 
 class ProgressWatch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import os
 import subprocess
@@ -13,7 +14,8 @@ from tempfile import TemporaryDirectory
 from harness.measure.results import Result, load_all
 
 MAIN = (sys.executable, "-c", "from harness.cli import main; main()")
-_TIMEOUT_S = 550
+_TIMEOUT_S = 400
+_TO_TELL_S = 10  # before that, what hangs says where it is
 _FORKING = multiprocessing.get_context("forkserver")
 _FORKING.set_forkserver_preload(["tests.e2e.preloaded"])
 _folders: list[TemporaryDirectory[str]] = []  # removed when the tests are over
@@ -37,7 +39,7 @@ def forked(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProc
         if process.exitcode is None:
             process.kill()
             process.join()
-            raise subprocess.TimeoutExpired(arguments, _TIMEOUT_S)
+            raise TimeoutError(f"p4cc {arguments} has not ended in {_TIMEOUT_S} s: {told[1].read_text()}")
         return subprocess.CompletedProcess(arguments, process.exitcode, *(path.read_text() for path in told))
 
 
@@ -48,6 +50,7 @@ def _main(arguments: tuple[str, ...], cwd: Path | None, stdout: Path, stderr: Pa
         os.chdir(cwd)
     for number, path in enumerate((stdout, stderr), 1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), number)
+    faulthandler.dump_traceback_later(_TIMEOUT_S - _TO_TELL_S, file=2)
     main(arguments)
 
 

@@ -86,6 +86,34 @@ def test_a_failed_build_leaves_nothing(empty_cache, monkeypatch):
     assert list((empty_cache / "hosts").iterdir()) == []
 
 
+_AS_WITH_THE_LIMIT_OVER = """
+import os, resource, signal, sys, time
+while resource.getrlimit(resource.RLIMIT_CPU)[0] == resource.RLIM_INFINITY:
+    time.sleep(0.01)
+if resource.getrlimit(resource.RLIMIT_CPU)[0] != 900:
+    sys.exit("another limit")
+os.kill(os.getpid(), signal.SIGXCPU)
+"""
+
+
+def test_a_build_has_a_limit_of_its_cpu_time(empty_cache, monkeypatch):
+    script = empty_cache / "long.py"
+    script.write_text(_AS_WITH_THE_LIMIT_OVER)
+    monkeypatch.setattr(native, "_COMPILE", script)
+    with pytest.raises(NativeBuildError, match="took over 900 s of CPU time"):
+        native.build()
+    assert list((empty_cache / "hosts").iterdir()) == []
+
+
+def test_a_build_that_does_not_compute_ends_too(empty_cache, monkeypatch):
+    script = empty_cache / "idle.py"
+    script.write_text("import time; time.sleep(600)")
+    monkeypatch.setattr(native, "_COMPILE", script)
+    monkeypatch.setattr(native, "BUILD_WALL_S", 0.1)
+    with pytest.raises(NativeBuildError, match=r"took over 0\.1 s$"):
+        native.build()
+
+
 def test_a_damaged_copy_is_built_anew(empty_cache, monkeypatch):
     built = []
 

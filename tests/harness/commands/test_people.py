@@ -214,9 +214,9 @@ def test_progress_tells_what_is_done_and_what_is_left(
     monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
     with RunProgress(2) as progress:
         progress.begin("one")
-        progress.update(1, 4, 5000)
+        progress.update(0.25, 0, 4, 5000)
     told = capsys.readouterr().err
-    assert "1 of 4 done, 5 µs of model time, 25%, about 60 s left (all runs: 12%, about 2 min left)" in told
+    assert "0 of 4 done, 5 µs of model time, 25%, about 60 s left (all runs: 12%, about 2 min left)" in told
 
 
 def test_a_rate_that_is_hardly_meant_is_told_where_it_is_a_mistake_and_in_sweeps(

@@ -305,6 +305,13 @@ def test_a_folder_with_other_runs_is_not_resumed(folder: Path, swept: Callable[.
         swept("", resume=folder / "first")
 
 
+def test_what_is_resumed_is_not_replaced_by_what_is_reused(folder: Path, swept: Callable[..., int]) -> None:
+    swept("mine", settings=["switch.cell_bytes=64"])
+    swept("others")
+    with pytest.raises(UserError, match=r"its 000-.* is of other inputs, or was carried out otherwise"):
+        swept("", "others", resume=folder / "mine")
+
+
 def test_results_are_kept_where_they_cannot_take_their_place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "first").mkdir()
     (folder / "first" / "notes.txt").write_text("mine")

@@ -181,6 +181,14 @@ def test_explain_what_is_misspelt(capsys: pytest.CaptureFixture[str]) -> None:
     status, told = explained(capsys, "topology.link_rate_bp")
     assert status == 2
     assert "did you mean 'topology.link_rate_bps'?" in told
+    assert "did you mean 'fct_ns'?" in explained(capsys, "fct")[1]
+
+
+def test_explain_what_is_like_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    status, told = explained(capsys, "nonsense")
+    assert status == 2
+    assert "did you mean" not in told
+    assert "nothing is called 'nonsense'; expected a key, a column or a variable" in told
 
 
 def test_pages_have_every_key_and_are_in_the_navigation() -> None:

@@ -85,6 +85,25 @@ def test_numbers_of_a_link_are_those_of_the_tables(page: Any) -> None:
         assert down == (DOWN_NS <= time_ns < UP_NS)
 
 
+def test_the_strip_is_as_high_as_what_hosts_send(page: Any) -> None:
+    links = watched().table("links")
+    sent = links[links["node"].astype(str).str.startswith("h")].groupby("time_ns")[["tx_bytes", "interval_ns"]]
+    rates = sent.sum()["tx_bytes"] / sent.first()["interval_ns"]
+    shares = rates / rates.max()
+    middles = rates.index - sent.first()["interval_ns"] / 2
+    assert shares.nunique() > 3
+    found = page.evaluate(
+        """middles => { const area = document.querySelector("#strip .area"), box = area.getBBox();
+        const top = time => { const x = replay.stripX(time / 1e3);
+            for (let y = box.y; y < box.y + box.height; y += 0.25)
+                if (area.isPointInFill(new DOMPoint(x, y))) return 1 - (y - box.y) / box.height;
+            return 0; };
+        return middles.map(top); }""",
+        middles.tolist(),
+    )
+    assert found == pytest.approx(shares.tolist(), abs=0.02)  # a quarter of a pixel is 0.007
+
+
 def test_queues_of_a_switch_are_those_of_the_table(page: Any) -> None:
     queues = watched().queues
     find(page, "s0")

@@ -39,6 +39,16 @@ def play(traffic: Traffic) -> list[Flow]:
     return started
 
 
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("incast", {"senders": 15}), ("alltoall", {"hosts": 5, "window": 2}), ("allreduce", {"hosts": 5})],
+)
+def test_what_all_flows_send_is_known_before(name: str, values: dict[str, Any]) -> None:
+    traffic = build(name, **values)
+    known = traffic.flow_bytes
+    assert known == sum(flow.size_bytes for flow in play(traffic))
+
+
 def test_incast_starts_two_flows_every_20_us() -> None:
     flows = build("incast", senders=15).flows
     assert [flow.start_ns for flow in flows] == [i // 2 * 20_000 for i in range(15)]
@@ -185,7 +195,10 @@ def test_htsim_matrices_start_flows_by_time_and_by_trigger(tmp_path: Path) -> No
         (0, 1, 500, 2),
         (3, 4, 800, 5000),
     ]
-    assert [(f.source, f.start_ns) for f in play(traffic)] == [(0, 2), (1, 502), (2, 1102), (3, 5000)]
+    known = traffic.flow_bytes
+    started = play(traffic)
+    assert [(f.source, f.start_ns) for f in started] == [(0, 2), (1, 502), (2, 1102), (3, 5000)]
+    assert known == sum(f.size_bytes for f in started)
 
 
 def test_htsim_barriers_wait_for_all(tmp_path: Path) -> None:
