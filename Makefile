@@ -68,10 +68,10 @@ docs: setup
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo build/docs/index.html
 
-# Fuzzers and killers, MINUTES of each kind (docs/security.md).
+# Fuzzers and killers, MINUTES of each kind (docs/security.md); with SEED=n the same ones again.
 MINUTES ?= 1
 attack: setup
-	@$(BIN)/python -m tools.attack --minutes $(MINUTES)
+	@$(BIN)/python -m tools.attack --minutes $(MINUTES) $(addprefix --seed ,$(SEED))
 
 # The figures of docs/reproduction/ and docs/reference-runs.md: a folder each, of which the name exists when all of it is
 # there. So an interrupted `make reproduce` goes on where it was, and `rm -r reproduction` has everything made anew. One
