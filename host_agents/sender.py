@@ -68,7 +68,7 @@ class Sender(Member):
         self.rto_ns = config.rto_ns
         self._retry_count = config.retry_count
         self._retries = 0  # since something was acknowledged
-        self._acked_at_retry = 0  # packets and bytes, when it was looked at last
+        self._acked_at_retry = 0  # packets and bytes, the most of all times that it was looked at
         self._next_retry_ns = 0  # what is sent again within one time-out is one retry
         self._connection = transport.connection
         self._stamps = config.stamps
@@ -226,7 +226,7 @@ class Sender(Member):
     def may_retry(self, now_ns: int) -> bool:
         """Something was not answered in time. False: once too often, and the connection has ended."""
         acked = self.unacked + self.stats.bytes_acked
-        if acked != self._acked_at_retry:
+        if acked > self._acked_at_retry:  # what was taken back and is acknowledged again is nothing new
             self._acked_at_retry = acked
             self._retries = 0
         elif now_ns < self._next_retry_ns:

@@ -84,8 +84,8 @@ class Rcp(ReactionPoint):
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         newer = (wire.psn(frame) - self._obeyed) & wire.PSN_MASK
-        if newer == 0 or newer >= wire.PSN_HALF:
-            return  # overtaken by a newer one, or of a burst that is over
+        if not 0 < newer <= (self.sequence - self._obeyed) & wire.PSN_MASK:
+            return  # overtaken by a newer one, of a burst that is over, or of a packet that was not sent
         self._obeyed = wire.psn(frame)
         self._heard_ns = now_ns
         rate_bps = max(float(_RATE.get(frame, offset)) * 1e3, self.parameters.min_rate_bps)

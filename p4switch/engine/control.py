@@ -98,6 +98,10 @@ class Control:
                 name = ".".join(key.target)
                 width = where.field(list(key.target)).width
             mask = mask_value(key.mask) if key.mask is not None else None
+            if mask is not None and mask >> width:
+                raise JsonError(
+                    f"BMv2 JSON: table {table.name}: key field {name} has {width} bits, fewer than its mask {key.mask}"
+                )
             specs.append((key.name or name, width, _KINDS[key.match_type], mask))
         fields, words = keys.layout(specs)
         kinds = [f.kind for f in fields]

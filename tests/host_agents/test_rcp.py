@@ -57,6 +57,15 @@ def test_the_newest_response_counts_and_line_rate_is_the_most() -> None:
         assert point.rate_bps == (2e9 if psn < 4 else LINE_BPS)
 
 
+def test_a_response_to_what_was_not_sent_is_none() -> None:
+    point, _, timers = made()
+    point.on_start(0)
+    timers.serve_first()
+    for psn, rate_kbps in ((3, 1_000_000), (900_000, 1_000_000), (2, 4_000_000)):
+        point.on_control(10, RATE.opcode, *response(psn, rate_kbps))
+    assert point.rate_bps == 4e9
+
+
 def test_a_question_each_quarter_of_an_rtt_while_there_is_something_to_send() -> None:
     point, voice, timers = made()
     point.on_start(0)

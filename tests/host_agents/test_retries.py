@@ -251,3 +251,24 @@ def test_a_lost_control_packet_of_sperc_is_no_retry() -> None:
 def test_it_has_three_bits(retry_count: int) -> None:
     with pytest.raises(ParameterError, match="retry_count"):
         pair(retry_count=retry_count)
+
+
+def test_what_is_taken_back_and_acknowledged_again_is_no_answer() -> None:
+    """The receiver lacks a packet that somebody else acknowledged, and names one after it each time it is sent again.
+    A protocol whose own packets are not answered asks between two time-outs.
+    """
+    a, b = pair("none", reliability="selective-repeat", rto_ns=RTO_NS, retry_count=7)
+    qa, _ = connect(a, b)
+    found = failures(a)
+    message = qa.post(3000)
+    frames = [a.next_frame(100 * i) for i in range(3)]
+    assert frames[2] is not None
+    qa.sender.on_ack(1000, 1)
+    b.receive(1000, frames[2])
+    wire_between = Wire(a, b)
+    for turn in range(40):
+        wire_between.run((turn + 1) * RTO_NS - RTO_NS // 4)
+        if not qa.failed:
+            qa.sender.may_retry((turn + 1) * RTO_NS - RTO_NS // 4)
+    assert (found, qa.failed) == ([message], True)
+    assert a.next_wakeup_ns() >= NEVER

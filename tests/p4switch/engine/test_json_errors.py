@@ -149,6 +149,7 @@ def add_operation(document: Json, name: str, *parameters: Json) -> None:
     (lambda d: d["header_types"][1]["fields"].append(["odd", 3, False]), "whole number of bytes"),
     (lambda d: d["header_types"][1]["fields"].append(["huge", 5000, False]), "5000 bits"),
     (lambda d: d["pipelines"][0]["tables"][0]["key"][0].update(mask="-0x1"), "mask -0x1 is negative"),
+    (lambda d: d["pipelines"][0]["tables"][0]["key"][0].update(mask="0xffffffff"), "8 bits, fewer than its mask 0xff"),
     (lambda d: d["pipelines"][0]["tables"][0]["entries"][0]["match_key"][0].update(mask="-0x1"), "mask -0x1 is neg"),
     (lambda d: d["parsers"][0]["parse_states"][0]["transitions"][2].update(mask="-0x1"), "mask -0x1 is negative"),
     (lambda d: add_operation(d, "primitive"), "primitive takes 1 parameter, got 0"),
