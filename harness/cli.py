@@ -71,10 +71,19 @@ def main(args: Sequence[str] | None = None) -> None:
         _fail(str(error), 2, error.starts_with_place)
     except CheckError as error:
         _fail(str(error), 1)
-    except ModuleNotFoundError as error:
-        if not (told := missing(error)):
+    except ImportError as error:
+        if _interrupted(error):
+            _fail("interrupted", 1)
+        if not isinstance(error, ModuleNotFoundError) or not (told := missing(error)):
             raise
         _fail(told, 2)
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether a signal lies behind `error`: a library in C that is interrupted while it is imported tells only that."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _fail(message: str, status: int, starts_with_place: bool = False) -> None:

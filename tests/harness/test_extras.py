@@ -50,6 +50,22 @@ def test_a_command_says_which_extra_it_needs(capsys: pytest.CaptureFixture[str],
     assert call(capsys, "doctor") == (2, "", told)
 
 
+def test_a_library_whose_import_a_signal_ends_is_an_interruption(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As pybind11 tells it of what is imported meanwhile."""
+
+    @click.command()
+    def command() -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as interrupt:
+            raise ImportError("initialization failed") from interrupt
+
+    monkeypatch.setitem(sys.modules, "harness.commands.doctor", cast(ModuleType, SimpleNamespace(command=command)))
+    assert call(capsys, "doctor") == (1, "", "p4cc: error: interrupted\n")
+
+
 def test_another_module_that_is_missing_is_no_such_mistake(doctor: Callable[[str], None]) -> None:
     doctor("harness.nothing")
     with pytest.raises(ModuleNotFoundError):
