@@ -11,6 +11,7 @@ were made for, as long as the sources are those that they were made of.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import importlib.machinery
@@ -214,20 +215,20 @@ def _compile(work: Path, compiler: str) -> None:
 def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """With a process group of its own: after a signal or the time-out, no compiler that it has started goes on.
 
-    Each process that it starts inherits the limit of its CPU time.
+    A shell sets the limit of its CPU time first, and each process that it starts inherits it.
     """
+    _, most_s = resource.getrlimit(resource.RLIMIT_CPU)
+    soft_s = BUILD_CPU_S if most_s == resource.RLIM_INFINITY else min(BUILD_CPU_S, most_s)
+    limited = ["/bin/sh", "-c", 'ulimit -S -t "$0" && exec "$@"', str(soft_s), *command]
     with subprocess.Popen(
-        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        limited, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True, start_new_session=True,
     ) as process:  # fmt: skip
         try:
-            if sys.platform == "linux":
-                _, most_s = resource.prlimit(process.pid, resource.RLIMIT_CPU)
-                soft_s = BUILD_CPU_S if most_s == resource.RLIM_INFINITY else min(BUILD_CPU_S, most_s)
-                resource.prlimit(process.pid, resource.RLIMIT_CPU, (soft_s, most_s))
             out, err = process.communicate(timeout=BUILD_WALL_S)
         except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it had ended, and a signal came before that was told
+                os.killpg(process.pid, signal.SIGKILL)
             raise
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 

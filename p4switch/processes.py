@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import resource
@@ -85,6 +86,7 @@ def run(
                 resource.prlimit(process.pid, resource.RLIMIT_CPU, (soft_s, most_s))
             out, err = process.communicate(timeout=timeout_s)
         except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it had ended, and a signal came before that was told
+                os.killpg(process.pid, signal.SIGKILL)
             raise
     return subprocess.CompletedProcess(command, process.returncode, out, err)

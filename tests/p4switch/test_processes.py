@@ -90,3 +90,18 @@ def test_a_signal_that_comes_while_the_command_starts_ends_it_too(
         processes.run([str(slow_compiler)], timeout_s=60)
     assert gone(children[0])
     assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_a_signal_when_the_command_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(process: subprocess.Popen[str], timeout: float) -> None:
+        process.wait(timeout)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        processes.run(["true"], timeout_s=60)
+
+
+def test_a_limited_command_that_is_not_there() -> None:
+    with pytest.raises(FileNotFoundError):
+        processes.run(["no-such-command"], timeout_s=60, cpu_s=60)
