@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -210,22 +209,29 @@ class SwitchProcess:
 
     def run(self) -> None:
         """Until SIGTERM or SIGINT. At SIGHUP the file of link changes is read, at SIGUSR1 statistics are written."""
-        # A signal may come while this thread waits for it, so its handler must not take a lock: this put does not.
-        came: SimpleQueue[int] = SimpleQueue()
         asked: dict[int, Callable[[], None]] = {}
         if self._changes_file is not None:
             asked[signal.SIGHUP] = self._change_links
         if self._stats_file is not None:
             asked[signal.SIGUSR1] = self._write_stats
-        for number in (signal.SIGTERM, signal.SIGINT, *asked):
-            signal.signal(number, lambda number, _frame: came.put(number))
-        self.start()
-        _LOG.info("P4Runtime server at port %d, device %d", self.server.port, self._device_id)
-        while (answer := asked.get(came.get())) is not None:
+        # Python's own handlers run when the main thread does. One that is about to wait, or a signal that the kernel
+        # gives to another thread, would put them off for ever: the number comes through a socket, whoever gets it.
+        came, coming = socket.socketpair()
+        with came, coming:
+            coming.setblocking(False)
+            for number in (signal.SIGTERM, signal.SIGINT, *asked):
+                signal.signal(number, lambda *_: None)
+            before = signal.set_wakeup_fd(coming.fileno())
             try:
-                answer()
-            except UserError as error:
-                _LOG.error("%s", error)
+                self.start()
+                _LOG.info("P4Runtime server at port %d, device %d", self.server.port, self._device_id)
+                while (answer := asked.get(came.recv(1)[0])) is not None:
+                    try:
+                        answer()
+                    except UserError as error:
+                        _LOG.error("%s", error)
+            finally:
+                signal.set_wakeup_fd(before)
         self.stop()
 
     def _change_links(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import signal
 import time
@@ -379,6 +380,17 @@ def test_a_new_pipeline_under_traffic(start: Any, namespace: Namespace, compiled
         pass
     stats = daemon.stop()
     assert stats["buffer_bytes"] == 0
+
+
+def test_a_signal_may_come_to_any_of_its_threads(start: Any) -> None:
+    """The kernel gives it to another when the main thread has one already."""
+    daemon = start("--no-p4")
+    daemon.client()
+    process = daemon.process.pid
+    others = [int(task.name) for task in Path(f"/proc/{process}/task").iterdir() if int(task.name) != process]
+    assert ctypes.CDLL(None).tgkill(process, others[-1], signal.SIGTERM) == 0
+    daemon.process.wait(timeout=60)
+    daemon.stop()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
