@@ -1,6 +1,7 @@
 """Clients of P4Runtime devices: in this process, or over gRPC. Both take and give the same messages."""
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections.abc import Iterator, Sequence
@@ -67,7 +68,8 @@ class LocalClient:
 class GrpcClient:
     """A device behind a gRPC address. Becomes primary on entry: `with GrpcClient(...) as client`.
 
-    Raises P4RuntimeError (UNAVAILABLE) where nobody answers within `timeout_s`, which holds for each call.
+    Raises P4RuntimeError (UNAVAILABLE) where nobody answers within `timeout_s`, which holds for each call. Another
+    thread's `close` ends all calls at once (CANCELLED).
     """
 
     def __init__(self, address: str, device_id: int = 1, *, election_id: int = 1, timeout_s: float = 10.0) -> None:
@@ -86,6 +88,9 @@ class GrpcClient:
         self._incoming: queue.Queue[Message | P4RuntimeError] = queue.Queue()
         self._thread: threading.Thread | None = None
         self._call: Any = None
+        self._lock = threading.Lock()  # of what is closed, and of what closing has to end
+        self._closed = False
+        self._ready: Any = None
 
     def __enter__(self) -> GrpcClient:
         self.open()
@@ -96,18 +101,23 @@ class GrpcClient:
 
     def open(self, role: str = "") -> None:
         """Connects and becomes primary. Raises P4RuntimeError, PERMISSION_DENIED if another controller is primary."""
+        with self._unless_closed():
+            self._ready = self._grpc.channel_ready_future(self._channel)
         try:
-            self._grpc.channel_ready_future(self._channel).result(timeout=self._timeout_s)
+            self._ready.result(timeout=self._timeout_s)
         except self._grpc.FutureTimeoutError:
-            self._channel.close()
+            self.close()
             raise P4RuntimeError(code_pb2.UNAVAILABLE, f"{self._address}: no P4Runtime server answers") from None
-        self._call = self._channel.stream_stream(
-            _SERVICE + "StreamChannel",
-            request_serializer=p4runtime_pb2.StreamMessageRequest.SerializeToString,
-            response_deserializer=p4runtime_pb2.StreamMessageResponse.FromString,
-        )(iter(self._outgoing.get, None))
-        self._thread = threading.Thread(target=self._receive, name=f"p4runtime {self._address}", daemon=True)
-        self._thread.start()
+        except self._grpc.FutureCancelledError:
+            raise self._cancelled() from None
+        with self._unless_closed():
+            self._call = self._channel.stream_stream(
+                _SERVICE + "StreamChannel",
+                request_serializer=p4runtime_pb2.StreamMessageRequest.SerializeToString,
+                response_deserializer=p4runtime_pb2.StreamMessageResponse.FromString,
+            )(iter(self._outgoing.get, None))
+            self._thread = threading.Thread(target=self._receive, name=f"p4runtime {self._address}", daemon=True)
+            self._thread.start()
         request = p4runtime_pb2.StreamMessageRequest()
         request.arbitration.device_id = self.device_id
         request.arbitration.election_id.CopyFrom(self._election_id)
@@ -118,6 +128,16 @@ class GrpcClient:
         if answer is None or answer.arbitration.status.code != code_pb2.OK:
             self.close()
             raise P4RuntimeError(code_pb2.PERMISSION_DENIED, f"{self._address}: another controller is primary")
+
+    @contextlib.contextmanager
+    def _unless_closed(self) -> Iterator[None]:
+        with self._lock:
+            if self._closed:
+                raise self._cancelled()
+            yield
+
+    def _cancelled(self) -> P4RuntimeError:
+        return P4RuntimeError(code_pb2.CANCELLED, f"{self._address}: the client was closed")
 
     def _receive(self) -> None:
         try:
@@ -141,6 +161,10 @@ class GrpcClient:
         return message
 
     def close(self) -> None:
+        with self._lock:
+            self._closed = True
+        if self._ready is not None:
+            self._ready.cancel()
         self._outgoing.put(None)
         if self._call is not None:
             self._call.cancel()

@@ -77,12 +77,12 @@ class Running:
         command += ["--out", str(folder / "out")]
         self.process = subprocess.Popen([*MAIN, *command], stderr=subprocess.PIPE, text=True, start_new_session=True)
 
-    def wait_for(self, condition: Callable[[], bool]) -> None:
+    def wait_for(self, condition: Callable[[], bool], every_s: float = 0.05) -> None:
         end = time.monotonic() + _PATIENCE_S
         while not condition():
             assert self.process.poll() is None, self.process.communicate()
             assert time.monotonic() < end, "it did not happen"
-            time.sleep(0.05)
+            time.sleep(every_s)
 
     def state(self) -> tuple[Path, State]:
         """Once all processes are there."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.worlds.mininet.state import State
+from harness.worlds.mininet.state import State, runs
 from p4switch.p4runtime.client import GrpcClient
 from p4switch.p4runtime.messages import p4runtime_pb2
 from tests.e2e.runs import MAIN
@@ -76,6 +76,22 @@ def test_it_names_the_process_that_was_stopped(tmp_path: Path) -> None:
         line = f"p4cc: error: host h1-0-2 (process {victim.pid}) was stopped (SIGSTOP)"
         assert (status, errors.splitlines()[-1]) == (1, line)
         assert nothing_left(path, state, spaces) == []
+
+
+def test_nobody_waits_for_a_switch_that_stops_before_it_answers(tmp_path: Path) -> None:
+    """Its controller would wait for a minute, and the command for its controller."""
+    with running(tmp_path) as run:
+
+        def listening() -> bool:
+            owned = [path for path, state in runs() if state.owner.pid == run.process.pid]
+            return any(file.is_socket() and "tor" in file.name for path in owned for file in path.iterdir())
+
+        run.wait_for(listening, 0.001)
+        processes = psutil.Process(run.process.pid).children(recursive=True)
+        for switch in (process for process in processes if "zygote" in _command(process)):
+            switch.suspend()
+        _, errors = run.process.communicate(timeout=45)
+        assert "was stopped (SIGSTOP)" in errors
 
 
 def test_clean_removes_what_kill_leaves_and_nothing_else(tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ class MininetWorld:
         """Every switch gets its pipeline and its entries over P4Runtime."""
         run, scenario = self.run_plan, self.run_plan.scenario
 
-        def one(switch: Switch) -> None:
+        def one(switch: Switch, client: GrpcClient) -> None:
             node = net.switches[switch.name]
             common = controller.Settings(
                 self._class.cell_bytes(node.plan),
@@ -226,29 +226,34 @@ class MininetWorld:
                 collectives=run.collectives,
             )
             view = controller.switch_view(run.topology, switch, common)
-            with GrpcClient(node.address, switch.device_id, timeout_s=_START_S) as client:
+            with client:
                 controller.install(client, program, run.program_parameters, view)
             node.configure()
 
         pool = ThreadPoolExecutor(_CONTROLLERS, "controller")
+        clients: list[GrpcClient] = []
         try:
             end = time.monotonic() + _START_S
             futures = []
             for switch in run.topology.switches:
-                path = Path(net.switches[switch.name].address.removeprefix("unix:"))
+                address = net.switches[switch.name].address
+                path = Path(address.removeprefix("unix:"))
                 while not path.exists():
                     launcher.check()
                     if time.monotonic() > end:
                         raise UserError(f"switch {switch.name} does not listen within {_START_S:.0f} s")
                     time.sleep(0.01)
-                futures.append(pool.submit(one, switch))
+                clients.append(GrpcClient(address, switch.device_id, timeout_s=_START_S))
+                futures.append(pool.submit(one, switch, clients[-1]))
             for future in futures:
                 while not future.done():
                     launcher.check()
                     time.sleep(0.01)
                 future.result()
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)  # one may be waiting for a switch that does not answer
+            pool.shutdown(wait=False, cancel_futures=True)
+            for client in clients:  # one may be waiting for a switch that does not answer, and Python for it to end
+                client.close()
 
     # Afterwards
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import grpc
 import pytest
@@ -357,3 +359,28 @@ def test_nobody_answers() -> None:
     with pytest.raises(P4RuntimeError) as caught:
         GrpcClient("127.0.0.1:1", timeout_s=0.2).open()
     assert code(caught.value) == "UNAVAILABLE"
+
+
+@pytest.mark.parametrize("listening", [False, True])
+def test_closing_a_client_ends_what_another_thread_waits_for(listening: bool, tmp_path: Path) -> None:
+    """Nobody answers it: no connection, or one of which nothing comes."""
+    with socket.socket(socket.AF_UNIX) as silent:
+        if listening:
+            silent.bind(str(tmp_path / "p4rt"))
+            silent.listen()
+        client = GrpcClient(f"unix:{tmp_path}/p4rt", timeout_s=600)
+        told: list[str] = []
+
+        def opens() -> None:
+            with pytest.raises(P4RuntimeError) as caught:
+                client.open()
+            told.append(code(caught.value))
+
+        waiting = threading.Thread(target=opens, daemon=True)
+        waiting.start()
+        waiting.join(0.2)
+        assert waiting.is_alive()
+        client.close()
+        waiting.join(30)
+        opens()
+        assert told == ["CANCELLED", "CANCELLED"]
