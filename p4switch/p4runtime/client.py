@@ -178,10 +178,8 @@ class GrpcClient:
             _SERVICE + method, request_serializer=type(request).SerializeToString,
             response_deserializer=response.FromString,
         )
-        try:
+        with self._errors():
             return call(request, timeout=self._timeout_s)
-        except self._grpc.RpcError as error:
-            raise _error(error) from error
 
     def set_pipeline(self, p4info: Message, device_config: bytes) -> None:
         request = _pipeline_request(self.device_id, p4info, device_config)
@@ -200,11 +198,20 @@ class GrpcClient:
             response_deserializer=p4runtime_pb2.ReadResponse.FromString,
         )
         request = p4runtime_pb2.ReadRequest(device_id=self.device_id, entities=entities)
-        try:
+        with self._errors():
             for response in call(request, timeout=self._timeout_s):
                 yield from response.entities
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
         except self._grpc.RpcError as error:
             raise _error(error) from error
+        except ValueError:
+            if self._closed:  # what gRPC tells of a call that begins after it
+                raise self._cancelled() from None
+            raise
 
 
 def _error(error: Any) -> P4RuntimeError:

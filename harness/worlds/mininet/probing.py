@@ -100,10 +100,10 @@ class SwitchReader:
 
     def close(self) -> None:
         self._ended.set()
+        for client in self._clients.values():
+            client.close()  # a switch may not answer any more
         if self._thread is not None:
             self._thread.join()
-        for client in self._clients.values():
-            client.close()
 
     def _read_on(self, epoch_ns: int, dilation: int) -> None:
         due = dict.fromkeys(range(len(self._over_time)), 0)  # model time of the next reading, by probe

@@ -384,3 +384,5 @@ def test_closing_a_client_ends_what_another_thread_waits_for(listening: bool, tm
         waiting.join(30)
         opens()
         assert told == ["CANCELLED", "CANCELLED"]
+        with pytest.raises(P4RuntimeError, match="the client was closed"):
+            list(client.read([]))
