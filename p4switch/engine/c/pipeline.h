@@ -256,6 +256,7 @@ static void ingress(p4_switch *sw, phv *p)
     if (P4_UNLIKELY(group)) {
         TRACE(P4_TRACE_MULTICAST, P4_NO_POINT, group, 0, NULL, 0);
         SET_INSTANCE_TYPE(p, REPLICA);
+        p->truncate = NO_TRUNCATION; /* what ingress said is of the packet, which ends here; as in simple_switch */
         replicate(sw, p, p4_group_find(&sw->multicast, group), &sw->counts.multicast);
         return;
     }

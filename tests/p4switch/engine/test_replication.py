@@ -213,6 +213,16 @@ def test_truncate() -> None:
         assert switch.process(0, bytes([length]) + frame)[0][1] == (bytes([length]) + frame)[:length]
 
 
+def test_truncate_in_ingress_is_not_of_the_replicas() -> None:
+    b = program()
+    b.run([call("truncate", const(10)), assign(sm("mcast_grp"), const(4))])
+    when(b, "egress", equals("cmd", 1), [call("truncate", const(9))])
+    switch = switch_of(b)
+    switch.multicast_set(4, [(1, 0), (2, 0)])
+    for cmd, left in ((b"\0", b"payload"), (b"\1", b"")):
+        assert switch.process(0, cmd + HEAD + b"payload") == [(port, cmd + HEAD + left) for port in (1, 2)]
+
+
 def test_packet_length_follows_added_and_removed_headers() -> None:
     b = program()
     b.header_type("x_t", ("x", 32))
