@@ -184,6 +184,18 @@ class _Packet:
 
 
 @dataclass(slots=True)
+class _State:
+    """A packet between two pipelines. `rest` is what the parser left of it."""
+
+    store: dict[tuple[str, str], Scalar]
+    valid: set[str]
+    next: dict[str, int]
+    length: Scalar
+    rest: list[Scalar]
+    truncate: int | None
+
+
+@dataclass(slots=True)
 class _Marks:
     """What is to happen at the end of a pipeline."""
 
@@ -240,6 +252,7 @@ class Machine:
         self.store: dict[tuple[str, str], Scalar] = {}
         self.valid: set[str] = set()
         self._next: dict[str, int] = {}
+        self._length = ZERO  # of the packet, as the switch keeps count
         self._registers: dict[tuple[str, int], Scalar] = {}
         self._found: dict[str, dict[tuple[int | None, ...], int | None]] = {}
         self._looked_for: dict[str, dict[tuple[int, ...], bool]] = {}  # of value sets: what was looked for
@@ -314,7 +327,8 @@ class Machine:
         data = [self._input(f"p{i}", 8) for i in range(length)]
         self.out.packet = bytes(s.number for s in data)
         size = Scalar(length, self.out.variables.setdefault("len", _variable("len", 32)) if self.symbolic else None)
-        self._waiting.append(("ingress", data, {"ingress_port": port, "packet_length": size}, {}))
+        self._port_in, self._length_in = port, size  # of the packet that arrived
+        self._waiting.append(("ingress", data, size, {"ingress_port": port}, {}))
         while self._waiting:
             kind, *rest = self._waiting.pop(0)
             self._passes += 1
@@ -328,14 +342,16 @@ class Machine:
     def _fresh(self, standard: dict[str, Scalar], kept: dict[tuple[str, str], Scalar]) -> None:
         """Metadata as a packet begins with."""
         self.store = {k: v for k, v in self.store.items() if k[0] in self._headers}
-        self.store |= {(_STANDARD, name): value for name, value in standard.items()}
         self.store |= kept
+        self.store |= {(_STANDARD, name): value for name, value in standard.items()}
 
-    def _ingress(self, data: list[Scalar], standard: dict[str, Scalar], kept: dict[tuple[str, str], Scalar]) -> None:
+    def _ingress(
+        self, data: list[Scalar], length: Scalar, standard: dict[str, Scalar], kept: dict[tuple[str, str], Scalar]
+    ) -> None:
         first = self._passes == 1
-        self.valid, self._next, self._marks = set(), {}, _Marks()
+        self.valid, self._next, self._length, self._marks = set(), {}, length, _Marks()
         self.store.clear()
-        self._fresh(standard, kept)
+        self._fresh({**standard, "packet_length": length}, kept)
         if first:  # what comes again has no time of arrival, as in simple_switch
             self.store[_STANDARD, "ingress_global_timestamp"] = self._input("clock", 48)
         rest = self._parse(_Packet(data))
@@ -354,25 +370,29 @@ class Machine:
         self._code(self.code.ingress, [])
         marks, self._marks = self._marks, _Marks()
         if marks.clone is not None:
-            self._clone_ingress(data, standard, marks.clone)
+            self._clone_ingress(data, length, marks.clone)
         if marks.again is not None:
-            again = {"packet_length": standard["packet_length"], "instance_type": Scalar(_RESUBMITTED)}
-            self._waiting.append(("ingress", data, again, self._listed(marks.again)))
+            again = {"instance_type": Scalar(_RESUBMITTED)}
+            self._waiting.append(("ingress", data, length, again, self._listed(marks.again)))
             return
-        state = self._state(rest, marks.truncate)
         group = self._pin(self.store.get((_STANDARD, "mcast_grp"), ZERO))
-        if group:
-            self._replicate(group, state, _REPLICA)
+        if group:  # replicas are not truncated by what ingress says, as in simple_switch
+            self._replicate(group, self._state(rest))
             return
         spec = self.store.get((_STANDARD, "egress_spec"), ZERO)
         if spec.number != DROP_PORT:
             self._below(spec, MAX_PORT + 1, 9, f"a port above {MAX_PORT}")
         port = self._pin(spec)
         if port != DROP_PORT:
-            self._waiting.append(("egress", port, ZERO, _NORMAL, state))
+            state = self._state(rest, marks.truncate)
+            self._waiting.append(("egress", port, {"instance_type": Scalar(_NORMAL)}, state))
 
-    def _state(self, rest: list[Scalar], truncate: int | None) -> tuple[Any, ...]:
-        return dict(self.store), set(self.valid), dict(self._next), rest, truncate
+    def _state(self, rest: list[Scalar], truncate: int | None = None) -> _State:
+        return _State(dict(self.store), set(self.valid), dict(self._next), self._length, rest, truncate)
+
+    def _enter(self, state: _State) -> None:
+        self.store, self.valid, self._next = dict(state.store), set(state.valid), dict(state.next)
+        self._length = state.length
 
     def _listed(self, index: int) -> dict[tuple[str, str], Scalar]:
         kept: dict[tuple[str, str], Scalar] = {}
@@ -381,23 +401,24 @@ class Machine:
                 kept[element.header, element.name] = self.value(element)
         return kept
 
-    def _clone_ingress(self, data: list[Scalar], standard: dict[str, Scalar], clone: tuple[int, int]) -> None:
+    def _clone_ingress(self, data: list[Scalar], length: Scalar, clone: tuple[int, int]) -> None:
+        """The packet is parsed anew, and has no metadata afterwards but those of a field list."""
         session, fields = clone
         kept = self._listed(fields)
-        saved = self._state([], None)
-        self.valid, self._next, self.store = set(), {}, {}
-        self._fresh({n: standard[n] for n in ("ingress_port", "packet_length") if n in standard}, {})
+        before = self._state([])
+        self.valid, self._next, self._length = set(), {}, length
+        self.store = {(_STANDARD, "ingress_port"): self._port_in}
         rest = self._parse(_Packet(data))
-        self.store |= kept
-        self._mirror(session, self._state(rest, None), _INGRESS_CLONE)
-        self.store, self.valid, self._next, *_ = saved
+        self._fresh({}, kept)
+        self._mirror(session, self._state(rest), _INGRESS_CLONE)
+        self._enter(before)
 
-    def _mirror(self, session: int, state: tuple[Any, ...], instance: int) -> None:
+    def _mirror(self, session: int, state: _State, instance: int) -> None:
         port = self._port(f"session {session}")
         self.out.sessions[session] = self._pin(port)
-        self._waiting.append(("egress", port.number, ZERO, instance, state))
+        self._waiting.append(("egress", port.number, {"instance_type": Scalar(instance)}, state))
 
-    def _replicate(self, group: int, state: tuple[Any, ...], instance: int) -> None:
+    def _replicate(self, group: int, state: _State) -> None:
         if group > 0xFFFF:
             raise _StopError("a multicast group above 65535")
         replicas: list[tuple[int, int]] = []
@@ -405,35 +426,35 @@ class Machine:
             port = self._port(f"group {group} port {i}")
             rid = self._input(f"group {group} rid {i}", 16, lambda rng: rng.randrange(4))
             replicas.append((self._pin(port), rid.number))
-            self._waiting.append(("egress", port.number, rid, instance, state))
+            standard = {"instance_type": Scalar(_REPLICA), "egress_rid": rid}
+            self._waiting.append(("egress", port.number, standard, state))
         if replicas[0][0] == replicas[1][0] or replicas[0] == replicas[1]:
             self.inputs.numbers[f"group {group} port 1"] = replicas[0][0] % 8 + 1
             raise _LongerError(self.inputs.numbers["len"])
         self.out.groups[group] = replicas
 
-    def _egress(self, port: int, rid: Scalar, instance: int, state: tuple[Any, ...]) -> None:
-        store, valid, following, rest, truncate = state
-        self.store, self.valid, self._next = dict(store), set(valid), dict(following)
+    def _egress(self, port: int, standard: dict[str, Scalar], state: _State) -> None:
+        self._enter(state)
+        rest = state.rest
         clock, depth = self._input("clock", 48), self._input("depth", 19, lambda rng: 0)
         self.store |= {
             (_STANDARD, name): value
             for name, value in {
-                "egress_port": Scalar(port), "egress_rid": rid, "instance_type": Scalar(instance),
-                "egress_spec": Scalar(0), "enq_qdepth": depth, "deq_qdepth": depth, "deq_timedelta": ZERO,
+                **standard, "egress_port": Scalar(port), "egress_spec": ZERO, "packet_length": self._length,
+                "enq_qdepth": depth, "deq_qdepth": depth, "deq_timedelta": ZERO,
                 "enq_timestamp": _low_32(clock), "egress_global_timestamp": clock,
             }.items()
         }  # fmt: skip
-        self._marks = _Marks(truncate=truncate)
+        self._marks = _Marks(truncate=state.truncate)
         self._code(self.code.egress, [])
         marks, self._marks = self._marks, _Marks()
         if marks.clone is not None:
             session, fields = marks.clone
             kept = self._listed(fields)
-            before = self._state(rest, None)
-            length = {"packet_length": self.store.get((_STANDARD, "packet_length"), ZERO)}
-            self._fresh(length, kept)
-            self._mirror(session, self._state(rest, None), _EGRESS_CLONE)
-            self.store, self.valid, self._next, *_ = before
+            before = self._state(rest)
+            self._fresh({}, kept)
+            self._mirror(session, self._state(rest), _EGRESS_CLONE)
+            self._enter(before)
         if self._pin(self.store.get((_STANDARD, "egress_spec"), ZERO)) == DROP_PORT:
             return
         self._update_checksums(rest)
@@ -443,8 +464,9 @@ class Machine:
         if marks.again is not None:
             if self._passes > MAX_PASSES:
                 raise _StopError(f"more than {MAX_PASSES} passes of the pipeline")
-            standard = {"packet_length": Scalar(len(data)), "instance_type": Scalar(_RECIRCULATED)}
-            self._waiting.append(("ingress", data, standard, self._listed(marks.again)))
+            length = _grown(self._length_in, len(data) - self._length_in.number)
+            again = {"instance_type": Scalar(_RECIRCULATED)}
+            self._waiting.append(("ingress", data, length, again, self._listed(marks.again)))
             return
         octets = bytes(s.number for s in data)
         self.out.outputs.append((port, octets if marks.truncate is None else octets[: marks.truncate]))
@@ -561,8 +583,8 @@ class Machine:
                 continue
             for f, t in flat_fields(ref.type):
                 value = self._load(ref.name, f, t)
-                count = self.store[ref.name, f"{f}#"].number if isinstance(t, types.Varbit) else width(t)
-                number, bits = number << count | value.number, bits + count
+                count = self._width(ref.name, f, t)
+                number, bits = number << count | value.number & (1 << count) - 1, bits + count
                 if count and self.symbolic:
                     known = known and value.formula is None
                     parts.append(resize(as_bits(formula(value, t)), count))
@@ -587,8 +609,8 @@ class Machine:
                 expressions.append(element)
         for expression in expressions:
             value, count = self.value(expression), width(expression.type)
-            if isinstance(expression, ir.FieldRef) and isinstance(expression.type, types.Varbit):
-                count = self.store.get((expression.header, f"{expression.name}#"), ZERO).number
+            if isinstance(expression, ir.FieldRef):
+                count = self._width(expression.header, expression.name, expression.type)
             number, bits = number << count | value.number & (1 << count) - 1, bits + count
             if parts is not None and count:
                 parts.append((resize(as_bits(formula(value, expression.type)), count), count))
@@ -978,7 +1000,24 @@ class Machine:
         self._marks.exited = True
 
     def _do_add_header(self, op: ir.Prim) -> None:
-        self._set_valid(self._resolve(op.args[0]))
+        name = self._resolve(op.args[0])
+        if name in self.valid:
+            return
+        self._set_valid(name)
+        for f, t in flat_fields(self._headers[name]):
+            if isinstance(t, types.Varbit):
+                if self._width(name, f, t):  # none in the built-in switch, what it was in BMv2
+                    raise _StopError("the length of a varbit is not defined")
+                self.store[name, f"{f}#"] = ZERO
+        self._length = _grown(self._length, self._bytes(name))
+
+    def _width(self, header: str, name: str, t: types.Type) -> int:
+        """The bits of a field; of a varbit those that it has now, or had when its header was valid."""
+        return self.store.get((header, f"{name}#"), ZERO).number if isinstance(t, types.Varbit) else width(t)
+
+    def _bytes(self, header: str) -> int:
+        """The length of the header in a packet."""
+        return sum(self._width(header, f, t) for f, t in flat_fields(self._headers[header])) // 8
 
     def _set_valid(self, name: str) -> None:
         if name not in self.valid:
@@ -988,11 +1027,14 @@ class Machine:
         self.valid.add(name)
 
     def _forget(self, name: str) -> None:
-        for key in [k for k in self.store if k[0] == name]:
+        """The values of a header's fields. How long a varbit was is kept."""
+        for key in [k for k in self.store if k[0] == name and not k[1].endswith("#")]:
             del self.store[key]
 
     def _do_remove_header(self, op: ir.Prim) -> None:
         name = self._resolve(op.args[0])
+        if name in self.valid:
+            self._length = _grown(self._length, -self._bytes(name))
         self.valid.discard(name)
         self._forget(name)
 
@@ -1140,7 +1182,8 @@ class Machine:
     _do_recirculate = _do_resubmit
 
     def _do_truncate(self, op: ir.Prim) -> None:
-        self._marks.truncate = self._pin(self.value(op.args[0]))
+        length = self._pin(self.value(op.args[0]))
+        self._marks.truncate = length if self._marks.truncate is None else min(length, self._marks.truncate)
 
     def _do_log_msg(self, op: ir.Prim) -> None:
         pass
@@ -1251,6 +1294,11 @@ class Machine:
 
 def _between(rng: random.Random, least: int, most: int) -> int:
     return rng.randint(least, most) if least <= most else least
+
+
+def _grown(length: Scalar, count: int) -> Scalar:
+    """`length`, which has 32 bits, of a packet that has `count` bytes more."""
+    return Scalar(length.number + count & 0xFFFFFFFF, None if length.formula is None else length.formula + count)
 
 
 def _low_32(value: Scalar) -> Scalar:
