@@ -40,13 +40,33 @@ def test_figure_6_1_half_the_watermark_sends_half_as_often() -> None:
     assert [cycle for cycle, (action, _) in enumerate(found) if action == "send"] == [0, 10]
 
 
-def test_figure_6_4_four_senders_send_every_twenty_cycles() -> None:
+def test_figure_6_4_the_tokens_of_each_cycle() -> None:
+    """What the figure's table has of a packet that costs 5 flits, and of one that costs four times as much."""
     alone, among_four = rows(1.0, 5.0, 21), rows(1.0, 20.0, 21)
     assert [cycle for cycle, (action, _) in enumerate(alone) if action == "send"] == [0, 5, 10, 15, 20]
     assert [cycle for cycle, (action, _) in enumerate(among_four) if action == "send"] == [0, 20]
     assert [among_four[cycle][1] for cycle in (0, 1, 4, 5, 9, 10, 14, 15, 19, 20)] == [
         1, -18, -15, -14, -10, -9, -5, -4, 0, 1,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("senders", [1, 2, 4])
+def test_figure_6_4_so_many_senders_send_a_packet_every_so_many_packets_time(senders: int) -> None:
+    """N x flits cycles (6.2.1): matching makes the cost, of writes here, which have 9 flits."""
+    members = [ThreeCpo(ThreeCpoParameters(), 0.0) for _ in range(4)]
+    for rank, member in enumerate(members):
+        member.join(GROUP, len(members), rank)
+    sent: list[list[int]] = [[] for _ in range(senders)]
+    for cycle in range(200):
+        now = float(cycle)
+        for rank in range(senders):
+            if members[rank].ready_at(WRITE) <= now:
+                members[rank].on_sent(now, GROUP, WRITE)
+                sent[rank].append(cycle)
+                for other, member in enumerate(members):
+                    if other != rank:
+                        member.on_heard(now, GROUP, rank, WRITE)
+    assert sent == [list(range(0, 200, 9 * senders))] * senders
 
 
 def test_tokens_as_sums_have_the_mean_of_tokens_drawn_at_random() -> None:
