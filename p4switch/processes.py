@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -71,22 +73,31 @@ def run(
     """Runs a command that reads nothing; what it prints is kept.
 
     It has a process group of its own, which ends with the wait for it: after a signal or after `timeout_s`, nothing
-    that it has started goes on. On Linux SIGXCPU ends it after `cpu_s` of CPU time, as each process that it starts.
+    that it has started goes on. SIGXCPU ends it after `cpu_s` of CPU time, as each process that it starts.
     Raises OSError, subprocess.TimeoutExpired.
     """
+    if cpu_s is not None:
+        command = _limited(command, cpu_s)
     with _SignalsWait() as signals, subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True, errors="replace",
         start_new_session=True,
     ) as process:  # fmt: skip
         try:
             signals.come()
-            if cpu_s is not None and sys.platform == "linux":
-                _, most_s = resource.prlimit(process.pid, resource.RLIMIT_CPU)
-                soft_s = cpu_s if most_s == resource.RLIM_INFINITY else min(cpu_s, most_s)
-                resource.prlimit(process.pid, resource.RLIMIT_CPU, (soft_s, most_s))
             out, err = process.communicate(timeout=timeout_s)
         except BaseException:
             with contextlib.suppress(ProcessLookupError):  # it had ended, and a signal came before that was told
                 os.killpg(process.pid, signal.SIGKILL)
             raise
     return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def _limited(command: Sequence[str], cpu_s: int) -> Sequence[str]:
+    """`command` by a shell that sets the limit first: from outside, it would come too late for what has been started by
+    then.
+    """
+    if shutil.which(command[0]) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
+    _, most_s = resource.getrlimit(resource.RLIMIT_CPU)
+    soft_s = cpu_s if most_s == resource.RLIM_INFINITY else min(cpu_s, most_s)
+    return ["/bin/sh", "-c", 'ulimit -S -t "$0" && exec "$@"', str(soft_s), *command]
