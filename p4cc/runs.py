@@ -18,7 +18,7 @@ from harness.measure.output_folder import new_folder
 from harness.plan import sweep as sweeps
 from harness.plan.experiment import Run, plan_tables
 from harness.plan.portable import PortableRun
-from harness.plan.scenario import anchored, find, merge, nested, read
+from harness.plan.scenario import anchored, find, merge, nested, read, retitled
 from harness.worlds.carrying import at_once, one_by_one
 from harness.worlds.interpreted import tell_interpreted
 from harness.worlds.makers import maker
@@ -71,8 +71,10 @@ def run(
     name, tables, folder = _tables(scenario)
     given = {"cc": cc, "lb": lb, "seeds": seeds}
     several = {key: _listed(value) for key, value in given.items() if value is not None}
-    for changes in (_nested(set or {}), several):
-        tables = merge(tables, anchored(changes, Path.cwd()))
+    changes = _nested(set or {})
+    for values in (changes, several):
+        tables = merge(tables, anchored(values, Path.cwd()))
+    tables = retitled(tables, name, changes)
     runs = plan_tables(name, tables, folder)
     how = _how(world, compiler, switch, dilation, pcap, trace, coverage)
     where = _where(jobs, scheduler)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.plan.experiment import Run, plan_tables
-from harness.plan.scenario import anchored, find, override, read
+from harness.plan.scenario import anchored, find, override, read, retitled
 from p4switch.errors import UserError
 
 
@@ -15,7 +15,7 @@ def planned(scenarios: Sequence[str], settings: Sequence[str], several: Mapping[
     runs: list[Run] = []
     for name in scenarios:
         path = find(name)
-        tables = override(read(path), settings)
+        tables = retitled(override(read(path), settings), path.stem, override({}, settings))
         tables.update(anchored({key: list(values) for key, values in several.items() if values}, Path.cwd()))
         runs += plan_tables(path.stem, tables, path.parent)
     if len({run.label for run in runs}) < len(runs):

@@ -5,8 +5,9 @@ Everything is validated before anything starts; a mistake is a UserError that na
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -312,6 +313,24 @@ def override(tables: Mapping[str, Any], settings: Iterable[str]) -> dict[str, An
         except UserError as error:
             raise UserError(f"--set {setting}: {error}") from None
     return result
+
+
+def retitled(tables: Mapping[str, Any], name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables of the scenario `name` with a title that holds although `changes` are in them.
+
+    The file's own may state what they have changed ("a k = 8 fat-tree"), so they are named in its place. Keys that are
+    in no table say who runs and for how long, which titles do not.
+    """
+    said = ", ".join(_said({key: below for key, below in changes.items() if isinstance(below, Mapping)}))
+    return {**tables, "title": f"{name}, with {said}"} if said and "title" not in changes else dict(tables)
+
+
+def _said(changes: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    for key, value in changes.items():
+        if isinstance(value, Mapping):
+            yield from _said(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key} = {value if isinstance(value, str) else json.dumps(value, default=str)}"
 
 
 def nested(keys: Sequence[str], value: object) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from harness import workloads
 from harness.control import programs
 from harness.plan import scenario
 from harness.plan.experiment import Run, plan, resolved
+from harness.plan.request import planned
 from harness.plan.scenario import check, override, parse
 from harness.workloads.base import MAX_FLOWS
 from host_agents import registry
@@ -158,6 +159,23 @@ def test_overrides_take_toml_values_and_bare_words() -> None:
     assert checked.framing_bytes == 24
     assert checked.limit_ns == 2_000_000
     assert MINIMAL["topology"]["hosts"] == 3
+
+
+@pytest.mark.parametrize(
+    "settings, title",
+    [
+        ([], "Permutation of 2 MB flows on a k = 8 fat-tree"),
+        (["limit_ns=2 ms", "seeds=[1, 2]"], "Permutation of 2 MB flows on a k = 8 fat-tree"),
+        (["topology.k=4"], "permutation, with topology.k = 4"),
+        (
+            ["topology.k=4", "workload.size_bytes=20 KB", "switch.pfc.enabled=false"],
+            "permutation, with topology.k = 4, workload.size_bytes = 20 KB, switch.pfc.enabled = false",
+        ),
+        (["topology.k=4", "title=smaller"], "smaller"),
+    ],
+)
+def test_a_title_does_not_state_what_was_set_otherwise(settings: list[str], title: str) -> None:
+    assert {run.scenario.title for run in planned(["permutation"], settings, {})} == {title}
 
 
 def test_every_combination_is_a_run() -> None:
