@@ -72,6 +72,16 @@ def test_the_slider_moves_the_picture(page: Any) -> None:
     assert picture(page) == pictures[1]
 
 
+def test_the_slider_is_above_the_strip_s_cursor(page: Any) -> None:
+    page.evaluate("replay.show(0, replay.recording.end)")
+    box = page.locator("#time").bounding_box()
+    end_ns, thumb = page.evaluate("replay.recording.end"), 16  # pixels, of Chromium's
+    for share in (0, 0.25, 1):
+        seek(page, round(share * end_ns))
+        cursor = page.evaluate('document.querySelector("#strip .cursor").getBoundingClientRect().x')
+        assert cursor == pytest.approx(box["x"] + thumb / 2 + share * (box["width"] - thumb), abs=1), share
+
+
 def test_numbers_of_a_link_are_those_of_the_tables(page: Any) -> None:
     links = watched().table("links")
     find(page, "s0 – s1")
