@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
 
+from harness.plan.experiment import Run
+from harness.worlds.expected import trace_bytes
 from p4switch.quantities import doubts
+
+_LARGE_TRACES = 100_000_000  # bytes
+
+
+def tell_large_traces(runs: Sequence[Run], flow: int | None) -> None:
+    """Warns of what `--trace` with this flow will write, where that is much."""
+    count = 0 if flow is None else sum(trace_bytes(run, flow) for run in runs)
+    if count > _LARGE_TRACES:
+        click.echo(
+            f"warning: --trace {flow} writes some {count / 1e6:,.0f} MB; a smaller flow, or an earlier limit_ns, has less",
+            err=True,
+        )
 
 
 def tell_doubts(topologies: Iterable[Mapping[str, Any]]) -> None:

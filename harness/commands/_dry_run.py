@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
-from harness.commands._doubts import tell_doubts
+from harness.commands._doubts import tell_doubts, tell_large_traces
 from harness.measure.tracing import check_trace
 from harness.plan.experiment import Run
 from harness.plan.request import planned
@@ -49,6 +49,7 @@ def tell_plan(
     if isinstance(where, int) and len(runs) > 1:
         click.echo(_at_once(found, where))
     tell_doubts(run.scenario.topology for run in runs)
+    tell_large_traces(runs, trace)
 
 
 def _lines(run: Run, foreseen: Expected) -> Iterator[str]:

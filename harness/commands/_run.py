@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from harness.commands._attempt import REPORTS, attempt, tell_kept, where_to
-from harness.commands._doubts import tell_doubts
+from harness.commands._doubts import tell_doubts, tell_large_traces
 from harness.commands._progress import RunProgress
 from harness.commands._several import Made, complete, known
 from harness.errors import CheckError
@@ -63,6 +63,7 @@ def carry_out(
     how = how or How()
     runs = planned(scenarios, settings, several)
     tell_doubts(run.scenario.topology for run in runs)
+    tell_large_traces(runs, how.trace)
     tell_interpreted([run.protocol.name for run in runs], [run.load_balancing.name for run in runs])
     target = where_to(out, Path("runs") / "-".join(dict.fromkeys(run.name for run in runs)), resume)
     taken = known(runs, [run.label for run in runs], reuse, resume, how)

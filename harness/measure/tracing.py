@@ -40,7 +40,7 @@ def hops(
 
 
 def explain(found: Iterable[tuple[TraceRecord, Event | None]], names: Sequence[str]) -> Iterator[str]:
-    """One line an event: model time in ns, node, packet length, what happened. Data and ACKs of the flow alike."""
+    """One line an event: model time in ns, node, packet length, what happened to the flow's data."""
     for (time_ns, node, event, port, priority, depth, wire_bytes, _), decoded in found:
         if decoded is not None:
             yield f"{time_ns:>12} ns  {names[node]:<12} {plain(decoded)}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from ipaddress import IPv4Address
+from itertools import tee
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -605,10 +606,15 @@ class VirtualWorld:
         if self._traced is None:
             return
         if self._trace is not None:
-            found = list(tracing.hops(self.trace_records(), partial(Decoder, self._traced)))
-            for name, written in (("trace.txt", tracing.explain), ("trace.jsonl", tracing.as_json)):
-                with (folder / name).open("w", encoding="utf-8") as file:
-                    file.writelines(f"{line}\n" for line in written(found, self.names))
+            found, again = tee(tracing.hops(self.trace_records(), partial(Decoder, self._traced)))
+            told, objects = tracing.explain(found, self.names), tracing.as_json(again, self.names)
+            with (
+                (folder / "trace.txt").open("w", encoding="utf-8") as text,
+                (folder / "trace.jsonl").open("w", encoding="utf-8") as lines,
+            ):
+                for line, members in zip(told, objects, strict=True):  # together: a trace may be larger than the memory
+                    text.write(f"{line}\n")
+                    lines.write(f"{members}\n")
         if self._coverage:
             coverage = Coverage()
             for passed in self._passed.values():

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from harness.cli import cli
 from harness.plan.experiment import Run, plan
 from harness.plan.scenario import check
-from harness.worlds.expected import best_workers, expected
+from harness.worlds.expected import best_workers, expected, trace_bytes
 from harness.worlds.virtual import VirtualWorld
 
 Write = Callable[[str], Path]
@@ -173,3 +173,21 @@ def test_a_dry_run_refuses_what_the_run_refuses(tmp_path: Path, arguments: tuple
     status, told = dry_run(tmp_path, SMALL, *arguments)
     assert status != 0
     assert words in told
+
+
+@pytest.mark.parametrize("cc", ["dcqcn", "hpcc"])
+def test_the_size_of_a_trace_is_foreseen(tmp_path: Path, cc: str) -> None:
+    run = planned({"name": "permutation", "size_bytes": 10_000}, cc=cc)
+    world = VirtualWorld(run, trace=3)
+    world.run()
+    world.write_more(tmp_path)
+    written = sum((tmp_path / name).stat().st_size for name in ("trace.txt", "trace.jsonl"))
+    assert written / 2 < trace_bytes(run, 3) < written * 2
+    assert trace_bytes(run, 999) == 0
+
+
+@pytest.mark.parametrize("size, warned", [("100 KB", False), ("10 MB", True)])
+def test_a_large_trace_is_told_of_before(tmp_path: Path, size: str, warned: bool) -> None:
+    status, told = dry_run(tmp_path, SMALL, "--trace", "1", "--set", f"workload.size_bytes={size}")
+    assert status == 0
+    assert ("warning: --trace 1 writes some 300 MB; " in told) == warned
