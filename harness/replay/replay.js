@@ -292,7 +292,10 @@ class Page {
     d3.select("#names").html("").selectAll("option").data([...this.targets.keys()].slice(0, 10000)).enter().append("option").attr("value", name => name);
   }
 
-  arrange() { this.layout = new Layout(this.recording, this.open); }
+  arrange() {
+    this.layout = new Layout(this.recording, this.open);
+    id("pods").textContent = this.open.size ? "close pods" : "open pods";
+  }
 
   theme() {
     const steps = ["--idle", "--low", "--busy", "--hot", "--full"].map(css);

@@ -222,3 +222,12 @@ def test_it_plays_to_the_end_of_the_window(page: Any) -> None:
     page.select_option("#speed", "0.2")
     page.click("#play")
     page.wait_for_function("!replay.playing && replay.time === replay.window[1]", timeout=LOAD_MS)
+
+
+def test_the_button_says_what_it_does_with_pods(page: Any) -> None:
+    words = []
+    for _ in range(3):
+        words.append(page.evaluate("[replay.open.size > 0, document.getElementById('pods').textContent]"))
+        page.evaluate("replay.pods = new Set([0]); replay.togglePods()")
+    assert words[1] != words[2]
+    assert all(text == ("close pods" if opened else "open pods") for opened, text in words)
