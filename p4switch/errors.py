@@ -61,14 +61,14 @@ def raised_at(error: BaseException) -> str:
 
 
 def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str | None:
-    """What `name` is a slip of: the known name that differs in its case, in few letters, or by its unit alone.
+    """What `name` is a slip of: the known name that differs in its case, by its unit alone, or in few letters.
 
     `alike`: how much of both is the same (difflib); of many known names one is near by chance.
     """
     names = sorted(known)
     same = [one for one in names if one.lower() == name.lower()]
-    near = same or difflib.get_close_matches(name, names, 1, alike)
-    return next(iter(near or [one for one in names if one.startswith(f"{name}_")]), None)
+    without_unit = [one for one in names if one.startswith(f"{name}_")]
+    return next(iter(same or without_unit or difflib.get_close_matches(name, names, 1, alike)), None)
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

@@ -19,7 +19,7 @@ def tell_large_traces(runs: Sequence[Run], flow: int | None) -> None:
     count = 0 if flow is None else sum(trace_bytes(run, flow) for run in runs)
     if count > _LARGE_TRACES:
         click.echo(
-            f"warning: --trace {flow} writes some {count / 1e6:,.0f} MB; a smaller flow, or an earlier limit_ns, has less",
+            f"warning: --trace {flow} writes some {count / 1e6:,.0f} MB; a smaller flow or limit_ns has less",
             err=True,
         )
 

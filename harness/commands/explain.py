@@ -1,4 +1,4 @@
-"""`p4cc explain`: what a key, a column, a figure or a variable means."""
+"""`p4cc explain`: what a key, a column, a figure, a variable or a word means."""
 
 from __future__ import annotations
 
@@ -21,28 +21,40 @@ _ALIKE = 0.75  # "link_rte" is a slip of "link_rate", "nonsense" is none of "don
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def command(name: str, as_json: bool) -> None:
     """Tell what NAME means: a key of scenarios or sweeps (topology.link_rate_bps), a column of a table (flows.fct_ns),
-    a key of a run's files (summary.jain.mean), or an environment variable.
+    a key of a run's files (summary.jain.mean), an environment variable, a word of the documentation (BDP), or a
+    paper's claim (C1).
 
     A table's name (switch.pfc) tells what is below it, and a last part (eta) every key that ends in it.
     """
-    from harness.reference.entries import entries
+    from harness.reference.entries import entries, words
 
-    known = entries()
-    exact = [one for one in known if one.is_named(name)]
+    known, said = entries(), [one for one in words() if one.name.lower() == name.lower()]
+    exact = said + [one for one in known if one.is_named(name)]
     below = [one for one in known if one.plain.startswith(f"{_plain(name)}.")]
-    found = exact + below or [one for one in known if one.plain.endswith(f".{_plain(name)}")]
+    ending = [one for one in known if one.plain.endswith(f".{_plain(name)}")] if not below and exact == said else []
+    found = exact + below + ending
     if not found:
-        names = {part for one in known for part in (one.plain, one.plain.rpartition(".")[2])}
-        near = nearest(_plain(name), names, _ALIKE)
-        told = "expected a key, a column or a variable: see `p4cc explain switch`, `p4cc explain flows` and `p4cc list`"
-        hint = f"did you mean {near!r}?" if near is not None else told
-        raise UserError(f"nothing is called {name!r}; {hint}")
+        raise UserError(_not_found(name, known))
     if as_json:
         click.echo(json.dumps([one.record() for one in found], indent=2))
         return
-    for number, one in enumerate(exact or (found if not below else [])):
+    for number, one in enumerate(exact + ending):
         click.echo("\n" * (number > 0) + "\n".join(_told(one)))
     _list(below)
+
+
+def _not_found(name: str, known: Iterable[Entry]) -> str:
+    """With what may be meant: something that is listed, or what is written nearly so."""
+    from harness.commands.list import KINDS
+    from harness.reference.entries import words
+
+    for kind, listed in KINDS.items():
+        if any(one["name"] == name for one in listed()):
+            return f"{name!r} is no key and no column; `p4cc list {kind} {name}` tells of it"
+    names = {part for one in (*known, *words()) for part in (one.plain, one.plain.rpartition(".")[2])}
+    near = nearest(_plain(name), names, _ALIKE)
+    told = "expected a key, a column, a variable or a word: see `p4cc explain switch` or `flows`, and `p4cc list`"
+    return f"nothing is called {name!r}; {f'did you mean {near!r}?' if near is not None else told}"
 
 
 def _plain(name: str) -> str:

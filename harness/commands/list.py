@@ -141,10 +141,15 @@ KINDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "probes": _probes,
     "figures": _figures,
 }
+_ALSO = {"protocols": "cc", "load-balancers": "lb"}  # what the documentation calls them
+
+
+def _beginning(context: click.Context, parameter: click.Parameter, so_far: str) -> list[str]:
+    return [kind for kind in KINDS if kind.startswith(so_far)]
 
 
 @click.command(name="list")
-@click.argument("kind", type=click.Choice(list(KINDS)), required=False, metavar="[KIND]")
+@click.argument("kind", required=False, metavar="[KIND]", shell_complete=_beginning)
 @click.argument("name", required=False, metavar="[NAME]")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def command(kind: str | None, name: str | None, as_json: bool) -> None:
@@ -155,6 +160,8 @@ def command(kind: str | None, name: str | None, as_json: bool) -> None:
     report). With a NAME that one alone, and its parameters: p4cc list cc hpcc. --json tells parameters of all, sources,
     and what claims of the papers it is about.
     """
+    if kind is not None:
+        kind = lookup("kind", kind, {**{one: one for one in KINDS}, **_ALSO})
     found = {each: sorted(KINDS[each](), key=_by_number) for each in ([kind] if kind else KINDS)}
     if kind and name is not None:
         one = lookup(kind, name, {entry["name"]: entry for entry in found[kind]})

@@ -69,4 +69,4 @@ def command(
             with new_folder(out or _FIGURES) as folder:
                 made = list(write_figures(results, folder, extension, STYLES[style or "ieee"], width))
     what = f"{out or _PAGE}" if page else f"{len(made)} figures in {out or _FIGURES}"
-    click.echo(f"{len(results)} runs: {what}")
+    click.echo(f"{len(results)} run{'s' if len(results) > 1 else ''}: {what}")

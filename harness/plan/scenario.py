@@ -262,7 +262,8 @@ def find_file(kind: str, name: str, known: Mapping[str, Path]) -> Path:
             raise UserError(f"no {kind} file {name!r}")
         return path
     if name not in known:
-        raise UserError(f"no {kind} {name!r}; {suggest(name, known)}, or a .toml file")
+        hint = suggest(name, known)
+        raise UserError(f"no {kind} {name!r}; {hint if hint.endswith('?') else f'{hint}, or a .toml file'}")
     return known[name]
 
 

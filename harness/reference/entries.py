@@ -1,4 +1,4 @@
-"""Everything that has a name a user meets: keys, columns, figures, variables, exit statuses."""
+"""Everything that has a name a user meets: keys, columns, figures, variables, exit statuses, words, claims."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from harness.reference.glossary import claimed, glossary
 from harness.reference.keys import Key, all_keys
 from harness.reference.recorded import recorded
 
@@ -35,6 +36,11 @@ class Entry:
         return {"name": self.name, "of": list(self.of), "meaning": self.meaning} | (
             {} if self.key is None else {name: value for name, value in self.key.record().items() if name != "of"}
         )
+
+
+def words() -> list[Entry]:
+    """The glossary, and what papers claim."""
+    return [Entry(name, said) for name, said in {**glossary(), **claimed()}.items()]
 
 
 def entries() -> list[Entry]:

@@ -17,8 +17,10 @@ from harness.control import programs
 from harness.measure.probes import REGISTRY as PROBES
 from harness.reference import keys
 from harness.reference.comments import summary
+from harness.reference.glossary import glossary
 from harness.reference.keys import Key
 from harness.reference.recorded import FILES, TABLES, recorded
+from harness.report.claims import claims
 from host_agents import registry
 
 _KEY_COLUMNS = ("key", "type", "default", "meaning")
@@ -72,6 +74,8 @@ def pages() -> dict[str, str]:
         "reference/commands.md": _commands(cli),
         "reference/environment.md": _environment(),
         "reference/api.md": _api(),
+        "reference/glossary.md": _glossary(),
+        "reference/claims.md": _claims(),
     }
 
 
@@ -148,6 +152,17 @@ def _environment() -> str:
         words = ((f"`{name}`", _sentence(said)) for name, said in recorded()[section].items())
         lines += [*_table((column, "meaning"), words), ""]
     return "\n".join(lines)
+
+
+def _glossary() -> str:
+    words = ((name, _sentence(said)) for name, said in glossary().items())
+    return "\n".join(["# Glossary", "", *_table(("word", "meaning"), words), ""])
+
+
+def _claims() -> str:
+    rows = ((name, claim.text, claim.source) for name, claim in claims().items())
+    told = "Whether each holds here is in [Reproduction of the papers](../reproduction.md)."
+    return "\n".join(["# What the papers claim", "", told, "", *_table(("id", "claim", "source"), rows), ""])
 
 
 def _commands(group: click.Group) -> str:

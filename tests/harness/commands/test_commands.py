@@ -41,6 +41,14 @@ def test_list_of_one_kind_for_people(capsys: pytest.CaptureFixture[str]) -> None
     assert "16 to 1" in out
 
 
+def test_list_takes_what_the_documentation_calls_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(capsys, "list", "protocols") == call(capsys, "list", "cc")
+    assert call(capsys, "list", "load-balancers", "plb") == call(capsys, "list", "lb", "plb")
+    status, _, err = call(capsys, "list", "scenaros")
+    assert status == 2
+    assert "no kind 'scenaros'; did you mean 'scenarios'?" in err
+
+
 def test_help_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["--help"], ["run", "--help"], ["--version"]):
         assert call(capsys, *arguments)[0] == 0

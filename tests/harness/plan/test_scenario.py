@@ -162,7 +162,7 @@ def test_overrides_take_toml_values_and_bare_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings, title",
+    ("settings", "title"),
     [
         ([], "Permutation of 2 MB flows on a k = 8 fat-tree"),
         (["limit_ns=2 ms", "seeds=[1, 2]"], "Permutation of 2 MB flows on a k = 8 fat-tree"),
@@ -280,3 +280,12 @@ def test_headroom_counts_a_frame_as_often_as_it_is_copied() -> None:
     there = flits.topology.ports["leaf0"][1]
     frames = 4 * flits.data_bytes
     assert flits.headroom_bytes("leaf0", there) - frames == int((plain - frames) * 74 / 16)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("permutatoin", r"; did you mean 'permutation'\?$"), ("?", r"; expected one of .*, or a \.toml file$")],
+)
+def test_a_scenario_that_is_not_there(name: str, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        scenario.find(name)

@@ -164,6 +164,9 @@ def test_explain_a_key(capsys: pytest.CaptureFixture[str]) -> None:
         ("summary.drops.buffer", ("summary.drops.*",)),
         ("P4CC_CACHE", ("folder",)),
         ("exit-status", ("2", "wrong")),
+        ("pfc", ("PFC", "Priority flow control")),
+        ("D1", ("DASR", "Dart, fig 9")),
+        ("variant", ("ways in which a scenario is run", "summary.variant")),
     ],
 )
 def test_explain_what_has_a_name(capsys: pytest.CaptureFixture[str], name: str, words: tuple[str, ...]) -> None:
@@ -181,14 +184,16 @@ def test_explain_what_is_misspelt(capsys: pytest.CaptureFixture[str]) -> None:
     status, told = explained(capsys, "topology.link_rate_bp")
     assert status == 2
     assert "did you mean 'topology.link_rate_bps'?" in told
-    assert "did you mean 'fct_ns'?" in explained(capsys, "fct")[1]
+    assert "did you mean 'fct_ns'?" in explained(capsys, "fct_n")[1]
+    assert "did you mean 'kmin_bytes'?" in explained(capsys, "kmin")[1]
+    assert "'hpcc' is no key and no column; `p4cc list cc hpcc` tells of it" in explained(capsys, "hpcc")[1]
 
 
 def test_explain_what_is_like_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     status, told = explained(capsys, "nonsense")
     assert status == 2
     assert "did you mean" not in told
-    assert "nothing is called 'nonsense'; expected a key, a column or a variable" in told
+    assert "nothing is called 'nonsense'; expected a key, a column, a variable or a word" in told
 
 
 def test_pages_have_every_key_and_are_in_the_navigation() -> None:

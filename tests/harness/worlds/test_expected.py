@@ -186,7 +186,7 @@ def test_the_size_of_a_trace_is_foreseen(tmp_path: Path, cc: str) -> None:
     assert trace_bytes(run, 999) == 0
 
 
-@pytest.mark.parametrize("size, warned", [("100 KB", False), ("10 MB", True)])
+@pytest.mark.parametrize(("size", "warned"), [("100 KB", False), ("10 MB", True)])
 def test_a_large_trace_is_told_of_before(tmp_path: Path, size: str, warned: bool) -> None:
     status, told = dry_run(tmp_path, SMALL, "--trace", "1", "--set", f"workload.size_bytes={size}")
     assert status == 0
