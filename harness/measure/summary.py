@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import pandas as pd
 from harness.control import program_ledger
 from harness.measure.metrics import fair_from_ns, jain_table
 from harness.measure.recording import Integers, Recording
-from harness.plan.experiment import Run
+from harness.plan.experiment import LATENCY, Run
 from topologies.model import Neighbour
 from topologies.routing import path, transit_ns
 
@@ -21,6 +22,7 @@ _CONGESTED = 0.1  # of the base RTT, in the queue
 _WORST = 8  # queues that are named
 _MOST_TOLD = 3  # flows, and queues, of those that stand still
 ROLES = ("attacker", "victim")
+WEIGHT = "mean_weight"  # a column of s-PERC: among how many flows a host's share is divided
 
 
 def distribution(values: pd.Series[float]) -> dict[str, float | None]:
@@ -92,6 +94,7 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, messages: pd.
             if run.attack is None
             else {"isolation": isolation(recording, run.scenario.record.rate_interval_ns, flows, messages)}
         ),
+        **({"sizes": by_size(run, flows)} if run.scenario.record.sizes else {}),
         **({} if recording.fidelity is None else {"fidelity": recording.fidelity}),
     }
 
@@ -127,6 +130,25 @@ def isolation(recording: Recording, interval_ns: int, flows: pd.DataFrame, messa
         }
     attackers, victims = (found[f"{role}s"]["throughput_bps"] or 0.0 for role in ROLES)
     return {**found, "attackers_share": attackers / (attackers + victims) if attackers + victims else None}
+
+
+def by_size(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
+    """Figures of the flows of each class of `record.sizes`; of those further columns, too, that they are made of."""
+    found: dict[str, Any] = {}
+    for each in run.scenario.record.sizes:
+        most_bytes = math.inf if each.most_bytes is None else each.most_bytes
+        own = flows[flows["size_bytes"].between(each.least_bytes, most_bytes)]
+        found[each.name] = {
+            "flows": len(own),
+            "flows_delivered": int((own["delivered_ns"] >= 0).sum()),
+            "flow_rate_bps": distribution(own["size_bytes"] * 8e9 / own["fct_ns"]),
+            "slowdown": distribution(own["slowdown"]),
+        }
+        if LATENCY in own:
+            found[each.name][LATENCY] = distribution(own[LATENCY].where(own[LATENCY] >= 0))
+        if WEIGHT in own:
+            found[each.name]["weighted_slowdown"] = distribution(own["slowdown"] / own[WEIGHT])
+    return found
 
 
 def _per_qp(flows: pd.DataFrame, column: str) -> int:

@@ -119,6 +119,20 @@ class NicSettings(Table):
     check_icrc: bool = False
 
 
+class SizeClass(Table):
+    """Flows of about the same size, of which summaries and reports have figures apart."""
+
+    name: Annotated[str, Field(pattern=r"^[^.]+$")]  # what reports call them; a dot would part a key of the summary
+    least_bytes: Bytes = 0  # the smallest flow of the class
+    most_bytes: Bytes | None = None  # the largest; none: no limit
+
+    @model_validator(mode="after")
+    def _some_sizes(self) -> Self:
+        if self.most_bytes is not None and self.most_bytes < self.least_bytes:
+            raise ValueError(f"most_bytes should be at least least_bytes, {self.least_bytes}")
+        return self
+
+
 class Record(Table):
     """What is sampled. 0 ns: nothing."""
 
@@ -128,8 +142,16 @@ class Record(Table):
     queues: Literal["all", "hosts"] = "all"
     # Further columns of `flows`: max_latency_ns, or any number that reaction points have, when a flow is acknowledged.
     columns: list[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]] = []
+    # Classes of flows by size, each with figures of its own in summaries and reports.
+    sizes: list[SizeClass] = []
     # Further tables, each with what its kind of probe takes; see harness/measure/probes.
     probes: list[dict[str, Any]] = []
+
+    @model_validator(mode="after")
+    def _distinct_sizes(self) -> Self:
+        if len({each.name for each in self.sizes}) < len(self.sizes):
+            raise ValueError("sizes should have different names")
+        return self
 
 
 class LinkEvent(Table):

@@ -114,7 +114,33 @@ _ROWS = (
 )
 
 
+# The same of each class of flows by size, whose name comes before: words, key in the class, and so on.
+_ROWS_OF_SIZES = (
+    ("flows delivered", "flows_delivered", 1, 0, None),
+    ("slowdown median", "slowdown.p50", 1, 2, min),
+    ("slowdown 99%", "slowdown.p99", 1, 2, min),
+    ("slowdown 99.9%", "slowdown.p99_9", 1, 2, min),
+    ("slowdown times weight 99.9%", "weighted_slowdown.p99_9", 1, 2, min),
+    ("mean rate of a flow (Gb/s)", "flow_rate_bps.mean", 1e-9, 1, max),
+    ("median rate of a flow (Gb/s)", "flow_rate_bps.p50", 1e-9, 1, max),
+    ("largest packet latency 99.9% (µs)", "max_latency_ns.p99_9", 1e-3, 1, min),
+)
+
 _MOST_DIGITS = 4
+
+
+def _rows(variants: Sequence[Variant]) -> list[_Row]:
+    """Those of every run, then those of the classes of flows by size that any of these has."""
+    summaries = [result.summary for variant in variants for result in variant.results]
+    classes = dict.fromkeys(name for summary in summaries for name in summary.get("sizes", {}))
+    return [
+        *_ROWS,
+        *(
+            _Row(f"{name}: {words}", _At(f"sizes.{name}.{key}"), *how)
+            for name in classes
+            for words, key, *how in _ROWS_OF_SIZES
+        ),
+    ]
 
 
 def _written(row: _Row, value: Estimate | None) -> str:
@@ -151,7 +177,7 @@ class Cell:
 def table(variants: Sequence[Variant], paper: Numbers) -> list[tuple[str, list[Cell]]]:
     """A row for each figure that any variant has, with its name: a cell for each variant."""
     rows = []
-    for row in _ROWS:
+    for row in _rows(variants):
         values = [over_seeds(variant, row.figure) for variant in variants]
         if all(value is None for value in values):
             continue

@@ -91,7 +91,15 @@ ATTACKED: dict[str, Any] = {
     "topology": {"name": "single-switch", "hosts": 4},
     "workload": {"name": "incast", "size_bytes": 20_000},
     "attack": {"kind": "parallel", "pieces": 2, "hosts": [1]},
-    "record": {"columns": ["max_latency_ns"]},
+    "record": {"columns": ["max_latency_ns"], "sizes": [{"name": "all"}]},
+}
+
+
+WEIGHTED: dict[str, Any] = {
+    "cc": "sperc+1rc+weights",
+    "topology": {"name": "single-switch", "hosts": 2},
+    "workload": {"name": "exchange", "size_bytes": 2000},
+    "record": {"columns": ["mean_weight"], "sizes": [{"name": "all"}]},
 }
 
 
@@ -105,6 +113,7 @@ SCHEDULED: dict[str, Any] = {
 def test_every_column_and_every_key_of_a_run_has_words() -> None:
     seen = set()
     runs = plan("attacked", scenario.check(ATTACKED), Path())
+    runs += plan("weighted", scenario.check(WEIGHTED), Path())
     runs += plan("scheduled", scenario.check(SCHEDULED), Path())
     runs += plan("collective-small", scenario.load("collective-small", ["cc=3cpo"])[0], Path())[:1]
     for run in runs:

@@ -21,7 +21,7 @@ from harness.measure.links import GROWING, LinkSamples
 from harness.measure.provenance import differences
 from harness.measure.results import Result
 from harness.plan import experiment, scenario
-from harness.report.claims import claims
+from harness.report.claims import claims, papers_numbers
 from harness.report.export import STYLES, write_figures
 from harness.report.figure_data import figure_table
 from harness.report.figures.finish import StartAndFinish
@@ -30,7 +30,7 @@ from harness.report.figures.links import Links
 from harness.report.figures.queue import WorstQueue
 from harness.report.figures.rates import RateLimits, Throughput, Windows
 from harness.report.groups import Comparison, Estimate, Variant, compare
-from harness.report.page import _leads, _Row, _written, write_report
+from harness.report.page import Cell, _leads, _Row, _written, table, write_report
 from harness.worlds.virtual import VirtualWorld
 from host_agents.cc.base import UNLIMITED
 
@@ -253,3 +253,13 @@ def test_a_folder_without_what_older_versions_lacked_is_still_reported(made: lis
     (folder / "summary.json").write_text(json.dumps(summary))
     write_report([results.load(folder)], tmp_path / "page.html")
     assert "busiest link to a host" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_classes_by_size_stand_beside_the_papers_numbers(made: list[Result]) -> None:
+    numbers = {"p50": 1.0, "p99": 2.0, "p99_9": 3.25}
+    summary = {**made[0].summary, "sizes": {"up to 32 KB": {"flows_delivered": 7, "slowdown": numbers}}}
+    variant = Variant("1RC", (Result(made[0].folder, summary),))
+    rows = dict(table([variant], papers_numbers(["R3"])))
+    assert rows["up to 32 KB: flows delivered"] == [Cell("7", False, None)]
+    assert rows["up to 32 KB: slowdown 99.9%"] == [Cell("3.25", False, "3")]
+    assert "up to 32 KB: slowdown times weight 99.9%" not in rows

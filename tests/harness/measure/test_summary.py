@@ -1,0 +1,67 @@
+"""Figures of classes of flows by size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.measure import metrics, summary
+from harness.plan import experiment, scenario
+from harness.worlds.virtual import VirtualWorld
+from p4switch.errors import UserError
+
+STAR: dict[str, Any] = {
+    "topology": {"name": "single-switch", "hosts": 4},
+    "workload": {
+        "name": "streams",
+        "flows": [
+            {"name": f"{size_bytes} B", "source": source, "destination": 0, "size_bytes": size_bytes}
+            for source, size_bytes in ((1, 1_000), (1, 10_000), (2, 30_000), (3, 40_000))
+        ],
+    },
+}
+
+
+def test_each_class_has_its_flows_both_ends_included() -> None:
+    sizes = [{"name": "short", "most_bytes": 10_000}, {"name": "long", "least_bytes": 30_000}, {"name": "all"}]
+    record = {"columns": ["max_latency_ns", "mean_weight"], "sizes": sizes}
+    tables = {"cc": "sperc+1rc+weights", **STAR, "record": record}
+    (run,) = experiment.plan("star", scenario.check(tables), Path())
+    recording = VirtualWorld(run).run()
+    messages = metrics.messages_table(run, recording)
+    found = summary.summarize(run, recording, messages, messages)["sizes"]
+    assert {name: one["flows_delivered"] for name, one in found.items()} == {"short": 2, "long": 2, "all": 4}
+    long = messages[messages["size_bytes"] >= 30_000]
+    assert found["long"]["flow_rate_bps"]["mean"] == pytest.approx((long["size_bytes"] * 8e9 / long["fct_ns"]).mean())
+    assert found["long"]["slowdown"]["max"] == long["slowdown"].max()
+    assert found["all"]["max_latency_ns"]["max"] == messages["max_latency_ns"].max()
+    weighted = (messages["slowdown"] / messages["mean_weight"])[messages["size_bytes"] <= 10_000]
+    assert (messages["mean_weight"][:2] > 1).any()  # two flows of one host: it matters
+    assert found["short"]["weighted_slowdown"]["max"] == weighted.max()
+
+
+def test_a_class_without_flows_has_no_figures() -> None:
+    tables = {"cc": "dcqcn", **STAR, "record": {"sizes": [{"name": "huge", "least_bytes": 10**9}]}}
+    (run,) = experiment.plan("star", scenario.check(tables), Path())
+    recording = VirtualWorld(run).run()
+    messages = metrics.messages_table(run, recording)
+    huge = summary.summarize(run, recording, messages, messages)["sizes"]["huge"]
+    assert (huge["flows"], huge["slowdown"]["p99_9"]) == (0, None)
+    assert "max_latency_ns" not in huge
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ([{"name": "a"}, {"name": "a"}], "record: sizes should have different names"),
+        ([{"name": "a", "least_bytes": 2, "most_bytes": 1}], "most_bytes should be at least least_bytes, 2"),
+        ([{"name": "1.5 KB"}], "record.sizes"),
+    ],
+)
+def test_a_wrong_class_is_one_line(sizes: list[dict[str, Any]], said: str) -> None:
+    with pytest.raises(UserError) as caught:
+        scenario.check({**STAR, "record": {"sizes": sizes}})
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
