@@ -4,7 +4,7 @@
 // A flow's rate packet is lowered to the rate R of each link on its path; the destination sends it back. R of a link
 // whose traffic and queue are told after a time T, with the capacity C and the base round-trip time d:
 //   R <- R (1 + (alpha (C T - Y) - beta q T / d) / (C d))
-// Y is what came for the link in T, q what waits there. Responses pass untouched.
+// Y is what came for the link in T, as the link charges frames, q the bytes that wait there. Responses pass untouched.
 //
 // Where the published rule and this program differ, and why:
 //   T    a constant there; v1model has no timer, so R is told anew by the first packet after T, with the time that has passed
@@ -12,7 +12,7 @@
 //   f    the term in brackets is kept from -1/2 to 1: R at most halves and at most doubles. R lies between min_kbps and C
 //
 // Tables to fill: those of include/forwarding.p4, and
-//   rate_control  port -> control_rate(capacity_kbps, min_kbps, capacity, bdp_bytes, inverse_bdp, interval_ticks, rtt_ticks, alpha, beta_per_rtt, priority)
+//   rate_control  port -> control_rate(capacity_kbps, min_kbps, capacity, bdp_bytes, inverse_bdp, interval_ticks, rtt_ticks, alpha, beta_per_rtt, priority, overhead_bytes)
 //     capacity        C, in bytes for each 2^16 ticks of the switch's clock
 //     inverse_bdp     2^32 / bdp_bytes; bdp_bytes is C d
 //     interval_ticks  T, the least time from one R to the next
@@ -20,6 +20,7 @@
 //     alpha           in units of 2^-16
 //     beta_per_rtt    beta / d, in units of 2^-32 for each tick
 //     priority        whose queue is q: that of data
+//     overhead_bytes  of the link, for each frame; negative where headers are not charged
 // Wire format: docs/wire-formats.md, "RCP". Rates are in kb/s.
 //
 // Operations assumed of the hardware: per packet one addition to a register; per update, so four times in a round-trip time, six
@@ -80,6 +81,7 @@ control RateControl(inout headers_t hdr, inout metadata_t meta, inout standard_m
     bit<32> alpha_part = 0;
     bit<32> beta_part = 0;
     bit<3>  data_priority = 0;
+    bit<32> overhead = 0;
 
     bit<32> port;
     bit<48> now;
@@ -87,13 +89,15 @@ control RateControl(inout headers_t hdr, inout metadata_t meta, inout standard_m
     bit<48> passed;
     bit<32> rate;
     bit<32> arrived;
+    bit<32> bytes;
     bit<32> waiting;
     bit<64> more;  // in bytes, in units of 2^-16
     bit<64> less;
     bit<64> part;  // f without its sign, in units of 2^-16
 
     action control_rate(bit<32> capacity_kbps, bit<32> min_kbps, bit<32> capacity, bit<32> bdp_bytes, bit<32> inverse_bdp,
-                        bit<48> interval_ticks, bit<48> rtt_ticks, bit<32> alpha, bit<32> beta_per_rtt, bit<3> priority) {
+                        bit<48> interval_ticks, bit<48> rtt_ticks, bit<32> alpha, bit<32> beta_per_rtt, bit<3> priority,
+                        bit<32> overhead_bytes) {
         capacity_rate = capacity_kbps;
         least_rate = min_kbps;
         capacity_bytes = capacity;
@@ -104,6 +108,7 @@ control RateControl(inout headers_t hdr, inout metadata_t meta, inout standard_m
         alpha_part = alpha;
         beta_part = beta_per_rtt;
         data_priority = priority;
+        overhead = overhead_bytes;
     }
 
     table rate_control {
@@ -164,7 +169,11 @@ control RateControl(inout headers_t hdr, inout metadata_t meta, inout standard_m
                 updated_of.write(port, now);
                 arrived = 0;
             }
-            arrived_of.write(port, arrived + standard_metadata.packet_length);
+            bytes = standard_metadata.packet_length + overhead;
+            if (bytes < FLIT_BYTES) {
+                bytes = FLIT_BYTES;
+            }
+            arrived_of.write(port, arrived + bytes);
             if (hdr.rcp.isValid() && hdr.rcp.response == 0 && rate < hdr.rcp.rate) {
                 hdr.rcp.rate = rate;
             }

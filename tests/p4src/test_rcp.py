@@ -72,6 +72,29 @@ def test_the_rate_follows_what_arrives(make_rig: MakeRig, alpha: float, beta: fl
     assert rates == pytest.approx(expected, rel=0.002)
 
 
+@pytest.mark.parametrize("overhead_bytes", [24, -58])
+def test_what_arrives_counts_as_its_link_charges_it(make_rig: MakeRig, overhead_bytes: int) -> None:
+    """Frames of 100 bytes, a tenth more than the link carries of them. A flit of 16 bytes is charged at least."""
+    view = replace(QUEUE_VIEW, frame_overhead_bytes=overhead_bytes)
+    rig = make_rig("rcp", {"alpha": 0.4, "beta": 0.4}, view=view)
+    if not rig.sets_clock:
+        pytest.skip("BMv2's clock cannot be set")
+    data = FLOW.data(wire_bytes=100)
+    charged, charged_for_rate = (max(len(frame) + overhead_bytes, 16) for frame in (data, rate_packet()))
+    model, expected, sent = Model(0.4, 0.4), [], []
+    for i in range(30 * RTT_NS // charged):
+        now_ns = i * charged * 10 // 11
+        sent.append(Sent(1, data, now_ns))
+        told_rate = model.packet(now_ns, charged)
+        if i % 50 == 0:
+            sent.append(Sent(1, rate_packet(), now_ns))
+            expected.append(told_rate)
+            model.packet(now_ns, charged_for_rate)
+    rates = [told(frame) for frame in rig.run(sent)[OUT] if frame[42] == RATE.opcode]
+    assert min(expected) < 0.8 * CAPACITY_KBPS
+    assert rates == pytest.approx(expected, rel=0.002)
+
+
 def test_what_waits_lowers_the_rate() -> None:
     """Ten packets at once; 3.5 packets' time later six of them wait."""
     data = FLOW.data(wire_bytes=1058)
