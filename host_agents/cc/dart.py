@@ -153,7 +153,7 @@ class Arrival:
 
     def __init__(self) -> None:
         self.time_ns = -1
-        self.wire_bytes = 0
+        self.link_bytes = 0
         self.following = self  # the oldest follows the newest
 
 
@@ -301,12 +301,12 @@ class ActiveSenders(TimerOwner):
 
     # What its link is like
 
-    def arrived(self, now_ns: int, wire_bytes: int) -> None:
-        """A data packet."""
+    def arrived(self, now_ns: int, link_bytes: int) -> None:
+        """A data packet, for which its link takes so many bytes' time."""
         arrival = self._newest.following  # the oldest, which goes
-        self._recent_bytes += wire_bytes - arrival.following.wire_bytes
+        self._recent_bytes += link_bytes - arrival.following.link_bytes
         arrival.time_ns = now_ns
-        arrival.wire_bytes = wire_bytes
+        arrival.link_bytes = link_bytes
         self._newest = arrival
 
     def at_line_rate(self, now_ns: int) -> bool:
@@ -406,7 +406,7 @@ class DartReceiver(NotificationPoint):
         self._now_ns = now_ns
         self.sender.last_ns = now_ns
         total_bytes: int = frame[wire.TOTAL_LENGTH] << 8 | frame[wire.TOTAL_LENGTH + 1]
-        self.senders.arrived(now_ns, wire.ETHERNET_BYTES + total_bytes)
+        self.senders.arrived(now_ns, self.path.link_bytes(wire.ETHERNET_BYTES + total_bytes))
         passed = marked and self.senders.marked(now_ns)
         if passed and self.parameters.fall_back and now_ns >= self.sender.next_cnp_ns:
             self.sender.next_cnp_ns = now_ns + self.parameters.cnp_interval_ns

@@ -207,6 +207,19 @@ def test_the_last_eight_packets_are_measured_against_95_percent(share: float, at
     assert receiver.senders.at_line_rate(receiver.now_ns) == at_line_rate
 
 
+@pytest.mark.parametrize(("share", "at_line_rate"), [(0.98, True), (0.92, False)])
+def test_short_frames_are_measured_with_what_their_link_takes_for_each(share: float, at_line_rate: bool) -> None:
+    """Preamble, gap and FCS are a quarter of the time of a frame of 100 bytes."""
+    framed = Path(RATE_BPS, RTT_NS, 1460, WIRE_BYTES, 80, frame_overhead_bytes=24)
+    point = DartReceiver(DartParameters(), framed)
+    point.bind(Voice(Host(timers=TimerQueue(), nics=ADDRESSES), ADDRESSES[0]))
+    header = wire.header(1, 2, 3, wire.SEND_MIDDLE, 4, after_bth_bytes=100 - 58)
+    gap_ns = round((100 + 24) * 8e9 / RATE_BPS / share)
+    for i in range(12):
+        point.echo(i * gap_ns, False, header)
+    assert point.senders.at_line_rate(11 * gap_ns) == at_line_rate
+
+
 def test_a_mark_that_is_passed_on_is_echoed_and_one_that_is_not_is_not() -> None:
     receiver = Receiver()
     point = receiver.point(1)
