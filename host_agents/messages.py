@@ -27,6 +27,7 @@ class QpStats:
         self.naks_received = 0
         self.nacks_received = 0  # trimmed packets
         self.cnps_received = 0
+        self.marks_heard = 0  # answers to data that echo an ECN mark
         self.timeouts = 0
         # receiver
         self.duplicates = 0
@@ -66,6 +67,7 @@ QP_COUNTS = (
     "naks_received",
     "nacks_received",
     "cnps_received",
+    "marks_heard",
     "timeouts",
     "packets_received",
     "bytes_delivered",

@@ -272,6 +272,8 @@ class QueuePair(Connection):
         feedback.now_ns = now_ns
         feedback.acked_bytes = acked_bytes
         feedback.marked = frame[wire.BECN] & 0x40 != 0
+        if feedback.marked:
+            self.stats.marks_heard += 1
         feedback.entropy = frame[wire.SOURCE_PORT] << 8 | frame[wire.SOURCE_PORT + 1]
         feedback.hops = wire.INITIAL_TTL - frame[wire.TTL]
         if feedback.resent and feedback.rtt_ns < self.reaction_point.path.base_rtt_over(feedback.hops):

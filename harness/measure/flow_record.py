@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from harness.workloads import Flow
     from host_agents.messages import Message
 
+COUNTS_PREFIX = "stats."  # of a further column that is a count of the flow's queue pair
+
 
 @dataclass(frozen=True)
 class Sent:
@@ -23,7 +25,7 @@ class Sent:
     timeouts: int
     naks: int
     cnps: int
-    columns: tuple[float, ...] = ()  # what the scenario asked for of its reaction point; NaN: no value
+    columns: tuple[float, ...] = ()  # what the scenario asked for; NaN: no value
 
     @classmethod
     def of(cls, message: Message, columns: tuple[float, ...] = ()) -> Sent:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from harness.measure.flow_record import COUNTS_PREFIX
 from harness.measure.recording import Rate, Recording
 from harness.plan.experiment import HEADER_BYTES, LATENCY, Run
 from harness.workloads import Flow
@@ -143,7 +144,7 @@ def flows_table(run: Run, recording: Recording, messages: pd.DataFrame) -> pd.Da
     """One row a flow: as `messages`, from the first start of its pieces to their last delivery.
 
     `qp` is that of the first piece, `pieces` how many there are; counts are those of all. The largest latency is
-    that of any piece; what reaction points have is the mean over bytes.
+    that of any piece; further counts are added up, what reaction points have is the mean over bytes.
     """
     if run.attack is None:
         return messages
@@ -168,7 +169,11 @@ def flows_table(run: Run, recording: Recording, messages: pd.DataFrame) -> pd.Da
     table["ideal_fct_ns"] = [times.fct_ns(flow, size) for flow, size in zip(flows, sizes, strict=True)]
     if LATENCY in run.columns:
         table[LATENCY] = pieces[LATENCY].max().to_numpy()
-    for name in map(_column, run.point_columns):
+    for asked in run.point_columns:
+        name = _column(asked)
+        if asked.startswith(COUNTS_PREFIX):
+            table[name] = pieces[name].sum().to_numpy()
+            continue
         known = messages["size_bytes"].where(messages[name].notna())
         weighted = (messages[name] * known).groupby(messages["flow"]).sum()
         table[name] = (weighted / known.groupby(messages["flow"]).sum().replace(0, math.nan)).to_numpy()

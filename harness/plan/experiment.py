@@ -22,6 +22,7 @@ from harness.control.load_balancing import LoadBalancer
 from harness.control.pipelines import LOSS, Build
 from harness.control.programs import Program, ProgramParameters
 from harness.measure import probes
+from harness.measure.flow_record import COUNTS_PREFIX
 from harness.measure.probes import CounterProbe, Probe, ProgramProbe
 from harness.measure.probes.reaction_point import expect_number
 from harness.plan.references import loaded
@@ -32,7 +33,7 @@ from host_agents.assignments import Assignment
 from host_agents.config import SCOPE_PAIR, NicConfig
 from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
-from p4switch.errors import Mistakes, UserError, raised_at, validate
+from p4switch.errors import Mistakes, UserError, raised_at, suggest, validate
 from p4switch.quantities import doubts
 from topologies import Host, Topology
 from topologies.collectives import CollectiveGroup
@@ -84,7 +85,7 @@ class Run:
 
     @property
     def point_columns(self) -> tuple[str, ...]:
-        """Those that reaction points fill."""
+        """Those that senders fill, of reaction points and queue pairs."""
         return tuple(name for name in self.columns if name != LATENCY)
 
     @property
@@ -453,7 +454,9 @@ def _with_columns(runs: Sequence[Run]) -> list[Run]:
         possible = []
         for name in _distinct(run.scenario.record.columns):
             try:
-                if name != LATENCY:
+                if name.startswith(COUNTS_PREFIX):
+                    _expect_count(name)
+                elif name != LATENCY:
                     expect_number(run, name)
             except UserError as error:
                 missing.setdefault(name, error)
@@ -465,6 +468,15 @@ def _with_columns(runs: Sequence[Run]) -> list[Run]:
         if name not in found:
             raise UserError(f"record.columns: {mistake}")
     return made
+
+
+def _expect_count(column: str) -> None:
+    """Raises UserError if queue pairs keep no such count."""
+    from host_agents.messages import QP_COUNTS  # here: the compiled hosts have to be in place before it is imported
+
+    name = column.removeprefix(COUNTS_PREFIX)
+    if name not in QP_COUNTS:
+        raise UserError(f"no queue pair counts {name!r}; {suggest(name, QP_COUNTS)}")
 
 
 def _wanted(run: Run) -> list[Probe]:

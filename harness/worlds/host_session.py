@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from harness.measure.collective_record import CollectiveReport
-from harness.measure.flow_record import Sent
+from harness.measure.flow_record import COUNTS_PREFIX, Sent
 from host_agents import wire
 from host_agents.assignments import Assignment
 from host_agents.cc.base import ReactionPoint
@@ -117,8 +117,10 @@ class HostSession:
     """Carries out what the session asks of one host, and tells it what the NIC reports."""
 
     def __init__(self, nic: Nic, tell: Callable[[Event], object], columns: Sequence[str] = ()) -> None:
-        """`columns`: numbers of reaction points that are wanted of each flow; a dot leads into an object."""
-        self._columns = [attrgetter(name) for name in columns]
+        """`columns`: what is wanted of each flow: numbers of reaction points, and `stats.NAME` of queue pairs."""
+        self._columns = [
+            attrgetter(name if name.startswith(COUNTS_PREFIX) else f"reaction_point.{name}") for name in columns
+        ]
         self.nic = nic
         self._tell = tell
         self._queue_pairs: dict[int, QueuePair] = {}  # by connection
@@ -216,8 +218,7 @@ class HostSession:
             return Sent.of(message)
         request = message.tag
         assert isinstance(request, Post)
-        point = self._queue_pairs[request.number].reaction_point
-        values = [get(point) for get in self._columns]
+        values = [get(self._queue_pairs[request.number]) for get in self._columns]
         return Sent.of(message, tuple(math.nan if value is None else float(value) for value in values))
 
     def _on_delivered(self, delivery: Delivery) -> None:

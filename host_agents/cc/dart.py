@@ -24,7 +24,7 @@ from librt.strings import read_i64_be
 from mypy_extensions import i64
 
 from host_agents import wire
-from host_agents.cc.base import UNLIMITED, Feedback, NotificationPoint, Outlet, Path, ReactionPoint
+from host_agents.cc.base import UNLIMITED, NotificationPoint, Outlet, Path, ReactionPoint
 from host_agents.cc.composite import CompositeReactionPoint
 from host_agents.cc.dcqcn import Dcqcn, DcqcnPaperParameters
 from host_agents.config import GO_BACK_N, SCOPE_PAIR
@@ -471,7 +471,6 @@ class Dart(CompositeReactionPoint):
         self.parameters = parameters
         self.own_headers = parameters.tokens > 0 or parameters.source_ecn_bytes > 0
         self.alone_bytes = parameters.short_bytes if parameters.short_alone and parameters.tokens > 0 else -1
-        self.marks_heard = 0  # packets whose mark the receiver has passed on
         self.released_ns = 0  # what was released until then is counted
         self._short_bytes = parameters.short_bytes if parameters.tokens > 0 else -1  # of messages that have tokens
         self._with_tokens: dict[bytes, bytes] = {}  # by the usual headers
@@ -514,11 +513,6 @@ class Dart(CompositeReactionPoint):
     def on_post(self, now_ns: int) -> None:
         self._list(now_ns)
         super().on_post(now_ns)
-
-    def on_ack(self, feedback: Feedback) -> None:
-        if feedback.marked:
-            self.marks_heard += 1
-        super().on_ack(feedback)
 
     def on_timeout(self, now_ns: int) -> None:
         self._list(now_ns)

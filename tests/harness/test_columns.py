@@ -58,9 +58,10 @@ def test_numbers_of_reaction_points_are_those_at_the_end_of_a_flow() -> None:
     assert list(flows(other).columns[-2:]) == ["base_rtt_ns", "max_latency_ns"]  # it has no alpha
 
 
-def test_of_pieces_the_largest_latency_and_the_mean_over_bytes() -> None:
+def test_of_pieces_the_largest_latency_the_mean_over_bytes_and_the_sum_of_counts() -> None:
     attack = {"kind": "parallel", "hosts": [1], "piece_bytes": 30_000}
-    (run,) = planned(["max_latency_ns", "rate_bps"], attack=attack, limit_ns=2_000_000)
+    columns = ["max_latency_ns", "rate_bps", "stats.acks_received"]
+    (run,) = planned(columns, attack=attack, limit_ns=2_000_000)
     recording = VirtualWorld(run).run()
     pieces = messages_table(run, recording)
     whole = flows_table(run, recording, pieces).iloc[0]
@@ -69,6 +70,7 @@ def test_of_pieces_the_largest_latency_and_the_mean_over_bytes() -> None:
     assert whole["max_latency_ns"] == own["max_latency_ns"].max()
     mean = (own["rate_bps"] * own["size_bytes"]).sum() / 50_003
     assert whole["rate_bps"] == pytest.approx(mean)
+    assert whole["acks_received"] == own["acks_received"].sum() > 0
 
 
 def test_without_columns_there_are_none() -> None:
@@ -80,3 +82,9 @@ def test_a_column_that_no_run_can_fill_is_a_mistake() -> None:
     with pytest.raises(UserError) as caught:
         planned(["alfa"])
     assert str(caught.value) == "record.columns: no reaction point of 'dcqcn' has 'alfa'; did you mean 'alpha'?"
+
+
+def test_a_count_that_queue_pairs_do_not_keep_is_a_mistake() -> None:
+    with pytest.raises(UserError) as caught:
+        planned(["stats.marks_herd"])
+    assert str(caught.value) == "record.columns: no queue pair counts 'marks_herd'; did you mean 'marks_heard'?"

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.measure.metrics import flows_table, messages_table
 from harness.measure.probes import CounterProbe
 from harness.measure.recording import Recording
 from harness.plan import experiment, scenario
@@ -352,6 +353,22 @@ def test_the_queue_of_twelve_senders_stays_short() -> None:
     """As printed it does not: each message starts at line rate behind the queue, and shares add up to the line rate."""
     assert queue_of_twelve("dart", 8, 7_000_000) < 50_000
     assert queue_of_twelve("dart-paper", 8, 7_000_000) > 500_000
+
+
+def test_a_message_is_charged_with_its_own_marks_not_with_those_of_its_pair() -> None:
+    """Two long messages congest a receiver that passes all marks on; then one of them has a packet's company."""
+    flows = [Flow(1, 0, 500_000, 0), Flow(2, 0, 500_000, 0), Flow(1, 0, 1_000, 600_000)]
+    run = planned(
+        flows,
+        topology=STAR,
+        program={"threshold_bytes": 15_000},
+        protocol={"apportion": False},
+        record={"rate_interval_ns": 0, "columns": ["stats.marks_heard"]},
+    )
+    recording = VirtualWorld(run).run()
+    marks = flows_table(run, recording, messages_table(run, recording))["marks_heard"]
+    assert min(marks[:2]) > 10
+    assert marks[2] <= 1
 
 
 # Mistakes
