@@ -38,7 +38,8 @@ class Tenant(BaseModel):
     # By how many places in that order each host sends ahead.
     overlays: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)] = [1]
     gap_ns: Annotated[Time, Field(gt=0)] | None = None  # of one overlay's turn; none: all overlays at once
-    # What each host sends in each overlay. None: as much as it can.
+    # What each host sends in each overlay, and in each turn of one. None: as much as it can until the turn ends, or
+    # all; what it has not sent by then is never sent.
     size_bytes: Size | None = None
 
     @model_validator(mode="after")

@@ -350,6 +350,15 @@ def test_overlays_in_turn_last_for_a_gap_each() -> None:
     ]
 
 
+def test_what_has_a_size_is_sent_in_each_turn_and_goes_on_behind_it() -> None:
+    flows = build("overlays", tenants=[{**TENANT, "gap_ns": 20, "size_bytes": 7}], duration_ns=50).flows
+    assert [(f.destination, f.size_bytes, f.start_ns, f.stop_ns) for f in flows[::4]] == [
+        (0, 7, 0, None),
+        (1, 7, 20, None),
+        (0, 7, 40, None),
+    ]
+
+
 def test_overlays_of_a_size_have_no_end() -> None:
     other = {"name": "b", "hosts": [4, 5], "size_bytes": 7}
     flows = build("overlays", tenants=[TENANT, other], duration_ns=50).flows
