@@ -92,10 +92,12 @@ class CellStore:
     def read_registers(self, query: Message) -> Iterator[Message]:
         types = self._pipeline.p4info.type_info
         found = _selected(self._pipeline.registers, query.register_id, query, "register")
+        encoders: dict[int, Callable[[bytes], Message]] = {}
         for cells, index, value in self._values(found, self._switch.register_read):
-            message = p4runtime_pb2.RegisterEntry(register_id=cells.id)
+            if (encode := encoders.get(cells.id)) is None:
+                encode = encoders[cells.id] = p4data.encoder(cells.type_spec, types)
+            message = p4runtime_pb2.RegisterEntry(register_id=cells.id, data=encode(value))
             message.index.index = index
-            message.data.CopyFrom(p4data.encode(cells.type_spec, types, value))
             yield message
 
     def _values(self, found: Iterator[tuple[Cells, int]],

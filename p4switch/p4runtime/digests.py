@@ -152,7 +152,7 @@ class DigestStore:
         message = p4runtime_pb2.DigestList(digest_id=stream.info.id, list_id=stream.next_list, timestamp=time.time_ns())
         types = self._pipeline.p4info.type_info
         data = list(stream.buffer)
-        message.data.extend(p4data.encode(stream.info.type_spec, types, item) for item in data)
+        message.data.extend(map(p4data.encoder(stream.info.type_spec, types), data))
         stream.buffer.clear()
         if stream.config and stream.config.ack_timeout_ns:
             stream.sent[stream.next_list] = (now_ns, data)

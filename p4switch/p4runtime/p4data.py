@@ -5,7 +5,9 @@ with an underlying type; structs and tuples may nest. Others (headers, stacks, v
 """
 from __future__ import annotations
 
-from p4switch.p4runtime.bytestring import canonical, canonical_signed, parse, parse_signed, size
+from collections.abc import Callable, Sequence
+
+from p4switch.p4runtime.bytestring import canonical_signed, parse, parse_signed, shortest, size
 from p4switch.p4runtime.errors import P4RuntimeError, invalid, out_of_range, unimplemented
 from p4switch.p4runtime.messages import Message, p4data_pb2
 
@@ -14,36 +16,49 @@ MAX_LEAVES = 4096
 """Of a type: it is walked through for every value, and may name parts that name each other."""
 
 
-def encode(spec: Message, types: Message, data: bytes) -> Message:
-    """The P4Data of a value. `types` is P4Info's type_info. Raises P4RuntimeError (UNIMPLEMENTED)."""
-    value, rest = _encode(spec, types, data)
-    assert not rest, f"{len(rest)} bytes left over"
-    return value
+def encoder(spec: Message, types: Message) -> Callable[[bytes], Message]:
+    """What makes the P4Data of a value: the type is looked at once. `types` is P4Info's type_info.
+
+    Raises P4RuntimeError (UNIMPLEMENTED).
+    """
+    encode, _ = _encoder(spec, types)
+    return encode
 
 
-def _encode(spec: Message, types: Message, data: bytes) -> tuple[Message, bytes]:
+def _encoder(spec: Message, types: Message) -> tuple[Callable[[bytes], Message], int]:
+    """With the length of a value in bytes."""
     spec = _resolve(spec, types)
     kind = spec.WhichOneof("type_spec")
-    value = p4data_pb2.P4Data()
     if (members := _members(spec, types)) is not None:
+        return _encoder_of_members(kind, [_encoder(member, types) for member in members])
+    p4data = p4data_pb2.P4Data
+    width, signed = _leaf(spec, types)
+
+    def encode_signed(data: bytes) -> Message:
+        number = int.from_bytes(data, "big")
+        return p4data(bitstring=canonical_signed(number - (1 << width) if number >> (width - 1) else number))
+
+    if kind == "bool":
+        return (lambda data: p4data(bool=any(data))), size(width)
+    if kind == "serializable_enum":
+        return (lambda data: p4data(enum_value=shortest(data))), size(width)
+    return encode_signed if signed else (lambda data: p4data(bitstring=shortest(data))), size(width)
+
+
+def _encoder_of_members(
+    kind: str, members: Sequence[tuple[Callable[[bytes], Message], int]]
+) -> tuple[Callable[[bytes], Message], int]:
+    def encode(data: bytes) -> Message:
+        value = p4data_pb2.P4Data()
         target = value.struct if kind == "struct" else value.tuple
         target.SetInParent()
-        for member in members:
-            part, data = _encode(member, types, data)
-            target.members.append(part)
-        return value, data
-    width, signed = _leaf(spec, types)
-    length = size(width)
-    number = int.from_bytes(data[:length], "big")
-    if kind == "bool":
-        value.bool = bool(number)
-    elif kind == "serializable_enum":
-        value.enum_value = canonical(number)
-    elif signed:
-        value.bitstring = canonical_signed(number - (1 << width) if number >> (width - 1) else number)
-    else:
-        value.bitstring = canonical(number)
-    return value, data[length:]
+        start = 0
+        for member, length in members:
+            target.members.append(member(data[start : start + length]))
+            start += length
+        return value
+
+    return encode, sum(length for _, length in members)
 
 
 def decode(spec: Message, types: Message, value: Message) -> bytes:
