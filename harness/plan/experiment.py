@@ -33,6 +33,7 @@ from host_agents.assignments import Assignment
 from host_agents.config import SCOPE_PAIR, NicConfig
 from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
+from p4switch import extensions
 from p4switch.errors import Mistakes, UserError, raised_at, suggest, validate
 from p4switch.quantities import doubts
 from topologies import Host, Topology
@@ -498,13 +499,21 @@ def checked(scenario: Scenario, folder: Path, mistakes: Mistakes) -> Scenario:
     """The scenario with names for its references. Every name in it has to be known, and every parameter right, also in
     tables of what does not run; the `mistakes` are told of all that is not.
     """
+
+    def is_file(name: object) -> bool:
+        """Of a file that could not be loaded, which is told; one that could has become a name."""
+        return isinstance(name, str) and extensions.reference(name, folder) is not None
+
     found = mistakes.attempt(lambda: loaded(scenario, folder)) or scenario
     for key, of_named in (("topology", topologies.parameters), ("workload", workloads.parameters)):
-        mistakes.attempt(partial(_check_table, key, getattr(found, key), of_named))
+        if not is_file(getattr(found, key).get("name")):
+            mistakes.attempt(partial(_check_table, key, getattr(found, key), of_named))
     for cc in dict.fromkeys((*found.cc, *found.protocols)):
-        mistakes.attempt(partial(_protocol, found, cc))
+        if not is_file(cc):
+            mistakes.attempt(partial(_protocol, found, cc))
     for lb in dict.fromkeys((*found.lb, *found.load_balancers)):
-        mistakes.attempt(partial(_load_balancing, found, lb))
+        if not is_file(lb):
+            mistakes.attempt(partial(_load_balancing, found, lb))
     own = mistakes.attempt(partial(programs.program, found.program)) if found.program else None
     for name, values in found.programs.items():
         mistakes.attempt(partial(_check_program, own, name, values))

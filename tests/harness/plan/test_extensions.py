@@ -16,6 +16,7 @@ from harness.cli import main
 from harness.measure import results
 from harness.plan import scenario, sweep
 from harness.plan.experiment import plan, resolved
+from harness.plan.request import planned
 from harness.worlds.virtual import VirtualWorld
 from host_agents import registry
 from p4switch import extensions
@@ -390,3 +391,9 @@ def main_status(arguments: list[str]) -> int:
         main(arguments)
     assert isinstance(ended.value.code, int)
     return ended.value.code
+
+
+@pytest.mark.parametrize("key", ["cc", "lb", "topology.name", "workload.name"])
+def test_a_file_that_is_not_there_is_told_alone(key: str) -> None:
+    with pytest.raises(UserError, match=r"^no Python file '[^;]*none\.py'$"):
+        planned(["incast"], [f"{key}=./none.py"], {})
