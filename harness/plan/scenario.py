@@ -332,11 +332,20 @@ def override(tables: Mapping[str, Any], settings: Iterable[str]) -> dict[str, An
         parts = key.strip().split(".")
         if not equals or not all(parts) or len(parts) > _MAX_DEPTH:
             raise UserError(f"--set {setting}: expected KEY=VALUE, for example topology.k=8")
+        if len(parts) == 1 and (full := _in_a_table(tables, parts[0])):
+            raise UserError(f"--set {setting}: no such key; did you mean {full!r}?")
         try:
             result = merge(result, anchored(nested(parts, _value(text.strip())), Path.cwd()))
         except UserError as error:
             raise UserError(f"--set {setting}: {error}") from None
     return result
+
+
+def _in_a_table(tables: Mapping[str, Any], key: str) -> str:
+    """The full name of a key that a table of the scenario has, and the scenario itself has not; "": there is none."""
+    if key in Scenario.model_fields:
+        return ""
+    return next((f"{name}.{key}" for name, table in tables.items() if isinstance(table, Mapping) and key in table), "")
 
 
 def retitled(tables: Mapping[str, Any], name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
