@@ -57,7 +57,7 @@ def test_the_resolved_scenario_reads_back_as_itself(name: str) -> None:
     ("settings", "message"),
     [
         (["topolgy.k=4"], "topolgy: no such key; did you mean 'topology'?"),
-        (["k=4"], "--set k=4: no such key; did you mean 'topology.k'?"),
+        (["hosts=4"], "--set hosts=4: no such key; did you mean 'topology.hosts'?"),
         (["switch.bufer_bytes=1"], "switch.bufer_bytes: no such key; did you mean 'buffer_bytes'?"),
         (["switch.pfc.alpah=1"], "switch.pfc.alpah: no such key; did you mean 'alpha'?"),
         (["nic.mtu_bytes=1"], "nic.mtu_bytes: should be greater than or equal to 64, got 1"),
