@@ -274,6 +274,30 @@ def test_figure_3_a_long_flow_backs_off_when_it_hears_of_the_incast(announced: b
     assert recording.nic_totals["malformed"] == 0
 
 
+def test_look_ahead_slows_down_an_incast_that_is_spread_over_time() -> None:
+    """III-D: limits are advertised to all members, "even before the other senders' packets arrive". Here the next one
+    starts 6.25 us later, when alone a message of 8 KB is nearly over; at a sixteenth each its six packets take five
+    gaps of 19.4 us. Whoever is told only while it sends something else starts at line rate, as III-A has it.
+    """
+    members = tuple(range(1, 17))
+    flows = [Flow(source, 0, 8_192, 100_000 + 6_250 * i, incast=(1, members)) for i, source in enumerate(members)]
+
+    def outcome(**protocol: Any) -> tuple[float, Recording]:
+        star = {**STAR, "hosts": 17}
+        program, record = {"threshold_bytes": 15_000}, {"rate_interval_ns": 1_000}
+        recording = VirtualWorld(planned(flows, topology=star, program=program, protocol=protocol, record=record)).run()
+        return float(np.median([each.delivered_ns - each.flow.start_ns for each in recording.flows])), recording
+
+    alone_ns, _ = outcome(look_ahead=False)
+    active_ns, _ = outcome(advert_to="active")
+    all_ns, recording = outcome()
+    assert alone_ns < 15_000
+    assert active_ns < 1.1 * alone_ns
+    assert 80_000 < all_ns < 5 * 16 * 1_214.4
+    rates = recording.tables["rates"].groupby("time_ns")["rate_limit_bps"]
+    assert rates.agg(["min", "max"]).loc[120_000:145_000].eq(10e9 / 16).all(axis=None)
+
+
 def test_flows_to_a_busy_receiver_are_exempt_from_marks_of_the_fabric() -> None:
     """III-C says that rates are correct in all cases. A and B send to R1; A shares a link with C and E, which send to
     others: A and B keep their halves, where max-min fair rates are 3.33, 6.67, 3.33 and 3.33 Gb/s.
@@ -350,7 +374,11 @@ def queue_of_twelve(cc: str, seed: int, until_ns: int, interval_ns: int = 5_000)
 
 
 def test_the_queue_of_twelve_senders_stays_short() -> None:
-    """As printed it does not: each message starts at line rate behind the queue, and shares add up to the line rate."""
+    """As printed it does not: each message starts at line rate behind the queue, and shares add up to the line rate.
+
+    How long the printed form's queue gets depends on how many messages overlap. The seed is one of those with many:
+    over 40 ms seeds 1 to 4 give 44, 32, 257 and 1,059 KB. The corrected form's queue is short with all of them.
+    """
     assert queue_of_twelve("dart", 8, 7_000_000) < 50_000
     assert queue_of_twelve("dart-paper", 8, 7_000_000) > 500_000
 
