@@ -16,7 +16,8 @@
 //
 // 1RC (algorithms 4 and 5): an epoch's first control packet, whosever, stores how many packets b is in an RTT in the link's window table. Of a flow
 // that starts in this epoch as many speculative packets pass, divided by its weight, and at least one; its control packet brings back the least
-// such number. An epoch that has lost its slot to a newer one has no entry: nothing of it passes, so let_through is 0.
+// such number. An epoch that has lost its slot to a newer one has no entry: nothing of it passes, so let_through is 0. Epochs are numbered modulo 2^16:
+// an entry that appears to be newer by EPOCHS_APART or more is an old one.
 //
 // Tables to fill: those of include/forwarding.p4, and
 //   fair_share    port -> share(capacity_kbps, tolerance_kbps, round_ticks, control_ns)
@@ -26,6 +27,7 @@
 //     control_ns       what a flow adds to the interval
 //     window_scale     2^40 RTT / packet: packets for each kb/s
 //   old_weight, new_weight   n -> 2^20 / n, rounded down, for n from 1 to 1023
+// 4,095 flows of weight 1, or more of less, may be in B of a link; an assertion fails where NumB, or the interval, would be more than its 32 bits.
 // Wire format: docs/wire-formats.md, "Control packet of s-PERC". Rates are in kb/s for each unit of weight, and saturate at 32 bits: that value
 // is no limit.
 //
@@ -39,6 +41,7 @@
 const bit<16> MAX_WEIGHT = 1023;
 const bit<8>  MAX_SWITCHES = 6;  // on a path: two of the records are the source's
 const bit<32> NO_LIMIT = 0xFFFFFFFF;
+const bit<16> EPOCHS_APART = 256;  // packets that are in the network together are of epochs less far apart
 
 #ifndef SPERC_WINDOW_ENTRIES
 #define SPERC_WINDOW_ENTRIES 16  // of a link's window table: a power of two
@@ -270,6 +273,9 @@ control FairShare(inout headers_t hdr, inout metadata_t meta, inout standard_met
                 num_b = num_b |+| new_part;
             }
 
+            // Else both are wrong for good: they are of 4,095 flows of weight 1, and of 4.2 s.
+            assert(num_b != 0xFFFFFFFF && interval != 0xFFFFFFFF);
+
             // Line 9.
             quotient.apply((bit<64>)(capacity |-| sum_e) << 20, (bit<64>)num_b, wide);
             b = NO_LIMIT;
@@ -281,7 +287,7 @@ control FairShare(inout headers_t hdr, inout metadata_t meta, inout standard_met
             slot = SLOT(hdr.sperc.epoch);
             window_table.read(entry, slot);
             later = entry[31:16] - hdr.sperc.epoch;
-            if (entry == 0 || later >= 0x8000) {
+            if (entry == 0 || later >= EPOCHS_APART) {
                 wide = ((bit<64>)b * (bit<64>)scale) >> 40;
                 entry = hdr.sperc.epoch ++ (bit<16>)wide;
                 if (wide > 0xFFFF) {

@@ -18,7 +18,7 @@ from harness.measure.inputs import How
 from harness.measure.output_folder import for_user, new_folder
 from harness.measure.recording import Progress
 from harness.measure.results import Result
-from harness.measure.summary import unfinished
+from harness.measure.summary import left_behind, unfinished
 from harness.plan.experiment import Run
 from harness.plan.portable import PortableRun
 from harness.plan.request import planned
@@ -122,6 +122,8 @@ def _failed(run: Run, summary: Mapping[str, Any], strict: bool) -> list[str]:
     failed = [f"{check['name']}: {check['detail']}" for check in summary["checks"] if not check["holds"]]
     warnings = {}  # what they say, and what may help
     if told := unfinished(summary):
+        warnings[told] = ""
+    if told := left_behind(summary):
         warnings[told] = ""
     fidelity = summary.get("fidelity")
     if fidelity is not None and not fidelity["trusted"]:

@@ -15,7 +15,7 @@ from harness.errors import CheckError
 from harness.measure.inputs import How
 from harness.measure.output_folder import for_user, new_folder
 from harness.measure.results import Result
-from harness.measure.summary import unfinished
+from harness.measure.summary import left_behind, unfinished
 from harness.plan import sweep
 from harness.plan.scenario import override
 from harness.report.sweep_page import Entry, write_sweep
@@ -72,12 +72,12 @@ def carry_out(
         for check in entry.result.summary["checks"]
         if not check["holds"]
     ]
-    told = ((entry.result.folder.name, unfinished(entry.result.summary)) for entry in entries)
-    warnings = [f"{name}: {text}" for name, text in told if text]
+    told = ((entry.result, what(entry.result.summary)) for entry in entries for what in (unfinished, left_behind))
+    warnings = [f"{result.folder.name}: {text}" for result, text in told if text]
     if strict:
         failed += warnings
     elif warnings:
-        more = f" (and {len(warnings) - 1} other runs)" if len(warnings) > 1 else ""
+        more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
         click.echo(f"warning: {warnings[0]}{more}", err=True)
     if failed:
         raise CheckError("; ".join(failed))

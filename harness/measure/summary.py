@@ -89,6 +89,7 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, messages: pd.
         "workload": recording.workload,
         "conservation": recording.conservation,
         "checks": checks(run, recording, flows),
+        **({"residue": recording.residue} if recording.residue and _was_down(run) else {}),
         **(
             {}
             if run.attack is None
@@ -341,6 +342,14 @@ def unfinished(summary: Mapping[str, Any]) -> str | None:
     return f"{', '.join(left)} when the run ended at {summary['end_ns'] / 1e3:,.0f} µs ({summary['ended']})"
 
 
+def left_behind(summary: Mapping[str, Any]) -> str | None:
+    """What to say of shares that flows have left in switches and NICs when a link was down; None: there are none."""
+    left = summary.get("residue")
+    if left is None:
+        return None
+    return f"a link was down, and flows that have ended left {_first([f'{where}: {n}' for where, n in left.items()])}"
+
+
 def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str, Any]]:
     """What must hold in every run, whatever the protocol does."""
     conservation = recording.conservation
@@ -416,12 +425,15 @@ def _first(things: Sequence[str]) -> str:
 
 def _residue(run: Run, recording: Recording) -> list[dict[str, Any]]:
     registers = run.program_parameters.zero_when_done
-    was_down = any(change.up is False for change in run.link_changes())
-    return [residue_check(registers, recording.residue, was_down)] if registers else []
+    return [residue_check(registers, recording.residue, _was_down(run))] if registers else []
+
+
+def _was_down(run: Run) -> bool:
+    return any(change.up is False for change in run.link_changes())
 
 
 def residue_check(registers: Sequence[str], residue: Mapping[str, int] | None, was_down: bool) -> dict[str, Any]:
-    """What switches count of flows is gone when these are; a link that `was_down` may have lost word of their ends."""
+    """What switches and NICs count of flows is gone when these are; a link that `was_down` may have lost the word."""
     detail = "not looked at: flows were not over, or the switches do not tell" if residue is None else "0 everywhere"
     if residue:
         detail = ", ".join(f"{where}: {left}" for where, left in residue.items())

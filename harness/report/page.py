@@ -15,6 +15,7 @@ import jinja2
 
 from harness.measure.provenance import differences
 from harness.measure.results import Result
+from harness.measure.summary import left_behind
 from harness.replay import shell, small_data
 from harness.report.claims import Numbers, claims, papers_numbers
 from harness.report.figures import figures
@@ -249,6 +250,7 @@ def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
         "not_replayed": not_replayed,
         "failed": [(r, check) for r in comparison.results for check in r.summary["checks"] if not check["holds"]],
         "untrusted": [r for r in comparison.results if not r.summary.get("fidelity", {}).get("trusted", True)],
+        "left_behind": [(r, told) for r in comparison.results if (told := left_behind(r.summary))],
         "unfinished": [r for r in comparison.results if r.summary["flows_delivered"] < r.summary["flows"]],
     }
 

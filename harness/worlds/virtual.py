@@ -477,7 +477,12 @@ class VirtualWorld:
                 for name, pipe in self._own(self._pipes).items()
             }
         )
-        return {where: left for found in merged(parts, list(self._pipes)).values() for where, left in found.items()}
+        hosts = zip(self.names, self._hosts, strict=False)
+        left = {name: session.nic.host.residue() for name, session in self._own(dict(hosts)).items()}
+        found = {where: n for each in merged(parts, list(self._pipes)).values() for where, n in each.items()}
+        for name, each in merged(self._crew.gather(left), self.names).items():
+            found |= {f"{what} of {name}": n for what, n in each.items()}
+        return found
 
     def _progress(self, progress: Progress | None, now_ns: int, _: int) -> None:
         self._look_at_memory(now_ns)

@@ -95,6 +95,14 @@ class Traffic:
         return self.fresh_packets
 
 
+class Counting:
+    """A part of a NIC that counts flows, like a switch."""
+
+    def left(self) -> dict[str, int]:
+        """What it has of them, by name: when they are gone, 0."""
+        raise NotImplementedError
+
+
 class Host:
     """What all points of one NIC have in common."""
 
@@ -119,6 +127,16 @@ class Host:
             found = make()
             self._parts[name] = found
         return found
+
+    def residue(self) -> dict[str, int]:
+        """What its parts count of flows, where that is not 0."""
+        return {
+            f"{what} of the {name}": left
+            for name, part in self._parts.items()
+            if isinstance(part, Counting)
+            for what, left in part.left().items()
+            if left
+        }
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -9,6 +9,11 @@ response. With 1RC (`one_rc`) no flow is exempt and none waits: it sends specula
 
 Frames: docs/wire-formats.md, "Control packet of s-PERC". Rates on the wire are in kb/s for each unit of weight.
 A path must not change under a flow, so the load balancer is one that keeps a flow's entropy.
+
+A control packet that is lost has been counted by the links ahead of the loss, and its source cannot know by which. So
+without a response within four intervals a flow asks anew only when an acknowledgement shows that packets arrive, and
+one data packet at a time leaves to find out. It then asks with what it knows of the links: one that has answered is not
+counted twice; one that never has may be, once. The NIC's own link is never in doubt.
 """
 
 from __future__ import annotations
@@ -90,6 +95,7 @@ _MAX_SIGNED: Final = 0x7FFF_FFFF
 _writer: Final = BytesWriter()
 _OWN_LINK: Final = MAX_SWITCHES  # the places of the records that are the source's
 _DEMAND: Final = MAX_SWITCHES + 1
+_ONE_PACKET: Final = 1.0  # a window of so many bytes, which the packet overshoots
 
 
 @dataclass(frozen=True)
@@ -180,7 +186,8 @@ class Sperc(ReactionPoint):
         self.outstanding = False  # it is not back
         self.interval_ns = 0  # the largest that the last response has brought
         self._sent_ns = 0  # when the last control packet left
-        self._asked_ns = 0  # when the first that is not answered left, or a time-out since then was over
+        self._answered = False  # a response has come since the flow was counted
+        self._doubting = False  # no response has come in time: an acknowledgement is awaited
         self._link: Link | None = None  # the NIC's own
         short = parameters.short_flow_bytes
         self._short_bytes = float(short) if short > 0 else path.bdp_bytes
@@ -219,7 +226,8 @@ class Sperc(ReactionPoint):
     def _make_link(self) -> Link:
         p = self.parameters
         capacity_kbps = round(self.path.line_rate_bps * (1.0 - p.headroom) / 1e3)
-        control_ns = round(float(8 * _WIRE_BYTES) * 1e9 / (p.control_share * self.path.line_rate_bps))
+        control_bits = float(8 * self.path.link_bytes(_WIRE_BYTES))
+        control_ns = round(control_bits * 1e9 / (p.control_share * self.path.line_rate_bps))
         round_ns = max(1, round(p.round_rtts * float(self.path.base_rtt_ns)))
         return Link(capacity_kbps, round(float(capacity_kbps) * p.tolerance), round_ns, control_ns, p.digits)
 
@@ -241,7 +249,10 @@ class Sperc(ReactionPoint):
         flows = self._flows
         if flows is not None:
             flows.start(now_ns)
-        self._asked_ns = now_ns
+        self.records = [Record() for _ in range(RECORDS)]
+        self.interval_ns = 0
+        self._awaited_place = -1
+        self._answered = False
         self._begin(now_ns)
 
     def data_headers(
@@ -265,30 +276,25 @@ class Sperc(ReactionPoint):
     def on_ack(self, feedback: Feedback) -> None:
         if self._awaited_place >= 0 and self.traffic.oldest_unacked() >= self._awaited_place:
             self._go_on()
+        if self._doubting:
+            self._ask_anew(feedback.now_ns)
 
     def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
         self._go_on()
+        if self._doubting:
+            self._ask_anew(now_ns)
+        else:
+            self._count_again(now_ns)
 
     def on_timeout(self, now_ns: int) -> None:
         self._go_on()
+        self._count_again(now_ns)
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        speculation = self._speculation
-        if not self.outstanding:
-            self._send(now_ns)
-            return
-        # No response: the links are asked anew, and keep what they have counted.
-        if self._asked_ns + self.host.rto_ns <= now_ns:
-            self._asked_ns = now_ns
-            if not self.outlet.may_retry(now_ns):
-                self._uncount(now_ns)
-                return
-        if speculation is not None and speculation.under_way:
-            self.outlet.send_again(self.traffic.oldest_unacked())
-        if self.traffic.waiting_bytes > 0:
-            self._begin(now_ns)
+        if self.outstanding:
+            self._doubt(now_ns)
         else:
-            self._uncount(now_ns)
+            self._send(now_ns)
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         passed = _PASSED.get(frame, offset)
@@ -298,15 +304,16 @@ class Sperc(ReactionPoint):
         if not self.outstanding or wire.psn(frame) != self.sequence:
             return  # it has come too late: the flow has begun anew
         self.outstanding = False
+        self._doubting = False
+        self._answered = True
         self._timer.cancel()
         read_records(self.records, passed, frame, offset)
         self.interval_ns = _INTERVAL.get(frame, offset)
-        self._asked_ns = max(now_ns, self._sent_ns + self.interval_ns)
         speculation = self._speculation
-        if speculation is None:
-            self.set_window(UNLIMITED)
-        elif speculation.under_way:
+        if speculation is not None and speculation.under_way:
             self._end_speculation(speculation, _LET_THROUGH.get(frame, offset))
+        elif self._awaited_place < 0:
+            self.set_window(UNLIMITED)
         self._obey()
         if self.traffic.waiting_bytes == 0:
             self._leave(now_ns)
@@ -351,9 +358,6 @@ class Sperc(ReactionPoint):
 
     def _begin(self, now_ns: int) -> None:
         """Without 1RC nothing leaves before the first response."""
-        self.records = [Record() for _ in range(RECORDS)]
-        self.interval_ns = 0
-        self._awaited_place = -1
         speculation, flows = self._speculation, self._flows
         if speculation is None or flows is None:
             self.set_window(0.0)
@@ -364,21 +368,53 @@ class Sperc(ReactionPoint):
             self.set_window(UNLIMITED)
         self._send(now_ns)
 
+    def _doubt(self, now_ns: int) -> None:
+        """No response: until something is acknowledged, the oldest packet leaves, and again after as long."""
+        traffic = self.traffic
+        if traffic.waiting_bytes == 0 and traffic.inflight_bytes == 0:
+            self._leave(now_ns)
+            return
+        self.set_window(_ONE_PACKET)
+        if self._stop_speculating() or self._doubting:
+            self.outlet.send_again(traffic.oldest_unacked())
+        self._doubting = True
+        self._arm(now_ns)
+
+    def _ask_anew(self, now_ns: int) -> None:
+        """Packets arrive."""
+        self._doubting = False
+        if self.traffic.waiting_bytes == 0:
+            self._leave(now_ns)
+        elif self._answered:
+            self._send(now_ns)
+        else:
+            self._begin(now_ns)
+
+    def _count_again(self, now_ns: int) -> None:
+        """Packets of a flow that has left were lost: what is sent again is a flow, too."""
+        if not self.counted and self.traffic.waiting_bytes > 0:
+            self.on_post(now_ns)
+
     def _leave(self, now_ns: int) -> None:
         self._send(now_ns, True)
         self.outstanding = False  # it is not answered
+        self._doubting = False
         self._timer.cancel()
-        self._uncount(now_ns)
-
-    def _uncount(self, now_ns: int) -> None:
         self.counted = False
-        speculation = self._speculation
-        if speculation is not None and speculation.under_way:
-            speculation.under_way = False
-            self.outlet.set_priority(DATA_PRIORITY)
+        self._stop_speculating()
+        self.set_window(UNLIMITED)
         flows = self._flows
         if flows is not None:
             flows.leave(now_ns)
+
+    def _stop_speculating(self) -> bool:
+        """Whether it did until now."""
+        speculation = self._speculation
+        if speculation is None or not speculation.under_way:
+            return False
+        speculation.under_way = False
+        self.outlet.set_priority(DATA_PRIORITY)
+        return True
 
     def _send(self, now_ns: int, leaving: bool = False) -> None:
         flows, speculation = self._flows, self._speculation
@@ -412,6 +448,10 @@ class Sperc(ReactionPoint):
         self.outlet.send_control(CONTROL, body, psn=self.sequence, entropy=self.outlet.next_entropy(now_ns))
         self.outstanding = True
         self._sent_ns = now_ns
+        self._arm(now_ns)
+
+    def _arm(self, now_ns: int) -> None:
+        """Until then a response should have come."""
         self._timer.arm(now_ns + 4 * max(self.interval_ns, self.path.base_rtt_ns))
 
 

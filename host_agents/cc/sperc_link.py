@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from host_agents.cc.base import Counting
+
 NEW_FLOW: Final = 0  # a flow's state at a link: not counted yet,
 E: Final = 1  # bottlenecked elsewhere,
 B: Final = 2  # or here
@@ -37,8 +39,11 @@ class Record:
         self.ignore = ignore  # 1: b says nothing
 
 
-class Link:
-    """What a link remembers of all its flows. Times are in the unit of the caller's clock."""
+class Link(Counting):
+    """What a link remembers of all its flows. Times are in the unit of the caller's clock.
+
+    NumB has no limit here. Where the program's 32 bits are too few, an assertion there fails.
+    """
 
     def __init__(
         self, capacity_kbps: int, tolerance_kbps: int, round_ticks: int, control_ns: int, digits: int = DIGITS
@@ -55,6 +60,9 @@ class Link:
         self.round_end = 0
         self.interval_ns = 0  # between control packets of a flow
 
+    def left(self) -> dict[str, int]:
+        return {"sum_e": self.sum_e, "num_b": self.num_b, "interval": self.interval_ns}
+
     def process(
         self, records: list[Record], own: int, old_weight: int, new_weight: int, leaving: bool, now: int
     ) -> None:
@@ -68,14 +76,13 @@ class Link:
             self.round_end = now + self.round_ticks
 
         if record.state == B:
-            self.num_b = min(max(0, self.num_b - old_part) + new_part, _MAX_32)
+            self.num_b = max(0, self.num_b - old_part) + new_part
         else:
             if record.state == E:
                 self.sum_e = max(0, self.sum_e - (record.x * old_part >> UNIT))
             else:
                 self.interval_ns = min(self.interval_ns + self.control_ns, _MAX_32)
-            self.num_b = min(self.num_b + new_part, _MAX_32)
-        self.num_b = max(self.num_b, new_part)
+            self.num_b += new_part
 
         record.b = min(quotient(max(0, self.capacity_kbps - self.sum_e) << UNIT, self.num_b, self.digits), NO_LIMIT)
         elsewhere = NO_LIMIT

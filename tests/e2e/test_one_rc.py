@@ -38,6 +38,35 @@ name = "staggered"
 set = { attack.kind = "staggered" }
 """
 
+RACKS = """
+title = "over two and four switches: hosts of three racks to two of the first, with links between that bind"
+cc = ["sperc+1rc", "sperc+1rc+weights"]
+
+[topology]
+name = "leaf-spine"
+leaves = 3
+spines = 1
+hosts_per_leaf = 3
+link_rate_bps = 10e9
+fabric_rate_bps = 10e9
+
+[workload]
+name = "streams"
+flows = [
+    { name = "a1", source = 3, destination = 0, size_bytes = 100_000 },
+    { name = "a2", source = 4, destination = 0, size_bytes = 100_000, start_ns = 2_000 },
+    { name = "a3", source = 5, destination = 1, size_bytes = 3_000, start_ns = 9_000 },
+    { name = "b1", source = 6, destination = 1, size_bytes = 100_000, start_ns = 11_000 },
+    { name = "b2", source = 7, destination = 0, size_bytes = 3_000, start_ns = 20_000 },
+    { name = "c1", source = 2, destination = 0, size_bytes = 100_000, start_ns = 30_000 },
+    { name = "a4", source = 3, destination = 1, size_bytes = 100_000, start_ns = 40_000 },
+    { name = "c2", source = 1, destination = 0, size_bytes = 20_000, start_ns = 45_000 },
+]
+
+[[record.probes]]
+kind = "program"
+"""
+
 FAST = """
 title = "flows of less than a BDP from three hosts to one"
 cc = "sperc"
@@ -96,6 +125,17 @@ def test_what_is_dropped_is_speculative_and_sent_again_once(star: dict[tuple[str
         assert result.summary["retransmitted"] == sum(drops.values())
         assert result.summary["timeouts"] == 0
         assert all(check["holds"] for check in result.summary["checks"])
+
+
+def test_receivers_miss_nothing_though_switches_one_after_the_other_drop(tmp_path: Path) -> None:
+    for result in results(tmp_path, RACKS):
+        assert result.summary["flows_delivered"] == len(result.flows)
+        assert result.flows["naks"].sum() == result.flows["timeouts"].sum() == 0
+        drops = {reason: count for reason, count in result.summary["drops"].items() if count}
+        assert drops.keys() == {"speculative"}
+        assert result.flows["retransmitted"].sum() == sum(drops.values())
+        dropping = result.table("program_state").query("object == 'speculative_drops' and packets > 0")
+        assert dropping["switch"].nunique() > 1
 
 
 def test_with_1rc_short_flows_wait_less_where_all_flows_are_short(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
 from harness.measure.max_min import max_min
-from harness.measure.results import Result
-from tests.e2e.runs import run
+from harness.measure.results import Result, load_all
+from tests.e2e.runs import p4cc, run
 
 HEADROOM = 0.05
 SCENARIO = """
@@ -94,3 +96,74 @@ def test_nothing_is_left_of_flows_that_have_ended(result: Result) -> None:
     registers = set(state[state["kind"] == "register"]["object"])
     assert "round_end_of" in registers  # links have been asked
     assert not registers & {"sum_e_of", "num_b_of", "interval_of"}
+
+
+OUTAGE = """
+title = "a link fails in the way of a flow, whose host sends to a neighbour later"
+cc = ["sperc", "sperc+1rc+weights"]
+limit_ns = 4_000_000
+
+[topology]
+name = "leaf-spine"
+spines = 1
+hosts_per_leaf = 2
+link_rate_bps = 10e9
+fabric_rate_bps = 10e9
+
+[workload]
+name = "streams"
+flows = [
+    { name = "over", source = 0, destination = 2, stop_ns = 4_000_000 },
+    { name = "near", source = 0, destination = 1, start_ns = 3_000_000, stop_ns = 4_000_000 },
+]
+
+[record]
+rate_interval_ns = 100_000
+
+[[variants]]
+name = "never"
+
+[[variants]]
+name = "for 100 us"
+set = { events = [{ time_ns = 500_000, link = ["leaf1", "spine0"], up = false }, \
+{ time_ns = 600_000, link = ["leaf1", "spine0"], up = true }] }
+
+[[variants]]
+name = "for 1 ms"
+set = { events = [{ time_ns = 500_000, link = ["leaf1", "spine0"], up = false }, \
+{ time_ns = 1_500_000, link = ["leaf1", "spine0"], up = true }] }
+"""
+
+
+def test_after_an_outage_hosts_are_as_fast_as_without(tmp_path: Path) -> None:
+    scenario = tmp_path / "outage.toml"
+    scenario.write_text(OUTAGE.replace("\\\n", ""))
+    gbps: dict[str, dict[str, dict[str, float]]] = {}
+    for found in run(str(scenario)):
+        names = found.flows.set_index("qp")["group"]
+        for when in ("2_000_000 < time_ns <= 3_000_000", "3_200_000 < time_ns <= 3_900_000"):
+            means = found.rates.query(when).groupby("qp")["throughput_bps"].mean() / 1e9
+            outage = found.summary["variant"].rpartition(", ")[2]
+            gbps.setdefault(f"{found.summary['protocol']}, {when}", {})[outage] = means.rename(index=names).to_dict()
+    for measured in gbps.values():
+        usual = measured.pop("never")
+        assert usual["over"] > 4.5
+        assert measured == {outage: pytest.approx(usual, rel=0.01) for outage in ("for 100 us", "for 1 ms")}
+
+
+def test_what_an_outage_leaves_behind_is_told_and_is_no_error(tmp_path: Path) -> None:
+    """The flow starts while the link is down: the switch ahead of it has counted a flow of which it hears no more."""
+    scenario = tmp_path / "outage.toml"
+    text = OUTAGE.replace("4_000_000", "900_000").replace("3_000_000", "550_000").replace("\\\n", "")
+    scenario.write_text(text.replace('name = "over",', 'name = "over", start_ns = 520_000,'))
+    options = ["--set", 'cc="sperc"', "--set", "limit_ns=3_000_000", "--out", str(tmp_path / "out")]
+    done = p4cc("run", str(scenario), *options)
+    assert done.returncode == 0, done.stderr
+    told = "a link was down, and flows that have ended left num_b_of of spine0: 1048576, interval_of of spine0: "
+    assert told in done.stderr
+    summaries = {found.summary["variant"]: found.summary for found in load_all(tmp_path / "out")}
+    assert "residue" not in summaries["never"]
+    assert summaries["for 100 us"]["residue"].keys() == {
+        f"{register}_of of {switch}" for register in ("num_b", "interval") for switch in ("leaf0", "spine0")
+    }
+    assert told in (tmp_path / "out" / "report.html").read_text()

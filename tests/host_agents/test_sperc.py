@@ -120,24 +120,138 @@ def test_the_mean_weight_is_that_of_the_control_packets_since_the_flow_is_counte
     assert qa.reaction_point.mean_weight == 1
 
 
+def data_packets(link, after_ns):
+    """When they leave, with their PSNs."""
+    return [
+        (now, wire.psn(frame))
+        for now, sender, frame in link.sent
+        if sender == 0 and now >= after_ns and not is_control(frame)
+    ]
+
+
+class Outage:
+    """A hook: behind a switch the link is down for a while."""
+
+    def __init__(self, down_ns, up_ns, switch=None):
+        self.switch = switch
+        self._down = range(down_ns, up_ns)
+
+    def __call__(self, now, frame):
+        on_its_way = frame if self.switch is None else self.switch(now, frame)
+        return None if now in self._down else on_its_way
+
+
 def test_without_a_response_within_four_intervals_it_begins_anew():
-    """Here an interval is less than the base RTT, which counts then."""
-    lost = []
-
-    def lose_the_first(now, frame):
-        if is_control(frame) and not lost:
-            lost.append(now)
-            return None
-        return frame
-
-    link, qa = setup(lose_the_first, demand=False)
+    """When a packet of data has shown that packets arrive. Here an interval is less than the base RTT, which counts."""
+    link, qa = setup(Outage(0, 4 * RTT), demand=False)
     qa.post(1_000_000)
     link.run(40_000)
     (_, first), (again, second) = controls(link, 0)[:2]
-    assert again == 4 * RTT
+    (probe, psn), (following, _) = data_packets(link, 0)[:2]
+    ((acknowledged, _), *_) = [(now, frame) for now, side, frame in link.sent if side == 1 and not is_control(frame)]
+    assert (probe, psn) == (4 * RTT, 0)
+    assert again == pytest.approx(acknowledged + 1_000, abs=10)
+    assert following > again + 2_000  # it waits for the response
     assert all(r["state"] == NEW_FLOW for r in records(second)[:6])
     assert wire.psn(second) == wire.psn(first) + 1
-    assert qa.rate_bps == pytest.approx(95e9 / 2, rel=1e-6)  # the NIC's link keeps what it has counted
+    assert qa.rate_bps == 1e3 * TWENTY_DIGITS  # the NIC's link has not counted it twice
+
+
+def test_as_long_as_no_response_comes_one_packet_leaves_in_four_intervals_and_no_control_packet():
+    link, qa = setup(Outage(0, 100 * RTT), demand=False, short_flow_bytes=1)
+    qa.post(50_000)
+    link.run(200 * RTT)
+    during = [now for now, _ in data_packets(link, 0) if now <= 100 * RTT]
+    assert during == list(range(4 * RTT, 101 * RTT, 4 * RTT))
+    assert len([now for now, _ in controls(link, 0) if now < 100 * RTT]) == 1
+    assert (qa.stats.bytes_acked, qa.stats.timeouts) == (50_000, 0)
+    assert own_link(qa).num_b == own_link(qa).interval_ns == 0
+
+
+@pytest.mark.parametrize("outage_ns", [100_000, 900_000, 5_000_000])
+@pytest.mark.parametrize("protocol", ["sperc", "sperc+1rc", "sperc+1rc+weights"])
+def test_a_flow_whose_links_have_answered_is_counted_once_whatever_is_lost(protocol, outage_ns):
+    """By the switch ahead of the loss, too: there it takes part with one other flow before and after."""
+    outage = Outage(50_000, 50_000 + outage_ns, Switch(40, others=1))
+    link, (qa,) = nics(outage, protocol, {"demand": False})
+    qa.post(10**9)
+    link.run(48_000)
+    assert qa.rate_bps == 20e9
+    link.run(50_000 + outage_ns + 2_000_000)
+    assert qa.rate_bps == 20e9
+    assert (outage.switch.link.num_b, outage.switch.link.sum_e) == (2 << 20, 0)
+    assert (own_link(qa).num_b, own_link(qa).sum_e) == (0, 20_000_000)
+    late = data_packets(link, 50_000 + outage_ns + 1_500_000)
+    assert len(late) == pytest.approx(500_000 * 20 / 8 / 1_058, rel=0.05)
+
+
+def test_a_nic_tells_what_its_link_has_of_flows():
+    link, qa = setup(demand=False)
+    qa.post(300_000)
+    link.run(10_000)
+    found = {"num_b of the s-PERC link": 1 << 20, "interval of the s-PERC link": 632}
+    assert qa.reaction_point.host.residue() == found
+    link.run(100_000)
+    assert qa.reaction_point.host.residue() == {}
+
+
+def test_a_control_packet_takes_of_the_nics_link_what_frames_cost_there():
+    """With 24 bytes between frames 182 for its 158."""
+    link, (qa,) = nics(parameters={"demand": False}, frame_overhead_bytes=24)
+    qa.post(1_000_000)
+    link.run(10_000)
+    assert values(controls(link, 0)[0][1])["interval"] == 8 * 182 * 50 // 100 == 728
+
+
+def test_a_flow_that_no_link_has_answered_is_counted_once_too_often_at_most():
+    """The switch ahead of the loss cannot know that it is the same one: its share stays."""
+    outage = Outage(0, 3_000_000, Switch(40))
+    link, qa = setup(outage, demand=False)
+    qa.post(10**8)
+    link.run(4_000_000)
+    assert outage.switch.link.num_b == 2 << 20
+    assert (own_link(qa).num_b, own_link(qa).sum_e) == (0, 20_000_000)
+
+
+@pytest.mark.parametrize("protocol", ["sperc", "sperc+1rc"])
+def test_a_flow_whose_last_response_is_lost_leaves_all_the_same(protocol):
+    """Its packets have arrived: nothing is sent to find that out."""
+    switch = Switch(40)
+    sent_before = []
+
+    def lose(now, frame):
+        found = switch(now, frame)
+        last = is_control(frame) and values(frame)["response"] and qa.reaction_point.traffic.waiting_bytes == 0
+        if last:
+            sent_before.append(qa.stats.packets_sent)
+        return None if last else found
+
+    link, (qa,) = nics(lose, protocol, {"demand": False})
+    qa.post(300_000)
+    link.run(400_000)
+    assert len(sent_before) == 1
+    assert qa.stats.packets_sent == sent_before[0]
+    assert values(controls(link, 0)[-1][1])["leaving"]
+    for one in (switch.link, own_link(qa)):
+        assert (one.sum_e, one.num_b, one.interval_ns) == (0, 0, 0)
+
+
+def test_what_a_flow_has_to_send_again_when_it_has_left_is_a_flow_too():
+    """From some time on its packets are lost, but no control packet: it has sent all, and leaves."""
+    switch = Switch(100)
+
+    def lose(now, frame):
+        return switch(now, frame) if is_control(frame) or not 60_000 < now < 200_000 else None
+
+    link, qa = setup(lose, demand=False, short_flow_bytes=20_000)
+    qa.post(1_100_000)
+    link.run(10**7)
+    assert qa.stats.bytes_acked == 1_100_000
+    left = [now for now, frame in controls(link, 0) if values(frame)["leaving"]]
+    assert len(left) == 2
+    assert any(left[0] < now < left[1] for now, _ in controls(link, 0))
+    for one in (switch.link, own_link(qa)):
+        assert (one.sum_e, one.num_b, one.interval_ns) == (0, 0, 0)
 
 
 def test_a_response_that_is_not_awaited_changes_nothing():

@@ -168,6 +168,13 @@ def test_a_share_that_was_freed_is_offered_through_the_desired_rate(at_times: Ma
     assert [o.desired for o in outcome[2:]] == [5, 5, 5, 10]
 
 
+def test_a_link_faster_than_rates_can_be_is_named() -> None:
+    accurate = programs.parameters("accurate", {})
+    accurate.check_link_rate(4_294_967_295_000)
+    with pytest.raises(UserError, match=r"link rate 6400 Gb/s; expected at most 4294\.97 Gb/s"):
+        accurate.check_link_rate(6_400_000_000_000)
+
+
 def test_responses_and_data_pass_untouched(in_one_period: MakeRig) -> None:
     frames = [FLOW.flow_rate(9 * GBPS, 9 * GBPS, psn=1, response=1), FLOW.data(psn=2)]
     rig = in_one_period(gbps=1)

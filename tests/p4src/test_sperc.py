@@ -454,6 +454,35 @@ def test_epochs_wrap(make_stepwise_rig: MakeStepwiseRig) -> None:
     assert (network.passed(last), network.passed(last + 13 * 16)) == ([], [0, 1])
 
 
+@pytest.mark.parametrize("idle", [256, 2_048, 0x7FF0, 0x8000, 0xFF00])
+def test_an_entry_from_before_an_idle_time_is_not_a_newer_one(make_stepwise_rig: MakeStepwiseRig, idle: int) -> None:
+    """So many epochs long; in numbers modulo 2^16 the old one is ahead by what is missing to 2^16."""
+    network = Network(make_stepwise_rig)
+    before, after = 13 * 5, 13 * (5 + idle)
+    assert network.starts(before) == 4
+    assert network.starts(after) == 2
+    assert network.passed(after) == [0, 1]
+    assert network.passed(before) == []
+
+
+def test_what_an_idle_time_of_all_epoch_numbers_leaves(make_stepwise_rig: MakeStepwiseRig) -> None:
+    """Documented limits: the old entry is taken for one of a newer epoch, and at last for the epoch's own."""
+    network = Network(make_stepwise_rig)
+    assert network.starts(13 * 32) == 4
+    assert network.starts(13 * 0x10010) == 0  # 32 is newer than 16
+    assert network.starts(13 * 0x10020) == 4
+
+
+def test_more_flows_than_num_b_can_count_fail_an_assertion() -> None:
+    """4,095 of weight 1: the next one would be offered what is wrong for good."""
+    rig = BuiltinRig("sperc", programs.parameters("sperc", {}).entries(VIEW))
+    for left_until_then, failed in (((1 << 20) + 1, 0), (1 << 20, 1), (0, 1)):
+        rig.switch.register_write("num_b_of", 2, (0xFFFF_FFFF - left_until_then).to_bytes(4, "big"))
+        before = rig.switch.failed_asserts
+        rig.switch.process(1, FlowState().frame(2))
+        assert rig.switch.failed_asserts - before == failed
+
+
 def test_a_speculative_packet_of_weight_0_or_cut_off_is_malformed(make_rig: MakeRig) -> None:
     rig = make_rig("sperc", WINDOWS)
     bth = BTH(opcode=SPECULATIVE.opcode, dest_qp=7)

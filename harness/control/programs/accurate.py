@@ -12,6 +12,7 @@ from harness.control.programs.entries import Action, Entry, Exact, MulticastGrou
 from harness.control.programs.forwarding import forwarding_entries
 from p4switch.errors import UserError
 
+MOST_KBPS = (1 << 32) - 1  # a rate in the program and in flow rate packets
 NO_SHIFT = 63  # shifts everything out
 MAX_PORT = 255  # a multicast group's number holds two ports
 
@@ -54,6 +55,13 @@ class AccurateParameters(ProgramParameters):
     @property
     def common_period_ns(self) -> int:
         return self.period_ns
+
+    def check_link_rate(self, rate_bps: int) -> None:
+        if rate_bps > 1000 * MOST_KBPS:
+            raise UserError(
+                f"accurate: link rate {rate_bps / 1e9:g} Gb/s; expected at most {MOST_KBPS / 1e6:.2f} Gb/s, as rates "
+                "are 32 bits of kb/s"
+            )
 
     def entries(self, switch: SwitchView) -> list[Entry]:
         entries = forwarding_entries(switch)

@@ -13,12 +13,13 @@ from harness.plan.experiment import plan
 from harness.plan.scenario import check
 from harness.worlds.virtual import VirtualWorld
 
+DOWN = [{"time_ns": t, "link": ["s0", "h0-0-4"], "up": up} for t, up in ((30_000, False), (45_000, True))]
 REGISTERS = ("sum_e_of", "num_b_of", "interval_of")
 
 
-def run(cc: str = "sperc", stop_ns: int = 60_000, **more: Any) -> Recording:
+def run(cc: str = "sperc", start_ns: int = 0, **more: Any) -> Recording:
     flows = [
-        {"name": "long", "source": 0, "destination": 2, "stop_ns": stop_ns},
+        {"name": "long", "source": 0, "destination": 2, "start_ns": start_ns, "stop_ns": 60_000},
         {"name": "short", "source": 1, "destination": 2, "start_ns": 20_000, "size_bytes": 500},
     ]
     tables = {
@@ -39,9 +40,8 @@ def test_nothing_is_left_though_the_last_control_packets_leave_after_the_flows_e
 
 
 def test_a_lost_control_packet_leaves_its_flow_behind() -> None:
-    """The switch has counted the flow; the link behind it is down, and nothing comes back to say so."""
-    down = [{"time_ns": t, "link": ["s0", "h0-0-4"], "up": up} for t, up in ((30_000, False), (45_000, True))]
-    recording = run(events=down, nic={"rto_ns": 50_000})
+    """The switch has counted the flow when it starts; the link behind it is down, and nothing comes back to say so."""
+    recording = run(start_ns=32_000, events=DOWN, nic={"rto_ns": 50_000})
     assert recording.ended == "done"
     assert recording.residue is not None
     assert recording.residue["num_b_of of s0"] >= 1 << 19
@@ -49,6 +49,12 @@ def test_a_lost_control_packet_leaves_its_flow_behind() -> None:
     failed = residue_check(REGISTERS, recording.residue, False)
     assert not failed["holds"]
     assert "num_b_of of s0" in failed["detail"]
+
+
+def test_a_flow_whose_links_have_answered_leaves_nothing_behind_though_a_control_packet_is_lost() -> None:
+    recording = run(events=DOWN, nic={"rto_ns": 50_000})
+    assert recording.ended == "done"
+    assert recording.residue == {}
 
 
 def test_a_run_that_ends_before_its_flows_is_not_looked_at() -> None:
