@@ -134,7 +134,7 @@ def test_receivers_miss_nothing_though_switches_one_after_the_other_drop(tmp_pat
         drops = {reason: count for reason, count in result.summary["drops"].items() if count}
         assert drops.keys() == {"speculative"}
         assert result.flows["retransmitted"].sum() == sum(drops.values())
-        dropping = result.table("program_state").query("object == 'speculative_drops' and packets > 0")
+        dropping = result.table("program_state").query("object == 'speculative_drops'")
         assert dropping["switch"].nunique() > 1
 
 
