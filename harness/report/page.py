@@ -134,14 +134,12 @@ def _rows(variants: Sequence[Variant]) -> list[_Row]:
     """Those of every run, then those of the classes of flows by size that any of these has."""
     summaries = [result.summary for variant in variants for result in variant.results]
     classes = dict.fromkeys(name for summary in summaries for name in summary.get("sizes", {}))
-    return [
-        *_ROWS,
-        *(
-            _Row(f"{name}: {words}", _At(f"sizes.{name}.{key}"), *how)
-            for name in classes
-            for words, key, *how in _ROWS_OF_SIZES
-        ),
-    ]
+    return [*_ROWS, *(row for name in classes for row in _rows_of_size(name))]
+
+
+def _rows_of_size(name: str) -> list[_Row]:
+    """Those of the class of this name."""
+    return [_Row(f"{name}: {words}", _At(f"sizes.{name}.{key}"), *how) for words, key, *how in _ROWS_OF_SIZES]
 
 
 def _written(row: _Row, value: Estimate | None) -> str:
