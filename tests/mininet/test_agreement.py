@@ -76,7 +76,8 @@ def test_rates_add_up_to_what_was_delivered(both: Both, arguments: tuple[str, ..
     for result in both(*arguments)[1]:
         totals = result.rates.groupby("time_ns")["throughput_bps"].sum()
         receivers = result.flows["destination"].nunique()
-        assert totals.max() < receivers * 110e9  # packets may be counted on either side of an interval's end
+        # Packets may be counted on either side of an interval's end, and samples are as late as their processes are.
+        assert totals.rolling(3).mean().max() < receivers * 105e9
         sampled_bytes = totals.sum() * result.rate_interval_ns / 8e9
         assert sampled_bytes > 0.8 * result.flows["size_bytes"].sum()  # those after the last sample are missing
 
