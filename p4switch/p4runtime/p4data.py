@@ -21,8 +21,13 @@ def encoder(spec: Message, types: Message) -> Callable[[bytes], Message]:
 
     Raises P4RuntimeError (UNIMPLEMENTED).
     """
-    encode, _ = _encoder(spec, types)
-    return encode
+    encode, length = _encoder(spec, types)
+
+    def encode_whole(data: bytes) -> Message:
+        assert len(data) == length, f"{len(data)} bytes, not {length}"
+        return encode(data)
+
+    return encode_whole
 
 
 def _encoder(spec: Message, types: Message) -> tuple[Callable[[bytes], Message], int]:
