@@ -125,7 +125,7 @@ def isolation(recording: Recording, interval_ns: int, flows: pd.DataFrame, messa
             "flows_delivered": int((own["delivered_ns"] >= 0).sum()),
             "pieces": int((messages["role"] == role).sum()),
             "throughput_bps": float(later.loc[carried, "throughput_bps"].sum() / intervals) if intervals else None,
-            "flow_rate_bps": distribution(own["size_bytes"] * 8e9 / own["fct_ns"])["mean"],
+            "flow_rate_bps": distribution(_flow_rates_bps(own))["mean"],
             "fct_ns": distribution(own["fct_ns"]),
             "slowdown": distribution(own["slowdown"]),
         }
@@ -142,7 +142,7 @@ def by_size(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
         found[each.name] = {
             "flows": len(own),
             "flows_delivered": int((own["delivered_ns"] >= 0).sum()),
-            "flow_rate_bps": distribution(own["size_bytes"] * 8e9 / own["fct_ns"]),
+            "flow_rate_bps": distribution(_flow_rates_bps(own)),
             "slowdown": distribution(own["slowdown"]),
         }
         if LATENCY in own:
@@ -150,6 +150,11 @@ def by_size(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
         if WEIGHT in own:
             found[each.name]["weighted_slowdown"] = distribution(own["slowdown"] / own[WEIGHT])
     return found
+
+
+def _flow_rates_bps(flows: pd.DataFrame) -> pd.Series[float]:
+    """Payload over completion time."""
+    return flows["size_bytes"] * 8e9 / flows["fct_ns"]
 
 
 def _per_qp(flows: pd.DataFrame, column: str) -> int:
