@@ -21,6 +21,7 @@ class QpStats:
         self.bytes_delivered = 0  # in order, each byte once
         self.acks_sent = 0
         self.marked_received = 0  # with ECN CE
+        self.links_crossed = 0  # by all that arrived, by their TTL: hosts' links included
         # sender
         self.packets_retransmitted = 0
         self.bytes_posted = 0
@@ -72,6 +73,7 @@ QP_COUNTS = (
     "packets_received",
     "bytes_delivered",
     "marked_received",
+    "links_crossed",
     "duplicates",
     "out_of_order",
     "out_of_window",

@@ -213,6 +213,7 @@ class QueuePair(Connection):
     ) -> None:
         stats = self.stats
         stats.packets_received += 1
+        stats.links_crossed += wire.INITIAL_TTL + 1 - frame[wire.TTL]
         if marked:
             stats.marked_received += 1
         if self._stamps:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from harness.workloads import Flow
-    from host_agents.messages import Message
+    from host_agents.messages import Message, QpStats
 
 COUNTS_PREFIX = "stats."  # of a further column that is a count of the flow's queue pair
 
@@ -61,6 +61,24 @@ class Sent:
         )
 
 
+class Received(NamedTuple):
+    """What a receiver has counted of a queue pair's packets; added up over several receivers."""
+
+    packets: int = 0
+    marked: int = 0
+    links: int = 0  # that all of them have crossed
+    max_latency_ns: int = -1  # -1: not measured, or none arrived
+
+    @classmethod
+    def of(cls, stats: QpStats) -> Received:
+        return cls(stats.packets_received, stats.marked_received, stats.links_crossed, stats.max_latency_ns)
+
+    @classmethod
+    def joined(cls, parts: Iterable[Received]) -> Received:
+        packets, marked, links, latencies_ns = zip(*[cls(), *parts], strict=True)
+        return cls(sum(packets), sum(marked), sum(links), max(latencies_ns))
+
+
 @dataclass
 class FlowRecord:
     """One flow. Times are ns, -1: never. Counts are of its queue pairs when it was done, or at the end of the run."""
@@ -77,7 +95,7 @@ class FlowRecord:
     cnps: int = 0
     marked: int = 0  # packets that arrived with a mark
     columns: tuple[float, ...] = ()
-    max_latency_ns: int = -1  # of its queue pair's packets; -1: not measured
+    received: Received = field(default_factory=Received)  # of its queue pair, at the end of the run
     delivered_wire_bytes: int = 0  # on a receiver's link, framing and retransmissions included; of several the mean
 
     def note_sent(self, sent: Sent) -> None:
@@ -97,9 +115,9 @@ class FlowRecord:
         self.delivered_ns = time_ns
         self.marked = marked
 
-    def note_end(self, marked: int, delivered_wire_bytes: int, max_latency_ns: int) -> None:
-        """The run is over: what the receiver has counted on the queue pair."""
-        self.max_latency_ns = max_latency_ns
+    def note_end(self, received: Received, delivered_wire_bytes: int) -> None:
+        """The run is over: what the receivers have counted on the queue pair."""
+        self.received = received
         self.delivered_wire_bytes = delivered_wire_bytes
         if self.delivered_ns < 0:
-            self.marked = marked
+            self.marked = received.marked

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from harness.measure.flow_record import COUNTS_PREFIX
 from harness.measure.recording import Rate, Recording
-from harness.plan.experiment import HEADER_BYTES, LATENCY, Run
+from harness.plan.experiment import HEADER_BYTES, LATENCY, LINKS, SHORTEST_LINKS, Run
 from harness.workloads import Flow
 from topologies.model import Neighbour
 from topologies.routing import path
@@ -71,8 +71,8 @@ def fair_from_ns(jain: pd.DataFrame, last_start_ns: int, index: float = 0.9, sam
     return int(later.loc[above, "time_ns"].iloc[0]) if above.any() else None
 
 
-class IdealTimes:
-    """Completion times of flows in an otherwise empty network."""
+class EmptyNetwork:
+    """What flows would meet in an otherwise empty network: how long they take, and how many links they cross."""
 
     def __init__(self, run: Run) -> None:
         telemetry = run.protocol.info.telemetry
@@ -83,19 +83,27 @@ class IdealTimes:
 
     def fct_ns(self, flow: Flow, size_bytes: int) -> float:
         """When the last of the flow's receivers has so much."""
-        run, hosts = self._run, self._run.topology.hosts
+        run = self._run
         slowest_ns = 0.0
         for destination in flow.destinations:
-            ends = (flow.source, destination)
-            if ends not in self._paths:
-                self._paths[ends] = path(run.topology, hosts[flow.source], hosts[destination])
-            links = self._paths[ends]
+            links = self._path(flow.source, destination)
             latency_ns = run.scenario.switch.latency_ns * (len(links) - 1)
             fct_ns = empty_network_fct_ns(
                 links, size_bytes, run.scenario.nic.mtu_bytes, self._header_bytes, self._growth_bytes
             )
             slowest_ns = max(slowest_ns, latency_ns + fct_ns)
         return slowest_ns
+
+    def links(self, flow: Flow) -> float:
+        """Of a shortest path, hosts' links included; to several receivers the mean."""
+        return float(np.mean([len(self._path(flow.source, destination)) for destination in flow.destinations]))
+
+    def _path(self, source: int, destination: int) -> list[Neighbour]:
+        ends = (source, destination)
+        if ends not in self._paths:
+            hosts = self._run.topology.hosts
+            self._paths[ends] = path(self._run.topology, hosts[source], hosts[destination])
+        return self._paths[ends]
 
 
 def messages_table(run: Run, recording: Recording) -> pd.DataFrame:
@@ -106,7 +114,7 @@ def messages_table(run: Run, recording: Recording) -> pd.DataFrame:
     broken into, and `role` says whose it is.
     """
     hosts = run.topology.hosts
-    times = IdealTimes(run)
+    empty = EmptyNetwork(run)
     records = recording.flows
     table = pd.DataFrame(
         {
@@ -120,12 +128,16 @@ def messages_table(run: Run, recording: Recording) -> pd.DataFrame:
             "first_sent_ns": np.array([r.first_sent_ns for r in records], np.int64),
             "delivered_ns": np.array([r.delivered_ns for r in records], np.int64),
             "completed_ns": np.array([r.completed_ns for r in records], np.int64),
-            "ideal_fct_ns": np.array([times.fct_ns(r.flow, r.flow.size_bytes) for r in records], np.float64),
+            "ideal_fct_ns": np.array([empty.fct_ns(r.flow, r.flow.size_bytes) for r in records], np.float64),
             **{name: np.array([getattr(r, name) for r in records], np.int64) for name in _COUNTS},
         }
     )
     if LATENCY in run.columns:
-        table[LATENCY] = np.array([r.max_latency_ns for r in records], np.int64)
+        table[LATENCY] = np.array([r.received.max_latency_ns for r in records], np.int64)
+    if LINKS in run.columns:
+        table[LINKS] = [r.received.links / r.received.packets if r.received.packets else math.nan for r in records]
+    if SHORTEST_LINKS in run.columns:
+        table[SHORTEST_LINKS] = [empty.links(r.flow) for r in records]
     for i, name in enumerate(run.point_columns):
         table[_column(name)] = [r.columns[i] if r.columns else math.nan for r in records]
     if run.attack is not None:
@@ -148,7 +160,7 @@ def flows_table(run: Run, recording: Recording, messages: pd.DataFrame) -> pd.Da
     """
     if run.attack is None:
         return messages
-    times = IdealTimes(run)
+    empty = EmptyNetwork(run)
     wholes = {r.flow.number: r.flow.whole or r.flow for r in recording.flows}
     pieces = messages.groupby("flow")
     table = pieces.first().drop(columns="piece").reset_index()
@@ -166,10 +178,10 @@ def flows_table(run: Run, recording: Recording, messages: pd.DataFrame) -> pd.Da
     for name in _COUNTS:
         table[name] = pieces[name].sum().to_numpy()
     sizes = table["size_bytes"].tolist()
-    table["ideal_fct_ns"] = [times.fct_ns(flow, size) for flow, size in zip(flows, sizes, strict=True)]
+    table["ideal_fct_ns"] = [empty.fct_ns(flow, size) for flow, size in zip(flows, sizes, strict=True)]
     if LATENCY in run.columns:
         table[LATENCY] = pieces[LATENCY].max().to_numpy()
-    for asked in run.point_columns:
+    for asked in (*run.point_columns, *({LINKS} & {*run.columns})):
         name = _column(asked)
         if asked.startswith(COUNTS_PREFIX):
             table[name] = pieces[name].sum().to_numpy()

@@ -12,7 +12,7 @@ import pandas as pd
 from harness.control import program_ledger
 from harness.measure.metrics import fair_from_ns, jain_table
 from harness.measure.recording import Integers, Recording
-from harness.plan.experiment import LATENCY, Run
+from harness.plan.experiment import LATENCY, LINKS, SHORTEST_LINKS, Run
 from topologies.model import Neighbour
 from topologies.routing import path, transit_ns
 
@@ -147,6 +147,9 @@ def by_size(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
         }
         if LATENCY in own:
             found[each.name][LATENCY] = distribution(own[LATENCY].where(own[LATENCY] >= 0))
+        for name in (LINKS, SHORTEST_LINKS):
+            if name in own:
+                found[each.name][name] = distribution(own[name])["mean"]
         if WEIGHT in own:
             found[each.name]["weighted_slowdown"] = distribution(own["slowdown"] / own[WEIGHT])
     return found

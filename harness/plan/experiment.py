@@ -50,7 +50,11 @@ _MAX_RTT_NS = 10**12
 HEADER_BYTES = 58
 ACK_BYTES = 62
 _COLLECTIVE_BYTES = 138  # of a packet of collectives: half have lanes (202 bytes), half have not (74)
-LATENCY = "max_latency_ns"  # a column of flows that worlds fill
+# Columns of flows that worlds fill.
+LATENCY = "max_latency_ns"
+LINKS = "mean_links"
+SHORTEST_LINKS = "shortest_links"
+FILLED = (LATENCY, LINKS, SHORTEST_LINKS)
 DEFAULT_LIMIT_NS = 1_000_000_000  # of a scenario that wishes for none: more than any run should take
 
 
@@ -87,7 +91,7 @@ class Run:
     @property
     def point_columns(self) -> tuple[str, ...]:
         """Those that senders fill, of reaction points and queue pairs."""
-        return tuple(name for name in self.columns if name != LATENCY)
+        return tuple(name for name in self.columns if name not in FILLED)
 
     @property
     def seed(self) -> int:
@@ -457,7 +461,7 @@ def _with_columns(runs: Sequence[Run]) -> list[Run]:
             try:
                 if name.startswith(COUNTS_PREFIX):
                     _expect_count(name)
-                elif name != LATENCY:
+                elif name not in FILLED:
                     expect_number(run, name)
             except UserError as error:
                 missing.setdefault(name, error)

@@ -140,8 +140,8 @@ class Record(Table):
     rate_interval_ns: Nanoseconds = 10_000  # between two samples of `rates`, and the shortest interval of `links`
     # Which queues: those of all switch ports, or only those to hosts.
     queues: Literal["all", "hosts"] = "all"
-    # Further columns of `flows`, when a flow is acknowledged: max_latency_ns, stats.NAME (a count of its queue pair),
-    # or any number that reaction points have.
+    # Further columns of `flows`: max_latency_ns, mean_links, shortest_links, stats.NAME (a count of its queue pair when
+    # the flow is acknowledged), or any number that reaction points have then.
     columns: list[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]] = []
     # Classes of flows by size, each with figures of its own in summaries and reports.
     sizes: list[SizeClass] = []

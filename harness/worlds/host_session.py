@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
 
 from harness.measure.collective_record import CollectiveReport
-from harness.measure.flow_record import COUNTS_PREFIX, Sent
+from harness.measure.flow_record import COUNTS_PREFIX, Received, Sent
 from host_agents import wire
 from host_agents.assignments import Assignment
 from host_agents.cc.base import ReactionPoint
@@ -107,9 +107,8 @@ class HostReport:
     """What a host knows when the run is over."""
 
     unfinished: dict[int, Sent]  # by flow
-    marked: dict[int, int]  # packets that arrived with a mark, by connection
+    received: dict[int, Received]  # by connection
     delivered_bytes: dict[int, int]  # on the wire, framing included, by connection
-    max_latency_ns: dict[int, int] = field(default_factory=dict)  # where that was measured, by connection
     collectives: CollectiveReport | None = None
 
 
@@ -203,13 +202,8 @@ class HostSession:
         """`delivered_bytes`: on this host's link, framing included, by connection."""
         return HostReport(
             unfinished={flow: self._sent(message) for flow, message in self._messages.items()},
-            marked={number: qp.stats.marked_received for number, qp in self._queue_pairs.items()},
+            received={number: Received.of(qp.stats) for number, qp in self._queue_pairs.items()},
             delivered_bytes=delivered_bytes,
-            max_latency_ns={
-                number: qp.stats.max_latency_ns
-                for number, qp in self._queue_pairs.items()
-                if qp.stats.max_latency_ns >= 0
-            },
             collectives=None if self._program is None else _report(self._program),
         )
 

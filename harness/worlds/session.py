@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from harness.measure.collective_record import CollectiveReport
-from harness.measure.flow_record import FlowRecord, Sent
+from harness.measure.flow_record import FlowRecord, Received, Sent
 from harness.measure.recording import Rate
 from harness.workloads import Flow, Traffic
 from harness.worlds.host_session import (
@@ -170,11 +170,12 @@ class Session:
                 self.records[flow].note_sent(Sent.joined(progress.sent.values()))
         for connection in self.connections:
             ends = [reports[host] for host in connection.destinations]
-            marked = sum(report.marked.get(connection.number, 0) for report in ends)
+            received = Received.joined(
+                report.received[connection.number] for report in ends if connection.number in report.received
+            )
             delivered_bytes = sum(report.delivered_bytes.get(connection.number, 0) for report in ends) // len(ends)
-            latency_ns = max(report.max_latency_ns.get(connection.number, -1) for report in ends)
             for record in connection.flows:
-                record.note_end(marked, delivered_bytes, latency_ns)
+                record.note_end(received, delivered_bytes)
         self.records = [record for record in self.records if record.flow.start_ns <= end_ns]
 
     # Flows

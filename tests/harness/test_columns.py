@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from harness.measure.metrics import flows_table, messages_table
+from harness.measure.summary import by_size
 from harness.plan import experiment, scenario
 from harness.plan.experiment import Run
 from harness.worlds.virtual import VirtualWorld
@@ -60,7 +61,7 @@ def test_numbers_of_reaction_points_are_those_at_the_end_of_a_flow() -> None:
 
 def test_of_pieces_the_largest_latency_the_mean_over_bytes_and_the_sum_of_counts() -> None:
     attack = {"kind": "parallel", "hosts": [1], "piece_bytes": 30_000}
-    columns = ["max_latency_ns", "rate_bps", "stats.acks_received"]
+    columns = ["max_latency_ns", "rate_bps", "stats.acks_received", "mean_links", "shortest_links"]
     (run,) = planned(columns, attack=attack, limit_ns=2_000_000)
     recording = VirtualWorld(run).run()
     pieces = messages_table(run, recording)
@@ -70,7 +71,26 @@ def test_of_pieces_the_largest_latency_the_mean_over_bytes_and_the_sum_of_counts
     assert whole["max_latency_ns"] == own["max_latency_ns"].max()
     mean = (own["rate_bps"] * own["size_bytes"]).sum() / 50_003
     assert whole["rate_bps"] == pytest.approx(mean)
+    assert whole["mean_links"] == whole["shortest_links"] == 2
     assert whole["acks_received"] == own["acks_received"].sum() > 0
+
+
+def test_links_are_those_of_the_shortest_path_where_nothing_is_deflected() -> None:
+    fat_tree = {"topology": {"name": "fat-tree", "k": 4}, "workload": {"name": "permutation", "size_bytes": 20_000}}
+    (run,) = planned(["mean_links", "shortest_links"], **fat_tree)
+    found = flows(run)
+    assert set(found["shortest_links"]) <= {2.0, 4.0, 6.0}
+    assert (found["mean_links"] == found["shortest_links"]).all()
+
+
+def test_what_is_deflected_crosses_more_links() -> None:
+    columns = 'record.columns=["mean_links", "shortest_links"]'
+    settings = [columns, 'record.sizes=[{ name = "all" }]', "variants=[]"]
+    (run,) = experiment.plan("dart-order", *scenario.load("dart-order", settings))
+    found = flows(run)
+    assert (found["mean_links"] >= found["shortest_links"]).all()
+    sizes = by_size(run, found)["all"]
+    assert sizes["mean_links"] > 1.2 * sizes["shortest_links"]
 
 
 def test_without_columns_there_are_none() -> None:

@@ -91,7 +91,7 @@ ATTACKED: dict[str, Any] = {
     "topology": {"name": "single-switch", "hosts": 4},
     "workload": {"name": "incast", "size_bytes": 20_000},
     "attack": {"kind": "parallel", "pieces": 2, "hosts": [1]},
-    "record": {"columns": ["max_latency_ns"], "sizes": [{"name": "all"}]},
+    "record": {"columns": ["max_latency_ns", "mean_links", "shortest_links"], "sizes": [{"name": "all"}]},
 }
 
 
