@@ -165,7 +165,8 @@ def test_the_end_of_a_run_that_was_cut_short() -> None:
     hosts = Hosts(Traffic([Flow(0, 1, 1000, 0), Flow(0, 1, 1000, 500)]))
     hosts.session.start_due(10_000)
     so_far = replace(SENT, completed_ns=-1, packets_sent=1)
-    hosts.session.end([HostReport({0: so_far}, {}, {}), HostReport({}, {2: Received(9, marked=7)}, {2: 400})], end_ns=200)
+    reports = [HostReport({0: so_far}, {}, {}), HostReport({}, {2: Received(9, marked=7)}, {2: 400})]
+    hosts.session.end(reports, end_ns=200)
     (record,) = hosts.session.records  # the second had not started
     assert (record.packets_sent, record.completed_ns, record.marked, record.delivered_wire_bytes) == (1, -1, 7, 400)
 
