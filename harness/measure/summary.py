@@ -22,7 +22,7 @@ _CONGESTED = 0.1  # of the base RTT, in the queue
 _WORST = 8  # queues that are named
 _MOST_TOLD = 3  # flows, and queues, of those that stand still
 ROLES = ("attacker", "victim")
-WEIGHT = "mean_weight"  # a column of s-PERC: among how many flows a host's share is divided
+WEIGHT = "mean_weight"  # a column of s-PERC: 1/n
 
 
 def distribution(values: pd.Series[float]) -> dict[str, float | None]:
@@ -151,7 +151,7 @@ def by_size(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
             if name in own:
                 found[each.name][name] = distribution(own[name])["mean"]
         if WEIGHT in own:
-            found[each.name]["weighted_slowdown"] = distribution(own["slowdown"] / own[WEIGHT])
+            found[each.name]["weighted_slowdown"] = distribution(own["slowdown"] * own[WEIGHT])
     return found
 
 

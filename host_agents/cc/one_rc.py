@@ -67,6 +67,8 @@ class HostFlows:
 
     def __init__(self, host: Host, epoch_ns: int, clock_error_ns: int) -> None:
         self.active = 0
+        self._weight_ns = 0.0  # 1/n over time, until it changed last
+        self._changed_ns = 0
         self._epoch_ns = epoch_ns
         self._offset_ns = host.random.randint(-clock_error_ns, clock_error_ns)
         self._epoch_index = -2  # since the clock's zero; before any that there is
@@ -84,13 +86,21 @@ class HostFlows:
             self._epoch = Epoch(index & EPOCH_MASK, min(max(1, self.active), MAX_WEIGHT))
         return self._epoch
 
+    def weight_ns(self, now_ns: int) -> float:
+        """The integral of 1/n over time: of two of these the difference, over the time between them, is its mean."""
+        return self._weight_ns + float(now_ns - self._changed_ns) / float(min(max(1, self.active), MAX_WEIGHT))
+
     def start(self, now_ns: int) -> None:
-        self.epoch(now_ns)
-        self.active += 1
+        self._change(now_ns, 1)
 
     def leave(self, now_ns: int) -> None:
+        self._change(now_ns, -1)
+
+    def _change(self, now_ns: int, more: int) -> None:
         self.epoch(now_ns)
-        self.active -= 1
+        self._weight_ns = self.weight_ns(now_ns)
+        self._changed_ns = now_ns
+        self.active += more
 
 
 class Speculation:

@@ -179,8 +179,9 @@ class Sperc(ReactionPoint):
         self.parameters = parameters
         self.counted = False
         self.weight = 1  # n of the control packet sent last
-        self._weights = 0  # of all control packets since the flow is counted, together
-        self._weighings = 0  # so many control packets
+        self._counted_ns = 0  # since when the flow is counted, or was last
+        self._weight_ns = 0.0  # the host's integral of 1/n at that time
+        self._mean_weight: float | None = None  # at the last control packet
         self.records: list[Record] = []  # the switches' in the order of the path, the NIC's, the demand
         self.sequence = 0  # of the control packet sent last
         self.outstanding = False  # it is not back
@@ -203,8 +204,10 @@ class Sperc(ReactionPoint):
 
     @property
     def mean_weight(self) -> float | None:
-        """n, averaged over the control packets sent since the flow was counted last; None: it never was."""
-        return float(self._weights) / float(self._weighings) if self._weighings > 0 else None
+        """The flow's weight 1/n, averaged over the time from when it was counted last to its last control packet, with
+        which it leaves if it has (5.5.2, figure 5.11); None: it never was counted.
+        """
+        return self._mean_weight
 
     @property
     def let_through(self) -> int | None:
@@ -244,11 +247,11 @@ class Sperc(ReactionPoint):
             self.set_rate(self.path.line_rate_bps)
             return
         self.counted = True
-        self._weights = 0
-        self._weighings = 0
+        self._counted_ns = now_ns
         flows = self._flows
         if flows is not None:
             flows.start(now_ns)
+            self._weight_ns = flows.weight_ns(now_ns)
         self.records = [Record() for _ in range(RECORDS)]
         self.interval_ns = 0
         self._awaited_place = -1
@@ -416,14 +419,19 @@ class Sperc(ReactionPoint):
         self.outlet.set_priority(DATA_PRIORITY)
         return True
 
+    def _weigh(self, now_ns: int) -> float:
+        flows, age_ns = self._flows, now_ns - self._counted_ns
+        if flows is None or not self._weighted or age_ns == 0:
+            return 1.0 / float(self.weight)
+        return (flows.weight_ns(now_ns) - self._weight_ns) / float(age_ns)
+
     def _send(self, now_ns: int, leaving: bool = False) -> None:
         flows, speculation = self._flows, self._speculation
         epoch = flows.number(now_ns) if flows is not None else 0
         old_weight = self.weight
         if self._weighted and flows is not None:
             self.weight = min(flows.active, MAX_WEIGHT)
-        self._weights += self.weight
-        self._weighings += 1
+        self._mean_weight = self._weigh(now_ns)
         if self.parameters.demand:
             demand = self.records[_DEMAND]
             asked = self.traffic.waiting_bytes * 8_000_000 // self.path.base_rtt_ns

@@ -103,21 +103,30 @@ def test_a_flow_leaves_when_all_is_sent_and_nothing_stays():
         assert (one.sum_e, one.num_b, one.interval_ns) == (0, 0, 0)
 
 
-def test_the_mean_weight_is_that_of_the_control_packets_since_the_flow_is_counted():
+def test_the_mean_weight_is_that_of_the_time_for_which_the_flow_is_counted():
     link, (qa, qb) = nics(Switch(40), "sperc+1rc+weights", queue_pairs=2)
     assert qa.reaction_point.mean_weight is None
     qa.post(200_000)
     link.run(5_000)
     assert qa.reaction_point.mean_weight == 1
-    qb.post(200_000)
+    qb.post(100_000)
     link.run(200_000)
-    sent = [values(frame) for _, frame in controls(link, 0)]
-    own = [value["new_weight"] for value in sent if value["source_qp"] == qa.qpn]
-    assert set(own) == {1, 2}
-    assert qa.reaction_point.mean_weight == pytest.approx(sum(own) / len(own))
+    left = {value["source_qp"]: time_ns for time_ns, value in map(valued, controls(link, 0)) if value["leaving"]}
+    begin_ns, first_ns, last_ns = 5_000, left[qb.qpn], left[qa.qpn]
+    assert begin_ns < first_ns < last_ns
+    alone_ns, shared_ns = begin_ns + last_ns - first_ns, first_ns - begin_ns
+    mean = (alone_ns + shared_ns / 2) / last_ns
+    assert qa.reaction_point.mean_weight == pytest.approx(mean, rel=2e-3)  # control packets wait for frames to end
+    assert qb.reaction_point.mean_weight == 1 / 2
     qa.post(200_000)
     link.run(201_000)
     assert qa.reaction_point.mean_weight == 1
+
+
+def valued(sent):
+    """A frame's time and its values."""
+    time_ns, frame = sent
+    return time_ns, values(frame)
 
 
 def data_packets(link, after_ns):

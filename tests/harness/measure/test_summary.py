@@ -37,8 +37,8 @@ def test_each_class_has_its_flows_both_ends_included() -> None:
     assert found["long"]["flow_rate_bps"]["mean"] == pytest.approx((long["size_bytes"] * 8e9 / long["fct_ns"]).mean())
     assert found["long"]["slowdown"]["max"] == long["slowdown"].max()
     assert found["all"]["max_latency_ns"]["max"] == messages["max_latency_ns"].max()
-    weighted = (messages["slowdown"] / messages["mean_weight"])[messages["size_bytes"] <= 10_000]
-    assert (messages["mean_weight"][:2] > 1).any()  # two flows of one host: it matters
+    weighted = (messages["slowdown"] * messages["mean_weight"])[messages["size_bytes"] <= 10_000]
+    assert (messages["mean_weight"][:2] < 1).any()  # two flows of one host: it matters
     assert found["short"]["weighted_slowdown"]["max"] == weighted.max()
 
 
