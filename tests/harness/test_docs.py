@@ -16,6 +16,7 @@ from harness.plan import sweep
 from harness.plan.experiment import plan
 from harness.plan.request import planned
 from harness.plan.scenario import built_in, check, find, parse
+from harness.report.claims import claims
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -99,3 +100,16 @@ def test_the_scenario_in_the_readme_can_be_run() -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         assert "://" in target or (page.parent / target).exists(), target
+
+
+def test_each_claim_has_a_verdict_and_they_are_in_order() -> None:
+    found: list[str] = []
+    for page in (ROOT / "docs/reproduction").glob("*.md"):
+        begins = page.read_text(encoding="utf-8").partition("\n|---")[2].partition("\n\n")[0].splitlines()[1:]
+        rows = [re.fullmatch(r"\| ([A-Z])(\d+) \| \*\*(holds|holds in part|does not hold|not yet run)\*\*.*", row)
+                for row in begins]
+        assert all(rows), f"{page.name}: {begins}"
+        names = [(row[1], int(row[2])) for row in rows if row]
+        assert names == sorted(names), page.name
+        found += [f"{letter}{number}" for letter, number in names]
+    assert sorted(found) == sorted(claims())
