@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterable
+
+import click
 from rich.console import Console
 from rich.table import Table
 
@@ -10,7 +14,19 @@ _WIDE = 240  # of files and pipes, where lines need not be broken
 
 def show(table: Table) -> None:
     """To a terminal as wide as it is; to a file or pipe without breaking lines."""
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, markup=False, width=_WIDE)
-    console.print(table)
+    Console(highlight=False, markup=False, width=_width()).print(table)
+
+
+def show_named(rows: Iterable[tuple[str, str]]) -> None:
+    """Names, and what each is beside it; where that is broken, as `show` does it, it goes on below itself."""
+    rows = list(rows)
+    column = 4 + max((len(name) for name, _ in rows), default=0)
+    room = max(_width() - column, 20)
+    for name, said in rows:
+        lines = textwrap.wrap(said, room, break_on_hyphens=False)
+        click.echo(f"  {name}".ljust(column) + f"\n{' ' * column}".join(lines))
+
+
+def _width() -> int:
+    console = Console()
+    return console.width if console.is_terminal else _WIDE

@@ -107,7 +107,7 @@ def _switch_load_balancers() -> list[dict[str, Any]]:
     from harness.control import load_balancing
 
     found = [load_balancing.find(name, load_balancing.DIRECTORY) for name in load_balancing.names()]
-    return [{"name": one.name, "summary": one.summary, "per_packet": one.per_packet} for one in found]
+    return [{"name": one.name, "summary": one.summary.removesuffix("."), "per_packet": one.per_packet} for one in found]
 
 
 def _described(name: str, model: type[Any], parameters: Iterable[Key]) -> dict[str, Any]:
@@ -170,12 +170,12 @@ def command(kind: str | None, name: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found[kind] if kind else found, indent=2, default=to_jsonable_python))
         return
+    from harness.commands._tables import show_named
+
     for each, entries in found.items():
         if not kind:
             click.echo(f"{each}:")
-        width = max((len(entry["name"]) for entry in entries), default=0)
-        for entry in entries:
-            click.echo(f"  {entry['name']:{width}}  {entry['summary']}")
+        show_named((entry["name"], entry["summary"]) for entry in entries)
 
 
 def _tell(one: Mapping[str, Any], as_json: bool) -> None:

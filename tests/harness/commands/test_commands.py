@@ -41,6 +41,18 @@ def test_list_of_one_kind_for_people(capsys: pytest.CaptureFixture[str]) -> None
     assert "16 to 1" in out
 
 
+def test_list_fits_the_terminal_and_is_unbroken_elsewhere(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = call(capsys, "list")[1]
+    assert max(map(len, whole.splitlines())) > 100
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")  # to rich the output is a terminal
+    monkeypatch.setenv("COLUMNS", "100")
+    broken = call(capsys, "list")[1]
+    assert max(map(len, broken.splitlines())) <= 100
+    assert broken.split() == whole.split()
+
+
 def test_list_takes_what_the_documentation_calls_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert call(capsys, "list", "protocols") == call(capsys, "list", "cc")
     assert call(capsys, "list", "load-balancers", "plb") == call(capsys, "list", "lb", "plb")
