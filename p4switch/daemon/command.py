@@ -2,8 +2,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
-from collections.abc import Callable
+import os
+import socket
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,6 +125,7 @@ def command(
         raise UserError("-I, -D: expected FILE.p4 with them")
     if len({number for number, _ in interfaces}) != len(interfaces):
         raise UserError("-i: expected each port number once")
+    _check(program, interfaces)
     _log_to(log_console, log_file, log_level)
     tell = _tracer(log_level == "trace" and (log_console or log_file is not None), trace_file)
 
@@ -148,6 +152,21 @@ def command(
     elif program is not None:
         process.load_program(program, p4info)
     process.run()
+
+
+def _check(program: Path | None, interfaces: Collection[tuple[int, str]]) -> None:
+    """What is there and may be used: at once, because a switch that is started for the first time is compiled first."""
+    if program is not None and not program.exists():
+        raise UserError(f"{program}: {os.strerror(errno.ENOENT)}")
+    there = {name for _, name in socket.if_nameindex()}
+    missing = [f"{number}@{name}" for number, name in interfaces if name not in there]
+    if missing:
+        raise UserError(f"-i {', '.join(missing)}: no such interface; expected some of {', '.join(sorted(there))}")
+    if interfaces:
+        try:
+            socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()
+        except PermissionError:
+            raise UserError("-i: raw sockets need root (or CAP_NET_RAW)") from None
 
 
 def _tracer(logged: bool, file: Path | None) -> Callable[[Event], object] | None:
