@@ -20,7 +20,8 @@ from host_agents.timers import NEVER, Timer
 
 @dataclass(frozen=True)
 class DcqcnParameters:
-    cnp_interval_ns: int = field(default=4_000, metadata=POSITIVE)  # of a notification point, per flow, at least
+    # At most one CNP in this time, of a notification point and flow; 0: one for each marked packet, as the simulator.
+    cnp_interval_ns: int = 0
     rate_decrease_interval_ns: int = 4_000  # at most one cut in this time; 0: a cut at every CNP, at once
     alpha_interval_ns: int = field(default=1_000, metadata=POSITIVE)  # alpha decays once in this time without a CNP
     gain: float = field(default=1 / 256, metadata=SHARE)  # g, of the newest sign of congestion in alpha
@@ -40,7 +41,7 @@ class DcqcnParameters:
 class DcqcnPaperParameters(DcqcnParameters):
     """SIGCOMM 2015, section 5 and table: N = K = 55 us timers as deployed, B = 10 MB, F = 5, R_AI = 40 Mb/s."""
 
-    cnp_interval_ns: int = field(default=50_000, metadata=POSITIVE)
+    cnp_interval_ns: int = 50_000
     rate_decrease_interval_ns: int = 0
     alpha_interval_ns: int = field(default=55_000, metadata=POSITIVE)
     rate_increase_interval_ns: int = field(default=55_000, metadata=POSITIVE)
@@ -83,12 +84,11 @@ class Dcqcn(ReactionPoint):
     def on_cnp(self, now_ns: int) -> None:
         p = self.parameters
         first = self._alpha_ns == NEVER
-        if p.rate_decrease_interval_ns == 0:
-            if not first:
-                self.update_alpha(now_ns)
-                self.alpha = (1.0 - p.gain) * self.alpha + p.gain
-            self._alpha_ns = now_ns + p.alpha_interval_ns
+        if p.rate_decrease_interval_ns == 0:  # equation 1: the cut is by the alpha of before
+            self.update_alpha(now_ns)
             self._cut(now_ns)
+            self.alpha = (1.0 - p.gain) * self.alpha + p.gain
+            self._alpha_ns = now_ns + p.alpha_interval_ns
             return
         if first:
             # Alpha starts at 1 and the intervals start here; a cut comes after alpha's update of the same moment.

@@ -182,6 +182,17 @@ def test_paper_constants_cut_at_every_cnp():
     assert rp.rate_bps == pytest.approx((LINE / 4 + LINE / 2) / 2)
 
 
+def test_paper_cuts_by_the_alpha_of_before_the_cnp():
+    # Equation 1: the target, then the cut, then alpha.
+    a, rp = reaction_point("dcqcn-paper")
+    rp.on_cnp(0)
+    rp.set_rate(LINE)
+    rp.alpha = 0.125
+    rp.on_cnp(10 * US)
+    assert rp.rate_bps == pytest.approx(LINE * (1 - 0.125 / 2))
+    assert rp.alpha == pytest.approx((1 - G) * 0.125 + G)
+
+
 def test_byte_counter_and_timer_count_their_own_stages():
     a, rp = reaction_point("dcqcn-paper", fast_recovery_steps=2, byte_counter_bytes=10_000)
     rp.target_bps = rp.rate_bps = 40e9
@@ -211,9 +222,28 @@ def marked(frame):
     return bytes(out)
 
 
+def test_every_marked_packet_has_a_cnp_with_the_simulators_constants():
+    a, b = pair("dcqcn")
+    qa, qb = connect(a, b)
+    qa.post(10_000)
+    frames = [a.next_frame(1000 * i) for i in range(10)]
+    for place, frame in enumerate(frames):
+        b.receive(100 * place, frame if place == 4 else marked(frame))
+    assert (qb.stats.marked_received, qb.stats.cnps_sent) == (9, 9)
+
+
+def test_alpha_stays_near_one_while_everything_is_marked():
+    # The published simulator's ACKs carry the mark of their packet: alpha rises in each of its intervals.
+    a, rp = reaction_point(min_rate_bps=LINE)
+    for now_ns in range(0, 300 * US, 500):
+        rp.on_cnp(now_ns)
+        at(a, now_ns)
+    assert rp.alpha > 0.99
+
+
 @pytest.mark.parametrize(("protocol", "interval_ns"), [("dcqcn", 4_000), ("dcqcn-paper", 50_000)])
 def test_notification_point_sends_one_cnp_in_an_interval(protocol, interval_ns):
-    a, b = pair(protocol)
+    a, b = pair(protocol, {"cnp_interval_ns": interval_ns})
     qa, qb = connect(a, b)
     qa.post(10_000)
     frames = [a.next_frame(1000 * i) for i in range(6)]
