@@ -538,10 +538,8 @@ class VirtualWorld:
 
     def _reports(self) -> list[HostReport]:
         """What is known only now: the counts of unfinished flows, and what was on the receivers' links."""
-        stats = _columns(self.fabric.flow_stats())
-        framing = self.run_plan.scenario.framing_bytes
         numbers = self._crew.agree(list(self._tags))
-        on_wire = self._counted(stats["delivered_bytes"] + framing * stats["delivered_packets"], numbers)
+        on_wire = self._delivered_bytes(numbers)
         own = {host: session.report({}) for host, session in enumerate(self._hosts) if self._crew.has(host)}
         reports = merged(self._crew.gather(own), range(len(self._hosts)))
         if not self._crew.first:
@@ -552,8 +550,10 @@ class VirtualWorld:
             delivered[self._session.connections[number - FIRST_NUMBER].destinations[0]][number] = carried
         return [replace(report, delivered_bytes=delivered[host]) for host, report in reports.items()]
 
-    def _counted(self, by_tag: Integers, numbers: Sequence[int]) -> list[int]:
-        """What all workers have counted of the packets of these connections, at the first one."""
+    def _delivered_bytes(self, numbers: Sequence[int]) -> list[int]:
+        """On the receivers' links, framing included, of the packets of these connections; at the first worker."""
+        stats = _columns(self.fabric.flow_stats())
+        by_tag = stats["delivered_bytes"] + self.run_plan.scenario.framing_bytes * stats["delivered_packets"]
         tags = self._tags
         return self._added_up([int(by_tag[tags[number] - 1]) if number in tags else 0 for number in numbers])
 
@@ -564,8 +564,7 @@ class VirtualWorld:
         parts = self._crew.gather([sample for host in self._hosts for sample in host.sample(now_ns)])
         samples = sorted(sample for part in parts for sample in part)
         numbers = self._crew.agree([sample.number for sample in samples])
-        by_tag = np.frombuffer(self.fabric.flow_stats()["delivered_bytes"], np.int64)
-        delivered = dict(zip(numbers, self._counted(by_tag, numbers), strict=True))
+        delivered = dict(zip(numbers, self._delivered_bytes(numbers), strict=True))
         self._session.note_rates(samples, lambda sample: delivered[sample.number])
         if self._crew.agree(self._links.is_due(now_ns)):
             self._sample_links(now_ns)

@@ -58,6 +58,9 @@ def test_framing_is_charged_and_said(tmp_path: Path) -> None:
     framed = run(*arguments, "--set", "framing=true", report=True)[0]
     ratio = framed.summary["last_delivery_ns"] / plain.summary["last_delivery_ns"]
     assert ratio == pytest.approx((1058 + 24) / 1058, rel=0.01)
+    for result in (plain, framed):  # neither is all of the first sample, which is the first packet's way
+        whole = result.rates.groupby("time_ns")["throughput_bps"].sum().iloc[1:-1]
+        assert whole.mean() == pytest.approx(100e9, rel=0.002)
     assert "24 bytes more a frame" in (framed.folder.parent / "report.html").read_text(encoding="utf-8")
 
 
