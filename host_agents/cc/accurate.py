@@ -59,7 +59,7 @@ class AccurateParameters:
     send_at: float = field(default=0.25, metadata=SHARE_OR_NONE)
     # A node's clock is off by up to this, either way; by how much is drawn for each node.
     clock_error_ns: int = 0
-    # A burst of fewer bytes sends no FRPs (section V, inactive or small/slow flows).
+    # A burst of fewer bytes sends no FRPs, and leaves at line rate (section V).
     exempt_bytes: int = 4_096
     desired_rate_bps: float = 0.0  # the wished rate; 0: line rate
     min_rate_bps: float = field(default=1e6, metadata=POSITIVE)  # the smallest rate
@@ -78,7 +78,10 @@ class Accurate(ReactionPoint):
         self.active = False
         self.sequence = 0  # of the FRP sent last
         self._obeyed = 0  # sequence number of the newest FRP whose response was obeyed
-        self._unannounced_bytes = 0  # wire bytes that may still leave before an exempt burst is announced
+        # Of a burst that is exempt, with all headers: of fewer bytes.
+        packets = -(-parameters.exempt_bytes // path.mtu_bytes)
+        self._exempt_bytes = packets * (path.wire_bytes - path.mtu_bytes) + parameters.exempt_bytes
+        self._unannounced_bytes = self._exempt_bytes  # what of these has not left yet
         self._clock_error_ns = 0
         self._counted_period = -1  # the last period in which a periodic FRP or a flow-init left
 
@@ -91,16 +94,21 @@ class Accurate(ReactionPoint):
             self._clock_error_ns = random.Random(self.host.seed).randint(-limit, limit)
 
     def on_start(self, now_ns: int) -> None:
-        exempt_bytes = self.parameters.exempt_bytes
-        # On the wire these are as many packets, with their headers.
-        exempt_packets = -(-exempt_bytes // self.path.mtu_bytes)
-        exempt = self.traffic.unacked_bytes < exempt_bytes
-        self._unannounced_bytes = exempt_packets * self.path.wire_bytes if exempt else 0
-        if self._unannounced_bytes == 0 and not self.active:
+        self._unannounced_bytes = self._exempt_bytes
+
+    def on_post(self, now_ns: int) -> None:
+        if self.active:
+            return
+        if self.traffic.waiting_bytes < self._unannounced_bytes:
+            self.set_rate(self.path.line_rate_bps)
+        else:
             self._init(now_ns)
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
-        """A burst that outgrows the exemption is announced after all; after its last packet a flow stops."""
+        """What is sent again counts, too: an exempt burst that outgrows the exemption is announced after all.
+
+        After its last packet a flow stops.
+        """
         if not self.active:
             self._unannounced_bytes -= wire_bytes
             if self._unannounced_bytes < 0:
@@ -145,7 +153,7 @@ class Accurate(ReactionPoint):
 
     def _stop(self, now_ns: int) -> None:
         self.active = False
-        self._unannounced_bytes = 0
+        self._unannounced_bytes = self._exempt_bytes  # of the next burst, which may begin before this one's ACKs
         self._heartbeat.cancel()
         if self.parameters.flow_stop:
             counted = self._period(now_ns) == self._counted_period

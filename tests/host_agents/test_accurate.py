@@ -279,6 +279,40 @@ def test_a_burst_lasts_until_the_last_queue_pair_has_sent(scope):
     assert sent[-1][0] > last_data
 
 
+def slow(now, frame):
+    """A contention point whose fair share is 0.1 Gb/s."""
+    return rated(frame, GBPS // 10, GBPS // 10) if is_frp(frame) and not Frp(frame).response else frame
+
+
+def test_a_small_burst_leaves_at_line_rate_whatever_the_rate_of_the_burst_before_it():
+    link, qa, _ = setup(slow)
+    qa.post(100_000)
+    link.run(20_000_000)
+    assert qa.rate_bps == 1e8
+    before = len(frps(link, 0))
+    message = qa.post(4_000, start_ns=30_000_000)
+    link.run(40_000_000)
+    assert len(frps(link, 0)) == before
+    assert message.completed_ns - 30_000_000 < 6_000
+
+
+@pytest.mark.parametrize(("size_bytes", "kinds"), [(1_000, []), (4_000, []), (5_000, [accurate.INIT, accurate.STOP])])
+def test_a_burst_may_begin_while_the_one_before_it_is_unacknowledged(size_bytes, kinds):
+    """The last of its 100 packets leaves by 85 us, and is acknowledged after 87 us. Then all is as after a pause."""
+    link, qa, _ = setup()
+    qa.post(100_000)
+    message = qa.post(size_bytes, start_ns=86_000)
+    link.run(85_900)
+    assert frps(link, 0)[-1][1].kind == accurate.STOP
+    assert qa.stats.bytes_acked < 100_000
+    before = len(link.sent)
+    link.run(300_000)
+    assert message.completed_ns > 0
+    sent = [Frp(frame).kind if is_frp(frame) else "data" for _, side, frame in link.sent[before:] if side == 0]
+    packets = -(-size_bytes // 1_000)
+    assert sent == [*kinds[:1], *["data"] * packets, *kinds[1:]]
+
+
 def test_what_is_posted_for_later_does_not_announce_a_small_burst():
     link, qa, qb = setup()
     qa.post(4_000)
