@@ -34,8 +34,8 @@ class Member(TimerOwner):
 class RateLimiter(Source):
     """Holds its queue pairs back until the NST, and while the reaction point's window is closed.
 
-    After a packet of b bytes, NST moves by 8 b / rate. A packet that the link (not the window) made late by up to the
-    slack does not delay those after it.
+    After a packet that links charge b bytes, NST moves by 8 b / rate. A packet that the link (not the window) made late
+    by up to the slack does not delay those after it.
     """
 
     def __init__(self, port: Port, reaction_point: ReactionPoint, priority: int, slack_ns: float) -> None:
@@ -132,7 +132,7 @@ class RateLimiter(Source):
         if nominal < earliest:
             nominal = earliest
         self._paced_from_ns = nominal
-        self._paced_bits = 8.0 * wire_bytes
+        self._paced_bits = 8.0 * self.reaction_point.path.link_bytes(wire_bytes)
         self.nst_ns = nominal + self._paced_bits * 1e9 / self.reaction_point.rate_bps
         self.inflight_bytes += wire_bytes
 

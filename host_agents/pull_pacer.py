@@ -1,7 +1,7 @@
 """The pull pacer, a part of a NIC: receivers that draw data by credit take turns, at what its link can carry.
 
 A notification point that has credit to send calls `add`; on its turn (`on_turn`) it sends one, and says how many bytes
-that draws. The next turn, of the next notification point, comes when these bytes have had their time on the link.
+of the link that draws. The next turn, of the next notification point, comes when the link has had time for these.
 NDP (Handley et al., SIGCOMM 2017, 3.2) and EQDS (Olteanu et al., NSDI 2022) have one; so would others of their kind.
 """
 

@@ -1,8 +1,9 @@
 """What a congestion-control protocol is made of: a reaction point (sender) and a notification point (receiver).
 
-A reaction point sets `rate_bps` and `window_bytes`; the rate limiters of the QPs that share it obey. It learns from the
-`on_...` methods, which the NIC calls (all of them do nothing by default), and from values: its `path`, its `traffic`,
-which the transport alone writes, and the `host` it is on. What it has to say goes through its `outlet`.
+A reaction point sets `rate_bps` and `window_bytes`; the rate limiters of the QPs that share it obey. A rate counts what
+links charge, framing included, a window the bytes of frames (`Path.charged_bps`). It learns from the `on_...` methods,
+which the NIC calls (all of them do nothing by default), and from values: its `path`, its `traffic`, which the transport
+alone writes, and the `host` it is on. What it has to say goes through its `outlet`.
 """
 
 from __future__ import annotations
@@ -43,7 +44,15 @@ class Path:
 
     def link_bytes(self, frame_bytes: int) -> int:
         """What a link charges a frame of so many bytes, Ethernet to ICRC."""
+        if self.frame_overhead_bytes == 0:  # asked for every packet that is sent
+            return frame_bytes
         return framing.link_bytes(frame_bytes, self.frame_overhead_bytes)
+
+    def charged_bps(self, frames_bps: float) -> float:
+        """What a link charges a second of full packets that have so many bits a second: a limiter's rate for them."""
+        if self.frame_overhead_bytes == 0:
+            return frames_bps
+        return frames_bps * float(self.link_bytes(self.wire_bytes)) / float(self.wire_bytes)
 
     def base_rtt_over(self, hops: int) -> int:
         """The base RTT, ns, of paths through so many routers, where it is known; else the network's largest."""
@@ -370,5 +379,5 @@ class NotificationPoint(Point):
         """A control packet for the receiver arrived; what follows the BTH starts at `frame[offset]`."""
 
     def on_turn(self, now_ns: int) -> int:
-        """Its turn at the NIC's pull pacer: send one credit. Returns the wire bytes that it draws, 0 if none is due."""
+        """Its turn at the NIC's pull pacer: send one credit. Returns what links charge for what it draws, or 0."""
         return 0

@@ -298,7 +298,7 @@ class Bbr(ReactionPoint):
         self._prior_window_bytes = 0.0
 
     def _set_pacing_rate(self) -> None:
-        rate_bps = self.pacing_gain * self.bandwidth_bps
+        rate_bps = self.path.charged_bps(self.pacing_gain * self.bandwidth_bps)
         if rate_bps > 0.0 and (self.filled_pipe or rate_bps > self.rate_bps):
             self.set_rate(min(rate_bps, self.path.line_rate_bps))
 

@@ -205,7 +205,7 @@ class EqdsReceiver(NotificationPoint):
         self._drawn_bytes = 0  # granted, and on its way
         self._window_bytes = max(path.wire_bytes, int(parameters.pull_window_bdp * path.bdp_bytes))
         self._held = False  # back by the window
-        self._turn_bytes = int(float(path.wire_bytes) / parameters.pull_rate)
+        self._turn_bytes = int(float(path.link_bytes(path.wire_bytes)) / parameters.pull_rate)
 
     def bind(self, outlet: Outlet) -> None:
         super().bind(outlet)

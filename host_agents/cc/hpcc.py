@@ -181,7 +181,7 @@ class Hpcc(ReactionPoint):
             self.stage = stage
             self.reference_bytes = window
         self.window_bytes = window
-        self.set_rate(window * 8e9 / self._base_rtt_ns)
+        self.set_rate(self.path.charged_bps(window * 8e9 / self._base_rtt_ns))
 
     def _ignores(self) -> bool:
         return self.reference_bytes < self.host.random.random() * self.max_window_bytes

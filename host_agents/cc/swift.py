@@ -157,7 +157,7 @@ class Swift(ReactionPoint):
         window = min(max(window_bytes, self.min_window_bytes), self.max_window_bytes)
         self.window_bytes = window
         if window < self._packet_bytes:  # less than a packet in an RTT: paced
-            self.set_rate(window * 8e9 / float(self.rtt_ns))
+            self.set_rate(self.path.charged_bps(window * 8e9 / float(self.rtt_ns)))
         else:
             self.set_rate(self.path.line_rate_bps)
 

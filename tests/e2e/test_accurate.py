@@ -35,6 +35,18 @@ def test_parking_lot_gives_all_three_flows_a_third() -> None:
         assert found[name] == pytest.approx((1 - ALPHA) * 10 / 3, rel=0.03), name
 
 
+def test_where_links_charge_framing_the_shares_are_of_what_links_carry() -> None:
+    """The same thirds, framing included, and what has waited at first leaves: f1 and f2 are at their third in 60 us."""
+    framed = of("accurate", run(*FIG3, "--cc", "accurate", "--set", "framing=true"))
+    found = rates_gbps(framed, 200, 1900)
+    for name in ("f1", "f2", "f3"):
+        assert found[name] == pytest.approx((1 - ALPHA) * 10 / 3 + FRP_BPS * 94 / 70 / 1e9, rel=0.005), name
+    waiting = framed.queues.query("400e3 < time_ns < 1900e3").groupby(["switch", "port"])["depth_bytes"]
+    assert waiting.max().max() < 3_000
+    late = framed.table("links").query("200e3 < time_ns <= 1900e3")
+    assert late["paused_ns"].sum() == 0
+
+
 def test_lossless_reno_gives_the_remote_flows_half() -> None:
     found = rates_gbps(of("reno", run(*FIG3)), 200, 1900)
     assert found["f1"] == pytest.approx(2.5, rel=0.03)

@@ -76,9 +76,11 @@ class TestDeliveryRate:
 class Bottleneck:
     """A queue without limit in front of a link of `rate_bps`, in the frames' way from side 0 to side 1."""
 
-    def __init__(self, rate_bps, **parameters):
+    def __init__(self, rate_bps, overhead_bytes=0, **parameters):
         # A tenth of the BDP at line rate, so a BDP of a bottleneck of 10 Gb/s.
-        self.a, self.b = pair("bbr", {"initial_window_bdp": 0.1, **parameters}, base_rtt_ns=20_000)
+        self.a, self.b = pair(
+            "bbr", {"initial_window_bdp": 0.1, **parameters}, base_rtt_ns=20_000, frame_overhead_bytes=overhead_bytes
+        )
         self.qa, self.qb = connect(self.a, self.b)
         self.rate_bps = rate_bps
         self.free_ns = 0
@@ -122,6 +124,15 @@ def test_startup_finds_the_rate_drain_empties_the_queue_and_probe_bw_keeps_it():
     assert network.queue_ns < 20_000 * 0.4  # probing adds a quarter of a BDP
     assert rp.window_bytes <= 2 * 10e9 * rp.min_rtt_ns / 8e9 * 1.03 + 3 * PACKET
     assert network.qb.stats.bytes_delivered > 0.97 * 2_000_000 * 10 / 8 * 1000 / PACKET - 60_000
+
+
+def test_where_links_charge_framing_packets_leave_as_fast_as_they_arrive():
+    network = Bottleneck(10e9, 24)
+    network.qa.post(3_000_000)
+    network.link.run(1_000_000)
+    rp = network.rp
+    assert rp.state == bbr.PROBE_BW
+    assert rp.rate_bps == pytest.approx(rp.pacing_gain * rp.bandwidth_bps * (PACKET + 24) / PACKET)
 
 
 def test_it_notices_in_a_cycle_that_there_is_more_bandwidth_and_in_ten_rounds_that_there_is_less():

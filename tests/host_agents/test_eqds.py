@@ -172,9 +172,9 @@ def pulls(nic, until_ns):
     return found
 
 
-def receiver(demands, **parameters):
+def receiver(demands, overhead_bytes=0, **parameters):
     """A receiver with a queue pair for each demand (packets), all of which arrive at 0."""
-    a, b = pair("eqds", parameters, reliability="selective-repeat")
+    a, b = pair("eqds", parameters, reliability="selective-repeat", frame_overhead_bytes=overhead_bytes)
     for n, packets in enumerate(demands, start=1):
         qa, _ = connect(a, b, n)
         b.receive(0, qa.frames.control_frame(eqds.RTS.opcode, eqds.RTS.encode(demand=packets * PACKET)))
@@ -205,6 +205,10 @@ class TestReceiver:
     def test_a_part_of_the_line_rate(self):
         _, b = receiver([1000], pull_rate=0.5)
         assert len(pulls(b, 100_000)) == pytest.approx(50_000 / PACKET_NS, abs=1.5)
+
+    def test_a_link_that_charges_framing_carries_fewer_packets(self):
+        _, b = receiver([2000], overhead_bytes=100)
+        assert len(pulls(b, 100_000)) == pytest.approx(100_000 / (PACKET_NS * (PACKET + 100) / PACKET), abs=1.5)
 
     def test_a_pause_between_demands_earns_nothing(self):
         a, b = receiver([2])

@@ -45,6 +45,14 @@ def test_starts_with_a_window_of_one_bdp_at_line_rate():
     assert rp.rate_bps == 100e9
 
 
+def test_where_links_charge_framing_packets_leave_as_fast_as_the_window_says():
+    rp = Hpcc(HpccParameters(), Path(100e9, T_NS, 1000, 1060, 80, frame_overhead_bytes=24))
+    ack(rp, 0, 0, (0, 0, 0))
+    ack(rp, 8_000, 1, (8_000, 100_000, 1_250))
+    assert rp.window_bytes < BDP
+    assert rp.rate_bps == pytest.approx(rp.window_bytes / 1060 * 1084 * 8e9 / T_NS)
+
+
 def test_first_ack_only_records():
     rp = point()
     rp.traffic.sent_packets = 10

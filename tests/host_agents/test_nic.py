@@ -54,6 +54,14 @@ class TestPacing:
         interval = round(FRAME * 8)
         assert send_times(a, 4) == [0, 1_000_000, 1_000_000 + interval, 1_000_000 + 2 * interval]
 
+    @pytest.mark.parametrize("overhead_bytes", [24, -58])
+    def test_a_rate_is_a_part_of_what_the_link_carries(self, overhead_bytes):
+        a, b = pair(frame_overhead_bytes=overhead_bytes)
+        qa, _ = connect(a, b)
+        qa.reaction_point.set_rate(10e9)
+        qa.post(5_000)
+        assert send_times(a, 5) == [math.ceil(i * (FRAME + overhead_bytes) * 0.8 - 1e-5) for i in range(5)]
+
     def test_a_new_rate_moves_the_next_service_time(self):
         a, b = pair()
         qa, _ = connect(a, b)

@@ -14,8 +14,9 @@ BDP = 100_000.0
 INCREASE = 50.0  # 50 Mb/s times 8 us
 
 
-def point(**parameters):
-    return Swift(SwiftParameters(**parameters), Path(100e9, T_NS, 1000, 1058, 80))
+def point(overhead_bytes=0, **parameters):
+    path = Path(100e9, T_NS, 1000, 1058, 80, frame_overhead_bytes=overhead_bytes)
+    return Swift(SwiftParameters(**parameters), path)
 
 
 def ack(rp, now_ns, rtt_ns, hops=1, acked_bytes=1058, order=0):
@@ -107,12 +108,13 @@ class TestDecrease:
         ack(rp, 100_000, 7_000)
         assert rp.window_bytes == BDP
 
-    def test_under_one_packet_it_paces(self):
-        rp = point(flow_scaling=False)
+    @pytest.mark.parametrize("overhead_bytes", [0, 24])
+    def test_under_one_packet_it_paces(self, overhead_bytes):
+        rp = point(overhead_bytes, flow_scaling=False)
         rp.window_bytes = 1.2 * PACKET
         ack(rp, 100_000, 40_000)
         assert rp.window_bytes == pytest.approx(0.6 * PACKET)
-        assert rp.rate_bps == pytest.approx(0.6 * PACKET * 8e9 / 40_000)
+        assert rp.rate_bps == pytest.approx(0.6 * (PACKET + overhead_bytes) * 8e9 / 40_000)
         rp.window_bytes = 0.999 * PACKET
         ack(rp, 200_000, 5_000)
         assert rp.rate_bps == 100e9
