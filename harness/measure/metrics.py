@@ -61,14 +61,19 @@ def jain_index(rates: NDArray[np.float64]) -> float:
     return square / squares if squares else math.nan
 
 
-def fair_from_ns(jain: pd.DataFrame, last_start_ns: int, index: float = 0.9, samples: int = 3) -> int | None:
-    """From when on so many samples in a row lie above `index`, once all flows have started; None: they never do.
+def fair_from(
+    jain: pd.DataFrame, last_start_ns: int, interval_ns: int, index: float = 0.9, samples: int = 3
+) -> tuple[int, int] | None:
+    """The first of so many samples in a row above `index`, of intervals that began when all flows had started.
 
-    A sample counts from its end; near 0.9 no flow is far from its share.
+    Its end, and how many queue pairs were active in it; None: there is none. Near 0.9 no flow is far from its share.
     """
-    later = jain[jain["time_ns"] >= last_start_ns]
+    later = jain[jain["time_ns"] - interval_ns >= last_start_ns]
     above = (later["jain"] > index).rolling(samples).min().shift(1 - samples) == 1
-    return int(later.loc[above, "time_ns"].iloc[0]) if above.any() else None
+    if not above.any():
+        return None
+    first = later[above].iloc[0]
+    return int(first["time_ns"]), int(first["qps"])
 
 
 class EmptyNetwork:

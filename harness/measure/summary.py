@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from harness.control import program_ledger
-from harness.measure.metrics import fair_from_ns, jain_table
+from harness.measure.metrics import fair_from, jain_table
 from harness.measure.recording import Integers, Recording
 from harness.plan.experiment import LATENCY, LINKS, SHORTEST_LINKS, Run
 from topologies.model import Neighbour
@@ -44,7 +44,9 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, messages: pd.
     """
     done = flows[flows["delivered_ns"] >= 0]
     span_ns = int(done["delivered_ns"].max() - flows["start_ns"].min()) if len(done) else 0
-    jain = jain_table(messages, recording.tables["rates"], run.scenario.record.rate_interval_ns)
+    interval_ns = run.scenario.record.rate_interval_ns
+    jain = jain_table(messages, recording.tables["rates"], interval_ns)
+    fair = fair_from(jain, int(flows["start_ns"].max()), interval_ns) if len(flows) else None
     return {
         "scenario": run.name,
         "title": run.scenario.title,
@@ -70,7 +72,8 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, messages: pd.
         "jain": {
             "mean": float(jain["jain"].mean()) if len(jain) else None,
             "min": float(jain["jain"].min()) if len(jain) else None,
-            "over_0_9_from_ns": fair_from_ns(jain, int(flows["start_ns"].max())) if len(flows) else None,
+            "over_0_9_from_ns": fair[0] if fair else None,
+            "over_0_9_qps": fair[1] if fair else None,
         },
         "bottleneck": bottleneck(run, recording, messages),
         "queues": congestion(run, recording, flows),

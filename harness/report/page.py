@@ -91,6 +91,7 @@ _ROWS = (
     _Row("slowdown 99.9%", _At("slowdown.p99_9"), 1, 2, best=min),
     _Row("Jain index, mean over time", _At("jain.mean"), 1, 3, best=max),
     _Row("Jain index over 0.9 from (µs)", _At("jain.over_0_9_from_ns"), 1e-3, best=min),
+    _Row("queue pairs active then", _At("jain.over_0_9_qps"), digits=0),
     _Row("attackers' share of the throughput (%)", _At("isolation.attackers_share"), 100),
     _Row("attackers' throughput (Gb/s)", _At("isolation.attackers.throughput_bps"), 1e-9),
     _Row("victims' throughput (Gb/s)", _At("isolation.victims.throughput_bps"), 1e-9, best=max),

@@ -46,7 +46,7 @@ def test_any_other_limit_is_a_failure() -> None:
     found = summary(topology=slow, record={"queue_interval_ns": 0, "rate_interval_ns": 100_000_000})
     assert (found["ended"], found["end_ns"]) == ("limit", 1_000_000_000)
     assert liveness(found) == (False, "2 of 2 unfinished; the run ended: limit")
-    assert found["jain"] == {"mean": None, "min": None, "over_0_9_from_ns": None}
+    assert found["jain"] == {"mean": None, "min": None, "over_0_9_from_ns": None, "over_0_9_qps": None}
 
 
 @pytest.mark.parametrize("limit", [{}, {"limit_ns": 1_000_000}])

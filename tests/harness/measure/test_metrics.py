@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topologies
-from harness.measure.metrics import empty_network_fct_ns, fair_from_ns, jain_index, jain_table
+from harness.measure.metrics import empty_network_fct_ns, fair_from, jain_index, jain_table
 from topologies.model import Neighbour
 from topologies.routing import path, transit_ns
 
@@ -87,8 +87,17 @@ def test_fairness_counts_flows_that_were_active_throughout_an_interval() -> None
 
 def test_fair_from_the_first_of_three_samples_over_the_limit_after_the_last_start() -> None:
     times = range(10, 100, 10)
-    jain = pd.DataFrame({"time_ns": times, "jain": [0.95, 0.95, 0.95, 0.5, 0.92, 0.89, 0.91, 0.95, 0.99]})
-    assert fair_from_ns(jain, 0) == 10
-    assert fair_from_ns(jain, 20) == 70
-    assert fair_from_ns(jain, 71) is None
-    assert fair_from_ns(jain[:0], 0) is None
+    index = [0.95, 0.95, 0.95, 0.5, 0.92, 0.89, 0.91, 0.95, 0.99]
+    jain = pd.DataFrame({"time_ns": times, "jain": index, "qps": range(9, 0, -1)})
+    assert fair_from(jain, 0, 10) == (10, 9)
+    assert fair_from(jain, 20, 10) == (70, 3)
+    assert fair_from(jain, 61, 10) is None
+    assert fair_from(jain[:0], 0, 10) is None
+
+
+def test_a_sample_that_began_before_the_last_start_is_none_of_all_flows() -> None:
+    times = range(140, 260, 20)
+    jain = pd.DataFrame({"time_ns": times, "jain": [0.95] * 6, "qps": [14, 16, 16, 16, 16, 16]})
+    assert fair_from(jain, 130, 20) == (160, 16)
+    assert fair_from(jain, 140, 20) == (160, 16)
+    assert fair_from(jain, 141, 20) == (180, 16)
