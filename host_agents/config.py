@@ -42,6 +42,7 @@ class NicConfig:
     reliability: str = GO_BACK_N
     cc_scope: str | None = None  # None: as the protocol has it
     # An ACK for every so many packets of a message; its last packet, and anything out of order, ask for one anyway.
+    # Where ECN marks begin or end, the packets before have one, too.
     ack_every_packets: int = 1
     rto_ns: int = 1_000_000
     # How often what is not acknowledged is sent again after a time-out while none of it comes to be acknowledged; after

@@ -231,13 +231,13 @@ class QueuePair(Connection):
         number = sender.absolute(psn)
         if syndrome == wire.SYNDROME_NAK_SEQUENCE:
             self.stats.naks_received += 1
-            sender.identify(now_ns, number - 1, _feedback)
+            sender.identify(now_ns, number - 1, True, _feedback)
             acked_bytes = sender.on_nak(now_ns, number)
             self._feed_back(now_ns, acked_bytes, frame)
             self.reaction_point.on_nack(now_ns, self.reaction_point.path.wire_bytes, False)
             self.limiter.add(sender)
         else:
-            sender.identify(now_ns, number, _feedback)
+            sender.identify(now_ns, number, True, _feedback)
             acked_bytes = sender.on_ack(now_ns, number)
             self._feed_back(now_ns, acked_bytes, frame)
         self._after_ack(now_ns)
@@ -247,8 +247,9 @@ class QueuePair(Connection):
         sender = self.sender
         self.stats.acks_received += 1
         number = sender.absolute(psn)
-        sender.identify(now_ns, number, _feedback)
-        acked_bytes = sender.on_sack(now_ns, number, sender.absolute(first_missing_psn), bitmap)
+        first_missing = sender.absolute(first_missing_psn)
+        sender.identify(now_ns, number, number < first_missing, _feedback)
+        acked_bytes = sender.on_sack(now_ns, number, first_missing, bitmap)
         self._feed_back(now_ns, acked_bytes, frame)
         self._after_ack(now_ns)
 

@@ -24,6 +24,9 @@ class Receiver:
         self._told = point if type(point) is not NotificationPoint else None  # of messages; the base class does nothing
         self._connection = transport.connection
         self._answering = point if point.own_ack is not None else None
+        self._waits = False  # the packet that came last in order has no ACK yet, nor may those before it:
+        self._waiting_marked = False  # they echo this, all alike
+        self._waiting_frame = b""
 
     def absolute(self, psn: int) -> int:
         """The packet number nearest to the expected one that has this PSN."""
@@ -68,15 +71,30 @@ class Receiver:
         answering = self._answering
         return marked if answering is None else answering.echo(now_ns, marked, frame)
 
+    def wait(self, marked: bool, frame: bytes) -> None:
+        """The data packet `frame`, the last in order, asks for no ACK: a later one's is for it, too."""
+        self._waits = True
+        self._waiting_marked = marked
+        self._waiting_frame = frame
+
+    def parts(self, marked: bool) -> bool:
+        """Whether packets wait for an ACK that cannot be that of one whose answer echoes `marked` (RFC 8257, 3.2).
+
+        An ACK has one mark for all that it acknowledges. So these get theirs at once, and what they have counts.
+        """
+        return self._waits and marked != self._waiting_marked
+
     def send_ack(self, psn: int, syndrome: int, marked: bool, frame: bytes) -> None:
-        """An ACK or NAK for the data packet `frame`."""
+        """An ACK or NAK for the data packet `frame`, and for those that wait."""
+        self._waits = False
         self.stats.acks_sent += 1
         answering = self._answering
         body = b"" if answering is None else answering.ack_body()
         self._port.send_control(self._frames.ack(psn, syndrome, self.messages, body, marked, frame))
 
     def send_sack(self, psn: int, first_missing_psn: int, bitmap: int, marked: bool, frame: bytes) -> None:
-        """A selective ACK for the data packet `frame`."""
+        """A selective ACK for the data packet `frame`, and for those that wait."""
+        self._waits = False
         self.stats.acks_sent += 1
         sack = (first_missing_psn << SACK_BITS | bitmap).to_bytes(SACK_BYTES, "big")
         self._port.send_control(self._frames.ack(psn, SYNDROME_ACK, self.messages, sack, marked, frame))

@@ -265,6 +265,7 @@ class SelectiveRepeatReceiver(Receiver):
         self, now_ns: int, psn: int, payload_bytes: int, last: bool, ack_request: bool, marked: bool, frame: bytes
     ) -> None:
         number = self.absolute(psn)
+        self._part(marked)
         if number == self.expected:
             self._advance()
             self.deliver(now_ns, payload_bytes, last)
@@ -275,6 +276,8 @@ class SelectiveRepeatReceiver(Receiver):
                 self._end = self.expected
             if ack_request:
                 self._sack(psn, marked, frame)
+            else:
+                self.wait(marked, frame)
             return
         if number < self.expected or (number < self._end and self._early[number % len(self._early)] > 0):
             self.stats.duplicates += 1
@@ -305,6 +308,7 @@ class SelectiveRepeatReceiver(Receiver):
         if missing:
             self.send_nack(psn, frame)
         else:
+            self._part(True)
             self._sack(psn, True, frame)
         return missing
 
@@ -325,6 +329,11 @@ class SelectiveRepeatReceiver(Receiver):
         number = self.expected + SACK_BITS
         if number < self._end and self._early[number % len(self._early)] > 0:
             self._arrived |= _LAST_BIT
+
+    def _part(self, marked: bool) -> None:
+        """What is answered now echoes `marked`."""
+        if self.parts(marked):
+            self._sack(self.psn(self.expected - 1), self._waiting_marked, self._waiting_frame)
 
     def _sack(self, psn: int, marked: bool, frame: bytes) -> None:
         bitmap: int = self._arrived

@@ -169,8 +169,11 @@ class Sender(Member):
             delta -= PSN_MASK + 1
         return self.unacked + delta
 
-    def identify(self, now_ns: int, number: int, feedback: Feedback) -> None:
-        """What is known of packet `number`, before its acknowledgement settles it: order, RTT, whether sent again."""
+    def identify(self, now_ns: int, number: int, in_order: bool, feedback: Feedback) -> None:
+        """What is known of packet `number`, before its acknowledgement settles it: order, RTT, whether sent again.
+
+        Of one that arrived in order and has asked for no ACK there is no RTT: its answer may have waited.
+        """
         feedback.order = self.acked_order
         feedback.rtt_ns = -1
         feedback.resent = False
@@ -181,8 +184,10 @@ class Sender(Member):
             sent_ns: int = entries[at + SENT_NS]
             feedback.order = order
             self.acked_order = order
-            feedback.rtt_ns = now_ns - sent_ns
-            feedback.resent = entries[at + STATE] & AGAIN != 0
+            state: i64 = entries[at + STATE]
+            if state & ACK_REQUEST != 0 or not in_order:
+                feedback.rtt_ns = now_ns - sent_ns
+            feedback.resent = state & AGAIN != 0
 
     def on_ack(self, now_ns: int, number: int) -> int:
         """All packets up to `number` arrived. Returns the wire bytes newly acknowledged."""

@@ -103,7 +103,8 @@ class NicSettings(Table):
     reliability: Literal["go-back-n", "selective-repeat"] | None = None
     # None: as the protocol has it, which is mostly "qp".
     cc_scope: Literal["qp", "destination", "pair"] | None = None
-    ack_every_packets: Annotated[int, Field(ge=1)] = 1  # a receiver acknowledges once in so many packets
+    # A receiver acknowledges once in so many packets, and where ECN marks change.
+    ack_every_packets: Annotated[int, Field(ge=1)] = 1
     # Longer than what a lossless network may keep a packet: 32 MB take 2.6 ms at 100 Gb/s, in each switch.
     rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 16_000_000
     # Instead of rto_ns: in base RTTs of the network.

@@ -1,6 +1,7 @@
 """DCTCP (RFC 8257): the window shrinks by the share of its bytes that were marked. Windows are in wire bytes.
 
-ACKs echo the mark of every packet, so the receiver needs no state machine (RFC 8257, 3.2).
+An ACK echoes the mark of all packets that it acknowledges: the receiver, whatever the protocol, sends one at once where
+marks change (RFC 8257, 3.2).
 """
 
 from __future__ import annotations

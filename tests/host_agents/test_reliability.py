@@ -32,6 +32,77 @@ def send(nic, count, now_ns=0):
     return frames, now_ns
 
 
+def marked(frame):
+    out = bytearray(frame)
+    out[wire.TOS] |= 3
+    return wire.checksummed(out)
+
+
+class TestEcho:
+    """An ACK for every fourth packet; those that arrive marked are `x`, unmarked `o`, and lost `-`."""
+
+    @staticmethod
+    def arrive(reliability, fates):
+        a, b = pair(ack_every_packets=4, reliability=reliability)
+        qa, _ = connect(a, b)
+        qa.post(1000 * len(fates))
+        frames, now = send(a, len(fates))
+        for frame, fate in zip(frames, fates, strict=True):
+            now += 1000
+            if fate != "-":
+                b.receive(now, marked(frame) if fate == "x" else frame)
+        return a, qa, b, drain(b, now)
+
+    @staticmethod
+    def told(answers):
+        """PSN and mark."""
+        return [(psn_of(answer), answer[wire.BECN] & 0x40 != 0) for answer in answers]
+
+    @pytest.mark.parametrize("reliability", RELIABILITIES)
+    def test_as_many_bytes_are_acknowledged_with_a_mark_as_were_marked(self, reliability):
+        a, qa, _, answers = self.arrive(reliability, "xxxoxxxo")
+        assert self.told(answers) == [(2, True), (3, False), (6, True), (7, False)]
+        acked = []
+        for answer in answers:
+            before = qa.stats.bytes_acked
+            a.receive(20_000, answer)
+            acked.append(qa.stats.bytes_acked - before)
+        assert acked == [3000, 1000, 3000, 1000]
+
+    @pytest.mark.parametrize("reliability", RELIABILITIES)
+    def test_as_few_acks_as_ever_while_all_packets_are_alike(self, reliability):
+        for fate in "xo":
+            assert self.told(self.arrive(reliability, fate * 8)[3]) == [(3, fate == "x"), (7, fate == "x")]
+
+    def test_what_arrives_out_of_order_does_not_speak_for_those_that_wait(self):
+        assert self.told(self.arrive("go-back-n", "xx-oo")[3]) == [(1, True), (2, False)]  # the NAK is for packet 2
+        assert self.told(self.arrive("selective-repeat", "xx-oo")[3]) == [(1, True), (3, False), (4, False)]
+        assert self.told(self.arrive("selective-repeat", "xx-x")[3]) == [(3, True)]
+
+    @pytest.mark.parametrize("reliability", RELIABILITIES)
+    @pytest.mark.parametrize("again", [marked, trimmed])
+    def test_nor_does_a_duplicate(self, reliability, again):
+        a, b = pair(ack_every_packets=4, reliability=reliability)
+        qa, _ = connect(a, b)
+        qa.post(8000)
+        frames, now = send(a, 2)
+        for frame in (*frames, again(frames[0])):
+            b.receive(now, frame)
+        if again is marked or reliability == "selective-repeat":
+            assert [mark for _, mark in self.told(drain(b, now))] == [False, True]
+        else:
+            assert drain(b, now) == []
+
+    @pytest.mark.parametrize("reliability", RELIABILITIES)
+    def test_the_rtt_of_a_packet_whose_ack_has_waited_is_not_known(self, reliability):
+        a, qa, _, answers = self.arrive(reliability, "xxxoxxxo")
+        rtts = []
+        for answer in answers:
+            a.receive(20_000, answer)
+            rtts.append(qa.take_rtt_ns())
+        assert [rtt > 0 for rtt in rtts] == [False, True, False, True]
+
+
 class TestGoBackN:
     def test_packets_of_a_message(self):
         a, b = pair()
