@@ -16,6 +16,12 @@ class Number(NamedTuple):
     least: float | None
     most: float | None
 
+    def joined(self, other: Number) -> Number:
+        """From the least to the most of two figures of the same."""
+        least = None if self.least is None or other.least is None else min(self.least, other.least)
+        most = None if self.most is None or other.most is None else max(self.most, other.most)
+        return Number(least, most)
+
     def written(self, scale: float = 1) -> str:
         """As a reader expects it; times `scale`."""
         least, most = (None if bound is None else f"{bound * scale:,g}" for bound in self)
@@ -61,5 +67,7 @@ def papers_numbers(names: Iterable[str]) -> Numbers:
     found: dict[str, dict[str, Number]] = {}
     for name in names:
         for variant, numbers in claims()[name].paper.items() if name in claims() else ():
-            found.setdefault(variant, {}).update(numbers)
+            own = found.setdefault(variant, {})
+            for key, number in numbers.items():
+                own[key] = number.joined(own[key]) if key in own else number
     return found

@@ -21,7 +21,7 @@ from harness.measure.links import GROWING, LinkSamples
 from harness.measure.provenance import differences
 from harness.measure.results import Result
 from harness.plan import experiment, scenario
-from harness.report.claims import claims, papers_numbers
+from harness.report.claims import Number, claims, papers_numbers
 from harness.report.export import STYLES, write_figures
 from harness.report.figure_data import figure_table
 from harness.report.figures.finish import StartAndFinish
@@ -253,6 +253,15 @@ def test_a_folder_without_what_older_versions_lacked_is_still_reported(made: lis
     (folder / "summary.json").write_text(json.dumps(summary))
     write_report([results.load(folder)], tmp_path / "page.html")
     assert "busiest link to a host" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_where_two_claims_have_a_number_for_the_same_the_report_has_from_the_least_to_the_most() -> None:
+    key = "sizes.all over 1 MB.slowdown.p99_9"
+    found = papers_numbers(["C5", "C10"])
+    assert found["HPCC"][key].written() == "30 to 45"
+    assert found["HPCC 1 Gb/s"][key] == found["HPCC VAI SF"][key] == Number(10, 15)
+    assert Number(None, 4).joined(Number(2, 3)) == Number(None, 4)
+    assert Number(5, None).joined(Number(2, 3)) == Number(2, None)
 
 
 def test_classes_by_size_stand_beside_the_papers_numbers(made: list[Result]) -> None:
