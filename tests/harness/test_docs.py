@@ -96,10 +96,19 @@ def test_the_scenario_in_the_readme_can_be_run() -> None:
     assert len(runs[0].traffic().flows) == 8
 
 
+def places(page: Path) -> set[str]:
+    """What `#` may lead to: headings, as GitHub and the site name them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", heading.lower())) for heading in headings}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-        assert "://" in target or (page.parent / target).exists(), target
+    for target, place in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", page.read_text(encoding="utf-8")):
+        to = page.parent / target if target else page
+        assert "://" in target or to.exists(), target
+        assert not place or place in places(to), f"{target}#{place}"
 
 
 def test_each_claim_has_a_verdict_and_they_are_in_order() -> None:
