@@ -184,7 +184,7 @@ def test_paper_constants_cut_at_every_cnp():
 
 def test_paper_cuts_by_the_alpha_of_before_the_cnp():
     # Equation 1: the target, then the cut, then alpha.
-    a, rp = reaction_point("dcqcn-paper")
+    _, rp = reaction_point("dcqcn-paper")
     rp.on_cnp(0)
     rp.set_rate(LINE)
     rp.alpha = 0.125
