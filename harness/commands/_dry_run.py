@@ -56,15 +56,20 @@ def _lines(run: Run, foreseen: Expected) -> Iterator[str]:
     topology, rtt_ns = run.topology, run.base_rtt_ns()
     rates = sorted({link.rate_bps for link in topology.links})
     slowest = min(topology.uplink(host).rate_bps for host in topology.hosts)
-    yield f"network: {topology.name}, {len(topology.hosts)} hosts, {len(topology.switches)} switches"
-    shown = ", ".join(f"{rate / 1e9:g}" for rate in rates)
-    yield f"links: {len(topology.links)} at {shown} Gb/s"
+    several = "" if len(topology.switches) == 1 else "es"
+    yield f"network: {topology.name}, {len(topology.hosts)} hosts, {len(topology.switches)} switch{several}"
+    yield f"links: {len(topology.links)} at {', '.join(map(_rate, rates))}"
     switches = [hops for hops, base_rtt_ns in enumerate(run.base_rtts_ns) if base_rtt_ns]
     of_paths = ", ".join(f"{run.base_rtts_ns[hops] / 1e3:g} us over {hops}" for hops in switches)
     yield f"routes: shortest paths; base RTT {of_paths} switch{'es' if switches[-1:] != [1] else ''}"
-    yield f"BDP: {slowest * rtt_ns / 8e12:,.1f} KB (at {slowest / 1e9:g} Gb/s and the largest base RTT)"
+    yield f"BDP: {slowest * rtt_ns / 8e12:,.1f} KB (at {_rate(slowest)} and the largest base RTT)"
     yield f"protocol: {run.protocol.name}, load balancer {run.load_balancing.name}, program {run.program.name}"
     yield from _cost(run, foreseen)
+
+
+def _rate(bps: float) -> str:
+    """In Gb/s, unless it is of another world."""
+    return f"{bps / 1e9:g} Gb/s" if bps >= 1e6 else f"{bps:g} b/s"
 
 
 def _cost(run: Run, foreseen: Expected) -> Iterator[str]:

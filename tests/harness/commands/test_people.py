@@ -123,7 +123,8 @@ def test_a_dry_run_tells_the_plan_and_runs_nothing(small: Path) -> None:
     settings = ("--set", "topology.link_rate_bps=100", "--set", "limit_ns=1e13")
     status, told, _ = p4cc("run", "small.toml", "--dry-run", *settings)
     assert status == 0
-    words = "small-dcqcn-seed1", "3 hosts, 1 switches", "base RTT", "BDP: ", "2 flows, 0.04 MB, 40 packets", "CPU"
+    network = "small-dcqcn-seed1", "3 hosts, 1 switch\n", "3 at 100 b/s\n", "base RTT", "BDP: "
+    words = *network, "2 flows, 0.04 MB, 40 packets", "CPU"
     assert all(word in told for word in words), told
     assert "'100 Gb/s' was probably meant" in told
     assert [path.name for path in small.iterdir()] == ["small.toml"]
