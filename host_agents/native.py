@@ -197,7 +197,10 @@ def _compile(work: Path, compiler: str) -> None:
     modules = [f"host_agents/{name}" for name in COMPILED]
     for name in COMPILED_FOLDERS:
         modules += [f"host_agents/{name}/{path.name}" for path in sorted((package / name).glob("*.py"))]
-    environment = dict(os.environ, CFLAGS=" ".join(FLAGS), CC=compiler, PYTHONPATH="", MYPYPATH=str(SOURCES.parent))
+    # What the hosts import of p4cc. Where it is installed, its folder is site-packages, which mypy refuses as MYPYPATH.
+    beside = work / "p4switch"
+    beside.symlink_to(SOURCES.parent / "p4switch")
+    environment = dict(os.environ, CFLAGS=" ".join(FLAGS), CC=compiler, PYTHONPATH="", MYPYPATH="")
     try:
         script = [str(_COMPILE), str(_root().resolve() / "objects" / _tools())]
         done = _run([sys.executable, "-I", *script, *modules], work, environment)
@@ -208,6 +211,7 @@ def _compile(work: Path, compiler: str) -> None:
     if done.returncode != 0:
         lines = (done.stdout + done.stderr).strip().splitlines()
         raise NativeBuildError("compiling the hosts failed: " + (lines[-1] if lines else "no output"))
+    beside.unlink()
     shutil.rmtree(work / "build", ignore_errors=True)
     shutil.rmtree(work / ".mypy_cache", ignore_errors=True)
 

@@ -86,6 +86,15 @@ def test_a_failed_build_leaves_nothing(empty_cache, monkeypatch):
     assert list((empty_cache / "hosts").iterdir()) == []
 
 
+def test_mypy_is_not_sent_to_the_folder_of_the_packages(empty_cache, monkeypatch):
+    """Which is site-packages where p4cc is installed: mypy refuses it. What hosts import is where it looks first."""
+    script = empty_cache / "looks.py"
+    script.write_text("import os, sys; sys.exit(repr((os.environ['MYPYPATH'], os.path.exists('p4switch/errors.py'))))")
+    monkeypatch.setattr(native, "_COMPILE", script)
+    with pytest.raises(NativeBuildError, match=r"compiling the hosts failed: \('', True\)"):
+        native.build()
+
+
 _AS_WITH_THE_LIMIT_OVER = """
 import os, resource, signal, sys
 if resource.getrlimit(resource.RLIMIT_CPU)[0] != 900:
