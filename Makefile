@@ -80,16 +80,17 @@ REFERENCE := $(addprefix reproduction/,incast-delay)
 FAIRNESS := $(addprefix reproduction/fairness-,fig1 fig4.csv fig5 fig5c fig10 fig11)
 ACCURATE := $(addprefix reproduction/,accurate-fig3 accurate-fig4 accurate-fig5 accurate-scenarios.csv)
 SMARTT := $(addprefix reproduction/smartt-,fig1 fig1b fig3 fig5b fig6 fig7 fig7c fig8 fig9 fig9b fig10 fig11 fig12 fig13 \
-	fig13b wait-gain near time-out baselines)
+	fig13b reps wait-gain near time-out baselines)
 COLLECTIVES := $(addprefix reproduction/3cpo-,fig10 fig12 fig13 fig15 fig17 arbiter choices starts windows) \
 	$(addprefix reproduction/collective-,compare buffers)
 ISOLATION := $(addprefix reproduction/isolation-,fig9 fig10 fig11 fig12 matrix)
 SPERC := $(addprefix reproduction/sperc-,fig5 fig7 fig8 fig9 choices scenarios.csv)
 DART := $(addprefix reproduction/dart-,fig3 fig9 fig10 fig11 fig14 fig15 sensitivity expresspass order choices) \
 	$(addprefix reproduction/,rcp-choices expresspass-choices infiniband-choices)
-SWEEPS := $(addprefix reproduction/,incast-delay accurate-fig5 smartt-fig10 smartt-wait-gain smartt-near smartt-time-out \
-	smartt-baselines sperc-choices isolation-matrix 3cpo-choices 3cpo-starts 3cpo-windows dart-fig11 dart-fig14 \
-	dart-choices rcp-choices expresspass-choices infiniband-choices)
+SWEEPS := $(addprefix reproduction/,incast-delay accurate-fig5 smartt-fig10 smartt-reps smartt-wait-gain smartt-near \
+	smartt-time-out smartt-baselines sperc-choices isolation-matrix 3cpo-choices \
+	3cpo-starts 3cpo-windows dart-fig11 dart-fig14 dart-choices rcp-choices \
+	expresspass-choices infiniband-choices)
 
 reproduce: $(REFERENCE) $(FAIRNESS) $(ACCURATE) $(SMARTT) $(COLLECTIVES) $(ISOLATION) $(SPERC) $(DART)
 reproduce-reference: $(REFERENCE)

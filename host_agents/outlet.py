@@ -45,7 +45,7 @@ class SenderOutlet(Outlet):
         return self.senders[0].limiter.data_priority if self.senders else 0
 
     def next_entropy(self, now_ns: int) -> int:
-        return self.senders[0].load_balancer.next_entropy(now_ns) if self.senders else 0
+        return self.senders[0].load_balancer.control_entropy(now_ns) if self.senders else 0
 
     def send_control(self, packet: Packet, body: bytes, *, psn: int = 0, entropy: int = -1, priority: int = -1) -> None:
         if self.senders:

@@ -12,6 +12,7 @@ from mypy_extensions import i64
 
 from host_agents.cc.base import Feedback
 from host_agents.fifo import Fifo
+from host_agents.lb.base import FIRST_ENTROPY
 from host_agents.limiter import Member
 from host_agents.messages import Message
 from host_agents.template import data_frame
@@ -59,7 +60,9 @@ class Sender(Member):
         self.stats = transport.connection.stats
         self.balanced = transport.load_balancer.balances
         self.load_balancer = transport.load_balancer
-        self.entropy = self.load_balancer.next_entropy(limiter.port.now_ns)  # of the data packet sent last
+        self.entropy = FIRST_ENTROPY  # of the data packet sent last
+        if not self.balanced:
+            self.entropy = self.load_balancer.next_entropy(limiter.port.now_ns)
         self.unacked = 0  # every packet before it is acknowledged
         self.fresh = 0  # the first packet never sent
         self.end = 0  # one past the last packet posted

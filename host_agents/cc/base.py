@@ -176,7 +176,7 @@ class Outlet:
         return 0
 
     def next_entropy(self, now_ns: int) -> int:
-        """The entropy (UDP source port) that the load balancer gives to what is sent now."""
+        """The entropy (UDP source port) that the load balancer gives to a control packet that is sent now."""
         return 0
 
     def send_control(self, packet: Packet, body: bytes, *, psn: int = 0, entropy: int = -1, priority: int = -1) -> None:

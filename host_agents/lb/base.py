@@ -26,6 +26,10 @@ class LoadBalancer:
         """The entropy of the data packet that is about to be sent."""
         raise NotImplementedError
 
+    def control_entropy(self, now_ns: int) -> int:
+        """The entropy of a control packet, which is not acknowledged."""
+        return self.next_entropy(now_ns)
+
     def on_ack(self, now_ns: int, entropy: int, marked: bool) -> None:
         """A packet with this entropy has arrived, ECN-marked or not."""
 

@@ -1,10 +1,17 @@
 """REPS, recycled entropy packet spraying (Bonato et al., "SMaRTT-REPS", algorithm 4).
 
-The first BDP of packets tries the entropies in turn. After that, packets take the entropy of the latest ACK without a
+The first BDP of packets tries the entropies in turn. After that a packet takes the entropy of the latest ACK without a
 mark; a marked ACK moves on to the next entropy. The switches need ECMP only.
 
-Beyond the listing: while no ACK is back, packets go on trying in turn (the listing would send all of them with entropy
-0), a trimmed packet counts as marked, and so does a time-out, or what is sent again would keep to a path that is gone.
+The listing keeps to a cached entropy until the next ACK, so that what is sent in between, at the start of a message or
+behind a gap in the ACKs a whole window, takes one path. The text has a cache that packets on healthy paths replenish
+(4.1) and a load that is never shifted in substantial portions (section 1), and in what the authors published on REPS
+afterwards an ACK's entropy is used once. So it is here; packets that find none go on in turn. After a time-out a path
+may be gone, and what goes on in turn would try it again and again: a queue pair that had one goes by the listing, as
+REPS "freezes" there. `use_once = false` is the listing from the start.
+
+Beyond it, packets also go on in turn while no ACK is back (the listing would send all with entropy 0) and from a
+time-out to the next ACK, and a trimmed packet counts as marked.
 """
 
 from __future__ import annotations
@@ -20,6 +27,7 @@ from host_agents.registry import LoadBalancerInfo, register
 class RepsParameters:
     entropies: int = field(default=256, metadata=ENTROPY_COUNT)  # how many there are to choose from
     explore_bdp: float = 1.0  # as long as less than this was sent, entropies are tried in turn
+    use_once: bool = True  # an ACK's entropy is for one packet; off: for all until the next ACK
 
 
 class Reps(LoadBalancer):
@@ -28,14 +36,25 @@ class Reps(LoadBalancer):
         self.first = seed % ENTROPIES  # entropy 0: other queue pairs begin elsewhere
         bdp_packets = int(parameters.explore_bdp * path.bdp_bytes / float(path.wire_bytes))
         self.exploring = min(bdp_packets, parameters.entropies)  # packets yet to be sent with entropies in turn
+        self.use_once = parameters.use_once
         self.next = 0
-        self.cached = -1  # none yet
+        self.cached = -1  # none
+        self.next_control = 0
 
     def next_entropy(self, now_ns: int) -> int:
         if self.exploring > 0 or self.cached < 0:
             self.exploring -= 1
             return self._port(self._advance())
-        return self._port(self.cached)
+        entropy = self.cached
+        if self.use_once:
+            self.cached = -1
+        return self._port(entropy)
+
+    def control_entropy(self, now_ns: int) -> int:
+        """In turn by themselves: what is never acknowledged can neither explore nor confirm a path."""
+        entropy = self.next_control
+        self.next_control = (entropy + 1) % self.entropies
+        return self._port(entropy)
 
     def on_ack(self, now_ns: int, entropy: int, marked: bool) -> None:
         if marked:
@@ -47,7 +66,8 @@ class Reps(LoadBalancer):
         self.cached = self._advance()
 
     def on_timeout(self, now_ns: int) -> None:
-        self.cached = self._advance()
+        self.cached = -1
+        self.use_once = False
 
     def _advance(self) -> int:
         entropy = self.next

@@ -77,9 +77,9 @@ def test_nacks_and_timeouts_reach_the_load_balancer():
 class TestReps:
     """Ports are written as entropies: what they are beyond the first of this queue pair."""
 
-    def reps(self, entropies=4, bdp_packets=4, seed=3):
+    def reps(self, entropies=4, bdp_packets=4, seed=3, **parameters):
         path = Path(100e9, 8_000, 1000, 100_000 // bdp_packets, 80)
-        balancer = resolve_load_balancer("reps", {"entropies": entropies}).create(seed, path)
+        balancer = resolve_load_balancer("reps", {"entropies": entropies, **parameters}).create(seed, path)
         self.first = 0xC000 + seed
         return balancer
 
@@ -98,40 +98,81 @@ class TestReps:
         self.ack(reps, 1, marked=True)
         assert self.sent(reps) == 0  # the next in turn, after all four
         self.ack(reps, 2)
-        assert [self.sent(reps), self.sent(reps)] == [2, 2]
+        assert self.sent(reps) == 2
         self.ack(reps, 3, marked=True)
         assert self.sent(reps) == 1
         self.ack(reps, 0)
         assert self.sent(reps) == 0
+
+    def test_an_ack_names_the_path_of_one_packet(self):
+        """What is sent before the next one goes on in turn, or a whole window would take one path."""
+        reps = self.reps()
+        for _ in range(4):
+            self.sent(reps)
+        self.ack(reps, 2)
+        assert [self.sent(reps) for _ in range(8)] == [2, 0, 1, 2, 3, 0, 1, 2]
+
+    def test_algorithm_4_stays_on_it_until_the_next_ack(self):
+        reps = self.reps(use_once=False)
+        for _ in range(4):
+            self.sent(reps)
+        self.ack(reps, 2)
+        assert [self.sent(reps) for _ in range(8)] == [2] * 8
+
+    @pytest.mark.parametrize("use_once", [True, False])
+    def test_after_a_timeout_all_are_tried_again(self, use_once):
+        reps = self.reps(use_once=use_once)
+        for _ in range(4):
+            self.sent(reps)
+        self.ack(reps, 2)
+        reps.on_timeout(0)
+        assert [self.sent(reps) for _ in range(10)] == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]
+        self.ack(reps, 3)
+        assert [self.sent(reps) for _ in range(4)] == [3] * 4  # a path that is gone is not tried again
 
     def test_explores_for_one_bdp_at_most(self):
         reps = self.reps(entropies=256, bdp_packets=10)
         assert self.sent(reps) == 0
         self.ack(reps, 0)
         assert [self.sent(reps) for _ in range(9)] == list(range(1, 10))  # the first BDP explores, ACK or not
-        assert self.sent(reps) == 0
+        assert [self.sent(reps), self.sent(reps)] == [0, 10]
 
     def test_explores_each_entropy_once(self):
         reps = self.reps(entropies=4, bdp_packets=10)
         self.sent(reps)
         self.ack(reps, 0)
-        assert [self.sent(reps) for _ in range(5)] == [1, 2, 3, 0, 0]
+        assert [self.sent(reps) for _ in range(5)] == [1, 2, 3, 0, 0]  # the last one: in turn
 
     def test_goes_on_in_turn_until_the_first_ack(self):
         reps = self.reps(entropies=3, bdp_packets=5)
         assert [self.sent(reps) for _ in range(8)] == [0, 1, 2, 0, 1, 2, 0, 1]
         self.ack(reps, 1)
-        assert [self.sent(reps) for _ in range(3)] == [1, 1, 1]
+        assert [self.sent(reps) for _ in range(3)] == [1, 2, 0]
 
-    def test_trimmed_packets_and_timeouts_are_marks(self):
+    def test_trimmed_packets_are_marks(self):
         reps = self.reps()
         for _ in range(4):
             self.sent(reps)
         self.ack(reps, 2)
         reps.on_nack(0, self.first + 2)
         assert self.sent(reps) == 0
-        reps.on_timeout(0)
-        assert self.sent(reps) == 1
+
+    @pytest.mark.parametrize("cc", ["smartt", "eqds"])
+    def test_data_packets_alone_explore(self, cc):
+        """Neither opening the queue pair nor the RTS of EQDS, which goes ahead of all data, takes an entropy away."""
+        a, b = pair(cc, load_balancer="reps", reliability="selective-repeat", loss_packets=0)
+        qa, _ = connect(a, b)
+        qa.post(1_000_000)
+        frames = [a.next_frame(now) for now in range(0, 1000, 100)]
+        data = [frame for frame in frames if frame[wire.BTH] < 0x11]
+        assert len(data) == {"smartt": 10, "eqds": 9}[cc]
+        ports = [int.from_bytes(frame[wire.SOURCE_PORT : 36], "big") for frame in data]
+        assert [port - 0xC000 - qa.load_balancer.first for port in ports] == list(range(len(data)))
+
+    def test_control_packets_that_nothing_answers_try_one_path_after_the_other(self):
+        reps = self.reps()
+        assert {reps.control_entropy(t) - self.first for t in range(4)} == {0, 1, 2, 3}
+        assert self.sent(reps) == 0
 
     def test_ports_wrap_within_their_range(self):
         reps = self.reps(entropies=256, bdp_packets=400, seed=0x3FFF)
