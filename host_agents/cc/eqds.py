@@ -11,6 +11,8 @@ credit, one when speculation ends early, one after each loss that was not a trim
 bytes, so that a lost RTS or pull is made good by the next; a sender that waits for a time-out sends its RTS again.
 
 With a window protocol (`eqds+smartt`, `eqds+mprdma`; SMaRTT, section 5.1) a packet needs credit and room in the window.
+The demand stays all that waits, whatever the window, so that receivers go on sharing their link evenly. What a sender
+cannot use yet it keeps for one BDP at most; the rest it lets go, and asks for again when half of that is used.
 """
 
 from __future__ import annotations
@@ -80,6 +82,7 @@ class Eqds(CompositeReactionPoint):
     def __init__(self, parameters: EqdsParameters, path: Path, parts: list[ReactionPoint]) -> None:
         super().__init__(path, parts)  # window protocols, which limit the sender too
         self.credit_bytes = 0  # the last packet may overdraw it
+        self._most_credit_bytes = max(path.wire_bytes, int(path.bdp_bytes))  # of what was pulled
         self.demand_bytes = 0  # all that the RTSs asked for
         self.speculating = False
         self._active = False
@@ -120,6 +123,8 @@ class Eqds(CompositeReactionPoint):
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
         self.credit_bytes -= wire_bytes
         super().on_sent(now_ns, wire_bytes)
+        if 2 * self.credit_bytes < self._most_credit_bytes:
+            self._request(now_ns)
 
     def on_ack(self, feedback: Feedback) -> None:
         self._stop_speculating(feedback.now_ns)
@@ -155,7 +160,7 @@ class Eqds(CompositeReactionPoint):
         self._pulled_of[qpn] = pulled
         self._pulled_bytes += more
         if self._active:
-            self.credit_bytes += more
+            self.credit_bytes = min(self.credit_bytes + more, self._most_credit_bytes)
             self.outlet.window_opened()
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:

@@ -319,6 +319,22 @@ class TestWithAWindow:
         _, _, _, data, _ = sender(1000, "eqds+mprdma", mprdma={"initial_window_bdp": 0.2})
         assert len(data) == 19  # 20,000 bytes
 
+    def test_credit_is_at_most_one_bdp_and_the_rest_is_asked_for_again(self):
+        qa, qb, _, _, now = sender(1000, "eqds+mprdma", mprdma={"initial_window_bdp": 0.2})
+        a, point = qa.nic, qa.reaction_point
+        a.receive(now, pull(qb, 1))
+        rts = split(drain(a, now))[0][0]
+        a.receive(now, pull(qb, 300))
+        assert a.stats.malformed == 0
+        assert point.credit_bytes == 100_000
+        point.parts[0].set_window(70_000.0)
+        control = []
+        while point.credit_bytes >= 50_000:
+            assert control == []
+            now += 80
+            control = split(drain(a, now))[0]
+        assert counter(control[0]) == pytest.approx(counter(rts) + 300 * PACKET - 100_000, abs=PACKET)
+
     def test_the_window_protocol_is_fed(self):
         qa, qb, _, data, now = sender(95, "eqds+mprdma")
         window = qa.window_bytes
