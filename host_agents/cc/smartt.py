@@ -6,14 +6,19 @@ what others have left. Wait-to-decrease leaves marks to the load balancer until 
 
 Where the listing and the text differ, the text is followed: `acked` counts ACKs only, trimmed packets neither cut the
 window nor arm QuickAdapt while feedback is ignored, and the bounds hold on every way out. When ignoring ends,
-QuickAdapt's measurement starts anew, or it would take a few packets for a target RTT's worth.
+QuickAdapt's measurement starts anew, or it would take a few packets for a target RTT's worth; so it does when a message
+starts and nothing is on its way. A multiplicative decrease takes "in any case" at most the packet's size: so bounded is
+the sum with the fair decrease that goes with it. The average of marks follows the listing: packets whose feedback is
+ignored are not counted, where section 3.6.1 says "for each packet".
 
-State of a flow, with the widths that hardware would need (parameters and what follows from them are shared by all):
+State of a flow, with the widths that hardware would need:
 
     window 3, acknowledged 3, to ignore 3, uncongested 3 bytes; end of the measurement 4; average of marks 2; flags 1
 
-That is 19 bytes, the paper's sum. One counter downwards is enough for `bytes_ignored` and `bytes_to_ignore`. Windows
-are in wire bytes.
+That is 19 bytes, the paper's sum. Shared, "28 bytes globally", are seven numbers of 4 bytes: packet, BDP, largest
+window, target RTT, bound of an RTT near the base RTT, fair and multiplicative increase, both with gamma in them; the
+other parameters are constants of the logic. One counter downwards is enough for `bytes_ignored` and `bytes_to_ignore`.
+Windows are in wire bytes.
 """
 
 from __future__ import annotations
@@ -89,6 +94,13 @@ class Smartt(ReactionPoint):
         self.increasing = False  # increase
         self.pending_bytes = 0  # acknowledged since the last reaction, and with how many ACKs (figure 3b)
         self.pending_acks = 0
+
+    def on_start(self, now_ns: int) -> None:
+        """With nothing on its way, what QuickAdapt measured and a trim that it waits to answer are of the past."""
+        if self.traffic.inflight_bytes == 0:
+            self.adapt = False
+            self.end_ns = 0
+            self.acked_bytes = 0
 
     def on_ack(self, feedback: Feedback) -> None:
         size = feedback.acked_bytes

@@ -204,6 +204,27 @@ class TestQuickAdapt:
         assert rp.window_bytes == 1.25 * BDP - PACKET
         assert rp.end_ns == 40_000 + TARGET_NS
 
+    def test_a_message_after_a_pause_is_not_judged_by_the_one_before(self):
+        """A packet is trimmed near the end of a message; all is acknowledged before the target RTT is over."""
+        rp = point(wait_to_decrease=False, fast_increase=False)
+        ack(rp, BASE_NS, now_ns=20_000)
+        rp.on_nack(24_500, PACKET, True)
+        ack(rp, BASE_NS, now_ns=30_000)
+        window = rp.window_bytes
+        rp.on_idle(30_000)
+        rp.on_start(1_030_000)
+        rp.on_post(1_030_000)
+        rp.traffic.inflight_bytes = int(window)
+        ack(rp, BASE_NS, now_ns=1_042_000)
+        assert (rp.window_bytes > window, rp.ignore_bytes) == (True, 0)
+        assert rp.end_ns == 1_042_000 + TARGET_NS
+
+    def test_a_message_that_follows_on_another_is(self):
+        """Another queue pair of the same reaction point still has packets on their way."""
+        rp = self.adapted(3)
+        rp.on_start(31_000)
+        assert (rp.end_ns, rp.ignore_bytes) == (30_000 + TARGET_NS, 3 * PACKET)
+
     def test_timeouts_do_what_trimmed_packets_do(self):
         rp = point(trimming=False, wait_to_decrease=False, fast_increase=False)
         ack(rp, BASE_NS, now_ns=12_000)
