@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scapy.layers.inet import IP, UDP
 
 from harness.control import programs
+from harness.control.programs.entries import Action, DefaultAction, Exact, TableEntry
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import BTH, ECT0, Flow, dissect, ip_checksum_ok, numbered, psn_of
@@ -53,6 +54,22 @@ def frame_of(wire_bytes: int, dscp: int) -> bytes:
 
 def burst(count: int, first: int = 0, time_ns: int = 0, wire_bytes: int = SIZE) -> list[tuple[int, bytes]]:
     return [(time_ns, FLOW.data(psn=first + i, wire_bytes=wire_bytes)) for i in range(count)]
+
+
+def test_a_queue_is_one_bdp_of_its_port_and_marks_from_20_to_80_percent_of_it() -> None:
+    view = replace(VIEW, port_rates_bps={1: 100_000_000_000, 2: 400_000_000_000}, base_rtt_ns=8_000, cell_bytes=1)
+    limits: dict[int, Action] = {}
+    marks: dict[int, Action] = {}
+    for entry in programs.parameters("trim", {}).entries(view):
+        if isinstance(entry, DefaultAction):
+            marks[1] = entry.action
+        elif isinstance(entry, TableEntry) and entry.match.get("priority") == Exact(3):
+            assert isinstance(entry.match["port"], Exact)
+            assert isinstance(entry.action, Action)
+            (limits if entry.table == "queue_limit" else marks)[entry.match["port"].value] = entry.action
+    for port, bdp in ((1, 100_000), (2, 400_000)):
+        assert limits[port].params["limit_bytes"] == bdp
+        assert (marks[port].params["kmin_cells"], marks[port].params["kmax_cells"]) == (0.2 * bdp, 0.8 * bdp)
 
 
 def test_a_packet_that_finds_no_room_is_cut_and_marked(make_rig: MakeRig) -> None:

@@ -24,12 +24,14 @@ class TrimParameters(ProgramParameters):
     """Queue limits, RED thresholds as fractions of them, and what becomes of a packet that finds its queue full.
 
     SONiC's packet-trimming knobs are the model: `trim_size_bytes`, `trim_dscp`, `trim_priority` (its queue). With
-    `trimming` off such a packet is dropped. The defaults of Kmin and Kmax are SMaRTT's (20% and 80% of the queue).
+    `trimming` off such a packet is dropped. The defaults of the queue and its thresholds are SMaRTT's: one BDP, 20% and
+    80% of it.
     """
 
     contains: ClassVar[tuple[str, ...]] = ("ecn",)
 
-    queue_bytes: int = Field(1_000_000, gt=0)  # what a port's data may hold
+    # What a port's data may hold; None: one BDP, which is its rate times the network's largest base RTT.
+    queue_bytes: int | None = Field(None, gt=0)
     header_queue_bytes: int = Field(1_000_000, gt=0)  # what a port's trimmed packets may hold
     # Queue sizes and thresholds are for a port of this rate and grow with a port's rate; None: the same for all ports.
     reference_rate_bps: int | None = Field(None, gt=0)
@@ -69,7 +71,7 @@ class TrimParameters(ProgramParameters):
         thresholds = {}
         for port, rate_bps in sorted(switch.port_rates_bps.items()):
             scale = rate_bps / self.reference_rate_bps if self.reference_rate_bps else 1.0
-            limit = round(self.queue_bytes * scale)
+            limit = round(self.queue_bytes * scale if self.queue_bytes else rate_bps * switch.base_rtt_ns / 8e9)
             kmin, kmax = self.kmin_fraction * limit, self.kmax_fraction * limit
             thresholds[port] = red(kmin, kmax, self.pmax, switch.cell_bytes)
             entries += self._limits(switch, port, limit, round(self.header_queue_bytes * scale), rate_bps)
