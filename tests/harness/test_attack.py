@@ -37,7 +37,8 @@ def tables(run: Run) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
 @pytest.mark.parametrize("kind", ["parallel", "staggered"])
 def test_a_flow_in_pieces_is_one_row_from_its_start_to_its_last_delivery(cc: str, kind: str) -> None:
     attack = {"kind": kind, "hosts": [1], "over_bytes": 50_000, "piece_bytes": 12_000, "gap_ns": 1500}
-    flows, pieces, summary = tables(planned(attack, cc=cc))
+    room = {"trim": {"queue_bytes": 1_000_000}}  # nothing is trimmed
+    flows, pieces, summary = tables(planned(attack, cc=cc, programs=room))
     assert flows[["flow", "role", "pieces", "size_bytes", "packets_sent"]].to_numpy().tolist() == [
         [0, "attacker", 5, 50_000, 50],
         [1, "victim", 1, 50_000, 50],
