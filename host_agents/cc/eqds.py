@@ -25,6 +25,7 @@ from typing import Final
 from host_agents import wire
 from host_agents.cc.base import Feedback, NotificationPoint, Outlet, Path, ReactionPoint
 from host_agents.cc.composite import CompositeReactionPoint
+from host_agents.config import SCOPE_QP
 from host_agents.lb.base import FIRST_ENTROPY
 from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, Field, Header, Packet
 from host_agents.pull_pacer import PullPacer
@@ -89,7 +90,6 @@ class Eqds(CompositeReactionPoint):
         packets = math.ceil(parameters.speculative_bdp * path.bdp_bytes / float(path.wire_bytes))
         self._speculative_bytes = packets * path.wire_bytes
         self._pulled_bytes = 0
-        self._pulled_of: dict[int, int] = {}  # the same by queue pair
         self._trimmed_bytes = 0  # what NACKs told of, in full packets: the receiver pulls it again by itself
         self._heard_ns = 0  # when the last pull came, or the last RTS left
 
@@ -147,9 +147,8 @@ class Eqds(CompositeReactionPoint):
         super().on_control(now_ns, opcode, frame, offset)
         if opcode != PULL.opcode:
             return
-        qpn = wire.dest_qpn(frame)
         pulled = _GRANTED.get(frame, offset)
-        more = pulled - self._pulled_of.get(qpn, 0)
+        more = pulled - self._pulled_bytes
         if more <= 0:
             return  # an older one, overtaken
         if pulled > self.demand_bytes + (self.traffic.sent_packets + 1) * self.path.wire_bytes:
@@ -157,8 +156,7 @@ class Eqds(CompositeReactionPoint):
             return
         self._stop_speculating(now_ns)
         self._heard_ns = now_ns
-        self._pulled_of[qpn] = pulled
-        self._pulled_bytes += more
+        self._pulled_bytes = pulled
         if self._active:
             self.credit_bytes = min(self.credit_bytes + more, self._most_credit_bytes)
             self.outlet.window_opened()
@@ -292,6 +290,7 @@ register(
         reaction_point=reaction_point,
         notification_point=notification_point,
         mechanisms=("mprdma", "smartt"),
+        scopes=(SCOPE_QP,),  # receivers ask each queue pair for what it has said that it has
         packets=(RTS, PULL),
         selective=True,
     )

@@ -120,8 +120,7 @@ for reliability in ("go-back-n", "selective-repeat"):
     for scope in ("qp", "destination", "pair"):
         for protocol in ("none", "hpcc", "dcqcn", "dcqcn-paper"):
             run(protocol, reliability, scope)
-        run("eqds+mprdma", reliability, scope, trims=True)
-    for protocol in ("eqds", "eqds+smartt", "smartt", "mprdma", "bbr"):
+    for protocol in ("eqds", "eqds+mprdma", "eqds+smartt", "smartt", "mprdma", "bbr"):
         run(protocol, reliability, "qp", trims=True)
     for protocol in ("sperc", "sperc+1rc", "sperc+1rc+weights"):
         run(protocol, reliability, "qp")

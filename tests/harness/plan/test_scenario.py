@@ -96,6 +96,7 @@ def test_the_resolved_scenario_reads_back_as_itself(name: str) -> None:
             "lb 'spray': chooses by packets; cc 'accurate' expects one that keeps a flow on its path",
         ),
         (["cc=sperc", "nic.cc_scope=pair"], "cc_scope 'pair'"),
+        (["cc=eqds", "nic.cc_scope=destination"], "cc_scope 'destination'"),
         (["switch.load_balancing=dril"], "switch.load_balancing: no load balancer 'dril'; did you mean 'drill'?"),
         (["switch.defines={2=1}"], "switch.defines"),
         (
