@@ -75,7 +75,8 @@ def test_drill_chooses_by_the_queue_of_the_packets_own_priority() -> None:
 @pytest.mark.parametrize("program", programs.names())
 def test_what_drill_counts_is_what_the_queue_holds(program: str) -> None:
     view = replace(VIEW, port_rates_bps=dict.fromkeys(VIEW.port_rates_bps, 10**10))
-    rig = QueueRig(program, {}, view, load_balancer="drill")
+    room = {"queue_bytes": 1_000_000} if program == "trim" else {}  # for all frames
+    rig = QueueRig(program, room, view, load_balancer="drill")
     frame = NEAR.data(payload=bytes(1000))
     rig.inject([(0, frame)] * 20)
     rig.run(5 * len(frame) + 1)
