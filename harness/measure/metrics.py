@@ -161,7 +161,7 @@ def flows_table(run: Run, recording: Recording, messages: pd.DataFrame) -> pd.Da
     """One row a flow: as `messages`, from the first start of its pieces to their last delivery.
 
     `qp` is that of the first piece, `pieces` how many there are; counts are those of all. The largest latency is
-    that of any piece; further counts are added up, what reaction points have is the mean over bytes.
+    that of any piece; further counts are added up, links and what reaction points have are means over bytes.
     """
     if run.attack is None:
         return messages
@@ -184,16 +184,16 @@ def flows_table(run: Run, recording: Recording, messages: pd.DataFrame) -> pd.Da
         table[name] = pieces[name].sum().to_numpy()
     sizes = table["size_bytes"].tolist()
     table["ideal_fct_ns"] = [empty.fct_ns(flow, size) for flow, size in zip(flows, sizes, strict=True)]
-    if LATENCY in run.columns:
-        table[LATENCY] = pieces[LATENCY].max().to_numpy()
-    for asked in (*run.point_columns, *({LINKS} & {*run.columns})):
+    for asked in run.columns:
         name = _column(asked)
-        if asked.startswith(COUNTS_PREFIX):
+        if asked == LATENCY:
+            table[name] = pieces[name].max().to_numpy()
+        elif asked.startswith(COUNTS_PREFIX):
             table[name] = pieces[name].sum().to_numpy()
-            continue
-        known = messages["size_bytes"].where(messages[name].notna())
-        weighted = (messages[name] * known).groupby(messages["flow"]).sum()
-        table[name] = (weighted / known.groupby(messages["flow"]).sum().replace(0, math.nan)).to_numpy()
+        elif asked != SHORTEST_LINKS:  # of which all pieces have the same
+            known = messages["size_bytes"].where(messages[name].notna())
+            weighted = (messages[name] * known).groupby(messages["flow"]).sum()
+            table[name] = (weighted / known.groupby(messages["flow"]).sum().replace(0, math.nan)).to_numpy()
     return _with_slowdown(table, run)
 
 
