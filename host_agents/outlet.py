@@ -44,7 +44,7 @@ class SenderOutlet(Outlet):
     def data_priority(self) -> int:
         return self.senders[0].limiter.data_priority if self.senders else 0
 
-    def next_entropy(self, now_ns: int) -> int:
+    def control_entropy(self, now_ns: int) -> int:
         return self.senders[0].load_balancer.control_entropy(now_ns) if self.senders else 0
 
     def send_control(self, packet: Packet, body: bytes, *, psn: int = 0, entropy: int = -1, priority: int = -1) -> None:

@@ -56,15 +56,17 @@ def _lines(run: Run, foreseen: Expected) -> Iterator[str]:
     topology, rtt_ns = run.topology, run.base_rtt_ns()
     rates = sorted({link.rate_bps for link in topology.links})
     slowest = min(topology.uplink(host).rate_bps for host in topology.hosts)
-    several = "" if len(topology.switches) == 1 else "es"
-    yield f"network: {topology.name}, {len(topology.hosts)} hosts, {len(topology.switches)} switch{several}"
+    yield f"network: {topology.name}, {len(topology.hosts)} hosts, {_switches(len(topology.switches))}"
     yield f"links: {len(topology.links)} at {', '.join(map(_rate, rates))}"
-    switches = [hops for hops, base_rtt_ns in enumerate(run.base_rtts_ns) if base_rtt_ns]
-    of_paths = ", ".join(f"{run.base_rtts_ns[hops] / 1e3:g} us over {hops}" for hops in switches)
-    yield f"routes: shortest paths; base RTT {of_paths} switch{'es' if switches[-1:] != [1] else ''}"
+    rtts_us = {switches: rtt / 1e3 for switches, rtt in enumerate(run.base_rtts_ns) if rtt}
+    yield f"routes: shortest paths; base RTT {', '.join(f'{us:g} us over {_switches(n)}' for n, us in rtts_us.items())}"
     yield f"BDP: {slowest * rtt_ns / 8e12:,.1f} KB (at {_rate(slowest)} and the largest base RTT)"
     yield f"protocol: {run.protocol.name}, load balancer {run.load_balancing.name}, program {run.program.name}"
     yield from _cost(run, foreseen)
+
+
+def _switches(number: int) -> str:
+    return f"{number} switch{'' if number == 1 else 'es'}"
 
 
 def _rate(bps: float) -> str:

@@ -170,7 +170,7 @@ class Accurate(ReactionPoint):
             current_rate=int(self.rate_bps / 1e3),
             desired_rate=int(self.wished_bps / 1e3),
         )
-        self.outlet.send_control(FRP, body, psn=self.sequence, entropy=self.outlet.next_entropy(now_ns))
+        self.outlet.send_control(FRP, body, psn=self.sequence, entropy=self.outlet.control_entropy(now_ns))
 
     def _period(self, now_ns: int) -> int:
         return (now_ns + self._clock_error_ns) // self.parameters.period_ns

@@ -175,7 +175,7 @@ class Outlet:
         """That of the queue pair's data packets."""
         return 0
 
-    def next_entropy(self, now_ns: int) -> int:
+    def control_entropy(self, now_ns: int) -> int:
         """The entropy (UDP source port) that the load balancer gives to a control packet that is sent now."""
         return 0
 

@@ -188,7 +188,7 @@ class Eqds(CompositeReactionPoint):
 
     def _send_rts(self, now_ns: int) -> None:
         self._heard_ns = now_ns
-        self.outlet.send_counter(RTS, self.demand_bytes, self.outlet.next_entropy(now_ns))
+        self.outlet.send_counter(RTS, self.demand_bytes, self.outlet.control_entropy(now_ns))
 
 
 class EqdsReceiver(NotificationPoint):

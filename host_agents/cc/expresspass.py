@@ -161,7 +161,7 @@ class ExpressPass(ReactionPoint):
 
     def _request(self, now_ns: int, stop: int) -> None:
         body = CREDIT_REQUEST.encode(stop=stop)
-        self.outlet.send_control(CREDIT_REQUEST, body, entropy=self.outlet.next_entropy(now_ns))
+        self.outlet.send_control(CREDIT_REQUEST, body, entropy=self.outlet.control_entropy(now_ns))
 
 
 class CreditMeter:

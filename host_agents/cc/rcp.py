@@ -95,7 +95,7 @@ class Rcp(ReactionPoint):
     def _ask(self, now_ns: int) -> None:
         self.sequence = (self.sequence + 1) & wire.PSN_MASK
         body = RATE.encode(rate=int(self.path.line_rate_bps / 1e3))
-        self.outlet.send_control(RATE, body, psn=self.sequence, entropy=self.outlet.next_entropy(now_ns))
+        self.outlet.send_control(RATE, body, psn=self.sequence, entropy=self.outlet.control_entropy(now_ns))
         self._timer.arm(now_ns + self._ask_ns)
 
 

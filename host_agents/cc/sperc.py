@@ -453,7 +453,7 @@ class Sperc(ReactionPoint):
             self.outlet.qpn(),
             interval_ns,
         )
-        self.outlet.send_control(CONTROL, body, psn=self.sequence, entropy=self.outlet.next_entropy(now_ns))
+        self.outlet.send_control(CONTROL, body, psn=self.sequence, entropy=self.outlet.control_entropy(now_ns))
         self.outstanding = True
         self._sent_ns = now_ns
         self._arm(now_ns)
