@@ -16,12 +16,11 @@ from p4switch.compiler.midend.v1model import Lowered, lower
 from p4switch.compiler.source import Location
 from p4switch.fit import resources
 from p4switch.fit.dependencies import LATER, dependency_graph
-from p4switch.fit.flow import COMPARISONS, Pipeline, Vertex, pipelines, reachable
+from p4switch.fit.flow import COMPARISONS, SUMS, Pipeline, Vertex, pipelines, reachable
 from p4switch.fit.placement import Demand, ImpossibleError, Placement, place
 from p4switch.fit.resources import ParserNeeds, PhvNeeds
 from p4switch.fit.target import Target
 
-_SUMS = frozenset({"+", "-", "|+|", "|-|", "neg", "<<", ">>", *COMPARISONS})
 _COPIES = frozenset({"=", "convert"})
 _WORD_BITS = 32
 
@@ -103,6 +102,7 @@ class Program:
         used = [r for r in self.ir.registers if self._touching(r.name)]
         for register in used:
             self._slices[register.name] = self._between(self._touching(register.name))
+        self._ranges = dict(self._compared_in_conditions())
         self._coupled = self._couplings()
         self.registers = [self._access(r) for r in used]
 
@@ -173,6 +173,18 @@ class Program:
             sets.union(*group)
         return sets, _quotient(self.graph, sets)
 
+    def _compared_in_conditions(self) -> Iterator[tuple[Vertex, Vertex]]:
+        """Comparisons of order with a constant, of which nothing but one condition knows; and that condition."""
+        readers: dict[str, list[Vertex]] = {}
+        for v in self.graph:
+            for f in v.reads | v.looks_up:
+                readers.setdefault(f, []).append(v)
+        for v in self.graph:
+            if v.op in COMPARISONS and v.constant is not None:
+                know = [reader for f in v.writes for reader in readers.get(f, ())]
+                if len(know) == 1 and know[0].kind == "condition":
+                    yield v, know[0]
+
     # Against a target
 
     def fit(self, target: Target) -> Fit:
@@ -190,7 +202,7 @@ class Program:
             memory.update(demand.blocks)
         graph, placement = self.graph, None
         if target.sram is not None:
-            graph, demands = self._merged(demands, findings)
+            graph, demands = self._merged(demands, findings, target)
             try:
                 placement = place(graph, demands, self._capacity(target) if target.stages is not None else {})
             except ImpossibleError as error:
@@ -222,6 +234,10 @@ class Program:
         for rule, need, limit, what, instead in limits:
             if limit is not None and need > limit:
                 yield Finding(rule, f"the parser needs {need} {what}, there are {limit}", instead)
+        if not has.arithmetic:
+            for span in needs.sums:
+                instead = "compute it in the first stage, or count in a header stack's index"
+                yield self._finding("parser-arithmetic", span, "no arithmetic in the parser", instead)
 
     def _phv_findings(self, target: Target) -> Iterator[Finding]:
         if target.phv_bits is None:
@@ -247,11 +263,13 @@ class Program:
                 instead = "a table with one action for each amount"
                 yield self._finding("variable-shift", v.span, "no shift by a variable", instead)
             if v.op in COMPARISONS:
-                yield from self._wide("wide-compare", v, arithmetic.compare_bits, "a comparison")
-            elif v.op in _SUMS:
+                yield from self._compare_findings(v, target)
+            elif v.op in SUMS - {"*"}:
                 yield from self._wide("wide-arithmetic", v, arithmetic.width_bits, f"'{v.op}'")
             elif v.kind == "condition":
-                yield from self._wide("wide-condition", v, arithmetic.condition_bits, "a condition")
+                ranges = (r for r, condition in self._ranges.items() if condition is v)
+                more = sum(_range_bits(r) - 1 for r in ranges if _range_bits(r) <= arithmetic.range_bits)
+                yield from self._wide("wide-condition", v, arithmetic.condition_bits, "a condition", more)
             ranged = v.constant is None or v.constant & (v.constant - 1)
             if v.kind == "hash" and ranged and not functions.hash_ranges:
                 instead = "hash to a power of two, and map the result in a table"
@@ -260,9 +278,22 @@ class Program:
                 instead = "draw a power of two, and map the result in a table"
                 yield self._finding("random-range", v.span, "random numbers have powers of two as their range", instead)
 
-    def _wide(self, rule: str, v: Vertex, limit: int | None, what: str) -> Iterator[Finding]:
-        if limit is not None and v.width > limit:
-            lacks = f"{what} of {v.width} bits, there are {limit}"
+    def _compare_findings(self, v: Vertex, target: Target) -> Iterator[Finding]:
+        arithmetic, limit = target.arithmetic, target.arithmetic.compare_bits
+        if v in self._ranges and _range_bits(v) <= arithmetic.range_bits:
+            return
+        if target.register_.compare_bits is not None and any(v in between for between in self._slices.values()):
+            limit = target.register_.compare_bits
+        if limit == 0:
+            has = f"no comparison of order but of {arithmetic.range_bits} bits with a constant"
+            instead = "subtract with saturation, and compare with zero"
+            yield self._finding("wide-compare", v.span, f"{has}, and this is one of {v.width} bits", instead)
+        else:
+            yield from self._wide("wide-compare", v, limit, "a comparison")
+
+    def _wide(self, rule: str, v: Vertex, limit: int | None, what: str, more: int = 0) -> Iterator[Finding]:
+        if limit is not None and v.width + more > limit:
+            lacks = f"{what} of {v.width + more} bits, there are {limit}"
             yield self._finding(rule, v.span, lacks, "split it into halves, a stage each, or keep fewer bits")
 
     def _finding(self, rule: str, span: int | None, lacks: str, instead: str) -> Finding:
@@ -344,15 +375,19 @@ class Program:
                 demands[v] = Demand(demands[v].fixed, {"sram": count} if count else {})
 
     def _merged(
-        self, demands: dict[Vertex, Demand], findings: Sequence[Finding]
+        self, demands: dict[Vertex, Demand], findings: Sequence[Finding], target: Target
     ) -> tuple[nx.DiGraph[Vertex], dict[Vertex, Demand]]:
-        """With all that one access of a register does as one node, where the target's registers can do it.
+        """With all that one access of a register does as one node, where the target's registers can do it, and with
+        each comparison that a condition does itself as one with it.
 
         The accesses of others stay apart, as if the chip could come back to a register: a lower bound of the stages.
         """
         refused = {f.location for f in findings if f.rule.startswith("register-")}
         fine = [a.name for a in self.registers if a.location not in refused and len(a.pipelines) == 1]
         groups = self._groups(fine)
+        for v, condition in self._ranges.items():
+            if _range_bits(v) <= target.arithmetic.range_bits:
+                groups[f"condition {self._number[v]}"] = [v, condition]
         while True:
             sets, graph = self._joined(groups)
             cycles = set().union(*(c for c in nx.strongly_connected_components(graph) if len(c) > 1))
@@ -360,12 +395,17 @@ class Program:
                 break
             groups = {name: group for name, group in groups.items() if sets[group[0]] not in cycles}
         joined: dict[Vertex, Counter[str]] = {v: Counter() for v in graph}
-        members: Counter[Vertex] = Counter()
+        members: dict[Vertex, list[Vertex]] = {v: [] for v in graph}
         for v in self.graph:
             joined[sets[v]].update(demands[v].blocks)
-            members[sets[v]] += 1
-        one = {"registers": 1}
-        return graph, {v: Demand(one if members[v] > 1 else demands[v].fixed, dict(joined[v])) for v in graph}
+            members[sets[v]].append(v)
+
+        def fixed(v: Vertex) -> Mapping[str, int]:
+            if len(members[v]) == 1:
+                return demands[v].fixed
+            return {"registers" if any(m.kind == "register" for m in members[v]) else "conditions": 1}
+
+        return graph, {v: Demand(fixed(v), dict(joined[v])) for v in graph}
 
     def _capacity(self, target: Target) -> dict[str, int]:
         capacity = {k: n for k, n in target.stage.model_dump().items() if n is not None}
@@ -409,6 +449,13 @@ class Program:
         assert first is not None
         assert last is not None
         return f", from {Path(first.file).name}:{first.line} to {Path(last.file).name}:{last.line}"
+
+
+def _range_bits(v: Vertex) -> int:
+    """What is left to look at of a number that is compared with a constant: x < 24 is (x >> 3) < 3."""
+    assert v.constant is not None
+    bound = v.constant + (v.op in ("<=", ">"))
+    return v.width - ((bound & -bound).bit_length() - 1) if bound else 0
 
 
 def _quotient(graph: nx.DiGraph[Vertex], sets: Any) -> nx.DiGraph[Vertex]:

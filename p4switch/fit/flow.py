@@ -23,6 +23,8 @@ FREE = frozenset({"cast", "slice", "++"})
 _EFFECTS = frozenset({"mark_to_drop", "truncate"})
 
 COMPARISONS = frozenset({"<", "<=", ">", ">="})
+SUMS = frozenset({"+", "-", "*", "|+|", "|-|", "neg", "<<", ">>"})
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(slots=True, eq=False)
@@ -152,9 +154,11 @@ class Pipeline:
         for arg in expr.args:
             reads |= self._value(arg, span)
         width = max(types.width_of(a.type) or 1 for a in (expr, *expr.args))
-        last = expr.args[-1]
+        op, last = expr.op, expr.args[-1]
+        if op in _MIRRORED and isinstance(expr.args[0], ir.Const):
+            op, last = _MIRRORED[op], expr.args[0]
         constant = last.value if isinstance(last, ir.Const) else None
-        return self._append(Vertex("operation", expr.op, span, reads=reads, op=expr.op, width=width, constant=constant))
+        return self._append(Vertex("operation", op, span, reads=reads, op=op, width=width, constant=constant))
 
     def _value(self, expr: ir.Expr, span: int | None) -> set[str]:
         """What has to be read for `expr`; operations in it become vertices of their own."""
@@ -174,12 +178,9 @@ class Pipeline:
 
     def _lookup(self, expr: ir.Expr, span: int | None) -> tuple[set[str], int]:
         if isinstance(expr, ir.Op) and expr.op in ("&&", "||", "!", "==", "!="):
-            reads, width = set(), 0
-            for arg in expr.args:
-                inner, bits = self._lookup(arg, span)
-                reads |= inner
-                width += bits
-            return reads, width
+            inner = [self._lookup(arg, span) for arg in expr.args]
+            together = max if expr.op in ("==", "!=") else sum  # two fields are compared bit by bit
+            return set().union(*(reads for reads, _ in inner)), together(bits for _, bits in inner)
         if isinstance(expr, ir.Const):
             return set(), 0
         return self._value(expr, span), types.width_of(expr.type) or 1

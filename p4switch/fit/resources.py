@@ -13,7 +13,7 @@ from p4switch.compiler import types
 from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.graph import reverse_postorder, simplify, successors
 from p4switch.compiler.midend.storage import SCALARS, flat_fields
-from p4switch.fit.flow import Pipeline, Vertex
+from p4switch.fit.flow import SUMS, Pipeline, Vertex
 from p4switch.fit.target import Memory, Target
 
 COUNTER_BITS = 64
@@ -97,13 +97,15 @@ def object_blocks(name: str, program: ir.Program, target: Target) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ParserNeeds:
-    """`states` and `bytes` on the longest path; `entries`: transitions of all states; `key_bits` of the widest one."""
+    """`states` and `bytes` on the longest path; `entries`: transitions of all states; `key_bits` of the widest one;
+    `sums`: where something is computed."""
 
     states: int
     bytes: int
     entries: int
     key_bits: int
     header_bits: int
+    sums: tuple[int | None, ...]
 
 
 def parser_needs(program: ir.Program) -> ParserNeeds:
@@ -131,7 +133,12 @@ def parser_needs(program: ir.Program) -> ParserNeeds:
             keys = max(keys, sum(width(k.type) for k in end.keys))
         else:
             entries += 2 if isinstance(end, ir.Branch) else 1
-    return ParserNeeds(deep, -(-long // 8), entries, keys, long)
+    sums = tuple(op.span for b in order for op in b.ops if isinstance(op, ir.Assign) and _computes(op.src))
+    return ParserNeeds(deep, -(-long // 8), entries, keys, long, sums)
+
+
+def _computes(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Op) and (expr.op in SUMS or any(map(_computes, expr.args)))
 
 
 def _extracted(block: ir.Block) -> int:

@@ -55,12 +55,14 @@ class Parser(_Part):
     states: int | None = None  # on one path
     entries: int | None = None  # transitions, each a row of a TCAM
     key_bits: int | None = None  # of the packet and metadata, in one transition
+    arithmetic: bool = True  # sums and products of what is assigned there
 
 
 class Arithmetic(_Part):
     width_bits: int | None = None  # of additions, subtractions and shifts
-    compare_bits: int | None = None  # of < and its kin
+    compare_bits: int | None = None  # of < and its kin, as an operation of its own; 0: none
     condition_bits: int | None = None  # that one condition may look at
+    range_bits: int = 0  # of < and its kin with a constant, in a condition, without an operation of its own
     multiply: bool = True
     variable_shift: bool = True
 
@@ -69,6 +71,7 @@ class Register(_Part):
     width_bits: int | None = None
     operations: int | None = None  # between the read and the write of one access, on one path
     conditions: int | None = None
+    compare_bits: int | None = None  # of < and its kin in an access; default: as elsewhere
     coupled: int | None = None  # registers whose new values depend on each other's old ones
     repeated: bool = False  # more than one access a packet
     both_pipelines: bool = False

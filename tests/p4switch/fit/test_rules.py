@@ -61,7 +61,7 @@ SMALL: dict[str, Any] = {
     "sram": {"blocks": 2, "entries": 1024, "width_bits": 112},
     "tcam": {"blocks": 1, "entries": 512, "width_bits": 40},
     "stage": {"tables": 2, "exact_key_bits": 48},
-    "parser": {"bytes": 30, "states": 1, "entries": 2, "key_bits": 32},
+    "parser": {"bytes": 30, "states": 1, "entries": 2, "key_bits": 32, "arithmetic": False},
     "arithmetic": {
         "width_bits": 32, "compare_bits": 32, "condition_bits": 40,
         "multiply": False, "variable_shift": False,
@@ -75,6 +75,10 @@ RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "parser-entries": (
         {},
         {"parser": SELECT.format(key="s", cases="1: more; 2: more;")},
+    ),
+    "parser-arithmetic": (
+        {"parser": "packet.extract(hdr.h); meta.x = hdr.h.a; transition accept;"} | ingress("hdr.h.b = meta.x + 1;"),
+        {"parser": "packet.extract(hdr.h); meta.x = hdr.h.a + 1; transition accept;"} | ingress("hdr.h.b = meta.x;"),
     ),
     "parser-key": (
         {"parser": SELECT.format(key="a", cases="1: more;")},
@@ -178,6 +182,39 @@ def test_one_access_of_a_register_is_one_stage(tmp_path: Path) -> None:
     refused = fit(tmp_path, parts, Target.model_validate(SMALL | {"register": {"operations": 0}})).placement
     assert refused is not None
     assert refused.stages == 3
+
+
+@pytest.mark.parametrize(
+    ("condition", "rules", "stages"),
+    [
+        ("hdr.h.s[11:0] >= 10", set(), 1),
+        ("10 <= hdr.h.s[11:0]", set(), 1),
+        ("hdr.h.s[12:0] >= 10", set(), 1),  # the lowest bit of ten is zero
+        ("hdr.h.s[12:0] > 10", {"wide-compare"}, 2),
+        ("hdr.h.s[12:0] <= 9", set(), 1),
+        ("hdr.h.s >= 4096", set(), 1),
+        ("hdr.h.s >= 10", {"wide-compare"}, 2),
+        ("hdr.h.a >= 10", {"wide-compare"}, 2),
+        ("hdr.h.a[7:0] >= hdr.h.b[7:0]", {"wide-compare"}, 2),
+        ("hdr.h.a == hdr.h.b", set(), 1),
+        ("hdr.h.m == 7", {"wide-condition"}, 1),
+        ("hdr.h.a == 7 && hdr.h.s[12:0] >= 10", set(), 1),
+        ("hdr.h.a == 7 && hdr.h.b[0:0] == 1 && hdr.h.s[12:0] >= 10", {"wide-condition"}, 1),
+    ],
+)
+def test_what_a_condition_of_a_switch_chip_compares(
+    condition: str, rules: set[str], stages: int, tmp_path: Path
+) -> None:
+    """As the compiler whose numbers these are takes them or not."""
+    found = fit(tmp_path, ingress(f"if ({condition}) {{ hdr.g.a = 1; }}"), load("stages12"))
+    assert {f.rule for f in found.findings} == rules
+    assert found.placement is not None
+    assert found.placement.stages == stages
+
+
+def test_a_registers_access_compares_more_than_a_condition(tmp_path: Path) -> None:
+    parts = ingress(READ + "if (meta.x > hdr.h.b) { meta.x = hdr.h.b; }" + WRITE)
+    assert not fit(tmp_path, parts, load("stages12")).findings
 
 
 def test_memory_of_tables(tmp_path: Path) -> None:

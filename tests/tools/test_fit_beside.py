@@ -1,0 +1,67 @@
+"""The stages that a compiler for chips takes are read off its assembly, and set beside those of `p4cc fit`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+#include <core.p4>
+#include <v1model.p4>
+header h_t { bit<8> kind; }
+struct headers { h_t h; }
+struct meta { }
+parser P(packet_in p, out headers hdr, inout meta m, inout standard_metadata_t s) {
+    state start { p.extract(hdr.h); transition accept; }
+}
+control V(inout headers hdr, inout meta m) { apply { } }
+control I(inout headers hdr, inout meta m, inout standard_metadata_t s) {
+    action forward(bit<9> port, bit<8> kind) { s.egress_spec = port; hdr.h.kind = kind; }
+    table first { key = { hdr.h.kind: exact; } actions = { forward; NoAction; } default_action = NoAction; }
+    table second { key = { hdr.h.kind: exact; } actions = { forward; NoAction; } default_action = NoAction; }
+    apply { first.apply(); second.apply(); }
+}
+control E(inout headers hdr, inout meta m, inout standard_metadata_t s) { apply { } }
+control D(packet_out p, in headers hdr) { apply { p.emit(hdr.h); } }
+V1Switch(P(), V(), I(), E(), V(), D()) main;
+"""
+# Stage 3 has no table, egress fewer stages than ingress; the larger chip is not compiled for.
+FAKE = """#!/bin/sh
+while [ "$1" != --target ]; do shift; done
+if [ "$2" = tofino2 ]; then echo "small.p4(7): error: too large" >&2; exit 1; fi
+while [ "$1" != -o ]; do shift; done
+mkdir "$2/pipe"
+cat > "$2/pipe/small.bfa" <<'END'
+stage 0 ingress:
+  exact_match first_0 0:
+stage 1 ingress:
+  exact_match second_0 0:
+stage 2 ingress:
+  gateway cond_0 0:
+stage 3 ingress:
+  dependency: match
+stage 0 egress:
+  hash_action rewrite 0:
+END
+"""
+
+
+def test_stages_beside_a_compilers(tmp_path: Path) -> None:
+    (tmp_path / "small.p4").write_text(PROGRAM)
+    fake = tmp_path / "p4c-barefoot"
+    fake.write_text(FAKE)
+    fake.chmod(0o755)
+    command = [sys.executable, str(ROOT / "tools" / "fit_beside.py"), str(tmp_path / "small.p4")]
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PATH": path})
+    assert done.stdout.splitlines() == [
+        "small.p4: stages12: p4c 1 more: p4cc 2 stages; p4c egress 1, ingress 3",
+        "small.p4: stages20: only p4cc says it fits: p4cc 2 stages; p4c small.p4(7): error: too large",
+        "| target | only p4cc says it fits | p4c 1 more |",
+        "| --- | --- | --- |",
+        "| stages12 | 0 | 1 |",
+        "| stages20 | 1 | 0 |",
+    ], done.stderr

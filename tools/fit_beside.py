@@ -1,0 +1,119 @@
+"""Stages that p4c's open-source back end for switch chips takes, beside those that `p4cc fit` counts.
+
+    python tools/fit_beside.py PROGRAM.p4|FOLDER ... [-I FOLDER] [--target NAME ...] [--every N] [--seconds S]
+
+Of the v1model programs in the folders, every Nth by name: each is compiled by `p4c-barefoot`, which has to be in PATH
+(and the folder of its core.p4, v1model.p4 and tofino*.p4 in P4C_16_INCLUDE_PATH), for the chips of 12 and of 20 stages
+or for one of them, and placed by `p4cc fit` for its models of the same chips. The compiler's stages are those up to the
+last one with a table in it, of ingress and egress the larger number, because both share them. At the end is a Markdown
+table of how often the two agree.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from reach import programs
+
+from p4switch.errors import UserError
+from p4switch.fit import Fit, load, measure
+
+COMPILER = "p4c-barefoot"
+CHIPS = {"stages12": "tofino", "stages20": "tofino2"}
+"""The compiler's name for each of our targets."""
+_STAGE = re.compile(r"stage (\d+) (\w+):")
+_CONTENT = re.compile(r"  (?:\w+_match|gateway|hash_action|always_run_action)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What the compiler made: `stages` of each pipeline, or None; `problem`: why there are none."""
+
+    stages: dict[str, int] | None
+    problem: str = ""
+
+
+def stages(assembly: str) -> dict[str, int]:
+    """For each pipeline the number of stages up to the last one with a table, condition or action in it."""
+    last: Counter[str] = Counter()
+    here: tuple[int, str] | None = None
+    for line in assembly.splitlines():
+        if not line.startswith(" "):
+            found = _STAGE.match(line)
+            here = (int(found[1]) + 1, found[2]) if found else None
+        elif here is not None and _CONTENT.match(line):
+            last[here[1]] = max(last[here[1]], here[0])
+    return dict(last)
+
+
+def theirs(program: Path, chip: str, include: tuple[Path, ...], seconds: float) -> Compiled:
+    """What the compiler makes of `program`."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [COMPILER, "--target", chip, "--arch", "v1model", "-o", folder]
+        command += [*(f"-I{path}" for path in include), str(program)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return Compiled(None, f"not done after {seconds:g} s")
+        made = sorted(Path(folder).rglob("*.bfa"))
+        if done.returncode == 0 and made:
+            return Compiled(stages(made[0].read_text()))
+    said = [line for line in done.stderr.splitlines() if re.search("error: |Bug", line)]
+    return Compiled(None, (said or [f"exit status {done.returncode}"])[0].strip())
+
+
+def verdict(fit: Fit, compiled: Compiled) -> str:
+    """In which column of the table a program is."""
+    if compiled.stages is None:
+        return "only p4cc says it fits" if fit.fits else "neither"
+    if not fit.fits or fit.placement is None:
+        return "only p4c compiles it"
+    more = max(compiled.stages.values(), default=0) - fit.placement.stages
+    if not more:
+        return "as many"
+    return f"p4c {min(abs(more), 3)}{' or more' if abs(more) > 2 else ''} {'more' if more > 0 else 'fewer'}"
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.option("-I", "include", multiple=True, type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--target", "targets", multiple=True, type=click.Choice(list(CHIPS)), help="Repeatable. Default: all.")
+@click.option("--every", default=1, show_default=True, help="The first program by name, and each Nth after it.")
+@click.option("--seconds", default=120.0, show_default=True, help="For each program and chip.")
+def main(
+    paths: tuple[Path, ...], include: tuple[Path, ...], targets: tuple[str, ...], every: int, seconds: float
+) -> None:
+    """Prints a line for each program and chip, and the table."""
+    if shutil.which(COMPILER) is None:
+        raise click.UsageError(f"{COMPILER!r} is not in PATH")
+    counts: dict[str, Counter[str]] = {name: Counter() for name in targets or CHIPS}
+    for program in list(programs(paths))[::every]:
+        try:
+            measured = measure(program, include)
+        except UserError as error:
+            click.echo(f"{program.name}: refused: {str(error).splitlines()[0]}")
+            continue
+        for name, count in counts.items():
+            fit, compiled = measured.fit(load(name)), theirs(program.resolve(), CHIPS[name], include, seconds)
+            what = verdict(fit, compiled)
+            count[what] += 1
+            ours = "not placed" if fit.placement is None else f"{fit.placement.stages} stages"
+            lacks = f" ({', '.join(sorted({f.rule for f in fit.findings}))})" if fit.findings else ""
+            other = compiled.problem or ", ".join(f"{p} {n}" for p, n in sorted(compiled.stages.items())) or "0"
+            click.echo(f"{program.name}: {name}: {what}: p4cc {ours}{lacks}; p4c {other}")
+    verdicts = sorted(set().union(*counts.values()))
+    for row in (["target", *verdicts], ["---"] * (len(verdicts) + 1)):
+        click.echo("| " + " | ".join(row) + " |")
+    for name, count in counts.items():
+        click.echo("| " + " | ".join([name, *(str(count[v]) for v in verdicts)]) + " |")
+
+
+if __name__ == "__main__":
+    main()
