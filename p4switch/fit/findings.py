@@ -236,7 +236,7 @@ class Program:
                 yield Finding(rule, f"the parser needs {need} {what}, there are {limit}", instead)
         if not has.arithmetic:
             for span in needs.sums:
-                instead = "compute it in the first stage, or count in a header stack's index"
+                instead = "compute it in the first stage"
                 yield self._finding("parser-arithmetic", span, "no arithmetic in the parser", instead)
 
     def _phv_findings(self, target: Target) -> Iterator[Finding]:
@@ -285,9 +285,9 @@ class Program:
         if target.register_.compare_bits is not None and any(v in between for between in self._slices.values()):
             limit = target.register_.compare_bits
         if limit == 0:
-            has = f"no comparison of order but of {arithmetic.range_bits} bits with a constant"
-            instead = "subtract with saturation, and compare with zero"
-            yield self._finding("wide-compare", v.span, f"{has}, and this is one of {v.width} bits", instead)
+            this = "of two fields" if v.constant is None else f"of {v.width} bits"
+            lacks = f"a comparison of order {this}, there are those of {arithmetic.range_bits} bits with a constant"
+            yield self._finding("wide-compare", v.span, lacks, "subtract with saturation, and compare with zero")
         else:
             yield from self._wide("wide-compare", v, limit, "a comparison")
 
