@@ -175,15 +175,16 @@ class Program:
 
     def _compared_in_conditions(self) -> Iterator[tuple[Vertex, Vertex]]:
         """Comparisons of order with a constant, of which nothing but one condition knows; and that condition."""
-        readers: dict[str, list[Vertex]] = {}
-        for v in self.graph:
-            for f in v.reads | v.looks_up:
-                readers.setdefault(f, []).append(v)
-        for v in self.graph:
-            if v.op in COMPARISONS and v.constant is not None:
-                know = [reader for f in v.writes for reader in readers.get(f, ())]
-                if len(know) == 1 and know[0].kind == "condition":
-                    yield v, know[0]
+        for graph in self.graphs:
+            readers: dict[str, list[Vertex]] = {}
+            for v in graph:
+                for f in v.reads | v.looks_up:
+                    readers.setdefault(f, []).append(v)
+            for v in graph:
+                if v.op in COMPARISONS and v.constant is not None:
+                    know = [reader for f in v.writes for reader in readers.get(f, ())]
+                    if len(know) == 1 and know[0].kind == "condition":
+                        yield v, know[0]
 
     # Against a target
 
