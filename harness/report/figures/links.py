@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib import figure as matplotlib_figure
 from matplotlib.axes import Axes
+from matplotlib.colors import Normalize, SymLogNorm
 from numpy.typing import NDArray
 
 from harness.measure.results import Result
@@ -25,6 +26,17 @@ class _Panel:
     title: str
     of: Callable[[pd.DataFrame], pd.Series[float]]
     most: float | None = None  # of the scale; None: the largest value of all variants
+
+    def scale(self, tables: Sequence[pd.DataFrame]) -> tuple[Normalize, Sequence[float] | None]:
+        """The same for all variants, and its ticks, or None for matplotlib's.
+
+        Without a largest value it is logarithmic: one variant may hold a hundred times what another does, and both are
+        to be seen. It has so few ticks then that they have room in a column of a paper.
+        """
+        if self.most is not None:
+            return Normalize(0, self.most), None
+        most = max(float(self.of(table).max()) for table in tables)
+        return SymLogNorm(linthresh=1, vmin=0, vmax=most), (0, 1, 10 ** np.floor(np.log10(most)))
 
 
 _PANELS = (
@@ -69,15 +81,23 @@ class Links(Figure):
             figure = matplotlib_figure.Figure(figsize=(10.8, 0.6 + sum(heights)), layout="constrained")
             grid = figure.subplots(len(variants), len(panels), squeeze=False, height_ratios=heights, sharey="row")
             for column, panel in zip(grid.T, panels, strict=True):
-                most = panel.most or max(float(panel.of(table).max()) for table in tables)
+                scale, ticks = panel.scale(tables)
                 for axes, variant, table, names in zip(column, variants, tables, shown, strict=True):
                     times_us, cells = _cells(table.assign(value=panel.of(table)), names)
                     edges = np.arange(len(names) + 1) - 0.5
-                    mesh = axes.pcolormesh(times_us, edges, cells, vmin=0, vmax=most, cmap="viridis", rasterized=True)
+                    mesh = axes.pcolormesh(times_us, edges, cells, norm=scale, cmap="viridis", rasterized=True)
                     axes.set_label(f"{variant.name}: {panel.title}")
                     axes.set_xlim(0, float(times_us[-1]))
-                column[0].set_title(panel.title, size=8)
-                figure.colorbar(mesh, ax=list(column), orientation="horizontal", aspect=30, pad=0.02)
+                column[0].set_title(panel.title.replace(" ", "\n"), size=8)  # a column of a paper has room for a word
+                figure.colorbar(
+                    mesh,
+                    ax=list(column),
+                    orientation="horizontal",
+                    aspect=30,
+                    pad=0.02,
+                    ticks=ticks,
+                    format="{x:,g}",
+                )
             for row, variant, names in zip(grid, variants, shown, strict=True):
                 row[0].set_yticks(range(len(names)), [plain(name) for name in names], size=6)
                 row[0].invert_yaxis()

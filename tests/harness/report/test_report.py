@@ -6,6 +6,7 @@ import json
 import re
 import warnings
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from harness.report.figures.queue import WorstQueue
 from harness.report.figures.rates import RateLimits, Throughput, Windows
 from harness.report.groups import Comparison, Estimate, Variant, compare
 from harness.report.page import Cell, _leads, _Row, _written, table, write_report
+from harness.report.plots import for_paper
 from harness.worlds.virtual import VirtualWorld
 from host_agents.cc.base import UNLIMITED
 
@@ -150,6 +152,33 @@ def test_a_heat_map_has_the_middle_link_first(comparison: Comparison) -> None:
     cells = table[table["panel"] == "none: utilisation (%)"]
     assert cells["series"].iloc[0] in ("s0 → s1", "s1 → s0")
     assert cells["y"].between(0, 100).all()
+
+
+def test_a_heat_map_shows_what_waits_beside_a_hundred_times_as_much(comparison: Comparison) -> None:
+    base = comparison.results[0]
+    links = base.table("links")
+    much = Result(base.folder, base.summary, {"links": links.assign(depth_bytes=links["depth_bytes"] * 100)})
+    both = replace(comparison, variants=(Variant("little", (base,)), Variant("much", (much,))))
+    axes = {axes.get_label(): axes for axes in Links().plot(both).axes}
+    (mesh,) = axes["little: waiting (KB)"].collections
+    cells = mesh.get_array()
+    assert cells is not None
+    assert mesh.norm(cells.max()) > 0.3
+    assert axes["much: waiting (KB)"].collections[0].norm(cells.max() * 100) == pytest.approx(1)
+
+
+def test_titles_of_a_heat_map_have_room_in_a_column(comparison: Comparison) -> None:
+    base = comparison.results[0]
+    everything = base.table("links").assign(marked=1, dropped=1, paused_ns=1)
+    result = Result(base.folder, base.summary, {"links": everything})
+    with for_paper(STYLES["ieee"].file):
+        figure = Links().plot(replace(comparison, variants=(Variant("x", (result,)),)))
+        figure.set_size_inches(3.3, 7)
+        FigureCanvasAgg(figure).draw()
+    titles = [axes.title.get_window_extent() for axes in figure.axes if axes.get_title()]
+    assert len(titles) == 5
+    for left, right in pairwise(titles):
+        assert not left.overlaps(right)
 
 
 ROW = _Row("time", lambda summary: None, best=min)
