@@ -22,6 +22,7 @@ class RunProgress:
         self._runs = runs
         self._over = 0
         self._since_s = self._run_since_s = time.monotonic()
+        self._writing_since_s = 0.0
         self._last_line = 0.0
         self._label = ""
         self._bar: Progress | None = None
@@ -61,7 +62,16 @@ class RunProgress:
 
         It is at model time `now_ns`.
         """
-        told = f"{done} of {known} done, {now_ns / 1e3:,.0f} µs of model time{self._left(share)}"
+        self._tell(share, f"{done} of {known} done, {now_ns / 1e3:,.0f} µs of model time{self._left(share)}")
+
+    def writing(self, share: float) -> None:
+        """That `share` of its trace is written, after the run."""
+        if share == 0:
+            self._writing_since_s = time.monotonic()
+        left = f", {share:.0%}, {_duration(self._writing_since_s, share)}" if share >= _LEAST_SHARE else ""
+        self._tell(share, f"writing the trace{left}")
+
+    def _tell(self, share: float, told: str) -> None:
         if self._bar and self._task is not None:
             self._bar.update(self._task, completed=share, total=1.0, told=told)
         elif time.monotonic() - self._last_line > _LINE_EVERY_S:

@@ -83,9 +83,8 @@ def carry_out(
 
         def made(numbers: Sequence[int]) -> Made:
             if where is None:
-                yield from zip(
-                    numbers, one_by_one(((runs[n], folders[n]) for n in numbers), make, how, begin), strict=True
-                )
+                own = ((runs[n], folders[n]) for n in numbers)
+                yield from zip(numbers, one_by_one(own, make, how, begin, progress.writing), strict=True)
                 return
             for i, result in at_once([(PortableRun.of(runs[n]), folders[n]) for n in numbers], how, where):
                 yield numbers[i], result

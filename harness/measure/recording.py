@@ -17,6 +17,7 @@ Integers = NDArray[np.int64]
 IDLE, STALLED = "idle", "stalled"  # ends of a run in which nothing moves
 STANDSTILLS = (IDLE, STALLED)
 Progress = Callable[[float, int, int, int], object]  # share of the run that is done, flows done, flows known, now_ns
+Writing = Callable[[float], object]  # share of a trace that is written
 
 
 class Rate(NamedTuple):
@@ -78,8 +79,8 @@ class World(Protocol):
     def run(self, progress: Progress | None = None) -> Recording:
         """Until every flow is acknowledged, or the scenario's limit."""
 
-    def write_more(self, folder: Path) -> None:
-        """What was asked for beyond the recording: captures, traces."""
+    def write_more(self, folder: Path, writing: Writing | None = None) -> None:
+        """What was asked for beyond the recording: captures, traces. `writing` is told how far a trace is."""
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from harness.measure.recording import Writing
 from harness.workloads import Traffic
 from p4switch.errors import UserError
 from p4switch.trace import Decoder, Event, RawEvent, json_line, plain
@@ -20,6 +21,17 @@ _WORDS = {
 }
 # What the fabric's own records tell, and with more.
 _OF_THE_FABRIC = (ev.Received, ev.Enqueued, ev.Dequeued, ev.Dropped, ev.Transmitted)
+
+
+_TELL_EVERY = 1000  # records
+
+
+def told(records: Sequence[TraceRecord], writing: Writing | None) -> Iterator[TraceRecord]:
+    """Each of them; `writing` is told what share of them is over."""
+    for number, record in enumerate(records):
+        if writing is not None and number % _TELL_EVERY == 0:
+            writing(number / len(records))
+        yield record
 
 
 def hops(

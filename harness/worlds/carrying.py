@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.measure import results
 from harness.measure.inputs import How, inputs
-from harness.measure.recording import Progress
+from harness.measure.recording import Progress, Writing
 from harness.measure.results import Result
 from harness.plan.experiment import Run
 from harness.plan.portable import PortableRun
@@ -21,11 +21,16 @@ from harness.worlds.workers import Cluster
 
 
 def one_by_one(
-    runs: Iterable[tuple[Run, Path]], make: MakeWorld, how: How, begin: Callable[[Run], Progress | None]
+    runs: Iterable[tuple[Run, Path]],
+    make: MakeWorld,
+    how: How,
+    begin: Callable[[Run], Progress | None],
+    writing: Writing | None = None,
 ) -> Generator[Result, None, None]:
     """Carries out each run in a world that `make` makes as `how` says, and writes it to a new folder.
 
-    `begin` is told of each before it is made, and gives whom its progress is told to. Raises what worlds raise.
+    `begin` is told of each before it is made, and gives whom its progress is told to; `writing` is told how far its
+    trace is, which may take longer than the run. Raises what worlds raise.
     """
     for run, folder in runs:
         collect_what_was_left()
@@ -35,7 +40,7 @@ def one_by_one(
             world = make(run)
             recording = world.run(progress)
             result = results.write(folder, results.files(run, recording, how, made_of))
-            world.write_more(folder)
+            world.write_more(folder, writing)
             del world, recording
         yield result
 

@@ -28,7 +28,17 @@ from harness.measure.pcap import write_pcap
 from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe
 from harness.measure.probes.base import Values
 from harness.measure.probes.readings import Readings
-from harness.measure.recording import IDLE, STALLED, STANDSTILLS, Integers, Progress, Recording, Series, port_places
+from harness.measure.recording import (
+    IDLE,
+    STALLED,
+    STANDSTILLS,
+    Integers,
+    Progress,
+    Recording,
+    Series,
+    Writing,
+    port_places,
+)
 from harness.measure.tracing import TraceRecord
 from harness.plan.experiment import LinkChange, Run
 from harness.worlds.expected import memory_limit
@@ -603,14 +613,15 @@ class VirtualWorld:
             a, b = self.links[link]
             yield time_ns, f"{b} to {a}" if direction else f"{a} to {b}", wire.materialize(headers)
 
-    def write_more(self, folder: Path) -> None:
+    def write_more(self, folder: Path, writing: Writing | None = None) -> None:
         """hosts.pcapng, trace.txt and trace.jsonl, coverage.json, where they were asked for."""
         if self._capture:
             write_pcap(folder / "hosts.pcapng", self.captured())
         if self._traced is None:
             return
         if self._trace is not None:
-            found, again = tee(tracing.hops(self.trace_records(), partial(Decoder, self._traced)))
+            records = tracing.told(self.trace_records(), writing)
+            found, again = tee(tracing.hops(records, partial(Decoder, self._traced)))
             told, objects = tracing.explain(found, self.names), tracing.as_json(again, self.names)
             with (
                 (folder / "trace.txt").open("w", encoding="utf-8") as text,

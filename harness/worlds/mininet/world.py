@@ -19,7 +19,7 @@ from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
 from harness.measure.probes import HostProbe, QueueProbe
 from harness.measure.probes.readings import Readings
-from harness.measure.recording import Progress, Recording
+from harness.measure.recording import Progress, Recording, Writing
 from harness.plan.experiment import Run
 from harness.worlds.mininet import fidelity, ledger, probing
 from harness.worlds.mininet.coordinator import Coordinator
@@ -268,7 +268,7 @@ class MininetWorld:
         frames.sort(key=lambda row: row[0])
         yield from frames
 
-    def write_more(self, folder: Path) -> None:
+    def write_more(self, folder: Path, writing: Writing | None = None) -> None:
         """hosts.pcapng, where it was asked for."""
         if self._capture:
             write_pcap(folder / "hosts.pcapng", self.captured())

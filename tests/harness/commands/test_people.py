@@ -220,6 +220,18 @@ def test_progress_tells_what_is_done_and_what_is_left(
     assert "0 of 4 done, 5 µs of model time, 25%, about 60 s left (all runs: 12%, about 2 min left)" in told
 
 
+def test_a_trace_that_is_written_for_long_says_how_long(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = iter([100.0, 100.0, *[200.0] * 3, *[220.0] * 9])
+    monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
+    with RunProgress(1) as progress:
+        progress.begin("one")
+        progress.writing(0)
+        progress.writing(0.25)
+    assert "one: writing the trace, 25%, about 60 s left" in capsys.readouterr().err
+
+
 def test_a_rate_that_is_hardly_meant_is_told_where_it_is_a_mistake_and_in_sweeps(
     small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -180,7 +180,11 @@ def test_the_size_of_a_trace_is_foreseen(tmp_path: Path, cc: str) -> None:
     run = planned({"name": "permutation", "size_bytes": 10_000}, cc=cc)
     world = VirtualWorld(run, trace=3)
     world.run()
-    world.write_more(tmp_path)
+    told: list[float] = []
+    world.write_more(tmp_path, told.append)
+    assert told[0] == 0
+    assert told == sorted(told)
+    assert all(share < 1 for share in told)
     written = sum((tmp_path / name).stat().st_size for name in ("trace.txt", "trace.jsonl"))
     assert written / 2 < trace_bytes(run, 3) < written * 2
     assert trace_bytes(run, 999) == 0

@@ -23,7 +23,7 @@ class World:
     def run(self, progress: object) -> object:
         return self
 
-    def write_more(self, folder: Path) -> None:
+    def write_more(self, folder: Path, writing: object) -> None:
         """There is no more."""
 
 
