@@ -55,6 +55,7 @@ class Recording {
     this.failures = this.links.map(() => []);
     for (const [time, link, up] of head.changes) if (up !== null) this.failures[link].push([time, up]);
     this.failures.forEach(list => list.sort((x, y) => x[0] - y[0]));
+    this.changeTimes = Float64Array.from(head.changes, change => change[0]).sort();
     this.mostSwitch = this.nodes.reduce((most, node) => node.host ? most : Math.max(most, this.mostQueued(node)), 0);
     this.packetCount = Math.max((arrays.packet_first || [0]).length - 1, 0);
     this.flowCount = arrays.flow.length;
@@ -508,7 +509,21 @@ class Page {
   }
 
   lines(c, interval) {
+    const r = this.recording, changes = d3.bisectRight(r.changeTimes, this.time);
+    const of = [r, interval, changes, this.layout, this.zoomed, this.size, this.path, this.selected, this.colours];
+    if (!this.drawn || of.some((each, i) => each !== this.drawn.of[i])) this.drawn = {of, ...this.newLines(interval)};
+    c.save();
+    c.setTransform(1, 0, 0, 1, 0, 0);
+    c.drawImage(this.drawn.picture, 0, 0);
+    c.restore();
+    this.flash(c, this.drawn.marks);
+  }
+  /* A picture of the lines, and what is marked at them. They are thousands, and stay as they are for many frames. */
+  newLines(interval) {
     const r = this.recording, {lines} = this.layout, both = lines.length <= BOTH_SIDES_TO, strokes = new Map();
+    const picture = document.createElement("canvas"), c = picture.getContext("2d");
+    Object.assign(picture, {width: this.canvas.width, height: this.canvas.height});
+    c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     const stroke = (style, line, side) => {
       const key = JSON.stringify(style);
       if (!strokes.has(key)) strokes.set(key, {...style, path: new Path2D()});
@@ -540,8 +555,9 @@ class Page {
       c.strokeStyle = colour;
       c.stroke(path);
     }
-    c.setLineDash([]);
-    c.globalAlpha = 1;
+    return {picture, marks};
+  }
+  flash(c, marks) {
     const still = !this.playing || matchMedia("(prefers-reduced-motion: reduce)").matches;
     const phase = still ? .6 : performance.now() % FLASH_MS / FLASH_MS;
     for (const [what, line, direction] of marks) {
@@ -768,7 +784,7 @@ class Page {
     }
     const name = node => node < 0 ? "a group" : r.nodes[node].name;
     const rows = found.slice(0, 12).map(({i, source, destination}) => `<tr><td>${this.to("flow", i, `flow ${r.arrays.flow[i]}`)}</td><td class="text">${escape(name(source))} → ${escape(name(destination))}</td><td>${bytes(r.arrays.size_bytes[i])}</td></tr>`);
-    return `<h3><span data-key="under_way">${whole(found.length)}</span> flows under way</h3><table><tbody>${rows.join("")}</tbody></table>`;
+    return `<h3><span data-key="under_way">${whole(found.length)}</span> ${found.length === 1 ? "flow" : "flows"} under way</h3><table><tbody>${rows.join("")}</tbody></table>`;
   }
   ofFlow(flow) {
     const r = this.recording, time = (name, key) => this.row(name, key, flow[key] < 0 ? "not yet" : this.to("time", flow[key], us(flow[key])));
@@ -823,13 +839,17 @@ async function watch(page) {
 
 async function begin() {
   const page = new Page(), kept = id("data").textContent.trim();
-  const asked = new URLSearchParams(location.hash.slice(1));
   window.replay = page;
   if (!kept) return watch(page);
   page.load(await unpacked(Uint8Array.from(atob(kept), c => c.charCodeAt(0))));
-  if (asked.has("show")) page.find(asked.get("show"));
-  if (asked.has("window")) page.show(...asked.get("window").split("-").map(Number));
-  if (asked.has("t")) page.seek(+asked.get("t"));
+  const asked = () => {
+    const of = new URLSearchParams(location.hash.slice(1));
+    if (of.has("show")) page.find(of.get("show"));
+    if (of.has("window")) page.show(...of.get("window").split("-").map(Number));
+    if (of.has("t")) page.seek(+of.get("t"));
+  };
+  addEventListener("hashchange", asked);
+  asked();
 }
 begin();
 })();

@@ -72,6 +72,30 @@ def test_the_slider_moves_the_picture(page: Any) -> None:
     assert picture(page) == pictures[1]
 
 
+def test_lines_are_drawn_anew_where_they_change_and_only_there(page: Any) -> None:
+    """Between two times of an interval they stay, unless a link fails or something is chosen."""
+    drawn = "window.before = replay.drawn"
+    same = "window.before === replay.drawn"
+    seek(page, 2_200)
+    page.evaluate(drawn)
+    seek(page, 2_700)
+    assert page.evaluate(same)
+    seek(page, 3_200)
+    assert not page.evaluate(same)
+    seek(page, DOWN_NS - 100)
+    page.evaluate(drawn)
+    seek(page, DOWN_NS)
+    assert not page.evaluate(same)
+    page.evaluate(drawn)
+    find(page, "s0 – s1")
+    assert not page.evaluate(same)
+
+
+def test_an_address_that_changes_moves_an_open_page(page: Any) -> None:
+    page.evaluate("location.hash = 't=3456&show=s0'")
+    page.wait_for_function("replay.time === 3456 && document.getElementById('what').textContent === 's0'")
+
+
 def test_the_slider_is_above_the_strip_s_cursor(page: Any) -> None:
     page.evaluate("replay.show(0, replay.recording.end)")
     box = page.locator("#time").bounding_box()
