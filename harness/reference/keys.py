@@ -43,6 +43,7 @@ UNITS = {
 }
 _LIMITS = {"exclusiveMinimum": ">", "gt": ">", "minimum": ">=", "ge": ">=", "exclusiveMaximum": "<", "lt": "<"}
 _LIMITS |= {"maximum": "<=", "le": "<="}
+_STRICT = {"minimum": "exclusiveMinimum", "ge": "gt", "maximum": "exclusiveMaximum", "le": "lt"}
 _TYPES = {"integer": "integer", "number": "number", "string": "text", "boolean": "true or false", "object": "table"}
 
 
@@ -135,7 +136,7 @@ def _type(told: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
 def _limits(told: Mapping[str, Any]) -> Iterator[str]:
     """As `> 0`, `<= 10`, also of what a list has."""
     for name, sign in _LIMITS.items():
-        if name in told:
+        if name in told and told.get(_STRICT.get(name, "")) != told[name]:  # `> 0` says `>= 0`, too
             limit = told[name]
             power = limit.bit_length() - 1 if isinstance(limit, int) else 0
             yield f"{sign} " + (f"2^{power}" if power >= 16 and limit == 1 << power else f"{limit:,}".replace(",", "_"))

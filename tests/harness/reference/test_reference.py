@@ -73,6 +73,12 @@ def test_keys_of_a_protocol_have_the_range_that_the_registry_checks() -> None:
     assert (steps.range, steps.meaning) == (">= 0", "")
 
 
+def test_a_range_says_each_limit_once() -> None:
+    ranges = {key.name: key.range for key in keys.scenario_keys()}
+    assert ranges["limit_ns"] == "> 0, < 2^61"
+    assert not any("> 0, >= 0" in one for one in ranges.values())
+
+
 def test_every_key_has_words() -> None:
     without = [f"{key.name} of {key.source}" for key in keys.all_keys() if not key.meaning]
     assert without == [], "write a comment beside each"
