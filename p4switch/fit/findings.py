@@ -152,6 +152,10 @@ class Program:
         mask = sum(1 << n for n in numbers)
         return {v for v, n in self._number.items() if after >> n & 1 and self._dependent[n] & mask and n not in numbers}
 
+    def _in_access(self, v: Vertex) -> bool:
+        """Whether it is between the read and the write of a register."""
+        return any(v in between for between in self._slices.values())
+
     def _groups(self, names: Iterable[str]) -> dict[str, list[Vertex]]:
         """For each register all that has to be in its stage."""
         return {name: [*self._touching(name), *self._slices[name]] for name in names}
@@ -268,6 +272,9 @@ class Program:
             elif v.op in SUMS - {"*"}:
                 yield from self._wide("wide-arithmetic", v, arithmetic.width_bits, f"'{v.op}'")
             elif v.kind == "condition":
+                if v.in_action and not functions.action_conditions and not self._in_access(v):
+                    instead = "test it before the table, and make it part of the key or two tables of it"
+                    yield self._finding("action-condition", v.span, "no condition in an action", instead)
                 ranges = (r for r, condition in self._ranges.items() if condition is v)
                 more = sum(_range_bits(r) - 1 for r in ranges if _range_bits(r) <= arithmetic.range_bits)
                 yield from self._wide("wide-condition", v, arithmetic.condition_bits, "a condition", more)
@@ -283,7 +290,7 @@ class Program:
         arithmetic, limit = target.arithmetic, target.arithmetic.compare_bits
         if v in self._ranges and _range_bits(v) <= arithmetic.range_bits:
             return
-        if target.register_.compare_bits is not None and any(v in between for between in self._slices.values()):
+        if target.register_.compare_bits is not None and self._in_access(v):
             limit = target.register_.compare_bits
         if limit == 0:
             this = "of two fields" if v.constant is None else f"of {v.width} bits"

@@ -44,6 +44,7 @@ class Vertex:
     register: str = ""
     access: str = ""  # "read" or "write"
     index: tuple[str, ...] = ()  # what a register is addressed by
+    in_action: bool = False  # a table's
 
     def __repr__(self) -> str:
         return f"{self.kind} {self.name}"
@@ -61,6 +62,7 @@ class Pipeline:
         self._headers = {i.name: i.type for i in program.headers}
         self._stacks = {ref.name: names for ref, names in program.stacks}
         self._temporaries = 0
+        self._in_action = False
         self._order: list[Vertex] = []
         self._tail: Vertex | None = None
         self.end = Vertex("point", "end")
@@ -119,7 +121,9 @@ class Pipeline:
             targets = [{apply.on.get(i, apply.default)} for i in range(len(table.actions))]
         for action, blocks in zip(table.actions, targets, strict=True):
             done = Vertex("point", f"after {action.name}")
+            self._in_action = True
             self._connect(lookup, self._blocks(action.body, done))
+            self._in_action = False
             for block in blocks:
                 self._connect(done, entries[block])
         self._tail = None
@@ -174,7 +178,9 @@ class Pipeline:
     def _condition(self, branch: ir.Branch) -> Vertex:
         """Equality, `!`, `&&` and `||` of fields are looked up; anything else is computed before."""
         reads, width = self._lookup(branch.condition, branch.span)
-        return self._append(Vertex("condition", "if", branch.span, reads, op="if", width=width))
+        return self._append(
+            Vertex("condition", "if", branch.span, reads, op="if", width=width, in_action=self._in_action)
+        )
 
     def _lookup(self, expr: ir.Expr, span: int | None) -> tuple[set[str], int]:
         if isinstance(expr, ir.Op) and expr.op in ("&&", "||", "!", "==", "!="):

@@ -80,6 +80,7 @@ class Register(_Part):
 class Functions(_Part):
     """What else a device does; `random_ranges` and `hash_ranges`: other than powers of two."""
 
+    action_conditions: bool = True  # in actions of tables
     loops: bool = False
     recirculate: bool = True
     resubmit: bool = True

@@ -67,7 +67,9 @@ SMALL: dict[str, Any] = {
         "multiply": False, "variable_shift": False,
     },
     "register": {"width_bits": 32, "operations": 1, "conditions": 1, "coupled": 1},
-    "functions": {"recirculate": False, "resubmit": False, "clone": False, "multicast": False},
+    "functions": {
+        "action_conditions": False, "recirculate": False, "resubmit": False, "clone": False, "multicast": False,
+    },
 }  # fmt: skip
 RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "parser-bytes": ({}, {"parser": "packet.extract(hdr.h); transition more;"}),
@@ -90,6 +92,10 @@ RULES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "wide-arithmetic": (ingress("hdr.h.a = hdr.h.a + hdr.h.b;"), ingress("hdr.h.w = hdr.h.w + 1;")),
     "wide-compare": (ingress("if (hdr.h.a < 9) { hdr.h.b = 0; }"), ingress("if (hdr.h.w < 9) { hdr.h.b = 0; }")),
     "wide-condition": (ingress("if (hdr.h.a == 9) { hdr.h.b = 0; }"), ingress("if (hdr.h.w == 9) { hdr.h.b = 0; }")),
+    "action-condition": (
+        table() | ingress("if (hdr.h.s == 1) { t.apply(); }"),
+        table() | {"locals": table()["locals"].replace("hdr.h.b = v;", "if (hdr.h.s == 1) { hdr.h.b = v; }")},
+    ),
     "hash-range": (
         ingress("hash(meta.x, HashAlgorithm.crc32, 32w0, { hdr.h.a }, 32w64); hdr.h.b = meta.x;"),
         ingress("hash(meta.x, HashAlgorithm.crc32, 32w0, { hdr.h.a }, 32w60); hdr.h.b = meta.x;"),
@@ -214,6 +220,12 @@ def test_what_a_condition_of_a_switch_chip_compares(
 
 def test_a_registers_access_compares_more_than_a_condition(tmp_path: Path) -> None:
     parts = ingress(READ + "if (meta.x > hdr.h.b) { meta.x = hdr.h.b; }" + WRITE)
+    assert not fit(tmp_path, parts, load("stages12")).findings
+
+
+def test_a_registers_access_has_its_conditions_in_an_action_too(tmp_path: Path) -> None:
+    update = READ + "if (meta.x == 1) { meta.x = 0; }" + WRITE
+    parts = table() | {"locals": table()["locals"].replace("hdr.h.b = v;", update)}
     assert not fit(tmp_path, parts, load("stages12")).findings
 
 
