@@ -30,6 +30,7 @@ from harness.plan.portable import PortableRun
 from harness.plan.scenario import Table, Variant, anchored, find, find_file, merge, nested, read
 from p4switch.errors import UserError, validate
 from p4switch.extensions import readable
+from p4switch.quantities import with_numbers
 
 if TYPE_CHECKING:
     from harness.plan.experiment import Run
@@ -89,7 +90,7 @@ def made(tables: Mapping[str, Any], folder: Path) -> Sweep:
 
     Raises UserError.
     """
-    changed = anchored(tables, folder)
+    changed = anchored(with_numbers(tables), folder)  # values are compared, and are the axes of plots
     if isinstance(changed.get("axes"), Mapping):
         changed["axes"] = anchored(changed["axes"], folder)
     return validate(Sweep, changed, "")

@@ -68,6 +68,19 @@ def test_each_variant_is_run_with_every_combination_of_values(folder: Path) -> N
     assert [p.run().seed for p in found[4:6]] == [1, 2]
 
 
+def test_values_with_units_are_numbers(folder: Path) -> None:
+    """They are columns of tables, and axes of plots."""
+    without = '[[without]]\nworkload.size_bytes = ["0.01 MB"]\ntopology.link_rate_bps = ["25 Gb/s"]\n'
+    axes = SWEEP.replace("[10_000, 30_000]", '["10 kB", "30 kB"]').replace("[10e9, 25e9]", '["10 Gb/s", "25 Gb/s"]')
+    (folder / "sizes.toml").write_text(axes + without)
+    found = [dict(point.values) for point in points(folder) if point.variant == "fast"]
+    assert found == [
+        {"workload.size_bytes": 10_000, "topology.link_rate_bps": 10**10},
+        {"workload.size_bytes": 30_000, "topology.link_rate_bps": 10**10},
+        {"workload.size_bytes": 30_000, "topology.link_rate_bps": 25 * 10**9},
+    ]
+
+
 def test_combinations_can_be_left_out(folder: Path) -> None:
     without = "[[without]]\nworkload.size_bytes = [10_000]\ntopology.link_rate_bps = [25e9]\n"
     (folder / "sizes.toml").write_text(SWEEP + without)
