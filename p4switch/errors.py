@@ -102,8 +102,9 @@ def _mistake(mistake: Any, model: type[Any], where: str) -> str:
     # A tagged union puts the tag's value into the location; it is no key of the file.
     key = ".".join(str(part) for part in (*([where] if where else []), *mistake["loc"]))
     if mistake["type"] == "extra_forbidden":
-        fields = _fields_at(model, mistake["loc"][:-1])
-        return f"{key}: no such key; {suggest(str(mistake['loc'][-1]), fields)}"
+        fields, name = _fields_at(model, mistake["loc"][:-1]), str(mistake["loc"][-1])
+        quoted = "." in name and name.partition(".")[0] in fields  # TOML takes "a.b" for one name
+        return f"{key}: no such key; {'expected it without quotes' if quoted else suggest(name, fields)}"
     if mistake["type"] == "missing":
         return f"{key}: missing; it must be given"
     message = mistake["msg"].removeprefix("Value error, ").removeprefix("Input ")

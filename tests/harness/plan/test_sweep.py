@@ -125,6 +125,7 @@ def test_a_sweep_writes_every_run_and_tables_of_them_all(folder: Path) -> None:
         ('scenario = "base.toml"\n[axes]\ncc = "none"', "axes.cc: should be a list of values, got 'none'"),
         ('scenario = "base.toml"\n[axes]\nseed = [1]', "seed: no such key; did you mean 'seeds'?"),
         ('scenario = "base.toml"\n[axes]\nseeds.a = [1]', "seeds"),
+        ('scenario = "base.toml"\n[axes]\n"nic.mtu_bytes" = [256]', "nic.mtu_bytes: no such key; expected it without"),
         ('scenario = "other.toml"\n[axes]\nseeds = [1]', "no scenario file"),
         ('scenario = "base.toml"', "axes: missing"),
         (SWEEP + "[[without]]\nnic.mtu_bytes = [1]", "without.0.nic.mtu_bytes: 1 is no value of an axis of that name"),
