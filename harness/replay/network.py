@@ -1,14 +1,16 @@
-"""A topology as the page draws it: nodes by tiers, in pods where it has some."""
+"""A topology as the page draws it: nodes by tiers, in pods and planes where it has some."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import networkx as nx
 
 from topologies import Topology
 
-NO_POD = -1
+NO_PART = -1
 
 
 class Network:
@@ -29,12 +31,17 @@ class Network:
         return self._direction[node, port or 1]
 
     def drawn(self) -> dict[str, Any]:
-        """Nodes as [name, tier, pod], tier 0 the hosts'; links as [a, b, rate_bps, delay_ns, a_port, b_port]."""
+        """Nodes as [name, tier, part], tier 0 the hosts'; links as [a, b, rate_bps, delay_ns, a_port, b_port].
+
+        Parts are pods, and behind them planes; `pods` says how many pods there are.
+        """
         tiers, pods = self._tiers(), self._pods()
+        parts = {name: number for number, part in enumerate([*pods, *self._planes(pods)]) for name in part}
         return {
             "name": self.topology.name,
             "hosts": len(self.topology.hosts),
-            "nodes": [[name, tiers.get(name, 1), pods.get(name, NO_POD)] for name in self.names],
+            "pods": len(pods),
+            "nodes": [[name, tiers.get(name, 1), parts.get(name, NO_PART)] for name in self.names],
             "links": [
                 [self.index[link.a], self.index[link.b], link.rate_bps, link.delay_ns, link.a_port, link.b_port]
                 for link in self.topology.links
@@ -52,12 +59,20 @@ class Network:
         layers = nx.bfs_layers(self._graph(), [host.name for host in self.topology.hosts])
         return {name: tier for tier, layer in enumerate(layers) for name in layer}
 
-    def _pods(self) -> dict[str, int]:
+    def _pods(self) -> list[set[str]]:
         """What hangs together without the uppermost tier, if that is several parts with several hosts each."""
         tiers = self._tiers()
         top = max(tiers.values())
         below = self._graph().subgraph(name for name, tier in tiers.items() if tier < top)
         parts = sorted(nx.connected_components(below), key=lambda part: min(self.index[name] for name in part))
-        if len(parts) < 2 or 2 * len(parts) > len(self.topology.hosts):
-            return {}
-        return {name: pod for pod, part in enumerate(parts) for name in part}
+        return parts if 2 <= len(parts) <= len(self.topology.hosts) // 2 else []
+
+    def _planes(self, pods: Sequence[set[str]]) -> Iterator[list[str]]:
+        """Above pods: switches with links to the same ones, where they are several."""
+        inside = set().union(*pods)
+        graph = self._graph()
+        alike: dict[frozenset[str], list[str]] = defaultdict(list)
+        for name in self.names if pods else ():
+            if name not in inside:
+                alike[frozenset(graph[name])].append(name)
+        return (names for names in alike.values() if len(names) > 1)

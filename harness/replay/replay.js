@@ -33,7 +33,7 @@ class Recording {
   constructor(head, arrays) {
     Object.assign(this, {head, arrays});
     const network = head.network;
-    this.nodes = network.nodes.map(([name, tier, pod], i) => ({i, name, tier, pod, host: i < network.hosts, out: []}));
+    this.nodes = network.nodes.map(([name, tier, part], i) => ({i, name, tier, part, host: i < network.hosts, out: []}));
     this.links = network.links.map(([a, b, rate, delay, aPort, bPort]) => ({a, b, rate, delay, aPort, bPort}));
     this.byPort = new Map();
     this.links.forEach((link, i) => {
@@ -63,6 +63,8 @@ class Recording {
 
   from(direction) { const link = this.links[direction >> 1]; return direction & 1 ? link.b : link.a; }
   to(direction) { return this.from(direction ^ 1); }
+  isPod(part) { return part < this.head.network.pods; }
+  partName(part) { return this.isPod(part) ? `pod ${part}` : `plane ${part - this.head.network.pods}`; }
   label(direction) { return `${this.nodes[this.from(direction)].name} → ${this.nodes[this.to(direction)].name}`; }
 
   /* The interval that contains a time; they end at their times. */
@@ -170,39 +172,42 @@ class Recording {
 
 /* -- where things are ---------------------------------------------------------------------------------------------- */
 
-/* Marks (a node, or a pod that is closed) and lines (a link, or all links between two marks of which one is a pod). */
+/* Marks (a node, or a pod or plane that is closed) and lines (a link, or all links between two marks of which one is closed).
+   Pods stand side by side, planes in the uppermost row. */
 class Layout {
   constructor(recording, open) {
     const nodes = recording.nodes, tiers = d3.max(nodes, node => node.tier);
-    const groups = new Map();
-    for (const node of nodes) if (node.pod >= 0) groups.set(node.pod, [...(groups.get(node.pod) || []), node]);
-    const loose = nodes.filter(node => node.pod < 0);
+    const pods = new Map(), planes = new Map();
+    for (const node of nodes) if (node.part >= 0) {
+      const parts = recording.isPod(node.part) ? pods : planes;
+      parts.set(node.part, [...(parts.get(node.part) || []), node]);
+    }
+    const loose = nodes.filter(node => node.part < 0);
     this.marks = [];
     this.markOf = new Array(nodes.length);
-    const spread = (members, x, width) => {
-      for (let tier = 0; tier <= tiers; tier++) {
-        const row = members.filter(node => node.tier === tier);
-        row.forEach((node, i) => this.add({nodes: [node], node, x: x + (i + .5) * width / row.length, y: tiers - tier, room: width / row.length}));
-      }
-    };
+    const single = node => ({nodes: [node], node});
+    const row = (marks, tier, x, width) =>
+      marks.forEach((mark, i) => this.add({...mark, x: x + (i + .5) * width / marks.length, y: tiers - tier, room: width / marks.length}));
+    const ofTier = (members, tier) => members.filter(node => node.tier === tier).map(single);
     let x = 0;
-    for (const [pod, members] of groups) {
-      const width = open.has(pod) ? d3.max(d3.range(tiers + 1), tier => members.filter(node => node.tier === tier).length) : 2;
-      if (open.has(pod)) spread(members, x, width);
-      else this.add({nodes: members, pod, x: x + 1, y: tiers - .5, room: 2});
+    for (const [part, members] of pods) {
+      const width = open.has(part) ? d3.max(d3.range(tiers + 1), tier => ofTier(members, tier).length) : 2;
+      if (open.has(part)) for (let tier = 0; tier <= tiers; tier++) row(ofTier(members, tier), tier, x, width);
+      else this.add({nodes: members, part, x: x + 1, y: tiers - .5, room: 2});
       x += width + 1;
     }
-    const widest = d3.max(d3.range(tiers + 1), tier => loose.filter(node => node.tier === tier).length) || 1;
-    this.width = groups.size ? x - 1 : widest;
-    this.height = Math.max(groups.size && !open.size ? tiers - .5 : tiers, 1);
-    spread(loose, 0, this.width);
+    const widest = d3.max(d3.range(tiers + 1), tier => ofTier(loose, tier).length) || 1;
+    this.width = pods.size ? x - 1 : widest;
+    this.height = Math.max(pods.size && ![...pods.keys()].some(part => open.has(part)) ? tiers - .5 : tiers, 1);
+    const above = [...planes].flatMap(([part, members]) => open.has(part) ? members.map(single) : [{nodes: members, part}]);
+    for (let tier = 0; tier <= tiers; tier++) row([...ofTier(loose, tier), ...(tier === tiers ? above : [])], tier, 0, this.width);
     this.lines = [];
     this.lineOf = new Array(recording.links.length);
     const known = new Map(), parallel = new Map();
     recording.links.forEach((link, i) => {
       const a = this.markOf[link.a], b = this.markOf[link.b];
       if (a === b) return;
-      const bundled = a.pod !== undefined || b.pod !== undefined;
+      const bundled = a.part !== undefined || b.part !== undefined;
       const key = `${this.marks.indexOf(a)}:${this.marks.indexOf(b)}`;
       let line = bundled ? known.get(key) : undefined;
       if (!line) {
@@ -264,11 +269,11 @@ class Page {
     const whole = first || (this.window[0] === 0 && this.window[1] === this.recording.end);
     const known = first ? 0 : this.recording.flowCount;
     this.recording = recording;
-    const head = recording.head, pods = new Set(recording.nodes.map(node => node.pod).filter(pod => pod >= 0));
-    if (first) this.open = head.network.hosts >= COLLAPSED_FROM ? new Set() : pods;
-    this.pods = pods;
+    const head = recording.head, parts = new Set(recording.nodes.map(node => node.part).filter(part => part >= 0));
+    if (first) this.open = head.network.hosts >= COLLAPSED_FROM ? new Set() : parts;
+    this.parts = parts;
     document.querySelector("h1").textContent = head.title;
-    id("pods").hidden = !pods.size;
+    id("pods").hidden = !parts.size;
     id("about").textContent = `${head.variant}, seed ${head.seed}, ${head.world} world: ${whole_(head.network.hosts, "host")}, `
       + `${whole_(recording.nodes.length - head.network.hosts, "switch", "switches")}, ${whole_(recording.flowCount, "flow")}, ${us(head.end_ns)}, ${head.ended}`
       + (head.joined > 1 ? `; each interval of links, and each sample of queues, is ${head.joined} recorded ones` : "") + (head.joined_rates > 1 ? `; each interval of rates is ${head.joined_rates}` : "") + (head.left_out ? `; the last ${head.left_out} packets of the trace are left out` : "");
@@ -286,7 +291,7 @@ class Page {
     const r = this.recording;
     this.targets = new Map();
     r.nodes.forEach(node => this.targets.set(node.name, ["node", node.i]));
-    this.pods.forEach(pod => this.targets.set(`pod ${pod}`, ["pod", pod]));
+    this.parts.forEach(part => this.targets.set(r.partName(part), ["part", part]));
     r.links.forEach((link, i) => this.targets.set(`${r.nodes[link.a].name} – ${r.nodes[link.b].name}${this.targets.has(`${r.nodes[link.a].name} – ${r.nodes[link.b].name}`) ? ` (${link.aPort})` : ""}`, ["link", i]));
     for (let i = 0; i < r.flowCount; i++) this.targets.set(`flow ${r.arrays.flow[i]}${this.targets.has(`flow ${r.arrays.flow[i]}`) ? ` qp ${r.arrays.qp[i]}` : ""}`, ["flow", i]);
     if (r.packetCount) this.targets.set("packet 0", ["packet", 0]);
@@ -429,11 +434,11 @@ class Page {
     return [];
   }
   reveal(node) {
-    const pod = this.recording.nodes[node].pod;
-    if (pod >= 0 && !this.open.has(pod)) { this.open.add(pod); this.arrange(); }
+    const part = this.recording.nodes[node].part;
+    if (part >= 0 && !this.open.has(part)) { this.open.add(part); this.arrange(); }
   }
   togglePods() {
-    this.open = this.open.size ? new Set() : new Set(this.pods);
+    this.open = this.open.size ? new Set() : new Set(this.parts);
     this.arrange();
     this.draw();
   }
@@ -442,7 +447,7 @@ class Page {
     if (!link) return;
     const [kind, value] = link.dataset.to.split(":");
     if (kind === "time") this.seek(+value);
-    else if (kind === "close") { this.open.delete(+value); this.arrange(); this.select(["pod", +value]); }
+    else if (kind === "close") { this.open.delete(+value); this.arrange(); this.select(["part", +value]); }
     else this.select([kind, +value]);
   }
   pick(event) {
@@ -453,7 +458,7 @@ class Page {
       const [mx, my] = this.at(mark), away = Math.hypot(mx - x, my - y) - this.radius(mark);
       if (away < Math.min(nearest, 6)) { nearest = away; best = mark; }
     }
-    if (best && best.pod !== undefined) { this.open.add(best.pod); this.arrange(); return this.select(["pod", best.pod]); }
+    if (best && best.part !== undefined) { this.open.add(best.part); this.arrange(); return this.select(["part", best.part]); }
     if (best) return this.select(["node", best.node.i]);
     let line = null;
     nearest = 7;
@@ -478,7 +483,7 @@ class Page {
   }
   radius(mark) {
     const room = mark.room / this.layout.width * (this.size[0] - 68) * this.zoomed.k;
-    return mark.pod !== undefined ? Math.min(26, Math.max(6, room * .42)) : Math.min(13, Math.max(1.6, room * .4));
+    return mark.part !== undefined ? Math.min(mark.y ? 26 : 16, Math.max(6, room * .42)) : Math.min(13, Math.max(1.6, room * .4));
   }
   curve(line, side) {
     const [x0, y0] = this.at(line.a), [x1, y1] = this.at(line.b), length = Math.hypot(x1 - x0, y1 - y0) || 1;
@@ -588,7 +593,7 @@ class Page {
     c.strokeStyle = this.colours.faint;
     c.beginPath();
     if (switches.length) {
-      const queued = d3.max(switches, node => r.queued(node, this.time)), wide = mark.pod !== undefined ? size * 1.3 : size;
+      const queued = d3.max(switches, node => r.queued(node, this.time)), wide = mark.part !== undefined ? size * 1.3 : size;
       const share = r.mostSwitch ? Math.sqrt(queued / r.mostSwitch) : 0;
       c.fillStyle = this.colours.box;
       c.fillRect(x - wide, y - size, 2 * wide, 2 * size);
@@ -605,18 +610,19 @@ class Page {
       c.fill();
     }
     c.stroke();
-    const on = chosen && (chosen[0] === "pod" ? mark.pod === chosen[1] : this.members(chosen).some(node => chosen[0] !== "link" && this.layout.markOf[node] === mark));
+    const on = chosen && (chosen[0] === "part" ? mark.part === chosen[1] : this.members(chosen).some(node => chosen[0] !== "link" && this.layout.markOf[node] === mark));
     if (on) {
       c.strokeStyle = this.colours.flow;
       c.lineWidth = 3;
       c.strokeRect(x - size - 4, y - size - 4, 2 * size + 8, 2 * size + 8);
     }
-    const name = mark.pod !== undefined ? `pod ${mark.pod}` : mark.node.name, room = mark.room / this.layout.width * this.size[0] * this.zoomed.k;
+    const name = mark.part !== undefined ? r.partName(mark.part) : mark.node.name;
+    const gap = mark.part !== undefined && mark.y ? 1 : 0, room = (mark.room + gap) / this.layout.width * this.size[0] * this.zoomed.k;
     if (room > 7 * name.length || on) {
       c.fillStyle = this.colours.text;
       c.font = "11px system-ui, sans-serif";
       c.textAlign = "center";
-      c.fillText(name, x, switches.length && mark.pod === undefined ? y - size - 5 : y + size + 15);
+      c.fillText(name, x, switches.length && (mark.part === undefined || !mark.y) ? y - size - 5 : y + size + 15);
     }
   }
   /* What a host sends or receives, the larger, as a share of its link. */
@@ -661,7 +667,7 @@ class Page {
     const r = this.recording, parts = {
       run: () => [r.head.title, []],
       node: () => this.aboutNode(r.nodes[i]),
-      pod: () => [`Pod ${i}`, []],
+      part: () => [r.partName(i).replace(/^p/, "P"), []],
       link: () => this.aboutLink(i),
       flow: () => this.aboutFlow(r.flow(i)),
       packet: () => [`Packet ${i}`, []],
@@ -734,7 +740,7 @@ class Page {
     if (!id("numbers")) return;
     const [kind, i] = this.selected || ["run", 0], r = this.recording;
     id("numbers").innerHTML = {
-      run: () => this.ofRun(), node: () => this.ofNode(r.nodes[i]), pod: () => this.ofPod(i), link: () => this.ofLink(i), flow: () => this.ofFlow(r.flow(i)), packet: () => this.ofPacket(i),
+      run: () => this.ofRun(), node: () => this.ofNode(r.nodes[i]), part: () => this.ofPart(i), link: () => this.ofLink(i), flow: () => this.ofFlow(r.flow(i)), packet: () => this.ofPacket(i),
     }[kind]();
   }
   row(name, key, ...values) { return `<tr><td>${escape(name)}</td>${values.map(value => `<td data-key="${key}">${value}</td>`).join("")}</tr>`; }
@@ -756,17 +762,18 @@ class Page {
     const r = this.recording, interval = r.interval(this.time);
     if (!node.host) {
       const rows = node.out.slice(0, LISTED).map(direction => `<tr><td>${this.to("link", direction >> 1, r.nodes[r.to(direction)].name)}</td><td data-key="depth">${whole(r.depth(direction, this.time))}</td><td>${percent(r.busy(direction, interval))}</td><td>${whole(r.counted(direction, interval, "dropped"))}</td></tr>`);
-      return `<p>Waiting in all ports: <b data-key="queued">${whole(r.queued(node, this.time))}</b> B${this.closer(node.pod)}</p><table><thead><tr><th>port to</th><th>waiting (B)</th><th>busy</th><th>dropped</th></tr></thead><tbody>${rows.join("")}</tbody></table>`;
+      return `<p>Waiting in all ports: <b data-key="queued">${whole(r.queued(node, this.time))}</b> B${this.closer(node.part)}</p><table><thead><tr><th>port to</th><th>waiting (B)</th><th>busy</th><th>dropped</th></tr></thead><tbody>${rows.join("")}</tbody></table>`;
     }
     const up = node.out[0];
     return `<table><tbody>${this.row("sends", "sends", bps(r.rate(up, interval)))}${this.row("receives", "receives", bps(r.rate(up ^ 1, interval)))}${this.row("link", "link", this.to("link", up >> 1, r.label(up)))}</tbody></table>`
       + this.flows(flow => flow.source === node.i || flow.destination === node.i);
   }
-  closer(pod) { return pod >= 0 ? ` · ${this.to("close", pod, `close pod ${pod}`)}` : ""; }
-  ofPod(pod) {
-    const r = this.recording, interval = r.interval(this.time), members = r.nodes.filter(node => node.pod === pod), hosts = members.filter(node => node.host);
-    return `<p>${this.open.has(pod) ? this.to("close", pod, "close it") : this.to("node", members[0].i, "open it")}</p><table><tbody>${this.row("hosts", "hosts", whole(hosts.length))}${this.row("they send", "sends", bps(d3.sum(hosts, node => r.rate(node.out[0], interval))))}
-      ${this.row("they receive", "receives", bps(d3.sum(hosts, node => r.rate(node.out[0] ^ 1, interval))))}${this.row("waiting in its switches (B)", "queued", whole(d3.sum(members.filter(node => !node.host), node => r.queued(node, this.time))))}</tbody></table>`;
+  closer(part) { return part >= 0 ? ` · ${this.to("close", part, `close ${this.recording.partName(part)}`)}` : ""; }
+  ofPart(part) {
+    const r = this.recording, interval = r.interval(this.time), members = r.nodes.filter(node => node.part === part), hosts = members.filter(node => node.host);
+    const ofHosts = hosts.length ? `${this.row("hosts", "hosts", whole(hosts.length))}${this.row("they send", "sends", bps(d3.sum(hosts, node => r.rate(node.out[0], interval))))}
+      ${this.row("they receive", "receives", bps(d3.sum(hosts, node => r.rate(node.out[0] ^ 1, interval))))}` : "";
+    return `<p>${this.open.has(part) ? this.to("close", part, "close it") : this.to("node", members[0].i, "open it")}</p><table><tbody>${ofHosts}${this.row("waiting in its switches (B)", "queued", whole(d3.sum(members.filter(node => !node.host), node => r.queued(node, this.time))))}</tbody></table>`;
   }
   ofRun() {
     const r = this.recording, interval = r.interval(this.time), hosts = r.nodes.filter(node => node.host);

@@ -1,4 +1,4 @@
-"""One small run to watch: two racks, PFC pauses, a link that fails for a while, and a flow that is traced."""
+"""Small runs to watch: two racks with PFC pauses, a link that fails for a while and a traced flow; and pods."""
 
 from __future__ import annotations
 
@@ -32,8 +32,19 @@ SCENARIO: dict[str, Any] = {
 
 @cache
 def watched() -> Result:
-    (run,) = experiment.plan("watched", scenario.check(SCENARIO), Path())
-    world = VirtualWorld(run, trace=TRACED)
+    return _made("watched", SCENARIO, TRACED)
+
+
+@cache
+def in_pods() -> Result:
+    """A fat-tree of four pods and two planes."""
+    workload = {"name": "incast", "senders": 2, "order": "addresses", "size_bytes": 10_000}
+    return _made("pods", {"cc": ["dcqcn"], "topology": {"name": "fat-tree", "k": 4}, "workload": workload}, None)
+
+
+def _made(name: str, tables: dict[str, Any], trace: int | None) -> Result:
+    (run,) = experiment.plan(name, scenario.check(tables), Path())
+    world = VirtualWorld(run, trace=trace)
     _FOLDERS.append(TemporaryDirectory())
     folder = Path(_FOLDERS[-1].name) / run.label
     files = results.files(run, world.run())

@@ -11,7 +11,7 @@ import pytest
 
 from harness.replay import recorded_page
 from harness.report import write_report
-from tests.harness.replay.runs import DOWN_NS, TRACED, UP_NS, watched
+from tests.harness.replay.runs import DOWN_NS, TRACED, UP_NS, in_pods, watched
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -252,6 +252,29 @@ def test_the_button_says_what_it_does_with_pods(page: Any) -> None:
     words = []
     for _ in range(3):
         words.append(page.evaluate("[replay.open.size > 0, document.getElementById('pods').textContent]"))
-        page.evaluate("replay.pods = new Set([0]); replay.togglePods()")
+        page.evaluate("replay.parts = new Set([0]); replay.togglePods()")
     assert words[1] != words[2]
     assert all(text == ("close pods" if opened else "open pods") for opened, text in words)
+
+
+def test_closed_pods_and_planes_are_a_mark_each(page: Any, tmp_path: Path) -> None:
+    """A plane: the switches above pods that have links to the same ones."""
+    file = tmp_path / "pods.html"
+    file.write_bytes(recorded_page(in_pods()))
+    other = page.context.browser.new_page()
+    told: list[str] = []
+    other.on("pageerror", lambda error: told.append(str(error)))
+    other.goto(file.as_uri())
+    other.wait_for_function("window.replay && replay.recording", timeout=LOAD_MS)
+    assert other.evaluate("replay.layout.marks.length") == 16 + 20  # all is open in a network as small as this
+    other.click("#pods")
+    assert other.evaluate("[replay.layout.marks.length, replay.layout.lines.length]") == [4 + 2, 4 * 2]
+    find(other, "plane 1")
+    assert other.inner_text("#what") == "Plane 1"
+    assert "hosts" not in other.inner_text("#numbers")
+    other.click("#numbers a")
+    assert other.evaluate("[replay.layout.marks.length, replay.layout.lines.length]") == [4 + 1 + 2, 4 * 3]
+    find(other, "pod 2")
+    assert "hosts" in other.inner_text("#numbers")
+    assert told == []
+    other.close()

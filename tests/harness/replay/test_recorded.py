@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import topologies
 from harness.measure import results
-from harness.replay.network import NO_POD, Network
+from harness.replay.network import NO_PART, Network
 from harness.replay.pack import packed, unpacked
 from harness.replay.packets import HOPS, packets
 from harness.replay.recorded import Recorded
@@ -43,13 +44,26 @@ def test_a_fat_tree_is_tiers_and_pods() -> None:
     assert nodes["h2-1-3"] == (0, 2)
     assert nodes["tor2-1"] == (1, 2)
     assert nodes["agg2-0"] == (2, 2)
-    assert nodes["spine3"] == (3, NO_POD)
+    assert network.drawn()["pods"] == 4
+    assert nodes["spine1"] == (3, 4)  # a plane: both spines have links to the first aggregation switch of each pod
+    assert nodes["spine3"] == (3, 5)
+
+
+def test_what_differs_above_pods_is_in_no_plane() -> None:
+    """Each of two spines has links to other leaves: they are apart."""
+    network = Network(topologies.build("fat-tree", {"k": 4}))
+    network.topology = replace(network.topology, links=tuple(
+        link for link in network.topology.links if {link.a, link.b} != {"agg0-0", "spine1"}
+    ))  # fmt: skip
+    nodes = {name: part for name, _, part in network.drawn()["nodes"]}
+    assert nodes["spine0"] == nodes["spine1"] == NO_PART
+    assert nodes["spine2"] == nodes["spine3"] == 4
 
 
 def test_a_network_in_one_piece_has_no_pods_and_nic_switches_are_a_tier() -> None:
     for name, values in {"dumbbell": {}, "single-switch": {"hosts": 3, "nic_switches": True}}.items():
         drawn = Network(topologies.build(name, values)).drawn()
-        assert {pod for _, _, pod in drawn["nodes"]} == {NO_POD}
+        assert {part for _, _, part in drawn["nodes"]} == {NO_PART}
     assert {node: tier for node, tier, _ in drawn["nodes"]}["s0"] == 2
 
 
