@@ -6,6 +6,7 @@ Where runs have collectives and no flows, effective bandwidth and latencies take
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -192,7 +193,7 @@ def write_sweep(
         plots=drawn,
         unfinished=runs[runs["ended"] != "done"].to_dict("records"),
         of_flows=of_flows,
-        columns=[str(name).removesuffix("_ns") for name in shown.columns],
+        columns=[re.sub("_ns$", " (µs)", str(name)) for name in shown.columns],
         rows=_written(shown),
     )
     (folder / "sweep.html").write_text(page, encoding="utf-8")

@@ -166,6 +166,7 @@ def test_the_page_has_claims_and_provenance_and_tells_of_runs_in_which_no_flow_i
     assert "<li>0: 0 of 2 flows that had started were done (limit)</li>" in page
     assert "<li>1: 2 of 2 flows that had started were done (limit)</li>" in page
     assert "nan" not in page[page.index("<table") : page.index("</table>")]
+    assert "<th>fct_mean (µs)</th>" in page
     assert page.startswith("<!DOCTYPE html>")
     assert claims()["S1"].text.partition(";")[0] in page
     made = entries[0].result.provenance
