@@ -23,7 +23,7 @@ import click
 from reach import programs
 
 from p4switch.errors import UserError
-from p4switch.fit import Fit, load, measure
+from p4switch.fit import Fit, load, measure, report
 
 COMPILER = "p4c-barefoot"
 CHIPS = {"stages12": "tofino", "stages20": "tofino2"}
@@ -104,15 +104,13 @@ def main(
             fit, compiled = measured.fit(load(name)), theirs(program.resolve(), CHIPS[name], include, seconds)
             what = verdict(fit, compiled)
             count[what] += 1
-            ours = "not placed" if fit.placement is None else f"{fit.placement.stages} stages"
+            ours = "not placed" if fit.placement is None else f"{report.stages(fit)} stages"
             lacks = f" ({', '.join(sorted({f.rule for f in fit.findings}))})" if fit.findings else ""
             other = compiled.problem or ", ".join(f"{p} {n}" for p, n in sorted(compiled.stages.items())) or "0"
             click.echo(f"{program.name}: {name}: {what}: p4cc {ours}{lacks}; p4c {other}")
     verdicts = sorted(set().union(*counts.values()))
-    for row in (["target", *verdicts], ["---"] * (len(verdicts) + 1)):
-        click.echo("| " + " | ".join(row) + " |")
-    for name, count in counts.items():
-        click.echo("| " + " | ".join([name, *(str(count[v]) for v in verdicts)]) + " |")
+    rows = ([name, *(str(count[v]) for v in verdicts)] for name, count in counts.items())
+    click.echo("\n".join(report.markdown(["target", *verdicts], rows)))
 
 
 if __name__ == "__main__":

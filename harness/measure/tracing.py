@@ -21,8 +21,6 @@ _WORDS = {
 }
 # What the fabric's own records tell, and with more.
 _OF_THE_FABRIC = (ev.Received, ev.Enqueued, ev.Dequeued, ev.Dropped, ev.Transmitted)
-
-
 _TELL_EVERY = 1000  # records
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import networkx as nx
@@ -35,44 +36,44 @@ class Network:
 
         Parts are pods, and behind them planes; `pods` says how many pods there are.
         """
-        tiers, pods = self._tiers(), self._pods()
+        pods = self._pods()
         parts = {name: number for number, part in enumerate([*pods, *self._planes(pods)]) for name in part}
         return {
             "name": self.topology.name,
             "hosts": len(self.topology.hosts),
             "pods": len(pods),
-            "nodes": [[name, tiers.get(name, 1), parts.get(name, NO_PART)] for name in self.names],
+            "nodes": [[name, self._tiers.get(name, 1), parts.get(name, NO_PART)] for name in self.names],
             "links": [
                 [self.index[link.a], self.index[link.b], link.rate_bps, link.delay_ns, link.a_port, link.b_port]
                 for link in self.topology.links
             ],
         }
 
+    @cached_property
     def _graph(self) -> nx.Graph[str]:
         graph: nx.Graph[str] = nx.Graph()
         graph.add_nodes_from(self.names)
         graph.add_edges_from((link.a, link.b) for link in self.topology.links)
         return graph
 
+    @cached_property
     def _tiers(self) -> dict[str, int]:
         """How many links lie between a node and the nearest host."""
-        layers = nx.bfs_layers(self._graph(), [host.name for host in self.topology.hosts])
+        layers = nx.bfs_layers(self._graph, [host.name for host in self.topology.hosts])
         return {name: tier for tier, layer in enumerate(layers) for name in layer}
 
     def _pods(self) -> list[set[str]]:
         """What hangs together without the uppermost tier, if that is several parts with several hosts each."""
-        tiers = self._tiers()
-        top = max(tiers.values())
-        below = self._graph().subgraph(name for name, tier in tiers.items() if tier < top)
+        top = max(self._tiers.values())
+        below = self._graph.subgraph(name for name, tier in self._tiers.items() if tier < top)
         parts = sorted(nx.connected_components(below), key=lambda part: min(self.index[name] for name in part))
         return parts if 2 <= len(parts) <= len(self.topology.hosts) // 2 else []
 
     def _planes(self, pods: Sequence[set[str]]) -> Iterator[list[str]]:
         """Above pods: switches with links to the same ones, where they are several."""
         inside = set().union(*pods)
-        graph = self._graph()
         alike: dict[frozenset[str], list[str]] = defaultdict(list)
         for name in self.names if pods else ():
             if name not in inside:
-                alike[frozenset(graph[name])].append(name)
+                alike[frozenset(self._graph[name])].append(name)
         return (names for names in alike.values() if len(names) > 1)

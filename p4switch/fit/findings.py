@@ -192,6 +192,10 @@ class Program:
 
     # Against a target
 
+    def _ranges_in(self, target: Target) -> dict[Vertex, Vertex]:
+        """Of the comparisons in conditions those that conditions of `target` do themselves."""
+        return {v: c for v, c in self._ranges.items() if _range_bits(v) <= target.arithmetic.range_bits}
+
     def fit(self, target: Target) -> Fit:
         """Measures the program against `target`."""
         findings = [*self._parser_findings(target), *self._phv_findings(target)]
@@ -255,7 +259,10 @@ class Program:
             yield Finding("phv", lacks, "leave headers that are only carried along in the payload")
 
     def _vertex_findings(self, pipeline: Pipeline, target: Target) -> Iterator[Finding]:
-        arithmetic, functions = target.arithmetic, target.functions
+        arithmetic, functions, ranges = target.arithmetic, target.functions, self._ranges_in(target)
+        bits: Counter[Vertex] = Counter()  # of comparisons, beside the one of their result
+        for v, condition in ranges.items():
+            bits[condition] += _range_bits(v) - 1
         if not functions.loops:
             for span in pipeline.loops:
                 yield self._finding("loop", span, "a pipeline does not go back", "unroll the loop, or recirculate")
@@ -267,17 +274,15 @@ class Program:
             elif v.op in ("<<", ">>") and v.constant is None and not arithmetic.variable_shift:
                 instead = "a table with one action for each amount"
                 yield self._finding("variable-shift", v.span, "no shift by a variable", instead)
-            if v.op in COMPARISONS:
+            if v.op in COMPARISONS and v not in ranges:
                 yield from self._compare_findings(v, target)
-            elif v.op in SUMS - {"*"}:
+            elif v.op in SUMS and v.op != "*":
                 yield from self._wide("wide-arithmetic", v, arithmetic.width_bits, f"'{v.op}'")
             elif v.kind == "condition":
                 if v.in_action and not functions.action_conditions and not self._in_access(v):
                     instead = "test it before the table, and make it part of the key or two tables of it"
                     yield self._finding("action-condition", v.span, "no condition in an action", instead)
-                ranges = (r for r, condition in self._ranges.items() if condition is v)
-                more = sum(_range_bits(r) - 1 for r in ranges if _range_bits(r) <= arithmetic.range_bits)
-                yield from self._wide("wide-condition", v, arithmetic.condition_bits, "a condition", more)
+                yield from self._wide("wide-condition", v, arithmetic.condition_bits, "a condition", bits[v])
             ranged = v.constant is None or v.constant & (v.constant - 1)
             if v.kind == "hash" and ranged and not functions.hash_ranges:
                 instead = "hash to a power of two, and map the result in a table"
@@ -288,8 +293,6 @@ class Program:
 
     def _compare_findings(self, v: Vertex, target: Target) -> Iterator[Finding]:
         arithmetic, limit = target.arithmetic, target.arithmetic.compare_bits
-        if v in self._ranges and _range_bits(v) <= arithmetic.range_bits:
-            return
         if target.register_.compare_bits is not None and self._in_access(v):
             limit = target.register_.compare_bits
         if limit == 0:
@@ -393,9 +396,8 @@ class Program:
         refused = {f.location for f in findings if f.rule.startswith("register-")}
         fine = [a.name for a in self.registers if a.location not in refused and len(a.pipelines) == 1]
         groups = self._groups(fine)
-        for v, condition in self._ranges.items():
-            if _range_bits(v) <= target.arithmetic.range_bits:
-                groups[f"condition {self._number[v]}"] = [v, condition]
+        for v, condition in self._ranges_in(target).items():
+            groups[f"condition {self._number[v]}"] = [v, condition]
         while True:
             sets, graph = self._joined(groups)
             cycles = set().union(*(c for c in nx.strongly_connected_components(graph) if len(c) > 1))

@@ -135,10 +135,11 @@ def table(rows: Sequence[Sequence[Fit]], names: Sequence[str]) -> list[str]:
     fits = [[name, *map(_cell, row)] for name, row in zip(names, rows, strict=True)]
     broken = [Counter(rule for fit in row for rule in {f.rule for f in fit.findings}) for row in rows]
     rules = [[rule, *(str(each[rule] or "") for each in broken)] for rule in sorted(set().union(*broken))]
-    return [*_markdown(head, fits), "", *_markdown(["targets that lack it", *names], rules)]
+    return [*markdown(head, fits), "", *markdown(["targets that lack it", *names], rules)]
 
 
-def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a Markdown table."""
     return ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]
 
 

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-PROGRAM = """
-#include <core.p4>
-#include <v1model.p4>
-header h_t { bit<8> kind; }
-struct headers { h_t h; }
-struct meta { }
-parser P(packet_in p, out headers hdr, inout meta m, inout standard_metadata_t s) {
-    state start { p.extract(hdr.h); transition accept; }
-}
-control V(inout headers hdr, inout meta m) { apply { } }
-control I(inout headers hdr, inout meta m, inout standard_metadata_t s) {
+from tests.tools.beside import beside
+
+INGRESS = """
     action forward(bit<9> port, bit<8> kind) { s.egress_spec = port; hdr.h.kind = kind; }
     table first { key = { hdr.h.kind: exact; } actions = { forward; NoAction; } default_action = NoAction; }
     table second { key = { hdr.h.kind: exact; } actions = { forward; NoAction; } default_action = NoAction; }
     apply { first.apply(); second.apply(); }
-}
-control E(inout headers hdr, inout meta m, inout standard_metadata_t s) { apply { } }
-control D(packet_out p, in headers hdr) { apply { p.emit(hdr.h); } }
-V1Switch(P(), V(), I(), E(), V(), D()) main;
 """
 # Stage 3 has no table, egress fewer stages than ingress; the larger chip is not compiled for.
 FAKE = """#!/bin/sh
@@ -50,13 +34,7 @@ END
 
 
 def test_stages_beside_a_compilers(tmp_path: Path) -> None:
-    (tmp_path / "small.p4").write_text(PROGRAM)
-    fake = tmp_path / "p4c-barefoot"
-    fake.write_text(FAKE)
-    fake.chmod(0o755)
-    command = [sys.executable, str(ROOT / "tools" / "fit_beside.py"), str(tmp_path / "small.p4")]
-    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PATH": path})
+    done = beside("fit_beside.py", "p4c-barefoot", FAKE, INGRESS, tmp_path)
     assert done.stdout.splitlines() == [
         "small.p4: stages12: p4c 1 more: p4cc 2 stages; p4c egress 1, ingress 3",
         "small.p4: stages20: only p4cc says it fits: p4cc 2 stages; p4c small.p4(7): error: too large",

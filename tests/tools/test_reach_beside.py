@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.tools.beside import beside
+
 pytest.importorskip("z3", reason="z3 is not installed")
 
-ROOT = Path(__file__).parents[2]
-PROGRAM = """
-#include <core.p4>
-#include <v1model.p4>
-header h_t { bit<8> kind; }
-struct headers { h_t h; }
-struct meta { }
-parser P(packet_in p, out headers hdr, inout meta m, inout standard_metadata_t s) {
-    state start { p.extract(hdr.h); transition accept; }
-}
-control V(inout headers hdr, inout meta m) { apply { } }
-control I(inout headers hdr, inout meta m, inout standard_metadata_t s) {
+INGRESS = """
     apply {
         s.egress_spec = 2;
         if (hdr.h.kind == 77) { s.egress_spec = 3; }
         if (s.instance_type == 9) { s.egress_spec = 4; }
     }
-}
-control E(inout headers hdr, inout meta m, inout standard_metadata_t s) { apply { } }
-control D(packet_out p, in headers hdr) { apply { p.emit(hdr.h); } }
-V1Switch(P(), V(), I(), E(), V(), D()) main;
 """
 FAKE = """#!/bin/sh
 while [ "$1" != --out-dir ]; do shift; done
@@ -42,13 +26,7 @@ exit 1
 
 
 def test_the_same_statements_count_for_both(tmp_path: Path) -> None:
-    (tmp_path / "small.p4").write_text(PROGRAM)
-    fake = tmp_path / "p4testgen"
-    fake.write_text(FAKE)
-    fake.chmod(0o755)
-    command = [sys.executable, str(ROOT / "tools" / "reach_beside.py"), str(tmp_path / "small.p4")]
-    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PATH": path})
+    done = beside("reach_beside.py", "p4testgen", FAKE, INGRESS, tmp_path)
     line, *told, _, whole = done.stdout.splitlines()
     ours, theirs = line.removeprefix("small.p4: ").split("; ")
     assert ours.startswith("p4cc 3 of 3 (100% by itself)"), done.stderr  # "= 4" is out of reach
