@@ -418,29 +418,33 @@ def memory(_: Extent, say: Say) -> dict[str, float]:
 
 
 def pipelines(_: Extent, say: Say) -> list[dict[str, Any]]:
-    """P4 programs against the same forwarding written in C by hand; a contribution to a sum against a plain frame."""
+    """P4 programs against the same forwarding written in C by hand, and what other packets take than plain frames."""
+    documents = {
+        name: compile_program(programs.program(name).source).json
+        for name in ("ecn", "int", "collective", "sperc", "dart")
+    }
+    compared = ("ecn", "int", "collective")
+    others = {
+        "collective, a contribution": pipeline_cost.contributing(documents["collective"]),
+        "sperc, a control packet": pipeline_cost.controlling(documents["sperc"]),
+        "dart, a data packet without tokens": pipeline_cost.deflecting(documents["dart"], 0),
+        "dart, a data packet that finds the table full": pipeline_cost.deflecting(documents["dart"], 4),
+    }
+    forwarding = [pipeline_cost.forwarding(name, documents[name]) for name in compared]
+    ns = pipeline_cost.measure({name: load for loads in (*forwarding, others) for name, load in loads.items()})
     found: list[dict[str, Any]] = []
-    for name in ("ecn", "int", "collective"):
-        document = compile_program(programs.program(name).source).json
-        speed = pipeline_cost.measure(name, document)
-        say(f"pipeline {name}: {speed.packets_per_second / 1e6:.2f} M packets/s, {speed.ratio:.2f} x hand-written C")
-        plain_ns, silent_ns = pipeline_cost.silent_ns(name, document)
-        say(f"pipeline {name}: {silent_ns / plain_ns:.2f} x as long when built for tracing, with tracing off")
-        found.append({
-            **asdict(speed), "packets_per_second": speed.packets_per_second, "ratio": speed.ratio,
-            "silent_ns": silent_ns, "silent_ratio": silent_ns / plain_ns,
-        })  # fmt: skip
-    ecn_ns, contribution_ns = found[0]["generated_ns"], pipeline_cost.contribution_ns(document)
-    found[-1]["contribution_ns"] = contribution_ns
-    say(f"pipeline collective: {contribution_ns:.0f} ns a contribution, {contribution_ns / ecn_ns:.2f} x ecn")
-    control_ns = pipeline_cost.control_packet_ns(compile_program(programs.program("sperc").source).json)
-    found.append({"program": "sperc", "control_packet_ns": control_ns})
-    say(f"pipeline sperc: {control_ns:.0f} ns a control packet, {control_ns / ecn_ns:.2f} x ecn")
-    document = compile_program(programs.program("dart").source).json
-    for tokens, what in ((0, "without tokens"), (4, "that finds the table full")):
-        data_ns = pipeline_cost.data_packet_ns(document, tokens)
-        found.append({"program": "dart", "tokens": tokens, "data_packet_ns": data_ns})
-        say(f"pipeline dart: {data_ns:.0f} ns a data packet {what}, {data_ns / ecn_ns:.2f} x ecn")
+    for name in compared:
+        row = {
+            "packets": name, "ns": ns[name], "ratio_to_hand_written": ns[name] / ns[f"{name} by hand"],
+            "silent_ratio": ns[f"{name} silent"] / ns[name],
+        }  # fmt: skip
+        say(f"pipeline {name}: {1e3 / ns[name]:.2f} M packets/s, {row['ratio_to_hand_written']:.2f} x hand-written C")
+        say(f"pipeline {name}: {row['silent_ratio']:.2f} x as long when built for tracing, with tracing off")
+        found.append(row)
+    for name in others:
+        row = {"packets": name, "ns": ns[name], "ratio_to_ecn": ns[name] / ns["ecn"]}
+        say(f"pipeline {name}: {ns[name]:.0f} ns, {row['ratio_to_ecn']:.2f} x ecn")
+        found.append(row)
     return found
 
 

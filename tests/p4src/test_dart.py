@@ -576,12 +576,12 @@ def test_ticks_of_the_clock_count_the_timeout() -> None:
 
 
 @pytest.mark.parametrize("tokens", [0, 4])
-def test_what_the_benchmark_measures_finds_the_table_full_if_it_has_tokens(
-    monkeypatch: pytest.MonkeyPatch, tokens: int
-) -> None:
+def test_what_the_benchmark_measures_finds_the_table_full_if_it_has_tokens(tokens: int) -> None:
     """It raises an error otherwise."""
-    monkeypatch.setattr(pipeline_cost, "_ROUNDS", 2)
-    monkeypatch.setattr(pipeline_cost, "_REPEATS", 1)
     (frame, *_) = pipeline_cost.frames(0, None, tokens << 3)
     assert dissect(frame)["BTH"].tokens == tokens
-    assert pipeline_cost.data_packet_ns(compile_program(programs.program("dart").source).json, tokens) > 0
+    load = pipeline_cost.deflecting(compile_program(programs.program("dart").source).json, tokens)
+    assert pipeline_cost.measure({"dart": load}, turns=2)["dart"] > 0
+    if tokens:
+        with pytest.raises(RuntimeError, match="found the table full"):
+            load.check(3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 
 import pytest
 
@@ -46,17 +47,20 @@ def test_the_matrix_has_every_pair_and_says_what_is_missing(monkeypatch: pytest.
     assert {row["ns_per_packet_hop"] for row in found} == {1000.0}
 
 
-def test_what_tracing_costs_while_it_is_off_is_told_and_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of each program, as times as long: a pipeline that can tell is to be as fast as one that cannot."""
-    speed = {"ecn": (100.0, 80.0), "int": (300.0, 200.0), "collective": (120.0, 80.0)}
-    silent = {"ecn": (100.0, 101.0), "int": (300.0, 315.0), "collective": (120.0, 120.0)}
-    monkeypatch.setattr(pipeline_cost, "measure", lambda name, _: pipeline_cost.PipelineSpeed(name, *speed[name]))
-    monkeypatch.setattr(pipeline_cost, "silent_ns", lambda name, _: silent[name])
-    for other in ("contribution_ns", "control_packet_ns", "data_packet_ns"):
-        monkeypatch.setattr(pipeline_cost, other, lambda *_: 50.0)
+def test_what_pipelines_cost_is_told_and_recorded_as_ratios(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To C by hand; when built for tracing, with tracing off; and to a plain frame of ecn.p4."""
+    ns = {"ecn": (100.0, 80.0, 101.0), "int": (300.0, 200.0, 315.0), "collective": (120.0, 80.0, 120.0)}
+
+    def measure(loads: Mapping[str, pipeline_cost.Load]) -> dict[str, float]:
+        known = {name + what: ns[name][i] for name in ns for i, what in enumerate(("", " by hand", " silent"))}
+        return {name: known.get(name, 50.0) for name in loads}
+
+    monkeypatch.setattr(pipeline_cost, "measure", measure)
     told: list[str] = []
-    rows = [row for row in cost.pipelines(cost.QUICK, told.append) if "silent_ns" in row]
-    assert [(row["program"], row["silent_ns"]) for row in rows] == [(name, silent[name][1]) for name in speed]
-    assert [row["silent_ratio"] for row in rows] == [1.01, 1.05, 1.0]
-    said = [line for line in told if "with tracing off" in line]
-    assert [line.split()[1:3] for line in said] == [["ecn:", "1.01"], ["int:", "1.05"], ["collective:", "1.00"]]
+    rows = cost.pipelines(cost.QUICK, told.append)
+    assert [(row["packets"], row["ns"]) for row in rows[:3]] == [(name, ns[name][0]) for name in ns]
+    assert [row["ratio_to_hand_written"] for row in rows[:3]] == [1.25, 1.5, 1.5]
+    assert [row["silent_ratio"] for row in rows[:3]] == [1.01, 1.05, 1.0]
+    assert [row["ratio_to_ecn"] for row in rows[3:]] == [0.5] * 4
+    assert "pipeline int: 3.33 M packets/s, 1.50 x hand-written C" in told
+    assert "pipeline dart, a data packet that finds the table full: 50 ns, 0.50 x ecn" in told
