@@ -54,6 +54,12 @@ class Path:
             return frames_bps
         return frames_bps * float(self.link_bytes(self.wire_bytes)) / float(self.wire_bytes)
 
+    def frames_bps(self, charged_bps: float) -> float:
+        """Bits of full packets a second of which a link charges so much: what `charged_bps` takes."""
+        if self.frame_overhead_bytes == 0:
+            return charged_bps
+        return charged_bps * float(self.wire_bytes) / float(self.link_bytes(self.wire_bytes))
+
     def base_rtt_over(self, hops: int) -> int:
         """The base RTT, ns, of paths through so many routers, where it is known; else the network's largest."""
         if 0 <= hops < len(self._base_rtts_ns) and self._base_rtts_ns[hops] > 0:

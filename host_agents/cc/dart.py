@@ -615,7 +615,8 @@ class Dart(CompositeReactionPoint):
         share_bps = self._advert_bps if self._advert_bps > 0.0 else self._told_bps
         self.own_window_bytes = self._first_window
         if self.parameters.share_as == "window":
-            window_bytes = max(share_bps * float(self.path.base_rtt_ns) / 8e9, float(self.path.wire_bytes))
+            frames_bps = self.path.frames_bps(share_bps)  # windows are of frames, without what goes between them
+            window_bytes = max(frames_bps * float(self.path.base_rtt_ns) / 8e9, float(self.path.wire_bytes))
             if share_bps < self.path.line_rate_bps:
                 self.own_window_bytes = min(self.own_window_bytes, window_bytes)
         else:

@@ -651,6 +651,16 @@ def test_a_share_as_a_window() -> None:
     assert point.window_bytes == WIRE_BYTES
 
 
+def test_a_window_of_a_share_holds_what_links_charge_in_a_base_rtt() -> None:
+    """Windows count frames alone, shares are of what links charge, with preamble and gap."""
+    path = Path(RATE_BPS, PATH.base_rtt_ns, PATH.mtu_bytes, WIRE_BYTES, PATH.cell_bytes, frame_overhead_bytes=24)
+    point = Dart(DartParameters(share_as="window", fall_back=False), path, [])
+    point.bind(Voice(Host(timers=TimerQueue()), ADDRESSES[0]))
+    tell(point, ACK, version=1, n=4)
+    packets = point.window_bytes / WIRE_BYTES
+    assert packets * path.link_bytes(WIRE_BYTES) == pytest.approx(BDP_BYTES / 4)
+
+
 def test_the_fall_backs_rate_counts_where_it_is_the_lesser() -> None:
     point = resolve("dart").reaction_point(PATH)
     assert isinstance(point, Dart)
