@@ -251,6 +251,38 @@ def test_figure_2_two_senders_have_a_half_each_within_an_rtt_and_the_whole_after
     assert sum(record.cnps for record in recording.flows) == 0
 
 
+def test_each_sender_has_its_share_within_a_loaded_rtt_and_its_own_packet_gap() -> None:
+    """Twelve join one by one, and leave one by one. Who sends at 1/n hears of it with the ACK of its next packet, which
+    waits n packets' times for its turn; after a join that ACK waits in the queue, too.
+    """
+    count, step_ns, packet_ns = 12, 150_000, 1518 * 8 / 10
+    flows = [Flow(1 + i, 0, 2**39, i * step_ns, stop_ns=(count + 1 + i) * step_ns) for i in range(count)]
+    run = planned(
+        flows,
+        topology={**STAR, "hosts": count + 1},
+        program={"threshold_bytes": 15_000},
+        record={"rate_interval_ns": 1_000, "queue_interval_ns": 1_000},
+    )
+    recording = VirtualWorld(run).run()
+    rates = [limits(recording, record.qp) for record in recording.flows]
+    queues = recording.series["queues"].table()
+    queues = queues[queues["port"] == run.topology.uplink(run.topology.hosts[0]).port].set_index("time_ns")
+    rtt_ns = run.base_rtt_ns()
+
+    def shared(active: list[int], from_ns: float, to_ns: float) -> None:
+        share, sampled_ns = 10 / len(active), 1_000
+        by_ns = from_ns + rtt_ns + (len(active) + 1) * packet_ns + sampled_ns
+        for i in active:
+            assert rates[i].loc[by_ns:to_ns].between(0.949 * share, 1.001 * share).all()
+
+    for last in range(1, count):
+        at_ns = last * step_ns
+        held_bytes = float(queues["depth_bytes"].loc[at_ns : at_ns + step_ns // 2].max())
+        shared(list(range(last + 1)), at_ns + held_bytes * 8 / 10, at_ns + step_ns)
+        left_ns = recording.flows[last - 1].delivered_ns
+        shared(list(range(last, count)), left_ns, (count + 1 + last) * step_ns)
+
+
 @pytest.mark.parametrize("announced", [True, False])
 def test_figure_3_a_long_flow_backs_off_when_it_hears_of_the_incast(announced: bool) -> None:
     """Eight senders, 10 us from one to the next. The announcement of the first one stands for all."""
