@@ -19,6 +19,7 @@ import topologies
 from harness.control import controller
 from harness.control.controller import Settings
 from harness.control.programs.base import SwitchView
+from host_agents.collective.operations import Seen
 from host_agents.collective.packets import (
     ACKNOWLEDGEMENT,
     CONTRIBUTION,
@@ -38,6 +39,7 @@ from tests.p4src.rigs import Rig, Sent
 from topologies import Topology
 from topologies.collectives import CollectiveGroup, trees
 from topologies.model import Builder
+from topologies.trees import Tree
 
 DROPS = ("rank", "operator", "lanes", "sequence", "direction", "stale", "duplicate")
 LEDGER = {
@@ -335,6 +337,7 @@ class Hosts:
         self.operators = {group.number: rng.choice(list(OPERATORS.values())) for group in groups}
         self.answered: dict[tuple[int, int, int, int], Message] = {}  # by opcode of the request, group, rank, sequence
         self.delivered: Counter[tuple[int, int, int, int]] = Counter()  # by member, group, rank, sequence
+        self.seen: dict[tuple[int, int, int], Seen] = {}  # writes, by member, group, rank
         self.wanted = {
             (opcode, group.number, rank, sequence)
             for group in groups
@@ -405,7 +408,11 @@ class Hosts:
             return [self._into(host, self._answer(host, message, CONTRIBUTION, given))]
         if message.opcode == WRITE:
             assert message.lanes == self.contribution(number, rank, sequence)
-            self.delivered[host, number, rank, sequence] = 1
+            group = self.groups[number]
+            seen = self.seen.setdefault((host, number, rank), Seen(group.first_sequence, group.rank_slots))
+            if not seen.within(sequence):
+                return []  # so late that its initiator has been answered
+            self.delivered[host, number, rank, sequence] += seen.note(sequence)
             return [self._into(host, self._answer(host, message, ACKNOWLEDGEMENT, ()))]
         assert message.source == group_address(message.tree, number)
         kind = {CONTRIBUTION: READ, ACKNOWLEDGEMENT: WRITE, RESULT: PUSH}[message.opcode]
@@ -427,7 +434,7 @@ class Hosts:
         for (opcode, number, rank, sequence), message in self.answered.items():
             members = self.groups[number].members
             if opcode == WRITE:
-                assert all(self.delivered[member, number, rank, sequence] for member in members)
+                assert {self.delivered[member, number, rank, sequence] for member in members} == {1}
                 continue
             asks = 0 if opcode == PUSH else rank
             given = [self.contribution(number, asks, sequence, member) for member in members]
@@ -498,19 +505,40 @@ def test_pushed_sums_are_exact_whatever_is_lost_or_repeated(
     hosts.check()
 
 
-def test_without_loss_one_aggregate_a_link_and_operation() -> None:
-    topology = topologies.build("leaf-spine", {"leaves": 2, "spines": 2, "hosts_per_leaf": 3, "links_per_spine": 2})
-    group = CollectiveGroup(1, tuple(range(6)), window=W)
-    network = Network(topology, [group])
-    hosts = Hosts(network, [group], operations=4, rng=random.Random(1))
+@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@given(networks(), st.integers(0, 2**32), st.booleans())
+def test_without_loss_one_aggregate_a_link_and_operation(
+    made: tuple[Topology, list[CollectiveGroup]], seed: int, push: bool
+) -> None:
+    topology, groups = made[0], [replace(group, push=push) for group in made[1]]
+    network = Network(topology, groups)
+    hosts = Hosts(network, groups, operations=4, rng=random.Random(seed))
     run(network, hosts, 0.0, 0.0, ())
     hosts.check()
     combined_of = Counter(
-        (node, port, message.opcode, message.rank, message.sequence)
+        (node, port, message.opcode, message.group, message.rank, message.sequence)
         for node, port, message in network.passed
         if message.source >> 24 == 239
     )
-    # From each leaf to the root, from the root to the initiator's leaf, from there to the initiator.
     assert set(combined_of.values()) == {1}
-    assert len(combined_of) == 6 * 4 * 2 * (2 + 2)
-    assert not any(reference.drops.count("duplicate") for reference in network.references.values())
+    expected = 0
+    for opcode, number, rank, sequence in hosts.wanted:
+        group = hosts.groups[number]
+        found = trees(topology, group)
+        tree = found[tree_of(0 if opcode == PUSH else rank, sequence, len(found)) - 1]
+        switches = [node for node, children in tree.down.items() if children]
+        # From each switch but the root to the one above it; then to the initiator, or over every link to all members.
+        if opcode != PUSH:
+            expected += len(switches) - 1 + steps_down(topology, tree, group.members[rank])
+        elif rank == 0:
+            expected += 2 * (len(switches) - 1) + len(group.members)
+    assert len(combined_of) == expected
+    assert not any("duplicate" in reference.drops for reference in network.references.values())
+
+
+def steps_down(topology: Topology, tree: Tree, member: int) -> int:
+    """Links from a tree's root to one of its members."""
+    node, links = topology.hosts[member].name, 0
+    while node != tree.root:
+        node, links = topology.ports[node][tree.up[node]].node, links + 1
+    return links
