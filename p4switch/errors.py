@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 if TYPE_CHECKING:
@@ -94,8 +94,17 @@ def validate(model: type[Model], values: Mapping[str, Any], where: str) -> Model
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        mistakes = dict.fromkeys(_mistake(one, model, where) for one in error.errors(include_url=False))
+        found = error.errors(include_url=False)
+        mistakes = dict.fromkeys(_mistake(one, model, where) for one in found if not _is_of_its_items(one, found))
         raise UserError("; ".join(mistakes)) from None
+
+
+def _is_of_its_items(mistake: Any, found: Sequence[Any]) -> bool:
+    """Whether a list is told to be too short only because items of it, which have mistakes, were left out."""
+    loc = mistake["loc"]
+    return mistake["type"] == "too_short" and any(
+        one["loc"][: len(loc)] == loc and len(one["loc"]) > len(loc) for one in found
+    )
 
 
 def _mistake(mistake: Any, model: type[Any], where: str) -> str:

@@ -269,6 +269,14 @@ def test_links_may_charge_flits_alone() -> None:
         check({**MINIMAL, "framing": "cells"})
 
 
+def test_a_mistake_in_the_only_item_of_a_list_is_the_only_one_told() -> None:
+    workload = {"name": "collectives", "applications": [{"operations": 1, "operator": "mul"}]}
+    with pytest.raises(UserError, match=r"^workload\.applications\.0\.operator: should be 'sum', .* got 'mul'$"):
+        plan("test", check({**MINIMAL, "cc": ["3cpo"], "workload": workload}), Path())
+    with pytest.raises(UserError, match=r"^workload\.applications: .* at least 1 item"):
+        plan("test", check({**MINIMAL, "cc": ["3cpo"], "workload": {**workload, "applications": []}}), Path())
+
+
 def test_headroom_counts_a_frame_as_often_as_it_is_copied() -> None:
     tables = {"topology": {"name": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 4}, "cc": ["none"]}
     sizes = {}
