@@ -38,7 +38,13 @@ class CollectiveReport:
 
 def collective_tables(reports: Mapping[int, CollectiveReport], names: Sequence[str]) -> dict[str, pd.DataFrame]:
     """Of a run with collectives; `names`: of all hosts."""
-    return {"operations": operations_table(names, reports)} if reports else {}
+    return {"operations": operations_table(names, reports), "peaks": peaks_table(names, reports)} if reports else {}
+
+
+def peaks_table(names: Sequence[str], reports: Mapping[int, CollectiveReport]) -> pd.DataFrame:
+    """The most entries that each queue and array of each NIC has held."""
+    rows = [(names[host], what, entries) for host in sorted(reports) for what, entries in reports[host].sizes.items()]
+    return pd.DataFrame(rows, columns=["host", "what", "entries"])
 
 
 def operations_table(names: Sequence[str], reports: Mapping[int, CollectiveReport]) -> pd.DataFrame:

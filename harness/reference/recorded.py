@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.plan.scenario import read
 
-TABLES = ("flows", "pieces", "queues", "rates", "links", "operations")
+TABLES = ("flows", "pieces", "queues", "rates", "links", "operations", "peaks")
 FILES = ("summary", "performance", "provenance")
 
 

@@ -191,7 +191,8 @@ class Collectives(WorkloadParameters):
             where = _where(number)
             members = app.members
             if not members:
-                count = len(free) if app.hosts is None else app.hosts
+                wanted -= app.hosts or 0  # from here on by later ones
+                count = len(free) - wanted if app.hosts is None else app.hosts
                 members, free = tuple(sorted(free[:count])), free[count:]
             if not members:
                 raise UserError(f"{where}: no hosts are left for it")

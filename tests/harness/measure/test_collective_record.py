@@ -5,7 +5,14 @@ from collections.abc import Sequence
 import pandas as pd
 import pytest
 
-from harness.measure.collective_record import CollectiveReport, OperationRow, figures, operations_table, slot_bytes
+from harness.measure.collective_record import (
+    CollectiveReport,
+    OperationRow,
+    collective_tables,
+    figures,
+    operations_table,
+    slot_bytes,
+)
 from topologies.collectives import CollectiveGroup
 from topologies.leaf_spine import LeafSpine
 from topologies.model import Topology
@@ -67,6 +74,14 @@ def test_latencies_count_from_injection_and_hosts_alike() -> None:
 def test_a_pushed_operation_is_its_members_share_of_a_read_and_a_write() -> None:
     found = figures(all_hosts(["push"], 1, 1_440), MEMBERS, 64, CYCLE_NS)
     assert found["effective_bandwidth"] == pytest.approx(20 * 128 / 1_440)
+
+
+def test_peaks_are_told_by_nic() -> None:
+    reports = {host: CollectiveReport(0, 1.0, [], {}, {"queue": host, "array": 4}, None, 0) for host in (2, 0)}
+    assert collective_tables(reports, ["h0", "h1", "h2"])["peaks"].to_numpy().tolist() == [
+        ["h0", "queue", 0], ["h0", "array", 4], ["h2", "queue", 2], ["h2", "array", 4],
+    ]  # fmt: skip
+    assert collective_tables({}, []) == {}
 
 
 def test_slots_by_switch_and_port() -> None:
