@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import random
 from dataclasses import dataclass, field
 
 from host_agents.cc.collective import WITHOUT_CC
@@ -23,8 +24,12 @@ from host_agents.collective.injection import (
     Throttle,
 )
 from host_agents.collective.matching import GroupMatching, Heard
+from host_agents.collective.tokens import DrawnTokens
 from host_agents.ranges import POSITIVE, SHARE, check_watermarks, expect_less, one_of
 from host_agents.registry import register
+
+SUMMED = "summed"  # the tokens of a cycle: watermark / WM_MAX
+DRAWN = "drawn"  # or one, with that chance
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,8 @@ class ThreeCpoParameters:
     high_latency: float = field(default=2000.0, metadata=POSITIVE)
     start_rtt: float = 1000.0  # how long a remote operation is kept while no latency is known
     depth: float = field(default=1.0, metadata=POSITIVE)  # tokens that idle time earns
+    # Whether a cycle's tokens are watermark / wm_max, or one, with that chance.
+    tokens: str = field(default=SUMMED, metadata=one_of("summed", "drawn"))
     # What a read waits for: tokens for both kinds, or of one.
     needs: str = field(default=NEEDS_READS_BOTH, metadata=one_of("reads-both", "both", "large"))
     outstanding: int = field(default=128, metadata=POSITIVE)  # operations of each kind that an initiator may have open
@@ -121,6 +128,7 @@ class ThreeCpo(Throttle):
         p = parameters
         super().__init__(p.outstanding, p.wm_start / p.wm_max, p.depth, slack, p.needs)
         self.parameters = p
+        self._slack = slack
         self.request_watermark = Watermark(p)
         self.response_watermark = Watermark(p)
         self._groups: dict[int, GroupMatching] = {}
@@ -128,6 +136,13 @@ class ThreeCpo(Throttle):
         self._latency = -1.0  # of the latest collective operation
         self._last_sent = -1.0  # when the latest collective operation left
         self._gap = 0.0  # between the latest two
+
+    def draw_from(self, chance: random.Random) -> None:
+        p = self.parameters
+        if p.tokens == DRAWN:
+            share, depth = p.wm_start / p.wm_max, p.depth + self._slack
+            self.requests = DrawnTokens(share, depth, chance)
+            self.responses = DrawnTokens(share, depth, chance)
 
     def join(self, group: int, members: int, rank: int) -> None:
         self._groups[group] = GroupMatching(members, rank)

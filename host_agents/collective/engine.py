@@ -143,6 +143,7 @@ class Engine(Arbiter):
         """`join` makes the NIC take packets for another address."""
         self.config = config
         self.injection = injection
+        injection.draw_from(host.random)
         self.stats = CollectiveStats()
         self.cycle_ns = FLIT_BYTES * 8e9 / line_rate_bps
         self.memory = None if contents is None else Memory(contents, config.fraction_bits)

@@ -6,6 +6,7 @@ It is told what is sent, heard and answered, in cycles of 16 bytes at link rate,
 from __future__ import annotations
 
 import math
+import random
 from typing import Final
 
 from mypy_extensions import mypyc_attr
@@ -34,6 +35,9 @@ class Injection:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.unanswered = [0, 0, 0]  # by kind
+
+    def draw_from(self, chance: random.Random) -> None:
+        """The host's random numbers, before anything else is told."""
 
     def join(self, group: int, members: int, rank: int) -> None:
         """The host is member `rank` of a group."""

@@ -9,16 +9,16 @@ from host_agents.cc.collective import Aimd, AimdParameters
 from host_agents.cc.three_cpo import ThreeCpo, ThreeCpoParameters, Watermark
 from host_agents.collective.injection import NEVER, PUSH, READ, UNICAST, WRITE, Injection
 from host_agents.collective.matching import GroupMatching, Heard, Matching
-from host_agents.collective.tokens import TokenBucket
+from host_agents.collective.tokens import DrawnTokens, TokenBucket
 from host_agents.errors import ParameterError
 from host_agents.registry import resolve
 
 GROUP = 1
 
 
-def rows(share: float, cost: float, cycles: int) -> list[tuple[str, int]]:
+def rows(share: float, cost: float, cycles: int, bucket: TokenBucket | None = None) -> list[tuple[str, int]]:
     """What a sender of packets of this cost does in each cycle, and the whole tokens that it has then."""
-    bucket = TokenBucket(share)
+    bucket = bucket or TokenBucket(share)
     found = []
     for cycle in range(cycles):
         tokens = math.floor(bucket.tokens(float(cycle)))
@@ -71,14 +71,57 @@ def test_figure_6_4_so_many_senders_send_a_packet_every_so_many_packets_time(sen
 
 def test_tokens_as_sums_have_the_mean_of_tokens_drawn_at_random() -> None:
     """The thesis draws a number below WM_MAX in each cycle, and adds a token if that is below the watermark."""
-    draw = random.Random(1)
-    cycles, watermark, wm_max = 200_000, 617, 2468
-    drawn = sum(draw.randrange(wm_max) < watermark for _ in range(cycles))
-    bucket = TokenBucket(watermark / wm_max)
-    bucket.take(0.0, float(cycles))
-    summed = bucket.tokens(float(cycles)) + cycles - 1
+    cycles, share = 200_000, 617 / 2468
+    found = []
+    for bucket in (TokenBucket(share), DrawnTokens(share, 1.0, random.Random(1))):
+        bucket.take(0.0, float(cycles))
+        found.append(bucket.tokens(float(cycles)) + cycles - 1)
+    summed, drawn = found
     assert summed == pytest.approx(cycles / 4)
+    assert drawn != summed
     assert abs(drawn - summed) < 5 * math.sqrt(cycles * 0.25 * 0.75)  # five standard deviations
+
+
+def test_tokens_drawn_at_random_give_figure_6_1_with_a_full_watermark() -> None:
+    assert rows(1.0, 5.0, 21, DrawnTokens(1.0, 1.0, random.Random(1))) == rows(1.0, 5.0, 21)
+
+
+def test_a_bucket_of_drawn_tokens_says_when_it_will_have_one() -> None:
+    bucket = DrawnTokens(0.3, 1.0, random.Random(1))
+    waits = set()
+    now = 0.0
+    for _ in range(50):
+        bucket.take(now, 4.0)
+        ready = bucket.ready_at()
+        assert (bucket.tokens(ready - 0.5), bucket.ready_at(), bucket.tokens(ready)) == (0.0, ready, 1.0)
+        waits.add(ready - now)
+        now = ready
+    assert len(waits) > 5
+    assert min(waits) >= 4
+    assert bucket.tokens(1e15) == 1.0  # what is full takes no draws
+
+
+def test_drawn_tokens_follow_the_watermark() -> None:
+    bucket = DrawnTokens(0.1, 1.0, random.Random(1))
+    bucket.take(0.0, 9.0)
+    assert bucket.ready_at() > 20.0
+    bucket.set_share(0.5, 1.0)
+    assert bucket.ready_at() == 9.0
+
+
+def test_tokens_are_drawn_from_the_hosts_random_numbers_if_that_is_wanted() -> None:
+    waits = {}
+    for tokens, seed in (("drawn", 1), ("drawn", 1), ("drawn", 2), ("summed", 1), ("summed", 2)):
+        injection = ThreeCpo(ThreeCpoParameters(wm_start=600.0, tokens=tokens), 0.0)
+        chance = random.Random(seed)
+        before = chance.getstate()
+        injection.draw_from(chance)
+        injection.on_sent(0.0, UNICAST, READ)
+        waits.setdefault((tokens, seed), set()).add((injection.ready_at(READ), injection.ready_at(WRITE)))
+        assert (chance.getstate() != before) == (tokens == "drawn")
+    assert all(len(found) == 1 for found in waits.values())
+    assert waits["drawn", 1] != waits["drawn", 2]
+    assert waits["summed", 1] == waits["summed", 2]
 
 
 def test_idle_time_earns_what_the_bucket_holds() -> None:
