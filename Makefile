@@ -86,10 +86,10 @@ COLLECTIVES := $(addprefix reproduction/3cpo-,fig10 fig12 fig13 fig15 fig17 arbi
 ISOLATION := $(addprefix reproduction/isolation-,fig9 fig10 fig11 fig12 matrix)
 SPERC := $(addprefix reproduction/sperc-,fig5 fig7 fig8 fig9 choices scenarios.csv)
 DART := $(addprefix reproduction/dart-,fig3 fig9 fig10 fig11 fig14 fig15 sensitivity expresspass order choices) \
-	$(addprefix reproduction/,rcp-choices expresspass-choices infiniband-choices)
+	$(addprefix reproduction/,dctcp-choices rcp-choices expresspass-choices infiniband-choices)
 SWEEPS := $(addprefix reproduction/,incast-delay accurate-fig5 smartt-fig10 smartt-reps smartt-wait-gain smartt-near \
 	smartt-time-out smartt-baselines sperc-choices isolation-matrix 3cpo-choices \
-	3cpo-starts 3cpo-windows dart-fig11 dart-fig14 dart-choices rcp-choices \
+	3cpo-starts 3cpo-windows dart-fig11 dart-fig14 dart-choices dctcp-choices rcp-choices \
 	expresspass-choices infiniband-choices)
 
 reproduce: $(REFERENCE) $(FAIRNESS) $(ACCURATE) $(SMARTT) $(COLLECTIVES) $(ISOLATION) $(SPERC) $(DART)
