@@ -5,12 +5,15 @@ The layers of p4cc's own headers come from their declarations, of which `tests/h
 
 from __future__ import annotations
 
+import functools
+import struct
 from dataclasses import dataclass
 
 from scapy.fields import BitField, ByteField, XBitField
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet, Raw
+from scapy.utils import checksum
 
 from host_agents.cc.accurate import FRP
 from host_agents.wire import WITH_INT
@@ -18,6 +21,7 @@ from wireformats import scapy_layers
 
 ROCEV2 = 4791
 TOS, PSN = 15, slice(51, 54)  # where they are in a frame
+_IP, _IP_ID, _IP_CHECKSUM = slice(14, 34), 18, 24
 
 WRITE_ONLY = 0x0A
 ACKNOWLEDGE = 0x11
@@ -85,7 +89,12 @@ class Flow:
 
     def data(self, psn: int = 0, opcode: int = WRITE_ONLY, **options: int) -> bytes:
         """A plain RoCEv2 data packet."""
-        return self.frame(BTH(opcode=opcode, psn=psn, dest_qp=7), psn=psn, **options)  # type: ignore[arg-type]
+        frame = bytearray(_first_data(self, opcode, **options))
+        struct.pack_into("!H", frame, _IP_ID, psn & 0xFFFF)
+        struct.pack_into("!H", frame, _IP_CHECKSUM, 0)
+        struct.pack_into("!H", frame, _IP_CHECKSUM, checksum(bytes(frame[_IP])))
+        frame[PSN] = psn.to_bytes(3, "big")
+        return bytes(frame)
 
     def telemetry(self, records: int = 0, psn: int = 0, opcode: int = WITH_INT + WRITE_ONLY, **options: int) -> bytes:
         """A packet with an INT shim that holds so many records already; record i has link rate code i + 1."""
@@ -99,6 +108,12 @@ class Flow:
             kind=kind, response=response, source_qp=9, current_rate=current_kbps, desired_rate=desired_kbps
         )
         return self.frame(above, bytes(4), psn=psn, ecn=NOT_ECT, dscp=48)
+
+
+@functools.cache
+def _first_data(flow: Flow, opcode: int, **options: int) -> bytes:
+    """With PSN 0; what differs in others is put in, since scapy takes a millisecond for each packet."""
+    return flow.frame(BTH(opcode=opcode, dest_qp=7), **options)  # type: ignore[arg-type]
 
 
 def reverse_of(flow: Flow) -> Flow:
