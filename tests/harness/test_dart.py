@@ -332,10 +332,11 @@ def test_look_ahead_slows_down_an_incast_that_is_spread_over_time() -> None:
 
 def test_flows_to_a_busy_receiver_are_exempt_from_marks_of_the_fabric() -> None:
     """III-C says that rates are correct in all cases. A and B send to R1; A shares a link with C and E, which send to
-    others: A and B keep their halves, where max-min fair rates are 3.33, 6.67, 3.33 and 3.33 Gb/s.
+    others: A and B keep their halves, and C and E share what is left, where max-min fair rates are 3.33, 6.67, 3.33
+    and 3.33 Gb/s.
     """
     names = {"A": (0, 4), "C": (1, 5), "E": (2, 6), "B": (7, 4)}
-    flows = [Flow(*ends, 2**39, 0, group=name, stop_ns=700_000) for name, ends in names.items()]
+    flows = [Flow(*ends, 2**39, 0, group=name, stop_ns=5_000_000) for name, ends in names.items()]
     dumbbell = {
         "name": "dumbbell",
         "pairs": 4,
@@ -346,12 +347,8 @@ def test_flows_to_a_busy_receiver_are_exempt_from_marks_of_the_fabric() -> None:
     program, record = {"threshold_bytes": 15_000}, {"rate_interval_ns": 100_000}
     run = planned(flows, cc="dart-paper", topology=dumbbell, program=program, record=record)
     rates = VirtualWorld(run).run().tables["rates"]
-    later = rates[rates["time_ns"] > 200_000].groupby("qp")["throughput_bps"].mean() / 1e9
-    of = dict(zip(names, later, strict=True))
-    assert 4.6 < of["A"] < 5.4
-    assert 4.6 < of["B"] < 5.4
-    assert of["C"] + of["E"] < 10 - of["A"] + 0.1
-    assert max(of["C"], of["E"]) < 2.7
+    later = rates[rates["time_ns"] > 2_000_000].groupby("qp")["throughput_bps"].mean() / 1e9
+    assert dict(zip(names, later, strict=True)) == pytest.approx({"A": 5, "B": 5, "C": 2.5, "E": 2.5}, rel=0.05)
 
 
 def test_rcp_takes_tens_of_round_trips_to_the_rate_that_dart_has_after_one() -> None:

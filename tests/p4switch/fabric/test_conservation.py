@@ -102,7 +102,7 @@ def build(plan: Plan, independent: bool = False) -> tuple[Any, list[Host]]:
     return network, hosts
 
 
-@settings(deadline=None, max_examples=examples(150))
+@settings(deadline=None, max_examples=examples(60))
 @given(plans(), st.integers(1, 5000))
 def test_nothing_is_lost_without_a_reason(plan: Plan, step: int):
     network, hosts = build(plan)
@@ -140,7 +140,7 @@ def results(network: Any, hosts: list[Host]) -> list[Any]:
             [host.got for host in hosts]]
 
 
-@settings(deadline=None, max_examples=examples(100))
+@settings(deadline=None, max_examples=examples(60))
 @given(plans(), st.integers(1, 3000), st.booleans(), st.integers(1, 500))
 def test_windows_leave_no_trace(plan: Plan, cut: int, independent: bool, events: int):
     """Twice the same is the same; and so it is with samples and callbacks that cut the windows differently, in slices,
