@@ -143,20 +143,24 @@ def header(
     `after_bth_bytes` is what follows the BTH on the wire (shim, AETH, payload, padding), without the ICRC.
     """
     udp_bytes = UDP_BYTES + BTH_BYTES + after_bth_bytes + ICRC_BYTES
-    ip = bytearray(IPV4_BYTES)
-    ip[0] = 0x45
-    ip[1] = dscp << 2 | ecn
-    ip[2:4] = (IPV4_BYTES + udp_bytes).to_bytes(2, "big")
-    ip[6] = 0x40  # do not fragment
-    ip[8] = INITIAL_TTL
-    ip[9] = 17
-    ip[12:16] = source.to_bytes(4, "big")
-    ip[16:20] = destination.to_bytes(4, "big")
-    ip[10:12] = ip_checksum(bytes(ip)).to_bytes(2, "big")
-    udp = entropy.to_bytes(2, "big") + ROCE_PORT.to_bytes(2, "big") + udp_bytes.to_bytes(2, "big") + b"\0\0"
-    bth = bytes((opcode, pad_bytes << 4)) + partition_key.to_bytes(2, "big") + bytes((0x40 if becn else 0,))
-    bth += dest_qpn.to_bytes(3, "big")
-    return mac_of(destination) + mac_of(source) + b"\x08\x00" + bytes(ip) + udp + bth
+    version_tos = 0x45 << 8 | dscp << 2 | ecn
+    total_bytes = IPV4_BYTES + udp_bytes
+    dont_fragment = 0x4000
+    ttl_protocol = INITIAL_TTL << 8 | 17
+    checksum = version_tos + total_bytes + dont_fragment + ttl_protocol
+    checksum += (source >> 16) + (source & 0xFFFF) + (destination >> 16) + (destination & 0xFFFF)
+    checksum = (checksum & 0xFFFF) + (checksum >> 16)
+    checksum = 0xFFFF - ((checksum & 0xFFFF) + (checksum >> 16))
+    # Every queue pair has several of these: numbers are put together, not bytes.
+    return (
+        mac_of(destination) + mac_of(source) + b"\x08\x00"
+        + (version_tos << 48 | total_bytes << 32 | dont_fragment).to_bytes(8, "big")
+        + (ttl_protocol << 48 | checksum << 32 | source).to_bytes(8, "big")
+        + (destination << 16 | entropy).to_bytes(6, "big")
+        + (ROCE_PORT << 32 | udp_bytes << 16).to_bytes(6, "big")
+        + (opcode << 32 | pad_bytes << 28 | partition_key << 8 | (0x40 if becn else 0)).to_bytes(5, "big")
+        + dest_qpn.to_bytes(3, "big")
+    )
 
 
 def wire_bytes(frame: bytes) -> int:

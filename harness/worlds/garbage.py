@@ -6,7 +6,8 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_COLLECT_AFTER = 1_000_000  # objects made and not freed
+_COLLECT_AFTER = 1_000_000  # objects made and not freed; of these alone, ...
+_NEVER = 1 << 30  # ... not of those that are older
 _left_behind = False  # whether this process has had a network
 
 
@@ -20,11 +21,13 @@ def collect_what_was_left() -> None:
 
 @contextmanager
 def rare_collection() -> Iterator[None]:
-    """A network lives as long as its run; to walk it whenever some packets were made costs a sixth of the time."""
+    """A network lives as long as its run, with the queue pairs that it makes meanwhile. To walk all of it whenever some
+    packets were made costs a sixth of the time.
+    """
     global _left_behind
     thresholds = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(_COLLECT_AFTER, *thresholds[1:])
+    gc.set_threshold(_COLLECT_AFTER, _NEVER, _NEVER)
     try:
         yield
     finally:
