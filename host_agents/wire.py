@@ -98,10 +98,13 @@ def mac_of(address: int) -> bytes:
 
 def ip_checksum(header: bytes) -> int:
     """RFC 1071 over 20 bytes; 0 for a header whose checksum field is right."""
-    total = sum(int.from_bytes(header[i : i + 2], "big") for i in range(0, IPV4_BYTES, 2))
+    return _complement(sum(int.from_bytes(header[i : i + 2], "big") for i in range(0, IPV4_BYTES, 2)))
+
+
+def _complement(total: int) -> int:
+    """Of ones, of a sum of 16-bit words (RFC 1071)."""
     total = (total & 0xFFFF) + (total >> 16)
-    total = (total & 0xFFFF) + (total >> 16)
-    return 0xFFFF - total
+    return 0xFFFF - ((total & 0xFFFF) + (total >> 16))
 
 
 def checksummed(header: bytearray) -> bytes:
@@ -147,10 +150,9 @@ def header(
     total_bytes = IPV4_BYTES + udp_bytes
     dont_fragment = 0x4000
     ttl_protocol = INITIAL_TTL << 8 | 17
-    checksum = version_tos + total_bytes + dont_fragment + ttl_protocol
-    checksum += (source >> 16) + (source & 0xFFFF) + (destination >> 16) + (destination & 0xFFFF)
-    checksum = (checksum & 0xFFFF) + (checksum >> 16)
-    checksum = 0xFFFF - ((checksum & 0xFFFF) + (checksum >> 16))
+    total = version_tos + total_bytes + dont_fragment + ttl_protocol
+    total += (source >> 16) + (source & 0xFFFF) + (destination >> 16) + (destination & 0xFFFF)
+    checksum = _complement(total)
     # Every queue pair has several of these: numbers are put together, not bytes.
     return (
         mac_of(destination) + mac_of(source) + b"\x08\x00"

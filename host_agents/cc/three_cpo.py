@@ -128,7 +128,6 @@ class ThreeCpo(Throttle):
         p = parameters
         super().__init__(p.outstanding, p.wm_start / p.wm_max, p.depth, slack, p.needs)
         self.parameters = p
-        self._slack = slack
         self.request_watermark = Watermark(p)
         self.response_watermark = Watermark(p)
         self._groups: dict[int, GroupMatching] = {}
@@ -138,11 +137,9 @@ class ThreeCpo(Throttle):
         self._gap = 0.0  # between the latest two
 
     def draw_from(self, chance: random.Random) -> None:
-        p = self.parameters
-        if p.tokens == DRAWN:
-            share, depth = p.wm_start / p.wm_max, p.depth + self._slack
-            self.requests = DrawnTokens(share, depth, chance)
-            self.responses = DrawnTokens(share, depth, chance)
+        if self.parameters.tokens == DRAWN:
+            self.requests = DrawnTokens(self.requests.share, self.requests.depth, chance)
+            self.responses = DrawnTokens(self.responses.share, self.responses.depth, chance)
 
     def join(self, group: int, members: int, rank: int) -> None:
         self._groups[group] = GroupMatching(members, rank)

@@ -20,14 +20,14 @@ class TokenBucket:
 
     def __init__(self, share: float, depth: float = 1.0) -> None:
         self.share = share
-        self._depth = depth
+        self.depth = depth
         self._tokens = 1.0
         self._at = 0.0  # the time of `_tokens`
 
     def tokens(self, now: float) -> float:
         """What there is at `now`, which is never before the time of an earlier call."""
         if now > self._at:
-            self._tokens = min(self._tokens + (now - self._at) * self.share, max(self._tokens, self._depth))
+            self._tokens = min(self._tokens + (now - self._at) * self.share, max(self._tokens, self.depth))
             self._at = now
         return self._tokens
 
@@ -59,14 +59,14 @@ class DrawnTokens(TokenBucket):
         self._coming: deque[float] = deque()  # cycles that bring a token
 
     def tokens(self, now: float) -> float:
-        while self._tokens < self._depth:
+        while self._tokens < self.depth:
             if not self._coming:
                 self._draw()
             if self._coming[0] > now:
                 self._at = now
                 return self._tokens
             self._coming.popleft()
-            self._tokens = min(self._tokens + 1.0, self._depth)
+            self._tokens = min(self._tokens + 1.0, self.depth)
         self._forget(now)
         return self._tokens
 
