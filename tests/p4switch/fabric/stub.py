@@ -10,6 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from p4switch import native, traffic
 
 HERE = Path(__file__).parent
@@ -117,6 +119,11 @@ def balance(fabric: Any) -> dict[str, int]:
     right = terms["delivered"] + terms["queued"] + terms["on_wire"] + sum(terms[f"drop_{reason}"] for reason in DROPS)
     assert terms["entered"] + terms["copied"] == right, terms
     return terms
+
+
+def columns(table: dict[str, bytes]) -> dict[str, list[int]]:
+    """What a fabric has counted."""
+    return {name: np.frombuffer(data, np.int64).tolist() for name, data in table.items()}
 
 
 class Star:

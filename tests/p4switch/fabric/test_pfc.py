@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stub import GBPS, NEVER, Host, Star, balance, examples, frame, load
+from stub import GBPS, NEVER, Host, Star, balance, columns, examples, frame, load
 
 RATE = 100 * GBPS
-
-
-def columns(table: dict[str, bytes]) -> dict[str, list[int]]:
-    return {name: np.frombuffer(data, np.int64).tolist() for name, data in table.items()}
 
 
 def headroom(delay_ns: int, reaction_ns: int = 0, mtu: int = 1000, rate_bps: int = RATE) -> int:

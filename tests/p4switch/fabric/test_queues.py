@@ -2,13 +2,8 @@
 
 import struct
 
-import numpy as np
 import pytest
-from stub import GBPS, Host, Star, balance, frame, load, mark_of
-
-
-def columns(table: dict[str, bytes]) -> dict[str, list[int]]:
-    return {name: np.frombuffer(data, np.int64).tolist() for name, data in table.items()}
+from stub import GBPS, Host, Star, balance, columns, frame, load, mark_of
 
 
 def marks(host: Host) -> list[int]:

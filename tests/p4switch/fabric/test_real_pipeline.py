@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stub import GBPS, Host, balance, frame, ip
+from stub import GBPS, Host, balance, columns, frame, ip
 
 from harness.measure.tracing import hops
 from p4switch.compiler import compile_program
@@ -70,6 +70,17 @@ def test_all_at_once_through_small_buffers():
     terms = balance(network)
     assert terms["drop_buffer"] > 0
     assert terms["delivered"] == sum(len(host.got) for host in hosts)
+
+
+def test_what_is_recirculated_counts_in_the_class_that_it_came_with():
+    """Not in that of the last arrival: two hosts send at the same time, each in a class of its own."""
+    network, hosts, _ = star({RECIRCULATE: 100}, dscp_classes=[3 if dscp == 0 else 5 for dscp in range(64)])
+    hosts[2].frames = [(0, frame(2, UNICAST, 500, priority=6)) for _ in range(100)]
+    network.set_pfc(4, priorities=[3, 5], xoff_bytes=2_000)
+    assert network.run() == "idle"
+    balance(network)
+    held = columns(network.pfc_stats())
+    assert set(zip(held["port"], held["priority"], strict=True)) == {(0, 3), (2, 5)}
 
 
 def test_a_fabric_that_goes_away_leaves_the_switch_usable():

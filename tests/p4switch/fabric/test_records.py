@@ -2,11 +2,7 @@
 
 import numpy as np
 import pytest
-from stub import GBPS, Host, Star, frame, ip, load
-
-
-def columns(table: dict[str, bytes]) -> dict[str, list[int]]:
-    return {name: np.frombuffer(data, np.int64).tolist() for name, data in table.items()}
+from stub import GBPS, Host, Star, columns, frame, ip, load
 
 
 def slow_star(count: int = 10, **star: object) -> Star:

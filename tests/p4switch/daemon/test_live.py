@@ -1,0 +1,46 @@
+"""A switch in real time, `Live`, by itself: frames are handed to it, and all of its ports are its CPU's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from p4switch import daemon
+from p4switch.compiler import compile_program
+from p4switch.engine import build
+from tests.p4switch.daemon.conftest import wait_until
+from tests.p4switch.fabric.stub import frame
+
+PROGRAM = Path(__file__).parent.parent / "fabric" / "everything.p4"
+UNICAST, RECIRCULATE = 1, 4  # what becomes of packets for hosts of these numbers
+
+
+@pytest.mark.parametrize("what", [UNICAST, RECIRCULATE])
+def test_pauses_name_the_class_that_packets_came_with(what: int) -> None:
+    """The program has packets of class 3 wait as those of priority 4; what has to stop is their sender's class 3.
+
+    That of what is recirculated does not depend on who has sent something in the meantime.
+    """
+    module = daemon.load()
+    live = module.Live()
+    live.set_traffic(dscp_classes=[3 if dscp >> 3 == 4 else dscp >> 3 for dscp in range(64)])
+    for port in range(3):
+        live.add_port(port, None)
+        live.set_port(port, 1_000_000, 0)
+        live.set_pfc(port, priorities=[3, 4, 5], xoff_bytes=3_000, xon_gap_bytes=1_000)
+    live.set_switch(module.Switch(str(build(compile_program(PROGRAM).json))))
+    for _ in range(20):
+        live.inject(0, frame(0, what, priority=4).ljust(1_000, b"\0"))
+    live.inject(2, frame(2, UNICAST, priority=5).ljust(1_000, b"\0"))
+    pauses: list[bytes] = []
+
+    def resumed() -> bool:
+        pauses.extend(data for data in live.take(0.1) if data[12:14] == b"\x88\x08")
+        return bool(pauses) and not any(pauses[-1][18:34])
+
+    live.start()
+    wait_until(resumed)
+    assert {data[17] for data in pauses} == {1 << 3}
+    live.stop()
+    live.set_switch(None)
