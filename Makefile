@@ -85,7 +85,8 @@ COLLECTIVES := $(addprefix reproduction/3cpo-,fig10 fig12 fig13 fig15 fig17 arbi
 	$(addprefix reproduction/collective-,compare buffers)
 ISOLATION := $(addprefix reproduction/isolation-,fig9 fig10 fig11 fig12 matrix)
 SPERC := $(addprefix reproduction/sperc-,fig5 fig7 fig8 fig9 choices scenarios.csv)
-DART := $(addprefix reproduction/dart-,fig3 fig9 fig10 fig11 fig14 fig15 sensitivity expresspass order choices) \
+DART := $(addprefix reproduction/dart-,fig3 fig9 fig10 fig11 fig14 fig15 sensitivity expresspass order deadlock.csv \
+	choices) \
 	$(addprefix reproduction/,dctcp-choices rcp-choices expresspass-choices infiniband-choices)
 SWEEPS := $(addprefix reproduction/,incast-delay accurate-fig5 smartt-fig10 smartt-reps smartt-wait-gain smartt-near \
 	smartt-time-out smartt-baselines sperc-choices isolation-matrix 3cpo-choices \
@@ -118,6 +119,10 @@ reproduction/accurate-scenarios.csv: | setup
 reproduction/sperc-scenarios.csv: | setup
 	@mkdir -p $(@D)
 	$(BIN)/python tools/sperc_scenarios.py --csv $@
+
+reproduction/dart-deadlock.csv: | setup
+	@mkdir -p $(@D)
+	$(BIN)/python tools/dart_deadlock.py --csv $@
 
 reproduction/fairness-fig4.csv: | setup
 	@mkdir -p $(@D)
