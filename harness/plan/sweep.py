@@ -5,6 +5,9 @@
     [axes]                               # every combination of their values ...
     workload.load = [0.05, 0.1, 0.15]
 
+    [set]                                # in all runs; a variant may have something else
+    nic.mtu_bytes = 1_000
+
     [[variants]]                         # ... is run as each variant
     name = "lossless Reno"
     set = { cc = "reno", switch.pfc.enabled = true }
@@ -47,6 +50,7 @@ class Sweep(Table):
     scenario: str  # by name, or a .toml file beside this one
     # Keys of the scenario, each with a list of values: every combination is a run.
     axes: Annotated[dict[str, Any], Field(min_length=1)]
+    set: dict[str, Any] = {}  # keys of the scenario, with what they are in all runs whose variant says nothing else
     variants: list[Variant] = []  # ways to run each combination
     without: list[dict[str, Any]] = []  # combinations that are left out
 
@@ -91,8 +95,9 @@ def made(tables: Mapping[str, Any], folder: Path) -> Sweep:
     Raises UserError.
     """
     changed = anchored(with_numbers(tables), folder)  # values are compared, and are the axes of plots
-    if isinstance(changed.get("axes"), Mapping):
-        changed["axes"] = anchored(changed["axes"], folder)
+    for key in ("axes", "set"):
+        if isinstance(changed.get(key), Mapping):
+            changed[key] = anchored(changed[key], folder)
     return validate(Sweep, changed, "")
 
 
@@ -123,6 +128,16 @@ def _left_out(sweep: Sweep, axes: Mapping[tuple[str, ...], list[Any]]) -> list[d
     return found
 
 
+def _has(tables: Mapping[str, Any], key: tuple[str, ...]) -> bool:
+    """Whether there is a value at `key`, or a table."""
+    below: Any = tables
+    for name in key:
+        if not isinstance(below, Mapping) or name not in below:
+            return False
+        below = below[name]
+    return True
+
+
 def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None) -> list[Point]:
     """Every run of a sweep, all of them checked; `changes` are tables of the scenario, before all else.
 
@@ -131,8 +146,11 @@ def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None)
     from harness.plan.experiment import plan_tables
 
     path = find(str(folder / sweep.scenario) if sweep.scenario.endswith(".toml") else sweep.scenario)
-    tables = merge(read(path), changes or {})
     axes = dict(axes_of(sweep.axes, "axes"))
+    for key in axes:
+        if _has(sweep.set, key):
+            raise UserError(f"set.{'.'.join(key)}: is an axis, too; expected it in axes alone")
+    tables = merge(merge(read(path), changes or {}), sweep.set)
     without = _left_out(sweep, axes)
     found = []
     for variant in sweep.variants or [Variant(name="")]:

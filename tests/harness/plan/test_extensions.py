@@ -245,6 +245,16 @@ def test_a_sweep_sends_names_and_absolute_paths(folder: Path, monkeypatch: pytes
     assert points[0].run().protocol.name == "aimd"
 
 
+def test_what_a_sweep_sets_for_all_runs_is_relative_to_its_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "sweep.toml").write_text(
+        'scenario = "../own.toml"\n[axes]\nseeds = [1, 2]\n[set]\ncc = "../own/aimd.py"\n'
+    )
+    monkeypatch.chdir("/")
+    points = sweep.points(*sweep.load(str(folder / "sub" / "sweep.toml")))
+    assert [point.run().protocol.name for point in points] == ["aimd", "aimd"]
+
+
 def test_a_file_that_has_changed_is_loaded_anew(folder: Path) -> None:
     file = folder / "own" / "aimd.py"
     extensions.load(file)

@@ -95,6 +95,23 @@ def test_settings_go_below_what_the_sweep_says(folder: Path) -> None:
     assert {p.run().scenario.switch.cell_bytes for p in found} == {64}
 
 
+def test_what_is_set_for_all_runs_stands_between_the_scenario_and_the_variants(folder: Path) -> None:
+    common = '[set]\nnic = { mtu_bytes = "2 kB", data_priority = 2 }\nworkload.senders = 2\nseeds = [7]\n'
+    (folder / "sizes.toml").write_text(SWEEP.replace("[[variants]]", common + "[[variants]]", 1))
+    runs = [point.run() for point in points(folder, "nic.mtu_bytes=500", "nic.data_priority=1", "switch.cell_bytes=64")]
+    assert [run.scenario.nic.mtu_bytes for run in runs] == [2_000] * 4 + [256] * 8
+    assert [run.seed for run in runs] == [7] * 4 + [1, 2] * 4
+    assert {run.scenario.nic.data_priority for run in runs} == {2}
+    assert {run.scenario.switch.cell_bytes for run in runs} == {64}
+    assert [run.scenario.workload["size_bytes"] for run in runs[:4]] == [10_000, 10_000, 30_000, 30_000]
+    assert {run.scenario.workload["senders"] for run in runs} == {2}
+
+
+def test_what_is_set_is_set_without_variants_too(folder: Path) -> None:
+    (folder / "sizes.toml").write_text('scenario = "base.toml"\n[axes]\nseeds = [1, 2]\n[set]\ncc = "dcqcn"')
+    assert [p.variant for p in points(folder)] == ["dcqcn", "dcqcn"]
+
+
 def test_without_variants_the_scenarios_own_protocols_are_compared(folder: Path) -> None:
     (folder / "sizes.toml").write_text('scenario = "base.toml"\n[axes]\ncc = ["dcqcn", "none"]')
     assert [p.variant for p in points(folder)] == ["dcqcn", "none"]
@@ -132,6 +149,12 @@ def test_a_sweep_writes_every_run_and_tables_of_them_all(folder: Path) -> None:
         (SWEEP + "[[without]]\nworkload.size_bytes = [5]", "without.0.workload.size_bytes: 5 is no value"),
         (SWEEP + "[[without]]\nworkload.size_bytes = 5", "without.0.workload.size_bytes: should be a list"),
         (SWEEP + "[[without]]\nworkload.size_bytes = [10_000, 30_000]", "without: leaves no run"),
+        (SWEEP + "[set]\nnic.mtu_byts = 256", "nic.mtu_byts: no such key; did you mean 'mtu_bytes'?"),
+        (SWEEP + "[set]\nnic.mtu_bytes = 1", "nic.mtu_bytes: should be greater than or equal to 64, got 1"),
+        (SWEEP + '[set]\nnic.rto_ns = "1 km"', "set.nic.rto_ns: no unit 'km' here"),
+        (SWEEP + "[set]\ncc.eta = 1", "'cc' is a value, not a table"),
+        (SWEEP + "[set]\ntopology.link_rate_bps = 40e9", "set.topology.link_rate_bps: is an axis, too"),
+        ("set = 5\n" + SWEEP, "set: should be a valid dictionary, got 5"),
         ("axes = {", "not a TOML file"),
     ],
 )
@@ -140,6 +163,7 @@ def test_mistakes_are_named(folder: Path, text: str, message: str) -> None:
     with pytest.raises(UserError) as raised:
         points(folder)
     assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("name", sweep.built_in())
