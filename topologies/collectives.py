@@ -7,9 +7,11 @@ from functools import lru_cache
 from ipaddress import IPv4Address
 
 import networkx as nx
+import numpy as np
 
 from p4switch.errors import UserError
 from topologies.model import Topology
+from topologies.shortest_paths import shortest_paths
 from topologies.trees import Tree, tree
 
 MAX_TREES = 255  # of a group; they count from 1
@@ -87,25 +89,29 @@ def trees(topology: Topology, group: CollectiveGroup, where: str = "workload") -
 
 @lru_cache(maxsize=256)
 def _trees(topology: Topology, members: tuple[int, ...], number: int, where: str) -> tuple[Tree, ...]:
-    graph: nx.MultiGraph[str] = nx.MultiGraph()
-    graph.add_edges_from((link.a, link.b) for link in topology.links)
     names = [topology.hosts[member].name for member in members]
-    roots = _roots(topology, graph, names)
-    if not roots:
+    leaves = sorted({topology.uplink(topology.hosts[member]).node for member in members})
+    known = topology.switch_by_name
+    switches: nx.MultiGraph[str] = nx.MultiGraph()
+    switches.add_nodes_from(known)
+    switches.add_edges_from((link.a, link.b) for link in topology.links if link.a in known and link.b in known)
+    links = {root: beside for root in _centres(topology, leaves) if (beside := _beside(switches, root, leaves))}
+    if not links:
         raise UserError(
             f"{where}.members: group {number}: topology {topology.name!r} has no switch with one shortest path only "
             "to each member; expected a tree of switches, or several beside each other"
         )
-    made = []
-    for choice in range(max(_parallel(topology, graph, root, names) for root in roots)):
-        for root in roots:
-            if choice < _parallel(topology, graph, root, names):
-                made.append(tree(topology, root, names, choice))
-    if len(made) > MAX_TREES:
+    if (count := sum(links.values())) > MAX_TREES:
         raise UserError(
-            f"{where}.members: group {number} has {len(made)} trees, one for each link of a root; "
+            f"{where}.members: group {number} has {count} trees, one for each link of a root; "
             f"expected at most {MAX_TREES}"
         )
+    made = [
+        tree(topology, root, names, choice)
+        for choice in range(max(links.values()))
+        for root, beside in links.items()
+        if choice < beside
+    ]
     for one in made:
         for switch, ports in one.down.items():
             if len(ports) > MAX_CHILDREN:
@@ -116,38 +122,30 @@ def _trees(topology: Topology, members: tuple[int, ...], number: int, where: str
     return tuple(made)
 
 
-def _roots(topology: Topology, graph: nx.MultiGraph[str], names: list[str]) -> list[str]:
-    """The switches whose farthest member is nearest, of those with one way to each; names in the topology's order."""
-    simple = nx.Graph(graph)
-    farthest: dict[str, int] = {}
-    for switch in topology.switches:
-        distance = nx.single_source_shortest_path_length(simple, switch.name)
-        if all(name in distance for name in names):
-            farthest[switch.name] = max(distance[name] for name in names)
-    nearest = min(farthest.values(), default=0)
-    centres = [switch for switch, distance in farthest.items() if distance == nearest]
-    return [root for root in centres if _has_one_path_to_each(simple, root, names)]
+def _centres(topology: Topology, leaves: list[str]) -> list[str]:
+    """The switches whose farthest leaf is nearest, in the topology's order."""
+    paths = shortest_paths(topology)
+    distance = paths.distance[:, [paths.column[leaf] for leaf in leaves]]
+    farthest = distance.max(axis=1)
+    reaching = distance.min(axis=1) >= 0
+    nearest = farthest[reaching].min(initial=farthest.max())
+    return [topology.switches[row].name for row in np.flatnonzero(reaching & (farthest == nearest)).tolist()]
 
 
-def _has_one_path_to_each(simple: nx.Graph[str], root: str, names: list[str]) -> bool:
-    """What is combined goes from the root to its initiator by the routes, which have to be the tree's."""
-    distance = nx.single_source_shortest_path_length(simple, root)
-    for name in names:
-        node = name
-        while node != root:
-            above = [there for there in simple[node] if distance[there] == distance[node] - 1]
+def _beside(switches: nx.MultiGraph[str], root: str, leaves: list[str]) -> int:
+    """The most links that are beside each other on the paths from a root to leaves; 0 where one has several paths:
+    what is combined goes from the root to its initiator by the routes, which have to be the tree's.
+    """
+    distance = nx.single_source_shortest_path_length(switches, root)
+    most = 1
+    seen = {root}
+    for leaf in leaves:
+        node = leaf
+        while node not in seen:
+            seen.add(node)
+            above = [there for there in switches[node] if distance[there] == distance[node] - 1]
             if len(above) != 1:
-                return False
+                return 0
+            most = max(most, switches.number_of_edges(node, above[0]))
             node = above[0]
-    return True
-
-
-def _parallel(topology: Topology, graph: nx.MultiGraph[str], root: str, names: list[str]) -> int:
-    """The most links that are beside each other on the tree of a root."""
-    found = tree(topology, root, names)
-    links = [
-        graph.number_of_edges(node, topology.ports[node][port].node)
-        for node, port in found.up.items()
-        if node not in topology.host_by_name
-    ]
-    return max(links, default=1)
+    return most

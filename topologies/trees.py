@@ -44,9 +44,7 @@ def tree(topology: Topology, root: str, members: Iterable[str] | None = None, ch
 
 @lru_cache(maxsize=256)
 def _tree(topology: Topology, root: str, members: frozenset[str] | None, choice: int) -> Tree:
-    graph: nx.Graph[str] = nx.Graph()
-    graph.add_nodes_from(topology.ports)
-    graph.add_edges_from((link.a, link.b) for link in topology.links)
+    graph = _graph(topology)
     missing = sorted({root, *(members or ())} - set(graph))
     if missing:
         raise ValueError(f"topology {topology.name!r} has no node {missing[0]!r}")
@@ -66,6 +64,14 @@ def _tree(topology: Topology, root: str, members: frozenset[str] | None, choice:
             down.setdefault(above, set()).add(topology.ports[node][port].port)
             node = above
     return Tree(root, up, {node: tuple(sorted(ports)) for node, ports in down.items()})
+
+
+@lru_cache(maxsize=8)
+def _graph(topology: Topology) -> nx.Graph[str]:
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_nodes_from(topology.ports)
+    graph.add_edges_from((link.a, link.b) for link in topology.links)
+    return graph
 
 
 def _picked(options: list[_T], choice: int) -> _T:
