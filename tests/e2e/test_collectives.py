@@ -130,35 +130,6 @@ def test_data_takes_the_time_of_zeros(tmp_path: Path) -> None:
     assert data.equals(zeros)
 
 
-def test_a_twin_of_figure_6_10_with_16_hosts(tmp_path: Path) -> None:
-    """M2 and M3 in small: what waits in the network without congestion control, and what 3CPO leaves of it."""
-    told = {}
-    for order in ("fifo", "random"):
-        done = forked(
-            "run", "3cpo-fig10", "--cc", "collective-none", "--cc", "collective-window", "--cc", "3cpo",
-            *("--set", "variants=[]", "--set", "topology.leaves=4", "--set", "topology.spines=2"),
-            *("--set", "topology.hosts_per_leaf=4", "--set", "protocols.collective-window.window=12"),
-            *("--set", "workload.applications=[{operations=128}]", "--set", f"workload.response_order={order}"),
-            "--no-report", "--out", str(tmp_path / order),
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        for result in load_all(tmp_path / order):
-            figures = result.summary["workload"]
-            assert (figures["unfinished_hosts"], figures["repeats"]) == (0, 0)
-            told[order, result.summary["protocol"]] = figures
-    bandwidth = {which: figures["effective_bandwidth"] for which, figures in told.items()}
-    none, window, three_cpo = (
-        told["fifo", protocol]["latency_cycles"] for protocol in ("collective-none", "collective-window", "3cpo")
-    )
-    assert none["mean"] > 4 * window["mean"]
-    assert none["max"] > 5 * window["max"]
-    assert three_cpo["mean"] < 1.1 * window["mean"]
-    assert window["max"] < three_cpo["max"] < 2 * window["max"]
-    assert bandwidth["fifo", "3cpo"] > 0.98 * bandwidth["fifo", "collective-window"]
-    assert bandwidth["random", "3cpo"] > 0.95 * bandwidth["random", "collective-window"]
-    assert bandwidth["random", "collective-none"] < 0.7 * bandwidth["fifo", "collective-none"]
-
-
 def test_random_sets_beside_an_all_reduce(tmp_path: Path) -> None:
     (result,) = run(
         tmp_path,
