@@ -65,8 +65,8 @@ def tables(seed: int, rule: str) -> dict[str, Any]:
             "link_delay_ns": 1000,
         },
         "workload": {"name": "streams", "flows": flows},
-        # The least headroom that is enough: two delays, the frame that is one too many, one that is being sent at either
-        # end, and the pause frame. It leaves 25 KB, of which a port may hold an eighth in a class.
+        # The least headroom that is enough: two delays, the frame that is one too many, one that is being sent at
+        # either end, and the pause frame. It leaves 25 KB, of which a port may hold an eighth in a class.
         "switch": {
             "buffer_bytes": 94_000,
             "pfc": {"headroom_delays": 2.0, "headroom_frames": 4, "xon_gap_bytes": 0},
