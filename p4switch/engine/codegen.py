@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from p4switch.engine import calc, keys, schema
+from p4switch.engine import calc, keys, registers, schema
 from p4switch.engine.control import Control
 from p4switch.engine.emit import Emitter, initialiser, long_initialiser
 from p4switch.engine.expr import Expressions, HeaderRef
@@ -94,6 +94,7 @@ class Generator:
             _PREAMBLE,
             calc.tables(algorithms),
             self._structs(),
+            registers.types(self.program),
             self._cells(),
             self._macros(),
             _HELPERS,
@@ -402,9 +403,8 @@ class Generator:
         for m in json.meter_arrays:
             if m.rate_count not in (1, 2):
                 raise JsonError(f"BMv2 JSON: meter {m.name} has {m.rate_count} rates; expected 1 or 2")
-        out.append(self._array("p4_register_info", "registers", [
-            initialiser({"name": c_string(r.name), "size": r.size, "width": r.bitwidth}) for r in json.register_arrays
-        ]))
+        out.append(self._array("p4_bank_info", "banks", registers.banks(self.program), ".size = 0"))
+        out.append(self._array("p4_register_info", "registers", registers.arrays(self.program)))
         rows = []
         for number, vset in enumerate(json.parse_vsets):
             width = vset.compressed_bitwidth
@@ -421,7 +421,8 @@ class Generator:
             "profiles": self.control.profiles,
             "counters": json.counter_arrays,
             "meters": json.meter_arrays,
-            "registers": json.register_arrays,
+            "banks": self.program.banks,
+            "registers": self.program.registers,
             "vsets": json.parse_vsets,
         }
         points = len(self.program.points.all)
@@ -439,9 +440,9 @@ class Generator:
         return "\n".join(out) + "\n"
 
     @staticmethod
-    def _array(c_type: str, name: str, rows: Sequence[str]) -> str:
+    def _array(c_type: str, name: str, rows: Sequence[str], last: str = ".name = NULL") -> str:
         body = "".join(f"    {row},\n" for row in rows)
-        return f"static const {c_type} {name}[] = {{\n{body}    {{.name = NULL}}}};"
+        return f"static const {c_type} {name}[] = {{\n{body}    {{{last}}}}};"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from p4switch.engine.emit import Emitter
-from p4switch.engine.program import Field, Header, HeaderType, Program, Stack, Union, UnionStack, numbered
+from p4switch.engine.program import Field, Header, HeaderType, Program, Register, Stack, Union, UnionStack, numbered
 from p4switch.engine.schema import Action, Json, JsonError
 from p4switch.engine.value import (
     I64,
@@ -257,25 +257,14 @@ class Expressions:
             return ref.place(ref.type.fields[offset])
         return None
 
-    def register(self, name: str) -> tuple[int, int, int]:
-        """Number, width and size of a register array."""
-        for number, array in enumerate(self.program.json.register_arrays):
-            if array.name == name:
-                return number, array.bitwidth, array.size
-        raise JsonError(f"BMv2 JSON: there is no register array {name}")
-
-    def cell(self, number: int, width: int, size: int, index: str) -> Native:
-        """A register; index `size` is a spare cell."""
-        if width <= 64:
-            c_type = next(w for w in (8, 16, 32, 64) if width <= w)
-            return Native(width, False, f"((uint{c_type}_t *)(void *)sw->registers[{number}])[{index}]")
-        limbs = (width + 63) // 64
-        return Native(width, False, f"((uint64_t *)(void *)sw->registers[{number}] + {limbs} * (size_t)({index}))")
+    def cell(self, register: Register, index: str) -> Native:
+        """A register's cell at a C expression."""
+        return Native(register.width, False, register.code(index))
 
     def _register_cell(self, value: Json) -> Native:
         name, index = pair(value)
-        number, width, size = self.register(str(name))
-        return self.cell(number, width, size, self.index(index, size))
+        register = self.program.register(str(name))
+        return self.cell(register, self.index(index, register.size))
 
     # --- data ---
 

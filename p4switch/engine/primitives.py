@@ -363,22 +363,22 @@ class Primitives:
         self.em.line(f"TRACE(P4_TRACE_{event}, {point}, {index}, {extra}, {data});")
 
     def _register_read(self, target: Json, array: Json, index: Json) -> None:
-        number, width, size = self.x.register(str(unwrap(array).get("value")))
+        register = self.program.register(str(unwrap(array).get("value")))
         at = self.em.temp("uint32_t", f"(uint32_t)({self.x.low(index, 32)})")
-        self.em.open(f"if ({at} < {size})")
+        self.em.open(f"if ({at} < {register.size})")
         place = self.x.place(target)
-        cell = self.x.cell(number, width, size, at)
-        self._touch("register", "REGISTER", str(unwrap(array).get("value")), at, "0", _memory(cell))
+        cell = self.x.cell(register, at)
+        self._touch("register", "REGISTER", register.name, at, "0", _memory(cell))
         place.store(self.em, cell.low(self.em, place.width))
         self.em.close()
 
     def _register_write(self, array: Json, index: Json, source: Json) -> None:
-        number, width, size = self.x.register(str(unwrap(array).get("value")))
+        register = self.program.register(str(unwrap(array).get("value")))
         at = self.em.temp("uint32_t", f"(uint32_t)({self.x.low(index, 32)})")
-        self.em.open(f"if ({at} < {size})")
-        cell = self.x.cell(number, width, size, at)
-        cell.store(self.em, self.x.low(source, width))
-        self._touch("register", "REGISTER", str(unwrap(array).get("value")), at, "1", _memory(cell))
+        self.em.open(f"if ({at} < {register.size})")
+        cell = self.x.cell(register, at)
+        cell.store(self.em, self.x.low(source, register.width))
+        self._touch("register", "REGISTER", register.name, at, "1", _memory(cell))
         self.em.close()
 
     # --- for people ---

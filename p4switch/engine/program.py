@@ -3,6 +3,10 @@
 Packet headers are kept as bytes, in `H` of the generated packet struct: fields are read and written in place. The
 elements of a stack lie one after the other, with one more behind the last that an index out of bounds lands on.
 Metadata fields are native integers, of more than 64 bits arrays of limbs.
+
+Register arrays of one size share a bank, in which their cells of one index are side by side. Programs keep what belongs
+together in arrays of one size and read them at one index, because a register holds one number: the lanes of a sum, a
+flow's key, port and time. Side by side these take a few cache lines from memory instead of one an array.
 """
 
 import re
@@ -162,6 +166,25 @@ class Layout:
         return self.nexts - 1
 
 
+@dataclass(frozen=True)
+class Register:
+    """An array of `size` cells of `width` bits. Its cells are members of the rows of its bank."""
+
+    number: int
+    name: str
+    width: int
+    size: int
+    bank: int
+
+    @property
+    def member(self) -> str:
+        return numbered("r", self.number, self.name)
+
+    def code(self, index: str) -> str:
+        """The cell at a C expression; index `size` is a spare cell."""
+        return f"((bank{self.bank} *)(void *)sw->banks[{self.bank}])[{index}].{self.member}"
+
+
 @dataclass
 class Program:
     """The whole program; `json` is what it was made of."""
@@ -174,6 +197,7 @@ class Program:
     union_stacks: dict[str, UnionStack] = field(default_factory=dict)
     aliases: dict[str, tuple[str, str]] = field(default_factory=dict)
     errors: dict[str, int] = field(default_factory=dict)
+    registers: list[Register] = field(default_factory=list)
     layout: Layout = field(default_factory=Layout)
     points: Points = field(default_factory=Points)
 
@@ -186,6 +210,11 @@ class Program:
         for name in _CORE_ERRORS:
             if name not in self.errors:
                 self.errors[name] = max(self.errors.values(), default=-1) + 1
+        banks = self.banks
+        self.registers = [
+            Register(number, array.name, array.bitwidth, array.size, banks.index(array.size))
+            for number, array in enumerate(self.json.register_arrays)
+        ]
         _unique("action", (a.id for a in self.json.actions))
         _unique("table", (t.name for p in self.json.pipelines for t in p.tables))
 
@@ -254,6 +283,11 @@ class Program:
             self.unions[union.name] = Union(union.name, tuple(self.headers[lookup(i).name] for i in union.header_ids))
 
     @property
+    def banks(self) -> list[int]:
+        """How many rows each bank of registers has."""
+        return list(dict.fromkeys(array.size for array in self.json.register_arrays))
+
+    @property
     def enumerators(self) -> dict[str, int]:
         """Names and values of the places of headers. A stack and its first element may share theirs."""
         columns = [column for stack in self.union_stacks.values() for column in stack.members.values()]
@@ -297,6 +331,13 @@ class Program:
         if name not in self.union_stacks:
             raise JsonError(f"BMv2 JSON: there is no header union stack {name}")
         return self.union_stacks[name]
+
+    def register(self, name: str) -> Register:
+        """The first array of that name."""
+        for register in self.registers:
+            if register.name == name:
+                return register
+        raise JsonError(f"BMv2 JSON: there is no register array {name}")
 
     def intrinsic(self, name: str) -> tuple[Header, Field] | None:
         """The metadata field that simple_switch knows as `name` (`intrinsic_metadata.mcast_grp`), if there is one."""

@@ -98,7 +98,14 @@ typedef struct p4_profile_info {
 
 typedef struct p4_counter_info { const char *name; uint32_t size; } p4_counter_info;
 typedef struct p4_meter_info { const char *name; uint32_t size; uint8_t packets; uint8_t rates; } p4_meter_info;
-typedef struct p4_register_info { const char *name; uint32_t size; uint32_t width; } p4_register_info;
+typedef struct p4_bank_info { uint32_t size; uint32_t stride; } p4_bank_info; /* registers of one size, side by side */
+typedef struct p4_register_info {
+    const char *name;
+    uint32_t size;
+    uint32_t width;
+    uint32_t bank;
+    uint32_t offset; /* in a row of the bank */
+} p4_register_info;
 typedef struct p4_vset_info { const char *name; uint16_t n_keys; uint8_t key_words; const p4_key_info *keys; } p4_vset_info;
 
 typedef struct p4_program {
@@ -106,13 +113,14 @@ typedef struct p4_program {
     const char *name;
     uint32_t packet_size;
     uint32_t fallbacks_size;
-    uint16_t n_actions, n_tables, n_profiles, n_counters, n_meters, n_registers, n_vsets;
+    uint16_t n_actions, n_tables, n_profiles, n_counters, n_meters, n_banks, n_registers, n_vsets;
     uint32_t n_points; /* that it counts; 0 unless it was built for tracing */
     const p4_action_info *actions;
     const p4_table_info *tables;
     const p4_profile_info *profiles;
     const p4_counter_info *counters;
     const p4_meter_info *meters;
+    const p4_bank_info *banks;
     const p4_register_info *registers;
     const p4_vset_info *vsets;
     void (*receive)(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now);
@@ -232,7 +240,7 @@ struct p4_switch {
     uint8_t *fallbacks;      /* p4_fallback of each table, at its fallback_offset */
     p4_counter **counters;
     p4_meter **meters;       /* indexed by handle for direct ones, grown with the table */
-    uint8_t **registers;
+    uint8_t **banks;         /* of registers */
     uint64_t random;         /* state of splitmix64 */
 
     p4_env env;

@@ -53,8 +53,8 @@ static int allocate(p4_switch *sw)
     for (uint32_t i = 0; i < p->n_meters; i++)
         if (!(sw->meters[i] = calloc(p->meters[i].size + 1u, sizeof(p4_meter))))
             return P4_MEMORY;
-    for (uint32_t i = 0; i < p->n_registers; i++)
-        if (!(sw->registers[i] = calloc(p->registers[i].size + 1u, p4_storage(p->registers[i].width))))
+    for (uint32_t i = 0; i < p->n_banks; i++)
+        if (!(sw->banks[i] = calloc(p->banks[i].size + 1u, p->banks[i].stride)))
             return P4_MEMORY;
     return P4_OK;
 }
@@ -66,7 +66,7 @@ static p4_switch *block_new(const p4_program *p)
     size_t profiles = size;
     size_t tables = profiles + p->n_profiles * sizeof(p4_profile);
     size_t pointers = tables + p->n_tables * sizeof(p4_table);
-    size_t fallbacks = pointers + ((size_t)p->n_counters + p->n_meters + p->n_registers) * sizeof(void *);
+    size_t fallbacks = pointers + ((size_t)p->n_counters + p->n_meters + p->n_banks) * sizeof(void *);
     size = (fallbacks + p->fallbacks_size + P4_CACHE_LINE - 1) / P4_CACHE_LINE * P4_CACHE_LINE;
     uint8_t *block = aligned_alloc(P4_CACHE_LINE, size);
     if (!block)
@@ -78,7 +78,7 @@ static p4_switch *block_new(const p4_program *p)
     sw->profiles = (p4_profile *)(void *)(block + profiles);
     sw->counters = (p4_counter **)(void *)(block + pointers);
     sw->meters = (p4_meter **)(void *)(sw->counters + p->n_counters);
-    sw->registers = (uint8_t **)(void *)(sw->meters + p->n_meters);
+    sw->banks = (uint8_t **)(void *)(sw->meters + p->n_meters);
     sw->fallbacks = block + fallbacks;
     return sw;
 }
@@ -121,8 +121,8 @@ void p4_switch_delete(p4_switch *sw)
         free(sw->counters[i]);
     for (uint32_t i = 0; i < p->n_meters; i++)
         free(sw->meters[i]);
-    for (uint32_t i = 0; i < p->n_registers; i++)
-        free(sw->registers[i]);
+    for (uint32_t i = 0; i < p->n_banks; i++)
+        free(sw->banks[i]);
     for (uint32_t i = 0; sw->vsets && i < p->n_vsets; i++)
         free(sw->vsets[i].words);
     groups_clear(&sw->multicast);
@@ -149,8 +149,8 @@ int p4_switch_reset(p4_switch *sw)
         memset(sw->counters[i], 0, p->counters[i].size * sizeof(p4_counter));
     for (uint32_t i = 0; i < p->n_meters; i++)
         memset(sw->meters[i], 0, p->meters[i].size * sizeof(p4_meter)); /* size 0 for direct ones */
-    for (uint32_t i = 0; i < p->n_registers; i++)
-        memset(sw->registers[i], 0, (size_t)p->registers[i].size * p4_storage(p->registers[i].width));
+    for (uint32_t i = 0; i < p->n_banks; i++)
+        memset(sw->banks[i], 0, (size_t)p->banks[i].size * p->banks[i].stride);
     for (uint32_t i = 0; i < p->n_vsets; i++)
         sw->vsets[i].count = 0;
     groups_clear(&sw->multicast);
@@ -197,8 +197,8 @@ void p4_switch_prefetch_tables(const p4_switch *sw)
     }
     for (uint32_t i = 0; i < p->n_profiles; i++)
         fetch(sw->profiles[i].members, (size_t)sw->profiles[i].n_members * p->profiles[i].stride);
-    for (uint32_t i = 0; i < p->n_registers; i++)
-        fetch(sw->registers[i], (size_t)p->registers[i].size * p4_storage(p->registers[i].width));
+    for (uint32_t i = 0; i < p->n_banks; i++)
+        fetch(sw->banks[i], (size_t)p->banks[i].size * p->banks[i].stride);
 }
 
 void p4_packet_free(p4_switch *sw, p4_packet *packet) { sw->program->free_packet(sw, packet); }
@@ -260,12 +260,17 @@ static int check_register(p4_switch *sw, const p4_register_info *info, uint32_t 
     return P4_OK;
 }
 
+static uint8_t *cell_of(p4_switch *sw, const p4_register_info *info, uint32_t index)
+{
+    return sw->banks[info->bank] + (size_t)index * sw->program->banks[info->bank].stride + info->offset;
+}
+
 int p4_register_get(p4_switch *sw, uint32_t array, uint32_t index, uint8_t *value, size_t len)
 {
     const p4_register_info *info = &sw->program->registers[array];
     int status = check_register(sw, info, index, len);
     if (!status)
-        p4_load(sw->registers[array] + (size_t)index * p4_storage(info->width), info->width, value);
+        p4_load(cell_of(sw, info, index), info->width, value);
     return status;
 }
 
@@ -276,7 +281,7 @@ int p4_register_set(p4_switch *sw, uint32_t array, uint32_t index, const uint8_t
     if (!status && info->width % 8 && value[0] >> (info->width % 8))
         return p4_fail(sw, P4_INVALID, "register %s: the value does not fit in %u bits", info->name, info->width);
     if (!status)
-        p4_store(sw->registers[array] + (size_t)index * p4_storage(info->width), info->width, value);
+        p4_store(cell_of(sw, info, index), info->width, value);
     return status;
 }
 

@@ -73,6 +73,37 @@ def test_register(width: int) -> None:
             switch.register_write("r", index, value)
 
 
+def test_registers_of_one_size_lie_side_by_side_and_apart() -> None:
+    """Arrays of five widths, four of one size, against a dictionary: packets write, control planes read and write."""
+    sizes = {1: 4, 200: 4, 13: 4, 64: 4, 32: 5}
+    b = header_program(("i", 8), *((f"v{width}", width) for width in sizes), ("pad", 2))
+    b.rest["register_arrays"] = [
+        {"name": f"r{width}", "id": n, "size": size, "bitwidth": width} for n, (width, size) in enumerate(sizes.items())
+    ]
+    b.run([
+        call("register_write", named("register_array", f"r{width}"), field("h", "i"), field("h", f"v{width}"))
+        for width in sizes
+    ])
+    switch = b.switch()
+    random = np.random.default_rng(1)
+    cells = {(width, index): 0 for width, size in sizes.items() for index in range(size)}
+    for _ in range(200):
+        index, bits = int(random.integers(6)), int.from_bytes(random.bytes(39), "big") & ~3
+        switch.process(0, bytes([index]) + bits.to_bytes(39, "big"))
+        below = 312
+        for width in sizes:
+            below -= width
+            if (width, index) in cells:
+                cells[width, index] = bits >> below & (1 << width) - 1
+        width, index = list(cells)[random.integers(len(cells))]
+        cells[width, index] ^= 1
+        switch.register_write(f"r{width}", index, cells[width, index].to_bytes((width + 7) // 8, "big"))
+        for (width, index), value in cells.items():
+            assert int.from_bytes(switch.register_read(f"r{width}", index), "big") == value
+    switch.reset()
+    assert not any(any(switch.register_read(f"r{width}", index)) for width, index in cells)
+
+
 def meter_program(kind: str) -> Any:
     b = header_program(("i", 8), ("color", 8))
     b.rest["meter_arrays"] = [{"name": "m", "id": 0, "type": kind, "rate_count": 2, "size": 2, "is_direct": False}]

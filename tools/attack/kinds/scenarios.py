@@ -19,7 +19,7 @@ from tools.attack.attack import Attack, Finding
 
 # Few packets, whatever else a scenario asks for: an attempt is to take a second.
 _SMALL = {
-    "topology.k": 4, "workload.size_bytes": 20_000, "workload.senders": 4, "limit_ns": 300_000,
+    "topology.k": 4, "workload.size_bytes": 20_000, "workload.senders": 4, "limit_ns": 100_000,
     "memory_bytes": 1_500_000_000, "workload.duration_ns": 20_000, "workload.hosts": 8,
 }  # fmt: skip
 _EXTREME: list[Any] = [

@@ -1,0 +1,35 @@
+"""C types and descriptions of register arrays and their banks (`p4switch.engine.program`)."""
+
+from p4switch.engine.emit import initialiser
+from p4switch.engine.program import Program, c_string
+from p4switch.engine.value import c_member, storage_bytes
+
+
+def types(program: Program) -> str:
+    """The banks' rows: wide cells first, so that there are no gaps between them."""
+    out = []
+    for bank in range(len(program.banks)):
+        inside = [r for r in program.registers if r.bank == bank]
+        inside.sort(key=lambda r: min(storage_bytes(r.width), 8), reverse=True)
+        members = "\n".join(f"    {c_member(r.width, r.member)}" for r in inside)
+        out.append(f"typedef struct {{\n{members}\n}} bank{bank};\n")
+    return "\n".join(out)
+
+
+def banks(program: Program) -> list[str]:
+    """Initialisers of `p4_bank_info`."""
+    return [initialiser({"size": size, "stride": f"sizeof(bank{bank})"}) for bank, size in enumerate(program.banks)]
+
+
+def arrays(program: Program) -> list[str]:
+    """Initialisers of `p4_register_info`."""
+    return [
+        initialiser({
+            "name": c_string(r.name),
+            "size": r.size,
+            "width": r.width,
+            "bank": r.bank,
+            "offset": f"offsetof(bank{r.bank}, {r.member})",
+        })
+        for r in program.registers
+    ]
