@@ -39,6 +39,11 @@ def limits(result: Result, group: str) -> pd.Series[float]:
     return result.rates[result.rates["qp"] == qp].set_index("time_ns")["rate_limit_bps"] / 1e9
 
 
+def waiting(result: Result) -> pd.Series[int]:
+    """Bytes in all queues, by time."""
+    return result.queues.groupby("time_ns")["depth_bytes"].sum()
+
+
 def throughput(result: Result, group: str, from_ns: float, to_ns: float) -> float:
     """The mean in Gb/s."""
     (qp,) = set(result.flows[result.flows["group"] == group]["qp"])
@@ -90,8 +95,10 @@ def test_figure_9_a_burst_halves_a_rate_and_gives_it_back_each_within_one_and_a_
         f'name="burst",source=2,destination=0,size_bytes=65536,messages=50,start_ns={start_ns}',
     ]
     of_flows = f"workload.flows=[{','.join(f'{{{flow}}}' for flow in flows)}]"
-    (result,) = twin("fig9", of_flows, "protocols.dart.fall_back=false", "record.rate_interval_ns=500").values()
+    sampled = ("record.rate_interval_ns=500", "record.queue_interval_ns=500")
+    (result,) = twin("fig9", of_flows, "protocols.dart.fall_back=false", *sampled).values()
     rate, rtt_ns, end_ns = limits(result, "long"), result.summary["base_rtt_ns"], over_ns(result, "burst")
+    assert waiting(result).loc[start_ns - 2 * rtt_ns : start_ns].max() == 0
     assert (rate.loc[:start_ns] == 56).all()
     assert rate.loc[: start_ns + 1.5 * rtt_ns].iloc[-1] == 28
     for group in ("long", "burst"):
@@ -175,17 +182,24 @@ def test_sensitivity_the_higher_the_threshold_the_less_is_deflected() -> None:
             expect_order(result)
 
 
+def expect_halves(result: Result, start_ns: int, stop_ns: int) -> None:
+    """D9: of two flows each has a half 1.5 base RTTs after the second one's start, the first all 1.5 after its end."""
+    first, second = (limits(result, name) for name in ("first", "second"))
+    over_rtts = 1.5 * result.summary["base_rtt_ns"]
+    assert (first.loc[:start_ns] == 10).all()
+    for flow in (first, second):
+        assert flow.loc[start_ns + over_rtts : stop_ns].between(4.75, 5).all()
+    assert (first.loc[over_ns(result, "second") + over_rtts : 1_900_000] == 10).all()
+
+
 def test_figure_15_one_rtt_with_dart_and_tens_with_the_others() -> None:
-    """D9, with an empty queue at both edges."""
+    """The second flow finds an empty queue. What both send before they hear of each other waits until it leaves."""
     start_ns, stop_ns = 500_000, 1_500_000
     results = twin("fig15")
     rtt_ns = results["dart"].summary["base_rtt_ns"]
     for cc in ("dart", "dart-paper"):
-        first, second = (limits(results[cc], name) for name in ("first", "second"))
-        assert (first.loc[:start_ns] == 10).all()
-        for flow in (first, second):
-            assert flow.loc[start_ns + 1.5 * rtt_ns : stop_ns].between(4.75, 5).all()
-        assert (first.loc[over_ns(results[cc], "second") + 1.5 * rtt_ns : 1_900_000] == 10).all()
+        assert waiting(results[cc]).loc[:start_ns].max() == 0
+        expect_halves(results[cc], start_ns, stop_ns)
     first = limits(results["rcp"], "first").loc[start_ns + 4 * rtt_ns : stop_ns]
     settled = first.loc[stop_ns - 100_000 :].mean()
     away = first[(first - settled).abs() > 0.1 * settled]
@@ -193,6 +207,16 @@ def test_figure_15_one_rtt_with_dart_and_tens_with_the_others() -> None:
     for cc in ("dcqcn-paper", "timely"):
         assert limits(results[cc], "first").loc[start_ns + 25 * rtt_ns : start_ns + 35 * rtt_ns].max() < 4.5
     assert limits(results["timely"], "first").loc[start_ns + 25 * rtt_ns : stop_ns].max() < 3
+
+
+def test_figure_15_with_an_empty_queue_when_the_second_flow_leaves_too() -> None:
+    """Marks from a packet on have the queue drained: at most a packet of each flow is in it."""
+    start_ns, stop_ns = 500_000, 1_500_000
+    marks = ("programs.dart.kmin_bytes=1_500", "programs.dart.kmax_bytes=1_500")
+    (result,) = twin("fig15", 'cc=["dart"]', *marks).values()
+    assert waiting(result).loc[:start_ns].max() == 0
+    assert waiting(result).loc[stop_ns - 100_000 : stop_ns].max() <= 2 * 1518
+    expect_halves(result, start_ns, stop_ns)
 
 
 def test_expresspass_two_pairs_share_a_link_and_dart_has_halves_after_two_rtts() -> None:

@@ -332,6 +332,16 @@ def test_a_message_that_began_before_its_announcement_is_counted_once() -> None:
     assert receiver.senders.n == 0
 
 
+def test_a_message_that_began_before_its_announcement_and_after_another_members_is_counted_once() -> None:
+    receiver = Receiver()
+    receiver.look_ahead(2, 5, (1, 2))
+    receiver.packet(1, first=True)
+    receiver.look_ahead(1, 5, (1, 2))
+    assert receiver.senders.n == 2
+    receiver.packet(1, last=True)
+    assert receiver.senders.n == 1
+
+
 def test_an_announcement_that_comes_before_other_messages_of_its_queue_pair_waits_for_its_own() -> None:
     receiver = Receiver()
     receiver.packet(1, first=True)
@@ -428,6 +438,15 @@ def test_a_message_that_was_announced_on_a_queue_pair_that_closes_does_not_come(
     assert receiver.senders.n == 0
 
 
+def test_a_queue_pair_that_closes_after_a_silence_takes_off_nothing_that_was_announced_before() -> None:
+    receiver = Receiver(DartParameters(idle_timeout_ns=100_000))
+    receiver.look_ahead(1, 7, (1, 2))
+    receiver.pass_to(100_000)
+    assert receiver.senders.n == 0
+    receiver.point(1).close()
+    assert receiver.senders.sender(ADDRESSES[0]).announced == 0
+
+
 @pytest.mark.parametrize("members", [(2, 3), (1, 41)])
 def test_announcements_without_the_sender_or_with_unknown_ids_are_counted_and_change_nothing(
     members: tuple[int, ...],
@@ -483,8 +502,8 @@ class Model:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_n_is_that_of_a_model_after_every_packet(seed: int) -> None:
-    """Joins, leaves, overlapping incasts, messages of one packet, announcements that are lost, senders that fail, queue
-    pairs that close; four queue pairs a sender.
+    """Joins, leaves, overlapping incasts, messages of one packet, announcements that are lost or late, senders that
+    fail, queue pairs that close; four queue pairs a sender.
     """
     rng = random.Random(seed)
     timeout_ns = 40 * PACKET_NS
@@ -507,12 +526,19 @@ def test_n_is_that_of_a_model_after_every_packet(seed: int) -> None:
         assert receiver.told(*key)["n"] == max(1, model.n)
 
     def announced(key: tuple[int, int], group: int, members: set[int]) -> None:
-        """Its message follows at once."""
-        receiver.look_ahead(key[0], group, tuple(members), sequence=begun[key], qp=key[1])
+        """A message begins, with its announcement before its first packet; or behind it, on another path."""
+        late = rng.random() < 0.2
+        if late:
+            packet(key, first=True)
+            seen.add("late")
+        receiver.look_ahead(key[0], group, tuple(members), sequence=begun[key] - late, qp=key[1])
         if group not in model.awaited:
             model.awaited[group] = model.now_ns, members, set(members)
             model.last_ns.update(dict.fromkeys(members, model.now_ns))
         model.awaited[group][2].discard(key[0])
+        if not late:
+            packet(key, first=True)
+        assert senders.n == model.n
 
     groups: dict[int, set[int]] = {}  # members that are to announce it
     for step in range(600):
@@ -541,17 +567,16 @@ def test_n_is_that_of_a_model_after_every_packet(seed: int) -> None:
             members = {sender, *(rng.randint(1, 12) for _ in range(rng.randrange(6)))}
             groups[step] = members - {sender}
             announced(key, step, members)
-            packet(key, first=True)
         elif action < 0.5 and expected:
             groups[expected[0]].discard(sender)
             if rng.random() < 0.7:
                 announced(key, expected[0], model.awaited[expected[0]][1])
             else:
                 seen.add("lost")
-            packet(key, first=True)
+                packet(key, first=True)
         else:
             packet(key, first=True, last=action < 0.6)
-    assert seen == {"failure", "lost", "closed"}
+    assert seen == {"failure", "lost", "late", "closed"}
     assert most > 6
 
 
