@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar, cast
+from typing import Final, Generic, TypeVar, cast
+
+from librt.vecs import vec
+from mypy_extensions import i64
 
 T = TypeVar("T")
+_FEWEST: Final = 8  # places
 
 
 class Fifo(Generic[T]):
@@ -12,8 +16,8 @@ class Fifo(Generic[T]):
 
     def __init__(self) -> None:
         self.size = 0
-        self._items: list[T | None] = [None] * 8
-        self._mask = 7
+        self._items: list[T | None] = [None] * _FEWEST
+        self._mask = _FEWEST - 1
         self._head = 0
 
     def push(self, item: T) -> None:
@@ -47,5 +51,48 @@ class Fifo(Generic[T]):
     def _grow(self) -> None:
         old = self._items[self._head :] + self._items[: self._head]
         self._items = old + [None] * len(old)
+        self._mask = 2 * self._mask + 1
+        self._head = 0
+
+
+class RowFifo:
+    """First in, first out, of rows of `width` whole numbers. `size` is how many rows there are.
+
+    They lie beside each other in `rows`, which another one replaces when it grows. An object for each would be looked
+    through for garbage, and its numbers would lie apart.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.size = 0
+        self.rows = vec[i64]([0] * (_FEWEST * width))
+        self._width = width
+        self._mask = _FEWEST - 1
+        self._head = 0
+
+    def push(self) -> i64:
+        """Where the new row begins, to be filled in."""
+        if self.size > self._mask:
+            self._grow()
+        place: i64 = ((self._head + self.size) & self._mask) * self._width
+        self.size += 1
+        return place
+
+    def oldest(self) -> i64:
+        """Where the oldest row begins. There must be one."""
+        place: i64 = self._head * self._width
+        return place
+
+    def drop(self) -> None:
+        """The oldest row is done with; it stays what it is until the next push."""
+        self._head = (self._head + 1) & self._mask
+        self.size -= 1
+
+    def _grow(self) -> None:
+        old = self.rows
+        rows = vec[i64]([0] * (2 * len(old)))
+        first = self.oldest()
+        for at in range(len(old)):
+            rows[at] = old[(first + at) % len(old)]
+        self.rows = rows
         self._mask = 2 * self._mask + 1
         self._head = 0

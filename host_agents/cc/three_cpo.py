@@ -23,7 +23,7 @@ from host_agents.collective.injection import (
     Injection,
     Throttle,
 )
-from host_agents.collective.matching import GroupMatching, Heard
+from host_agents.collective.matching import GroupMatching
 from host_agents.collective.tokens import DrawnTokens
 from host_agents.ranges import POSITIVE, SHARE, check_watermarks, expect_less, one_of
 from host_agents.registry import register
@@ -160,8 +160,9 @@ class ThreeCpo(Throttle):
     def on_heard(self, now: float, group: int, source: int, kind: int) -> None:
         self._expire(now)
         matching = self._groups[group]
-        requests, responses = REQUEST_FLITS[kind], RESPONSE_FLITS[kind]
-        matching.heard(Heard(now, source, requests, responses))
+        requests = REQUEST_FLITS[kind]
+        responses = RESPONSE_FLITS[kind]
+        matching.heard(now, source, requests, responses)
         self._pay_remote(now, matching.requests.heard(source, requests), matching.responses.heard(source, responses))
 
     def on_answered(self, now: float, group: int, kind: int, latency: float, probe: bool) -> None:

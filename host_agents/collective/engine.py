@@ -34,7 +34,7 @@ from host_agents.collective.packets import PUSH as PUSH_OPCODE
 from host_agents.collective.packets import READ as READ_OPCODE
 from host_agents.collective.packets import WRITE as WRITE_OPCODE
 from host_agents.errors import HostError
-from host_agents.fifo import Fifo
+from host_agents.fifo import Fifo, RowFifo
 from host_agents.framing import FLIT_BYTES
 from host_agents.port import Arbiter
 from host_agents.timers import NEVER, Timer
@@ -50,6 +50,13 @@ _RETRY: Final = 8
 _OVERFLOW: Final = 4
 _HEADER_END: Final = wire.AFTER_BTH + HEADER.size_bytes
 _LANES_END: Final = _HEADER_END + PAYLOAD_BYTES
+
+# Of a read that memory is busy with: when it is done, for whom, and the request's header.
+_READING: Final = 4
+_READY_NS: Final = 0
+_DESTINATION: Final = 1
+_FIRST: Final = 2
+_SECOND: Final = 3
 
 
 class CollectiveStats:
@@ -102,20 +109,6 @@ class Membership:
         return self.seen[WRITE][rank].before
 
 
-class _Answer:
-    """A read that memory is busy with."""
-
-    def __init__(
-        self, ready_ns: int, destination: int, place_bits: int, first: int, sequence: int, address: int
-    ) -> None:
-        self.ready_ns = ready_ns
-        self.destination = destination
-        self.place_bits = place_bits
-        self.first = first  # the first half of the request's header
-        self.sequence = sequence
-        self.address = address
-
-
 class _Deadline:
     def __init__(self, at_ns: int, operation: Operation) -> None:
         self.at_ns = at_ns
@@ -163,7 +156,7 @@ class Engine(Arbiter):
         self._unordered: list[bytes] = []  # the same, when the order is random
         self._random = config.response_order == RANDOM_ORDER
         self._memory_ns = math.ceil(config.memory_cycles * self.cycle_ns)
-        self._reading: Fifo[_Answer] = Fifo()
+        self._reading = RowFifo(_READING)  # reads that memory is busy with
         self._turns = [_READS, _WRITES, _RESPONSES]  # the queue served longest ago first
         self._round_robin = config.arbiter == ROUND_ROBIN
         self._request_class = 1 << config.request_priority
@@ -239,12 +232,12 @@ class Engine(Arbiter):
         if self._waiting_responses() > 0:
             due = paused_until_ns[response_class]
         elif self._reading.size > 0:
-            due = max(self._reading.peek().ready_ns, paused_until_ns[response_class])
+            ready_ns: int = self._reading.rows[self._reading.oldest() + _READY_NS]
+            due = max(ready_ns, paused_until_ns[response_class])
         for queue in (_READS, _WRITES):
             operation = self._next_request(queue)
             if operation is not None:
-                ready_ns = self._ready_ns(operation)
-                due = min(due, max(ready_ns, paused_until_ns[self.config.request_priority]))
+                due = min(due, max(self._ready_ns(operation), paused_until_ns[self.config.request_priority]))
         return due
 
     def transmit(self, now_ns: int, paused: int) -> bytes | None:
@@ -335,7 +328,9 @@ class Engine(Arbiter):
             self._unordered.append(frame)
         else:
             self._responses.push(frame)
-        self._peaks[_RESPONSES] = max(self._peaks[_RESPONSES], self._waiting_responses())
+        waiting = self._waiting_responses()
+        if waiting > self._peaks[_RESPONSES]:
+            self._peaks[_RESPONSES] = waiting
 
     # Time-outs
 
@@ -377,26 +372,25 @@ class Engine(Arbiter):
         if carries and self.memory is not None and len(frame) < _LANES_END:
             self.stats.short_lanes += 1
             return True
-        first: int = read_i64_be(frame, wire.AFTER_BTH)
-        second: i64 = read_i64_be(frame, wire.AFTER_BTH + 8)
-        sequence: int = (second >> 32) & 0xFFFFFFFF
-        address: int = second & 0xFFFFFFFF
-        group = first >> 32 & 0xFFFF
+        first = read_i64_be(frame, wire.AFTER_BTH)
+        second = read_i64_be(frame, wire.AFTER_BTH + 8)
         self._read_memory(now_ns)
         if opcode in (WRITE_OPCODE, READ_OPCODE):
-            self._on_request(now_ns, opcode, frame, first, group, sequence, address)
+            self._on_request(now_ns, READ if opcode == READ_OPCODE else WRITE, frame, first, second)
         else:
-            self._on_answer(now_ns, opcode, frame, first, group, sequence)
+            self._on_answer(now_ns, opcode, frame, first, second)
         return True
 
-    def _on_request(
-        self, now_ns: int, opcode: int, frame: bytes, first: int, group: int, sequence: int, address: int
-    ) -> None:
+    def _on_request(self, now_ns: int, kind: int, frame: bytes, first: i64, second: i64) -> None:
+        """`first` and `second`: the header."""
         stats = self.stats
         stats.requests_received += 1
-        kind = READ if opcode == READ_OPCODE else WRITE
-        rank = first >> 16 & 0xFFFF
-        source = int.from_bytes(frame[wire.SOURCE : wire.SOURCE + 4], "big")
+        group: int = first >> 32 & 0xFFFF
+        rank: int = first >> 16 & 0xFFFF
+        size_bytes: int = first & 0xFFFF
+        sequence: int = second >> 32 & 0xFFFFFFFF
+        address: int = second & 0xFFFFFFFF
+        source = _source(frame)
         membership: Membership | None = None
         if group == UNICAST:
             found = self._heard_from.get(source << 1 | kind)
@@ -416,7 +410,6 @@ class Engine(Arbiter):
         if self._reading.size + self._waiting_responses() >= self._most_answers:
             stats.too_many += 1
             return
-        size_bytes = first & 0xFFFF
         memory = self.memory
         if memory is not None and not memory.has(address, size_bytes):
             stats.no_memory += 1
@@ -432,57 +425,67 @@ class Engine(Arbiter):
                     self.on_write(now_ns, membership)
         else:
             stats.duplicates += 1
-        place_bits = first >> 16 & 0xFFFFFFFFFF
         if kind == READ:
-            ready_ns = now_ns + self._memory_ns
-            self._reading.push(_Answer(ready_ns, source, place_bits, first, sequence, address))
-            self._reading_peak = max(self._reading_peak, self._reading.size)
+            reading = self._reading
+            at = reading.push()
+            rows = reading.rows
+            rows[at + _READY_NS] = now_ns + self._memory_ns
+            rows[at + _DESTINATION] = source
+            rows[at + _FIRST] = first
+            rows[at + _SECOND] = second
+            if reading.size > self._reading_peak:
+                self._reading_peak = reading.size
         else:
-            bits = first >> 56 & 0xF8
-            self._respond(
-                self._frames.frame(ACKNOWLEDGEMENT, source, False, bits, place_bits, size_bytes, sequence, address, b"")
-            )
+            self._respond(self._answer(ACKNOWLEDGEMENT, source, first, second, b""))
+
+    def _answer(self, opcode: int, destination: int, first: i64, second: i64, lanes: bytes) -> bytes:
+        """`first` and `second`: the request's header."""
+        bits: int = first >> 56 & 0xF8
+        place_bits: int = first >> 16 & 0xFFFFFFFFFF
+        size_bytes: int = first & 0xFFFF
+        sequence: int = second >> 32 & 0xFFFFFFFF
+        address: int = second & 0xFFFFFFFF
+        return self._frames.frame(opcode, destination, False, bits, place_bits, size_bytes, sequence, address, lanes)
 
     def _read_memory(self, now_ns: int) -> None:
         """Answers of the reads that memory is done with."""
         reading = self._reading
-        while reading.size > 0 and reading.peek().ready_ns <= now_ns:
-            answer = reading.pop()
-            bits = answer.first >> 56 & 0xF8
-            size_bytes = answer.first & 0xFFFF
+        rows = reading.rows
+        memory = self.memory
+        now: i64 = now_ns
+        while reading.size > 0 and rows[reading.oldest() + _READY_NS] <= now:
+            at = reading.oldest()
+            reading.drop()
+            destination: int = rows[at + _DESTINATION]
+            first = rows[at + _FIRST]
+            second = rows[at + _SECOND]
             lanes = b""
-            if self.memory is not None:
-                if answer.first >> 32 & 0xFFFF == UNICAST:
-                    lanes = padded(self.memory.read(answer.address, size_bytes))
+            if memory is not None:
+                address: int = second & 0xFFFFFFFF
+                size_bytes: int = first & 0xFFFF
+                if first >> 32 & 0xFFFF == UNICAST:
+                    lanes = padded(memory.read(address, size_bytes))
                 else:
-                    lanes = self.memory.lanes(answer.address, size_bytes, bits >> 4)
-            self._respond(
-                self._frames.frame(
-                    CONTRIBUTION,
-                    answer.destination,
-                    False,
-                    bits,
-                    answer.place_bits,
-                    size_bytes,
-                    answer.sequence,
-                    answer.address,
-                    lanes,
-                )
-            )
+                    operator: int = first >> 60 & 0xF
+                    lanes = memory.lanes(address, size_bytes, operator)
+            self._respond(self._answer(CONTRIBUTION, destination, first, second, lanes))
 
-    def _on_answer(self, now_ns: int, opcode: int, frame: bytes, first: int, group: int, sequence: int) -> None:
+    def _on_answer(self, now_ns: int, opcode: int, frame: bytes, first: i64, second: i64) -> None:
+        """`first` and `second`: the header."""
         stats = self.stats
+        group: int = first >> 32 & 0xFFFF
+        rank: int = first >> 16 & 0xFFFF
+        sequence: int = second >> 32 & 0xFFFFFFFF
         kind = READ if opcode == CONTRIBUTION else WRITE
         if group == UNICAST:
-            source = int.from_bytes(frame[wire.SOURCE : wire.SOURCE + 4], "big")
-            stream = None if opcode == RESULT else self._unicast.get(source << 1 | kind)
+            stream = None if opcode == RESULT else self._unicast.get(_source(frame) << 1 | kind)
         else:
             membership = self._groups.get(group)
             if membership is None:
                 stats.not_joined += 1
                 return
             stream = membership.streams[PUSH if opcode == RESULT else kind]
-            if opcode != RESULT and first >> 16 & 0xFFFF != membership.rank:
+            if opcode != RESULT and rank != membership.rank:
                 stream = None
         operation = stream.take(sequence) if stream is not None else None
         if operation is None:
@@ -525,6 +528,11 @@ class Engine(Arbiter):
             elif stream.kind == PUSH:
                 lanes = memory.lanes(address, size_bytes, operator)
         return Operation(stream, address, size_bytes, operator, owner, now_ns, lanes)
+
+
+def _source(frame: bytes) -> int:
+    addresses: int = read_i64_be(frame, wire.SOURCE) >> 32 & 0xFFFFFFFF
+    return addresses
 
 
 def _answers(window: int) -> int:

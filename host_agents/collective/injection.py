@@ -17,8 +17,8 @@ READ: Final = 0
 WRITE: Final = 1
 PUSH: Final = 2
 # Of an operation, by kind: a packet has a header of one flit, and eight of payload if it carries any.
-REQUEST_FLITS: Final = (1, 9, 9)
-RESPONSE_FLITS: Final = (9, 1, 9)
+REQUEST_FLITS: Final = [1, 9, 9]
+RESPONSE_FLITS: Final = [9, 1, 9]
 UNICAST: Final = 0  # the group of operations between two hosts
 NEVER: Final = math.inf
 

@@ -5,7 +5,12 @@ Source: thesis, 6.2.2, figures 6.5 to 6.7.
 
 from __future__ import annotations
 
-from host_agents.fifo import Fifo
+from typing import Final
+
+from librt.vecs import vec
+from mypy_extensions import i64
+
+_FEWEST: Final = 16  # places for remote operations
 
 
 class Matching:
@@ -17,85 +22,105 @@ class Matching:
     """
 
     def __init__(self, members: int, own: int) -> None:
-        self.unmatched = [0] * members
-        self.outstanding = [0] * members
+        self.unmatched = vec[i64]([0] * members)
+        self.outstanding = vec[i64]([0] * members)
         self.local_ops = 0
         self._own = own
 
     def sent(self, flits: int) -> int:
         """The host sends so many flits. Returns how many remote ones they match, over all members."""
-        matched = 0
-        own = self._own
-        unmatched = self.unmatched
         self.local_ops += flits
+        matched: i64 = 0
+        more: i64 = flits
+        own: i64 = self._own
+        unmatched = self.unmatched
         for source in range(len(unmatched)):
             if source != own:
                 ahead = unmatched[source]
                 if ahead < 0:
-                    matched += min(flits, -ahead)
-                unmatched[source] = ahead + flits
+                    matched += more if more < -ahead else -ahead
+                unmatched[source] = ahead + more
         return matched
 
     def answered(self, flits: int) -> None:
         """An operation of so many flits is no longer under way."""
         self.local_ops -= flits
-        most = self.local_ops
-        own = self._own
+        most: i64 = self.local_ops
+        own: i64 = self._own
         unmatched = self.unmatched
         for source in range(len(unmatched)):
             if source != own and unmatched[source] > most:
                 unmatched[source] = most
 
-    def heard(self, source: int, flits: int) -> int:
+    def heard(self, source: i64, flits: i64) -> int:
         """So many flits of another member. Returns how many of the host's own they match."""
         if source == self._own:
             return 0
         ahead = self.unmatched[source]
         self.unmatched[source] = ahead - flits
         self.outstanding[source] -= flits
-        return min(flits, ahead) if ahead > 0 else 0
+        matched: i64 = 0
+        if ahead > 0:
+            matched = flits if flits < ahead else ahead
+        return matched
 
-    def expired(self, source: int, flits: int) -> None:
+    def expired(self, source: i64, flits: i64) -> None:
         """What was heard so long ago is no longer under way."""
         if source == self._own:
             return
-        self.outstanding[source] += flits
-        if self.unmatched[source] < self.outstanding[source]:
-            self.unmatched[source] = self.outstanding[source]
-
-
-class Heard:
-    """A remote operation in the queue."""
-
-    def __init__(self, at: float, source: int, request_flits: int, response_flits: int) -> None:
-        self.at = at
-        self.source = source
-        self.request_flits = request_flits
-        self.response_flits = response_flits
+        outstanding = self.outstanding[source] + flits
+        self.outstanding[source] = outstanding
+        if self.unmatched[source] < outstanding:
+            self.unmatched[source] = outstanding
 
 
 class GroupMatching:
     """One group: both types of flits, and the queue of remote operations, which forgets them in time.
 
     An operation stays for the current RTT and the last gap between the host's own sends. Times are in cycles.
-    `peak` is the most that the queue has held.
+    `peak` is the most that the queue has held. The queue is a ring of numbers: an object each would be looked through
+    for garbage, and lie in three cache lines.
     """
 
     def __init__(self, members: int, own: int) -> None:
         self.requests = Matching(members, own)
         self.responses = Matching(members, own)
         self.peak = 0
-        self._queue: Fifo[Heard] = Fifo()
+        self._size = 0
+        self._head = 0
+        self._mask = _FEWEST - 1
+        self._heard_at = vec[float]([0.0] * _FEWEST)
+        self._flits = vec[i64]([0] * _FEWEST)  # source, request flits and response flits, 8 bits each of the latter
 
-    def heard(self, heard: Heard) -> None:
-        """Keeps it until it expires; what it matches is counted apart, by type."""
-        self._queue.push(heard)
-        self.peak = max(self.peak, self._queue.size)
+    def heard(self, at: float, source: int, request_flits: int, response_flits: int) -> None:
+        """Keeps a remote operation until it expires; what it matches is counted apart, by type."""
+        if self._size > self._mask:
+            self._grow()
+        place = (self._head + self._size) & self._mask
+        self._heard_at[place] = at
+        self._flits[place] = source << 16 | request_flits << 8 | response_flits
+        self._size += 1
+        self.peak = max(self.peak, self._size)
 
     def expire(self, now: float, stay: float) -> None:
         """What has been in the queue for `stay`."""
-        queue = self._queue
-        while queue.size > 0 and queue.peek().at + stay <= now:
-            old = queue.pop()
-            self.requests.expired(old.source, old.request_flits)
-            self.responses.expired(old.source, old.response_flits)
+        while self._size > 0 and self._heard_at[self._head] + stay <= now:
+            flits = self._flits[self._head]
+            self._head = (self._head + 1) & self._mask
+            self._size -= 1
+            source = flits >> 16
+            self.requests.expired(source, flits >> 8 & 0xFF)
+            self.responses.expired(source, flits & 0xFF)
+
+    def _grow(self) -> None:
+        """Twice the places; the oldest is at the first."""
+        places = self._mask + 1
+        heard_at = vec[float]([0.0] * (2 * places))
+        flits = vec[i64]([0] * (2 * places))
+        for number in range(places):
+            place = (self._head + number) & self._mask
+            heard_at[number] = self._heard_at[place]
+            flits[number] = self._flits[place]
+        self._heard_at, self._flits = heard_at, flits
+        self._head = 0
+        self._mask = 2 * places - 1

@@ -8,7 +8,7 @@ import pytest
 from host_agents.cc.collective import Aimd, AimdParameters
 from host_agents.cc.three_cpo import ThreeCpo, ThreeCpoParameters, Watermark
 from host_agents.collective.injection import NEVER, PUSH, READ, UNICAST, WRITE, Injection
-from host_agents.collective.matching import GroupMatching, Heard, Matching
+from host_agents.collective.matching import GroupMatching, Matching
 from host_agents.collective.tokens import DrawnTokens, TokenBucket
 from host_agents.errors import ParameterError
 from host_agents.registry import resolve
@@ -140,13 +140,13 @@ def test_a_bucket_says_when_it_will_have_a_token() -> None:
 def test_figure_6_5_remote_requests_match_a_local_one_once() -> None:
     matching = Matching(4, own=3)
     assert [matching.heard(source, 1) for source in (0, 1, 2)] == [0, 0, 0]
-    assert matching.unmatched[:3] == [-1, -1, -1]
+    assert list(matching.unmatched)[:3] == [-1, -1, -1]
     assert 1 + matching.sent(1) == 4
-    assert matching.unmatched[:3] == [0, 0, 0]
+    assert list(matching.unmatched)[:3] == [0, 0, 0]
     assert 1 + matching.sent(1) == 1
-    assert matching.unmatched[:3] == [1, 1, 1]
+    assert list(matching.unmatched)[:3] == [1, 1, 1]
     assert [matching.heard(source, 1) for source in (0, 1, 2)] == [1, 1, 1]
-    assert matching.unmatched[:3] == [0, 0, 0]
+    assert list(matching.unmatched)[:3] == [0, 0, 0]
 
 
 def test_figure_6_6_answered_requests_match_nothing_any_more() -> None:
@@ -157,18 +157,18 @@ def test_figure_6_6_answered_requests_match_nothing_any_more() -> None:
     matching.heard(2, 1)
     matching.heard(0, 1)
     matching.heard(1, 1)
-    assert (matching.unmatched[:3], matching.local_ops) == ([1, 1, 0], 2)
+    assert (list(matching.unmatched)[:3], matching.local_ops) == ([1, 1, 0], 2)
     matching.answered(1)
-    assert (matching.unmatched[:3], matching.local_ops) == ([1, 1, 0], 1)
+    assert (list(matching.unmatched)[:3], matching.local_ops) == ([1, 1, 0], 1)
     matching.answered(1)
-    assert (matching.unmatched[:3], matching.local_ops) == ([0, 0, 0], 0)
+    assert (list(matching.unmatched)[:3], matching.local_ops) == ([0, 0, 0], 0)
     assert [matching.heard(source, 1) for source in (0, 1, 2)] == [0, 0, 0]
 
 
 def test_figure_6_7_remote_requests_expire() -> None:
     group = GroupMatching(4, own=3)
     for at in (0.0, 10.0):
-        group.heard(Heard(at, 0, 1, 9))
+        group.heard(at, 0, 1, 9)
         group.requests.heard(0, 1)
     assert (group.requests.unmatched[0], group.requests.outstanding[0], group.peak) == (-2, -2, 2)
     group.expire(99.0, stay=100.0)
@@ -178,6 +178,23 @@ def test_figure_6_7_remote_requests_expire() -> None:
     assert group.requests.sent(1) == 1
     group.expire(110.0, stay=100.0)  # what was matched before it expired stays as it is
     assert (group.requests.unmatched[0], group.requests.outstanding[0]) == (0, 0)
+
+
+def test_a_long_queue_of_remote_requests_is_in_order() -> None:
+    """More than it has places at first, from its middle on: each one expires at its time."""
+    group = GroupMatching(300, own=3)
+    for at in range(12):
+        group.heard(float(at), 4, 1, 9)
+    group.expire(109.5, stay=100.0)
+    for at in range(12, 52):
+        group.heard(float(at), at + 200, 9, 1)
+        group.requests.heard(at + 200, 9)
+    assert group.peak == 42
+    for at in range(10, 52):
+        group.expire(at + 99.5, stay=100.0)
+        assert at < 12 or group.requests.outstanding[at + 200] == -9
+        group.expire(at + 100.0, stay=100.0)
+        assert at < 12 or group.requests.outstanding[at + 200] == 0
 
 
 # WM_MAX is the figures'; alpha and beta follow: 10 / 9 and 1 / 9.

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_agents.fifo import Fifo
+from host_agents.fifo import Fifo, RowFifo
 from host_agents.timers import NEVER, Timer, TimerOwner, TimerQueue
 
 
@@ -81,3 +81,19 @@ def test_fifo_is_a_queue(steps):
             assert fifo.pop() == model.pop(0)
         assert fifo.size == len(model)
     assert [fifo.pop() for _ in range(fifo.size)] == model
+
+
+@given(st.lists(st.one_of(st.none(), st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 3)), max_size=100))
+def test_rows_are_a_queue(steps):
+    fifo, model = RowFifo(3), []
+    for row in steps:
+        if row is not None:
+            at = fifo.push()
+            for place, number in enumerate(row):
+                fifo.rows[at + place] = number
+            model.append(row)
+        elif model:
+            at = fifo.oldest()
+            assert tuple(fifo.rows[at : at + 3]) == model.pop(0)
+            fifo.drop()
+        assert fifo.size == len(model)
