@@ -355,35 +355,43 @@ def named(key: str, table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class _Posted:
+class Posted:
     """What a plan has to know of a traffic."""
 
     assignments: Mapping[int, Assignment]
     priorities: frozenset[int]  # that flows have of their own
 
     @classmethod
-    def of(cls, traffic: workloads.Traffic) -> _Posted:
+    def of(cls, traffic: workloads.Traffic) -> Posted:
         own = frozenset(flow.priority for flow in traffic.flows if flow.priority is not None)
         return cls(traffic.assignments, own)
 
 
-def plan_tables(name: str, tables: Mapping[str, Any], folder: Path) -> list[Run]:
-    """The runs of the scenario that a file's tables make. Raises UserError, which tells all that is wrong in them."""
+def plan_tables(
+    name: str, tables: Mapping[str, Any], folder: Path, posted: dict[str, Posted] | None = None
+) -> list[Run]:
+    """The runs of the scenario that a file's tables make; `posted` as in `plan`.
+
+    Raises UserError, which tells all that is wrong in them.
+    """
     mistakes = Mistakes()
     scenario = sound_part(tables, mistakes)
     if mistakes and scenario is not None:
         checked(scenario, folder, mistakes)
     mistakes.tell()
     assert scenario is not None
-    return plan(name, scenario, folder)
+    return plan(name, scenario, folder, posted)
 
 
-def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
-    """The runs of one scenario. Raises UserError for whatever could not be run."""
+def plan(name: str, scenario: Scenario, folder: Path, posted: dict[str, Posted] | None = None) -> list[Run]:
+    """The runs of one scenario. Raises UserError for whatever could not be run.
+
+    `posted`: of scenarios of one folder that are planned together. Many share a traffic, and some take seconds to make.
+    """
     if len({variant.name for variant in scenario.variants}) < len(scenario.variants):
         raise UserError("variants: should have different names")
     built: dict[str, Topology] = {}
-    posted: dict[str, _Posted] = {}  # by traffic: many variants share one, some take seconds
+    posted = {} if posted is None else posted  # by traffic, which variants share, too
     runs: list[Run] = []
     for variant in scenario.variants or [Variant(name="")]:
         tables = {key: value for key, value in scenario.model_dump(exclude_unset=True).items() if key != "variants"}
@@ -415,7 +423,7 @@ def plan(name: str, scenario: Scenario, folder: Path) -> list[Run]:
         _check_routes(first)
         key = repr((varied.topology, varied.workload, first.attack, first.seed))
         if key not in posted:
-            posted[key] = _Posted.of(first.traffic())
+            posted[key] = Posted.of(first.traffic())
         rates_bps = sorted({link.rate_bps for link in topology.links})
         for run in runs[-len(combined) :]:
             _check_link_rates(run, rates_bps)

@@ -143,7 +143,7 @@ def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None)
 
     Raises UserError for what could not be run.
     """
-    from harness.plan.experiment import plan_tables
+    from harness.plan.experiment import Posted, plan_tables
 
     path = find(str(folder / sweep.scenario) if sweep.scenario.endswith(".toml") else sweep.scenario)
     axes = dict(axes_of(sweep.axes, "axes"))
@@ -153,6 +153,7 @@ def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None)
     tables = merge(merge(read(path), changes or {}), sweep.set)
     without = _left_out(sweep, axes)
     found = []
+    posted: dict[str, Posted] = {}
     for variant in sweep.variants or [Variant(name="")]:
         for values in itertools.product(*axes.values()):
             chosen = dict(zip(axes, values, strict=True))
@@ -162,7 +163,7 @@ def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None)
             for key, value in chosen.items():
                 changed = merge(changed, nested(key, value))
             named = {".".join(key): readable(value) for key, value in chosen.items()}
-            for run in plan_tables(path.stem, changed, path.parent):
+            for run in plan_tables(path.stem, changed, path.parent, posted):
                 title = ", ".join(
                     filter(None, [variant.name, run.variant if run.scenario.variants or not variant.name else ""])
                 )

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from harness import workloads
 from harness.measure import results
 from harness.plan import sweep
 from harness.plan.scenario import find, override, read
@@ -15,7 +16,7 @@ from harness.report.claims import claims
 from harness.report.sweep_page import ALL, Entry, write_sweep
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
-from tests.e2e.runs import p4cc
+from tests.e2e.runs import forked
 
 SCENARIO = """
 cc = "none"
@@ -118,7 +119,7 @@ def test_without_variants_the_scenarios_own_protocols_are_compared(folder: Path)
 
 
 def test_a_sweep_writes_every_run_and_tables_of_them_all(folder: Path) -> None:
-    done = p4cc("sweep", str(folder / "sizes.toml"), "--jobs", "1", "--out", str(folder / "out"))
+    done = forked("sweep", str(folder / "sizes.toml"), "--jobs", "1", "--out", str(folder / "out"))
     assert done.returncode == 0, done.stderr
     runs = pd.read_csv(folder / "out" / "runs.csv")
     assert len(runs) == 12
@@ -172,6 +173,16 @@ def test_the_sweeps_that_come_with_p4cc_can_be_run(name: str) -> None:
     whole, folder = sweep.load(name)
     random = read(find(whole.scenario))["workload"].get("name") == "incast-mix"
     assert sweep.points(whole, folder, {"workload": {"duration_ns": 100_000}} if random else None)
+
+
+def test_a_traffic_is_made_once_for_all_points_that_share_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    build = workloads.build
+    monkeypatch.setattr(workloads, "build", lambda *what: made.append(what[1]["size_bytes"]) or build(*what))
+    text = SWEEP.replace("topology.link_rate_bps = [10e9, 25e9]", "nic.mtu_bytes = [512, 1024]")
+    (folder / "sizes.toml").write_text(text)
+    assert len(points(folder)) == 12
+    assert made == [10_000, 30_000]
 
 
 def test_the_page_has_claims_and_provenance_and_tells_of_runs_in_which_no_flow_is_done(folder: Path) -> None:
