@@ -11,8 +11,9 @@ import importlib
 import importlib.util
 import re
 import sys
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
 from p4switch.errors import UserError, raised_at, suggest
@@ -69,6 +70,14 @@ def named(registry: Registry[Any], text: str, folder: Path) -> str:
     return text if wanted is None else name_of(registry, wanted)
 
 
+class _Source(SourceFileLoader):
+    """Without bytecode: Python takes what it has of a file for that of one as long, written within the same second."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
+        return code
+
+
 def load(file: Path) -> None:
     """Has a file register what it defines: once, and anew when its text has changed. Raises UserError."""
     file = file.resolve()
@@ -100,7 +109,7 @@ def _execute(file: Path) -> None:
         sys.path.append(folder)
     importlib.invalidate_caches()
     name = file.stem if file.stem.isidentifier() and _found(file.stem) == file else f"_{_digest(file)}_{file.stem}"
-    spec = importlib.util.spec_from_file_location(name, file)
+    spec = importlib.util.spec_from_file_location(name, file, loader=_Source(name, str(file)))
     assert spec is not None
     assert spec.loader is not None
     before: ModuleType | None = sys.modules.get(name)

@@ -55,6 +55,7 @@ class _MadeError(Exception):
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("P4CC_NATIVE", "0")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("harness.report.write_report", lambda *_: None)
     (tmp_path / "small.toml").write_text(SCENARIO)
     (tmp_path / "flows.txt").write_text("1\n0 1 3 100 5000 0\n")
     (tmp_path / "own.py").write_text("")
@@ -65,10 +66,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def carry(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Carry:
+def carry(folder: Path) -> Carry:
     """Makes what there is not yet; which runs were. With `dry`, raises _MadeError instead."""
-
-    monkeypatch.setattr("harness.report.write_report", lambda *_: None)
 
     def make_runs(out: str, *reuse: str, how: How | None = None, dry: bool = False) -> list[str]:
         made: list[str] = []
