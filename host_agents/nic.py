@@ -222,6 +222,10 @@ class Nic(Port):
             return
         bth: i64 = read_i64_be(frame, wire.BECN)  # FECN, BECN, destination QP, AckReq, PSN
         qpn: int = (bth >> 32) & wire.QPN_MASK
+        if qpn == COLLECTIVE_QPN and self.collectives is not None:
+            if not self.collectives.receive(now_ns, frame, after_bth):
+                self.stats.malformed += 1
+            return
         qp = self._last_qp
         if qp is None or qp.qpn != qpn:
             qp = self.queue_pairs.get(qpn)
@@ -229,11 +233,7 @@ class Nic(Port):
         peer: int = (addresses >> 32) & 0xFFFFFFFF
         partition: int = frame[wire.PARTITION] << 8 | frame[wire.PARTITION + 1]
         if qp is None or (qp.peer_address != peer and not qp.hears(peer)) or qp.frames.partition_key != partition:
-            if qpn == COLLECTIVE_QPN and self.collectives is not None:
-                if not self.collectives.receive(now_ns, frame, after_bth):
-                    self.stats.malformed += 1
-            else:
-                self.stats.unknown_qp += 1
+            self.stats.unknown_qp += 1
             return
         opcode: int = frame[wire.BTH]
         psn: int = bth & wire.PSN_MASK

@@ -131,6 +131,7 @@ class ThreeCpo(Throttle):
         self.request_watermark = Watermark(p)
         self.response_watermark = Watermark(p)
         self._groups: dict[int, GroupMatching] = {}
+        self._matchings: list[GroupMatching] = []  # of all groups
         self._sent = [0, 0, 0]  # multicast operations since the last probe, by kind
         self._latency = -1.0  # of the latest collective operation
         self._last_sent = -1.0  # when the latest collective operation left
@@ -142,7 +143,9 @@ class ThreeCpo(Throttle):
             self.responses = DrawnTokens(self.responses.share, self.responses.depth, chance)
 
     def join(self, group: int, members: int, rank: int) -> None:
-        self._groups[group] = GroupMatching(members, rank)
+        matching = GroupMatching(members, rank)
+        self._groups[group] = matching
+        self._matchings.append(matching)
 
     def on_sent(self, now: float, group: int, kind: int) -> bool:
         if group != UNICAST:
@@ -201,17 +204,16 @@ class ThreeCpo(Throttle):
 
     def sizes(self) -> dict[str, int]:
         """Entries of the queues of remote operations, and of the arrays of all groups."""
-        groups = self._groups.values()
         return {
-            "remote_queue_entries": sum(group.peak for group in groups),
-            "array_entries": sum(4 * len(group.requests.unmatched) for group in groups),
+            "remote_queue_entries": sum(matching.peak for matching in self._matchings),
+            "array_entries": sum(4 * len(matching.requests.unmatched) for matching in self._matchings),
         }
 
     def _expire(self, now: float) -> None:
         """Forgets remote operations. It is called before latency or gap change, so each goes at its time."""
         stay = (self._latency if self._latency >= 0.0 else self.parameters.start_rtt) + self._gap
-        for group in self._groups.values():
-            group.expire(now, stay)
+        for matching in self._matchings:
+            matching.expire(now, stay)
 
     def _pay_remote(self, now: float, requests: int, responses: int) -> None:
         cost = self.remote_cost()
