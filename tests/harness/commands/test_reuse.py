@@ -51,18 +51,27 @@ class _MadeError(Exception):
     """A run would be made."""
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("reuse") / "folder"
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Empty but for the inputs. At one place, because what is made of a program has its path in it."""
+    if place.exists():
+        shutil.rmtree(place)
+    place.mkdir()
     monkeypatch.setenv("P4CC_NATIVE", "0")
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(place)
     monkeypatch.setattr("harness.report.write_report", lambda *_: None)
-    (tmp_path / "small.toml").write_text(SCENARIO)
-    (tmp_path / "flows.txt").write_text("1\n0 1 3 100 5000 0\n")
-    (tmp_path / "own.py").write_text("")
-    (tmp_path / "mine.p4").write_text(PROGRAM)
-    (tmp_path / "mine.entries.json").write_text('{"table_entries": []}')
-    (tmp_path / "first.p4").write_text((P4 / "load_balancing" / "ecmp.p4").read_text())
-    return tmp_path
+    (place / "small.toml").write_text(SCENARIO)
+    (place / "flows.txt").write_text("1\n0 1 3 100 5000 0\n")
+    (place / "own.py").write_text("")
+    (place / "mine.p4").write_text(PROGRAM)
+    (place / "mine.entries.json").write_text('{"table_entries": []}')
+    (place / "first.p4").write_text((P4 / "load_balancing" / "ecmp.p4").read_text())
+    return place
 
 
 @pytest.fixture
