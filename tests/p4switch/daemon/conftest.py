@@ -88,8 +88,58 @@ class Namespace:
         self.run("ip", "netns", "del", self.name, inside=False)
 
 
+class Zygote:
+    """Starts processes as `zygote.py` says."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, str(Path(__file__).with_name("zygote.py"))]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, text=True)
+
+    def fork(self, arguments: list[str], namespace: Namespace, folder: Path) -> Forked:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps([arguments, namespace.name, str(folder)]) + "\n")
+        self._process.stdin.flush()
+        return Forked(folder)
+
+    def close(self) -> None:
+        self._process.communicate(timeout=20)
+
+
+class Forked:
+    """A process of a zygote's, to be used as one of `subprocess`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.returncode: int | None = None
+        wait_until((folder / "pid").exists, 60)
+        self.pid = int((folder / "pid").read_text())
+
+    def poll(self) -> int | None:
+        status = self._folder / "status"
+        if self.returncode is None and status.exists():
+            self.returncode = os.waitstatus_to_exitcode(int(status.read_text()))
+        return self.returncode
+
+    def wait(self, timeout: float) -> None:
+        wait_until(lambda: self.poll() is not None, timeout)
+
+    def communicate(self, timeout: float) -> tuple[None, str]:
+        self.wait(timeout)
+        return None, (self._folder / "stderr").read_text()
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
 class Daemon:
-    """`p4cc switch` in a namespace, with its P4Runtime server at a Unix socket."""
+    """`p4cc switch` in a namespace, with its P4Runtime server at a Unix socket.
+
+    A process that is forked from one that has loaded p4cc; without a `zygote`, one of a Python of its own.
+    """
 
     def __init__(
         self,
@@ -98,6 +148,7 @@ class Daemon:
         *arguments: str,
         traffic: dict[str, Any] | None = None,
         address: str = "",
+        zygote: Zygote | None = None,
     ) -> None:
         self.namespace = namespace
         self.stats_file = folder / "stats.json"
@@ -106,27 +157,14 @@ class Daemon:
             (folder / "traffic.json").write_text(json.dumps(traffic))
             arguments = ("--traffic", str(folder / "traffic.json"), *arguments)
         self.log = folder / "log"
-        command = [
-            "ip",
-            "netns",
-            "exec",
-            namespace.name,
-            sys.executable,
-            "-c",
-            _MAIN,
-            "switch",
-            "--device-id",
-            "1",
-            "--stats",
-            str(self.stats_file),
-            "--log-file",
-            str(self.log),
-            *arguments,
-            "--",
-            "--grpc-server-addr",
-            self.address,
-        ]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        told = ["--device-id", "1", "--stats", str(self.stats_file), "--log-file", str(self.log)]
+        words = ["switch", *told, *arguments, "--", "--grpc-server-addr", self.address]
+        self.process: subprocess.Popen[str] | Forked
+        if zygote is None:
+            command = ["ip", "netns", "exec", namespace.name, sys.executable, "-c", _MAIN, *words]
+            self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        else:
+            self.process = zygote.fork(words, namespace, folder)
         self.clients: list[GrpcClient] = []
 
     def client(self) -> GrpcClient:
@@ -166,15 +204,23 @@ def namespace() -> Iterator[Namespace]:
     namespace.close()
 
 
+@pytest.fixture(scope="session")
+def zygote() -> Iterator[Zygote]:
+    zygote = Zygote()
+    yield zygote
+    zygote.close()
+
+
 @pytest.fixture
-def start(namespace: Namespace, tmp_path: Path) -> Iterator[Any]:
-    """Starts switch processes on s1, s2 and s3 as ports 1, 2 and 3."""
+def start(namespace: Namespace, zygote: Zygote, tmp_path: Path) -> Iterator[Any]:
+    """Starts switch processes on s1, s2 and s3 as ports 1, 2 and 3; `anew`, in a Python of its own."""
     started: list[Daemon] = []
 
-    def make(*arguments: str, **more: Any) -> Daemon:
+    def make(*arguments: str, anew: bool = False, **more: Any) -> Daemon:
         folder = tmp_path / str(len(started))
         folder.mkdir()
         ports = [text for i in (1, 2, 3) for text in ("-i", f"{i}@s{i}")]
+        more["zygote"] = None if anew else zygote
         started.append(Daemon(namespace, folder, *ports, *arguments, **more))
         return started[-1]
 

@@ -76,7 +76,7 @@ def test_a_clock_that_is_set_back_blocks_no_port(
     start: Any, namespace: Namespace, compiled: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LD_PRELOAD", str(native.build_text("clock", SET_BACK)))
-    daemon = start("--no-p4")
+    daemon = start("--no-p4", anew=True)
     monkeypatch.delenv("LD_PRELOAD")
     Remote(daemon.client(), compiled).forward(0x0A000002, 2)
     h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
