@@ -63,7 +63,8 @@ class MininetRuns(Attack):
             process.kill()
             raise Finding(f"{what}: it has not ended {_END_S:g} s later") from None
         killed = process.returncode == -signal.SIGKILL
-        unready = found is None and process.returncode < 0 and not errors  # it did not know of signals yet
+        # It did not know of signals yet: Python or the command line was being imported.
+        unready = found is None and process.returncode < 0 and ", in main\n" not in errors
         if not (killed or unready) and ("Traceback" in errors or process.returncode not in (1, 0)):
             raise Finding(f"{what}: exit status {process.returncode}: {errors}")
         if killed:
