@@ -84,8 +84,8 @@ class Generator:
             raise JsonError("BMv2 JSON: there is no deparser")
         return found[0]
 
-    def text(self, name: str) -> str:
-        """The whole source; `name` is the program's, for messages."""
+    def text(self) -> str:
+        """The whole source. It does not say where the program lies: copies of it are compiled once."""
         parser = ParserGenerator(self.program)
         parser_text = parser.function()
         algorithms = [c.algo for c in self.json.calculations]
@@ -119,7 +119,7 @@ class Generator:
             self._hot_bytes(),
             f"enum {{ CAN_LOOP = {int(self.control.loops)} }};",
             '#include "pipeline.h"\n',
-            self._program(name, parser),
+            self._program(parser),
         ]
         return "\n".join(parts)
 
@@ -386,7 +386,7 @@ class Generator:
 
     # --- description ---
 
-    def _program(self, name: str, parser: ParserGenerator) -> str:
+    def _program(self, parser: ParserGenerator) -> str:
         json = self.json
         out = [self._array("p4_counter_info", "counters", [
             initialiser({"name": c_string(c.name), "size": 0 if c.is_direct else c.size}) for c in json.counter_arrays
@@ -429,7 +429,6 @@ class Generator:
         out.append(f"#ifdef P4_TRACE\n#define N_POINTS {points}\n#else\n#define N_POINTS 0\n#endif")
         text = long_initialiser({
             "abi": "P4_ABI",
-            "name": c_string(name),
             "packet_size": "sizeof(phv)",
             "fallbacks_size": "sizeof(fallbacks)",
             **{f"n_{what}": len(items) for what, items in counts.items()},
@@ -460,7 +459,7 @@ def generate(document: Mapping[str, Json]) -> Generated:
     sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
     try:
         generator = Generator(document)
-        text = generator.text(str(document.get("program", "program")))
+        text = generator.text()
         return Generated(text, generator.program, generator.control)
     finally:
         sys.setrecursionlimit(limit)

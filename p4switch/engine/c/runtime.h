@@ -110,7 +110,6 @@ typedef struct p4_vset_info { const char *name; uint16_t n_keys; uint8_t key_wor
 
 typedef struct p4_program {
     uint64_t abi;
-    const char *name;
     uint32_t packet_size;
     uint32_t fallbacks_size;
     uint16_t n_actions, n_tables, n_profiles, n_counters, n_meters, n_banks, n_registers, n_vsets;

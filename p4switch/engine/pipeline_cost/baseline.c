@@ -208,7 +208,6 @@ static void free_packet(p4_switch *sw, p4_packet *base)
 
 const p4_program p4_program_description = {
     .abi = P4_ABI,
-    .name = "baseline",
     .packet_size = sizeof(packet),
     .receive = receive,
     .transmit = transmit,
