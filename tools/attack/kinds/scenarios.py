@@ -61,6 +61,8 @@ def _toml(value: object) -> str:
 
 class Scenarios(Attack):
     units = "scenarios"
+    # A process makes many runs, and keeps what it has cached of them: of twice what a run alone would need.
+    memory_bytes = 8 << 30
 
     def __init__(self, folder: Path, corpus: Sequence[Path] = ()) -> None:
         super().__init__(folder, corpus)
