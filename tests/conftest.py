@@ -18,7 +18,7 @@ sys.dont_write_bytecode = False
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What runs on real frames first: such a run waits most of its time, and one is carried out at a time.
 
-    Each worker begins with a third: while the first has the hosts compiled, the others have tests that need none. On two
-    cores the third worker has the time that the first one waits.
+    Two workers begin at the first test and in the middle: while one of them has the hosts compiled, the other one
+    has tests that need none.
     """
     items.sort(key=lambda item: not item.path.is_relative_to(HERE / "mininet"))
