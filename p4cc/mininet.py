@@ -67,7 +67,7 @@ class P4Host(Host):  # type: ignore[misc]  # Mininet has no types
 
     def _compute_checksums(self) -> None:
         """A veth pair leaves them to a network card that there is not. In a thread: it moves to the host's network."""
-        isolation.enter_network(self.pid)
+        isolation.enter_network(f"/proc/{self.pid}/ns/net")
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
             for interface in self.intfList():
                 value = array.array("I", [_ETHTOOL_STXCSUM, 0])

@@ -131,7 +131,7 @@ class ThreeCpo(Throttle):
         self.request_watermark = Watermark(p)
         self.response_watermark = Watermark(p)
         self._groups: dict[int, GroupMatching] = {}
-        self._matchings: list[GroupMatching] = []  # of all groups
+        self._matchings: list[GroupMatching] = []  # of all groups, which each frame goes through
         self._sent = [0, 0, 0]  # multicast operations since the last probe, by kind
         self._latency = -1.0  # of the latest collective operation
         self._last_sent = -1.0  # when the latest collective operation left

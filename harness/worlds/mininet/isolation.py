@@ -32,9 +32,9 @@ def private_network() -> Iterator[None]:
             _LIBC.setns(before.fileno(), _CLONE_NEWNET)
 
 
-def enter_network(pid: int) -> None:
-    """Moves the calling thread into the network namespace of a process. Raises OSError."""
-    with open(f"/proc/{pid}/ns/net") as namespace:
+def enter_network(file: str) -> None:
+    """Moves the calling thread into the network namespace that a file stands for. Raises OSError."""
+    with open(file) as namespace:
         if _LIBC.setns(namespace.fileno(), _CLONE_NEWNET):
             raise OSError(ctypes.get_errno(), "setns")
 

@@ -18,6 +18,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Iterable
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -34,21 +35,25 @@ _PACKAGES = ("p4switch.engine", "p4switch.p4runtime")
 _PATIENCE_S = 3.0
 
 
-def _preload() -> None:
-    """Everything that children need, so that its pages are shared."""
-    use_native_hosts()
-    for name in _MODULES:
+def preload(modules: Iterable[str], packages: Iterable[str]) -> None:
+    """Everything that children need, so that its pages are shared: modules, and packages with all that is in them."""
+    for name in modules:
         importlib.import_module(name)
-    for name in _PACKAGES:
+    for name in packages:
         for module in pkgutil.iter_modules(importlib.import_module(name).__path__, f"{name}."):
             importlib.import_module(module.name)
+    daemon.load()
+    gc.collect()
+    gc.freeze()
+
+
+def _preload_hosts_and_switches() -> None:
+    use_native_hosts()
 
     from host_agents import registry
 
     registry.protocols()
-    daemon.load()
-    gc.collect()
-    gc.freeze()
+    preload(_MODULES, _PACKAGES)
 
 
 def _child(kind: str, arguments: list[str], log: str, namespace_pid: int | None) -> None:
@@ -64,7 +69,7 @@ def _child(kind: str, arguments: list[str], log: str, namespace_pid: int | None)
             os.dup2(output, stream)
         isolation.above_others()
         if namespace_pid is not None:
-            isolation.enter_network(namespace_pid)
+            isolation.enter_network(f"/proc/{namespace_pid}/ns/net")
         status = _run(kind, arguments)
     finally:
         sys.stdout.flush()
@@ -153,7 +158,7 @@ def main() -> None:
     os.setsid()  # Ctrl-C is for the launcher, which knows what to do first
     processes.end_with_parent(signal.SIGTERM)
     zygote = _Zygote(Connection(int(sys.argv[1])))
-    _preload()
+    _preload_hosts_and_switches()
     try:
         zygote.serve()
     finally:
