@@ -90,7 +90,6 @@ class GrpcClient:
         self._call: Any = None
         self._lock = threading.Lock()  # of what is closed, and of what closing has to end
         self._closed = False
-        self._ready: Any = None
 
     def __enter__(self) -> GrpcClient:
         self.open()
@@ -102,20 +101,13 @@ class GrpcClient:
     def open(self, role: str = "") -> None:
         """Connects and becomes primary. Raises P4RuntimeError, PERMISSION_DENIED if another controller is primary."""
         with self._unless_closed():
-            self._ready = self._grpc.channel_ready_future(self._channel)
-        try:
-            self._ready.result(timeout=self._timeout_s)
-        except self._grpc.FutureTimeoutError:
-            self.close()
-            raise P4RuntimeError(code_pb2.UNAVAILABLE, f"{self._address}: no P4Runtime server answers") from None
-        except self._grpc.FutureCancelledError:
-            raise self._cancelled() from None
-        with self._unless_closed():
+            # The call waits for the server itself. A thread that asked for the channel's state would outlive `close`,
+            # and one that still does so when Python ends aborts it.
             self._call = self._channel.stream_stream(
                 _SERVICE + "StreamChannel",
                 request_serializer=p4runtime_pb2.StreamMessageRequest.SerializeToString,
                 response_deserializer=p4runtime_pb2.StreamMessageResponse.FromString,
-            )(iter(self._outgoing.get, None))
+            )(iter(self._outgoing.get, None), wait_for_ready=True)
             self._thread = threading.Thread(target=self._receive, name=f"p4runtime {self._address}", daemon=True)
             self._thread.start()
         request = p4runtime_pb2.StreamMessageRequest()
@@ -125,7 +117,10 @@ class GrpcClient:
             request.arbitration.role.name = role
         self.send(request)
         answer = self.receive(self._timeout_s)
-        if answer is None or answer.arbitration.status.code != code_pb2.OK:
+        if answer is None:
+            self.close()
+            raise P4RuntimeError(code_pb2.UNAVAILABLE, f"{self._address}: no P4Runtime server answers")
+        if answer.arbitration.status.code != code_pb2.OK:
             self.close()
             raise P4RuntimeError(code_pb2.PERMISSION_DENIED, f"{self._address}: another controller is primary")
 
@@ -144,7 +139,7 @@ class GrpcClient:
             for message in self._call:
                 self._incoming.put(message)
         except self._grpc.RpcError as error:
-            self._incoming.put(_error(error))
+            self._incoming.put(self._cancelled() if self._closed else _error(error))
 
     def send(self, request: Message) -> None:
         """A StreamMessageRequest: packet-out, digest acknowledgement."""
@@ -163,8 +158,6 @@ class GrpcClient:
     def close(self) -> None:
         with self._lock:
             self._closed = True
-        if self._ready is not None:
-            self._ready.cancel()
         self._outgoing.put(None)
         if self._call is not None:
             self._call.cancel()
