@@ -9,13 +9,12 @@ import atexit
 import gc
 import importlib
 import pkgutil
-import signal
 import sys
 from collections.abc import Sequence
 
 import click
 
-from harness import commands
+from harness import commands, interruption
 from harness.errors import CheckError
 from harness.extras import missing
 from p4switch.errors import UserError, suggest
@@ -52,9 +51,7 @@ def cli() -> None:
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit. A mistake of the user's is one line on stderr."""
     atexit.register(gc.freeze)  # a network that dies with the process is not walked once more
-    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: a command cleans up after itself
-        if signal.getsignal(number) is signal.SIG_DFL:  # nohup has SIGHUP ignored
-            signal.signal(number, signal.default_int_handler)
+    interruption.listen()
     try:
         # Without click's own error handling: it prints usage as well as the error.
         sys.exit(cli.main(args, standalone_mode=False) or 0)
@@ -72,18 +69,13 @@ def main(args: Sequence[str] | None = None) -> None:
     except CheckError as error:
         _fail(str(error), 1)
     except ImportError as error:
-        if _interrupted(error):
+        if interruption.is_behind(error):
             _fail("interrupted", 1)
         if not isinstance(error, ModuleNotFoundError) or not (told := missing(error)):
             raise
         _fail(told, 2)
-
-
-def _interrupted(error: BaseException | None) -> bool:
-    """Whether a signal lies behind `error`: a library in C that is interrupted while it is imported tells only that."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
+    finally:
+        interruption.once()
 
 
 def _fail(message: str, status: int, starts_with_place: bool = False) -> None:

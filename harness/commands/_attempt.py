@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from harness import interruption
 from harness.measure import provenance
 from harness.measure.output_folder import unused
 from p4switch.errors import UserError
@@ -27,6 +28,7 @@ def attempt(write_report: Callable[[], None], folder: Path) -> list[str]:
     try:
         write_report()
     except KeyboardInterrupt:
+        interruption.heard()
         return ["the results are kept, but there is no report: interrupted"]
     except Exception as error:
         with contextlib.suppress(OSError):

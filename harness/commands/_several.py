@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from harness import interruption
 from harness.measure import results
 from harness.measure.inputs import How, inputs
 from harness.measure.results import Result
@@ -66,6 +67,7 @@ def complete(
     except (Exception, KeyboardInterrupt) as error:
         if not found:
             raise
+        interruption.heard()
         early = error
         for number in set(range(len(folders))) - set(found):
             shutil.rmtree(folders[number], ignore_errors=True)

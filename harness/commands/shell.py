@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from harness import interruption
 from harness.worlds.mininet.state import find_switch
 from p4switch.errors import UserError
 from p4switch.p4runtime import shell
@@ -27,6 +28,7 @@ def command(switch: str, device_id: int | None, election_id: int) -> None:
     if ":" not in switch:
         address, number = find_switch(switch)
     _reach(address)
+    interruption.once()  # Ctrl-C ends a statement, not the shell
     sys.exit(shell.run(address, number if device_id is None else device_id, election_id))
 
 

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
+from harness import interruption
 from harness.control import controller
 from harness.control.pipelines import pipeline
 from harness.control.program_ledger import Kind
@@ -44,7 +45,7 @@ _DRAIN_RTTS = 2  # how long frames may still arrive when all flows are done
 _END_RTTS = 100  # how long hosts may still tell switches of their flows' ends
 _VERIFY_S = 10.0
 _ATTEMPTS = 2
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # what ends a command
+_SIGNALS = (*interruption.ENDING, interruption.AGAIN)
 
 
 class MininetWorld:
@@ -396,7 +397,7 @@ def _sleep(seconds: float, launcher: Launcher) -> None:
 
 @contextlib.contextmanager
 def _signals_restored() -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in _ENDING}
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
     try:
         yield
     finally:
@@ -406,5 +407,5 @@ def _signals_restored() -> Iterator[None]:
 
 def _ignore_signals() -> None:
     """Nothing may interrupt the end of a run: it takes seconds, and leaves nothing behind."""
-    for number in _ENDING:
+    for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)

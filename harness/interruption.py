@@ -1,0 +1,53 @@
+"""The signals that end a command, which all do what Ctrl-C does: a KeyboardInterrupt in the main thread.
+
+Libraries lose it now and then. One in C that is interrupted while it is imported raises ImportError, which whoever can
+do without that library catches; and what a finalizer raises nobody hears of. So it is raised again, as long as nobody
+deals with it.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+AGAIN = signal.SIGALRM
+_AGAIN_S = 1.0
+
+
+def listen() -> None:
+    """From now on the signals interrupt; but for one that is ignored already, as nohup has SIGHUP ignored."""
+    signal.signal(AGAIN, _again)
+    for number in ENDING:
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, _interrupt)
+
+
+def heard() -> None:
+    """Whoever has caught a KeyboardInterrupt and goes on says so: it is not raised again."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def once() -> None:
+    """From now on each is raised once: by who has a library that deals with it, or is at the end."""
+    heard()
+    signal.signal(AGAIN, signal.SIG_IGN)
+
+
+def is_behind(error: BaseException | None) -> bool:
+    """Whether `error` is an interrupt, or came of one."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _interrupt(_: int, __: FrameType | None) -> NoReturn:
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN_S, _AGAIN_S)
+    raise KeyboardInterrupt
+
+
+def _again(_: int, __: FrameType | None) -> None:
+    if not is_behind(sys.exc_info()[1]):  # nobody is cleaning up
+        raise KeyboardInterrupt

@@ -1,0 +1,118 @@
+"""Interrupts are raised again where a library has lost them, and nowhere else."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from harness import interruption
+
+PATIENCE_S = 20.0
+ALL = (*interruption.ENDING, interruption.AGAIN)
+
+
+@pytest.fixture(autouse=True)
+def listening(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in ALL}
+    monkeypatch.setattr(interruption, "_AGAIN_S", 0.02)
+    for number in interruption.ENDING:
+        signal.signal(number, signal.SIG_DFL)
+    interruption.listen()
+    yield
+    interruption.once()
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def wait(seconds: float = PATIENCE_S) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("number", interruption.ENDING)
+def test_what_a_library_has_lost_is_raised_again(number: signal.Signals) -> None:
+    for _ in range(2):
+        with contextlib.suppress(BaseException):
+            signal.raise_signal(number)
+    with pytest.raises(KeyboardInterrupt):
+        wait()
+
+
+def test_what_a_library_has_made_an_error_of_is_raised_again() -> None:
+    with contextlib.suppress(ImportError):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise ImportError("it failed to import") from None
+    with pytest.raises(KeyboardInterrupt):
+        wait()
+
+
+def test_what_a_finalizer_has_lost_is_raised_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda told: lost.append(told.exc_type))
+
+    class Interrupted:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        Interrupted()
+        wait()
+    assert lost == [KeyboardInterrupt]
+
+
+def test_cleaning_up_is_left_alone() -> None:
+    """Here, in other frames, in context managers, and when something else has gone wrong in it."""
+    done = []
+
+    @contextlib.contextmanager
+    def cleaning() -> Iterator[None]:
+        try:
+            yield
+        finally:
+            wait(0.1)
+            done.append("a context manager")
+
+    with pytest.raises(ImportError), cleaning():
+        try:
+            try:
+                signal.raise_signal(signal.SIGINT)
+            finally:
+                wait(0.1)
+                done.append("finally")
+        except KeyboardInterrupt:
+            wait(0.1)
+            done.append("except")
+            raise ImportError("it failed to import") from None
+    assert done == ["finally", "except", "a context manager"]
+
+
+def test_who_goes_on_is_left_alone() -> None:
+    with contextlib.suppress(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    interruption.heard()
+    wait(0.1)
+    with pytest.raises(KeyboardInterrupt):  # the next one
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_each_once() -> None:
+    interruption.once()
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        wait(0.1)
+
+
+def test_what_is_ignored_stays_so() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    interruption.listen()
+    signal.raise_signal(signal.SIGHUP)
+    wait(0.1)
