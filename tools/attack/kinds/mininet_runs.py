@@ -42,9 +42,12 @@ class MininetRuns(Attack):
             self._process.wait(_END_S)
 
     def attempt(self, rng: random.Random) -> int:
+        if any(self.folder.iterdir()):  # of an attempt that has found something
+            subprocess.run([*MAIN, "clean"], stdout=subprocess.DEVNULL, timeout=_END_S, check=True)
         process = self._process = subprocess.Popen(
             [*MAIN, "run", *_RUN, *_DILATION, "--out", str(self.folder / "out")],
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+            env={**os.environ, "PYTHONFAULTHANDLER": "1"},
         )  # fmt: skip
         moment = time.monotonic() + rng.uniform(0, _LATEST_S)
         found: tuple[Path, State] | None = None
@@ -60,20 +63,22 @@ class MininetRuns(Attack):
         try:
             _, errors = process.communicate(timeout=_END_S)
         except subprocess.TimeoutExpired:
-            process.kill()
-            raise Finding(f"{what}: it has not ended {_END_S:g} s later") from None
+            process.send_signal(signal.SIGABRT)  # it says where it is
+            _, errors = process.communicate()
+            raise Finding(f"{what}: it has not ended {_END_S:g} s later: {errors}") from None
         killed = process.returncode == -signal.SIGKILL
-        # It did not know of signals yet: Python or the command line was being imported.
-        unready = found is None and process.returncode < 0 and ", in main\n" not in errors
+        # It did not know of signals yet: Python began, or the command line was being imported.
+        asleep = process.returncode < 0 or "init_import_site" in errors
+        unready = found is None and asleep and ", in main\n" not in errors
         if not (killed or unready) and ("Traceback" in errors or process.returncode not in (1, 0)):
             raise Finding(f"{what}: exit status {process.returncode}: {errors}")
         if killed:
             subprocess.run([*MAIN, "clean"], stdout=subprocess.DEVNULL, timeout=_END_S, check=True)
         if found is not None:
             self._nothing_left(what, found, spaces)
-        left = [path.name for path in self.folder.iterdir()]
+        left = [str(path.relative_to(self.folder)) for path in self.folder.rglob("*")]
         if left:
-            raise Finding(f"{what}: left {left}")
+            raise Finding(f"{what}: left {left}; exit status {process.returncode}: {errors}")
         return 1
 
     def _state(self) -> tuple[Path, State] | None:
