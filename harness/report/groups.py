@@ -50,6 +50,12 @@ class Comparison:
         return bool(self.flows["fct_ns"].notna().any())
 
 
+def by_size(flows: pd.DataFrame, most: int) -> Any:
+    """Flows grouped by size: each size for itself, or at most so many bins with about as many flows each."""
+    sizes = flows["size_bytes"]
+    return flows.groupby(sizes if sizes.nunique() <= most else pd.qcut(sizes, most, duplicates="drop"), observed=True)
+
+
 def compare(results: Sequence[Result]) -> list[Comparison]:
     """Groups runs, in the order in which they come."""
     scenarios: dict[str, dict[str, list[Result]]] = {}

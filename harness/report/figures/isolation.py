@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from harness.measure.summary import ROLES
 from harness.report.figures.base import Figure, register
-from harness.report.groups import Comparison, Estimate, Variant, over_seeds
+from harness.report.groups import Comparison, Estimate, Variant, by_size, over_seeds
 from harness.report.plots import COLOURS, colour, marker, plain, plain_logarithmic
 
 _SIZE_BINS = 10
@@ -67,7 +67,6 @@ class VictimsSlowdown(Figure):
         return "Slowdown of victims by flow size, 99th percentile; dashed: of attackers"
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
-        """Over bins with about as many flows each."""
         for i, variant in enumerate(variants):
             flows = pd.concat([r.flows for r in variant.results]).dropna(subset=["slowdown"])
             look: dict[str, Any] = {"color": colour(i), "marker": marker(i), "ms": 3}
@@ -75,7 +74,7 @@ class VictimsSlowdown(Figure):
                 own = flows[flows["role"] == role]
                 if own.empty:
                     continue
-                bins = own.groupby(pd.qcut(own["size_bytes"], _SIZE_BINS, duplicates="drop"), observed=True)
+                bins = by_size(own, _SIZE_BINS)
                 label = plain(variant.name) if role == "victim" else None
                 axes.plot(
                     bins["size_bytes"].median(), bins["slowdown"].quantile(_PERCENTILE), dash, **look, label=label

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from harness.report.figures.base import Figure, register
-from harness.report.groups import Comparison, Variant
+from harness.report.groups import Comparison, Variant, by_size
 from harness.report.plots import colour, marker, plain, plain_logarithmic
 
 _SIZE_BINS = 12
@@ -27,10 +27,10 @@ class Slowdown(Figure):
         return "Slowdown by flow size, against the empty network: median, dashed 99th percentile"
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
-        """Median and 99th percentile over bins with about as many flows each."""
+        """Median and 99th percentile."""
         for i, variant in enumerate(variants):
             flows = pd.concat([r.flows for r in variant.results]).dropna(subset=["slowdown"])
-            bins = flows.groupby(pd.qcut(flows["size_bytes"], _SIZE_BINS, duplicates="drop"), observed=True)
+            bins = by_size(flows, _SIZE_BINS)
             sizes = bins["size_bytes"].median()
             look: dict[str, Any] = {"color": colour(i), "marker": marker(i), "ms": 3}
             axes.plot(sizes, bins["slowdown"].median(), "-", **look, label=plain(variant.name))

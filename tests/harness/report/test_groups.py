@@ -1,10 +1,11 @@
-"""Means over seeds."""
+"""Means over seeds, and flows by size."""
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
-from harness.report.groups import Estimate, estimate
+from harness.report.groups import Estimate, by_size, estimate
 
 
 def test_an_interval_is_students() -> None:
@@ -16,3 +17,17 @@ def test_an_interval_is_students() -> None:
 
 def test_one_seed_has_none() -> None:
     assert estimate([7.0]) == Estimate(7.0, None)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "counts"),
+    [
+        ([7, 7, 7], [3]),  # the only one that was delivered
+        ([1, 1, 1, 9, 5, 5], [3, 2, 1]),
+        ([*range(12), 4, 4], [4, 3, 3, 4]),
+        ([*[4] * 20, 1, 2, 3, 5], [23, 1]),  # nearly all alike
+    ],
+)
+def test_flows_by_size(sizes: list[int], counts: list[int]) -> None:
+    found = by_size(pd.DataFrame({"size_bytes": sizes}), 4)
+    assert list(found.size()) == counts
