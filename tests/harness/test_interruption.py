@@ -62,8 +62,9 @@ def test_what_a_finalizer_has_lost_is_raised_again(monkeypatch: pytest.MonkeyPat
         def __del__(self) -> None:
             signal.raise_signal(signal.SIGINT)
 
+    lives = [Interrupted()]
+    lives.clear()
     with pytest.raises(KeyboardInterrupt):
-        Interrupted()
         wait()
     assert lost == [KeyboardInterrupt]
 
@@ -80,7 +81,7 @@ def test_cleaning_up_is_left_alone() -> None:
             wait(0.1)
             done.append("a context manager")
 
-    with pytest.raises(ImportError), cleaning():
+    def interrupted() -> None:
         try:
             try:
                 signal.raise_signal(signal.SIGINT)
@@ -91,6 +92,9 @@ def test_cleaning_up_is_left_alone() -> None:
             wait(0.1)
             done.append("except")
             raise ImportError("it failed to import") from None
+
+    with pytest.raises(ImportError), cleaning():
+        interrupted()
     assert done == ["finally", "except", "a context manager"]
 
 
