@@ -68,8 +68,8 @@ class MininetRuns(Attack):
             raise Finding(f"{what}: it has not ended {_END_S:g} s later: {errors}") from None
         killed = process.returncode == -signal.SIGKILL
         # It did not know of signals yet: Python began, or the command line was being imported.
-        asleep = process.returncode < 0 or "init_import_site" in errors
-        unready = found is None and asleep and ", in main\n" not in errors
+        importing = process.returncode < 0 and ", in main\n" not in errors
+        unready = found is None and (importing or "init_import_site" in errors)
         if not (killed or unready) and ("Traceback" in errors or process.returncode not in (1, 0)):
             raise Finding(f"{what}: exit status {process.returncode}: {errors}")
         if killed:
