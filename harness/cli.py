@@ -6,6 +6,7 @@ Exit status: 0 done; 1 the run failed or a check in it did not hold; 2 the reque
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import importlib
 import pkgutil
@@ -49,9 +50,16 @@ def cli() -> None:
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command line and exit. A mistake of the user's is one line on stderr."""
+    """Run the command line and exit. A mistake of the user's is one line on stderr.
+
+    Signals are the command's where it is the program; with `args` they are those of the program that calls it.
+    """
     atexit.register(gc.freeze)  # a network that dies with the process is not walked once more
-    interruption.listen()
+    with interruption.listening() if args is None else contextlib.nullcontext():
+        _main(args)
+
+
+def _main(args: Sequence[str] | None) -> None:
     try:
         # Without click's own error handling: it prints usage as well as the error.
         sys.exit(cli.main(args, standalone_mode=False) or 0)
@@ -68,14 +76,12 @@ def main(args: Sequence[str] | None = None) -> None:
         _fail(str(error), 2, error.starts_with_place)
     except CheckError as error:
         _fail(str(error), 1)
-    except ImportError as error:
-        if interruption.is_behind(error):
+    except Exception as error:
+        if interruption.came():
             _fail("interrupted", 1)
         if not isinstance(error, ModuleNotFoundError) or not (told := missing(error)):
             raise
         _fail(told, 2)
-    finally:
-        interruption.once()
 
 
 def _fail(message: str, status: int, starts_with_place: bool = False) -> None:

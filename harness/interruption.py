@@ -1,14 +1,16 @@
 """The signals that end a command, which all do what Ctrl-C does: a KeyboardInterrupt in the main thread.
 
 Libraries lose it now and then. One in C that is interrupted while it is imported raises ImportError, which whoever can
-do without that library catches; and what a finalizer raises nobody hears of. So it is raised again, as long as nobody
-deals with it.
+do without that library catches; another one makes a text of it, in an error of its own; and what a finalizer raises
+nobody hears of. So it is raised again, as long as nobody deals with it, and who ends asks whether there was one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
+from collections.abc import Iterator
 from types import FrameType
 from typing import NoReturn
 
@@ -16,18 +18,28 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 AGAIN = signal.SIGALRM
 _AGAIN_S = 1.0
 
+_came = False
 
-def listen() -> None:
-    """From now on the signals interrupt; but for one that is ignored already, as nohup has SIGHUP ignored."""
+
+@contextlib.contextmanager
+def listening() -> Iterator[None]:
+    """The signals interrupt the block; but for one that is ignored already, as nohup has SIGHUP ignored."""
+    global _came
+    _came = False
     signal.signal(AGAIN, _again)
     for number in ENDING:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        once()
 
 
 def heard() -> None:
     """Whoever has caught a KeyboardInterrupt and goes on says so: it is not raised again."""
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    if _came:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def once() -> None:
@@ -36,18 +48,24 @@ def once() -> None:
     signal.signal(AGAIN, signal.SIG_IGN)
 
 
-def is_behind(error: BaseException | None) -> bool:
-    """Whether `error` is an interrupt, or came of one."""
+def came() -> bool:
+    """Whether there has been one: what else is raised may be what somebody made of it."""
+    return _came
+
+
+def _is_behind(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
 def _interrupt(_: int, __: FrameType | None) -> NoReturn:
+    global _came
+    _came = True
     signal.setitimer(signal.ITIMER_REAL, _AGAIN_S, _AGAIN_S)
     raise KeyboardInterrupt
 
 
 def _again(_: int, __: FrameType | None) -> None:
-    if not is_behind(sys.exc_info()[1]):  # nobody is cleaning up
+    if not _is_behind(sys.exc_info()[1]):  # nobody is cleaning up
         raise KeyboardInterrupt

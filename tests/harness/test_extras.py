@@ -13,6 +13,7 @@ from typing import cast
 import click
 import pytest
 
+from harness import interruption
 from harness.cli import main
 from harness.extras import EXTRAS
 from tests.harness.commands.test_commands import call
@@ -50,18 +51,17 @@ def test_a_command_says_which_extra_it_needs(capsys: pytest.CaptureFixture[str],
     assert call(capsys, "doctor") == (2, "", told)
 
 
-def test_a_library_whose_import_a_signal_ends_is_an_interruption(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [ImportError("initialization failed"), ValueError("error: KeyboardInterrupt")])
+def test_whatever_a_library_makes_of_a_signal_is_an_interruption(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """As pybind11 tells it of what is imported meanwhile."""
+    """pybind11 of one that comes while something is imported, pydantic of one that comes while it builds a model."""
 
     @click.command()
     def command() -> None:
-        try:
-            raise KeyboardInterrupt
-        except KeyboardInterrupt as interrupt:
-            raise ImportError("initialization failed") from interrupt
+        raise error
 
+    monkeypatch.setattr(interruption, "came", lambda: True)
     monkeypatch.setitem(sys.modules, "harness.commands.doctor", cast(ModuleType, SimpleNamespace(command=command)))
     assert call(capsys, "doctor") == (1, "", "p4cc: error: interrupted\n")
 

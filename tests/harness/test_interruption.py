@@ -22,9 +22,8 @@ def listening(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(interruption, "_AGAIN_S", 0.02)
     for number in interruption.ENDING:
         signal.signal(number, signal.SIG_DFL)
-    interruption.listen()
-    yield
-    interruption.once()
+    with interruption.listening():
+        yield
     for number, handler in before.items():
         signal.signal(number, handler)
 
@@ -37,21 +36,27 @@ def wait(seconds: float = PATIENCE_S) -> None:
 
 @pytest.mark.parametrize("number", interruption.ENDING)
 def test_what_a_library_has_lost_is_raised_again(number: signal.Signals) -> None:
-    for _ in range(2):
-        with contextlib.suppress(BaseException):
-            signal.raise_signal(number)
-    with pytest.raises(KeyboardInterrupt):
+    def twice() -> None:
+        for _ in range(2):
+            with contextlib.suppress(BaseException):
+                signal.raise_signal(number)
         wait()
+
+    with pytest.raises(KeyboardInterrupt):
+        twice()
 
 
 def test_what_a_library_has_made_an_error_of_is_raised_again() -> None:
-    with contextlib.suppress(ImportError):
-        try:
-            signal.raise_signal(signal.SIGINT)
-        except KeyboardInterrupt:
-            raise ImportError("it failed to import") from None
-    with pytest.raises(KeyboardInterrupt):
+    def imports() -> None:
+        with contextlib.suppress(ImportError):
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:
+                raise ImportError("it failed to import") from None
         wait()
+
+    with pytest.raises(KeyboardInterrupt):
+        imports()
 
 
 def test_what_a_finalizer_has_lost_is_raised_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,10 +67,12 @@ def test_what_a_finalizer_has_lost_is_raised_again(monkeypatch: pytest.MonkeyPat
         def __del__(self) -> None:
             signal.raise_signal(signal.SIGINT)
 
-    lives = [Interrupted()]
-    lives.clear()
-    with pytest.raises(KeyboardInterrupt):
+    def ends() -> None:
+        Interrupted()
         wait()
+
+    with pytest.raises(KeyboardInterrupt):
+        ends()
     assert lost == [KeyboardInterrupt]
 
 
@@ -99,9 +106,10 @@ def test_cleaning_up_is_left_alone() -> None:
 
 
 def test_who_goes_on_is_left_alone() -> None:
-    with contextlib.suppress(KeyboardInterrupt):
+    try:
         signal.raise_signal(signal.SIGINT)
-    interruption.heard()
+    except KeyboardInterrupt:
+        interruption.heard()
     wait(0.1)
     with pytest.raises(KeyboardInterrupt):  # the next one
         signal.raise_signal(signal.SIGINT)
@@ -117,6 +125,7 @@ def test_each_once() -> None:
 
 def test_what_is_ignored_stays_so() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    interruption.listen()
-    signal.raise_signal(signal.SIGHUP)
-    wait(0.1)
+    with interruption.listening():
+        signal.raise_signal(signal.SIGHUP)
+        wait(0.1)
+    assert not interruption.came()
