@@ -92,7 +92,7 @@ class Session:
         self._incasts: dict[_Incast, list[FlowRecord]] = {}  # announced, of which no flow was handed over
         self._connected: dict[int, Connection] = {}  # of such a one's flows that are still to be handed over
         self._to_start: list[tuple[int, int]] = []  # a heap of (start_ns, flow)
-        self._progress: dict[int, _Progress] = {}  # by flow, of those that were handed over
+        self._progress: dict[int, _Progress] = {}  # by flow, of those that are under way
 
     @property
     def finished(self) -> bool:
@@ -232,12 +232,16 @@ class Session:
             self.forged += 1
             return
         record = connection.flows[event.sequence]
+        if record.flow.index not in self._progress:
+            self.forged += 1
+            return
         told = self._progress[record.flow.index].delivered
         told[host] = event
         if len(told) == len(connection.destinations):
             time_ns = max(each.time_ns for each in told.values())
             record.note_delivered(time_ns, sum(each.marked for each in told.values()))
-            self.done += record.completed_ns >= 0
+            if record.completed_ns >= 0:
+                self._finish(record)
             self._add(self.traffic.on_delivered(record.flow, time_ns))
 
     def _on_completed(self, host: int, event: Completed) -> None:
@@ -246,5 +250,10 @@ class Session:
         told[host] = event.sent
         if len(told) == len(record.flow.sources):
             record.note_sent(Sent.joined(told.values()))
-            self.done += record.delivered_ns >= 0  # word of that may come later, from another host
+            if record.delivered_ns >= 0:  # word of that may come later, from another host
+                self._finish(record)
             self._add(self.traffic.on_completed(record.flow, record.completed_ns))
+
+    def _finish(self, record: FlowRecord) -> None:
+        self.done += 1
+        del self._progress[record.flow.index]

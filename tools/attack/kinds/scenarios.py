@@ -114,7 +114,7 @@ class Scenarios(Attack):
             status = ended.code
         except BaseException:
             raise Finding(f"{command}: {traceback.format_exc()}") from None
-        said = [line for line in err.getvalue().splitlines() if "warning: " not in line]
+        said = [line for line in err.getvalue().splitlines() if "warning: " not in line and line[0:1] != "["]
         if status == 2 and len(said) != 1:
             raise Finding(f"{command}: not one line: {said}")
         if status not in (0, 2) and not any(reason in line for line in said for reason in _FAILURES):
