@@ -112,6 +112,9 @@ def test_messages_that_nobody_sent_are_counted() -> None:
     assert hosts.session.records[0].delivered_ns == -1
     hosts.session.note(1, Delivered(2, 0, 60, 3))
     assert hosts.session.records[0].delivered_ns == 60
+    hosts.session.note(0, Completed(0, SENT))
+    hosts.session.note(1, Delivered(2, 0, 70, 3))  # once more
+    assert (hosts.session.forged, hosts.session.done, hosts.session.records[0].delivered_ns) == (4, 1, 60)
 
 
 def test_a_workload_answers_with_flows() -> None:
