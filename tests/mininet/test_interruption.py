@@ -66,6 +66,22 @@ def test_it_names_the_process_that_died(tmp_path: Path, kind: str) -> None:
         assert nothing_left(path, state, spaces) == []
 
 
+def test_it_tells_of_a_sigterm_to_what_forks_its_processes(tmp_path: Path) -> None:
+    """Who wants the network to end by it would wait for ever otherwise."""
+    with running(tmp_path) as run:
+        path, state = run.state()
+        spaces = namespaces(state)
+        (zygote,) = (process for process in psutil.Process(run.process.pid).children() if "zygote" in _command(process))
+        zygote.terminate()
+        status, errors = run.end()
+        assert status == 1
+        assert errors.splitlines()[-2:] == [
+            f"p4cc: error: process zygote (process {zygote.pid}) died: exit status 0; the end of its log:",
+            "    ended by SIGTERM",
+        ]
+        assert nothing_left(path, state, spaces) == []
+
+
 def test_it_names_the_process_that_was_stopped(tmp_path: Path) -> None:
     with running(tmp_path) as run:
         path, state = run.state()

@@ -96,7 +96,7 @@ class _Zygote:
         self._names: dict[int, str] = {}  # of living children
 
     def serve(self) -> None:
-        """Until the launcher is gone or says so."""
+        """Until the launcher is gone or says so, or SIGTERM."""
         wakeup, signalled = os.pipe()
         os.set_blocking(signalled, False)
         os.set_blocking(wakeup, False)
@@ -109,8 +109,11 @@ class _Zygote:
             watched: list[Any] = [self._connection, wakeup]
             readable, _, _ = select.select(watched, [], [])
             if wakeup in readable:
-                os.read(wakeup, 4096)
+                numbers = os.read(wakeup, 4096)
                 self._reap(os.WNOHANG)
+                if signal.SIGTERM in numbers:
+                    print("ended by SIGTERM", file=sys.stderr)
+                    return
             if self._connection in readable:
                 try:
                     request: tuple[Any, ...] = self._connection.recv()
@@ -143,7 +146,8 @@ class _Zygote:
             self._connection.send(message)
 
     def end_children(self) -> None:
-        """SIGTERM, and SIGKILL for those that do not listen."""
+        """SIGTERM, and SIGKILL for those that do not listen. The launcher learns of this process's end, not theirs."""
+        self._connection.close()
         for number, patience_s in ((signal.SIGTERM, _PATIENCE_S), (signal.SIGKILL, _PATIENCE_S)):
             for pid in self._names:
                 os.kill(pid, number)
