@@ -42,6 +42,12 @@ class Fifo(Generic[T]):
             raise IndexError("peek into an empty Fifo")
         return cast(T, self._items[self._head])
 
+    def at(self, index: int) -> T:
+        """The item that so many have come before. Raises IndexError when there is none."""
+        if not 0 <= index < self.size:
+            raise IndexError("no such item in a Fifo")
+        return cast(T, self._items[(self._head + index) & self._mask])
+
     def last(self) -> T:
         """The newest item. Raises IndexError when there is none."""
         if self.size == 0:

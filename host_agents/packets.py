@@ -85,6 +85,7 @@ class Place:
         self.end_byte: Final = end_byte
         self.shift: Final = 8 * end_byte - bit - field.bits
         self.mask: Final = (1 << field.bits) - 1
+        self.least: Final = field.least
         # Eight bytes that end with the field hold all of it, and its value has no sign bit.
         self._short: Final = field.bits < 64 and end_byte - bit // 8 <= 8
 
@@ -235,6 +236,8 @@ class Packet:
             if names.count(repeated) > 1:
                 raise PacketError(f"packet {name}: two fields {repeated}")
         self._least: Final = [place for place in self.places.values() if place.field.least > 0]
+        self._counted: Final = len(self.records) > 0 and self.records[0].fixed < 0
+        self._reply: Final = self.places.get(reply)
         # Without the records that a field counts.
         self.size_bytes: Final = bit // 8
         if reply and (reply not in self.places or self.places[reply].field.bits != 1):
@@ -266,7 +269,7 @@ class Packet:
     def fits(self, frame: bytes, offset: int) -> bool:
         """Whether all headers and records are there, no more records than there may be, and no field too small."""
         size = self.size_bytes
-        if self.records and self.records[0].fixed < 0:
+        if self._counted:
             count = self.count(frame, offset)
             limit = self.records[0].limit
             if count < 0 or (limit > 0 and count > limit):
@@ -274,7 +277,11 @@ class Packet:
             size += self.records[0].size_bytes(count)
         if len(frame) < offset + size:
             return False
-        return all(place.get(frame, offset) >= place.field.least for place in self._least)
+        return all(place.get(frame, offset) >= place.least for place in self._least)
+
+    def is_reply(self, frame: bytes, offset: int) -> bool:
+        """Whether its field says so that is told apart by (`reply`)."""
+        return self._reply is not None and self._reply.get(frame, offset) != 0
 
     def decode(self, frame: bytes, offset: int) -> dict[str, int]:
         """All fields by name, without those of records. Raises PacketError when it does not fit."""
@@ -405,6 +412,6 @@ class Opcodes:
         packet = self._by_opcode[opcode]
         if packet is None or not packet.fits(frame, offset):
             return -1
-        if packet.reply and packet.places[packet.reply].get(frame, offset):
+        if packet.is_reply(frame, offset):
             return TO_REACTION_POINT if packet.to == TO_NOTIFICATION_POINT else TO_NOTIFICATION_POINT
         return packet.to

@@ -93,8 +93,6 @@ class Sender(Member):
         self._full_wire_bytes = frames.data_wire_bytes(config.mtu_bytes)
         self._mask = _FEWEST - 1
         self._entries = vec[i64]([0] * (_FEWEST * ENTRY))  # by number; of those sent and not acknowledged
-        # Where the reaction point has headers of its own: twice the bytes of each one's message, plus 1 if it is alone.
-        self._of_messages = vec[i64]([0] * (_FEWEST if self.point.own_headers else 0))
         self.messages: Fifo[Message] = Fifo()  # not completely acknowledged
         self._unsent: Fifo[Message] = Fifo()  # not completely sent
         self.frames = frames
@@ -134,6 +132,7 @@ class Sender(Member):
             self.message_end = end
         if self._sending_end == message.end_packet:
             self._sending_end = end
+            self._sending_bytes = message.size_bytes
         message.end_packet = end
         self.end = end
         self.open_end = min(self.open_end, end)
@@ -343,8 +342,7 @@ class Sender(Member):
             self._sending_bytes = message.size_bytes
             self._sending_alone = message is self._alone
         self.fresh = number + 1
-        slot: i64 = number & self._mask
-        at = slot * ENTRY
+        at: i64 = (number & self._mask) * ENTRY
         entries = self._entries
         entries[at + PLACE] = self.traffic.fresh_packets
         self.traffic.fresh_packets += 1
@@ -355,8 +353,6 @@ class Sender(Member):
             if (number + 1 - self._sending_from) % self.ack_every_packets == 0:
                 state |= ACK_REQUEST
             entries[at + STATE] = state
-        if self._own_headers:
-            self._of_messages[slot] = self._sending_bytes << 1 | (1 if self._sending_alone else 0)
 
     def _state_of_end(self, number: int) -> int:
         """Of a packet that is the first of its message, or the last, or both."""
@@ -413,14 +409,18 @@ class Sender(Member):
         limiter = self.limiter
         if limiter.priority != limiter.data_priority:
             usual = self.frames.in_class(usual, limiter.priority)
-        slot: i64 = number & self._mask
-        at = slot * ENTRY
+        at: i64 = (number & self._mask) * ENTRY
         state: i64 = self._entries[at + STATE]
         payload_bytes: int = state >> PAYLOAD_SHIFT & PAYLOAD_MASK
         place: int = self._entries[at + PLACE]
-        of_message: int = self._of_messages[slot]
         again = state & SENT != 0
-        headers = self.point.data_headers(now_ns, usual, place, of_message >> 1, of_message & 1 != 0, again)
+        message_bytes = self._sending_bytes
+        alone = self._sending_alone
+        if number < self._sending_from:
+            message = self._earlier_message(number)
+            message_bytes = message.size_bytes
+            alone = message is self._alone
+        headers = self.point.data_headers(now_ns, usual, place, message_bytes, alone, again)
         if headers is usual and not again:
             return headers
         before_bytes: int = state >> WIRE_SHIFT
@@ -430,10 +430,15 @@ class Sender(Member):
         self._entries[at + STATE] = state + (lengths << WIRE_SHIFT)
         return headers
 
+    def _earlier_message(self, number: int) -> Message:
+        """Of a packet that is sent again; one of the oldest messages, as a rule."""
+        index = 0
+        while self.messages.at(index).end_packet <= number:
+            index += 1
+        return self.messages.at(index)
+
     def _grow(self) -> None:
         self._entries = self._grown(self._entries, ENTRY)
-        if self._own_headers:
-            self._of_messages = self._grown(self._of_messages, 1)
         self._mask = 2 * self._mask + 1
 
     def _grown(self, old: vec[i64], width: int) -> vec[i64]:

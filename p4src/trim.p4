@@ -39,6 +39,7 @@ struct metadata_t {
 }
 
 #include "include/ecn.p4"
+#define KEEP_DEPARTURES
 #include "include/queue_bytes.p4"
 
 const bit<16> UDP_OFFSET_BYTES = 34;

@@ -4,6 +4,7 @@
 // queue (QueueArrival, or what a program has instead), egress takes off exactly as many (QueueDeparture). Should the traffic
 // manager lose a counted packet (its buffer full, a link gone down), a packet that leaves an empty queue behind puts the count right.
 // Copies that the switch makes are not counted. Several stages of a program may use this: a packet is counted once.
+// A program that defines KEEP_DEPARTURES before it includes this finds in last_departure when each queue was served last.
 //
 // On BMv2 ingress and egress are threads, so an update may be lost; the same fact puts that right. On hardware ingress and egress
 // share no registers: a traffic manager that shows its queues to ingress (Tofino 2) stands in for this file.
@@ -13,14 +14,20 @@
 const bit<32> QUEUES = 4096;  // 512 ports, 8 priorities
 
 register<bit<32>>(QUEUES) queue_bytes;
+
+#ifdef KEEP_DEPARTURES
 register<bit<48>>(QUEUES) last_departure;  // or when the queue began to fill; ticks
+#define KEEP_DEPARTURE(tick) last_departure.write(meta.common.queue, tick);
+#else
+#define KEEP_DEPARTURE(tick)
+#endif
 
 #define QUEUE_OF(port) ((bit<32>)((port) ++ standard_metadata.priority))
 
 // Counts a packet in that found `held_bytes` in the queue meta.common.queue.
 #define COUNT_IN(held_bytes, packet_bytes)                                                                \
     if (held_bytes == 0) {  /* draining begins here */                                                    \
-        last_departure.write(meta.common.queue, standard_metadata.ingress_global_timestamp);              \
+        KEEP_DEPARTURE(standard_metadata.ingress_global_timestamp)                                        \
     }                                                                                                     \
     meta.common.counted_bytes = packet_bytes;                                                             \
     queue_bytes.write(meta.common.queue, held_bytes + packet_bytes);
@@ -50,7 +57,7 @@ control QueueDeparture(inout headers_t hdr, inout metadata_t meta, inout standar
                 held_bytes = 0;
             }
             queue_bytes.write(meta.common.queue, held_bytes);
-            last_departure.write(meta.common.queue, standard_metadata.egress_global_timestamp);
+            KEEP_DEPARTURE(standard_metadata.egress_global_timestamp)
             meta.common.counted_bytes = 0;
         }
     }

@@ -239,7 +239,9 @@ class Control:
         data = table.named("data")
         sizes = " ".join(f"{self.named('args', a)} a{i};" for i, a in enumerate(table.actions))
         out.append(f"typedef union {{ uint64_t align; p4_target target; {sizes} }} {data};")
-        out.append(f"enum {{ {table.named('stride')} = STRIDE({table.data_offset} + sizeof({data})) }};")
+        has_data = table.profile >= 0 or any(self.program.json.actions[a].runtime_data for a in table.actions)
+        size = f"{table.data_offset} + sizeof({data})" if has_data else str(table.data_offset)
+        out.append(f"enum {{ {table.named('stride')} = STRIDE({size}) }};")
         if table.json.entries:
             # The lowest number is the highest priority in the JSON; it is the other way round everywhere else. The last
             # of the program's entries has priority 1, as a controller sees it; but negative numbers are priorities that
