@@ -34,6 +34,7 @@ _LISTS = ("cc", "lb", "extensions")
 _TABLES = ("topology", "workload")
 
 Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
+ShortNanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**32)]  # that each packet may take
 _TOO_DEEP = "tables and lists are nested too deeply"
 _MAX_DEPTH = 50  # of tables and lists in each other
 
@@ -70,8 +71,9 @@ class Pfc(Table):
     # Beyond the threshold, per ingress port, in link delays at line rate; two are on the wire when a pause is sent.
     # What the switch's own latency holds comes on top.
     headroom_delays: Annotated[float, Field(ge=2, le=1e6)] = 3.0
-    headroom_frames: Annotated[int, Field(ge=2)] = 4  # full frames that the headroom holds beyond that
-    reaction_ns: Nanoseconds = 0  # from a pause frame's arrival until its receiver stops sending
+    # Full frames that the headroom holds beyond that. Fewer than 4 lose a packet now and then, which is counted.
+    headroom_frames: Annotated[int, Field(ge=2)] = 4
+    reaction_ns: ShortNanoseconds = 0  # from a pause frame's arrival until its receiver stops sending
 
 
 class SwitchSettings(TrafficManager):
@@ -81,7 +83,7 @@ class SwitchSettings(TrafficManager):
     # What an ingress port may hold of the data priority: with PFC its threshold and its headroom; without PFC what is
     # beyond is dropped. None: what PFC's alpha gives, or no limit.
     ingress_bytes: Bytes | None = None
-    latency_ns: Nanoseconds = 0  # from a packet's last bit at a switch to its enqueueing
+    latency_ns: ShortNanoseconds = 0  # from a packet's last bit at a switch to its enqueueing
     # Share of the packets that a switch's program loses at random when they come in, and again of those that leave.
     loss: Annotated[float, Field(ge=0, lt=1), AfterValidator(_in_ppm)] = 0.0
     # How programs choose among paths of equal cost: a name (`p4cc list switch-lb`), or a .p4 file.

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from librt.strings import read_i64_be
+from librt.vecs import vec
 from mypy_extensions import i64
 
 from host_agents import wire
@@ -148,15 +149,6 @@ class ActiveSender:
         self.told = b""  # the share, as it was told
 
 
-class Arrival:
-    """A data packet: one of the last few, in a ring."""
-
-    def __init__(self) -> None:
-        self.time_ns = -1
-        self.link_bytes = 0
-        self.following = self  # the oldest follows the newest
-
-
 class AnnouncedIncast:
     """Which members have announced nothing themselves: in which of their lives they are counted, by address."""
 
@@ -180,14 +172,11 @@ class ActiveSenders(TimerOwner):
         self._hold_ns = round(parameters.state_hold_base_rtts * path.base_rtt_ns)
         self._base_rtt_ns = path.base_rtt_ns
         self._rate_code = LINK_RATES_BPS.index(path.line_rate_bps) if path.line_rate_bps in LINK_RATES_BPS else 0
-        # The last arrivals, and what arrived after the oldest of them.
         self._full_bytes_per_ns = parameters.line_rate_share * path.line_rate_bps / 8e9
-        self._newest = Arrival()
-        for _ in range(parameters.rate_packets):
-            arrival = Arrival()
-            arrival.following = self._newest.following
-            self._newest.following = arrival
-        self._recent_bytes = 0
+        # A ring of the last arrivals, and of one before them: when, and how many bytes there had been by then.
+        self._arrivals = vec[i64]([-1] * (2 * parameters.rate_packets + 2))
+        self._oldest: i64 = 0
+        self._arrived_bytes: i64 = 0
         self._timer = Timer(timers, self)
 
     def sender(self, address: int) -> ActiveSender:
@@ -303,16 +292,19 @@ class ActiveSenders(TimerOwner):
 
     def arrived(self, now_ns: int, link_bytes: int) -> None:
         """A data packet, for which its link takes so many bytes' time."""
-        arrival = self._newest.following  # the oldest, which goes
-        self._recent_bytes += link_bytes - arrival.following.link_bytes
-        arrival.time_ns = now_ns
-        arrival.link_bytes = link_bytes
-        self._newest = arrival
+        arrivals = self._arrivals
+        at = self._oldest
+        self._arrived_bytes += link_bytes
+        arrivals[at] = now_ns
+        arrivals[at + 1] = self._arrived_bytes
+        at += 2
+        self._oldest = at if at < len(arrivals) else 0
 
     def at_line_rate(self, now_ns: int) -> bool:
         """Whether the last packets came as fast as the link lets them."""
-        since_ns = self._newest.following.time_ns
-        return since_ns >= 0 and float(self._recent_bytes) >= self._full_bytes_per_ns * float(now_ns - since_ns)
+        since_ns: int = self._arrivals[self._oldest]
+        since_bytes: int = self._arrived_bytes - self._arrivals[self._oldest + 1]
+        return since_ns >= 0 and float(since_bytes) >= self._full_bytes_per_ns * float(now_ns - since_ns)
 
     def marked(self, now_ns: int) -> bool:
         """The packet that arrived last has a mark. Returns whether it is for its sender to know."""

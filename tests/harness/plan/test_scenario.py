@@ -61,6 +61,8 @@ def test_the_resolved_scenario_reads_back_as_itself(name: str) -> None:
         (["switch.bufer_bytes=1"], "switch.bufer_bytes: no such key; did you mean 'buffer_bytes'?"),
         (["switch.pfc.alpah=1"], "switch.pfc.alpah: no such key; did you mean 'alpha'?"),
         (["nic.mtu_bytes=1"], "nic.mtu_bytes: should be greater than or equal to 64, got 1"),
+        (["switch.latency_ns=4294967296"], "switch.latency_ns: should be less than 4294967296, got 4294967296"),
+        (["switch.pfc.reaction_ns=5 s"], "switch.pfc.reaction_ns: should be less than 4294967296, got 5000000000"),
         (["nic.reliability=tcp"], "nic.reliability: should be 'go-back-n' or 'selective-repeat', got 'tcp'"),
         (["seeds=-1"], "seeds.0: should be greater than or equal to 0, got -1"),
         (["limit_ns=soon"], "limit_ns: should be a valid integer"),
