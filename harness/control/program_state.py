@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from p4switch.errors import UserError, suggest
 from p4switch.p4runtime.client import Client
@@ -86,7 +86,11 @@ def find(kind: str, name: str, p4info: Message, program: str) -> CellArray:
     return arrays[name]
 
 
-Reader = Callable[[CellArray], Iterable[tuple[int, ...]]]  # (index, value...) of each cell of one switch
+class Reader(Protocol):
+    """Reads the cells of one switch."""
+
+    def __call__(self, cells: CellArray, indices: Sequence[int] | None = None) -> Iterator[tuple[int, ...]]:
+        """(index, value...) of each cell, or of those asked for."""
 
 
 def by_p4runtime(client: Client) -> Reader:
@@ -97,16 +101,16 @@ def by_p4runtime(client: Client) -> Reader:
 def by_engine(switch: Switch) -> Reader:
     """Of a switch in this process: registers and counters without a message a cell, which takes fifty times longer."""
 
-    def cells(array: CellArray) -> Iterator[tuple[int, ...]]:
-        for index in range(array.size):
-            if array.kind == "register":
-                value = int.from_bytes(switch.register_read(array.name, index), "big")
-                yield index, array.number(value)
+    def read_cells(cells: CellArray, indices: Sequence[int] | None = None) -> Iterator[tuple[int, ...]]:
+        for index in indices or range(cells.size):
+            if cells.kind == "register":
+                value = int.from_bytes(switch.register_read(cells.name, index), "big")
+                yield index, cells.number(value)
             else:
-                told = dict(zip(_UNITS[3], switch.counter_read(array.name, index), strict=True))
-                yield index, *(told[name] for name in array.values)
+                told = dict(zip(_UNITS[3], switch.counter_read(cells.name, index), strict=True))
+                yield index, *(told[name] for name in cells.values)
 
-    return cells
+    return read_cells
 
 
 def left_in(

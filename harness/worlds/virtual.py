@@ -27,6 +27,7 @@ from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
 from harness.measure.probes import HostProbe, Probe, QueueProbe, SwitchProbe
 from harness.measure.probes.base import Values
+from harness.measure.probes.cells import CellProbe
 from harness.measure.probes.readings import Readings
 from harness.measure.recording import (
     IDLE,
@@ -290,6 +291,10 @@ class VirtualWorld:
         if isinstance(probe, QueueProbe):
             for (switch, port, leads_to), value in self._read_queues(probe):
                 read.setdefault(switch, []).append((port, leads_to, value))
+        elif isinstance(probe, CellProbe):
+            for name, pipe in self._own(self._pipes).items():
+                if probe.covers(name):
+                    read[name] = list(probe.read_by(program_state.by_engine(pipe), self.run_plan))
         elif isinstance(probe, SwitchProbe):
             for name, client in self._own(self._clients).items():
                 if probe.covers(name):

@@ -32,7 +32,11 @@ class CellProbe(SwitchProbe):
         return self.cells(run).values
 
     def read(self, run: Run, client: Client) -> Iterator[Values]:
-        return program_state.read(client, self.cells(run), self.indices)
+        return self.read_by(program_state.by_p4runtime(client), run)
+
+    def read_by(self, reader: program_state.Reader, run: Run) -> Iterator[Values]:
+        """As `read`. Raises UserError."""
+        return reader(self.cells(run), self.indices)
 
     def check(self, run: Run) -> None:
         cells = self.cells(run)
