@@ -156,18 +156,21 @@ class Run:
     def _group_of(self) -> dict[tuple[tuple[int, ...], tuple[int, ...]], Group]:
         return {((group.source,), group.members): group for group in self.groups}
 
+    @cached_property
+    def _host_addresses(self) -> list[str]:
+        return [str(host.address) for host in self.topology.hosts]
+
     def addresses(self, sources: tuple[int, ...], destinations: tuple[int, ...]) -> tuple[str, str]:
         """Where frames of a flow between these hosts come from, and where they go to. Raises UserError."""
         if len(sources) == len(destinations) == 1:
-            (source,), (destination,) = sources, destinations
-            return str(self.topology.hosts[source].address), str(self.topology.hosts[destination].address)
+            return self._host_addresses[sources[0]], self._host_addresses[destinations[0]]
         group = self._group_of.get((sources, destinations))
         if group is None:
             raise UserError(
                 f"workload: a flow from {len(sources)} to {len(destinations)} hosts, "
                 "which is none of the groups that it declares; expected flows from one host"
             )
-        return str(self.topology.hosts[group.source].address), str(group.address)
+        return self._host_addresses[group.source], str(group.address)
 
     @property
     def per_packet(self) -> bool:

@@ -22,8 +22,7 @@ from host_agents.qp import QueuePair
 # Of the run's session to a host. Times are ns of the model.
 
 
-@dataclass(frozen=True)
-class Connect:
+class Connect(NamedTuple):
     """Open this host's end of a connection by `time_ns`; all its ends have the connection's number.
 
     `members`: the hosts behind the peer's address, where that is a group's. `joins`: the group that this host is in.
@@ -38,8 +37,7 @@ class Connect:
     priority: int | None = None
 
 
-@dataclass(frozen=True)
-class Post:
+class Post(NamedTuple):
     """A message on a connection, from `start_ns`, and no longer than until `stop_ns` if that is given.
 
     `incast`: the number and the hosts of the one that it is a part of, if that is to be announced.
@@ -56,8 +54,7 @@ class Post:
 # Of a host to the run's session.
 
 
-@dataclass(frozen=True)
-class Delivered:
+class Delivered(NamedTuple):
     """The message number `sequence` of a connection is here."""
 
     number: int
@@ -66,24 +63,21 @@ class Delivered:
     marked: int  # packets of the connection so far
 
 
-@dataclass(frozen=True)
-class Completed:
+class Completed(NamedTuple):
     """Every byte that this host sends of a flow is acknowledged."""
 
     flow: int
     sent: Sent
 
 
-@dataclass(frozen=True)
-class Failed:
+class Failed(NamedTuple):
     """This host no longer tries to send a flow: nothing was acknowledged, however often it was sent again."""
 
     flow: int
     sent: Sent
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(NamedTuple):
     """The host's collectives are over."""
 
     time_ns: int

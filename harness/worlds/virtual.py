@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from ipaddress import IPv4Address
 from itertools import tee
 from operator import itemgetter
@@ -378,7 +378,7 @@ class VirtualWorld:
         connection = self._session.connections[request.number - FIRST_NUMBER]
         if request.number not in self._tags:
             ends = connection.sources, connection.destinations
-            source, destination = (int(IPv4Address(address)) for address in self.run_plan.addresses(*ends))
+            source, destination = map(_number_of, self.run_plan.addresses(*ends))
             self._tags[request.number] = self.fabric.flow(source, destination, request.number)
         if self._trace == self._session.records[request.flow].flow.number:
             self.trace_tag = self._tags[request.number]
@@ -702,6 +702,12 @@ class VirtualWorld:
             set_up_s=self._set_up_s,
             peak_memory_bytes=0,
         )
+
+
+@lru_cache(maxsize=1 << 17)
+def _number_of(address: str) -> int:
+    """Asked for each flow."""
+    return int(IPv4Address(address))
 
 
 def _mark_counters(run: Run) -> list[tuple[str, int]]:
