@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import time
 import traceback
@@ -149,6 +150,7 @@ def find_tests(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def _child(test: Path, options: Options, pipe: Connection) -> None:
+    gc.freeze()  # garbage of the parent's is its own: a gRPC server's end would wait for threads that are not here
     lines: list[str] = []
     outcome = Outcome()
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -345,6 +346,27 @@ def test_many_tests_in_parallel(tmp_path: Path) -> None:
     assert results["one"] is None
     assert "byte 6" in (results["two"] or "")
     assert results["three"] == "no program three.p4 beside it"
+
+
+def test_a_test_does_not_end_what_is_garbage_of_who_runs_it(tmp_path: Path) -> None:
+    """A gRPC server's end, for one, waits for threads that only the parent has."""
+    own = os.getpid()
+
+    class Garbage:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            if os.getpid() != own:
+                os._exit(3)
+
+    stf = Path(__file__).parent / "stf"
+    for name, copy in (("head.p4", "head.p4"), ("main.p4", "main.p4"), ("calls.p4", "one.p4")):
+        (tmp_path / copy).write_text((stf / name).read_text())
+    (tmp_path / "one.stf").write_text("packet 0 02 00 00 1234 5678 00000000\nexpect 1 02 00 00 5678 1234")
+    Garbage()
+    (result,) = run_tests([tmp_path / "one.stf"])
+    assert result.cause is None
 
 
 def test_bmv2_has_to_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
