@@ -72,11 +72,14 @@ def test_drill_chooses_by_the_queue_of_the_packets_own_priority() -> None:
     assert set(chosen) == {5, 6, 7, 8}  # all of priority 3 are empty, and the first of equals is kept
 
 
-@pytest.mark.parametrize("program", programs.names())
-def test_what_drill_counts_is_what_the_queue_holds(program: str) -> None:
+@pytest.mark.parametrize(("program", "unlimited"), [*((name, False) for name in programs.names()), ("trim", True)])
+def test_what_drill_counts_is_what_the_queue_holds(program: str, unlimited: bool) -> None:
+    """Trim counts by itself what it has a limit for, and DRILL the rest."""
     view = replace(VIEW, port_rates_bps=dict.fromkeys(VIEW.port_rates_bps, 10**10))
     room = {"queue_bytes": 1_000_000} if program == "trim" else {}  # for all frames
     rig = QueueRig(program, room, view, load_balancer="drill")
+    if unlimited:
+        rig.switch.table_clear("SwitchIngress.stage.queue_limit")
     frame = NEAR.data(payload=bytes(1000))
     rig.inject([(0, frame)] * 20)
     rig.run(5 * len(frame) + 1)
