@@ -56,13 +56,13 @@ typedef struct family family;
 _HELPERS = """\
 #include "trace.h"
 
-P4_INLINE uint32_t payload_len(const phv *p) { return p->frame->wire_len - p->parsed; }
+P4_INLINE uint32_t payload_len(const phv *p) { return p->base.frame->wire_len - p->parsed; }
 
 /* The payload with its zeros; returns its length. */
 static __attribute__((unused)) size_t payload_copy(const phv *p, uint8_t *to)
 {
     uint32_t len = payload_len(p);
-    p4_copy_padded(to, p->frame, p->parsed, len);
+    p4_copy_padded(to, p->base.frame, p->parsed, len);
     return len;
 }
 """
@@ -146,7 +146,6 @@ class Generator:
             out.append("enum {\n" + "".join(f"    {name} = {value},\n" for name, value in places.items()) + "};\n")
         out.append("struct phv {")
         out.append("    p4_packet base;")
-        out.append("    p4_frame *frame;")
         out.append("    family *family;")
         out.append("    p4_tick now;")
         out.append("    uint32_t ingress_port, parsed, ingress_len, length, truncate, error;")

@@ -42,7 +42,7 @@ class ParserGenerator:
             if len(component) > 1 or graph.has_edge(name, name)
         }
         em = self.em
-        em.line("const p4_frame *frame = p->frame;")
+        em.line("const p4_frame *frame = p->base.frame;")
         em.line("const uint32_t len = frame->wire_len, have = frame->data_len;")
         em.line("uint32_t at = 0;")
         if self.looping:

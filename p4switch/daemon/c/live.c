@@ -409,6 +409,7 @@ void live_set_switch(live *l, p4_switch *sw)
     }
     l->sw = sw;
     if (sw) {
+        l->tm.packet_bytes = p4_switch_packet_bytes(sw);
         l->env_before = *p4_switch_get_env(sw);
         p4_env env = {.ctx = l, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue,
                       .drop = env_drop, .digest = env_digest, .log = env_log,

@@ -31,10 +31,10 @@ static phv *packet_new(p4_switch *sw, p4_frame *frame)
     if (P4_LIKELY(p != NULL)) {
         pool = (phv *)(void *)p->base.next;
     } else {
-        p = must_alloc(sizeof *p);
+        p = must_align(P4_CACHE_LINE, sizeof *p); /* what a queue reads of it is one line */
     }
     memset(p, 0, sizeof *p);
-    p->frame = frame;
+    p->base.frame = frame;
     p->base.tag = frame->tag;
     p->truncate = NO_TRUNCATION;
     return p;
@@ -85,8 +85,8 @@ static void packet_release(phv *p)
 
 static void packet_delete(p4_switch *sw, phv *p)
 {
-    if (p->frame)
-        sw->env.frame_free(sw->env.ctx, p->frame);
+    if (p->base.frame)
+        sw->env.frame_free(sw->env.ctx, p->base.frame);
     packet_release(p);
 }
 
@@ -102,11 +102,11 @@ static p4_frame *frame_copy(p4_switch *sw, const p4_frame *frame)
 
 static phv *packet_copy(p4_switch *sw, phv *p)
 {
-    phv *q = packet_new(sw, p->frame);
+    phv *q = packet_new(sw, p->base.frame);
     *q = *p;
     family_join(q, p);
     NEW_COPY(q);
-    q->frame = frame_copy(sw, p->frame);
+    q->base.frame = frame_copy(sw, p->base.frame);
     return q;
 }
 
@@ -166,11 +166,11 @@ static void clone_ingress(p4_switch *sw, phv *p)
 {
     uint32_t session = p->clone_session & 0x7fff;
     const p4_group *group = p4_group_find(&sw->clones, session);
-    phv *q = packet_new(sw, p->frame);
-    q->frame = frame_copy(sw, p->frame);
+    phv *q = packet_new(sw, p->base.frame);
+    q->base.frame = frame_copy(sw, p->base.frame);
     if (group && group->truncate) {
-        q->frame->wire_len = min32(q->frame->wire_len, group->truncate);
-        q->frame->data_len = min32(q->frame->data_len, group->truncate);
+        q->base.frame->wire_len = min32(q->base.frame->wire_len, group->truncate);
+        q->base.frame->data_len = min32(q->base.frame->data_len, group->truncate);
     }
     q->now = p->now;
     q->ingress_port = p->ingress_port;
@@ -178,7 +178,7 @@ static void clone_ingress(p4_switch *sw, phv *p)
     NEW_COPY(q);
     TRACE(P4_TRACE_CLONE, P4_NO_POINT, session, q->copy, NULL, 0);
     q->ingress_len = p->ingress_len;
-    q->length = q->frame->wire_len;
+    q->length = q->base.frame->wire_len;
     SET_INGRESS_PORT(q, p->ingress_port);
     parse(sw, q);
     memset(&q->m, 0, sizeof q->m);
@@ -209,7 +209,7 @@ static void clone_egress(p4_switch *sw, phv *p)
 static void ingress(p4_switch *sw, phv *p)
 {
     for (;;) {
-        p->length = p->ingress_len = p->frame->wire_len;
+        p->length = p->ingress_len = p->base.frame->wire_len;
         parse(sw, p);
         SET_PARSER_ERROR(p, p->error);
         verify_checksums(sw, p);
@@ -241,13 +241,13 @@ static void ingress(p4_switch *sw, phv *p)
             return;
         }
         TRACE(P4_TRACE_RESUBMIT, P4_NO_POINT, 0, 0, NULL, 0);
-        phv *q = packet_new(sw, p->frame);
+        phv *q = packet_new(sw, p->base.frame);
         q->now = p->now;
         q->ingress_port = p->ingress_port;
         family_join(q, p);
         copy_field_list(q, p, p->resubmit);
         SET_INSTANCE_TYPE(q, RESUBMITTED);
-        SET_PACKET_LENGTH(q, p->frame->wire_len);
+        SET_PACKET_LENGTH(q, p->base.frame->wire_len);
         packet_release(p);
         p = q;
     }
@@ -300,7 +300,7 @@ static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
 /* Headers, then what of the frame was not parsed. Takes the frame of p, which may become the result. */
 static p4_frame *deparse(p4_switch *sw, phv *p)
 {
-    p4_frame *frame = p->frame;
+    p4_frame *frame = p->base.frame;
     uint32_t headers = header_bytes(p), payload = payload_len(p), parsed = p->parsed;
     uint32_t present = frame->data_len > parsed ? frame->data_len - parsed : 0;
     if (P4_UNLIKELY(headers + present > frame->cap)) {
@@ -315,15 +315,15 @@ static p4_frame *deparse(p4_switch *sw, phv *p)
     write_headers(p, frame->data);
     frame->wire_len = headers + payload;
     frame->data_len = headers + present;
-    p->frame = NULL;
+    p->base.frame = NULL;
     return frame;
 }
 
 static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
 {
     phv *p = (phv *)(void *)packet;
-    __builtin_prefetch(p->frame, 1); /* a packet that waited is not in the cache, nor is its frame */
-    __builtin_prefetch((const uint8_t *)p->frame + P4_CACHE_LINE, 1);
+    __builtin_prefetch(p->base.frame, 1); /* a packet that waited is not in the cache, nor is its frame */
+    __builtin_prefetch((const uint8_t *)p->base.frame + P4_CACHE_LINE, 1);
     prefetch(sw);
     p->now = now;
     SET_EGRESS_TIMESTAMP(p, now);

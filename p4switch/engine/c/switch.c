@@ -201,6 +201,8 @@ void p4_switch_prefetch_tables(const p4_switch *sw)
         fetch(sw->banks[i], (size_t)p->banks[i].size * p->banks[i].stride);
 }
 
+uint32_t p4_switch_packet_bytes(const p4_switch *sw) { return sw->program->packet_size; }
+
 void p4_packet_free(p4_switch *sw, p4_packet *packet) { sw->program->free_packet(sw, packet); }
 
 void p4_switch_set_env(p4_switch *sw, const p4_env *env) { sw->env = *env; }

@@ -23,6 +23,7 @@ typedef struct p4_frame {
 
 typedef struct p4_packet {
     struct p4_packet *next;
+    p4_frame *frame;       /* that it came in, and that it leaves in */
     uint32_t len;          /* bytes the packet would have on the wire if it left now; what a queue is charged */
     uint32_t tag;
     uint32_t ingress_port;
@@ -127,6 +128,9 @@ void p4_switch_receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick no
 /* Egress, checksum update, deparser. Takes the packet. NULL: nothing leaves (dropped or recirculated).
  * May call env->enqueue, for clones and recirculated packets. */
 p4_frame *p4_switch_transmit(p4_switch *sw, p4_packet *packet, p4_tick now);
+
+/* Bytes of a packet, all its own state included: what a driver may fetch of one that waits. */
+uint32_t p4_switch_packet_bytes(const p4_switch *sw);
 
 /* The switch will be needed soon: fetches it into the cache, and a little later what its pipeline looks things up in.
  * Where there are hundreds of switches this is quicker than one wait after the other. */

@@ -10,7 +10,6 @@
 
 typedef struct packet {
     p4_packet base;
-    p4_frame *frame;
     uint32_t tx_length;
 } packet;
 
@@ -123,7 +122,7 @@ static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
         pool = (packet *)(void *)p->base.next;
     else
         p = must_alloc(sizeof *p);
-    p->frame = frame;
+    p->base.frame = frame;
     p->base.tag = frame->tag;
     p->base.len = frame->wire_len;
     p->base.ingress_port = port;
@@ -147,9 +146,9 @@ static void append_record(p4_switch *sw, packet *p, uint8_t *ip, p4_tick now, ui
     if (ip[9] != 17 || p4_ld16(udp + 2) != 4791 || (udp[8] & 0xe0) != 0xc0 || udp[8] == 0xd1)
         return;
     uint32_t hops = shim[0] >> 4, headers = 14 + 20 + 8 + 12 + 2 + 8 * hops;
-    if (hops >= MAX_HOPS || p->frame->data_len < headers)
+    if (hops >= MAX_HOPS || p->base.frame->data_len < headers)
         return;
-    p4_frame *frame = p->frame;
+    p4_frame *frame = p->base.frame;
     uint32_t present = frame->data_len - headers;
     if (frame->data_len + 8 > frame->cap) {
         p4_frame *larger = sw->env.frame_new(sw->env.ctx, frame->data_len + 8);
@@ -159,7 +158,7 @@ static void append_record(p4_switch *sw, packet *p, uint8_t *ip, p4_tick now, ui
         larger->wire_len = frame->wire_len;
         larger->data_len = frame->data_len;
         sw->env.frame_free(sw->env.ctx, frame);
-        p->frame = frame = larger;
+        p->base.frame = frame = larger;
     } else {
         memmove(frame->data + headers + 8, frame->data + headers, present);
     }
@@ -177,12 +176,12 @@ static void append_record(p4_switch *sw, packet *p, uint8_t *ip, p4_tick now, ui
 static p4_frame *transmit(p4_switch *sw, p4_packet *base, p4_tick now)
 {
     packet *p = (packet *)(void *)base;
-    uint8_t *ip = p->frame->data + 14;
+    uint8_t *ip = p->base.frame->data + 14;
     ip[8]--;
 #ifdef BASELINE_INT
     uint32_t *sent = &tx_bytes[base->egress_port];
     append_record(sw, p, ip, now, *sent);
-    ip = p->frame->data + 14;
+    ip = p->base.frame->data + 14;
     *sent += (uint32_t)p4_ld16(ip + 2) + 14;
     (void)mark;
 #else
@@ -191,7 +190,7 @@ static p4_frame *transmit(p4_switch *sw, p4_packet *base, p4_tick now)
 #endif
     p4_st16(ip + 10, 0);
     p4_st16(ip + 10, p4_csum16(ip, 20));
-    p4_frame *frame = p->frame;
+    p4_frame *frame = p->base.frame;
     p->base.next = (p4_packet *)(void *)pool;
     pool = p;
     sw->counts.transmitted++;
@@ -201,7 +200,7 @@ static p4_frame *transmit(p4_switch *sw, p4_packet *base, p4_tick now)
 static void free_packet(p4_switch *sw, p4_packet *base)
 {
     packet *p = (packet *)(void *)base;
-    sw->env.frame_free(sw->env.ctx, p->frame);
+    sw->env.frame_free(sw->env.ctx, p->base.frame);
     p->base.next = (p4_packet *)(void *)pool;
     pool = p;
 }

@@ -13,11 +13,6 @@
 enum { CORE, AGGREGATION, EDGE };
 enum { HEADER = 62, DATA = 1058, ACK = 66 };
 
-typedef struct bench_packet {
-    p4_packet head;
-    p4_frame *frame;
-} bench_packet;
-
 struct p4_switch {
     p4_env env;
     p4_switch_counts counts;
@@ -30,7 +25,7 @@ typedef struct bench_host {
 
 static uint32_t half; /* k / 2 */
 static uint32_t window;
-static bench_packet *spare;
+static p4_packet *spare;
 static bench_host *hosts;
 
 /* -- a pipeline: routes by destination, spreads by flow ----------------------------------------------------------- */
@@ -54,28 +49,28 @@ static uint32_t route(const p4_switch *sw, const p4_frame *frame)
 void p4_switch_receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
 {
     (void)now;
-    bench_packet *p = spare;
+    p4_packet *p = spare;
     if (p)
-        spare = (bench_packet *)p->head.next;
+        spare = p->next;
     else if (!(p = malloc(sizeof *p)))
         abort();
     sw->counts.received++;
     p->frame = frame;
-    p->head.len = frame->wire_len;
-    p->head.tag = frame->tag;
-    p->head.ingress_port = port;
-    p->head.egress_port = route(sw, frame);
-    p->head.priority = 0;
-    sw->env.enqueue(sw->env.ctx, &p->head);
+    p->len = frame->wire_len;
+    p->tag = frame->tag;
+    p->ingress_port = port;
+    p->egress_port = route(sw, frame);
+    p->priority = 0;
+    sw->env.enqueue(sw->env.ctx, p);
 }
 
 p4_frame *p4_switch_transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
 {
     (void)now;
-    p4_frame *frame = ((bench_packet *)packet)->frame;
+    p4_frame *frame = packet->frame;
     sw->counts.transmitted++;
-    packet->next = (p4_packet *)spare;
-    spare = (bench_packet *)packet;
+    packet->next = spare;
+    spare = packet;
     return frame;
 }
 
@@ -85,6 +80,7 @@ void p4_packet_free(p4_switch *sw, p4_packet *packet)
 }
 
 void p4_switch_set_env(p4_switch *sw, const p4_env *env) { sw->env = *env; }
+uint32_t p4_switch_packet_bytes(const p4_switch *sw) { (void)sw; return sizeof(p4_packet); }
 void p4_switch_prefetch(const p4_switch *sw) { (void)sw; }
 void p4_switch_prefetch_tables(const p4_switch *sw) { (void)sw; }
 const p4_env *p4_switch_get_env(const p4_switch *sw) { return &sw->env; }
@@ -244,8 +240,8 @@ int main(int argc, char **argv)
            (long long)(n->ledger.entered - n->ledger.delivered - in_flight), spent, spent * 1e9 / (double)hops,
            spent * 1e9 / (double)n->events, usage.ru_maxrss * 1024L);
     net_free(n);
-    for (bench_packet *p; (p = spare);) {
-        spare = (bench_packet *)p->head.next;
+    for (p4_packet *p; (p = spare);) {
+        spare = p->next;
         free(p);
     }
     free(hosts);

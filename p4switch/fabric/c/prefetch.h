@@ -39,6 +39,12 @@ static inline void prefetch_rings(const net_port *port)
     for (uint32_t i_ = 0; i_ < (at)->tm.port_count; i_++) \
         for (net_port *port = (at)->tm.ports[i_] ? net_port_of((at)->tm.ports[i_]) : NULL; port; port = NULL)
 
+/* The packets whose turn is next in their queues. */
+#define EACH_HEAD(at, head) \
+    EACH_PORT(at, port_) \
+        for (uint32_t p_ = port_->tm.nonempty; p_; p_ &= p_ - 1) \
+            for (const p4_packet *head = port_->tm.queues[__builtin_ctz(p_)].fifo.head; head; head = NULL)
+
 /* All that a switch is about to use, fetched at the same time, not one after the other. */
 static inline void prefetch_ports(const node *at)
 {
@@ -58,6 +64,15 @@ static inline void prefetch_ports(const node *at)
     }
     EACH_PORT(at, port)
         prefetch_rings(port);
+    EACH_HEAD(at, head)
+        tm_fetch(&at->tm, head);
+}
+
+/* What is behind the heads of its queues, when those have come. */
+static inline void prefetch_behind(const node *at)
+{
+    EACH_HEAD(at, head)
+        tm_fetch_behind(&at->tm, head);
 }
 
 /* A switch whose turn is next. */

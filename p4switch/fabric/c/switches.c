@@ -218,6 +218,8 @@ static void run_switch(net *n, node *at, uint64_t end)
     const arrival *in = n->arrivals.list, *last = in + n->arrivals.count;
     for (uint32_t i = 0; i < FRAMES_AHEAD && in + i < last; i++)
         prefetch_frame(in[i].frame);
+    if (ports & (ports - 1))
+        prefetch_behind(at);
     for (;;) {
         /* Of one instant, arrivals come before READY and after everything else. */
         uint64_t time = heap_time(&at->events);

@@ -271,7 +271,8 @@ static p4_packet *take(tm_port *out, uint32_t priority, uint64_t now)
     tm_queue *q = &out->queues[priority];
     queue_account(q, now);
     p4_packet *p = queue_get(q);
-    __builtin_prefetch(q->fifo.head);
+    if (q->fifo.head)
+        tm_fetch_behind(t, q->fifo.head);
     q->bytes -= p->len;
     out->bytes -= p->len;
     out->packets--;

@@ -104,6 +104,7 @@ typedef struct tm_port {
 typedef struct tm_switch {
     tm_port **ports; /* by number; NULL: there is none */
     uint32_t port_count, tick_ns, cell_bytes;
+    uint32_t packet_bytes; /* of a pipeline's packet, which is fetched before its turn comes */
     uint8_t priorities; /* in use */
     uint8_t equal;      /* mask of those that `arbiter` decides between */
     uint8_t arbiter;    /* a tm_arbiter */
@@ -172,6 +173,21 @@ static inline uint8_t tm_class_of(const tm_switch *t, const p4_frame *frame)
     const uint8_t *d = frame->data;
     bool ipv4 = t->classified && frame->data_len > 15 && d[12] == 8 && d[13] == 0;
     return ipv4 ? t->class_of_dscp[d[15] >> 2] : 0;
+}
+
+/* Fetches a packet that waits into the cache; then what it holds: its frame, and the packet behind it. */
+static inline void tm_fetch(const tm_switch *t, const p4_packet *packet)
+{
+    for (uint32_t line = 0; line < t->packet_bytes; line += 64)
+        __builtin_prefetch((const char *)packet + line, 1);
+}
+
+static inline void tm_fetch_behind(const tm_switch *t, const p4_packet *packet)
+{
+    __builtin_prefetch(packet->frame, 1);
+    __builtin_prefetch((const char *)packet->frame + 64, 1);
+    if (packet->next)
+        tm_fetch(t, packet->next);
 }
 
 /* Takes the packet if there is room; else false, and it stays the caller's. */

@@ -7,11 +7,6 @@
 #define NO_PORT 0xffff
 #define MAX_COPIES 8
 
-typedef struct stub_packet {
-    p4_packet head;
-    p4_frame *frame;
-} stub_packet;
-
 struct p4_switch {
     p4_env env;
     p4_switch_counts counts;
@@ -24,14 +19,14 @@ struct p4_switch {
 
 static void enqueue(p4_switch *sw, p4_frame *frame, uint32_t in, uint32_t out)
 {
-    stub_packet *p = calloc(1, sizeof *p);
+    p4_packet *p = calloc(1, sizeof *p);
     p->frame = frame;
-    p->head.len = frame->wire_len;
-    p->head.tag = frame->tag;
-    p->head.ingress_port = in;
-    p->head.egress_port = out;
-    p->head.priority = frame->data_len > 15 ? frame->data[15] >> 5 : 0;
-    sw->env.enqueue(sw->env.ctx, &p->head);
+    p->len = frame->wire_len;
+    p->tag = frame->tag;
+    p->ingress_port = in;
+    p->egress_port = out;
+    p->priority = frame->data_len > 15 ? frame->data[15] >> 5 : 0;
+    sw->env.enqueue(sw->env.ctx, p);
 }
 
 static void watch_clock(p4_switch *sw, p4_tick now)
@@ -75,7 +70,7 @@ static void stamp(p4_frame *frame, uint32_t at, uint32_t value)
 p4_frame *p4_switch_transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
 {
     watch_clock(sw, now);
-    p4_frame *frame = ((stub_packet *)packet)->frame;
+    p4_frame *frame = packet->frame;
     if (sw->stamp) {
         stamp(frame, 40, packet->enq_depth);
         stamp(frame, 44, packet->deq_depth);
@@ -90,8 +85,14 @@ p4_frame *p4_switch_transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
 
 void p4_packet_free(p4_switch *sw, p4_packet *packet)
 {
-    sw->env.frame_free(sw->env.ctx, ((stub_packet *)packet)->frame);
+    sw->env.frame_free(sw->env.ctx, packet->frame);
     free(packet);
+}
+
+uint32_t p4_switch_packet_bytes(const p4_switch *sw)
+{
+    (void)sw;
+    return sizeof(p4_packet);
 }
 
 void p4_switch_set_env(p4_switch *sw, const p4_env *env)
