@@ -48,6 +48,7 @@ COMPILED = (
     "messages.py",
     "template.py",
     "limiter.py",
+    "address_set.py",
     "pull_pacer.py",
     "sender.py",
     "receiver.py",

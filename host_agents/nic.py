@@ -8,6 +8,7 @@ from librt.strings import read_i64_be
 from mypy_extensions import i64
 
 from host_agents import wire
+from host_agents.address_set import AddressSet
 from host_agents.assignments import CollectiveConfig
 from host_agents.cc.base import Host, Path
 from host_agents.collective.engine import Engine
@@ -43,7 +44,7 @@ class Nic(Port):
         self.load_balancing = load_balancing
         self.host = Host(config.seed << 32 | self.address, config.rto_ns, self.timers, config.nics)
         self._checks_icrc = config.check_icrc
-        self._joined: set[int] = set()  # addresses of multicast groups
+        self._joined = AddressSet()  # addresses of multicast groups
         self.collectives: Engine | None = None
         # That outlive their queue pairs, by protocol, destination and partition key.
         self._groups: dict[tuple[str, int, int], Group] = {}
@@ -217,7 +218,7 @@ class Nic(Port):
             self.stats.malformed += 1
             return
         addresses: i64 = read_i64_be(frame, wire.SOURCE)
-        if addresses & 0xFFFFFFFF != self.address and addresses & 0xFFFFFFFF not in self._joined:
+        if addresses & 0xFFFFFFFF != self.address and not self._joined.has(addresses & 0xFFFFFFFF):
             self.stats.misdelivered += 1
             return
         bth: i64 = read_i64_be(frame, wire.BECN)  # FECN, BECN, destination QP, AckReq, PSN

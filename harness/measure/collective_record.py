@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,7 +121,7 @@ def slot_bytes(table: pd.DataFrame, topology: Topology, groups: Sequence[Collect
                 for port in (None, *tree.ports(switch)):
                     through.setdefault((switch, port), set()).add((group.number, number))
     uses = _uses(table, topology, groups)
-    peaks = {which: _peak([uses[one] for one in which if one in uses]) for which in map(frozenset, through.values())}
+    peaks = {which: uses.peak(which) for which in map(frozenset, through.values())}
     found: dict[str, dict[str, Any]] = {
         switch: {"reserved_bytes": of_groups.total() * (READ_SLOT_BYTES + WRITE_SLOT_BYTES), "ports": {}}
         for switch, of_groups in own.items()
@@ -135,10 +135,25 @@ def slot_bytes(table: pd.DataFrame, topology: Topology, groups: Sequence[Collect
     return found
 
 
-def _uses(
-    table: pd.DataFrame, topology: Topology, groups: Sequence[CollectiveGroup]
-) -> dict[tuple[int, int], NDArray[np.int64]]:
-    """By group and tree: rows of time (ns) and bytes, more or fewer. Operations are numbered as they are sent."""
+class _Uses:
+    """Bytes of slots that operations take and give back, in order of time; of one time, what is given back is first."""
+
+    def __init__(self, trees: Mapping[tuple[int, int], NDArray[np.int64]]) -> None:
+        """By group and tree: rows of time (ns) and bytes, more or fewer."""
+        self._trees = [*trees]
+        changes = np.concatenate([np.empty((0, 2), np.int64), *trees.values()])
+        order = np.lexsort((changes[:, 1], changes[:, 0]))
+        self._bytes = changes[order, 1]
+        self._tree = np.repeat(np.arange(len(trees)), [len(rows) for rows in trees.values()])[order]
+
+    def peak(self, trees: Collection[tuple[int, int]]) -> int:
+        """The most bytes at any time, in the slots of these trees together."""
+        wanted = np.array([tree in trees for tree in self._trees], bool)
+        return max(0, int(self._bytes[wanted[self._tree]].cumsum().max(initial=0)))
+
+
+def _uses(table: pd.DataFrame, topology: Topology, groups: Sequence[CollectiveGroup]) -> _Uses:
+    """Operations are numbered as they are sent."""
     found = {}
     ordered = table.sort_values("sent_ns", kind="stable")
     for group in groups:
@@ -160,13 +175,4 @@ def _uses(
             found[(group.number, int(number))] = np.stack(
                 [times, np.concatenate([each[here], -each[here][over]])], axis=1
             )
-    return found
-
-
-def _peak(uses: Sequence[NDArray[np.int64]]) -> int:
-    """The most bytes at any time; what ends then is over."""
-    if not uses:
-        return 0
-    changes = np.concatenate(uses)
-    in_order = changes[np.lexsort((changes[:, 1], changes[:, 0])), 1]
-    return max(0, int(in_order.cumsum().max()))
+    return _Uses(found)

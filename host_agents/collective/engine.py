@@ -146,6 +146,7 @@ class Engine(Arbiter):
         self._join = join
         self._frames = CollectiveFrames(address, config.request_priority, config.response_priority)
         self._groups: dict[int, Membership] = {}
+        self._last: Membership | None = None  # of which a frame came last
         self._unicast: dict[int, Stream] = {}  # by destination and kind
         self._heard_from: dict[int, Seen] = {}  # unicast: by source and kind, of those that may
         self._most_answers = 0  # that can wait here at once, unless someone keeps to no window
@@ -399,7 +400,7 @@ class Engine(Arbiter):
                 return
             seen = found
         else:
-            membership = self._groups.get(group)
+            membership = self._membership(group)
             if membership is None or rank >= membership.members:
                 stats.not_joined += 1
                 return
@@ -437,6 +438,14 @@ class Engine(Arbiter):
                 self._reading_peak = reading.size
         else:
             self._respond(self._answer(ACKNOWLEDGEMENT, source, first, second, b""))
+
+    def _membership(self, group: int) -> Membership | None:
+        """None: this host is not in the group."""
+        last = self._last
+        if last is None or last.number != group:
+            last = self._groups.get(group)
+            self._last = last
+        return last
 
     def _answer(self, opcode: int, destination: int, first: i64, second: i64, lanes: bytes) -> bytes:
         """`first` and `second`: the request's header."""
@@ -480,7 +489,7 @@ class Engine(Arbiter):
         if group == UNICAST:
             stream = None if opcode == RESULT else self._unicast.get(_source(frame) << 1 | kind)
         else:
-            membership = self._groups.get(group)
+            membership = self._membership(group)
             if membership is None:
                 stats.not_joined += 1
                 return

@@ -1,34 +1,28 @@
-"""Frames of collectives, from templates: one for each destination and opcode."""
+"""Frames of collectives, put together as numbers: those of one opcode differ in destination and header."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, write_i64_be
+from librt.strings import BytesWriter, read_i64_be, write_i64_be
+from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from host_agents import wire
-from host_agents.collective.packets import (
-    ACKNOWLEDGEMENT,
-    HEADER,
-    PAYLOAD_BYTES,
-    QPN,
-    READ,
-)
+from host_agents.collective.packets import ACKNOWLEDGEMENT, HEADER, PAYLOAD_BYTES, QPN, READ, RESULT, WRITE
 from host_agents.lb.base import FIRST_ENTROPY
 
 _writer: Final = BytesWriter()
-_MOST_TEMPLATES: Final = 4096  # sources may be made up
+_WORDS: Final = 6  # of 8 bytes: the headers up to the first byte of the queue pair's number
+_NOWHERE: Final = 0  # the destination that the words of an opcode have, until a frame's own is put in
 
 
 class CollectiveFrames:
     """Of one host. `priorities`: of requests, and of responses."""
 
     def __init__(self, address: int, request_priority: int, response_priority: int) -> None:
-        self._address = address
-        self._request_dscp = 8 * request_priority
-        self._response_dscp = 8 * response_priority
-        self._templates: dict[int, bytes] = {}  # by opcode and destination
+        self._requests = _all_words(address, 8 * request_priority)
+        self._responses = _all_words(address, 8 * response_priority)
 
     def frame(
         self,
@@ -43,33 +37,56 @@ class CollectiveFrames:
         lanes: bytes,
     ) -> bytes:
         """`operator_bits`: the header's first byte; `place_bits`: tree, group and rank. Lanes may be left out."""
-        key = opcode << 32 | destination
-        template = self._templates.get(key)
-        if template is None:
-            payload = 0 if opcode in (ACKNOWLEDGEMENT, READ) else PAYLOAD_BYTES
-            template = wire.header(
-                self._address,
-                destination,
-                FIRST_ENTROPY,
-                opcode,
-                QPN,
-                after_bth_bytes=HEADER.size_bytes + payload,
-                dscp=self._request_dscp if is_request else self._response_dscp,
-            )
-            if len(self._templates) >= _MOST_TEMPLATES:
-                self._templates.clear()
-            self._templates[key] = template
+        words = self._requests if is_request else self._responses
+        at: i64 = _WORDS * (opcode - WRITE)
+        to: i64 = destination
+        number: i64 = sequence
+        first: i64 = operator_bits << 56 | place_bits << 16 | size_bytes
+        second: i64 = _signed(number, 32) << 32 | address
+        # RFC 1624: the checksum without a destination, and the two words of this one.
+        checksum: i64 = (words[at + 3] >> 48 & 0xFFFF ^ 0xFFFF) + (to >> 16) + (to & 0xFFFF)
+        checksum = (checksum & 0xFFFF) + (checksum >> 16)
+        checksum = (checksum & 0xFFFF) + (checksum >> 16) ^ 0xFFFF
         w = _writer
         w.truncate(0)
-        w.write(template)
+        write_i64_be(w, words[at] | to << 16)
+        write_i64_be(w, words[at + 1])
+        write_i64_be(w, words[at + 2])
+        write_i64_be(w, words[at + 3] & 0xFFFFFFFFFFFF | _signed(checksum, 16) << 48 | to >> 16)
+        write_i64_be(w, words[at + 4] | _signed(to & 0xFFFF, 16) << 48)
+        write_i64_be(w, words[at + 5])
+        w.append(QPN >> 8 & 0xFF)
+        w.append(QPN & 0xFF)
         w.append(0)
         w.append(sequence >> 16 & 0xFF)
         w.append(sequence >> 8 & 0xFF)
         w.append(sequence & 0xFF)
-        first: i64 = operator_bits << 56 | place_bits << 16 | size_bytes
-        second: i64 = sequence << 32 | address
         write_i64_be(w, first)
         write_i64_be(w, second)
         if lanes:
             w.write(lanes)
         return w.getvalue()
+
+
+def _all_words(address: int, dscp: int) -> vec[i64]:
+    """Of each opcode's headers, with nowhere as the destination, and what is a frame's own left 0."""
+    words = vec[i64]()
+    for opcode in range(WRITE, RESULT + 1):
+        payload_bytes = 0 if opcode in (ACKNOWLEDGEMENT, READ) else PAYLOAD_BYTES
+        start = wire.header(
+            address,
+            _NOWHERE,
+            FIRST_ENTROPY,
+            opcode,
+            QPN,
+            after_bth_bytes=HEADER.size_bytes + payload_bytes,
+            dscp=dscp,
+        )
+        for place in range(_WORDS):
+            words = append(words, read_i64_be(start, 8 * place))
+    return words
+
+
+def _signed(value: i64, bits: i64) -> i64:
+    """The number in two's complement of so many bits, to be put at the top of a word."""
+    return value - (value >> (bits - 1) << bits)

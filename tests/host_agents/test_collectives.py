@@ -24,9 +24,21 @@ from host_agents.assignments import (
 from host_agents.collective.frames import CollectiveFrames
 from host_agents.collective.memory import Memory
 from host_agents.collective.operations import Seen
-from host_agents.collective.packets import ACKNOWLEDGEMENT, HEADER, OPERATORS, PUSH, QPN, READ, RESULT, WRITE
+from host_agents.collective.packets import (
+    ACKNOWLEDGEMENT,
+    HEADER,
+    OPERATORS,
+    PAYLOAD_BYTES,
+    PUSH,
+    QPN,
+    READ,
+    RESULT,
+    WRITE,
+    XOR,
+)
 from host_agents.collective.program import Program
 from host_agents.errors import HostError, ParameterError
+from host_agents.lb.base import FIRST_ENTROPY
 from tests.host_agents.collective_star import GROUP, Star, Trouble, nics, programs
 
 HOSTS = 5
@@ -321,11 +333,34 @@ def test_made_up_sources_take_no_memory() -> None:
     assert answers == 4 * 2 + 4 * 128
 
 
-def test_templates_of_frames_are_bounded() -> None:
-    frames = CollectiveFrames(wire.parse_address("10.0.0.2"), 3, 4)
-    for destination in range(20_000):
-        frames.frame(READ, destination, True, 0, 0, 0, 1, 0, b"")
-    assert len(frames._templates) <= 4096
+def test_frames_have_the_headers_of_all_others() -> None:
+    draw = random.Random(1)
+    for _ in range(2000):
+        source, destination, sequence, address = (draw.getrandbits(32) for _ in range(4))
+        opcode, is_request = draw.randrange(WRITE, RESULT + 1), draw.random() < 0.5
+        tree, group, rank, size_bytes = (draw.getrandbits(bits) for bits in (8, 16, 16, 7))
+        lanes = b"" if opcode in (ACKNOWLEDGEMENT, READ) else draw.randbytes(PAYLOAD_BYTES)
+        start = wire.header(
+            source,
+            destination,
+            FIRST_ENTROPY,
+            opcode,
+            QPN,
+            after_bth_bytes=HEADER.size_bytes + len(lanes),
+            dscp=8 * (3 if is_request else 4),
+        )
+        header = HEADER.encode(
+            {
+                "operator": XOR, "retry": 1, "tree": tree, "group": group, "rank": rank, "valid_bytes": size_bytes,
+                "sequence": sequence, "address": address,
+            }
+        )  # fmt: skip
+        frames = CollectiveFrames(source, 3, 4)
+        place_bits = tree << 32 | group << 16 | rank
+        frame = frames.frame(
+            opcode, destination, is_request, XOR << 4 | 8, place_bits, size_bytes, sequence, address, lanes
+        )
+        assert frame == start + (sequence & wire.PSN_MASK).to_bytes(4, "big") + header + lanes
 
 
 def test_a_write_is_answered_by_acknowledgements_only() -> None:
