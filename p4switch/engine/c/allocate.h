@@ -22,12 +22,6 @@ static inline void *must_alloc(size_t bytes)
     return must_have(malloc(bytes));
 }
 
-/* On an address that `line`, a power of two, divides. */
-static inline void *must_align(size_t line, size_t bytes)
-{
-    return must_have(aligned_alloc(line, (bytes + line - 1) & ~(line - 1)));
-}
-
 /* Room for `count` things of `bytes` each. */
 static inline void *must_grow(void *memory, size_t count, size_t bytes)
 {
