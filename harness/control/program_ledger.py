@@ -19,6 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from harness.control.program_state import CellArray, Reader, counters
 from p4switch.errors import UserError
 from p4switch.p4runtime.messages import Message
@@ -81,10 +83,10 @@ def count(switches: Iterable[Reader], of_program: Iterable[Account]) -> Counter[
     totals = Counter({kind: 0 for account in of_program for kind in account.kinds if kind})
     for reader in switches:
         for account in of_program:
-            column = 1 + account.cells.values.index("packets")
-            for row in reader(account.cells):
-                if row[0] < len(account.kinds) and (kind := account.kinds[row[0]]):
-                    totals[kind] += row[column]
+            packets = reader.packets(account.cells)[: len(account.kinds)]
+            for index in np.flatnonzero(packets):
+                if kind := account.kinds[index]:
+                    totals[kind] += int(packets[index])
     return totals
 
 

@@ -294,7 +294,7 @@ class VirtualWorld:
         elif isinstance(probe, CellProbe):
             for name, pipe in self._own(self._pipes).items():
                 if probe.covers(name):
-                    read[name] = list(probe.read_by(program_state.by_engine(pipe), self.run_plan))
+                    read[name] = list(probe.read_by(program_state.ByEngine(pipe), self.run_plan))
         elif isinstance(probe, SwitchProbe):
             for name, client in self._own(self._clients).items():
                 if probe.covers(name):
@@ -487,7 +487,7 @@ class VirtualWorld:
         parts = self._crew.gather(
             {
                 name: program_state.left_in(
-                    {name: program_state.by_engine(pipe)}, registers, compiled(run.build)[1], run.program.name
+                    {name: program_state.ByEngine(pipe)}, registers, compiled(run.build)[1], run.program.name
                 )
                 for name, pipe in self._own(self._pipes).items()
             }
@@ -652,7 +652,7 @@ class VirtualWorld:
             queue_stats=self.fabric.queue_stats(),
             pfc_stats=self.fabric.pfc_stats(),
             conservation=self.fabric.conservation(),
-            counted=count(map(program_state.by_engine, self._own(self._pipes).values()), self._accounts),
+            counted=count(map(program_state.ByEngine, self._own(self._pipes).values()), self._accounts),
             nic_totals=totals,
             failed_asserts={
                 name: (pipe.failed_asserts, pipe.failed_assert)

@@ -32,11 +32,11 @@ class CellProbe(SwitchProbe):
         return self.cells(run).values
 
     def read(self, run: Run, client: Client) -> Iterator[Values]:
-        return self.read_by(program_state.by_p4runtime(client), run)
+        return self.read_by(program_state.ByP4Runtime(client), run)
 
     def read_by(self, reader: program_state.Reader, run: Run) -> Iterator[Values]:
         """As `read`. Raises UserError."""
-        return reader(self.cells(run), self.indices)
+        return reader.cells(self.cells(run), self.indices)
 
     def check(self, run: Run) -> None:
         cells = self.cells(run)

@@ -81,7 +81,7 @@ class SwitchReader:
 
     def count(self) -> Mapping[program_ledger.Kind, int]:
         """What the program has counted by name, at the end of the run. Raises UserError."""
-        return program_ledger.count(map(program_state.by_p4runtime, self._clients.values()), self._accounts)
+        return program_ledger.count(map(program_state.ByP4Runtime, self._clients.values()), self._accounts)
 
     def residue(self, wait_s: float, patience_s: float) -> dict[str, int] | None:
         """What registers have left of flows, looked at every `wait_s` until it is gone or `patience_s` are over.
@@ -91,7 +91,7 @@ class SwitchReader:
         if not self._residual:
             return None
         end = time.monotonic() + patience_s
-        readers = {name: program_state.by_p4runtime(client) for name, client in self._clients.items()}
+        readers = {name: program_state.ByP4Runtime(client) for name, client in self._clients.items()}
         while True:
             left = program_state.left_in(readers, self._residual, self._p4info, self._run.program.name)
             if not left or time.monotonic() > end:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.control import program_state
+from harness.control.program_state import ByEngine, ByP4Runtime
 from p4switch import engine
 from p4switch.compiler import compile_program
 from p4switch.p4runtime.client import LocalClient
@@ -91,8 +92,11 @@ def test_a_switch_in_this_process_tells_the_same_as_through_p4runtime(tmp_path: 
         switch.counter_write(name, 1, 3, 400)
     told = {}
     for array in {**program_state.registers(built.p4info), **program_state.counters(built.p4info)}.values():
-        told[array.name] = list(program_state.by_engine(switch)(array))
-        assert told[array.name] == list(program_state.by_p4runtime(client)(array))
+        told[array.name] = list(ByEngine(switch).cells(array))
+        assert told[array.name] == list(ByP4Runtime(client).cells(array))
+        if "packets" in array.values:
+            packets = [reader.packets(array).tolist() for reader in (ByEngine(switch), ByP4Runtime(client))]
+            assert packets == [[row[1] for row in told[array.name]]] * 2
     del told["ingress_drops"]  # the switch has it
     assert told == {
         "signed": [(0, 0), (1, 0), (2, -2)],
