@@ -49,6 +49,7 @@ COMPILED = (
     "template.py",
     "limiter.py",
     "address_set.py",
+    "draws.py",
     "pull_pacer.py",
     "sender.py",
     "receiver.py",

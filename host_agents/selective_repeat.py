@@ -257,8 +257,9 @@ class SelectiveRepeatReceiver(Receiver):
         wire_bytes = transport.frames.data_wire_bytes(config.mtu_bytes)
         self._window = window_packets(config.line_rate_bps, config.rto_ns, config.base_rtt_ns, wire_bytes)
         self._end = 0  # one past the highest packet seen
-        # Early packets by number modulo the length: 0 missing, else payload bytes * 2 + last, plus 1.
-        self._early = [0] * 64
+        # Early packets by number modulo the length, a power of two: 0 missing, else payload bytes * 2 + last, plus 1.
+        self._early = vec[i64]([0] * 64)
+        self._early_mask = 63
         self._arrived: i64 = 0  # which of the SACK_BITS after the expected one have
 
     def on_data(
@@ -279,16 +280,16 @@ class SelectiveRepeatReceiver(Receiver):
             else:
                 self.wait(marked, frame)
             return
-        if number < self.expected or (number < self._end and self._early[number % len(self._early)] > 0):
+        if number < self.expected or (number < self._end and self._early[number & self._early_mask] > 0):
             self.stats.duplicates += 1
         elif number - self.expected >= self._window:
             self.stats.out_of_window += 1
             return
         else:
             self.stats.out_of_order += 1
-            while number - self.expected >= len(self._early):
+            while number - self.expected > self._early_mask:
                 self._grow()
-            self._early[number % len(self._early)] = 2 * payload_bytes + (2 if last else 1)
+            self._early[number & self._early_mask] = 2 * payload_bytes + (2 if last else 1)
             if number >= self._end:
                 self._end = number + 1
             place: i64 = number - self.expected
@@ -304,7 +305,7 @@ class SelectiveRepeatReceiver(Receiver):
             self.stats.out_of_window += 1
             return False
         if missing and number < self._end:
-            missing = self._early[number % len(self._early)] == 0
+            missing = self._early[number & self._early_mask] == 0
         if missing:
             self.send_nack(psn, frame)
         else:
@@ -314,20 +315,21 @@ class SelectiveRepeatReceiver(Receiver):
 
     def _deliver_early(self, now_ns: int) -> None:
         while self.expected < self._end:
-            slot = self.expected % len(self._early)
+            slot = self.expected & self._early_mask
             entry = self._early[slot] - 1
             if entry < 0:
                 return
             self._early[slot] = 0
             self._advance()
-            self.deliver(now_ns, entry >> 1, entry & 1 == 1)
+            payload_bytes: int = entry >> 1
+            self.deliver(now_ns, payload_bytes, entry & 1 == 1)
 
     def _advance(self) -> None:
         """The expected packet has arrived."""
         self.expected += 1
         self._arrived >>= 1
         number = self.expected + SACK_BITS
-        if number < self._end and self._early[number % len(self._early)] > 0:
+        if number < self._end and self._early[number & self._early_mask] > 0:
             self._arrived |= _LAST_BIT
 
     def _part(self, marked: bool) -> None:
@@ -340,7 +342,8 @@ class SelectiveRepeatReceiver(Receiver):
         self.send_sack(psn, self.psn(self.expected), bitmap, marked, frame)
 
     def _grow(self) -> None:
-        old = self._early
-        self._early = [0] * (2 * len(old))
+        old, old_mask = self._early, self._early_mask
+        self._early = vec[i64]([0] * (2 * len(old)))
+        self._early_mask = 2 * old_mask + 1
         for number in range(self.expected, self._end):
-            self._early[number % len(self._early)] = old[number % len(old)]
+            self._early[number & self._early_mask] = old[number & old_mask]

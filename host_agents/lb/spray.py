@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass, field
 
 from host_agents.cc.base import Path
+from host_agents.draws import Draws
 from host_agents.lb.base import ENTROPIES, ENTROPY_COUNT, FIRST_ENTROPY, LoadBalancer
 from host_agents.registry import LoadBalancerInfo, register
 
@@ -18,10 +18,10 @@ class SprayParameters:
 class Spray(LoadBalancer):
     def __init__(self, entropies: int, seed: int) -> None:
         self.entropies = entropies
-        self.random = random.Random(seed)
+        self._draws = Draws(seed)
 
     def next_entropy(self, now_ns: int) -> int:
-        return FIRST_ENTROPY + int(self.random.random() * float(self.entropies))
+        return FIRST_ENTROPY + int(self._draws.random() * float(self.entropies))
 
 
 def create(parameters: SprayParameters, seed: int, path: Path) -> LoadBalancer:
