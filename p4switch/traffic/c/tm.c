@@ -374,9 +374,10 @@ int tm_pfc_alloc(tm_port *port)
 {
     if (port->pfc)
         return 0;
-    port->pfc = calloc(1, sizeof *port->pfc);
+    port->pfc = aligned_alloc(_Alignof(tm_pfc), sizeof *port->pfc);
     if (!port->pfc)
         return -1;
+    memset(port->pfc, 0, sizeof *port->pfc);
     port->pfc->alpha = -1;
     port->pfc->quanta = 65535;
     for (int i = 0; i < TM_PRIORITIES; i++)

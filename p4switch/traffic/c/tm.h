@@ -69,7 +69,7 @@ typedef struct tm_class {
     uint64_t paused_ns, longest_ns;
     uint64_t pauses_sent, resumes_sent, refreshes_sent, pauses_received;
     uint64_t ingress_max_bytes, headroom_max_bytes;
-} tm_class;
+} __attribute__((aligned(64))) tm_class;
 
 typedef struct tm_pfc {
     uint64_t xoff_bytes, xon_gap_bytes, headroom_bytes, reaction_ns; /* TM_NO_LIMIT headroom: as the buffer allows */
