@@ -274,7 +274,7 @@ def test_a_silent_entry_is_kept_as_long_as_another_is_free() -> None:
 
 
 def test_as_printed_entries_never_expire() -> None:
-    rig = make(dft_entries=1, entry_timeout_ns=None)
+    rig = make(dft_entries=1, entry_timeout_ns=0)
     ports_of(rig, [data(FIRST, qp=1)])
     assert ports_of(rig, [data(FIRST, qp=2)], now=1 << 45) == [1]
 
@@ -518,7 +518,7 @@ def test_the_program_decides_like_the_model(seed: int) -> None:
     rig = make(
         lanes=lanes,
         dft_entries=entries,
-        entry_timeout_ns=timeout_ns,
+        entry_timeout_ns=timeout_ns or 0,
         match="exact" if exact else "message",
         threshold_bytes=threshold,
     )
