@@ -17,7 +17,7 @@ from harness import workloads
 from harness.control import load_balancing as switch_load_balancing
 from harness.control import programs
 from harness.control.controller import Settings, switch_view
-from harness.control.lanes import cycle, dependencies
+from harness.control.lanes import circle
 from harness.control.load_balancing import LoadBalancer
 from harness.control.pipelines import LOSS, Build
 from harness.control.programs import Program, ProgramParameters
@@ -621,34 +621,26 @@ def _check_routes(run: Run) -> None:
     """Lanes break the circles that turns from down to up make, not those of routes by themselves, nor those of
     deflections between switches of a tier, which are no turns. Raises UserError.
     """
-    lanes = run.program_parameters.equal_priorities
-    if not lanes or not run.scenario.switch.pfc.enabled:
-        return
-    tiers = {switch.name: switch.tier for switch in run.topology.switches}
-    level = any(
-        tiers.get(there.node) == tier for name, tier in tiers.items() for there in run.topology.ports[name].values()
-    )
-    # Where each link leads to another tier, a packet that is deflected has no circle; to look for it takes time.
-    deflecting = level and run.program_parameters.free_of_circles
     parameters = run.program_parameters
-    circle = _circle(run.topology, type(parameters), parameters.model_dump_json(), lanes[0], deflecting)
-    if circle:
+    if not parameters.equal_priorities or not run.scenario.switch.pfc.enabled:
+        return
+    found = _circle(run.topology, type(parameters), parameters.model_dump_json())
+    if found:
+        deflected = ", or deflected from them," * parameters.free_of_circles
         raise UserError(
-            f"topology {run.topology.name!r}: packets on its routes{', or deflected from them,' * deflecting} can wait "
-            f"for each other in a circle ({' - '.join(circle[:6])}); {run.program.name!r} expects a network without"
+            f"topology {run.topology.name!r}: packets on its routes{deflected} can wait for each other in a circle "
+            f"({' - '.join(found[:6])}); {run.program.name!r} expects a network without"
         )
 
 
 @lru_cache(maxsize=16)
-def _circle(
-    topology: Topology, model: type[ProgramParameters], values: str, start: int, deflecting: bool
-) -> tuple[str, ...]:
+def _circle(topology: Topology, model: type[ProgramParameters], values: str) -> tuple[str, ...]:
     """Switches whose packets can wait for each other, with the parameters that are `values` in JSON."""
     parameters = model.model_validate_json(values)
     entries = {
         switch.name: parameters.entries(switch_view(topology, switch, Settings())) for switch in topology.switches
     }
-    return tuple(cycle(dependencies(topology, entries, start, deflecting=deflecting)))
+    return tuple(circle(topology, entries, parameters.equal_priorities, deflecting=parameters.free_of_circles))
 
 
 def _check_buffers(run: Run) -> None:

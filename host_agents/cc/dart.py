@@ -120,7 +120,7 @@ class DartParameters:
 
 @dataclass(frozen=True)
 class DartPaperParameters(DartParameters):
-    """As printed. The program's part is `match = "message"`, without `entry_timeout_ns`."""
+    """As printed. The program's part is `match = "message"`, `entry_timeout_ns = 0`."""
 
     short_alone: bool = False
     tokens_again: bool = True

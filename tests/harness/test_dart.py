@@ -204,9 +204,11 @@ def test_what_a_broken_link_of_a_detour_loses_arrives_after_the_time_out_by_the_
     )
     outcome = carried_out(run)
     assert outcome.recording.ended == "done"
-    assert sum(record.timeouts for record in outcome.recording.flows) > 0
+    late = [record for record in outcome.recording.flows if record.timeouts > 0]
+    assert late
+    assert min(record.completed_ns for record in late) > 25_000 - run.base_rtt_ns() + 300_000  # since it was sent
     assert outcome.counts["allocated"] == outcome.counts["freed"] + outcome.counts["expired"] + outcome.held
-    assert outcome.counts["expired"] + outcome.held > 0
+    assert outcome.counts["expired"] > 0
 
 
 # Worked examples

@@ -28,7 +28,7 @@ class DartParameters(ProgramParameters):
     """When a short message is deflected, where to, and in which lanes; the RED thresholds of its lanes together.
 
     The defaults are the corrected Dart with section VI-A's numbers. As printed are `match` "message" and
-    `entry_timeout_ns` None.
+    `entry_timeout_ns` 0.
     """
 
     contains: ClassVar[tuple[str, ...]] = ("ecn",)
@@ -47,8 +47,8 @@ class DartParameters(ProgramParameters):
     pmax: Probability = 1.0  # probability of a mark just below Kmax
     threshold_bytes: int = Field(15_000, ge=0, lt=1 << 32)  # queue from which on a short message is deflected
     dft_entries: int = Field(8, ge=1, le=16)  # of a switch's deflection table, for each port
-    # An entry that nothing has matched for so long may be taken: the RTO, when nothing is in flight. None: never.
-    entry_timeout_ns: int | None = Field(16_000_000, gt=0)
+    # An entry that nothing has matched for so long may be taken: the RTO, when nothing is in flight. 0: never.
+    entry_timeout_ns: int = Field(16_000_000, ge=0)
     # What an entry knows a packet by: its message and tokens, or its message alone.
     match: Literal["exact", "message"] = "exact"
     # Ports that a message is deflected to: all that lead to a switch, or those of its route.
@@ -95,7 +95,7 @@ class DartParameters(ProgramParameters):
 
     def _settings(self, switch: SwitchView) -> Entry:
         timeout_ticks = NEVER_TICKS
-        if self.entry_timeout_ns is not None:
+        if self.entry_timeout_ns > 0:
             timeout_ticks = max(1, round(self.entry_timeout_ns / switch.tick_ns))
         settings = {
             "threshold_bytes": self.threshold_bytes,

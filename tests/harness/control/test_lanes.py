@@ -10,8 +10,10 @@ import pytest
 import topologies
 from harness.control import programs
 from harness.control.controller import Settings, switch_view
-from harness.control.lanes import Held, Rule, cycle, dependencies
+from harness.control.lanes import Held, Rule, circle, cycle, dependencies
+from harness.control.programs.entries import Entry
 from topologies import Topology
+from topologies.model import Builder
 
 CLOS = {"hosts_per_tor": 1, "link_rate_bps": 10e9, "fabric_rate_bps": 10e9, "link_delay_ns": 1000}
 NETWORKS = {
@@ -26,12 +28,27 @@ def network(name: str) -> Topology:
     return topologies.build(kind, parameters)
 
 
+def written(topology: Topology, **parameters: object) -> dict[str, list[Entry]]:
+    made = programs.parameters("dart", parameters)
+    return {switch.name: made.entries(switch_view(topology, switch, Settings())) for switch in topology.switches}
+
+
 def graph(
     topology: Topology, rule: Rule | None = None, deflecting: bool = True, **parameters: object
 ) -> nx.DiGraph[Held]:
-    made = programs.parameters("dart", parameters)
-    entries = {switch.name: made.entries(switch_view(topology, switch, Settings())) for switch in topology.switches}
-    return dependencies(topology, entries, 3, deflecting=deflecting, rule=rule)
+    return dependencies(topology, written(topology, **parameters), 3, deflecting=deflecting, rule=rule)
+
+
+def ring() -> Topology:
+    """Four racks and four switches above, by turns."""
+    made = Builder("ring")
+    racks = [made.switch(f"rack{i}", 0) for i in range(4)]
+    above = [made.switch(f"above{i}", 1) for i in range(4)]
+    for i, rack in enumerate(racks):
+        made.host(f"10.0.{i}.2", rack, 10**10, 1000)
+        made.link(rack, above[i], 10**10, 1000)
+        made.link(rack, above[i - 1], 10**10, 1000)
+    return made.build({})
 
 
 class Tokens(Rule):
@@ -102,3 +119,24 @@ def test_routes_alone_have_none_in_a_tree_of_switches() -> None:
     found = graph(network("three pods"), deflecting=False)
     assert cycle(found) == []
     assert {lane for _, lane in found} == {3}
+
+
+@pytest.mark.parametrize("lanes", [(3, 4), (3, 4, 5)])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_where_no_strayed_packets_wait_in_a_circle_none_do(name: str, lanes: tuple[int, ...]) -> None:
+    entries = written(network(name), lanes=len(lanes))
+    assert circle(network(name), entries, lanes, deflecting=True) == []
+    strayed = dependencies(network(name), entries, lanes[-1], deflecting=False, strayed=True)
+    assert cycle(strayed) == []
+    # All of the last lane's, and some that no packet meets.
+    assert strayed.edges >= {edge for edge in graph(network(name), lanes=len(lanes)).edges if edge[0][1] == lanes[-1]}
+
+
+def test_routes_without_a_circle_may_have_one_for_what_is_deflected() -> None:
+    """Each link leads to another tier. Routes turn up once, at the rack between: what has turned before, on its way
+    back from a deflection, does so in the last lane.
+    """
+    topology = ring()
+    entries = written(topology)
+    assert circle(topology, entries, (3, 4), deflecting=False) == []
+    assert circle(topology, entries, (3, 4), deflecting=True) != []
