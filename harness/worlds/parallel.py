@@ -33,8 +33,8 @@ from p4switch.fabric import Fabric
 
 MOST_WORKERS = 64
 AUTO = "auto"
-# Looks for the others before a worker sleeps: some 200 us. The windows of two workers differ by less, mostly, and waking up
-# takes some 50 us in a virtual machine.
+# Looks for the others before a worker sleeps: some 200 us. The windows of two workers mostly differ by less, and waking
+# up takes some 50 us in a virtual machine.
 _SPINS = 20_000
 _LOOK_S = 0.1  # of one that is done, at its parent
 _Value = TypeVar("_Value")
