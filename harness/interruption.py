@@ -2,7 +2,8 @@
 
 Libraries lose it now and then. One in C that is interrupted while it is imported raises ImportError, which whoever can
 do without that library catches; another one makes a text of it, in an error of its own; and what a finalizer raises
-nobody hears of. So it is raised again, as long as nobody deals with it, and who ends asks whether there was one.
+nobody hears of. So it is raised again, as long as nobody deals with it, and who ends asks whether there was one. Who
+cleans up after one is left alone, also by the next: a session that ends sends two, and people press Ctrl-C twice.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import signal
 import sys
 from collections.abc import Iterator
 from types import FrameType
-from typing import NoReturn
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 AGAIN = signal.SIGALRM
@@ -59,11 +59,11 @@ def _is_behind(error: BaseException | None) -> bool:
     return error is not None
 
 
-def _interrupt(_: int, __: FrameType | None) -> NoReturn:
+def _interrupt(number: int, frame: FrameType | None) -> None:
     global _came
     _came = True
     signal.setitimer(signal.ITIMER_REAL, _AGAIN_S, _AGAIN_S)
-    raise KeyboardInterrupt
+    _again(number, frame)
 
 
 def _again(_: int, __: FrameType | None) -> None:

@@ -196,7 +196,7 @@ control ContentionPoint(inout headers_t hdr, inout metadata_t meta, inout standa
                 }
             }
 
-            if (now >= period_end) {
+            if (period_end - now - 1 >= period) {  // past, also where the clock has begun anew
                 new_period = true;
                 if (now - period_end < period && fsr != 0) {
                     m_old = m;

@@ -14,6 +14,8 @@
 //     overhead_bytes  of the link, for each frame; negative where headers are not charged
 //     ahead_ticks     by how much credits may run ahead: the burst less one
 //     both times in units of 2^-16 ticks of the switch's clock
+// What is due lies ahead of the clock by the burst and one packet at most. What seems to lie further ahead is past, or of before the
+// clock, which has 48 bits, began anew.
 // With load_balancing/symmetric.p4 data takes the path of its credits.
 // Wire format: docs/wire-formats.md, "ExpressPass".
 //
@@ -67,7 +69,7 @@ control CreditLimit(inout headers_t hdr, inout metadata_t meta, inout standard_m
         if (meta.common.opcode == OPCODE_CREDIT && credit_limit.apply().hit) {
             now = (bit<64>)standard_metadata.ingress_global_timestamp << 16;
             due_of.read(due, (bit<32>)standard_metadata.egress_spec);
-            if (due < now) {
+            if (due - now > ahead + (per_byte << 16)) {
                 due = now;
             }
             if (due - now > ahead) {

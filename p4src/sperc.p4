@@ -250,7 +250,7 @@ control FairShare(inout headers_t hdr, inout metadata_t meta, inout standard_met
             old_weight.apply();
             new_weight.apply();
 
-            if (now >= round_end) {
+            if (round_end - now - 1 >= round) {  // past, also where the clock has begun anew
                 if (now - round_end < round) {
                     max_e = max_e_next;
                 } else {

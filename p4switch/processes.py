@@ -19,16 +19,16 @@ from typing import Any
 _PR_SET_PDEATHSIG = 1
 
 
-class _SignalsWait:
-    """Until `come()`, the handlers of signals that end a command are not called: one that raised within `Popen` would
-    leave a process that nobody knows. Python calls them in the main thread alone; in others there is nothing to do.
+class SignalsWait:
+    """Until `come()`, or the block's end, the handlers of signals that end a command are not called: what may not be
+    left half done is done. Python calls them in the main thread alone; in others there is nothing to do.
     """
 
     def __init__(self) -> None:
         self._came: list[tuple[int, FrameType | None]] = []
         self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
 
-    def __enter__(self) -> _SignalsWait:
+    def __enter__(self) -> SignalsWait:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 handler = signal.getsignal(number)
@@ -78,7 +78,8 @@ def run(
     """
     if cpu_s is not None:
         command = _limited(command, cpu_s)
-    with _SignalsWait() as signals, subprocess.Popen(
+    # A handler that raised within `Popen` would leave a process that nobody knows.
+    with SignalsWait() as signals, subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True, errors="replace",
         start_new_session=True,
     ) as process:  # fmt: skip

@@ -25,6 +25,7 @@ from typing import BinaryIO
 
 from p4switch import cache
 from p4switch.errors import UserError
+from p4switch.processes import SignalsWait
 
 _BEING_WRITTEN = ".new"  # a note that is not locked yet
 _ID = re.compile(r"[a-z0-9_]{8}")  # as tempfile makes names
@@ -67,20 +68,22 @@ def new_folder(target: Path, *, instead: bool = False, without: Collection[str] 
         try:
             _make(target, scratch, number)
             yield scratch
-            if instead:
-                _take_place(scratch, target, aside)
-            else:
-                try:
-                    os.rename(scratch, target)
-                except OSError:
-                    raise exists from None
-            (target / _MARK).unlink(missing_ok=True)
-            if instead:
-                _keep_others(aside, target, without)
+            with SignalsWait():
+                if instead:
+                    _take_place(scratch, target, aside)
+                else:
+                    try:
+                        os.rename(scratch, target)
+                    except OSError:
+                        raise exists from None
+                (target / _MARK).unlink(missing_ok=True)
+                if instead:
+                    _keep_others(aside, target, without)
         except _TakenError:
             raise
         except BaseException as error:
-            _discard(scratch, made)
+            with SignalsWait():
+                _discard(scratch, made)
             told = for_user(target, error)
             if told is not error:
                 raise told from None

@@ -105,6 +105,23 @@ def test_cleaning_up_is_left_alone() -> None:
     assert done == ["finally", "except", "a context manager"]
 
 
+@pytest.mark.parametrize("number", interruption.ENDING)
+def test_another_signal_leaves_cleaning_up_alone(number: signal.Signals) -> None:
+    """A session that ends sends SIGHUP and SIGTERM, and people press Ctrl-C twice."""
+    done = []
+
+    def interrupted() -> None:
+        try:
+            signal.raise_signal(signal.SIGHUP)
+        finally:
+            signal.raise_signal(number)
+            done.append("finally")
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert done == ["finally"]
+
+
 def test_who_goes_on_is_left_alone() -> None:
     try:
         signal.raise_signal(signal.SIGINT)

@@ -129,12 +129,21 @@ def in_one_period(make_rig: MakeRig) -> MakeRig:
 # The time line of figure 2
 
 
-def test_figure_2(at_times: MakeRig) -> None:
-    """FSR 3 Gb/s; two flows bottlenecked here, 5 Gb/s of flows bottlenecked elsewhere: then 2.5 Gb/s. alpha = 0."""
-    first = [Step(5_000 + i, rate) for i, rate in enumerate((10, 10, 10, 1))]  # (10 - 1) / 3 = 3
-    second = [Step(25_000 + i, rate) for i, rate in enumerate((1, 4, 2, 6, 2))]
-    third = [Step(45_000, 10)]
-    outcome = play(at_times(), [*first, *second, *third])
+@pytest.mark.parametrize("left_ns", [None, 1_000, 22_000, 30_000, 42_000])
+def test_figure_2(at_times: MakeRig, left_ns: int | None) -> None:
+    """FSR 3 Gb/s; two flows bottlenecked here, 5 Gb/s of flows bottlenecked elsewhere: then 2.5 Gb/s. alpha = 0.
+
+    Also when the clock, which has 48 bits, begins anew `left_ns` after the first period has begun.
+    """
+    rig, start = at_times(), 0
+    if left_ns is not None:
+        start = (1 << 48) - left_ns
+        assert isinstance(rig, BuiltinRig)
+        rig.switch.register_write("period_end_of", OUT, start.to_bytes(6, "big"))
+    first = [Step(start + 5_000 + i, rate) for i, rate in enumerate((10, 10, 10, 1))]  # (10 - 1) / 3 = 3
+    second = [Step(start + 25_000 + i, rate) for i, rate in enumerate((1, 4, 2, 6, 2))]
+    third = [Step(start + 45_000, 10)]
+    outcome = play(rig, [*first, *second, *third])
     assert [o.rate for o in outcome[:4]] == [10, 10, 10, 1]
     assert [o.rate for o in outcome[4:9]] == pytest.approx([1, 3, 2, 3, 2], rel=0.005)
     assert outcome[9].rate == pytest.approx(2.5, rel=0.005)

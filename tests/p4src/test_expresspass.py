@@ -28,13 +28,21 @@ def psns(frames: list[bytes]) -> list[int]:
     return [int.from_bytes(frame[51:54], "big") for frame in frames]
 
 
-def test_a_link_lets_credits_through_as_it_can_carry_data(make_rig: MakeRig) -> None:
-    """Twelve at once: a burst of eight passes. Later one passes for each time of a credit and its packet."""
+@pytest.mark.parametrize("left_ns", [None, int(CREDIT_NS) // 2, int(2 * CREDIT_NS), 1])
+def test_a_link_lets_credits_through_as_it_can_carry_data(make_rig: MakeRig, left_ns: int | None) -> None:
+    """Twelve at once: a burst of eight passes. Later one passes for each time of a credit and its packet.
+
+    Also when the clock, which has 48 bits, begins anew `left_ns` after the burst.
+    """
     rig = make_rig("expresspass")
     if not rig.sets_clock:
         pytest.skip("BMv2's clock cannot be set")
+    start = 0
+    if left_ns is not None:
+        start = (1 << 48) - left_ns
+        rig.run([Sent(1, credit(0), start - (1 << 40))])
     times = [0] * 12 + [int(CREDIT_NS) - 1, int(CREDIT_NS) + 1, int(CREDIT_NS) + 2, int(3 * CREDIT_NS) + 1]
-    received = rig.run([Sent(1, credit(i), now) for i, now in enumerate(times)])[OUT]
+    received = rig.run([Sent(1, credit(i), start + now) for i, now in enumerate(times)])[OUT]
     assert psns(received) == [0, 1, 2, 3, 4, 5, 6, 7, 13, 15]
     assert rig.counter("credit_drops", 0) == 6
 

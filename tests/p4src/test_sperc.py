@@ -151,19 +151,25 @@ def test_the_example_when_max_e_falls(make_stepwise_rig: MakeStepwiseRig) -> Non
         assert (left["sum_e"], left["num_b"], left["interval"]) == (0, 0, 0)
 
 
-def test_the_example_after_two_rounds() -> None:
-    """The whole of it: what is not counted while MaxE is 4.5 is counted two rounds later."""
+@pytest.mark.parametrize("start", [0, (1 << 48) - ROUND // 10, (1 << 48) - ROUND // 2, (1 << 48) - 5 * ROUND // 2])
+def test_the_example_after_two_rounds(start: int) -> None:
+    """The whole of it: what is not counted while MaxE is 4.5 is counted two rounds later.
+
+    Also when the clock, which has 48 bits, begins anew meanwhile.
+    """
     rig = BuiltinRig("sperc", programs.parameters("sperc", {"headroom": 0.0}).entries(view({2: 9, 3: 12})))
     net = Example(rig)
+    net.now = start
     order = [(net.l1, "f1"), (net.l1, "f2"), *((net.l2, name) for name in ("f2", "f3", "f4", "f5"))]
     for link, name in order:
         link(name)
     assert net.l1("f2") == (4.5, B, 0)
     assert net.l2("f2") == (3, B, 1)
-    for _ in range(4):
+    for rounds in range(1, 5):
         net.now += ROUND
         for link, name in order:
             link(name)
+        assert (net.x("f1") == 4.5) == (rounds < 4)
     rates = {name: net.x(name) for name in net.flows}
     assert rates == pytest.approx({"f1": 6, "f2": 3, "f3": 3, "f4": 3, "f5": 3}, rel=DIGITS)
     assert net.l2("f2")[1:] == (B, 0)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,6 +68,50 @@ def test_an_interrupted_run_leaves_nothing_half_written(tmp_path: Path, end: Bas
     with pytest.raises(type(end)):
         interrupted()
     assert list(tmp_path.iterdir()) == []
+    assert clean() == []
+
+
+def test_a_signal_waits_until_all_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    remove = shutil.rmtree
+
+    def interrupted(*arguments: Any, **options: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        remove(*arguments, **options)
+
+    def failed() -> None:
+        with new_folder(tmp_path / "out") as folder:
+            (folder / "flows.parquet").write_bytes(b"half")
+            raise ValueError
+
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        failed()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("instead", [False, True])
+def test_a_signal_waits_until_the_folder_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, instead: bool
+) -> None:
+    target, rename = tmp_path / "out", os.rename
+    if instead:
+        target.mkdir()
+        (target / "a").touch()
+
+    def interrupted(before: Path, after: Path) -> None:
+        rename(before, after)
+        if tmp_path in (before.parent, after.parent):
+            signal.raise_signal(signal.SIGINT)
+
+    def filled() -> None:
+        with new_folder(target, instead=instead) as folder:
+            (folder / "b").touch()
+
+    monkeypatch.setattr(os, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        filled()
+    assert list(tmp_path.iterdir()) == [target]
+    assert sorted(path.name for path in target.iterdir()) == (["a", "b"] if instead else ["b"])
     assert clean() == []
 
 

@@ -172,6 +172,23 @@ def test_many_entries_come_and_go() -> None:
         assert result(switch, {"d": i * 7}) == (i if i % 3 else 0xFFFFFFFF)
 
 
+def test_a_hundred_thousand_prefixes() -> None:
+    rng = random.Random(1)
+    switch = key_program({"d": "lpm"}, max_size=100_000).switch()
+    known: dict[tuple[int, int], int] = {}  # by length and the bits of that length
+    while len(known) < 100_000:
+        length = rng.choice((8, 16, 20, 22, 24, 24, 24, 28, 32))
+        known.setdefault((length, rng.getrandbits(length)), len(known))
+    for (length, bits), number in known.items():
+        switch.table_add(TABLE, [(value_bytes(bits << 32 - length, 32), length)], 0, target(number))
+    places = list(known)
+    for _ in range(20_000):
+        length, bits = rng.choice(places)
+        address = bits << 32 - length | rng.getrandbits(32 - length)
+        found = (known.get((n, address >> 32 - n)) for n in range(32, -1, -1))
+        assert result(switch, {"d": address}) == next(number for number in found if number is not None)
+
+
 def test_bad_calls_change_nothing() -> None:
     switch = key_program({"b": "exact", "d": "lpm"}, max_size=2).switch()
     good = [(b"\1", b""), (b"\12\0\0\0", 8)]

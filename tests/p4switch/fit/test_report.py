@@ -33,7 +33,7 @@ def test_what_the_command_says(tmp_path: Path) -> None:
     assert result.exit_code == 1
     lines = result.output.splitlines()
     assert lines[0].endswith("does not fit")
-    assert "  stages     18 of 12" in lines
+    assert "  stages     20 of 12" in lines
     update = next(line for line in lines if "register-update" in line)
     place, _, text = update.partition(": ")
     assert Path(place.split(":")[0]).name == "expresspass.p4"

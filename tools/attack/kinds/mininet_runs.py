@@ -21,6 +21,7 @@ from tools.attack.attack import Attack, Finding
 _RUN = ("incast", "--world", "mininet", "--cc", "hpcc", "--set", "topology.k=2", "--set", "workload.senders=1")
 _DILATION = ("--dilation", "10000000")  # so that it would take for ever
 _LATEST_S = 12.0
+_APART_S = 0.5  # of two signals, at most
 _END_S = 60.0
 
 
@@ -86,12 +87,14 @@ class MininetRuns(Attack):
         return next(((p, s) for p, s in runs() if s.owner.pid == self._process.pid and s.processes), None)
 
     def _strike(self, rng: random.Random, found: tuple[Path, State] | None) -> str:
-        """To the run itself, or to one of its processes; says what."""
+        """To the run itself, as people and sessions do it, or to one of its processes; says what."""
         assert self._process is not None
-        number = rng.choice((signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL))
         if found is None or rng.random() < 0.4:
-            self._process.send_signal(number)
-            return f"{number.name} to the run"
+            numbers = rng.choices((signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL), k=rng.choice((1, 2)))
+            for number in numbers:
+                self._process.send_signal(number)
+                time.sleep(rng.uniform(0, _APART_S))
+            return f"{' and '.join(number.name for number in numbers)} to the run"
         number = rng.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGSTOP))
         victim = rng.choice(found[1].processes).find()
         if victim is not None:
