@@ -11,7 +11,6 @@ were made for, as long as the sources are those that they were made of.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import hashlib
 import importlib.machinery
@@ -19,19 +18,18 @@ import importlib.util
 import os
 import platform
 import re
-import resource
 import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import host_agents
 from host_agents.errors import NativeBuildError
+from p4switch import processes
 
 SOURCES = Path(__file__).parent
 COMPILED = (
@@ -205,7 +203,10 @@ def _compile(work: Path, compiler: str) -> None:
     environment = dict(os.environ, CFLAGS=" ".join(FLAGS), CC=compiler, PYTHONPATH="", MYPYPATH="")
     try:
         script = [str(_COMPILE), str(_root().resolve() / "objects" / _tools())]
-        done = _run([sys.executable, "-I", *script, *modules], work, environment)
+        done = processes.run(
+            [sys.executable, "-I", *script, *modules],
+            timeout_s=BUILD_WALL_S, cpu_s=BUILD_CPU_S, folder=work, environment=environment,
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise NativeBuildError(f"compiling the hosts took over {BUILD_WALL_S} s") from None
     if done.returncode == -signal.SIGXCPU:
@@ -216,27 +217,6 @@ def _compile(work: Path, compiler: str) -> None:
     beside.unlink()
     shutil.rmtree(work / "build", ignore_errors=True)
     shutil.rmtree(work / ".mypy_cache", ignore_errors=True)
-
-
-def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """With a process group of its own: after a signal or the time-out, no compiler that it has started goes on.
-
-    A shell sets the limit of its CPU time first, and each process that it starts inherits it.
-    """
-    _, most_s = resource.getrlimit(resource.RLIMIT_CPU)
-    soft_s = BUILD_CPU_S if most_s == resource.RLIM_INFINITY else min(BUILD_CPU_S, most_s)
-    limited = ["/bin/sh", "-c", 'ulimit -S -t "$0" && exec "$@"', str(soft_s), *command]
-    with subprocess.Popen(
-        limited, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True, start_new_session=True,
-    ) as process:  # fmt: skip
-        try:
-            out, err = process.communicate(timeout=BUILD_WALL_S)
-        except BaseException:
-            with contextlib.suppress(ProcessLookupError):  # it had ended, and a signal came before that was told
-                os.killpg(process.pid, signal.SIGKILL)
-            raise
-    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def _digest() -> str:

@@ -12,7 +12,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -68,9 +69,15 @@ def how_ended(code: int) -> str:
 
 
 def run(
-    command: Sequence[str], *, timeout_s: float, cpu_s: int | None = None, stderr: int = subprocess.PIPE
+    command: Sequence[str],
+    *,
+    timeout_s: float,
+    cpu_s: int | None = None,
+    stderr: int = subprocess.PIPE,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command that reads nothing; what it prints is kept.
+    """Runs a command that reads nothing; what it prints is kept. Without `folder` and `environment` it has this process's.
 
     It has a process group of its own, which ends with the wait for it: after a signal or after `timeout_s`, nothing
     that it has started goes on. SIGXCPU ends it after `cpu_s` of CPU time, as each process that it starts.
@@ -81,7 +88,7 @@ def run(
     # A handler that raised within `Popen` would leave a process that nobody knows.
     with SignalsWait() as signals, subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True, errors="replace",
-        start_new_session=True,
+        start_new_session=True, cwd=folder, env=environment,
     ) as process:  # fmt: skip
         try:
             signals.come()

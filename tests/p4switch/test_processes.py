@@ -59,7 +59,10 @@ def test_no_compiler_outlives_an_interrupted_command(
 
 
 def test_nor_the_compiler_of_the_hosts(slow_compiler: Path, tmp_path: Path) -> None:
-    code = f"from host_agents import native; native._run([{str(slow_compiler)!r}], {str(tmp_path)!r}, {{}})"
+    code = (
+        "import sys; from pathlib import Path; from host_agents import native; "
+        f"sys.executable = {str(slow_compiler)!r}; native._compile(Path({str(tmp_path)!r}), 'cc')"
+    )
     command = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
     child = child_of(slow_compiler)
     command.send_signal(signal.SIGINT)
