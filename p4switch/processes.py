@@ -77,7 +77,7 @@ def run(
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command that reads nothing; what it prints is kept. Without `folder` and `environment` it has this process's.
+    """Runs a command that reads nothing; what it prints is kept. `folder` and `environment`: instead of this process's.
 
     It has a process group of its own, which ends with the wait for it: after a signal or after `timeout_s`, nothing
     that it has started goes on. SIGXCPU ends it after `cpu_s` of CPU time, as each process that it starts.
