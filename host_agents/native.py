@@ -29,7 +29,7 @@ from pathlib import Path
 
 import host_agents
 from host_agents.errors import NativeBuildError
-from p4switch import processes
+from p4switch.processes import run
 
 SOURCES = Path(__file__).parent
 COMPILED = (
@@ -203,7 +203,7 @@ def _compile(work: Path, compiler: str) -> None:
     environment = dict(os.environ, CFLAGS=" ".join(FLAGS), CC=compiler, PYTHONPATH="", MYPYPATH="")
     try:
         script = [str(_COMPILE), str(_root().resolve() / "objects" / _tools())]
-        done = processes.run(
+        done = run(
             [sys.executable, "-I", *script, *modules],
             timeout_s=BUILD_WALL_S, cpu_s=BUILD_CPU_S, folder=work, environment=environment,
         )  # fmt: skip
