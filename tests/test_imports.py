@@ -63,7 +63,8 @@ def test_congestion_control_and_load_balancers_know_no_nic_queue_pair_or_sender(
 @pytest.mark.parametrize(
     ("package", "known"),
     [
-        ("host_agents", ("p4switch.errors", "p4switch.registry")),  # how users' mistakes and extensions are known
+        # How users' mistakes and extensions are known, and how commands are run that no signal leaves behind.
+        ("host_agents", ("p4switch.errors", "p4switch.registry", "p4switch.processes")),
         ("p4switch", ("nothing",)),
         ("topologies", ("p4switch",)),
     ],
