@@ -22,6 +22,8 @@ from host_agents.assignments import (
     Step,
 )  # fmt: skip
 from host_agents.collective.frames import CollectiveFrames
+from host_agents.collective.injection import WRITE as WRITE_KIND
+from host_agents.collective.injection import Injection
 from host_agents.collective.memory import Memory
 from host_agents.collective.operations import Seen
 from host_agents.collective.packets import (
@@ -440,6 +442,62 @@ def test_responses_wait_in_order_or_are_taken_at_random() -> None:
     assert orders[0] == list(range(1, 41))
     assert orders[1] != orders[0]
     assert sorted(orders[1]) == orders[0]
+
+
+class Told(Injection):
+    """Keeps what an engine tells its protocol. Each operation is a probe."""
+
+    def __init__(self) -> None:
+        super().__init__(128)
+        self.calls: list[tuple[object, ...]] = []
+
+    def on_sent(self, now: float, group: int, kind: int) -> bool:
+        self.calls.append(("sent", now, group, kind))
+        return True
+
+    def on_repeated(self, now: float, kind: int, probe: bool) -> None:
+        self.calls.append(("repeated", now, kind, probe))
+
+    def on_heard(self, now: float, group: int, source: int, kind: int) -> None:
+        self.calls.append(("heard", now, group, source, kind))
+
+    def on_answered(self, now: float, group: int, kind: int, latency: float, probe: bool) -> None:
+        self.calls.append(("answered", now, group, kind, latency, probe))
+
+
+def test_what_a_protocol_is_told() -> None:
+    """In cycles. Latency counts from injection, and is not known of what was repeated; own requests are no news."""
+    nic, _ = hosts = nics(2, rto_ns=64_000)
+    program, _ = programs(hosts, [])
+    told = Told()
+    program.engine.injection = told
+    program.start([Step(BROADCAST, GROUP, 2 * PACKET, initiators=(0,))], 0)
+    assert nic.next_wakeup_ns() == 0
+
+    def acknowledge(now_ns: int, request: bytes | None) -> None:
+        assert request is not None
+        header = request[wire.AFTER_BTH : wire.AFTER_BTH + HEADER.size_bytes]
+        nic.receive(now_ns, frame_to("10.0.0.2", ACKNOWLEDGEMENT, header, "239.1.0.1"))
+
+    first, _ = nic.next_frame(640), nic.next_frame(640)
+    for rank in (0, 1, 1):
+        header = HEADER.encode({"tree": 1, "group": GROUP, "rank": rank, "sequence": 1})
+        nic.receive(1_280, frame_to("10.0.0.2", WRITE, header, payload=128))
+    acknowledge(1_920, first)
+    while nic.next_frame(1_920) is not None:
+        pass  # its own acknowledgements
+    nic.next_frame(64_640)
+    acknowledge(192_000, nic.next_frame(128_640))
+    assert told.calls == [
+        ("sent", 1_000, GROUP, WRITE_KIND),
+        ("sent", 1_000, GROUP, WRITE_KIND),
+        ("heard", 2_000, GROUP, 1, WRITE_KIND),
+        ("answered", 3_000, GROUP, WRITE_KIND, 2_000, True),
+        ("repeated", 101_000, WRITE_KIND, True),
+        ("repeated", 201_000, WRITE_KIND, False),
+        ("answered", 300_000, GROUP, WRITE_KIND, -1, False),
+    ]
+    assert program.engine.record() == [("write", GROUP, 0, 640, 1_920, 0), ("write", GROUP, 0, 640, 192_000, 2)]
 
 
 def test_a_paused_class_sends_nothing() -> None:

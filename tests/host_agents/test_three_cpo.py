@@ -290,6 +290,36 @@ def test_alpha_and_beta_follow_the_range_unless_they_are_given() -> None:
     assert found[1] == pytest.approx(2468 * (1 - fbs / 2))
 
 
+@pytest.mark.parametrize(
+    ("latency", "md"), [(1999.0, 0.0), (2000.0, 0.0), (3500.0, 0.25), (5000.0, 0.5), (9000.0, 0.5)]
+)
+def test_a_watermark_that_pays_for_nobody_by_the_latency_of_its_probe(latency: float, md: float) -> None:
+    """With the thesis' numbers: alpha is 12.52, beta 0.252."""
+    watermark = Watermark(ThreeCpoParameters(wm_start=1000.0))
+    watermark.on_probe(latency, -1.0)
+    fbs = 1 - (12.52 / math.sqrt(1000) - 0.252)
+    assert watermark.value == pytest.approx(1050 if latency < 2000 else 1000 * (1 - fbs * md), abs=0.01)
+
+
+def test_a_watermark_that_is_near_its_equivalent_falls_by_a_twentieth_of_the_difference() -> None:
+    watermark = Watermark(ThreeCpoParameters(wm_start=1000.0, raise_by_equivalent=False))
+    values = []
+    for _ in range(2):  # it is held at first: more is paid than a decrease would save
+        watermark.paid = 950 * 5000 / 2468
+        watermark.on_probe(5000.0, -1.0)
+        values.append(watermark.value)
+    assert watermark.equivalent == pytest.approx(950)
+    assert values == pytest.approx([1000, 1000 - 0.05 * 0.5 * 50])
+
+
+def test_a_watermark_rises_by_its_equivalent_to_its_largest_at_most() -> None:
+    watermark = Watermark(ThreeCpoParameters())
+    watermark.paid = 100 * 5000 / 2468
+    watermark.on_probe(5000.0, -1.0)  # grown by 100: it falls from WM_MAX
+    fbs = 1 - (12.52 / math.sqrt(2368) - 0.252)
+    assert watermark.value == pytest.approx(2468 - fbs * 0.5 * 2368, abs=0.1)
+
+
 def test_watermarks_stay_in_their_range() -> None:
     watermark = Watermark(ThreeCpoParameters())
     watermark.on_probe(1000.0, -1.0)
@@ -316,6 +346,31 @@ def test_remote_operations_cost_tokens_of_both_kinds() -> None:
     assert (injection.request_watermark.paid, injection.response_watermark.paid) == (27, 3)
 
 
+def test_operations_match_those_of_their_own_group_alone() -> None:
+    injection = three_cpo()
+    injection.join(GROUP + 1, 4, 3)
+    injection.on_heard(0.0, GROUP + 1, 0, WRITE)
+    for group, cost in ((UNICAST, 9), (GROUP, 9), (GROUP + 1, 9 + 9)):
+        before = injection.requests.tokens(0.0)
+        injection.on_sent(0.0, group, WRITE)
+        assert before - injection.requests.tokens(0.0) == cost
+
+
+def test_shares_of_reads_and_writes_are_those_of_multicast_operations() -> None:
+    injection = three_cpo()
+    injection.on_sent(0.0, UNICAST, WRITE)  # the probe
+    injection.on_heard(0.0, GROUP, 0, READ)
+    injection.on_sent(0.0, GROUP, READ)
+    injection.on_answered(1000.0, UNICAST, WRITE, 1000.0, True)
+    assert injection.request_watermark.equivalent == pytest.approx(2468 * (1 + 8) / 1000)  # no writes: scaled by 9
+    assert injection.response_watermark.equivalent == pytest.approx(2468 * 9 / 1000)
+    injection.on_sent(1000.0, GROUP, WRITE)  # the next probe: what was sent before the last one counts no more
+    injection.on_heard(1000.0, GROUP, 0, WRITE)
+    injection.on_answered(2000.0, GROUP, WRITE, 1000.0, True)
+    assert injection.request_watermark.equivalent == pytest.approx(2468 * 9 / 1000)
+    assert injection.response_watermark.equivalent == pytest.approx(2468 * (1 + 8) / 1000)
+
+
 def test_remote_operations_cost_less_while_latencies_are_low() -> None:
     for latency, cost in ((500.0, 0.8), (1000.0, 0.8), (1500.0, 0.9), (2000.0, 1.0), (9000.0, 1.0)):
         injection = three_cpo()
@@ -323,6 +378,8 @@ def test_remote_operations_cost_less_while_latencies_are_low() -> None:
         assert ThreeCpo(ThreeCpoParameters(first_cost=0.8), 0.0).remote_cost() == 0.8
         injection.on_sent(0.0, GROUP, READ)
         injection.on_answered(latency, GROUP, READ, latency, True)
+        assert injection.remote_cost() == pytest.approx(cost)
+        injection.on_answered(latency, GROUP, READ, -1.0, False)  # not known
         assert injection.remote_cost() == pytest.approx(cost)
 
 
@@ -339,6 +396,24 @@ def test_a_remote_operation_stays_for_an_rtt_and_the_gap_between_sends() -> None
         injection.on_sent(now, GROUP, WRITE)
         paid_cost = 9 + (cost - 9) * 0.8
         assert before - injection.requests.tokens(now) == pytest.approx(paid_cost)
+
+
+def test_a_remote_operation_stays_for_1000_cycles_while_no_latency_is_known() -> None:
+    for now, cost in ((999.0, 9 + 9), (1000.0, 9)):
+        injection = three_cpo()
+        injection.on_heard(0.0, GROUP, 0, WRITE)
+        before = injection.requests.tokens(now)
+        injection.on_sent(now, GROUP, WRITE)
+        assert before - injection.requests.tokens(now) == cost
+
+
+def test_what_is_repeated_costs_its_own_flits_again() -> None:
+    injection = three_cpo()
+    injection.on_sent(0.0, GROUP, WRITE)
+    injection.on_heard(0.0, GROUP, 0, WRITE)
+    before = (injection.requests.tokens(0.0), injection.responses.tokens(0.0))
+    injection.on_repeated(0.0, WRITE, False)
+    assert (injection.requests.tokens(0.0), injection.responses.tokens(0.0)) == (before[0] - 9, before[1] - 1)
 
 
 def test_a_read_needs_both_tokens_and_a_write_those_of_requests() -> None:

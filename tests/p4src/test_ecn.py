@@ -35,9 +35,11 @@ def step(packets: int) -> dict[str, object]:
     return {"kmin_bytes": size, "kmax_bytes": size, "reference_rate_bps": None}
 
 
-@pytest.mark.parametrize("threshold", [0, 1, 10, 18])
-def test_packets_that_leave_more_than_kmax_behind_are_marked(threshold: int) -> None:
-    rig = QueueRig("ecn", step(threshold))
+@pytest.mark.parametrize(
+    ("program", "threshold"), [("ecn", 0), ("ecn", 1), ("ecn", 10), ("ecn", 18), ("collective", 10)]
+)
+def test_packets_that_leave_more_than_kmax_behind_are_marked(program: str, threshold: int) -> None:
+    rig = QueueRig(program, step(threshold))
     rig.inject(burst(20))
     arrived = rig.run()
     assert len(arrived) == 20

@@ -282,12 +282,20 @@ def test_a_mistake_in_the_only_item_of_a_list_is_the_only_one_told() -> None:
 def test_headroom_counts_a_frame_as_often_as_it_is_copied() -> None:
     tables = {"topology": {"name": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 4}, "cc": ["none"]}
     sizes = {}
-    for name in ("incast", "multicast"):
-        run = plan("test", check({**tables, "workload": {"name": name, "size_bytes": 1000}}), Path())[0]
+    for workload, cc in (
+        ({"name": "incast", "size_bytes": 1000}, "none"),
+        ({"name": "multicast", "size_bytes": 1000}, "none"),
+        ({"name": "collectives", "applications": [{"operations": 1}]}, "collective-none"),
+    ):
+        run = plan("test", check({**tables, "workload": workload, "cc": [cc]}), Path())[0]
         there = run.topology.ports["leaf0"][1]
-        sizes[name] = [run.headroom_bytes(switch, there) for switch in ("leaf0", "leaf1", "spine1")]
+        sizes[workload["name"]] = [run.headroom_bytes(switch, there) for switch in ("leaf0", "leaf1", "spine1")]
     plain = sizes["incast"][0]
-    assert sizes == {"incast": [plain] * 3, "multicast": [4 * plain, 4 * plain, plain]}
+    assert sizes == {
+        "incast": [plain] * 3,
+        "multicast": [4 * plain, 4 * plain, plain],
+        "collectives": [4 * plain, 4 * plain, 2 * plain],
+    }
     flits = plan("test", check({**tables, "workload": MINIMAL["workload"], "framing": "flits"}), Path())[0]
     there = flits.topology.ports["leaf0"][1]
     frames = 4 * flits.data_bytes

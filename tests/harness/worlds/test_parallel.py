@@ -153,6 +153,31 @@ def test_pauses_link_changes_and_probes_are_the_same() -> None:
     assert recording.conservation["drop_link_down"] > 0
 
 
+@pytest.mark.parametrize("response_order", ["fifo", "random"])
+def test_collectives_are_the_same(response_order: str) -> None:
+    """Switches lose packets; members of a group, and those of a pair, are with different workers."""
+    run = planned(
+        cc="3cpo",
+        framing="flits",
+        workload={
+            "name": "collectives",
+            "response_order": response_order,
+            "spread_cycles": 500,
+            "applications": [
+                {"kind": "random", "sets": 3, "set_operations": [9, 20], "idle_cycles": [9, 99], "unicast_every": 2},
+                {"kind": "all_reduce", "operations": 9, "members": [0, 1, 4, 5]},
+            ],
+        },
+        switch={"loss": 0.02, "pfc": {"priorities": [3, 4]}},
+        nic={"mtu_bytes": 144, "rto_ns": 20_000},
+    )
+    owners = {name: place % 3 for place, name in enumerate(run.topology.ports)}
+    compare(run, 3, owners=owners, late=late_by(1))
+    recording = VirtualWorld(run).run()
+    assert recording.ended == "done"
+    assert recording.tables["operations"]["repeats"].sum() > 0
+
+
 def test_all_of_them_see_that_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Flows that one session starts, and flows that each host starts by itself."""
     monkeypatch.setattr(Nic, "next_frame", lambda self, now_ns: None)
