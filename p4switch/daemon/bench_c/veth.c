@@ -35,7 +35,8 @@ p4_frame *live_frame_new(live *l, uint32_t cap)
 }
 void live_frame_free(live *l, p4_frame *frame) { (void)l, (void)frame; }
 void live_arrive(live *l, live_port *port, p4_frame *frame) { (void)l, (void)port, (void)frame; }
-bool live_is_pfc(const uint8_t *data, size_t len) { (void)data; (void)len; return false; }
+uint64_t live_clock(const live *l) { (void)l; return nanoseconds(CLOCK_MONOTONIC); }
+bool pfc_is_frame(const uint8_t *data, size_t len) { (void)data; (void)len; return false; }
 void live_pfc_arrive(live *l, live_port *port, const uint8_t *data) { (void)l, (void)port, (void)data; }
 bool live_xdp_takes(const live_xdp *x, const p4_frame *frame) { (void)x, (void)frame; return false; }
 uint32_t live_xdp_send(live_port *port, p4_frame *const *frames, uint32_t count) { (void)port, (void)frames, (void)count; return 0; }
