@@ -24,7 +24,7 @@ from harness.worlds.virtual import VirtualWorld
 from host_agents.timers import NEVER
 from p4switch.fabric import Fabric
 
-_FRAME_BYTES = 150  # that cross with a frame: its headers, and what is told of it
+_FRAME_BYTES = 134  # that cross with a frame: its headers, and what is told of it
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,15 @@
 typedef struct crossing {
     uint64_t time;
     uint32_t end; /* of the link, which sent it */
-    uint32_t tag; /* the sender's number of the flow ... */
-    flow_key key; /* ... and what it stands for; all zeros: none */
+    uint32_t tag; /* the sender's number of the flow; 0: none */
     uint32_t wire_len, data_len;
     bool pfc;
 } crossing;
+
+typedef struct crossing_flow {
+    uint32_t tag;
+    flow_key key;
+} crossing_flow;
 
 /* -- whose nodes are whose --------------------------------------------------------------------------------------- */
 
@@ -49,8 +53,10 @@ workers *workers_join(net *n, transport *way, const uint32_t *owner)
     w->owner = malloc((n->all.count + 1) * sizeof *w->owner);
     w->out = calloc(4 * w->count, sizeof *w->out);
     w->in = calloc(w->count, sizeof *w->in);
+    w->said = calloc(w->count, sizeof *w->said);
+    w->known = calloc(w->count, sizeof *w->known);
     w->notices = calloc(w->count, sizeof *w->notices);
-    if (!w->owner || !w->out || !w->in || !w->notices) {
+    if (!w->owner || !w->out || !w->in || !w->said || !w->known || !w->notices) {
         workers_free(w);
         return NULL;
     }
@@ -85,9 +91,15 @@ void workers_free(workers *w)
     for (uint32_t i = 0; w->out && i < 4 * w->count; i++)
         if (!w->out[i].lent)
             free(w->out[i].data);
+    for (uint32_t i = 0; w->said && w->known && i < w->count; i++) {
+        free(w->said[i].list);
+        free(w->known[i].list);
+    }
     w->way->close(w->way);
     free(w->out);
     free(w->in);
+    free(w->said);
+    free(w->known);
     free(w->notices);
     free(w->owner);
     free(w);
@@ -119,14 +131,39 @@ static uint32_t side_of(const net *n, const net_port *port)
     return (port->to_port ? n->switches.next : n->hosts.next)[port->to].side;
 }
 
+static uint32_t *number_of(flow_numbers *of, uint32_t tag)
+{
+    if (tag >= of->count) {
+        uint32_t count = 2 * tag + 64;
+        of->list = must_grow(of->list, count, sizeof *of->list);
+        memset(of->list + of->count, 0, (count - of->count) * sizeof *of->list);
+        of->count = count;
+    }
+    return &of->list[tag];
+}
+
+/* What a flow's number stands for, said to each worker once. */
+static void say_flow(net *n, uint32_t to, uint32_t tag)
+{
+    uint32_t *said = number_of(&n->workers->said[to], tag);
+    if (*said)
+        return;
+    *said = tag;
+    const flow *row = flows_row(&n->flows, tag);
+    crossing_flow told = {tag, {row->src_ip, row->dst_ip, row->qp}};
+    workers_say(n->workers, to, WORD_FLOW, &told, sizeof told);
+}
+
 void workers_send(net *n, net_port *port, p4_frame *frame, uint64_t time, bool pfc)
 {
     workers *w = n->workers;
-    const flow *row = flows_row(&n->flows, frame->tag);
-    char *to = add_word(&w->out[w->owner[port->peer->node->index]], WORD_FRAME, sizeof(crossing) + frame->data_len);
+    uint32_t rank = w->owner[port->peer->node->index];
+    if (frame->tag)
+        say_flow(n, rank, frame->tag);
+    char *to = add_word(&w->out[rank], WORD_FRAME, sizeof(crossing) + frame->data_len);
     *(crossing *)(void *)to = (crossing){
-        .time = time, .end = 2 * port->link + port->direction, .tag = frame->tag,
-        .key = {row->src_ip, row->dst_ip, row->qp}, .wire_len = frame->wire_len, .data_len = frame->data_len, .pfc = pfc,
+        .time = time, .end = 2 * port->link + port->direction, .tag = frame->tag, .wire_len = frame->wire_len,
+        .data_len = frame->data_len, .pfc = pfc,
     };
     memcpy(to + sizeof(crossing), frame->data, frame->data_len);
     if (!pfc) {
@@ -138,20 +175,7 @@ void workers_send(net *n, net_port *port, p4_frame *frame, uint64_t time, bool p
     pool_put(&n->pool, frame);
 }
 
-/* The number that a flow has here. */
-static uint32_t tag_of(net *n, const crossing *c)
-{
-    if (!c->tag)
-        return 0;
-    if (c->tag < n->flows.count) {
-        const flow *row = &n->flows.rows[c->tag];
-        if (row->src_ip == c->key.src_ip && row->dst_ip == c->key.dst_ip && row->qp == c->key.qp)
-            return c->tag;
-    }
-    return flows_tag(&n->flows, c->key);
-}
-
-static void take_frame(net *n, const crossing *c)
+static void take_frame(net *n, uint32_t rank, const crossing *c)
 {
     net_port *from = n->ends[c->end];
     const p4_frame *room = pool_peek(&n->pool, ROOM_AHEAD);
@@ -160,7 +184,7 @@ static void take_frame(net *n, const crossing *c)
     p4_frame *frame = pool_get(&n->pool, c->data_len);
     frame->wire_len = c->wire_len;
     frame->data_len = c->data_len;
-    frame->tag = tag_of(n, c);
+    frame->tag = c->tag ? *number_of(&n->workers->known[rank], c->tag) : 0;
     memcpy(frame->data, c + 1, c->data_len);
     if (!c->pfc) {
         from->lost_packets--;
@@ -200,7 +224,12 @@ static void take_words(net *n, uint32_t from)
         look_ahead(n, in, &port_at, false);
         look_ahead(n, in, &ring_at, true);
         if (next->kind == WORD_FRAME) {
-            take_frame(n, (const crossing *)(const void *)(next + 1));
+            take_frame(n, from, (const crossing *)(const void *)(next + 1));
+            continue;
+        }
+        if (next->kind == WORD_FLOW) {
+            const crossing_flow *told = (const crossing_flow *)(const void *)(next + 1);
+            *number_of(&w->known[from], told->tag) = flows_tag(&n->flows, told->key);
             continue;
         }
         buffer *to = next->kind == WORD_TOLD ? w->told : next->kind == WORD_GATHERED ? w->gathered : w->watched;

@@ -27,6 +27,7 @@ typedef struct notice {
 /* What is exchanged beside frames. */
 typedef enum word_kind {
     WORD_FRAME,
+    WORD_FLOW,     /* before the first frame of it: its number at the sender, and what it is */
     WORD_TOLD,     /* by the owner, to all; handed to net_ops.told */
     WORD_GATHERED, /* by the owner, who takes it out */
     WORD_SUSPECT,  /* three of watch.c */
@@ -38,6 +39,11 @@ typedef struct word {
     uint32_t kind, bytes; /* of what follows, padded to a multiple of 8 */
 } word;
 
+/* By the number of a flow; 0: nothing yet. */
+typedef struct flow_numbers {
+    uint32_t *list, count;
+} flow_numbers;
+
 typedef struct workers {
     transport *way;
     uint32_t rank, count;
@@ -45,6 +51,7 @@ typedef struct workers {
     buffer *out; /* by rank */
     arrived *in;
     buffer *told, *gathered, *watched; /* by rank: words that have come in */
+    flow_numbers *said, *known; /* by rank: whether it was told of a flow; what number one of its flows has here */
     notice *notices;
     notice all;
     uint64_t sent[2]; /* the first arrival of what is on its way to others, by side */
