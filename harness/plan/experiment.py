@@ -430,6 +430,7 @@ def plan(name: str, scenario: Scenario, folder: Path, posted: dict[str, Posted] 
         rates_bps = sorted({link.rate_bps for link in topology.links})
         for run in runs[-len(combined) :]:
             _check_link_rates(run, rates_bps)
+            _check_time_outs(run)
             _check_classes(run, posted[key].priorities)
             if first.collectives:
                 _check_does_collectives(run)
@@ -562,6 +563,19 @@ def _check_link_rates(run: Run, rates_bps: Sequence[int]) -> None:
             run.program_parameters.check_link_rate(rate_bps)
     except UserError as error:
         raise UserError("; ".join([str(error), *doubts({"topology": run.scenario.topology})])) from None
+
+
+def _check_time_outs(run: Run) -> None:
+    """A switch forgets nothing that a sender may still count on. Raises UserError."""
+    parameters = run.program_parameters
+    key = "nic.rto_ns" if run.scenario.nic.rto_base_rtts is None else "nic.rto_base_rtts"
+    for name in parameters.outlast_rto:
+        timeout_ns = getattr(parameters, name)
+        if 0 < timeout_ns < run.rto_ns:
+            raise UserError(
+                f"programs.{run.program.name}.{name}: should be at least the {run.rto_ns} ns of {key}, or 0 for never, "
+                f"got {timeout_ns}"
+            )
 
 
 def _check_joined(topology: Topology) -> None:

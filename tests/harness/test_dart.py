@@ -438,6 +438,16 @@ def test_a_message_is_charged_with_its_own_marks_not_with_those_of_its_pair() ->
         ({"program": {"lane_priorities": [4, 3]}}, "programs.dart.lane_priorities: should begin with nic.data_"),
         ({"switch": {"pfc": {"priorities": [3]}}}, "switch.pfc.priorities: should have all of programs.dart.lane_pri"),
         (
+            {"nic": {"rto_ns": 16_000_001}},
+            "programs.dart.entry_timeout_ns: should be at least the 16000001 ns of nic.rto_ns, or 0 for never, "
+            "got 16000000",
+        ),
+        (
+            {"nic": {"rto_base_rtts": 1.0}, "program": {"entry_timeout_ns": 1}},
+            "programs.dart.entry_timeout_ns: should be at least the 19590 ns of nic.rto_base_rtts, or 0 for never, "
+            "got 1",
+        ),
+        (
             {"topology": {"name": "random", "switches": 12, "extra_links": 12, "hosts": 30}},
             "can wait for each other in a circle",
         ),
@@ -452,6 +462,12 @@ def test_mistakes_are_named_in_one_line(tables: dict[str, Any], text: str) -> No
         planned(**tables)
     assert text in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_entries_that_stay_for_the_rto_or_for_ever_are_fine() -> None:
+    planned(program={"entry_timeout_ns": 0}, nic={"rto_ns": 50_000_000})
+    planned(program={"entry_timeout_ns": 50_000_000}, nic={"rto_ns": 50_000_000})
+    planned(nic={"rto_ns": 1_000_000})
 
 
 @pytest.mark.parametrize("balancer", ["ecmp", "round_robin", "drill"])

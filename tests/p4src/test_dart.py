@@ -573,11 +573,14 @@ def test_a_lane_that_no_dscp_says_is_refused() -> None:
         programs.parameters("dart", {}).entries(without)
 
 
-def test_ticks_of_the_clock_count_the_timeout() -> None:
+@pytest.mark.parametrize(("timeout_ns", "ticks"), [(50_000, 50), (1, 1), (0, 2**48 - 1), (10**18, 2**48 - 1)])
+def test_ticks_of_the_clock_count_the_timeout(timeout_ns: int, ticks: int) -> None:
+    """They have 48 bits: what does not fit is never."""
     coarse = replace(AGG, tick_ns=programs.base.Fraction(1_000))
-    entries: Sequence[program_entries.Entry] = programs.parameters("dart", {"entry_timeout_ns": 50_000}).entries(coarse)
+    parameters = programs.parameters("dart", {"entry_timeout_ns": timeout_ns})
+    entries: Sequence[program_entries.Entry] = parameters.entries(coarse)
     (found,) = (e.action for e in entries if isinstance(e, program_entries.DefaultAction) and e.table == "iofd")
-    assert found.params["entry_timeout_ticks"] == 50
+    assert found.params["entry_timeout_ticks"] == ticks
 
 
 @pytest.mark.parametrize("tokens", [0, 4])

@@ -109,6 +109,7 @@ class ProgramParameters(BaseModel, ABC):
 
     contains: ClassVar[tuple[str, ...]] = ()  # programs whose work this one does, too: it can stand in for them
     agrees: ClassVar[tuple[str, ...]] = ()  # parameters that the protocol must have, with the same values
+    outlast_rto: ClassVar[tuple[str, ...]] = ()  # parameters in ns, 0 for never: at least the retransmission time-out
     # Counters by port: of the ports that the network uses they are read at the end of a run, and saved.
     port_counters: ClassVar[tuple[str, ...]] = ()
     zero_when_done: ClassVar[tuple[str, ...]] = ()  # registers: what flows add there, they take away when they end

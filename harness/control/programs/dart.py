@@ -32,6 +32,7 @@ class DartParameters(ProgramParameters):
     """
 
     contains: ClassVar[tuple[str, ...]] = ("ecn",)
+    outlast_rto: ClassVar[tuple[str, ...]] = ("entry_timeout_ns",)
     port_counters: ClassVar[tuple[str, ...]] = (
         "deflected",
         "allocated",
@@ -47,7 +48,7 @@ class DartParameters(ProgramParameters):
     pmax: Probability = 1.0  # probability of a mark just below Kmax
     threshold_bytes: int = Field(15_000, ge=0, lt=1 << 32)  # queue from which on a short message is deflected
     dft_entries: int = Field(8, ge=1, le=16)  # of a switch's deflection table, for each port
-    # An entry that nothing has matched for so long may be taken: the RTO, when nothing is in flight. 0: never.
+    # An entry that nothing has matched for so long may be taken: the RTO or more, when nothing is in flight. 0: never.
     entry_timeout_ns: int = Field(16_000_000, ge=0)
     # What an entry knows a packet by: its message and tokens, or its message alone.
     match: Literal["exact", "message"] = "exact"
@@ -96,7 +97,7 @@ class DartParameters(ProgramParameters):
     def _settings(self, switch: SwitchView) -> Entry:
         timeout_ticks = NEVER_TICKS
         if self.entry_timeout_ns > 0:
-            timeout_ticks = max(1, round(self.entry_timeout_ns / switch.tick_ns))
+            timeout_ticks = min(NEVER_TICKS, max(1, round(self.entry_timeout_ns / switch.tick_ns)))
         settings = {
             "threshold_bytes": self.threshold_bytes,
             "entries": self.dft_entries,
