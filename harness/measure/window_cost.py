@@ -24,7 +24,7 @@ from harness.worlds.virtual import VirtualWorld
 from host_agents.timers import NEVER
 from p4switch.fabric import Fabric
 
-_FRAME_BYTES = 134  # that cross with a frame: its headers, and what is told of it
+FRAME_BYTES = 134  # that cross with a frame: its headers, and what is told of it
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class WindowCosts:
 
     @property
     def crossing_frames(self) -> int:
-        return self.crossing_bytes // _FRAME_BYTES
+        return self.crossing_bytes // FRAME_BYTES
 
 
 class _Timed(Workers):

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from harness.measure.cost import planned
-from harness.measure.window_cost import MeetingCost, Shared, WindowCosts, meeting_cost, terms_of, window_costs
+from harness.measure.window_cost import (
+    FRAME_BYTES,
+    MeetingCost,
+    Shared,
+    WindowCosts,
+    meeting_cost,
+    terms_of,
+    window_costs,
+)
 from harness.worlds.partition import Shares, partition, shares
 from harness.worlds.speed_up import Terms, Work, cpu_s, wall_s
 from harness.worlds.virtual import VirtualWorld
@@ -26,7 +34,7 @@ def test_a_run_is_as_long_as_who_has_most_to_do() -> None:
 
 def test_terms_are_what_two_runs_of_two_say() -> None:
     def costs(windows: int, frames: int) -> WindowCosts:
-        return WindowCosts(2, windows, work_s=1.0, longest_s=0.66, largest_share=0.6, crossing_bytes=150 * frames)
+        return WindowCosts(2, windows, work_s=1.0, longest_s=0.66, largest_share=0.6, crossing_bytes=FRAME_BYTES * frames)
 
     meetings = [MeetingCost(2, 5e-6, 4e-6), MeetingCost(8, 100e-6, 10e-6)]
     short = Shared(Work(1.0, 400_000, 100, 1_000_000), costs(100, 100_000), 1.0 + 2 * 100 * 4e-6 + 0.02 + 0.01)
