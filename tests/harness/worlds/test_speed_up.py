@@ -34,7 +34,8 @@ def test_a_run_is_as_long_as_who_has_most_to_do() -> None:
 
 def test_terms_are_what_two_runs_of_two_say() -> None:
     def costs(windows: int, frames: int) -> WindowCosts:
-        return WindowCosts(2, windows, work_s=1.0, longest_s=0.66, largest_share=0.6, crossing_bytes=FRAME_BYTES * frames)
+        crossing_bytes = FRAME_BYTES * frames
+        return WindowCosts(2, windows, work_s=1.0, longest_s=0.66, largest_share=0.6, crossing_bytes=crossing_bytes)
 
     meetings = [MeetingCost(2, 5e-6, 4e-6), MeetingCost(8, 100e-6, 10e-6)]
     short = Shared(Work(1.0, 400_000, 100, 1_000_000), costs(100, 100_000), 1.0 + 2 * 100 * 4e-6 + 0.02 + 0.01)
