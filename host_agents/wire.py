@@ -98,10 +98,10 @@ def mac_of(address: int) -> bytes:
 
 def ip_checksum(header: bytes) -> int:
     """RFC 1071 over 20 bytes; 0 for a header whose checksum field is right."""
-    return _complement(sum(int.from_bytes(header[i : i + 2], "big") for i in range(0, IPV4_BYTES, 2)))
+    return complement(sum(int.from_bytes(header[i : i + 2], "big") for i in range(0, IPV4_BYTES, 2)))
 
 
-def _complement(total: int) -> int:
+def complement(total: int) -> int:
     """Of ones, of a sum of 16-bit words (RFC 1071)."""
     total = (total & 0xFFFF) + (total >> 16)
     return 0xFFFF - ((total & 0xFFFF) + (total >> 16))
@@ -152,7 +152,7 @@ def header(
     ttl_protocol = INITIAL_TTL << 8 | 17
     total = version_tos + total_bytes + dont_fragment + ttl_protocol
     total += (source >> 16) + (source & 0xFFFF) + (destination >> 16) + (destination & 0xFFFF)
-    checksum = _complement(total)
+    checksum = complement(total)
     # Every queue pair has several of these: numbers are put together, not bytes.
     return (
         mac_of(destination) + mac_of(source) + b"\x08\x00"

@@ -44,9 +44,7 @@ class CollectiveFrames:
         first: i64 = operator_bits << 56 | place_bits << 16 | size_bytes
         second: i64 = _signed(number, 32) << 32 | address
         # RFC 1624: the checksum without a destination, and the two words of this one.
-        checksum: i64 = (words[at + 3] >> 48 & 0xFFFF ^ 0xFFFF) + (to >> 16) + (to & 0xFFFF)
-        checksum = (checksum & 0xFFFF) + (checksum >> 16)
-        checksum = (checksum & 0xFFFF) + (checksum >> 16) ^ 0xFFFF
+        checksum: i64 = wire.complement((words[at + 3] >> 48 & 0xFFFF ^ 0xFFFF) + (to >> 16) + (to & 0xFFFF))
         w = _writer
         w.truncate(0)
         write_i64_be(w, words[at] | to << 16)

@@ -4,31 +4,20 @@
 #ifndef P4CC_PREFETCH_H
 #define P4CC_PREFETCH_H
 
+#include "fetch.h"
 #include "net.h"
 
 #define PREFETCH_SLOTS 64 /* of a wire's ring */
 
-static inline void prefetch_frame(const p4_frame *frame)
-{
-    __builtin_prefetch(frame);
-    __builtin_prefetch((const char *)frame + 64);
-}
-
-static inline void prefetch_lines(const void *at, size_t size)
-{
-    for (size_t line = 0; line < size; line += 64)
-        __builtin_prefetch((const char *)at + line, 1);
-}
-
 /* What a wire's next user needs of its ring: the slots in use, or those that come next. */
-static inline void prefetch_slots(const wire *w, uint32_t from, uint32_t count)
+FETCH void prefetch_slots(const wire *w, uint32_t from, uint32_t count)
 {
     for (uint32_t i = 0; w->slots && i <= count && i <= PREFETCH_SLOTS; i += 64 / sizeof *w->slots)
         __builtin_prefetch(&w->slots[(from + i) & w->mask], 1);
 }
 
 /* What is on its way to a port, and room for as much that goes out. */
-static inline void prefetch_rings(const net_port *port)
+FETCH void prefetch_rings(const net_port *port)
 {
     const wire *in = &port->peer->out, *out = &port->out;
     prefetch_slots(in, in->head, in->tail - in->head);
@@ -46,7 +35,7 @@ static inline void prefetch_rings(const net_port *port)
             for (const p4_packet *head = port_->tm.queues[__builtin_ctz(p_)].fifo.head; head; head = NULL)
 
 /* All that a switch is about to use, fetched at the same time, not one after the other. */
-static inline void prefetch_ports(const node *at)
+FETCH void prefetch_ports(const node *at)
 {
     EACH_PORT(at, port) {
         prefetch_lines(port, offsetof(net_port, tm.queues));
@@ -65,18 +54,18 @@ static inline void prefetch_ports(const node *at)
     EACH_PORT(at, port)
         prefetch_rings(port);
     EACH_HEAD(at, head)
-        tm_fetch(&at->tm, head);
+        prefetch_lines(head, at->tm.packet_bytes);
 }
 
 /* What is behind the heads of its queues, when those have come. */
-static inline void prefetch_behind(const node *at)
+FETCH void prefetch_behind(const node *at)
 {
     EACH_HEAD(at, head)
         tm_fetch_behind(&at->tm, head);
 }
 
 /* A switch whose turn is next. */
-static inline void prefetch_switch(const node *at)
+FETCH void prefetch_switch(const node *at)
 {
     prefetch_lines(at, sizeof *at);
     prefetch_lines(at->tm.ports, at->tm.port_count * sizeof(tm_port *));
@@ -85,7 +74,7 @@ static inline void prefetch_switch(const node *at)
 }
 
 /* Hosts whose turns are next, for each further one a pointer less: node, port, the peer's wire, the rings. */
-static inline void prefetch_hosts(const nodes *of, uint32_t next)
+FETCH void prefetch_hosts(const nodes *of, uint32_t next)
 {
     const net_port *port;
     if (next + 3 < of->count)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "fetch.h"
 #include "link.h"
 #include "switch.h"
 
@@ -175,19 +176,12 @@ static inline uint8_t tm_class_of(const tm_switch *t, const p4_frame *frame)
     return ipv4 ? t->class_of_dscp[d[15] >> 2] : 0;
 }
 
-/* Fetches a packet that waits into the cache; then what it holds: its frame, and the packet behind it. */
-static inline void tm_fetch(const tm_switch *t, const p4_packet *packet)
+/* Of a packet that waits, and has been fetched itself: its frame, and the packet behind it. */
+FETCH void tm_fetch_behind(const tm_switch *t, const p4_packet *packet)
 {
-    for (uint32_t line = 0; line < t->packet_bytes; line += 64)
-        __builtin_prefetch((const char *)packet + line, 1);
-}
-
-static inline void tm_fetch_behind(const tm_switch *t, const p4_packet *packet)
-{
-    __builtin_prefetch(packet->frame, 1);
-    __builtin_prefetch((const char *)packet->frame + 64, 1);
+    prefetch_frame(packet->frame);
     if (packet->next)
-        tm_fetch(t, packet->next);
+        prefetch_lines(packet->next, t->packet_bytes);
 }
 
 /* Takes the packet if there is room; else false, and it stays the caller's. */
