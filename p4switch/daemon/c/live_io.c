@@ -132,7 +132,7 @@ void live_peek(live *l, live_port *port)
 }
 
 /* Another core has written the slots: the one after the next is on its way to this one while the next is handled. */
-static void fetch(const live_socket *s, uint32_t bytes)
+FETCH void fetch(const live_socket *s, uint32_t bytes)
 {
     const uint8_t *slot = s->ring + (size_t)((s->next + 2) % s->slots) * s->slot_bytes;
     for (uint32_t at = 0; at < SLOT_HEAD + bytes; at += 64)
