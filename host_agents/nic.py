@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from librt.strings import read_i64_be
 from mypy_extensions import i64
@@ -25,6 +26,8 @@ from host_agents.port import CLASSES, Port
 from host_agents.qp import GroupQueuePair, QueuePair
 from host_agents.registry import LoadBalancing, Protocol
 
+_RECENT: Final = 16  # queue pairs
+
 
 class Nic(Port):
     """One NIC with one port. `docs/host-api.md` shows its use."""
@@ -33,7 +36,7 @@ class Nic(Port):
         super().__init__()
         self.address = wire.parse_address(config.address)
         self.frames_received = 0
-        self._last_qp: QueuePair | None = None  # of the frame received last
+        self._recent: list[QueuePair | None] = [None] * _RECENT  # found without the dictionary, by their last bits
         self.on_complete: CompletionCallback | None = None
         self.on_failed: CompletionCallback | None = None
         self.on_delivered: DeliveryCallback | None = None
@@ -148,7 +151,7 @@ class Nic(Port):
         """Frames for it count as `unknown_qp` from now on."""
         if self.queue_pairs.get(qp.qpn) is qp:
             del self.queue_pairs[qp.qpn]
-        self._last_qp = None
+            self._recent[qp.qpn % _RECENT] = None
 
     def join(self, group_address: str) -> None:
         """Take packets of a multicast group from now on."""
@@ -227,10 +230,11 @@ class Nic(Port):
             if not self.collectives.receive(now_ns, frame, after_bth):
                 self.stats.malformed += 1
             return
-        qp = self._last_qp
+        slot: i64 = (bth >> 32) % _RECENT
+        qp = self._recent[slot]
         if qp is None or qp.qpn != qpn:
             qp = self.queue_pairs.get(qpn)
-            self._last_qp = qp
+            self._recent[slot] = qp
         peer: int = (addresses >> 32) & 0xFFFFFFFF
         partition: int = frame[wire.PARTITION] << 8 | frame[wire.PARTITION + 1]
         if qp is None or (qp.peer_address != peer and not qp.hears(peer)) or qp.frames.partition_key != partition:

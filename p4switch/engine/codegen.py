@@ -116,19 +116,11 @@ class Generator:
             self._run_deparser(),
             self._copy_field_list(),
             self._send_digest(),
-            self._hot_bytes(),
             f"enum {{ CAN_LOOP = {int(self.control.loops)} }};",
             '#include "pipeline.h"\n',
             self._program(parser),
         ]
         return "\n".join(parts)
-
-    def _hot_bytes(self) -> str:
-        """How much of a switch's block every packet needs: up to the tables with a key, at most eight cache lines."""
-        keyed = sum(bool(t.fields) for t in self.control.tables)
-        size = f"sizeof(p4_switch) + {len(self.control.profiles)} * sizeof(p4_profile) + {keyed} * sizeof(p4_table)"
-        most = "sizeof(p4_switch) + 8 * P4_CACHE_LINE"
-        return f"enum {{ HOT_BYTES = {size} < {most} ? {size} : {most} }};\n"
 
     # --- packet struct ---
 

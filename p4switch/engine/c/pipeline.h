@@ -286,18 +286,8 @@ static void ingress(p4_switch *sw, phv *p)
     enqueue(sw, p, port);
 }
 
-/* Where there are many switches this one is not in the cache: what lookups begin with comes while headers are parsed. */
-P4_INLINE void prefetch(const p4_switch *sw)
-{
-    for (uint32_t line = P4_CACHE_LINE; line < offsetof(p4_switch, controls); line += P4_CACHE_LINE)
-        __builtin_prefetch((const uint8_t *)sw + line, 1);
-    for (uint32_t line = sizeof(p4_switch); line < HOT_BYTES; line += P4_CACHE_LINE)
-        __builtin_prefetch((const uint8_t *)sw + line);
-}
-
 static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
 {
-    prefetch(sw);
     phv *p = packet_new(sw, frame);
     sw->counts.received++;
     p->now = now;
@@ -340,7 +330,6 @@ static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
     phv *p = (phv *)(void *)packet;
     __builtin_prefetch(p->base.frame, 1); /* a packet that waited is not in the cache, nor is its frame */
     __builtin_prefetch((const uint8_t *)p->base.frame + P4_CACHE_LINE, 1);
-    prefetch(sw);
     p->now = now;
     SET_EGRESS_TIMESTAMP(p, now);
     SET_ENQ_TIMESTAMP(p, packet->enq_time);

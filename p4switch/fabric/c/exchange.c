@@ -38,6 +38,7 @@ static void give_away(net *n, node *at)
     at->away = true;
     at->wake_ns = at->hint_ns = TIME_NEVER;
     at->events.count = 0;
+    ready_clear(&at->ready);
     next->time = TIME_NEVER;
     next->ports = 0;
 }

@@ -28,11 +28,26 @@ typedef struct flow_key {
     uint32_t src_ip, dst_ip, qp;
 } flow_key;
 
+/* What a sender sent last, by a few bits of the key. */
+#define RECENT_FLOWS 4
+typedef struct recent_flows {
+    struct recent_flow { flow_key key; uint32_t tag; } flows[RECENT_FLOWS];
+} recent_flows;
+
 int flows_init(flows *f); /* -1: no memory */
 void flows_free(flows *f);
 uint32_t flows_tag(flows *f, flow_key key); /* a new one if need be; 0: no memory or no tags left */
 /* The flow of a frame; false: none (no IPv4). Corrects wire_len to the IPv4 length, if that says more. */
 bool flows_parse(p4_frame *frame, flow_key *key);
+
+/* The same for a sender whose flows are few at a time: those that it had last are found without the table. */
+static inline uint32_t flows_recent_tag(flows *f, recent_flows *recent, flow_key key)
+{
+    struct recent_flow *place = &recent->flows[(key.qp ^ key.dst_ip) % RECENT_FLOWS];
+    if (!place->tag || place->key.src_ip != key.src_ip || place->key.dst_ip != key.dst_ip || place->key.qp != key.qp)
+        *place = (struct recent_flow){key, flows_tag(f, key)};
+    return place->tag;
+}
 
 static inline flow *flows_row(const flows *f, uint32_t tag)
 {

@@ -5,8 +5,6 @@
 #include "prefetch.h"
 #include "sending.h"
 
-#define FRAMES_AHEAD 2 /* to be fetched; a host takes longer for each than a switch */
-
 void net_host_wake_at(net *n, node *host, uint64_t time)
 {
     if (host->away)
@@ -32,7 +30,7 @@ static void send_from_host(net *n, node *host, p4_frame *frame, bool contiguous)
 {
     net_port *port = host->port;
     flow_key key;
-    frame->tag = flows_parse(frame, &key) ? flows_tag(&n->flows, key) : 0;
+    frame->tag = flows_parse(frame, &key) ? flows_recent_tag(&n->flows, &host->recent, key) : 0;
     bool pfc = frame_is_pfc(frame);
     if (pfc) {
         n->ledger.pfc_sent++;
@@ -146,8 +144,8 @@ static int run_host(net *n, node *host, uint64_t end)
         } else if (time == arrival) {
             p4_frame *frame = wire_first(in)->frame;
             in->head++;
-            if (in->tail - in->head > FRAMES_AHEAD)
-                prefetch_frame(in->slots[(in->head + FRAMES_AHEAD) & in->mask].frame);
+            if (in->tail - in->head > HOST_FRAMES_AHEAD)
+                prefetch_frame(in->slots[(in->head + HOST_FRAMES_AHEAD) & in->mask].frame);
             status = arrive_host(n, host, frame);
         } else if (time == ready) {
             port->tm.scheduled = false;

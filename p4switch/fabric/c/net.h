@@ -23,6 +23,7 @@
 #include "heap.h"
 #include "pfc.h"
 #include "pool.h"
+#include "ready.h"
 #include "record.h"
 #include "tm.h"
 #include "wheel.h"
@@ -33,14 +34,13 @@
 #define NET_MAX_WINDOW_NS 4096
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Of a switch, in the order of one instant. A rank is kind, port and a running number. */
+/* Of a switch, in the order of one instant; after these come arrivals, which stay on the wires, and ports whose links are
+ * free. A rank is kind, port and a running number. */
 typedef enum event_kind {
     EV_PFC_ARRIVE,  /* frame: its last bit is in */
     EV_PFC_APPLY,   /* frame: the reaction time is over */
     EV_PFC_EXPIRE,  /* a pause may have timed out */
     EV_PFC_REFRESH, /* pauses are to be renewed */
-    EV_ARRIVE,      /* frames on the wires: not kept as events */
-    EV_READY,       /* the link is free */
 } event_kind;
 
 struct net;
@@ -73,7 +73,9 @@ typedef struct node {
     net_port *port;     /* a host's only one */
     uint32_t index;     /* of the node, ... */
     uint32_t place;     /* ... and among the hosts or the switches */
-    heap events;        /* a switch's, without arrivals; a host's calls */
+    heap events;        /* a switch's, of PFC; a host's calls */
+    ready ready;        /* a switch's ports that wait for their links */
+    recent_flows recent; /* of a host */
     uint64_t wake_ns, hint_ns; /* a host's: when it wants to be asked; when the wheel will look at it */
     uint32_t latency_ns;
     tm_switch tm;

@@ -8,6 +8,7 @@
 #include "net.h"
 
 #define PREFETCH_SLOTS 64 /* of a wire's ring */
+#define HOST_FRAMES_AHEAD 2 /* a host takes longer for each than a switch */
 
 /* What a wire's next user needs of its ring: the slots in use, or those that come next. */
 FETCH void prefetch_slots(const wire *w, uint32_t from, uint32_t count)
@@ -69,22 +70,28 @@ FETCH void prefetch_switch(const node *at)
 {
     prefetch_lines(at, sizeof *at);
     prefetch_lines(at->tm.ports, at->tm.port_count * sizeof(tm_port *));
-    __builtin_prefetch(at->events.list);
+    prefetch_lines(at->ready.times, at->ready.ports * sizeof *at->ready.times);
+    prefetch_lines(at->ready.groups, at->ready.ports / READY_GROUP * sizeof *at->ready.groups);
     p4_switch_prefetch(at->sw);
 }
 
-/* Hosts whose turns are next, for each further one a pointer less: node, port, the peer's wire, the rings. */
+/* Hosts whose turns are next, for each further one a pointer less: node, port, the peer's wire, the rings, the frames. */
 FETCH void prefetch_hosts(const nodes *of, uint32_t next)
 {
     const net_port *port;
-    if (next + 3 < of->count)
-        prefetch_lines(of->list[next + 3], sizeof(node));
-    if (next + 2 < of->count && (port = of->list[next + 2]->port))
+    if (next + 4 < of->count)
+        prefetch_lines(of->list[next + 4], sizeof(node));
+    if (next + 3 < of->count && (port = of->list[next + 3]->port))
         prefetch_lines(port, offsetof(net_port, tm.queues));
-    if (next + 1 < of->count && (port = of->list[next + 1]->port))
+    if (next + 2 < of->count && (port = of->list[next + 2]->port))
         __builtin_prefetch(&port->peer->out, 1);
-    if (next < of->count && (port = of->list[next]->port))
+    if (next + 1 < of->count && (port = of->list[next + 1]->port))
         prefetch_rings(port);
+    if (next < of->count && (port = of->list[next]->port)) {
+        const wire *in = &port->peer->out;
+        for (uint32_t i = 0; i <= HOST_FRAMES_AHEAD && i < in->tail - in->head; i++)
+            prefetch_frame(in->slots[(in->head + i) & in->mask].frame);
+    }
 }
 
 #endif

@@ -76,13 +76,18 @@ void net_env_init(node *at, p4_env *env)
 
 /* -- ports ------------------------------------------------------------------------------------------------------- */
 
+static void due(net *n, const node *at, uint64_t time)
+{
+    agenda *next = &n->switches.next[at->place];
+    next->time = min_time(next->time, time);
+}
+
 void net_push(net *n, net_port *port, uint64_t time, event_kind kind, void *arg)
 {
     node *at = port->node;
-    uint64_t order = kind < EV_ARRIVE ? n->order++ & UINT32_MAX : 0;
+    uint64_t order = n->order++ & UINT32_MAX;
     heap_push(&at->events, (entry){time, (uint64_t)kind << 48 | (uint64_t)port->tm.number << 32 | order, arg});
-    agenda *next = &n->switches.next[at->place];
-    next->time = min_time(next->time, time);
+    due(n, at, time);
 }
 
 void net_wake(tm_port *tm)
@@ -94,7 +99,8 @@ void net_wake(tm_port *tm)
         return;
     if (ready > n->now) {
         tm->scheduled = true;
-        net_push(n, port, ready, EV_READY, NULL);
+        ready_add(&port->node->ready, tm->number, ready);
+        due(n, port->node, ready);
         return;
     }
     if (n->touched_count == n->touched_cap) {
@@ -184,13 +190,9 @@ static void gather(net *n, node *at, uint64_t ports, uint64_t end, agenda *later
     arrivals_sort(&n->arrivals);
 }
 
-static void other_event(net *n, net_port *port, event_kind kind, void *arg)
+static void pfc_event(net *n, net_port *port, event_kind kind, void *arg)
 {
     switch (kind) {
-    case EV_READY:
-        port->tm.scheduled = false;
-        serve_switch(n, port, true);
-        break;
     case EV_PFC_ARRIVE:
         net_pfc_arrive(n, port, arg);
         break;
@@ -202,8 +204,6 @@ static void other_event(net *n, net_port *port, event_kind kind, void *arg)
         break;
     case EV_PFC_REFRESH:
         net_pfc_refresh(n, port);
-        break;
-    case EV_ARRIVE:
         break;
     }
 }
@@ -221,28 +221,32 @@ static void run_switch(net *n, node *at, uint64_t end)
     if (ports & (ports - 1))
         prefetch_behind(at);
     for (;;) {
-        /* Of one instant, arrivals come before READY and after everything else. */
-        uint64_t time = heap_time(&at->events);
-        bool arrives = in < last && (in->time < time || (in->time == time && at->events.list[0].rank >> 48 > EV_ARRIVE));
-        if (arrives) {
-            n->now = in->time;
+        /* Of one instant: PFC, arrivals, ports whose links are free. */
+        uint64_t pfc = heap_time(&at->events), arrival = in < last ? in->time : TIME_NEVER, ready = at->ready.first.time;
+        uint64_t time = min_time(min_time(pfc, arrival), ready);
+        if (time >= end)
+            break;
+        n->now = time;
+        if (UNLIKELY(time == pfc)) {
+            entry e = heap_pop(&at->events);
+            pfc_event(n, net_port_of(at->tm.ports[e.rank >> 32 & TM_MAX_PORT]), (event_kind)(e.rank >> 48), e.what);
+        } else if (time == arrival) {
             if (in + FRAMES_AHEAD < last)
                 prefetch_frame(in[FRAMES_AHEAD].frame);
             arrive_switch(n, at, in->port, in->frame);
             in++;
         } else {
-            if (time >= end)
-                break;
-            entry e = heap_pop(&at->events);
-            n->now = time;
-            other_event(n, net_port_of(at->tm.ports[e.rank >> 32 & TM_MAX_PORT]), (event_kind)(e.rank >> 48), e.what);
+            net_port *port = net_port_of(at->tm.ports[at->ready.first.port]);
+            ready_take(&at->ready);
+            port->tm.scheduled = false;
+            serve_switch(n, port, true);
         }
         n->events++;
         net_serve_touched(n);
     }
     if (n->last < n->now)
         n->last = n->now;
-    next->time = min_time(min_time(next->time, later.time), heap_time(&at->events));
+    next->time = min_time(min_time(next->time, later.time), min_time(heap_time(&at->events), at->ready.first.time));
     next->ports |= later.ports;
 }
 

@@ -47,6 +47,7 @@ static void free_node(net *n, node *at)
         p4_switch_set_env(at->sw, &at->env_before);
     n->ops->release(at);
     free(at->events.list);
+    ready_free(&at->ready);
     free(at->tm.ports);
     free(at->pfc);
     free(at->name);
@@ -125,6 +126,7 @@ node *net_add_node(net *n, p4_switch *sw)
     at->index = list_add(&n->all, at);
     at->place = list_add(of, at);
     at->wake_ns = at->hint_ns = TIME_NEVER;
+    at->ready.first = READY_NONE;
     at->tm = (tm_switch){
         .tick_ns = n->tick_ns, .cell_bytes = 80, .alpha = -1, .buffer_bytes = TM_NO_LIMIT, .wake = net_wake,
     };
@@ -148,8 +150,8 @@ static net_port *new_port(net *n, node *at, uint32_t number, uint64_t rate_bps)
     port->up = true;
     port->expire_ns = TIME_NEVER;
     port->tm.link.rate = link_rate_of(&n->rates, rate_bps, n->framing_bytes);
-    if (!port->tm.link.rate || tm_set_limits(&port->tm, &at->limits) < 0
-        || (at->pfc && tm_pfc_alloc(&port->tm) < 0)) {
+    if (!port->tm.link.rate || tm_set_limits(&port->tm, &at->limits) < 0 || (at->pfc && tm_pfc_alloc(&port->tm) < 0)
+        || (at->sw && !ready_reserve(&at->ready, number + 1))) {
         tm_port_destroy(&port->tm);
         return NULL;
     }

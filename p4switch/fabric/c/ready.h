@@ -1,0 +1,106 @@
+/* When the links of a switch's ports are free again: one time for each port that waits for that. Taken by time, then by port.
+ *
+ * A port is one of a few dozen, and each packet that has to wait comes by here twice. So there is no heap, whose branches
+ * nobody can predict, but a least time for every eight ports, and one of these.
+ */
+#ifndef P4CC_READY_H
+#define P4CC_READY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "heap.h"
+
+#define READY_GROUP 8
+
+typedef struct ready_turn {
+    uint64_t time; /* TIME_NEVER: none */
+    uint64_t port;
+} ready_turn;
+
+typedef struct ready {
+    ready_turn first;   /* of all */
+    uint64_t *times;    /* by port */
+    ready_turn *groups; /* the first of each */
+    uint32_t ports;     /* there is room for, a multiple of READY_GROUP */
+} ready;
+
+#define READY_NONE ((ready_turn){TIME_NEVER, 0})
+
+/* Room for ports below `ports`; false without memory. */
+static inline bool ready_reserve(ready *r, uint32_t ports)
+{
+    ports = (ports + READY_GROUP - 1) / READY_GROUP * READY_GROUP;
+    if (ports <= r->ports)
+        return true;
+    uint64_t *times = realloc(r->times, ports * sizeof *times);
+    if (times)
+        r->times = times;
+    ready_turn *groups = realloc(r->groups, ports / READY_GROUP * sizeof *groups);
+    if (groups)
+        r->groups = groups;
+    if (!times || !groups)
+        return false;
+    for (uint32_t i = r->ports; i < ports; i++)
+        times[i] = TIME_NEVER;
+    for (uint32_t i = r->ports / READY_GROUP; i < ports / READY_GROUP; i++)
+        groups[i] = READY_NONE;
+    r->ports = ports;
+    return true;
+}
+
+static inline void ready_free(ready *r)
+{
+    free(r->times);
+    free(r->groups);
+    *r = (ready){.first = READY_NONE};
+}
+
+static inline bool ready_before(ready_turn a, ready_turn b)
+{
+    return a.time != b.time ? a.time < b.time : a.port < b.port;
+}
+
+static inline void ready_clear(ready *r)
+{
+    for (uint32_t i = 0; i < r->ports; i++)
+        r->times[i] = TIME_NEVER;
+    for (uint32_t i = 0; i < r->ports / READY_GROUP; i++)
+        r->groups[i] = READY_NONE;
+    r->first = READY_NONE;
+}
+
+/* The port does not wait yet. */
+static inline void ready_add(ready *r, uint32_t port, uint64_t time)
+{
+    ready_turn turn = {time, port}, *group = &r->groups[port / READY_GROUP];
+    r->times[port] = time;
+    if (ready_before(turn, *group))
+        *group = turn;
+    if (ready_before(turn, r->first))
+        r->first = turn;
+}
+
+/* Takes the first one out, which there is. */
+static inline void ready_take(ready *r)
+{
+    uint64_t port = r->first.port, from = port / READY_GROUP * READY_GROUP;
+    ready_turn least = READY_NONE;
+    r->times[port] = TIME_NEVER;
+    for (uint64_t i = from; i < from + READY_GROUP; i++) {
+        bool earlier = r->times[i] < least.time;
+        least.port = earlier ? i : least.port;
+        least.time = earlier ? r->times[i] : least.time;
+    }
+    r->groups[port / READY_GROUP] = least;
+    least = READY_NONE;
+    for (uint32_t i = 0; i < r->ports / READY_GROUP; i++) {
+        bool earlier = r->groups[i].time < least.time;
+        least.port = earlier ? r->groups[i].port : least.port;
+        least.time = earlier ? r->groups[i].time : least.time;
+    }
+    r->first = least;
+}
+
+#endif
