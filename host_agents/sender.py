@@ -196,8 +196,10 @@ class Sender(Member):
         acked_bytes = 0
         if number >= self.fresh:
             return 0
+        entries = self._entries
         while self.unacked <= number:
-            if self.state_of(self.unacked) & ACKED == 0:
+            at: i64 = (self.unacked & self._mask) * ENTRY
+            if entries[at + STATE] & ACKED == 0:
                 acked_bytes += self._settle(self.unacked)
             self.unacked += 1
         return acked_bytes
@@ -297,7 +299,7 @@ class Sender(Member):
             traffic.inflight_bytes -= wire_bytes
         else:
             traffic.waiting_bytes -= wire_bytes  # it need not be sent again
-        entries[at + STATE] = state | ACKED
+        entries[at + STATE] = state & ~LOST | ACKED
         return wire_bytes
 
     def _give_up(self, number: int) -> None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from harness.worlds.link import Trouble, Wire, connect, pair, trimmed
 from host_agents import wire
+from host_agents.sender import ENTRY, INFLIGHT, ORDER
 
 RELIABILITIES = ("go-back-n", "selective-repeat")
 
@@ -367,7 +368,7 @@ class TestSelectiveRepeat:
         assert drain(a, now) == [frames[1]]
         assert losses == [(now, 1058, True)]
 
-    def test_what_is_kept_in_order_of_sending_is_what_is_in_flight(self):
+    def test_what_is_kept_of_sends_is_no_more_than_twice_what_is_in_flight(self):
         """While the first packet waits in a queue, the others are trimmed over and over."""
         a, b = pair(reliability="selective-repeat", loss_packets=0)
         qa, _ = connect(a, b)
@@ -381,12 +382,36 @@ class TestSelectiveRepeat:
             assert qa.inflight_bytes == 1058
             again, now = send(a, 3, now)
             assert again == frames[1:]
-        kept = []
-        number = qa.sender._oldest
-        while number >= 0:
-            kept.append(number)
-            number = qa.sender._links[3 * number + 2]  # sent later
-        assert kept == [0, 1, 2, 3]
+            assert qa.sender._oldest() == 0
+            assert qa.sender._sends.size <= 16
+
+    @settings(max_examples=40, deadline=None)
+    @given(
+        loss=st.sampled_from([0.0, 0.05, 0.3]),
+        reorder=st.sampled_from([0.0, 0.5]),
+        cut=st.sampled_from([0.0, 0.3, 0.8]),
+        loss_packets=st.sampled_from([0, 3]),
+        protocol=st.sampled_from(["none", "dctcp"]),
+        scope=st.sampled_from(["qp", "pair"]),
+        rng=st.randoms(use_true_random=False),
+    )
+    def test_the_oldest_send_is_that_of_the_packet_in_flight_sent_first(
+        self, loss, reorder, cut, loss_packets, protocol, scope, rng
+    ):
+        a, b = pair(protocol, reliability="selective-repeat", loss_packets=loss_packets, rto_ns=60_000, cc_scope=scope)
+        senders = [connect(a, b, qpn)[0].sender for qpn in (1, 2)]  # they may share a reaction point
+
+        def look(now_ns, frame):
+            for sender in senders if rng.random() < 0.3 else ():
+                outstanding = range(sender.unacked, sender.fresh)
+                in_flight = [number for number in outstanding if sender.state_of(number) & INFLIGHT]
+                orders = {sender._entries[(number & sender._mask) * ENTRY + ORDER]: number for number in in_flight}
+                assert sender._oldest() == (orders[min(orders)] if orders else -1)
+            return trimmed(frame) if frame[wire.BTH] <= wire.SEND_ONLY and rng.random() < cut else frame
+
+        for qpn in (1, 2):
+            a.queue_pairs[qpn].post(60_000)
+        Wire(a, b, trouble=Trouble(loss=loss, reorder=reorder, seed=rng.randrange(1000)), hook=look).run(400_000_000)
 
     def test_the_rtt_of_a_packet_sent_again_counts_from_its_last_copy(self):
         a, b = pair(reliability="selective-repeat", loss_packets=0, base_rtt_ns=4_000)
