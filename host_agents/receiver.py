@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from mypy_extensions import i64
+
 from host_agents.cc.base import NotificationPoint
 from host_agents.messages import Delivery
 from host_agents.transport import Transport
-from host_agents.wire import PSN_HALF, PSN_MASK, SACK_BITS, SACK_BYTES, SYNDROME_ACK
+from host_agents.wire import PSN_HALF, PSN_MASK
 
 
 class Receiver:
@@ -92,12 +94,11 @@ class Receiver:
         body = b"" if answering is None else answering.ack_body()
         self._port.send_control(self._frames.ack(psn, syndrome, self.messages, body, marked, frame))
 
-    def send_sack(self, psn: int, first_missing_psn: int, bitmap: int, marked: bool, frame: bytes) -> None:
+    def send_sack(self, psn: int, first_missing_psn: int, bitmap: i64, marked: bool, frame: bytes) -> None:
         """A selective ACK for the data packet `frame`, and for those that wait."""
         self._waits = False
         self.stats.acks_sent += 1
-        sack = (first_missing_psn << SACK_BITS | bitmap).to_bytes(SACK_BYTES, "big")
-        self._port.send_control(self._frames.ack(psn, SYNDROME_ACK, self.messages, sack, marked, frame))
+        self._port.send_control(self._frames.sack(psn, self.messages, first_missing_psn, bitmap, marked, frame))
 
     def send_nack(self, psn: int, frame: bytes) -> None:
         """A NACK for the trimmed packet `frame`."""

@@ -120,7 +120,7 @@ class SelectiveRepeatSender(Sender):
         self._watch_time(now_ns)
         return acked_bytes
 
-    def on_sack(self, now_ns: int, number: int, first_missing: int, bitmap: int) -> int:
+    def on_sack(self, now_ns: int, number: int, first_missing: int, bitmap: i64) -> int:
         """Packet `number` arrived, all before `first_missing`, and those that `bitmap` names after it."""
         acked_bytes = 0
         if number >= self.unacked:
@@ -129,8 +129,7 @@ class SelectiveRepeatSender(Sender):
         ahead: i64 = first_missing - self._sacked_after
         if 0 <= ahead <= SACK_BITS:
             known = self._sacked >> ahead
-        named: i64 = bitmap
-        news = named & ~known
+        news = bitmap & ~known
         later: int = first_missing + 1
         bit: i64 = 1
         while news != 0 and later < self.fresh:
@@ -351,8 +350,7 @@ class SelectiveRepeatReceiver(Receiver):
             self._sack(self.psn(self.expected - 1), self._waiting_marked, self._waiting_frame)
 
     def _sack(self, psn: int, marked: bool, frame: bytes) -> None:
-        bitmap: int = self._arrived
-        self.send_sack(psn, self.psn(self.expected), bitmap, marked, frame)
+        self.send_sack(psn, self.psn(self.expected), self._arrived, marked, frame)
 
     def _grow(self) -> None:
         old, old_mask = self._early, self._early_mask

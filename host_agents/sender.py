@@ -204,7 +204,7 @@ class Sender(Member):
             self.unacked += 1
         return acked_bytes
 
-    def on_sack(self, now_ns: int, number: int, first_missing: int, bitmap: int) -> int:
+    def on_sack(self, now_ns: int, number: int, first_missing: int, bitmap: i64) -> int:
         """Packet `number` arrived, and all before `first_missing`. Returns the wire bytes newly acknowledged."""
         return self.on_ack(now_ns, first_missing - 1)
 
