@@ -26,8 +26,9 @@ class Receiver:
         self._told = point if type(point) is not NotificationPoint else None  # of messages; the base class does nothing
         self._connection = transport.connection
         self._answering = point if point.own_ack is not None else None
-        self._waits = False  # the packet that came last in order has no ACK yet, nor may those before it:
+        self._waits = False  # the packet that came last has no ACK yet, nor may others that came before it:
         self._waiting_marked = False  # they echo this, all alike
+        self._waiting_psn = 0
         self._waiting_frame = b""
 
     def absolute(self, psn: int) -> int:
@@ -73,10 +74,11 @@ class Receiver:
         answering = self._answering
         return marked if answering is None else answering.echo(now_ns, marked, frame)
 
-    def wait(self, marked: bool, frame: bytes) -> None:
-        """The data packet `frame`, the last in order, asks for no ACK: a later one's is for it, too."""
+    def wait(self, psn: int, marked: bool, frame: bytes) -> None:
+        """The data packet `frame` asks for no ACK: a later one's is for it, too."""
         self._waits = True
         self._waiting_marked = marked
+        self._waiting_psn = psn
         self._waiting_frame = frame
 
     def parts(self, marked: bool) -> bool:

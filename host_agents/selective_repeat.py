@@ -246,6 +246,11 @@ class SelectiveRepeatSender(Sender):
 
 _LEAST_WINDOW: Final = 1024
 _LAST_BIT: Final = 1 << (SACK_BITS - 1)
+# Of an early packet: flags, then payload bytes.
+_ARRIVED: Final = 1
+_ENDS: Final = 2  # its message
+_ASKED: Final = 4  # for an ACK
+_EARLY_SHIFT: Final = 3
 
 
 def window_packets(line_rate_bps: int, rto_ns: int, base_rtt_ns: int, wire_bytes: int) -> int:
@@ -261,6 +266,10 @@ class SelectiveRepeatReceiver(Receiver):
     """Keeps what arrives early, up to `window_packets`, and delivers in order.
 
     A packet beyond that is forged, or as good as lost: it is counted, neither kept nor answered.
+
+    Early packets are answered at once, and so is one that fills a gap: they tell of a loss. Where losses are not found
+    by them they tell nothing, and wait for an ACK as packets in order do. One that asks for an ACK early is answered
+    twice, when it arrives and, for all that waits before it, when it is delivered.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -268,8 +277,9 @@ class SelectiveRepeatReceiver(Receiver):
         config = transport.config
         wire_bytes = transport.frames.data_wire_bytes(config.mtu_bytes)
         self._window = window_packets(config.line_rate_bps, config.rto_ns, config.base_rtt_ns, wire_bytes)
+        self._answers_early = config.loss_packets > 0 or config.ack_every_packets == 1
         self._end = 0  # one past the highest packet seen
-        # Early packets by number modulo the length, a power of two: 0 missing, else payload bytes * 2 + last, plus 1.
+        # Early packets by number modulo the length, a power of two: 0 missing, else flags and payload bytes.
         self._early = vec[i64]([0] * 64)
         self._early_mask = 63
         self._arrived: i64 = 0  # which of the SACK_BITS after the expected one have
@@ -283,14 +293,14 @@ class SelectiveRepeatReceiver(Receiver):
             self._advance()
             self.deliver(now_ns, payload_bytes, last)
             if self.expected < self._end:
-                self._deliver_early(now_ns)
-                ack_request = True
+                asked = self._deliver_early(now_ns)
+                ack_request = ack_request or asked or self._answers_early
             elif self._end < self.expected:
                 self._end = self.expected
             if ack_request:
                 self._sack(psn, marked, frame)
             else:
-                self.wait(marked, frame)
+                self.wait(psn, marked, frame)
             return
         if number < self.expected or (number < self._end and self._early[number & self._early_mask] > 0):
             self.stats.duplicates += 1
@@ -301,13 +311,21 @@ class SelectiveRepeatReceiver(Receiver):
             self.stats.out_of_order += 1
             while number - self.expected > self._early_mask:
                 self._grow()
-            self._early[number & self._early_mask] = 2 * payload_bytes + (2 if last else 1)
+            entry: i64 = payload_bytes << _EARLY_SHIFT | _ARRIVED
+            if last:
+                entry |= _ENDS
+            if ack_request:
+                entry |= _ASKED
+            self._early[number & self._early_mask] = entry
             if number >= self._end:
                 self._end = number + 1
             place: i64 = number - self.expected
             if place <= SACK_BITS:
                 last_bit: i64 = _LAST_BIT
                 self._arrived |= last_bit >> (SACK_BITS - place)
+                if not ack_request and not self._answers_early:
+                    self.wait(psn, marked, frame)
+                    return
         self._sack(psn, marked, frame)
 
     def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> bool:
@@ -325,16 +343,21 @@ class SelectiveRepeatReceiver(Receiver):
             self._sack(psn, True, frame)
         return missing
 
-    def _deliver_early(self, now_ns: int) -> None:
+    def _deliver_early(self, now_ns: int) -> bool:
+        """Up to the first packet missing. Whether one of them has asked for an ACK."""
+        asked = False
         while self.expected < self._end:
             slot = self.expected & self._early_mask
-            entry = self._early[slot] - 1
-            if entry < 0:
-                return
+            entry = self._early[slot]
+            if entry == 0:
+                break
             self._early[slot] = 0
             self._advance()
-            payload_bytes: int = entry >> 1
-            self.deliver(now_ns, payload_bytes, entry & 1 == 1)
+            payload_bytes: int = entry >> _EARLY_SHIFT
+            self.deliver(now_ns, payload_bytes, entry & _ENDS != 0)
+            if entry & _ASKED != 0:
+                asked = True
+        return asked
 
     def _advance(self) -> None:
         """The expected packet has arrived."""
@@ -347,7 +370,7 @@ class SelectiveRepeatReceiver(Receiver):
     def _part(self, marked: bool) -> None:
         """What is answered now echoes `marked`."""
         if self.parts(marked):
-            self._sack(self.psn(self.expected - 1), self._waiting_marked, self._waiting_frame)
+            self._sack(self._waiting_psn, self._waiting_marked, self._waiting_frame)
 
     def _sack(self, psn: int, marked: bool, frame: bytes) -> None:
         self.send_sack(psn, self.psn(self.expected), self._arrived, marked, frame)
