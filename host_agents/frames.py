@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from mypy_extensions import i64
+
 from host_agents import wire
 from host_agents.lb.base import FIRST_ENTROPY
-from host_agents.template import ack_frame, counter_frame
+from host_agents.template import ack_frame, counter_frame, sack_frame
 
 
 class Frames:
@@ -75,17 +77,20 @@ class Frames:
             known[template] = found
         return found
 
-    def ack(self, psn: int, syndrome: int, messages: int, sack: bytes, marked: bool, frame: bytes) -> bytes:
+    def ack(self, psn: int, syndrome: int, messages: int, body: bytes, marked: bool, frame: bytes) -> bytes:
         """An ACK or NAK for the data packet `frame`: it echoes its INT shim, its entropy and its ECN mark.
 
-        `messages`, delivered so far, is the MSN; `sack`, or what a protocol has its own ACKs carry, follows the AETH.
+        `messages`, delivered so far, is the MSN; `body`, what a protocol has its own ACKs carry, follows the AETH.
         """
-        hops = frame[wire.AFTER_BTH] >> 4 if self.telemetry else -1
-        if hops != self._ack_hops or not self._ack_template:
-            self._ack_template = self._make_ack_template(hops, len(sack))
-            self._ack_hops = hops
+        template = self._ack_template_for(frame, len(body))
         aeth = syndrome << 24 | messages & wire.PSN_MASK
-        return ack_frame(self._ack_template, psn, aeth, marked, frame, hops, sack)
+        return ack_frame(template, psn, aeth, marked, frame, self._ack_hops, body)
+
+    def sack(self, psn: int, messages: int, first_missing_psn: int, bitmap: i64, marked: bool, frame: bytes) -> bytes:
+        """A selective ACK for the data packet `frame`; it echoes the same."""
+        template = self._ack_template_for(frame, wire.SACK_BYTES)
+        aeth = wire.SYNDROME_ACK << 24 | messages & wire.PSN_MASK
+        return sack_frame(template, psn, aeth, marked, frame, self._ack_hops, first_missing_psn, bitmap)
 
     def nack(self, psn: int, frame: bytes) -> bytes:
         """A NACK for the trimmed packet `frame`."""
@@ -130,11 +135,19 @@ class Frames:
             self._counter_templates[opcode] = template
         return counter_frame(template, entropy, value)
 
-    def _make_ack_template(self, hops: int, sack_bytes: int) -> bytes:
+    def _ack_template_for(self, frame: bytes, body_bytes: int) -> bytes:
+        """Of a queue pair's answers, all bodies have the same length."""
+        hops = frame[wire.AFTER_BTH] >> 4 if self.telemetry else -1
+        if hops != self._ack_hops or not self._ack_template:
+            self._ack_template = self._make_ack_template(hops, body_bytes)
+            self._ack_hops = hops
+        return self._ack_template
+
+    def _make_ack_template(self, hops: int, body_bytes: int) -> bytes:
         """The start of an ACK with so many INT records, up to and with the BTH."""
         shim_bytes = wire.SHIM_BYTES + hops * wire.INT_RECORD_BYTES if self.telemetry else 0
         opcode = self._ack_opcode + self._opcode_offset
-        if sack_bytes > 0 and self._ack_opcode == wire.ACKNOWLEDGE:
+        if body_bytes > 0 and self._ack_opcode == wire.ACKNOWLEDGE:
             opcode = wire.SACK_WITH_INT if self.telemetry else wire.SACK
         start = wire.header(
             self._address,
@@ -142,7 +155,7 @@ class Frames:
             FIRST_ENTROPY,
             opcode,
             self.peer_qpn,
-            after_bth_bytes=shim_bytes + wire.AETH_BYTES + sack_bytes,
+            after_bth_bytes=shim_bytes + wire.AETH_BYTES + body_bytes,
             dscp=self._control_dscp,
             partition_key=self.partition_key,
         )

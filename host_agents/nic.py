@@ -334,7 +334,7 @@ class Nic(Port):
         elif opcode <= wire.SACK_WITH_INT and len(frame) >= offset + wire.AETH_BYTES + wire.SACK_BYTES:
             sack: i64 = read_i64_be(frame, offset + wire.AETH_BYTES)
             first_missing: int = (sack >> wire.SACK_BITS) & wire.PSN_MASK
-            bitmap: int = sack & wire.SACK_MASK
+            bitmap: i64 = sack & wire.SACK_MASK
             qp.on_sack(now_ns, psn, first_missing, bitmap, frame, offset)
         else:
             side = self._opcodes.side(opcode, frame, offset)

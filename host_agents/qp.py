@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from mypy_extensions import i64
+
 from host_agents import wire
 from host_agents.cc.base import Feedback, NotificationPoint
 from host_agents.config import MAX_INCAST, SELECTIVE_REPEAT
@@ -242,7 +244,7 @@ class QueuePair(Connection):
             self._feed_back(now_ns, acked_bytes, frame)
         self._after_ack(now_ns)
 
-    def on_sack(self, now_ns: int, psn: int, first_missing_psn: int, bitmap: int, frame: bytes, offset: int) -> None:
+    def on_sack(self, now_ns: int, psn: int, first_missing_psn: int, bitmap: i64, frame: bytes, offset: int) -> None:
         """A selective ACK; its AETH is at `offset`."""
         sender = self.sender
         self.stats.acks_received += 1
@@ -342,7 +344,7 @@ class GroupQueuePair(QueuePair):
         else:
             self._on_least(now_ns, least, frame, offset)
 
-    def on_sack(self, now_ns: int, psn: int, first_missing_psn: int, bitmap: int, frame: bytes, offset: int) -> None:
+    def on_sack(self, now_ns: int, psn: int, first_missing_psn: int, bitmap: i64, frame: bytes, offset: int) -> None:
         """What a member has beyond the first packet that it misses is not kept: it is sent again to all."""
         sender = self.sender
         first_missing = sender.absolute(first_missing_psn)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from mypy_extensions import i64
+
 from host_agents.cc.base import NotificationPoint
 from host_agents.messages import Delivery
 from host_agents.transport import Transport
-from host_agents.wire import PSN_HALF, PSN_MASK, SACK_BITS, SACK_BYTES, SYNDROME_ACK
+from host_agents.wire import PSN_HALF, PSN_MASK
 
 
 class Receiver:
@@ -24,8 +26,9 @@ class Receiver:
         self._told = point if type(point) is not NotificationPoint else None  # of messages; the base class does nothing
         self._connection = transport.connection
         self._answering = point if point.own_ack is not None else None
-        self._waits = False  # the packet that came last in order has no ACK yet, nor may those before it:
+        self._waits = False  # the packet that came last has no ACK yet, nor may others that came before it:
         self._waiting_marked = False  # they echo this, all alike
+        self._waiting_psn = 0
         self._waiting_frame = b""
 
     def absolute(self, psn: int) -> int:
@@ -71,10 +74,11 @@ class Receiver:
         answering = self._answering
         return marked if answering is None else answering.echo(now_ns, marked, frame)
 
-    def wait(self, marked: bool, frame: bytes) -> None:
-        """The data packet `frame`, the last in order, asks for no ACK: a later one's is for it, too."""
+    def wait(self, psn: int, marked: bool, frame: bytes) -> None:
+        """The data packet `frame` asks for no ACK: a later one's is for it, too."""
         self._waits = True
         self._waiting_marked = marked
+        self._waiting_psn = psn
         self._waiting_frame = frame
 
     def parts(self, marked: bool) -> bool:
@@ -92,12 +96,11 @@ class Receiver:
         body = b"" if answering is None else answering.ack_body()
         self._port.send_control(self._frames.ack(psn, syndrome, self.messages, body, marked, frame))
 
-    def send_sack(self, psn: int, first_missing_psn: int, bitmap: int, marked: bool, frame: bytes) -> None:
+    def send_sack(self, psn: int, first_missing_psn: int, bitmap: i64, marked: bool, frame: bytes) -> None:
         """A selective ACK for the data packet `frame`, and for those that wait."""
         self._waits = False
         self.stats.acks_sent += 1
-        sack = (first_missing_psn << SACK_BITS | bitmap).to_bytes(SACK_BYTES, "big")
-        self._port.send_control(self._frames.ack(psn, SYNDROME_ACK, self.messages, sack, marked, frame))
+        self._port.send_control(self._frames.sack(psn, self.messages, first_missing_psn, bitmap, marked, frame))
 
     def send_nack(self, psn: int, frame: bytes) -> None:
         """A NACK for the trimmed packet `frame`."""

@@ -12,35 +12,38 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from host_agents.fifo import Fifo
+from host_agents.fifo import Fifo, RowFifo
 from host_agents.receiver import Receiver
-from host_agents.sender import ACKED, ENTRY, INFLIGHT, LOST, SENT_NS, STATE, WIRE_SHIFT, Sender
+from host_agents.sender import ACKED, ENTRY, INFLIGHT, LOST, ORDER, SENT_NS, STATE, WIRE_SHIFT, Sender
 from host_agents.timers import NEVER, Timer
 from host_agents.transport import Transport
 from host_agents.wire import PSN_HALF, SACK_BITS
 
-# Beside the sender's entry of each packet: its number among all sends of this sender, and the packets in flight that
-# were sent before it and after it, or NONE.
-_LINKS: Final = 3
-_SEND: Final = 0
-_EARLIER: Final = 1
-_LATER: Final = 2
+# What is kept of each send: the packet, and its order among all that the reaction point has sent. No two are alike.
+_SEND: Final = 2
+_NUMBER: Final = 0
+_ORDER: Final = 1
+_FEWEST_SENDS: Final = 16
 _NONE: Final = -1
 
 
 class SelectiveRepeatSender(Sender):
-    """Keeps what is in flight in the order of its sending: time-outs and losses are found from the oldest end."""
+    """Keeps what is in flight in the order of its sending: time-outs and losses are found from the oldest end.
+
+    When a packet is acknowledged or lost, its send is stale, and stays until it is the oldest. Those behind an old one
+    that is not stale are dropped when there are twice as many sends as were in flight.
+    """
 
     def __init__(self, transport: Transport) -> None:
         super().__init__(transport)
         self.loss_packets = transport.config.loss_packets
         self._lost: Fifo[int] = Fifo()  # to send again, unless they have been acknowledged
-        self._links = vec[i64]([0] * ((self._mask + 1) * _LINKS))
-        # In flight, in the order of their sending.
-        self._oldest = _NONE
-        self._newest = _NONE
-        self._sends = 0
-        self._highest_acked = -1  # highest send index acknowledged
+        self._sends = RowFifo(_SEND)
+        self._most_sends = _FEWEST_SENDS
+        # Where losses are found by later packets: which send of all was each packet's last, by number as the entries.
+        self._sent_as = vec[i64]([0] * (self._mask + 1 if self.loss_packets > 0 else 0))
+        self._sent = 0
+        self._highest_acked = -1  # of the sends that are acknowledged
         # What the newest SACK named, a bit for each packet after the missing one: the next names most of it again.
         self._sacked: i64 = 0
         self._sacked_after = 0
@@ -63,21 +66,53 @@ class SelectiveRepeatSender(Sender):
         else:
             number = self.fresh
             self._new_packet(now_ns)
-        links = self._links
-        own: i64 = (number & self._mask) * _LINKS
-        links[own + _SEND] = self._sends
-        links[own + _EARLIER] = self._newest
-        links[own + _LATER] = _NONE
-        self._sends += 1
-        if self._newest == _NONE:
-            self._oldest = number
-        else:
-            before: i64 = (self._newest & self._mask) * _LINKS
-            links[before + _LATER] = number
-        self._newest = number
+        self._note_send(number)
         if self.deadline_ns == NEVER:
             self._arm(now_ns + self.rto_ns)
         return self._send(now_ns, number)
+
+    def _note_send(self, number: int) -> None:
+        """Packet `number` is the next that is sent."""
+        sends = self._sends
+        while sends.size > 0 and sends.rows[sends.oldest() + _NUMBER] < self.unacked:
+            sends.drop()  # only to keep what is touched small
+        if sends.size >= self._most_sends:
+            self._drop_stale()
+        at = sends.push()
+        sends.rows[at + _NUMBER] = number
+        sends.rows[at + _ORDER] = self.traffic.sent_packets
+        if self.loss_packets > 0:
+            self._sent_as[number & self._mask] = self._sent
+            self._sent += 1
+
+    def _is_in_flight(self, number: i64, order: i64) -> bool:
+        """Whether this send is its packet's last, and in flight. The entry may be that of a later packet."""
+        at: i64 = (number & self._mask) * ENTRY
+        return self._entries[at + ORDER] == order and self._entries[at + STATE] & INFLIGHT != 0
+
+    def _oldest(self) -> int:
+        """The packet in flight whose send is the oldest, or NONE. Sends before it are dropped."""
+        sends = self._sends
+        while sends.size > 0:
+            at = sends.oldest()
+            number: int = sends.rows[at + _NUMBER]
+            if self._is_in_flight(number, sends.rows[at + _ORDER]):
+                return number
+            sends.drop()
+        return _NONE
+
+    def _drop_stale(self) -> None:
+        sends = self._sends
+        for _ in range(sends.size):
+            at = sends.oldest()
+            number = sends.rows[at + _NUMBER]
+            order = sends.rows[at + _ORDER]
+            sends.drop()
+            if self._is_in_flight(number, order):
+                at = sends.push()
+                sends.rows[at + _NUMBER] = number
+                sends.rows[at + _ORDER] = order
+        self._most_sends = max(2 * sends.size, _FEWEST_SENDS)
 
     def on_ack(self, now_ns: int, number: int) -> int:
         acked_bytes = super().on_ack(now_ns, number)
@@ -85,7 +120,7 @@ class SelectiveRepeatSender(Sender):
         self._watch_time(now_ns)
         return acked_bytes
 
-    def on_sack(self, now_ns: int, number: int, first_missing: int, bitmap: int) -> int:
+    def on_sack(self, now_ns: int, number: int, first_missing: int, bitmap: i64) -> int:
         """Packet `number` arrived, all before `first_missing`, and those that `bitmap` names after it."""
         acked_bytes = 0
         if number >= self.unacked:
@@ -94,8 +129,7 @@ class SelectiveRepeatSender(Sender):
         ahead: i64 = first_missing - self._sacked_after
         if 0 <= ahead <= SACK_BITS:
             known = self._sacked >> ahead
-        named: i64 = bitmap
-        news = named & ~known
+        news = bitmap & ~known
         later: int = first_missing + 1
         bit: i64 = 1
         while news != 0 and later < self.fresh:
@@ -146,7 +180,7 @@ class SelectiveRepeatSender(Sender):
         point = self.point
         expired = False
         self.deadline_ns = NEVER
-        while (number := self._oldest) != _NONE:
+        while (number := self._oldest()) != _NONE:
             at: i64 = (number & self._mask) * ENTRY
             sent_ns: int = self._entries[at + SENT_NS]
             if sent_ns + self.rto_ns > now_ns:
@@ -171,54 +205,31 @@ class SelectiveRepeatSender(Sender):
             self.limiter.wake(now_ns)
 
     def _requeue(self, number: int) -> None:
-        self._unlink(number)
         self._give_up(number)
         at: i64 = (number & self._mask) * ENTRY
         self._entries[at + STATE] |= LOST
         self._lost.push(number)
 
     def _settle(self, number: int) -> int:
-        at: i64 = (number & self._mask) * ENTRY
-        own: i64 = (number & self._mask) * _LINKS
-        state: i64 = self._entries[at + STATE]
-        if state & LOST != 0:
-            self._entries[at + STATE] = state ^ LOST
-        if state & INFLIGHT != 0:
-            self._unlink(number)
-        send: int = self._links[own + _SEND]
-        if send > self._highest_acked:
-            self._highest_acked = send
+        if self.loss_packets > 0:
+            sent_as: int = self._sent_as[number & self._mask]
+            if sent_as > self._highest_acked:
+                self._highest_acked = sent_as
         return super()._settle(number)
 
     def _mark(self, number: int) -> int:
+        """It has arrived. Returns its wire bytes if that is new."""
         if number >= self.fresh:  # forged
             return 0
-        return 0 if self.state_of(number) & ACKED != 0 else self._settle(number)
-
-    def _unlink(self, number: int) -> None:
-        """Packet `number` is no longer in flight."""
-        links = self._links
-        own: i64 = (number & self._mask) * _LINKS
-        earlier: int = links[own + _EARLIER]
-        later: int = links[own + _LATER]
-        if earlier == _NONE:
-            self._oldest = later
-        else:
-            before: i64 = (earlier & self._mask) * _LINKS
-            links[before + _LATER] = later
-        if later == _NONE:
-            self._newest = earlier
-        else:
-            after: i64 = (later & self._mask) * _LINKS
-            links[after + _EARLIER] = earlier
+        at: i64 = (number & self._mask) * ENTRY
+        return 0 if self._entries[at + STATE] & ACKED != 0 else self._settle(number)
 
     def _detect_loss(self, now_ns: int) -> None:
         if self.loss_packets == 0:
             return
-        while (number := self._oldest) != _NONE:
-            own: i64 = (number & self._mask) * _LINKS
-            send: int = self._links[own + _SEND]
-            if send + self.loss_packets > self._highest_acked:
+        while (number := self._oldest()) != _NONE:
+            sent_as: int = self._sent_as[number & self._mask]
+            if sent_as + self.loss_packets > self._highest_acked:
                 return
             self._lose(now_ns, number, False)
 
@@ -228,12 +239,18 @@ class SelectiveRepeatSender(Sender):
         self.limiter.add(self)
 
     def _grow(self) -> None:
-        self._links = self._grown(self._links, _LINKS)
+        if self.loss_packets > 0:
+            self._sent_as = self._grown(self._sent_as, 1)
         super()._grow()
 
 
 _LEAST_WINDOW: Final = 1024
 _LAST_BIT: Final = 1 << (SACK_BITS - 1)
+# Of an early packet: flags, then payload bytes.
+_ARRIVED: Final = 1
+_ENDS: Final = 2  # its message
+_ASKED: Final = 4  # for an ACK
+_EARLY_SHIFT: Final = 3
 
 
 def window_packets(line_rate_bps: int, rto_ns: int, base_rtt_ns: int, wire_bytes: int) -> int:
@@ -249,6 +266,10 @@ class SelectiveRepeatReceiver(Receiver):
     """Keeps what arrives early, up to `window_packets`, and delivers in order.
 
     A packet beyond that is forged, or as good as lost: it is counted, neither kept nor answered.
+
+    Early packets are answered at once, and so is one that fills a gap: they tell of a loss. Where losses are not found
+    by them they tell nothing, and wait for an ACK as packets in order do. One that asks for an ACK early is answered
+    twice, when it arrives and, for all that waits before it, when it is delivered.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -256,8 +277,9 @@ class SelectiveRepeatReceiver(Receiver):
         config = transport.config
         wire_bytes = transport.frames.data_wire_bytes(config.mtu_bytes)
         self._window = window_packets(config.line_rate_bps, config.rto_ns, config.base_rtt_ns, wire_bytes)
+        self._answers_early = config.loss_packets > 0 or config.ack_every_packets == 1
         self._end = 0  # one past the highest packet seen
-        # Early packets by number modulo the length, a power of two: 0 missing, else payload bytes * 2 + last, plus 1.
+        # Early packets by number modulo the length, a power of two: 0 missing, else flags and payload bytes.
         self._early = vec[i64]([0] * 64)
         self._early_mask = 63
         self._arrived: i64 = 0  # which of the SACK_BITS after the expected one have
@@ -271,14 +293,14 @@ class SelectiveRepeatReceiver(Receiver):
             self._advance()
             self.deliver(now_ns, payload_bytes, last)
             if self.expected < self._end:
-                self._deliver_early(now_ns)
-                ack_request = True
+                asked = self._deliver_early(now_ns)
+                ack_request = ack_request or asked or self._answers_early
             elif self._end < self.expected:
                 self._end = self.expected
             if ack_request:
                 self._sack(psn, marked, frame)
             else:
-                self.wait(marked, frame)
+                self.wait(psn, marked, frame)
             return
         if number < self.expected or (number < self._end and self._early[number & self._early_mask] > 0):
             self.stats.duplicates += 1
@@ -289,13 +311,21 @@ class SelectiveRepeatReceiver(Receiver):
             self.stats.out_of_order += 1
             while number - self.expected > self._early_mask:
                 self._grow()
-            self._early[number & self._early_mask] = 2 * payload_bytes + (2 if last else 1)
+            entry: i64 = payload_bytes << _EARLY_SHIFT | _ARRIVED
+            if last:
+                entry |= _ENDS
+            if ack_request:
+                entry |= _ASKED
+            self._early[number & self._early_mask] = entry
             if number >= self._end:
                 self._end = number + 1
             place: i64 = number - self.expected
             if place <= SACK_BITS:
                 last_bit: i64 = _LAST_BIT
                 self._arrived |= last_bit >> (SACK_BITS - place)
+                if not ack_request and not self._answers_early:
+                    self.wait(psn, marked, frame)
+                    return
         self._sack(psn, marked, frame)
 
     def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> bool:
@@ -313,16 +343,21 @@ class SelectiveRepeatReceiver(Receiver):
             self._sack(psn, True, frame)
         return missing
 
-    def _deliver_early(self, now_ns: int) -> None:
+    def _deliver_early(self, now_ns: int) -> bool:
+        """Up to the first packet missing. Whether one of them has asked for an ACK."""
+        asked = False
         while self.expected < self._end:
             slot = self.expected & self._early_mask
-            entry = self._early[slot] - 1
-            if entry < 0:
-                return
+            entry = self._early[slot]
+            if entry == 0:
+                break
             self._early[slot] = 0
             self._advance()
-            payload_bytes: int = entry >> 1
-            self.deliver(now_ns, payload_bytes, entry & 1 == 1)
+            payload_bytes: int = entry >> _EARLY_SHIFT
+            self.deliver(now_ns, payload_bytes, entry & _ENDS != 0)
+            if entry & _ASKED != 0:
+                asked = True
+        return asked
 
     def _advance(self) -> None:
         """The expected packet has arrived."""
@@ -335,11 +370,10 @@ class SelectiveRepeatReceiver(Receiver):
     def _part(self, marked: bool) -> None:
         """What is answered now echoes `marked`."""
         if self.parts(marked):
-            self._sack(self.psn(self.expected - 1), self._waiting_marked, self._waiting_frame)
+            self._sack(self._waiting_psn, self._waiting_marked, self._waiting_frame)
 
     def _sack(self, psn: int, marked: bool, frame: bytes) -> None:
-        bitmap: int = self._arrived
-        self.send_sack(psn, self.psn(self.expected), bitmap, marked, frame)
+        self.send_sack(psn, self.psn(self.expected), self._arrived, marked, frame)
 
     def _grow(self) -> None:
         old, old_mask = self._early, self._early_mask

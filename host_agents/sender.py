@@ -76,6 +76,7 @@ class Sender(Member):
         self._connection = transport.connection
         self._stamps = config.stamps
         self.ack_every_packets = config.ack_every_packets
+        self._answered_early = config.loss_packets > 0  # what arrives out of order is answered at once
         self.psn_base = transport.first_psn  # PSN of packet 0
         self.acked_order = -1  # order of the last packet acknowledged
         # The message that is being sent: its packets are sending_from <= n < sending_end.
@@ -174,7 +175,8 @@ class Sender(Member):
     def identify(self, now_ns: int, number: int, in_order: bool, feedback: Feedback) -> None:
         """What is known of packet `number`, before its acknowledgement settles it: order, RTT, whether sent again.
 
-        Of one that arrived in order and has asked for no ACK there is no RTT: its answer may have waited.
+        Of one that has asked for no ACK there is no RTT unless it arrived out of order where that is answered at once:
+        its answer may have waited.
         """
         feedback.order = self.acked_order
         feedback.rtt_ns = -1
@@ -187,7 +189,7 @@ class Sender(Member):
             feedback.order = order
             self.acked_order = order
             state: i64 = entries[at + STATE]
-            if state & ACK_REQUEST != 0 or not in_order:
+            if state & ACK_REQUEST != 0 or (self._answered_early and not in_order):
                 feedback.rtt_ns = now_ns - sent_ns
             feedback.resent = state & AGAIN != 0
 
@@ -196,13 +198,15 @@ class Sender(Member):
         acked_bytes = 0
         if number >= self.fresh:
             return 0
+        entries = self._entries
         while self.unacked <= number:
-            if self.state_of(self.unacked) & ACKED == 0:
+            at: i64 = (self.unacked & self._mask) * ENTRY
+            if entries[at + STATE] & ACKED == 0:
                 acked_bytes += self._settle(self.unacked)
             self.unacked += 1
         return acked_bytes
 
-    def on_sack(self, now_ns: int, number: int, first_missing: int, bitmap: int) -> int:
+    def on_sack(self, now_ns: int, number: int, first_missing: int, bitmap: i64) -> int:
         """Packet `number` arrived, and all before `first_missing`. Returns the wire bytes newly acknowledged."""
         return self.on_ack(now_ns, first_missing - 1)
 
@@ -297,7 +301,7 @@ class Sender(Member):
             traffic.inflight_bytes -= wire_bytes
         else:
             traffic.waiting_bytes -= wire_bytes  # it need not be sent again
-        entries[at + STATE] = state | ACKED
+        entries[at + STATE] = state & ~LOST | ACKED
         return wire_bytes
 
     def _give_up(self, number: int) -> None:

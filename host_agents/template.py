@@ -30,8 +30,27 @@ def data_frame(template: bytes, entropy: int, psn: int, ack_request: bool) -> by
     return w.getvalue()
 
 
-def ack_frame(template: bytes, psn: int, aeth: int, marked: bool, data: bytes, hops: int, sack: bytes) -> bytes:
+def ack_frame(template: bytes, psn: int, aeth: int, marked: bool, data: bytes, hops: int, body: bytes) -> bytes:
     """The ACK of the frame `data`: its entropy, its ECN mark, its INT shim of `hops` records (-1: no shim)."""
+    _write_ack(template, psn, aeth, marked, data, hops)
+    if body:
+        _writer.write(body)
+    return _writer.getvalue()
+
+
+def sack_frame(
+    template: bytes, psn: int, aeth: int, marked: bool, data: bytes, hops: int, first_missing_psn: int, bitmap: i64
+) -> bytes:
+    """The same with a SACK."""
+    _write_ack(template, psn, aeth, marked, data, hops)
+    first: i64 = first_missing_psn
+    # Of its top bit it makes the sign, so that the word is one of 64 bits, interpreted, too.
+    first = (first ^ wire.PSN_HALF) - wire.PSN_HALF
+    write_i64_be(_writer, first << wire.SACK_BITS | bitmap)
+    return _writer.getvalue()
+
+
+def _write_ack(template: bytes, psn: int, aeth: int, marked: bool, data: bytes, hops: int) -> None:
     w = _writer
     w.truncate(0)
     w.write(template)
@@ -50,9 +69,6 @@ def ack_frame(template: bytes, psn: int, aeth: int, marked: bool, data: bytes, h
             offset += wire.INT_RECORD_BYTES
     aeth32: i32 = aeth
     write_i32_be(w, aeth32)
-    if sack:
-        w.write(sack)
-    return w.getvalue()
 
 
 def counter_frame(template: bytes, entropy: int, value: int) -> bytes:

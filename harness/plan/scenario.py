@@ -105,7 +105,7 @@ class NicSettings(Table):
     reliability: Literal["go-back-n", "selective-repeat"] | None = None
     # None: as the protocol has it, which is mostly "qp".
     cc_scope: Literal["qp", "destination", "pair"] | None = None
-    # A receiver acknowledges once in so many packets, and where ECN marks change.
+    # A receiver acknowledges once in so many packets, and where ECN marks change; see NicConfig for what arrives early.
     ack_every_packets: Annotated[int, Field(ge=1)] = 1
     # Longer than what a lossless network may keep a packet: 32 MB take 2.6 ms at 100 Gb/s, in each switch.
     rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 16_000_000

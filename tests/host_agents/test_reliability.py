@@ -1,11 +1,14 @@
 """Go-back-N and selective repeat: by hand for each rule, then every byte once and in order under any misfortune."""
 
+import random
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.worlds.link import Trouble, Wire, connect, pair, trimmed
 from host_agents import wire
+from host_agents.sender import ENTRY, INFLIGHT, ORDER
 
 RELIABILITIES = ("go-back-n", "selective-repeat")
 
@@ -101,6 +104,100 @@ class TestEcho:
             a.receive(20_000, answer)
             rtts.append(qa.take_rtt_ns())
         assert [rtt > 0 for rtt in rtts] == [False, True, False, True]
+
+
+class TestCoalescedSacks:
+    """An ACK for every n-th packet, where packets take several paths: early arrival means nothing."""
+
+    @staticmethod
+    def arrive(order, count, **config):
+        """Packets of one message that arrive in this order, `x`: marked. PSNs and first missing ones of the SACKs."""
+        a, b = pair(reliability="selective-repeat", **{"loss_packets": 0, "ack_every_packets": 4} | config)
+        qa, qb = connect(a, b)
+        qa.post(1000 * count)
+        frames, now = send(a, count)
+        for number in order:
+            now += 1000
+            b.receive(now, frames[number] if number >= 0 else marked(frames[-number]))
+        sacks = drain(b, now)
+        assert qb.stats.acks_sent == len(sacks)
+        return [(psn_of(sack), int.from_bytes(sack[58:61], "big")) for sack in sacks]
+
+    def test_early_packets_wait_unless_they_ask(self):
+        assert self.arrive([1, 2, 0, 4, 3], 8) == [(3, 5)]
+        assert self.arrive([3, 0, 1], 8) == [(3, 0)]
+
+    def test_what_asked_early_is_answered_again_when_it_is_delivered(self):
+        assert self.arrive([3, 0, 2, 1], 8) == [(3, 0), (1, 4)]
+        assert self.arrive([3, 7, 0, 2, 1], 9) == [(3, 0), (7, 0), (1, 4)]  # though a later one has asked, too
+        assert self.arrive([7, 0, 1, 2, 3, 4, 5, 6], 8) == [(7, 0), (3, 4), (6, 8)]
+
+    def test_what_no_later_sack_can_name_is_answered_at_once(self):
+        assert self.arrive([40], 100) == []
+        assert self.arrive([41], 100) == [(41, 0)]
+
+    def test_those_that_wait_are_answered_where_marks_begin_or_end(self):
+        assert self.arrive([1, -2, 4, 5], 8) == [(1, 0), (2, 0)]
+        assert self.arrive([0, 2, -4, -1], 8) == [(2, 1)]
+        assert self.arrive([1, 2, -3], 8) == [(2, 0), (3, 0)]
+
+    def test_elsewhere_each_is_answered_at_once(self):
+        order = [1, 2, 0, 4, 3]
+        assert len(self.arrive(order, 8, loss_packets=3)) == 5
+        assert len(self.arrive(order, 8, ack_every_packets=1)) == 5
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_two_sacks_for_n_packets_at_most(self, seed):
+        rng = random.Random(seed)
+        order = sorted(range(64), key=lambda number: number + rng.random() * 6)
+        assert order != sorted(order)
+        assert len(self.arrive(order, 64)) <= 64 * 2 // 4
+
+    @settings(max_examples=150, deadline=None)
+    @given(
+        sizes=st.lists(st.integers(0, 60_000), min_size=1, max_size=4),
+        ack_every_packets=st.sampled_from([1, 2, 4, 7, 64]),
+        spread=st.sampled_from([1, 4, 30, 300]),
+        cut=st.sampled_from([0.0, 0.1, 0.6]),
+        marks=st.sampled_from([0.0, 0.1, 0.5]),
+        rng=st.randoms(use_true_random=False),
+    )
+    def test_all_is_acknowledged_in_time_in_any_order_of_arrival(
+        self, sizes, ack_every_packets, spread, cut, marks, rng
+    ):
+        a, b = pair(reliability="selective-repeat", loss_packets=0, ack_every_packets=ack_every_packets, rto_ns=1 << 39)
+        qa, qb = connect(a, b)
+        completed = []
+        a.on_complete = completed.append
+        told = []
+        qa.reaction_point.on_ack = lambda feedback: told.append((feedback.marked, feedback.acked_bytes))
+        for size in sizes:
+            qa.post(size)
+        on_the_way = []
+        now = marked_bytes = 0
+        while True:
+            while (frame := a.next_frame(now)) is not None:
+                on_the_way.append((now, frame))
+                now += 100
+            if not on_the_way:
+                break
+            sent_ns, frame = on_the_way.pop(rng.randrange(min(spread, len(on_the_way))))
+            now += 1
+            if rng.random() < cut:
+                b.receive(now, trimmed(frame))
+            elif rng.random() < marks:
+                marked_bytes += wire.wire_bytes(frame)
+                b.receive(now, marked(frame))
+            else:
+                b.receive(now, frame)
+            for answer in drain(b, now):
+                a.receive(now, answer)
+                assert qa.take_rtt_ns() in (-1, now - sent_ns)  # of what has just arrived
+        assert [message.size_bytes for message in completed] == sizes
+        assert qa.stats.timeouts == qa.inflight_bytes == 0
+        assert a.next_wakeup_ns() == b.next_wakeup_ns() == 1 << 61
+        assert qb.stats.bytes_delivered == qa.stats.bytes_acked == sum(sizes)
+        assert sum(acked_bytes for mark, acked_bytes in told if mark) == marked_bytes
 
 
 class TestGoBackN:
@@ -367,7 +464,7 @@ class TestSelectiveRepeat:
         assert drain(a, now) == [frames[1]]
         assert losses == [(now, 1058, True)]
 
-    def test_what_is_kept_in_order_of_sending_is_what_is_in_flight(self):
+    def test_what_is_kept_of_sends_is_no_more_than_twice_what_is_in_flight(self):
         """While the first packet waits in a queue, the others are trimmed over and over."""
         a, b = pair(reliability="selective-repeat", loss_packets=0)
         qa, _ = connect(a, b)
@@ -381,12 +478,36 @@ class TestSelectiveRepeat:
             assert qa.inflight_bytes == 1058
             again, now = send(a, 3, now)
             assert again == frames[1:]
-        kept = []
-        number = qa.sender._oldest
-        while number >= 0:
-            kept.append(number)
-            number = qa.sender._links[3 * number + 2]  # sent later
-        assert kept == [0, 1, 2, 3]
+            assert qa.sender._oldest() == 0
+            assert qa.sender._sends.size <= 16
+
+    @settings(max_examples=40, deadline=None)
+    @given(
+        loss=st.sampled_from([0.0, 0.05, 0.3]),
+        reorder=st.sampled_from([0.0, 0.5]),
+        cut=st.sampled_from([0.0, 0.3, 0.8]),
+        loss_packets=st.sampled_from([0, 3]),
+        protocol=st.sampled_from(["none", "dctcp"]),
+        scope=st.sampled_from(["qp", "pair"]),
+        rng=st.randoms(use_true_random=False),
+    )
+    def test_the_oldest_send_is_that_of_the_packet_in_flight_sent_first(
+        self, loss, reorder, cut, loss_packets, protocol, scope, rng
+    ):
+        a, b = pair(protocol, reliability="selective-repeat", loss_packets=loss_packets, rto_ns=60_000, cc_scope=scope)
+        senders = [connect(a, b, qpn)[0].sender for qpn in (1, 2)]  # they may share a reaction point
+
+        def look(now_ns, frame):
+            for sender in senders if rng.random() < 0.3 else ():
+                outstanding = range(sender.unacked, sender.fresh)
+                in_flight = [number for number in outstanding if sender.state_of(number) & INFLIGHT]
+                orders = {sender._entries[(number & sender._mask) * ENTRY + ORDER]: number for number in in_flight}
+                assert sender._oldest() == (orders[min(orders)] if orders else -1)
+            return trimmed(frame) if frame[wire.BTH] <= wire.SEND_ONLY and rng.random() < cut else frame
+
+        for qpn in (1, 2):
+            a.queue_pairs[qpn].post(60_000)
+        Wire(a, b, trouble=Trouble(loss=loss, reorder=reorder, seed=rng.randrange(1000)), hook=look).run(400_000_000)
 
     def test_the_rtt_of_a_packet_sent_again_counts_from_its_last_copy(self):
         a, b = pair(reliability="selective-repeat", loss_packets=0, base_rtt_ns=4_000)
