@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from librt.strings import read_i64_be
+from librt.vecs import vec
 from mypy_extensions import i64
 
 from host_agents.cc.base import Feedback, Path, ReactionPoint
@@ -39,19 +40,66 @@ class HpccParameters:
     random_feedback: bool = False
 
 
-class PathRecord:
-    """What the links of one path reported last, and when that arrived."""
+# A path's row: its id and number of hops, which is never 0; until when another report compares with this one, as a
+# longer gap may hide a wrap of a counter; and what each hop reported.
+_KEY: Final = 0
+_UNTIL_NS: Final = 1
+_REPORT: Final = 2
+_NO_PATH: Final = 0
+_FEWEST_ROWS: Final = 2
+_NARROWEST_ROW: Final = 8  # numbers: up to 6 hops
+_SPREAD: Final = 0x9E3779B1  # odd: keys that count up lie apart
 
-    def __init__(self, key: int) -> None:
-        self.key = key
-        self.seen_ns = -1  # before the first report
-        self.valid_ns = 0  # a longer gap may hide a wrap of a counter
-        self.fastest_bps = 0.0
-        self.frame = b""  # the ACK with the report, kept as it is: less memory to touch than what it says
-        self.offset = 0  # of the report in it
+
+class TelemetryPoint(ReactionPoint):
+    """Keeps what the links of each path reported last.
+
+    The rows of all paths are one hash table of numbers. Sprayed packets take so many paths that what is kept of one is
+    not in the cache when its next report comes, and an object with the frame it came in takes several lines.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._rows = vec[i64]([0] * (_FEWEST_ROWS * _NARROWEST_ROW))
+        self._width: i64 = _NARROWEST_ROW  # a power of two, as the number of rows
+        self._paths = 0
+
+    def row_of(self, path_id: i64, hops: i64) -> i64:
+        """Where the path's row begins in `_rows`: it stays there until the next call. A new one compares with none."""
+        key = path_id << 4 | hops
+        while _REPORT + hops > self._width:
+            self._rebuild(len(self._rows) * 2, self._width * 2)
+        row = self._place(key)
+        if self._rows[row + _KEY] == key:
+            return row
+        self._paths += 1
+        if 2 * self._paths * self._width > len(self._rows):
+            self._rebuild(len(self._rows) * 2, self._width)
+            row = self._place(key)
+        self._rows[row + _KEY] = key
+        return row
+
+    def _place(self, key: i64) -> i64:
+        """Where the path's row begins, or would."""
+        width = self._width
+        mask = len(self._rows) - 1
+        row = (key * _SPREAD >> 16) * width & mask
+        while self._rows[row + _KEY] != key and self._rows[row + _KEY] != _NO_PATH:
+            row = (row + width) & mask
+        return row
+
+    def _rebuild(self, numbers: i64, width: i64) -> None:
+        old, old_width = self._rows, self._width
+        self._rows = vec[i64]([0] * numbers)
+        self._width = width
+        for before in range(0, len(old), old_width):
+            if old[before + _KEY] != _NO_PATH:
+                after = self._place(old[before + _KEY])
+                for i in range(old_width):
+                    self._rows[after + i] = old[before + i]
 
 
-class Hpcc(ReactionPoint):
+class Hpcc(TelemetryPoint):
     def __init__(
         self,
         parameters: HpccParameters,
@@ -76,8 +124,6 @@ class Hpcc(ReactionPoint):
         self.queue_bytes = 0.0  # the longest queue that the last ACK reported
         self._base_rtt_ns = float(path.base_rtt_ns)
         self._cell_bytes = float(path.cell_bytes)
-        self._path_record = PathRecord(-1)  # of the last ACK
-        self._paths: dict[int, PathRecord] = {}  # by path id and number of hops
 
     def on_ack(self, feedback: Feedback) -> None:
         if feedback.int_hops == 0:
@@ -95,26 +141,20 @@ class Hpcc(ReactionPoint):
 
     def measure_inflight(self, feedback: Feedback) -> bool:
         """Update U from the INT records (lines 1-10). False when they are no sample: nothing to compare with."""
-        hops = feedback.int_hops
-        key = feedback.path_id << 4 | hops
-        record = self._path_record
-        if record.key != key:
-            record = self._record_of(key)
-        comparable = record.seen_ns >= 0 and feedback.now_ns - record.seen_ns < record.valid_ns
+        now_ns: i64 = feedback.now_ns
+        hops: i64 = feedback.int_hops
+        row = self.row_of(feedback.path_id, hops)
+        comparable = now_ns < self._rows[row + _UNTIL_NS]
         frame = feedback.frame
-        before = record.frame if comparable else frame
         offset: i64 = feedback.int_offset
-        shift: i64 = (record.offset if comparable else offset) - offset
-        end: i64 = offset + INT_RECORD_BYTES * hops
         base_rtt_ns = self._base_rtt_ns
         highest = 0.0
         tau_ns = 0.0
         longest_cells: i64 = 0
         fastest_bps = 0.0
-        while offset < end:
-            word: i64 = read_i64_be(frame, offset)
-            last: i64 = read_i64_be(before, offset + shift)
-            offset += INT_RECORD_BYTES
+        for hop in range(hops):
+            word: i64 = read_i64_be(frame, offset + INT_RECORD_BYTES * hop)
+            last = self._rows[row + _REPORT + hop] if comparable else word
             code: i64 = (word >> 60) & 0xF
             rate_bps = LINK_RATES_BPS[code] if code > 0 else self.path.line_rate_bps
             if rate_bps > fastest_bps:
@@ -138,25 +178,14 @@ class Hpcc(ReactionPoint):
                     highest = load
                     tau_ns = float(elapsed_ns)
         self.queue_bytes = float(longest_cells) * self._cell_bytes
-        record.seen_ns = feedback.now_ns
-        record.frame = frame
-        record.offset = feedback.int_offset
-        if fastest_bps != record.fastest_bps:
-            record.fastest_bps = fastest_bps
-            record.valid_ns = int(min(float(TIME_WRAP_NS), TX_WRAP_BYTES * 8e9 / fastest_bps) / 2.0)
+        for hop in range(hops):
+            self._rows[row + _REPORT + hop] = read_i64_be(frame, offset + INT_RECORD_BYTES * hop)
+        self._rows[row + _UNTIL_NS] = now_ns + int(min(float(TIME_WRAP_NS), TX_WRAP_BYTES * 8e9 / fastest_bps) / 2.0)
         if not comparable:
             return False
         tau_ns = min(tau_ns, base_rtt_ns)
         self.utilization = (1.0 - tau_ns / base_rtt_ns) * self.utilization + tau_ns / base_rtt_ns * highest
         return True
-
-    def _record_of(self, key: int) -> PathRecord:
-        record = self._paths.get(key)
-        if record is None:
-            record = PathRecord(key)
-            self._paths[key] = record
-        self._path_record = record
-        return record
 
     def _compute_window(self, rtt_over: bool) -> None:
         """The window from W_c and U; when the RTT is over it becomes W_c (lines 11-20)."""

@@ -4,11 +4,13 @@ import math
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from harness.worlds.link import connect, pair
 from host_agents import wire
 from host_agents.cc.base import Feedback, Path
-from host_agents.cc.hpcc import Hpcc, HpccParameters
+from host_agents.cc.hpcc import Hpcc, HpccParameters, TelemetryPoint
 
 G100 = 10  # link rate code
 T_NS = 8_000
@@ -217,6 +219,64 @@ def test_samples_are_compared_along_the_same_path():
     assert rp.utilization == 1.0
     ack(rp, 20, 2, (T_NS, 64_000, 0), path_id=1)
     assert rp.utilization == pytest.approx(0.64)
+
+
+def test_rows_of_paths_are_found_again_however_many_there_are_and_however_long():
+    table = TelemetryPoint(Path(100e9, T_NS, 1000, 1060, 80))
+    rows: dict[tuple[int, int], list[int]] = {}
+    for number, hops in enumerate([5, 1, 6, 7, 14, 15, 2]):  # 7 and 15 hops need wider rows
+        for path_id in [*range(number, 4096, 7), 0, 4095]:
+            for known in ((path_id, hops), (path_id, 5)):
+                row = table.row_of(*known)
+                width = known[1] + 2
+                kept = [table._rows[row + i] for i in range(width)]
+                if known in rows:
+                    assert kept == rows[known]
+                else:
+                    assert kept[1:] == [0] * (width - 1)
+                    for i in range(1, width):
+                        table._rows[row + i] = 1000 * len(rows) + i
+                    rows[known] = [table._rows[row + i] for i in range(width)]
+    assert 2 * len(rows) <= len(table._rows) // 32
+    for known, kept in rows.items():
+        row = table.row_of(*known)
+        assert [table._rows[row + i] for i in range(len(kept))] == kept
+
+
+_ACKS = st.lists(
+    st.tuples(
+        st.integers(0, 40) | st.sampled_from([0xFFF, 0x800]),  # path id
+        st.sampled_from([1, 5, 6, 7, 14, 15]),  # hops
+        st.sampled_from([0, 10, 3_000, 1 << 22]),  # ns since the ACK before
+        st.lists(
+            st.tuples(
+                st.integers(-2_000, 20_000),  # ns since then, by the link's clock
+                st.integers(0, 200_000),  # bytes
+                st.integers(0, 2_000),  # cells
+                st.sampled_from([G100, G100, 0, 6, 13]),
+            ),
+            min_size=15,
+            max_size=15,
+        ),
+    ),
+    max_size=80,
+)
+
+
+@given(_ACKS)
+@settings(deadline=None)
+def test_each_path_is_compared_as_if_there_were_no_other(acks):
+    rp = point()
+    alone: dict[tuple[int, int], Hpcc] = {}  # a reaction point for each path
+    now_ns = 0
+    for path_id, hops, gap_ns, links in acks:
+        now_ns += gap_ns
+        one = alone.setdefault((path_id, hops), point())
+        one.utilization, one.queue_bytes = rp.utilization, rp.queue_bytes
+        reports = [(now_ns + 5_000 + ahead_ns, *rest) for ahead_ns, *rest in links[:hops]]
+        ack(rp, now_ns, 0, *reports, path_id=path_id)
+        ack(one, now_ns, 0, *reports)
+        assert (rp.utilization, rp.queue_bytes) == (one.utilization, one.queue_bytes)
 
 
 def test_a_repeated_record_changes_nothing():
