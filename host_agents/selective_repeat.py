@@ -28,10 +28,11 @@ _NONE: Final = -1
 
 
 class SelectiveRepeatSender(Sender):
-    """Keeps what is in flight in the order of its sending: time-outs and losses are found from the oldest end.
+    """Where losses are found by later packets, it keeps its sends in their order: losses are at the oldest end.
 
     When a packet is acknowledged or lost, its send is stale, and stays until it is the oldest. Those behind an old one
-    that is not stale are dropped when there are twice as many sends as were in flight.
+    that is not stale are dropped when there are twice as many sends as were in flight. Time-outs are rare, and looked
+    for among all that is in flight.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -40,7 +41,7 @@ class SelectiveRepeatSender(Sender):
         self._lost: Fifo[int] = Fifo()  # to send again, unless they have been acknowledged
         self._sends = RowFifo(_SEND)
         self._most_sends = _FEWEST_SENDS
-        # Where losses are found by later packets: which send of all was each packet's last, by number as the entries.
+        # Which send of all was each packet's last, by number as the entries.
         self._sent_as = vec[i64]([0] * (self._mask + 1 if self.loss_packets > 0 else 0))
         self._sent = 0
         self._highest_acked = -1  # of the sends that are acknowledged
@@ -66,7 +67,8 @@ class SelectiveRepeatSender(Sender):
         else:
             number = self.fresh
             self._new_packet(now_ns)
-        self._note_send(number)
+        if self.loss_packets > 0:
+            self._note_send(number)
         if self.deadline_ns == NEVER:
             self._arm(now_ns + self.rto_ns)
         return self._send(now_ns, number)
@@ -81,9 +83,8 @@ class SelectiveRepeatSender(Sender):
         at = sends.push()
         sends.rows[at + _NUMBER] = number
         sends.rows[at + _ORDER] = self.traffic.sent_packets
-        if self.loss_packets > 0:
-            self._sent_as[number & self._mask] = self._sent
-            self._sent += 1
+        self._sent_as[number & self._mask] = self._sent
+        self._sent += 1
 
     def _is_in_flight(self, number: i64, order: i64) -> bool:
         """Whether this send is its packet's last, and in flight. The entry may be that of a later packet."""
@@ -173,22 +174,29 @@ class SelectiveRepeatSender(Sender):
         self.limiter.add(self)
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """The time-out of the oldest packet in flight, if there is one that old.
+        """The time-out of what was sent that long ago and is in flight, if there is such a packet.
 
         What SACKs name may be taken back (RFC 2018, section 8).
         """
         point = self.point
-        expired = False
-        self.deadline_ns = NEVER
-        while (number := self._oldest()) != _NONE:
-            at: i64 = (number & self._mask) * ENTRY
-            sent_ns: int = self._entries[at + SENT_NS]
-            if sent_ns + self.rto_ns > now_ns:
-                self._arm(sent_ns + self.rto_ns)
-                break
+        late: list[tuple[int, int]] = []
+        oldest_ns: i64 = NEVER
+        for packet in range(self.unacked, self.fresh):
+            at: i64 = (packet & self._mask) * ENTRY
+            if self._entries[at + STATE] & INFLIGHT != 0:
+                sent_ns = self._entries[at + SENT_NS]
+                if sent_ns + self.rto_ns <= now_ns:
+                    late.append((self._entries[at + ORDER], packet))
+                elif sent_ns < oldest_ns:
+                    oldest_ns = sent_ns
+        late.sort()
+        for _, number in late:
             self._requeue(number)
             point.on_expired(now_ns, self.state_of(number) >> WIRE_SHIFT)
-            expired = True
+        self.deadline_ns = NEVER
+        if oldest_ns < NEVER:
+            self._arm(oldest_ns + self.rto_ns)
+        expired = len(late) > 0
         if self.unacked < self.fresh and self.state_of(self.unacked) & ACKED != 0:
             # The receiver lacks a packet that was acknowledged: somebody else told that it had arrived.
             self._take_back(self.unacked)
