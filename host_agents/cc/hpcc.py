@@ -28,6 +28,7 @@ TX_WRAP_BYTES: Final = 128 << 20
 TIME_WRAP_NS: Final = 1 << 24
 TIME_MASK: Final = 0xFFFFFF
 HALF_TIME_WRAP_NS: Final = 1 << 23
+_RATES_BPS: Final = vec[float](LINK_RATES_BPS)  # a list's floats are objects
 
 
 @dataclass(frozen=True)
@@ -81,11 +82,11 @@ class TelemetryPoint(ReactionPoint):
 
     def _place(self, key: i64) -> i64:
         """Where the path's row begins, or would."""
-        width = self._width
-        mask = len(self._rows) - 1
-        row = (key * _SPREAD >> 16) * width & mask
-        while self._rows[row + _KEY] != key and self._rows[row + _KEY] != _NO_PATH:
-            row = (row + width) & mask
+        rows = self._rows
+        mask = len(rows) - 1
+        row = (key * _SPREAD >> 16) * self._width & mask
+        while rows[row + _KEY] != key and rows[row + _KEY] != _NO_PATH:
+            row = (row + self._width) & mask
         return row
 
     def _rebuild(self, numbers: i64, width: i64) -> None:
@@ -144,9 +145,11 @@ class Hpcc(TelemetryPoint):
         now_ns: i64 = feedback.now_ns
         hops: i64 = feedback.int_hops
         row = self.row_of(feedback.path_id, hops)
-        comparable = now_ns < self._rows[row + _UNTIL_NS]
+        rows = self._rows
+        comparable = now_ns < rows[row + _UNTIL_NS]
         frame = feedback.frame
         offset: i64 = feedback.int_offset
+        rates_bps = _RATES_BPS
         base_rtt_ns = self._base_rtt_ns
         highest = 0.0
         tau_ns = 0.0
@@ -154,9 +157,9 @@ class Hpcc(TelemetryPoint):
         fastest_bps = 0.0
         for hop in range(hops):
             word: i64 = read_i64_be(frame, offset + INT_RECORD_BYTES * hop)
-            last = self._rows[row + _REPORT + hop] if comparable else word
+            last = rows[row + _REPORT + hop] if comparable else word
             code: i64 = (word >> 60) & 0xF
-            rate_bps = LINK_RATES_BPS[code] if code > 0 else self.path.line_rate_bps
+            rate_bps = rates_bps[code] if code > 0 else self.path.line_rate_bps
             if rate_bps > fastest_bps:
                 fastest_bps = rate_bps
             queue_cells: i64 = word & 0xFFFF
@@ -179,8 +182,8 @@ class Hpcc(TelemetryPoint):
                     tau_ns = float(elapsed_ns)
         self.queue_bytes = float(longest_cells) * self._cell_bytes
         for hop in range(hops):
-            self._rows[row + _REPORT + hop] = read_i64_be(frame, offset + INT_RECORD_BYTES * hop)
-        self._rows[row + _UNTIL_NS] = now_ns + int(min(float(TIME_WRAP_NS), TX_WRAP_BYTES * 8e9 / fastest_bps) / 2.0)
+            rows[row + _REPORT + hop] = read_i64_be(frame, offset + INT_RECORD_BYTES * hop)
+        rows[row + _UNTIL_NS] = now_ns + int(min(float(TIME_WRAP_NS), TX_WRAP_BYTES * 8e9 / fastest_bps) / 2.0)
         if not comparable:
             return False
         tau_ns = min(tau_ns, base_rtt_ns)
