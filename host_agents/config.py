@@ -43,7 +43,8 @@ class NicConfig:
     cc_scope: str | None = None  # None: as the protocol has it
     # An ACK for every so many packets of a message, and for its last. Where ECN marks begin or end, the packets before
     # have one, too; so has anything out of order, with selective repeat only where losses are found by it
-    # (`loss_packets`): else what arrives early waits as packets in order do, if a SACK can name it.
+    # (`loss_packets`): else what arrives early waits as packets in order do, if a SACK can name it. No packet waits for
+    # its ACK longer than a base RTT.
     ack_every_packets: int = 1
     rto_ns: int = 1_000_000
     # How often what is not acknowledged is sent again after a time-out while none of it comes to be acknowledged; after

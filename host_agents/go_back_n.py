@@ -99,18 +99,18 @@ class GoBackNReceiver(Receiver):
             self._nak_sent = False
             self.deliver(now_ns, payload_bytes, last)
             marked = self.echo(now_ns, marked, frame)
-            self._part(marked)
+            self.part(marked)
             if ack_request:
                 self.send_ack(psn, SYNDROME_ACK, marked, frame)
             else:
-                self.wait(psn, marked, frame)
+                self.wait(now_ns, psn, marked, frame)
         elif number > self.expected:
             self.stats.out_of_order += 1
             self._nak(self.echo(now_ns, marked, frame), frame)
         else:
             self.stats.duplicates += 1
             marked = self.echo(now_ns, marked, frame)
-            self._part(marked)
+            self.part(marked)
             self.send_ack(self.psn(self.expected - 1), SYNDROME_ACK, marked, frame)
 
     def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> bool:
@@ -125,10 +125,8 @@ class GoBackNReceiver(Receiver):
         if not self._nak_sent:
             self._nak_sent = True
             self.stats.naks_sent += 1
-            self._part(marked)
+            self.part(marked)
             self.send_ack(self.psn(self.expected), SYNDROME_NAK_SEQUENCE, marked, frame)
 
-    def _part(self, marked: bool) -> None:
-        """What is answered now echoes `marked`."""
-        if self.parts(marked):
-            self.send_ack(self._waiting_psn, SYNDROME_ACK, self._waiting_marked, self._waiting_frame)
+    def answer_waiting(self) -> None:
+        self.send_ack(self._waiting_psn, SYNDROME_ACK, self._waiting_marked, self._waiting_frame)

@@ -82,6 +82,7 @@ class QueuePair(Connection):
     def close(self) -> None:
         """Forget it; see `Nic.close_qp`."""
         self.notification_point.close()
+        self.receiver.close()
         self._outlet.senders.clear()
         self._group.leave(self.sender)
 
@@ -179,6 +180,7 @@ class QueuePair(Connection):
     def retries_exceeded(self, now_ns: int) -> None:
         self.failed = True
         self.notification_point.close()
+        self.receiver.close()
         self.nic.forget(self)
         self.nic.stats.retries_exceeded += 1
         if self._group.shared:

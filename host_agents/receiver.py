@@ -6,14 +6,19 @@ from mypy_extensions import i64
 
 from host_agents.cc.base import NotificationPoint
 from host_agents.messages import Delivery
+from host_agents.timers import Timer, TimerOwner
 from host_agents.transport import Transport
 from host_agents.wire import PSN_HALF, PSN_MASK
 
 
-class Receiver:
-    """What go-back-N and selective repeat have in common. Packets are numbered from 0 without bound."""
+class Receiver(TimerOwner):
+    """What go-back-N and selective repeat have in common. Packets are numbered from 0 without bound.
+
+    What has asked for no ACK has one after a base RTT: a sender may have stopped before the packet that would ask.
+    """
 
     def __init__(self, transport: Transport) -> None:
+        super().__init__()
         point = transport.notification_point
         self.stats = transport.connection.stats
         self.psn_base = transport.first_psn
@@ -30,6 +35,14 @@ class Receiver:
         self._waiting_marked = False  # they echo this, all alike
         self._waiting_psn = 0
         self._waiting_frame = b""
+        self._waiting_since_ns = 0  # the first of them
+        self._most_wait_ns = transport.config.base_rtt_ns
+        self._timer = Timer(transport.port.timers, self)
+
+    def close(self) -> None:
+        """It answers nothing more."""
+        self._waits = False
+        self._timer.cancel()
 
     def absolute(self, psn: int) -> int:
         """The packet number nearest to the expected one that has this PSN."""
@@ -74,19 +87,36 @@ class Receiver:
         answering = self._answering
         return marked if answering is None else answering.echo(now_ns, marked, frame)
 
-    def wait(self, psn: int, marked: bool, frame: bytes) -> None:
+    def wait(self, now_ns: int, psn: int, marked: bool, frame: bytes) -> None:
         """The data packet `frame` asks for no ACK: a later one's is for it, too."""
-        self._waits = True
+        if not self._waits:
+            self._waits = True
+            self._waiting_since_ns = now_ns
+            if not self._timer.is_armed():
+                self._timer.arm(now_ns + self._most_wait_ns)
         self._waiting_marked = marked
         self._waiting_psn = psn
         self._waiting_frame = frame
 
-    def parts(self, marked: bool) -> bool:
-        """Whether packets wait for an ACK that cannot be that of one whose answer echoes `marked` (RFC 8257, 3.2).
+    def on_timer(self, now_ns: int, timer: Timer) -> None:
+        if self._waits:
+            until_ns = self._waiting_since_ns + self._most_wait_ns
+            if until_ns <= now_ns:
+                self.answer_waiting()
+            else:
+                timer.arm(until_ns)
 
-        An ACK has one mark for all that it acknowledges. So these get theirs at once, and what they have counts.
+    def part(self, marked: bool) -> None:
+        """What is answered now echoes `marked`. An ACK has one mark for all that it acknowledges (RFC 8257, 3.2).
+
+        So packets that wait and echo another one get their ACK at once, and what they have counts.
         """
-        return self._waits and marked != self._waiting_marked
+        if self._waits and marked != self._waiting_marked:
+            self.answer_waiting()
+
+    def answer_waiting(self) -> None:
+        """Packets wait: they get their ACK."""
+        raise NotImplementedError
 
     def send_ack(self, psn: int, syndrome: int, marked: bool, frame: bytes) -> None:
         """An ACK or NAK for the data packet `frame`, and for those that wait."""

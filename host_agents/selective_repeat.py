@@ -296,7 +296,7 @@ class SelectiveRepeatReceiver(Receiver):
         self, now_ns: int, psn: int, payload_bytes: int, last: bool, ack_request: bool, marked: bool, frame: bytes
     ) -> None:
         number = self.absolute(psn)
-        self._part(marked)
+        self.part(marked)
         if number == self.expected:
             self._advance()
             self.deliver(now_ns, payload_bytes, last)
@@ -308,7 +308,7 @@ class SelectiveRepeatReceiver(Receiver):
             if ack_request:
                 self._sack(psn, marked, frame)
             else:
-                self.wait(psn, marked, frame)
+                self.wait(now_ns, psn, marked, frame)
             return
         if number < self.expected or (number < self._end and self._early[number & self._early_mask] > 0):
             self.stats.duplicates += 1
@@ -332,7 +332,7 @@ class SelectiveRepeatReceiver(Receiver):
                 last_bit: i64 = _LAST_BIT
                 self._arrived |= last_bit >> (SACK_BITS - place)
                 if not ack_request and not self._answers_early:
-                    self.wait(psn, marked, frame)
+                    self.wait(now_ns, psn, marked, frame)
                     return
         self._sack(psn, marked, frame)
 
@@ -347,7 +347,7 @@ class SelectiveRepeatReceiver(Receiver):
         if missing:
             self.send_nack(psn, frame)
         else:
-            self._part(True)
+            self.part(True)
             self._sack(psn, True, frame)
         return missing
 
@@ -375,10 +375,8 @@ class SelectiveRepeatReceiver(Receiver):
         if number < self._end and self._early[number & self._early_mask] > 0:
             self._arrived |= _LAST_BIT
 
-    def _part(self, marked: bool) -> None:
-        """What is answered now echoes `marked`."""
-        if self.parts(marked):
-            self._sack(self._waiting_psn, self._waiting_marked, self._waiting_frame)
+    def answer_waiting(self) -> None:
+        self._sack(self._waiting_psn, self._waiting_marked, self._waiting_frame)
 
     def _sack(self, psn: int, marked: bool, frame: bytes) -> None:
         self.send_sack(psn, self.psn(self.expected), self._arrived, marked, frame)

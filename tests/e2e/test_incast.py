@@ -114,3 +114,10 @@ def test_rates_add_up_to_no_more_than_the_link() -> None:
     for result in run(*STAR):
         totals = result.rates.groupby("time_ns")["throughput_bps"].sum()
         assert totals.max() < 101.2e9  # a packet may be counted on either side of an interval's end
+
+
+def test_windows_narrower_than_what_an_ack_is_for_do_not_wait_for_time_outs() -> None:
+    few = ("--set", "nic.ack_every_packets=16", "--set", "nic.reliability=selective-repeat")
+    for result in run("incast", "--cc", "smartt", "--cc", "swift", *few):
+        assert result.summary["ended"] == "done"
+        assert result.flows["timeouts"].sum() == 0

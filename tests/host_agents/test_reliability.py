@@ -105,6 +105,38 @@ class TestEcho:
             rtts.append(qa.take_rtt_ns())
         assert [rtt > 0 for rtt in rtts] == [False, True, False, True]
 
+    @pytest.mark.parametrize("reliability", RELIABILITIES)
+    def test_no_packet_waits_for_its_ack_longer_than_a_base_rtt(self, reliability):
+        a, b = pair(ack_every_packets=4, reliability=reliability, base_rtt_ns=5_000)
+        qa, _ = connect(a, b)
+        qa.post(8000)
+        frames, _ = send(a, 7)
+        for now, frame in enumerate(frames[:3]):
+            b.receive(now, frame)
+        assert b.next_wakeup_ns() == 5_000
+        assert drain(b, 4_999) == []
+        assert self.told(drain(b, 5_000)) == [(2, False)]
+        b.receive(6_000, frames[3])  # which asks
+        b.receive(7_000, frames[4])
+        assert self.told(drain(b, 11_000)) == [(3, False)]
+        b.receive(11_500, frames[5])
+        (late,) = drain(b, 12_000)
+        assert psn_of(late) == 5
+        a.receive(13_000, late)
+        assert qa.stats.bytes_acked == 6_000
+        assert qa.take_rtt_ns() == -1  # its answer has waited
+
+    @pytest.mark.parametrize("reliability", RELIABILITIES)
+    def test_nothing_is_answered_for_a_queue_pair_that_is_closed(self, reliability):
+        a, b = pair(ack_every_packets=4, reliability=reliability, base_rtt_ns=5_000)
+        qa, qb = connect(a, b)
+        qa.post(8000)
+        frames, _ = send(a, 1)
+        b.receive(0, frames[0])
+        b.close_qp(qb)
+        assert b.next_wakeup_ns() == 1 << 61
+        assert drain(b, 10_000) == []
+
 
 class TestCoalescedSacks:
     """An ACK for every n-th packet, where packets take several paths: early arrival means nothing."""
@@ -195,6 +227,7 @@ class TestCoalescedSacks:
                 assert qa.take_rtt_ns() in (-1, now - sent_ns)  # of what has just arrived
         assert [message.size_bytes for message in completed] == sizes
         assert qa.stats.timeouts == qa.inflight_bytes == 0
+        assert b.next_frame(now + 10_000_000) is None  # nothing waits for its ACK
         assert a.next_wakeup_ns() == b.next_wakeup_ns() == 1 << 61
         assert qb.stats.bytes_delivered == qa.stats.bytes_acked == sum(sizes)
         assert sum(acked_bytes for mark, acked_bytes in told if mark) == marked_bytes
