@@ -10,7 +10,19 @@ if TYPE_CHECKING:
     from harness.workloads import Flow
     from host_agents.messages import Message, QpStats
 
+COUNTS = ("packets_sent", "retransmitted", "timeouts", "naks", "cnps", "marked")
+# Of the table `flows`, in order; not every run has all of them.
+COLUMNS = (
+    *("flow", "piece", "source", "destination", "group", "role", "qp", "pieces", "size_bytes"),
+    *("start_ns", "first_sent_ns", "delivered_ns", "completed_ns", "fct_ns", "ideal_fct_ns", "slowdown"),
+    *COUNTS,
+)
 COUNTS_PREFIX = "stats."  # of a further column that is a count of the flow's queue pair
+
+
+def column_of(attribute: str) -> str:
+    """The further column that an attribute of a reaction point, or a count, is put into."""
+    return attribute.rpartition(".")[2]
 
 
 @dataclass(frozen=True)

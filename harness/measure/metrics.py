@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from harness.measure.flow_record import COUNTS_PREFIX
+from harness.measure.flow_record import COLUMNS, COUNTS, COUNTS_PREFIX, column_of
 from harness.measure.recording import Rate, Recording
 from harness.plan.experiment import HEADER_BYTES, LATENCY, LINKS, SHORTEST_LINKS, Run
 from harness.workloads import Flow
@@ -18,12 +18,6 @@ from topologies.routing import path
 
 INT_SHIM_BYTES = 2
 INT_RECORD_BYTES = 8
-_COUNTS = ("packets_sent", "retransmitted", "timeouts", "naks", "cnps", "marked")
-_COLUMNS = (
-    *("flow", "piece", "source", "destination", "group", "role", "qp", "pieces", "size_bytes"),
-    *("start_ns", "first_sent_ns", "delivered_ns", "completed_ns", "fct_ns", "ideal_fct_ns", "slowdown"),
-    *_COUNTS,
-)
 
 
 def empty_network_fct_ns(
@@ -134,7 +128,7 @@ def messages_table(run: Run, recording: Recording) -> pd.DataFrame:
             "delivered_ns": np.array([r.delivered_ns for r in records], np.int64),
             "completed_ns": np.array([r.completed_ns for r in records], np.int64),
             "ideal_fct_ns": np.array([empty.fct_ns(r.flow, r.flow.size_bytes) for r in records], np.float64),
-            **{name: np.array([getattr(r, name) for r in records], np.int64) for name in _COUNTS},
+            **{name: np.array([getattr(r, name) for r in records], np.int64) for name in COUNTS},
         }
     )
     if LATENCY in run.columns:
@@ -144,7 +138,7 @@ def messages_table(run: Run, recording: Recording) -> pd.DataFrame:
     if SHORTEST_LINKS in run.columns:
         table[SHORTEST_LINKS] = [empty.links(r.flow) for r in records]
     for i, name in enumerate(run.point_columns):
-        table[_column(name)] = [r.columns[i] if r.columns else math.nan for r in records]
+        table[column_of(name)] = [r.columns[i] if r.columns else math.nan for r in records]
     if run.attack is not None:
         table["piece"] = table.groupby("flow").cumcount()
         table["role"] = [r.flow.role for r in records]
@@ -180,12 +174,12 @@ def flows_table(run: Run, recording: Recording, messages: pd.DataFrame) -> pd.Da
     for name in ("delivered_ns", "completed_ns"):
         done = (pieces[name].min().to_numpy() >= 0) & ~missing
         table[name] = np.where(done, pieces[name].max().to_numpy(), -1)
-    for name in _COUNTS:
+    for name in COUNTS:
         table[name] = pieces[name].sum().to_numpy()
     sizes = table["size_bytes"].tolist()
     table["ideal_fct_ns"] = [empty.fct_ns(flow, size) for flow, size in zip(flows, sizes, strict=True)]
     for asked in run.columns:
-        name = _column(asked)
+        name = column_of(asked)
         if asked == LATENCY:
             table[name] = pieces[name].max().to_numpy()
         elif asked.startswith(COUNTS_PREFIX):
@@ -197,16 +191,12 @@ def flows_table(run: Run, recording: Recording, messages: pd.DataFrame) -> pd.Da
     return _with_slowdown(table, run)
 
 
-def _column(attribute: str) -> str:
-    return attribute.rpartition(".")[2]
-
-
 def _with_slowdown(table: pd.DataFrame, run: Run) -> pd.DataFrame:
     """With FCT and slowdown, and its columns in order."""
     table["fct_ns"] = (table["delivered_ns"] - table["start_ns"]).astype(float).where(table["delivered_ns"] >= 0)
     table["slowdown"] = table["fct_ns"] / table["ideal_fct_ns"]
-    further = map(_column, run.columns)
-    return table[[*(name for name in _COLUMNS if name in table.columns), *dict.fromkeys(further)]]
+    further = map(column_of, run.columns)
+    return table[[*(name for name in COLUMNS if name in table.columns), *further]]
 
 
 def rates_table(rates: Sequence[Rate], interval_ns: int) -> pd.DataFrame:

@@ -22,7 +22,7 @@ from harness.control.load_balancing import LoadBalancer
 from harness.control.pipelines import LOSS, Build
 from harness.control.programs import Program, ProgramParameters
 from harness.measure import probes
-from harness.measure.flow_record import COUNTS_PREFIX
+from harness.measure.flow_record import COLUMNS, COUNTS_PREFIX, column_of
 from harness.measure.probes import CounterProbe, Probe, ProgramProbe
 from harness.measure.probes.reaction_point import expect_number
 from harness.plan.references import loaded
@@ -468,8 +468,13 @@ def _with_columns(runs: Sequence[Run]) -> list[Run]:
     missing: dict[str, UserError] = {}
     found: set[str] = set()
     for run in runs:
-        possible = []
+        possible: list[str] = []
+        taken = dict.fromkeys(COLUMNS, "")
         for name in _distinct(run.scenario.record.columns):
+            other = taken.setdefault(column_of(name), name)
+            if other != name:
+                holder = f"what {other!r} is put into" if other else "one that `flows` has anyway"
+                raise UserError(f"record.columns: {name!r} would be the column {column_of(name)!r}, {holder}")
             try:
                 if name.startswith(COUNTS_PREFIX):
                     _expect_count(name)

@@ -104,6 +104,19 @@ def test_a_column_that_no_run_can_fill_is_a_mistake() -> None:
     assert str(caught.value) == "record.columns: no reaction point of 'dcqcn' has 'alfa'; did you mean 'alpha'?"
 
 
+@pytest.mark.parametrize(
+    ("columns", "mistake"),
+    [
+        (["stats.timeouts"], "'stats.timeouts' would be the column 'timeouts', one that `flows` has anyway"),
+        (["parameters.g", "g"], "'g' would be the column 'g', what 'parameters.g' is put into"),
+    ],
+)
+def test_no_column_takes_the_place_of_another(columns: list[str], mistake: str) -> None:
+    with pytest.raises(UserError) as caught:
+        planned(columns)
+    assert str(caught.value) == f"record.columns: {mistake}"
+
+
 def test_a_count_that_queue_pairs_do_not_keep_is_a_mistake() -> None:
     with pytest.raises(UserError) as caught:
         planned(["stats.marks_herd"])
