@@ -248,3 +248,16 @@ def test_classes_that_do_not_exist():
         Star([Host()], equal_priorities=(8,))
     with pytest.raises(ValueError, match="dscp_classes: expected a priority from 0 to 7 for each of 64 DSCPs"):
         Star([Host()], dscp_classes=[3] * 63)
+
+
+def test_ports_that_are_free_at_the_same_instant_send_in_the_order_of_their_numbers():
+    """Twenty hosts send to twenty others, whose links are slower: all of these are free again at the same time."""
+    count = 20
+    senders = [Host([(0, frame(i, 2 * count - 1 - i, 1000)) for _ in range(4)]) for i in range(count)]
+    receivers = range(count, 2 * count)
+    star = Star([*senders, *(Host() for _ in receivers)], rates=dict.fromkeys(receivers, 10 * GBPS), delay_ns=0)
+    star.fabric.trace(0)
+    star.run()
+    sent = [(record[0], record[3]) for record in star.fabric.trace_records() if record[2] == "transmit"]
+    assert sent[:count] == [(80, port) for port in reversed(receivers)], "they find their ports idle"
+    assert sent[count:] == [(80 + 800 * n, port) for n in (1, 2, 3) for port in receivers]

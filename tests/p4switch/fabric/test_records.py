@@ -88,12 +88,12 @@ def test_capture_of_a_link():
 
 def test_flows_are_told_apart_and_accounted():
     arp = b"\x02" * 12 + b"\x08\x06" + bytes(46)
-    a = Host([(100 * i, frame(0, 1, 1000, qp=1 + i % 3)) for i in range(9)] + [(5000, arp)])
+    a = Host([(100 * i, frame(0, 1, 1000, qp=1 + 4 * (i % 3))) for i in range(9)] + [(5000, arp)])
     star = Star([a, Host()], rates={1: GBPS}, delay_ns=0, queue_packets=2)
     star.run()
     flows = columns(star.fabric.flow_stats())
     assert flows["tag"] == [0, 1, 2, 3], "what has no IPv4 header is flow 0"
-    assert flows["qp"] == [0, 1, 2, 3]
+    assert flows["qp"] == [0, 1, 5, 9]
     assert flows["src_ip"][1:] == [ip(0)] * 3
     assert flows["host"][1:] == [0] * 3
     assert flows["sent_packets"] == [1, 3, 3, 3]
@@ -103,8 +103,8 @@ def test_flows_are_told_apart_and_accounted():
     assert flows["first_sent_ns"] == [5000, 0, 100, 200]
     assert flows["last_sent_ns"] == [5000, 600, 700, 800]
     assert flows["first_delivered_ns"][1:] == [8080, 16080, 24080]
-    assert star.fabric.flow(ip(0), ip(1), 2) == 2
-    assert star.fabric.flow(ip(7), ip(1), 2) == 4
+    assert star.fabric.flow(ip(0), ip(1), 5) == 2
+    assert star.fabric.flow(ip(7), ip(1), 5) == 4
 
 
 def test_many_flows():
