@@ -66,6 +66,11 @@ class NicConfig:
     frame_overhead_bytes: int = 0
     nics: tuple[int, ...] = ()  # IPv4 addresses, as numbers, of the network's NICs by their ids, at most 2^16
 
+    @property
+    def answers_early(self) -> bool:
+        """Whether selective repeat answers what arrives early at once; see `ack_every_packets`."""
+        return self.loss_packets > 0 or self.ack_every_packets == 1
+
     def __post_init__(self) -> None:
         try:
             parse_address(self.address)

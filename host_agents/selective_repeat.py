@@ -19,10 +19,10 @@ from host_agents.timers import NEVER, Timer
 from host_agents.transport import Transport
 from host_agents.wire import PSN_HALF, SACK_BITS
 
-# What is kept of each send: the packet, and its order among all that the reaction point has sent. No two are alike.
+# What is kept of each send: the packet, and which send of all it is.
 _SEND: Final = 2
 _NUMBER: Final = 0
-_ORDER: Final = 1
+_INDEX: Final = 1
 _FEWEST_SENDS: Final = 16
 _NONE: Final = -1
 
@@ -41,7 +41,7 @@ class SelectiveRepeatSender(Sender):
         self._lost: Fifo[int] = Fifo()  # to send again, unless they have been acknowledged
         self._sends = RowFifo(_SEND)
         self._most_sends = _FEWEST_SENDS
-        # Which send of all was each packet's last, by number as the entries.
+        # The index of each packet's last send, by number as the entries.
         self._sent_as = vec[i64]([0] * (self._mask + 1 if self.loss_packets > 0 else 0))
         self._sent = 0
         self._highest_acked = -1  # of the sends that are acknowledged
@@ -82,14 +82,14 @@ class SelectiveRepeatSender(Sender):
             self._drop_stale()
         at = sends.push()
         sends.rows[at + _NUMBER] = number
-        sends.rows[at + _ORDER] = self.traffic.sent_packets
+        sends.rows[at + _INDEX] = self._sent
         self._sent_as[number & self._mask] = self._sent
         self._sent += 1
 
-    def _is_in_flight(self, number: i64, order: i64) -> bool:
-        """Whether this send is its packet's last, and in flight. The entry may be that of a later packet."""
-        at: i64 = (number & self._mask) * ENTRY
-        return self._entries[at + ORDER] == order and self._entries[at + STATE] & INFLIGHT != 0
+    def _is_in_flight(self, number: i64, index: i64) -> bool:
+        """Whether this send is its packet's last, and in flight. What is kept there may be of a later packet."""
+        place: i64 = number & self._mask
+        return self._sent_as[place] == index and self._entries[place * ENTRY + STATE] & INFLIGHT != 0
 
     def _oldest(self) -> int:
         """The packet in flight whose send is the oldest, or NONE. Sends before it are dropped."""
@@ -97,7 +97,7 @@ class SelectiveRepeatSender(Sender):
         while sends.size > 0:
             at = sends.oldest()
             number: int = sends.rows[at + _NUMBER]
-            if self._is_in_flight(number, sends.rows[at + _ORDER]):
+            if self._is_in_flight(number, sends.rows[at + _INDEX]):
                 return number
             sends.drop()
         return _NONE
@@ -107,12 +107,12 @@ class SelectiveRepeatSender(Sender):
         for _ in range(sends.size):
             at = sends.oldest()
             number = sends.rows[at + _NUMBER]
-            order = sends.rows[at + _ORDER]
+            index = sends.rows[at + _INDEX]
             sends.drop()
-            if self._is_in_flight(number, order):
+            if self._is_in_flight(number, index):
                 at = sends.push()
                 sends.rows[at + _NUMBER] = number
-                sends.rows[at + _ORDER] = order
+                sends.rows[at + _INDEX] = index
         self._most_sends = max(2 * sends.size, _FEWEST_SENDS)
 
     def on_ack(self, now_ns: int, number: int) -> int:
@@ -285,7 +285,7 @@ class SelectiveRepeatReceiver(Receiver):
         config = transport.config
         wire_bytes = transport.frames.data_wire_bytes(config.mtu_bytes)
         self._window = window_packets(config.line_rate_bps, config.rto_ns, config.base_rtt_ns, wire_bytes)
-        self._answers_early = config.loss_packets > 0 or config.ack_every_packets == 1
+        self._answers_early = config.answers_early
         self._end = 0  # one past the highest packet seen
         # Early packets by number modulo the length, a power of two: 0 missing, else flags and payload bytes.
         self._early = vec[i64]([0] * 64)

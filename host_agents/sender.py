@@ -76,7 +76,7 @@ class Sender(Member):
         self._connection = transport.connection
         self._stamps = config.stamps
         self.ack_every_packets = config.ack_every_packets
-        self._answered_early = config.loss_packets > 0  # what arrives out of order is answered at once
+        self._answered_early = config.answers_early
         self.psn_base = transport.first_psn  # PSN of packet 0
         self.acked_order = -1  # order of the last packet acknowledged
         # The message that is being sent: its packets are sending_from <= n < sending_end.

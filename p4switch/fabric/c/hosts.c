@@ -145,7 +145,7 @@ static int run_host(net *n, node *host, uint64_t end)
             p4_frame *frame = wire_first(in)->frame;
             in->head++;
             if (in->tail - in->head > HOST_FRAMES_AHEAD)
-                prefetch_frame(in->slots[(in->head + HOST_FRAMES_AHEAD) & in->mask].frame);
+                prefetch_frame(wire_at(in, HOST_FRAMES_AHEAD)->frame);
             status = arrive_host(n, host, frame);
         } else if (time == ready) {
             port->tm.scheduled = false;

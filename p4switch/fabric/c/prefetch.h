@@ -90,7 +90,7 @@ FETCH void prefetch_hosts(const nodes *of, uint32_t next)
     if (next < of->count && (port = of->list[next]->port)) {
         const wire *in = &port->peer->out;
         for (uint32_t i = 0; i <= HOST_FRAMES_AHEAD && i < in->tail - in->head; i++)
-            prefetch_frame(in->slots[(in->head + i) & in->mask].frame);
+            prefetch_frame(wire_at(in, i)->frame);
     }
 }
 

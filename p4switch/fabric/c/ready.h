@@ -28,6 +28,15 @@ typedef struct ready {
 
 #define READY_NONE ((ready_turn){TIME_NEVER, 0})
 
+/* None of the ports from `port` on, a group's first, waits. */
+static inline void ready_empty(ready *r, uint32_t port)
+{
+    for (uint32_t i = port; i < r->ports; i++)
+        r->times[i] = TIME_NEVER;
+    for (uint32_t i = port / READY_GROUP; i < r->ports / READY_GROUP; i++)
+        r->groups[i] = READY_NONE;
+}
+
 /* Room for ports below `ports`; false without memory. */
 static inline bool ready_reserve(ready *r, uint32_t ports)
 {
@@ -42,11 +51,9 @@ static inline bool ready_reserve(ready *r, uint32_t ports)
         r->groups = groups;
     if (!times || !groups)
         return false;
-    for (uint32_t i = r->ports; i < ports; i++)
-        times[i] = TIME_NEVER;
-    for (uint32_t i = r->ports / READY_GROUP; i < ports / READY_GROUP; i++)
-        groups[i] = READY_NONE;
+    uint32_t had = r->ports;
     r->ports = ports;
+    ready_empty(r, had);
     return true;
 }
 
@@ -64,10 +71,7 @@ static inline bool ready_before(ready_turn a, ready_turn b)
 
 static inline void ready_clear(ready *r)
 {
-    for (uint32_t i = 0; i < r->ports; i++)
-        r->times[i] = TIME_NEVER;
-    for (uint32_t i = 0; i < r->ports / READY_GROUP; i++)
-        r->groups[i] = READY_NONE;
+    ready_empty(r, 0);
     r->first = READY_NONE;
 }
 

@@ -45,9 +45,15 @@ static inline bool wire_empty(const wire *w)
     return w->head == w->tail;
 }
 
+/* What arrives `later` frames after the first. */
+static inline struct flight *wire_at(const wire *w, uint32_t later)
+{
+    return &w->slots[(w->head + later) & w->mask];
+}
+
 static inline struct flight *wire_first(const wire *w)
 {
-    return &w->slots[w->head & w->mask];
+    return wire_at(w, 0);
 }
 
 static inline void wire_free(wire *w)
