@@ -37,12 +37,13 @@ class Receiver(TimerOwner):
         self._waiting_frame = b""
         self._waiting_since_ns = 0  # the first of them
         self._most_wait_ns = transport.config.base_rtt_ns
-        self._timer = Timer(transport.port.timers, self)
+        self._timer: Timer | None = None  # most queue pairs never need one, and there may be hundreds of thousands
 
     def close(self) -> None:
         """It answers nothing more."""
         self._waits = False
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
 
     def absolute(self, psn: int) -> int:
         """The packet number nearest to the expected one that has this PSN."""
@@ -92,8 +93,12 @@ class Receiver(TimerOwner):
         if not self._waits:
             self._waits = True
             self._waiting_since_ns = now_ns
-            if not self._timer.is_armed():
-                self._timer.arm(now_ns + self._most_wait_ns)
+            timer = self._timer
+            if timer is None:
+                timer = Timer(self._port.timers, self)
+                self._timer = timer
+            if not timer.is_armed():
+                timer.arm(now_ns + self._most_wait_ns)
         self._waiting_marked = marked
         self._waiting_psn = psn
         self._waiting_frame = frame
