@@ -32,7 +32,7 @@ import pandas as pd
 import p4cc._hosts  # noqa: F401  # isort: split
 from harness.control import controller
 from harness.control.programs.entries import Entry
-from harness.worlds.mininet import isolation, package
+from harness.worlds.mininet import isolation, package, shells
 from harness.worlds.mininet.transfer import Place, Transfer, carry_out
 from p4cc.control import Control, compiled
 from p4switch.compiler import Compiled
@@ -56,6 +56,10 @@ Entries = Iterable[Entry] | Callable[[str], Iterable[Entry]]
 
 class P4Host(Host):  # type: ignore[misc]  # Mininet has no types
     """A host with the kernel's own network stack, whose frames have whole checksums; it speaks no IPv6."""
+
+    def __init__(self, name: str, **params: Any) -> None:
+        with shells.made_whole(self):
+            super().__init__(name, **params)
 
     def config(self, **params: Any) -> Any:
         result = super().config(**params)
@@ -93,10 +97,11 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
         seed: int = 1,
         **params: Any,
     ) -> None:
-        super().__init__(name, **params)
-        self.device_id = int(self.dpid, 16)
-        self._program = compiled(program)
-        self._known = controller.Program(self._program.p4info, json.dumps(self._program.json).encode())
+        with shells.made_whole(self):
+            super().__init__(name, **params)
+            self.device_id = int(self.dpid, 16)
+            self._program = compiled(program)
+            self._known = controller.Program(self._program.p4info, json.dumps(self._program.json).encode())
         self._entries = entries
         self._traffic = traffic
         self._seed = seed

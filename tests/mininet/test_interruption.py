@@ -10,7 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from harness.worlds.mininet.isolation import private_network
+from harness.worlds.mininet.network import Node, RawHost
 from harness.worlds.mininet.state import State, runs
+from p4cc.mininet import P4Host
 from p4switch.p4runtime.client import GrpcClient
 from p4switch.p4runtime.messages import p4runtime_pb2
 from tests.e2e.runs import MAIN
@@ -46,6 +49,21 @@ def test_a_signal_while_the_network_is_being_built(tmp_path: Path) -> None:
         status, errors = run.end(signal.SIGINT)
         assert (status, errors.strip()) == (1, "p4cc: error: interrupted")
         assert [_command(child) for child in children if _command(child)] == []
+
+
+@pytest.mark.parametrize("make", [RawHost, P4Host])
+def test_a_signal_while_a_node_is_being_made(make: type[Node], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mininet does not know of that node, which has a shell."""
+
+    def interrupted(node: Node, *_: object) -> None:
+        made.append(psutil.Process(node.shell.pid))
+        raise KeyboardInterrupt
+
+    made: list[psutil.Process] = []
+    monkeypatch.setattr(make, "cmd", interrupted)
+    with private_network(), pytest.raises(KeyboardInterrupt):
+        make("h1")
+    assert [_command(process) for process in made] == [""]
 
 
 @pytest.mark.parametrize("kind", ["switch", "host"])

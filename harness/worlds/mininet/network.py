@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.measure.probes import QueueProbe
 from harness.plan.experiment import Run
-from harness.worlds.mininet import package
+from harness.worlds.mininet import package, shells
 from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import PortChange
 from harness.worlds.mininet.state import RunFolder
@@ -32,9 +32,10 @@ class RawHost(Node):  # type: ignore[misc]  # Mininet has no types
     """A host whose interface has no address: the kernel answers nothing, and its agent has every frame to itself."""
 
     def __init__(self, name: str, **params: Any) -> None:
-        super().__init__(name, **params)
-        # Before there is an interface: the kernel's own frames have no place in an experiment.
-        self.cmd("for i in default all; do echo 1 > /proc/sys/net/ipv6/conf/$i/disable_ipv6; done")
+        with shells.made_whole(self):
+            super().__init__(name, **params)
+            # Before there is an interface: the kernel's own frames have no place in an experiment.
+            self.cmd("for i in default all; do echo 1 > /proc/sys/net/ipv6/conf/$i/disable_ipv6; done")
 
 
 class RawLink(Link):  # type: ignore[misc]  # Mininet has no types

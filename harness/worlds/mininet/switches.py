@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.control import controller
 from harness.plan.scenario import SwitchSettings
-from harness.worlds.mininet import package
+from harness.worlds.mininet import package, shells
 from harness.worlds.mininet.launcher import Launcher, Process
 from harness.worlds.mininet.messages import PortChange
 from p4switch.traffic.settings import dscp_classes
@@ -57,7 +57,8 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
     """A switch process with a P4Runtime server at `address`. Its ports are interfaces of the run's own namespace."""
 
     def __init__(self, name: str, *, plan: SwitchPlan, launcher: Launcher, **params: Any) -> None:
-        super().__init__(name, dpid=f"{plan.device_id:x}", **params)
+        with shells.made_whole(self):
+            super().__init__(name, dpid=f"{plan.device_id:x}", **params)
         self.plan = plan
         self.launcher = launcher
         self.process: Process | None = None

@@ -1,0 +1,21 @@
+"""The shells that Mininet keeps for its nodes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+
+@contextlib.contextmanager
+def made_whole(node: Any) -> Iterator[None]:
+    """The block makes the node; an error or a signal in it ends the node's shell.
+
+    Nobody else would: Mininet knows of a node only once it is complete.
+    """
+    try:
+        yield
+    except BaseException:
+        if getattr(node, "shell", None):
+            node.terminate()
+        raise
