@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from harness.control import load_balancing, programs
 from harness.control.pipelines import P4C
+from p4switch import processes
 from p4switch.compiler import ast, types
 from p4switch.compiler.frontend import parse_and_check
 from p4switch.compiler.midend.walk import walk
@@ -29,7 +29,7 @@ def test_p4c_has_nothing_to_say(name: str, load_balancer: str | None, tmp_path: 
     command = [P4C, str(programs.program(name).source), "-o", str(tmp_path / "program.json")]
     if load_balancer:
         command += ["-I", str(load_balancing.DIRECTORY), f"-DLOAD_BALANCER={load_balancer}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = processes.run(command, timeout_s=60)
     assert done.returncode == 0, done.stderr
     said = [line for line in done.stderr.splitlines() if "warning:" in line or "error:" in line]
     assert [line for line in said if EXPECTED not in line or "ecmp_group" not in line] == []
