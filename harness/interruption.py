@@ -23,7 +23,11 @@ _came = False
 
 @contextlib.contextmanager
 def listening() -> Iterator[None]:
-    """The signals interrupt the block; but for one that is ignored already, as nohup has SIGHUP ignored."""
+    """The signals interrupt the block; but for one that is ignored already, as nohup has SIGHUP ignored.
+
+    Behind it the program ends with the status that it has by then: Python's own end restores what signals do by
+    default, unless they are ignored, and one would kill the program there.
+    """
     global _came
     _came = False
     signal.signal(AGAIN, _again)
@@ -34,6 +38,9 @@ def listening() -> Iterator[None]:
         yield
     finally:
         once()
+        for number in ENDING:
+            if signal.getsignal(number) is _interrupt:
+                signal.signal(number, signal.SIG_IGN)
 
 
 def heard() -> None:

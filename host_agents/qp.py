@@ -235,13 +235,13 @@ class QueuePair(Connection):
         number = sender.absolute(psn)
         if syndrome == wire.SYNDROME_NAK_SEQUENCE:
             self.stats.naks_received += 1
-            sender.identify(now_ns, number - 1, True, _feedback)
+            sender.identify(now_ns, number - 1, number, _feedback)
             acked_bytes = sender.on_nak(now_ns, number)
             self._feed_back(now_ns, acked_bytes, frame)
             self.reaction_point.on_nack(now_ns, self.reaction_point.path.wire_bytes, False)
             self.limiter.add(sender)
         else:
-            sender.identify(now_ns, number, True, _feedback)
+            sender.identify(now_ns, number, number + 1, _feedback)
             acked_bytes = sender.on_ack(now_ns, number)
             self._feed_back(now_ns, acked_bytes, frame)
         self._after_ack(now_ns)
@@ -252,7 +252,7 @@ class QueuePair(Connection):
         self.stats.acks_received += 1
         number = sender.absolute(psn)
         first_missing = sender.absolute(first_missing_psn)
-        sender.identify(now_ns, number, number < first_missing, _feedback)
+        sender.identify(now_ns, number, first_missing, _feedback)
         acked_bytes = sender.on_sack(now_ns, number, first_missing, bitmap)
         self._feed_back(now_ns, acked_bytes, frame)
         self._after_ack(now_ns)
@@ -296,7 +296,8 @@ class QueuePair(Connection):
             feedback.int_offset = wire.AFTER_BTH + wire.SHIM_BYTES
         else:
             feedback.int_hops = 0
-        if self.balanced:
+        # Of packets that are answered because they were late a load balancer would learn the slowest paths alone.
+        if self.balanced and not feedback.late:
             self.load_balancer.on_ack(now_ns, feedback.entropy, feedback.marked)
         self.reaction_point.on_ack(feedback)
 

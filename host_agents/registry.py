@@ -59,7 +59,8 @@ class ProtocolInfo:
     parameters: type[Any]
     reaction_point: Callable[[Any, Mapping[str, Any], Path], ReactionPoint]
     notification_point: Callable[[Any, Path], NotificationPoint] = _deaf
-    # Of a protocol for collectives: from parameters and the cycles by which a packet may be late.
+    # Of a protocol for collectives, refused where a workload has none: from parameters and the cycles by which a packet
+    # may be late.
     injection: Callable[[Any, float], Injection] | None = None
     telemetry: bool = False
     agrees: tuple[str, ...] = ()

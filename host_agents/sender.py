@@ -172,15 +172,17 @@ class Sender(Member):
             delta -= PSN_MASK + 1
         return self.unacked + delta
 
-    def identify(self, now_ns: int, number: int, in_order: bool, feedback: Feedback) -> None:
-        """What is known of packet `number`, before its acknowledgement settles it: order, RTT, whether sent again.
+    def identify(self, now_ns: int, number: int, first_missing: int, feedback: Feedback) -> None:
+        """What is known of packet `number`, before its acknowledgement settles it: order, RTT, whether sent again, and
+        whether it was late. All before `first_missing` have arrived.
 
         Of one that has asked for no ACK there is no RTT unless it arrived out of order where that is answered at once:
-        its answer may have waited.
+        its answer may have waited. Where that waits, too, and others behind it have arrived, it filled a gap.
         """
         feedback.order = self.acked_order
         feedback.rtt_ns = -1
         feedback.resent = False
+        feedback.late = False
         if self.unacked <= number < self.fresh:
             entries = self._entries
             at: i64 = (number & self._mask) * ENTRY
@@ -189,8 +191,10 @@ class Sender(Member):
             feedback.order = order
             self.acked_order = order
             state: i64 = entries[at + STATE]
-            if state & ACK_REQUEST != 0 or (self._answered_early and not in_order):
+            if state & ACK_REQUEST != 0 or (self._answered_early and number >= first_missing):
                 feedback.rtt_ns = now_ns - sent_ns
+            elif not self._answered_early:
+                feedback.late = number + 1 < first_missing
             feedback.resent = state & AGAIN != 0
 
     def on_ack(self, now_ns: int, number: int) -> int:

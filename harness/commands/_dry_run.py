@@ -1,19 +1,24 @@
-"""What `p4cc run --dry-run` tells: each run's network, and what it will take."""
+"""What `--dry-run` tells: each run's network, and what it will take; in a row for each run of a sweep."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
 import click
+from rich.table import Table
 
 from harness.commands._doubts import tell_doubts, tell_large_traces
+from harness.commands._tables import show
 from harness.measure.tracing import check_trace
+from harness.plan import sweep
 from harness.plan.experiment import Run
 from harness.plan.request import planned
+from harness.plan.scenario import override
 from harness.worlds.expected import Expected, expected, memory_limit, run_wall_s
 from harness.worlds.parallel import AUTO, Staff, paying_workers
 from harness.worlds.ranks import Ranks
 from harness.worlds.workers import Cluster
+from p4switch import processes
 
 
 def tell_plan(
@@ -46,23 +51,72 @@ def tell_plan(
             click.echo(f"  {line}")
         if world == "virtual":
             click.echo(f"  {_workers(run, foreseen, count, trace is not None)}")
-    if isinstance(where, int) and len(runs) > 1:
-        click.echo(_at_once(found, where))
+    if where is not None and len(runs) > 1:
+        click.echo(_all(found, where))
     tell_doubts(run.scenario.topology for run in runs)
     tell_large_traces(runs, trace)
 
 
+def tell_sweep(sweep_file: str, settings: Sequence[str], where: Cluster | int | None) -> None:
+    """Every run of a sweep. Raises UserError as the sweep itself would."""
+    loaded, folder = sweep.load(sweep_file)
+    points = sweep.points(loaded, folder, override({}, settings))
+    found: list[Expected] = []
+    rows: list[dict[str, str]] = []
+    for point in points:
+        run = point.run()
+        memory_limit(run)
+        foreseen = expected(run)
+        found.append(foreseen)
+        rows.append({"run": point.title, **_row(run, foreseen)})
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    shown = [column for column in rows[0] if any(row[column] for row in rows)]
+    for column in shown:
+        table.add_column(column, justify="left" if column in ("run", "network") else "right")
+    for row in rows:
+        table.add_row(*(row[column] for column in shown))
+    show(table)
+    click.echo(_all(found, processes.processors() if where is None else where))
+    tell_doubts(point.portable.tables["topology"] for point in points)
+
+
+def _row(run: Run, foreseen: Expected) -> dict[str, str]:
+    """What `_lines` tell, by column; what there is none of is empty."""
+    work = foreseen.collectives
+    return {
+        "network": f"{run.topology.name}, {foreseen.hosts:,} hosts",
+        "base RTT": f"{run.base_rtt_ns() / 1e3:g} us",
+        "BDP": f"{_bdp_bytes(run) / 1e3:,.1f} KB",
+        "flows": f"{foreseen.flows:,}{'' if foreseen.independent else ' at first'}" if foreseen.flows else "",
+        "sent": f"{_megabytes(foreseen.flow_bytes)} MB" if foreseen.flows else "",
+        "packets": f"{foreseen.data_packets:,}" if foreseen.flows else "",
+        "operations": f"{work.operations:,.0f}" if work.hosts else "",
+        "packet-hops": f"{foreseen.packet_hops:,}",
+        "limit": f"{run.limit_ns / 1e6:g} ms",
+        "CPU": _seconds(foreseen.set_up_s + foreseen.run_s),
+        "memory": f"{foreseen.memory_bytes / 1e9:.1f} GB",
+    }
+
+
 def _lines(run: Run, foreseen: Expected) -> Iterator[str]:
-    topology, rtt_ns = run.topology, run.base_rtt_ns()
+    topology = run.topology
     rates = sorted({link.rate_bps for link in topology.links})
-    slowest = min(topology.uplink(host).rate_bps for host in topology.hosts)
     yield f"network: {topology.name}, {len(topology.hosts)} hosts, {_switches(len(topology.switches))}"
     yield f"links: {len(topology.links)} at {', '.join(map(_rate, rates))}"
     rtts_us = {switches: rtt / 1e3 for switches, rtt in enumerate(run.base_rtts_ns) if rtt}
     yield f"routes: shortest paths; base RTT {', '.join(f'{us:g} us over {_switches(n)}' for n, us in rtts_us.items())}"
-    yield f"BDP: {slowest * rtt_ns / 8e12:,.1f} KB (at {_rate(slowest)} and the largest base RTT)"
+    yield f"BDP: {_bdp_bytes(run) / 1e3:,.1f} KB (at {_rate(_slowest_bps(run))} and the largest base RTT)"
     yield f"protocol: {run.protocol.name}, load balancer {run.load_balancing.name}, program {run.program.name}"
     yield from _cost(run, foreseen)
+
+
+def _slowest_bps(run: Run) -> int:
+    """Of the hosts' links."""
+    return min(run.topology.uplink(host).rate_bps for host in run.topology.hosts)
+
+
+def _bdp_bytes(run: Run) -> float:
+    return _slowest_bps(run) * run.base_rtt_ns() / 8e9
 
 
 def _switches(number: int) -> str:
@@ -91,7 +145,7 @@ def _cost(run: Run, foreseen: Expected) -> Iterator[str]:
         )
     yield f"ends: when all is acknowledged, or after {run.limit_ns / 1e6:g} ms of model time"
     yield (
-        f"expected: some {foreseen.set_up_s + foreseen.run_s:.2g} s of CPU, {foreseen.set_up_s:.2g} s "
+        f"expected: some {_seconds(foreseen.set_up_s + foreseen.run_s)} of CPU, {_seconds(foreseen.set_up_s)} "
         f"of it to set up, and some {foreseen.memory_bytes / 1e9:.1f} GB of memory"
     )
 
@@ -100,11 +154,16 @@ def _megabytes(count: float) -> str:
     return f"{count / 1e6:,.1f}" if count >= 1e5 else f"{count / 1e6:.2g}"
 
 
+def _seconds(count: float) -> str:
+    """To two digits."""
+    return f"{float(f'{count:.2g}'):g} s"
+
+
 def _workers(run: Run, foreseen: Expected, count: int, traced: bool) -> str:
     """How many the run would have, and how many would pay where these are others."""
 
     def told(workers: int) -> str:
-        return f"some {foreseen.set_up_s + run_wall_s(run, foreseen, workers):.2g} s of wall-clock time"
+        return f"some {_seconds(foreseen.set_up_s + run_wall_s(run, foreseen, workers))} of wall-clock time"
 
     auto = paying_workers(run, foreseen, traced)
     if auto == count:
@@ -112,11 +171,14 @@ def _workers(run: Run, foreseen: Expected, count: int, traced: bool) -> str:
     return f"workers: {count}, {told(count)}; --workers {AUTO} gives {auto}, {told(auto)}"
 
 
-def _at_once(runs: Sequence[Expected], jobs: int) -> str:
-    """Of all runs, so many of them at a time, and a processor for each."""
+def _all(runs: Sequence[Expected], where: Cluster | int) -> str:
+    """Of all runs; with local processes, so many of them at a time, and a processor for each."""
     each_s = [run.set_up_s + run.run_s for run in runs]
-    largest = sorted((run.memory_bytes for run in runs), reverse=True)[:jobs]
+    told = f"all {len(runs)} runs: some {_seconds(sum(each_s))} of CPU"
+    if isinstance(where, Cluster):
+        return told
+    largest = sorted((run.memory_bytes for run in runs), reverse=True)[:where]
     return (
-        f"all {len(runs)} runs: some {sum(each_s):.2g} s of CPU; {jobs} at a time some "
-        f"{max(sum(each_s) / jobs, *each_s):.2g} s of wall-clock time, and up to {sum(largest) / 1e9:.1f} GB of memory"
+        f"{told}; {where} at a time some {_seconds(max(sum(each_s) / where, *each_s))} of wall-clock time, "
+        f"and up to {sum(largest) / 1e9:.1f} GB of memory"
     )

@@ -15,6 +15,7 @@ from harness.worlds.native_hosts import use_native_hosts
 @click.argument("sweep_file", metavar="SWEEP")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder to write; must not exist. Default: runs/SWEEP.")
 @where_options("one a core")
+@click.option("--dry-run", is_flag=True, help="Tell what would be run, and what it would take; run nothing.")
 @click.option(
     "--reuse",
     multiple=True,
@@ -28,6 +29,7 @@ from harness.worlds.native_hosts import use_native_hosts
 def command(
     sweep_file: str,
     out: Path | None,
+    dry_run: bool,
     reuse: tuple[Path, ...],
     resume: Path | None,
     strict: bool,
@@ -40,6 +42,11 @@ def command(
     run gets a folder as `p4cc run` writes it; runs.csv, fct.csv, sweep.html and plots are about all of them.
     """
     there = where(**whose)
+    if dry_run:
+        from harness.commands._dry_run import tell_sweep
+
+        tell_sweep(sweep_file, settings, there)
+        return
     use_native_hosts()
 
     from harness.commands import _sweep

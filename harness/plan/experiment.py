@@ -432,8 +432,7 @@ def plan(name: str, scenario: Scenario, folder: Path, posted: dict[str, Posted] 
             _check_link_rates(run, rates_bps)
             _check_time_outs(run)
             _check_classes(run, posted[key].priorities)
-            if first.collectives:
-                _check_does_collectives(run)
+            _check_work(run, bool(posted[key].assignments))
         _check_collectives(first, posted[key].assignments)
         first.link_changes()
         _check_buffers(first)
@@ -610,11 +609,23 @@ def _check_nics(run: Run) -> None:
         raise UserError(f"nic.{error}") from None
 
 
-def _check_does_collectives(run: Run) -> None:
-    """Whether the run's program and protocol are for collectives. Raises UserError."""
+def _check_work(run: Run, collectives: bool) -> None:
+    """Whether the run's program and protocol are for what the workload has: collectives, or flows alone.
+
+    Raises UserError.
+    """
+    in_protocol = run.protocol.info.injection is not None
+    if not collectives:
+        if in_protocol:
+            name, _ = named("workload", run.scenario.workload)
+            raise UserError(
+                f"cc {run.protocol.name!r}: is for collectives, and workload {name!r} has none; "
+                "expected a protocol for flows, or workload 'collectives'"
+            )
+        return
     if not run.program.does_the_work_of("collective"):
         raise UserError(f"program {run.program.name!r}: the workload has collectives; expected 'collective'")
-    if run.protocol.info.injection is None:
+    if not in_protocol:
         having = ", ".join(name for name, info in registry.protocols().items() if info.injection is not None)
         raise UserError(f"cc {run.protocol.name!r}: the workload has collectives; expected one of: {having}")
 

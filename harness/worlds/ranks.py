@@ -261,6 +261,7 @@ class Ranks:
             except DeadWorkerError:
                 atexit.register(self._abort, _ENDED)
                 raise
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # MPI waits for all at its end, and mpiexec may end that
 
     def _abort(self, status: int) -> None:
         """The others are in the midst of something."""

@@ -83,6 +83,7 @@ class Feedback:
         # earlier copy has caused the ACK.
         self.rtt_ns = -1
         self.resent = False  # the packet was sent more than once
+        self.late = False  # it asked for no ACK, and has one because it filled a gap
         self.marked = False  # the packet arrived with ECN CE
         self.entropy = 0  # its UDP source port
         self.hops = 0  # routers that the ACK passed (from its TTL)

@@ -158,6 +158,7 @@ def test_random_sets_beside_an_all_reduce(tmp_path: Path) -> None:
         (["cc=dcqcn"], "the workload has collectives; expected 'collective'"),
         (['cc=["3cpo", "dcqcn"]'], "program 'ecn': the workload has collectives; expected 'collective'"),
         (["cc=dcqcn", "program=collective"], "cc 'dcqcn': the workload has collectives; expected one of: 3cpo, "),
+        (["cc=dcqcn", "workload.applications=[{kind='unicast_write',operations=1}]"], "the workload has collectives"),
         (["workload.applications=[{operations=1,window=12}]"], ".applications.0.window: 12: expected a power of two"),
         (["workload.applications=[{operations=1,members=[1,1]}]"], "workload.applications.0.members: host 1 is twice"),
         (["workload.applications=[{operations=1,members=[99]}]"], "host 99 of group 1"),

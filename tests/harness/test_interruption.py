@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -130,6 +131,27 @@ def test_who_goes_on_is_left_alone() -> None:
     wait(0.1)
     with pytest.raises(KeyboardInterrupt):  # the next one
         signal.raise_signal(signal.SIGINT)
+
+
+_ENDS = """
+import os, signal, sys
+from harness import interruption
+
+class Last:
+    def __del__(self, kill=os.kill, process=os.getpid(), number=signal.Signals(%d)):
+        kill(process, number)
+
+last = Last()
+with interruption.listening():
+    sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize("number", interruption.ENDING)
+def test_no_signal_changes_the_status_of_a_program_that_ends(number: signal.Signals) -> None:
+    """Python takes its handlers away before it frees what modules have."""
+    done = subprocess.run([sys.executable, "-c", _ENDS % number], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (3, "")
 
 
 def test_each_once() -> None:

@@ -59,6 +59,32 @@ def test_spraying_reorders_and_nothing_is_sent_twice():
     assert qa.stats.packets_retransmitted == 0
 
 
+@pytest.mark.parametrize(
+    ("order", "config", "told"),
+    [
+        ([3, 0, 2, 1, 4, 5, 6, 7], {}, [3, 7]),  # 1 is answered, too, for all that waits
+        ([7, 0, 1, 2, 3, 4, 5, 6], {}, [7, 3]),
+        ([0, 1, 3, 2], {"ack_every_packets": 1}, [0, 1, 3, 2]),
+        ([0, 1, 3, 2], {"loss_packets": 3}, [3, 2]),  # what is early is answered, too
+    ],
+)
+def test_of_what_is_answered_because_it_was_late_a_load_balancer_is_not_told(order, config, told):
+    """It would learn the slowest paths, and REPS would take them again."""
+    config = {"loss_packets": 0, "ack_every_packets": 4} | config
+    a, b = pair(load_balancer="spray", reliability="selective-repeat", **config)
+    qa, _ = connect(a, b)
+    seen = []
+    qa.load_balancer.on_ack = lambda now_ns, entropy, marked: seen.append(entropy)
+    qa.post(8_000)
+    frames, now = [a.next_frame(i * 100) for i in range(8)], 1_000
+    for number in order:
+        now += 100
+        b.receive(now, frames[number])
+        while (sack := b.next_frame(now)) is not None:
+            a.receive(now + 1_000, sack)
+    assert seen == [int.from_bytes(frames[number][34:36], "big") for number in told]
+
+
 def test_nacks_and_timeouts_reach_the_load_balancer():
     a, b = pair(reliability="selective-repeat", rto_ns=50_000)
     qa, qb = connect(a, b)

@@ -110,6 +110,7 @@ static int arrive_host(net *n, node *host, p4_frame *frame)
         if (UNLIKELY(n->recorder.tracing))
             record_hop(n, host, HOP_RECEIVE, 0, -1, 0, frame->wire_len, frame->tag);
     }
+    n->third_line |= sizeof *frame + frame->data_len > 128;
     int status = n->ops->receive(n, host, frame);
     pool_put(&n->pool, frame);
     if (status < 0) {
@@ -145,7 +146,7 @@ static int run_host(net *n, node *host, uint64_t end)
             p4_frame *frame = wire_first(in)->frame;
             in->head++;
             if (in->tail - in->head > HOST_FRAMES_AHEAD)
-                prefetch_frame(wire_at(in, HOST_FRAMES_AHEAD)->frame);
+                prefetch_copied(n, wire_at(in, HOST_FRAMES_AHEAD)->frame);
             status = arrive_host(n, host, frame);
         } else if (time == ready) {
             port->tm.scheduled = false;
@@ -209,7 +210,7 @@ int net_run_hosts(net *n, uint32_t side)
         uint64_t end = n->window_end;
         for (uint32_t i = net_next_place(&n->hosts, 0, side, end); i < n->hosts.count;
              i = net_next_place(&n->hosts, i + 1, side, end)) {
-            prefetch_hosts(&n->hosts, i + 1);
+            prefetch_hosts(n, i + 1);
             if (run_host(n, n->hosts.list[i], end) < 0)
                 return -1;
         }

@@ -75,9 +75,18 @@ FETCH void prefetch_switch(const node *at)
     p4_switch_prefetch(at->sw);
 }
 
-/* Hosts whose turns are next, for each further one a pointer less: node, port, the peer's wire, the rings, the frames. */
-FETCH void prefetch_hosts(const nodes *of, uint32_t next)
+/* A frame for a host, which is copied as far as it is present: an ACK with telemetry of five links takes three lines. */
+FETCH void prefetch_copied(const net *n, const p4_frame *frame)
 {
+    prefetch_frame(frame);
+    if (n->third_line)
+        __builtin_prefetch((const char *)frame + 128);
+}
+
+/* Hosts whose turns are next, for each further one a pointer less: node, port, the peer's wire, the rings, the frames. */
+FETCH void prefetch_hosts(const net *n, uint32_t next)
+{
+    const nodes *of = &n->hosts;
     const net_port *port;
     if (next + 4 < of->count)
         prefetch_lines(of->list[next + 4], sizeof(node));
@@ -90,7 +99,7 @@ FETCH void prefetch_hosts(const nodes *of, uint32_t next)
     if (next < of->count && (port = of->list[next]->port)) {
         const wire *in = &port->peer->out;
         for (uint32_t i = 0; i <= HOST_FRAMES_AHEAD && i < in->tail - in->head; i++)
-            prefetch_frame(wire_at(in, i)->frame);
+            prefetch_copied(n, wire_at(in, i)->frame);
     }
 }
 

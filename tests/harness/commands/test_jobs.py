@@ -136,3 +136,33 @@ def test_a_dry_run_tells_what_all_runs_take(folder: Path, capsys: pytest.Capture
     last = told.splitlines()[-1]
     assert last.startswith("all 2 runs: some 2")
     assert "2 at a time some 1" in last
+
+
+def test_a_dry_run_of_a_sweep_tells_a_row_for_each_run_and_writes_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And refuses what the sweep would."""
+    file = folder / "sizes.toml"
+    file.write_text('scenario = "small.toml"\n[axes]\ntopology.hosts = [3, 30]\nworkload.size_bytes = [20_000, 2e9]\n')
+    status, told, _ = call(capsys, "sweep", "sizes.toml", "--dry-run", "--jobs", "2", "--set", "cc=dcqcn")
+    assert status == 0
+    heads, *rows, last = told.splitlines()
+    assert heads.split()[:4] == ["run", "network", "base", "RTT"]
+    assert "operations" not in heads  # of collectives, of which there are none
+    found = [row.partition("seed 1 ")[2].split() for row in rows]
+    assert [(row[:2], row[7:9]) for row in found] == [
+        (["single-switch,", hosts], sent)
+        for hosts, sent in (
+            ("3", ["2", "0.04"]),
+            ("3", ["2", "4,000.0"]),
+            ("30", ["29", "0.6"]),
+            ("30", ["29", "58,000.0"]),
+        )
+    ]
+    assert last.startswith("all 4 runs: some ")
+    assert " s of CPU; 2 at a time some " in last
+    file.write_text('scenario = "small.toml"\n[axes]\ntopology.hosts = [3, 2]\nworkload.senders = [2]\n')
+    status, told, err = call(capsys, "sweep", "sizes.toml", "--dry-run")
+    assert (status, told, len(err.splitlines())) == (2, "", 1)
+    assert "workload.senders: needs 3 hosts" in err
+    assert {path.name for path in folder.iterdir()} == {"small.toml", "sizes.toml"}

@@ -97,6 +97,11 @@ def test_the_resolved_scenario_reads_back_as_itself(name: str) -> None:
             ["cc=accurate", "lb=spray"],
             "lb 'spray': chooses by packets; cc 'accurate' expects one that keeps a flow on its path",
         ),
+        (
+            ["cc=3cpo"],
+            "cc '3cpo': is for collectives, and workload 'incast' has none; "
+            "expected a protocol for flows, or workload 'collectives'",
+        ),
         (["cc=sperc", "nic.cc_scope=pair"], "cc_scope 'pair'"),
         (["cc=eqds", "nic.cc_scope=destination"], "cc_scope 'destination'"),
         (["switch.load_balancing=dril"], "switch.load_balancing: no load balancer 'dril'; did you mean 'drill'?"),
