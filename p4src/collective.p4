@@ -73,6 +73,7 @@ struct metadata_t {
 #endif
 const bit<32> SLOTS = COLLECTIVE_SLOTS;
 
+@noWarn("unused")  // the control plane's
 const port_t BY_GROUP = 510;  // where forwarding sends what is for a group: the program's stage sends it on
 
 const bit<16> LANES_BYTES = 128;
@@ -169,6 +170,7 @@ parser CollectiveParser(packet_in packet, out headers_t hdr, inout metadata_t me
         transition accept;
     }
 
+    @noWarn("uninitialized-use") @noWarn("invalid-header")  // what has an opcode has an IPv4 header
     state parse_contribution {
         packet.extract(hdr.collective);
         transition select(hdr.collective.group, hdr.ipv4.total_len) {
@@ -214,6 +216,7 @@ control Collective(inout headers_t hdr, inout metadata_t meta, inout standard_me
     bool    lanes_change = false;
     bool    heard_changes = false;
     bool    leaves = false;  // the last contribution, or one pushed again
+    bool    changes_class = false;
 
     action refuse(bit<32> reason) {
         collective_drops.count(reason);
@@ -367,8 +370,7 @@ control Collective(inout headers_t hdr, inout metadata_t meta, inout standard_me
                             become_contribution();
                             lanes_change = true;
                         }
-                        answer_class.apply();
-                        reclassify();
+                        changes_class = true;
                         answered();
                     } else {
                         meta.heard = heard;
@@ -418,10 +420,13 @@ control Collective(inout headers_t hdr, inout metadata_t meta, inout standard_me
                         standard_metadata.egress_spec = up_port;
                     } else if (is_push) {
                         become_result();
-                        answer_class.apply();
-                        reclassify();
+                        changes_class = true;
                         replicate();
                     }
+                }
+                if (changes_class) {  // in one place: p4c gives a table one successor
+                    answer_class.apply();
+                    reclassify();
                 }
             } else if (is_push) {
                 refuse(DROP_DIRECTION);
@@ -435,7 +440,8 @@ control CollectiveDeparture(inout headers_t hdr, inout metadata_t meta, inout st
     EcnMarking() marking;
 
     apply {
-        if (meta.heard != 0 && ((meta.heard >> standard_metadata.egress_rid) & 1) == 1) {
+        // The rid of a copy for a child is the child's number, of 6 bits; BMv2 takes 8 of the amount of a shift.
+        if (meta.heard != 0 && ((meta.heard >> (bit<8>)standard_metadata.egress_rid) & 1) == 1) {
             collective_pruned.count(0);
             mark_to_drop(standard_metadata);
         } else {

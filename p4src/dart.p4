@@ -84,7 +84,7 @@ const bit<16> NO_GROUP = 0xFFFF;
 
 #define MATCH(i)                                            \
     dft_key.read(known, i);                                 \
-    if (known == key) {                                     \
+    if (known == sought) {                                  \
         entry = i;                                          \
     }
 
@@ -200,9 +200,9 @@ control Deflection(inout headers_t hdr, inout metadata_t meta, inout standard_me
     bit<16> normal_index = NO_INDEX;
 
     port_t  normal;
-    port_t  port;
+    port_t  port = DROP_PORT;
     bit<32> packets_of_part;  // the bit of this packet's opcode
-    bit<64> key;
+    bit<64> sought;  // the key of this packet's message
     bit<64> known;
     bit<48> now;
     bit<48> used;
@@ -310,7 +310,7 @@ control Deflection(inout headers_t hdr, inout metadata_t meta, inout standard_me
                     normal = standard_metadata.egress_spec;
                     now = standard_metadata.ingress_global_timestamp;
                     packets_of_part = 32w1 << hdr.bth.opcode;
-                    key = hdr.ipv4.dst_addr ++ hdr.bth.dest_qp ++ 5w0 ++ key_tokens;
+                    sought = hdr.ipv4.dst_addr ++ hdr.bth.dest_qp ++ 5w0 ++ key_tokens;
                     if (in_last_lane == 0 || key_tokens == 0) {
                         EACH_ENTRY(MATCH)
                     }
@@ -338,7 +338,7 @@ control Deflection(inout headers_t hdr, inout metadata_t meta, inout standard_me
                                     }
                                     found = entry != NO_ENTRY;
                                     if (found) {
-                                        dft_key.write(entry, key);
+                                        dft_key.write(entry, sought);
                                         dft_port.write(entry, port);
                                         dft_used.write(entry, now);
                                         allocated.count((bit<32>)normal);

@@ -12,12 +12,14 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
+_LOOK_S = 0.5  # how often a wait looks at its clock
 
 
 class SignalsWait:
@@ -50,6 +52,23 @@ class SignalsWait:
         self.come()
 
 
+class AwakeClock:
+    """Seconds in which this process was able to go on. When it is stopped (SIGSTOP, Ctrl-Z), so mostly are those that
+    it waits for, and a limit on their time should not count that. Of the time between two looks, which are to be less
+    than a second apart, a second counts at most.
+    """
+
+    def __init__(self) -> None:
+        self._looked_s = time.monotonic()
+        self._seconds = 0.0
+
+    def seconds(self) -> float:
+        now_s = time.monotonic()
+        self._seconds += min(now_s - self._looked_s, 2 * _LOOK_S)
+        self._looked_s = now_s
+        return self._seconds
+
+
 def processors() -> int:
     """How many this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -79,8 +98,9 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command that reads nothing; what it prints is kept. `folder` and `environment`: instead of this process's.
 
-    It has a process group of its own, which ends with the wait for it: after a signal or after `timeout_s`, nothing
-    that it has started goes on. SIGXCPU ends it after `cpu_s` of CPU time, as each process that it starts.
+    It has a process group of its own, which ends with the wait for it: after a signal or after `timeout_s` (see
+    `AwakeClock`), nothing that it has started goes on. SIGXCPU ends it after `cpu_s` of CPU time, as each process that
+    it starts.
     Raises OSError, subprocess.TimeoutExpired.
     """
     if cpu_s is not None:
@@ -92,12 +112,22 @@ def run(
     ) as process:  # fmt: skip
         try:
             signals.come()
-            out, err = process.communicate(timeout=timeout_s)
+            out, err = _communicate(process, timeout_s)
         except BaseException:
             with contextlib.suppress(ProcessLookupError):  # it had ended, and a signal came before that was told
                 os.killpg(process.pid, signal.SIGKILL)
             raise
     return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def _communicate(process: subprocess.Popen[str], timeout_s: float) -> tuple[str, str]:
+    clock = AwakeClock()
+    while True:
+        try:
+            return process.communicate(timeout=_LOOK_S)
+        except subprocess.TimeoutExpired as over:
+            if clock.seconds() >= timeout_s:
+                raise subprocess.TimeoutExpired(over.cmd, timeout_s) from None
 
 
 def _limited(command: Sequence[str], cpu_s: int) -> Sequence[str]:

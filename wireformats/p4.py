@@ -22,6 +22,7 @@ FOLDER = Path("include", "packets")  # under p4src, and under any other folder o
 ROCE = "roce"
 _TYPEDEFS = {"mac": (48, "mac_addr_t"), "ipv4": (32, "ipv4_addr_t")}
 _COLUMNS = 120
+_CONSTANT = '@noWarn("unused") const'  # a program includes more than it uses
 
 
 def roce() -> str:
@@ -93,7 +94,8 @@ def _include(name: str, start: Sequence[str], frame: Sequence[Header], packets: 
     ]
     known = [] if frame else [header for packet in TRANSPORT for header in _headers(packet)]
     headers = [*frame, *(header for packet in packets for header in _headers(packet))]
-    lines += ["", *(f"const bit<8> OPCODE_{_constant(packet.name)} = 0x{packet.opcode:02X};" for packet in packets)]
+    opcodes = ((_constant(packet.name), packet.opcode) for packet in packets)
+    lines += ["", *(f"{_CONSTANT} bit<8> OPCODE_{constant} = 0x{opcode:02X};" for constant, opcode in opcodes)]
     done: list[Header] = []
     for header in headers:
         if header not in done and header not in known:
@@ -108,7 +110,7 @@ def _headers(packet: Packet) -> list[Header]:
 
 def _header(header: Header) -> list[str]:
     lines = [
-        f"const bit<{field.bits}> {_constant(header.name)}_{_constant(text)} = {_number(field, value)};"
+        f"{_CONSTANT} bit<{field.bits}> {_constant(header.name)}_{_constant(text)} = {_number(field, value)};"
         for field in header.fields
         for value, text in field.values.items()
         if text.isidentifier()

@@ -46,6 +46,7 @@ control Ipv4Forwarding(inout headers_t hdr, inout metadata_t meta, inout standar
         standard_metadata.egress_spec = port;
     }
 
+    @noWarn("unused")  // not every load balancer needs all of these
     action balance(bit<16> group_id, bit<16> group_size, bit<32> salt) {
         balanced_group_id = group_id;
         balanced_group_size = group_size;

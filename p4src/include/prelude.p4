@@ -17,16 +17,17 @@ struct common_metadata_t {
     bit<32> counted_bytes;  // and with how much; 0: not at all
 }
 
-const port_t DROP_PORT = 511;  // where mark_to_drop sends a packet
-const bit<32> FLIT_BYTES = 16;  // what a link charges a frame at least, where headers are not charged
+// @noWarn: no program uses all of these.
+@noWarn("unused") const port_t DROP_PORT = 511;  // where mark_to_drop sends a packet
+@noWarn("unused") const bit<32> FLIT_BYTES = 16;  // what a link charges a frame at least, where headers are not charged
 
 // Indices of the counter ingress_drops.
-const bit<32> DROP_MALFORMED = 0;    // shorter than its headers say, or IPv4 with options
-const bit<32> DROP_NOT_IPV4 = 1;
-const bit<32> DROP_CHECKSUM = 2;     // IPv4 header checksum
-const bit<32> DROP_TTL = 3;
-const bit<32> DROP_NO_ROUTE = 4;
-const bit<32> DROP_NO_GROUP = 5;     // a multicast group that leads nowhere
+@noWarn("unused") const bit<32> DROP_MALFORMED = 0;    // shorter than its headers say, or IPv4 with options
+@noWarn("unused") const bit<32> DROP_NOT_IPV4 = 1;
+@noWarn("unused") const bit<32> DROP_CHECKSUM = 2;     // IPv4 header checksum
+@noWarn("unused") const bit<32> DROP_TTL = 3;
+@noWarn("unused") const bit<32> DROP_NO_ROUTE = 4;
+@noWarn("unused") const bit<32> DROP_NO_GROUP = 5;  // a multicast group that leads nowhere
 const bit<32> DROP_REASONS = 6;
 
 // The names under which a run tells of them. A program has counters of its own for what it drops, absorbs or makes itself.

@@ -33,6 +33,7 @@ register<bit<48>>(QUEUES) last_departure;  // or when the queue began to fill; t
     queue_bytes.write(meta.common.queue, held_bytes + packet_bytes);
 
 // The last stage of ingress: counts what is sent to one port, and not counted yet.
+@noWarn("unused")  // of a program that has a stage of its own in its place
 control QueueArrival(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     bit<32> held_bytes;
 

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 from scapy.utils import PcapWriter, RawPcapReader
 
 from p4switch.errors import UserError
+from p4switch.processes import AwakeClock
 from p4switch.stf.bmv2_inputs import CLOCK, DEPTH, PENDING, Write, is_wide, with_inputs
 from p4switch.stf.language import Command, StfError, number, words
 from p4switch.stf.names import Names, find
@@ -403,8 +404,8 @@ def _open_pipes(ports: Sequence[int], switch: subprocess.Popen[bytes], folder: P
 
 def _open_pipe(path: Path, switch: subprocess.Popen[bytes], folder: Path) -> BinaryIO:
     """Opens a pipe for writing once simple_switch has opened it for reading."""
-    deadline = time.monotonic() + _START_S
-    while time.monotonic() < deadline and switch.poll() is None:
+    clock = AwakeClock()
+    while clock.seconds() < _START_S and switch.poll() is None:
         try:
             pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
         except OSError:
@@ -421,8 +422,8 @@ def _not_started(folder: Path) -> UserError:
 
 
 def _await_port(port: int, switch: subprocess.Popen[bytes], folder: Path) -> None:
-    deadline = time.monotonic() + _START_S
-    while time.monotonic() < deadline:
+    clock = AwakeClock()
+    while clock.seconds() < _START_S:
         if switch.poll() is not None:
             break
         with socket.socket() as s:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
-import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,13 +16,14 @@ from p4switch.compiler import compile_program
 from p4switch.coverage import Coverage
 from p4switch.engine import build, build_traced, load
 from p4switch.errors import UserError
+from p4switch.processes import AwakeClock
 from p4switch.stf.draws import with_draws
 from p4switch.stf.language import Command, StfError, parse
 from p4switch.stf.runner import Runner
 from p4switch.trace import Decoder, Trace
 
 TIME_LIMIT_S = 60.0
-"""Of one test, compilation included."""
+"""Of one test, compilation included; see `AwakeClock`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +169,7 @@ def run_tests(
 ) -> Iterator[Result]:
     """Runs tests, each in a process of its own, `jobs` at a time; results come as they finish."""
     context = multiprocessing.get_context("fork")
+    clock = AwakeClock()
     waiting = list(reversed(tests))
     running: dict[Connection, tuple[Path, Any, float]] = {}
     try:
@@ -179,9 +180,9 @@ def run_tests(
                 process = context.Process(target=_child, args=(test, options, sender), daemon=True)
                 process.start()
                 sender.close()
-                running[receiver] = test, process, time.monotonic()
+                running[receiver] = test, process, clock.seconds()
             ready = wait(list(running), timeout=0.2)
-            now = time.monotonic()
+            now = clock.seconds()
             for pipe, (test, process, start) in list(running.items()):
                 lines: list[str] = []
                 outcome = Outcome()

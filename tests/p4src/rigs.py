@@ -38,6 +38,7 @@ from harness.control.programs.entries import (
     PortGroup,
     TableEntry,
 )
+from p4switch import processes
 from p4switch.coverage import collector
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
@@ -189,13 +190,13 @@ class Bmv2Rig(Rig):
     def _collect(self) -> Received:
         """What is in the files once they have stopped growing."""
         sizes: list[int] = []
-        quiet_since = time.monotonic()
-        deadline = quiet_since + 20
-        while quiet_since + 1.5 > time.monotonic() < deadline:
+        clock = processes.AwakeClock()
+        quiet_since = 0.0
+        while quiet_since + 1.5 > clock.seconds() < 20:
             time.sleep(0.1)
             now = [path.stat().st_size for port in self.ports if (path := self._file(port, "out")).exists()]
             if now != sizes:
-                sizes, quiet_since = now, time.monotonic()
+                sizes, quiet_since = now, clock.seconds()
         self._last_counters = self._cli([f"counter_read {name} {index}" for name, index in self._all_counters()])
         assert self._process is not None
         self._process.terminate()
@@ -234,13 +235,10 @@ class Bmv2Rig(Rig):
                 if probe.connect_ex(("127.0.0.1", self._thrift)) == 0:
                     break
             time.sleep(0.05)
-        done = subprocess.run(
-            ["simple_switch_CLI", "--thrift-port", str(self._thrift)],
-            input="\n".join(commands) + "\n",
-            text=True,
-            capture_output=True,
-            timeout=60,
-        )
+        folder = Path(self._directory.name)
+        (folder / "commands").write_text("\n".join(commands) + "\n")
+        command = ["sh", "-c", 'simple_switch_CLI --thrift-port "$0" < commands', str(self._thrift)]
+        done = processes.run(command, timeout_s=60, folder=folder)
         return done.stdout + done.stderr
 
 

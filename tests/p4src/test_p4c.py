@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from harness.control import load_balancing, programs
 from harness.control.pipelines import P4C
-from tests.p4src.rigs import compiled
+from p4switch import processes
+from p4switch.compiler import ast, types
+from p4switch.compiler.frontend import parse_and_check
+from p4switch.compiler.midend.walk import walk
+from tests.p4src.rigs import build_of, compiled
 
 needs_p4c = pytest.mark.skipif(shutil.which(P4C) is None, reason=f"{P4C} is not installed")
 
@@ -25,7 +29,7 @@ def test_p4c_has_nothing_to_say(name: str, load_balancer: str | None, tmp_path: 
     command = [P4C, str(programs.program(name).source), "-o", str(tmp_path / "program.json")]
     if load_balancer:
         command += ["-I", str(load_balancing.DIRECTORY), f"-DLOAD_BALANCER={load_balancer}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = processes.run(command, timeout_s=60)
     assert done.returncode == 0, done.stderr
     said = [line for line in done.stderr.splitlines() if "warning:" in line or "error:" in line]
     assert [line for line in said if EXPECTED not in line or "ecmp_group" not in line] == []
@@ -39,6 +43,23 @@ def test_the_control_plane_is_the_same(name: str) -> None:
     for kind in ("tables", "actions", "action_profiles", "counters", "registers"):
         by_id = [{part.preamble.id: part for part in getattr(p4info, kind)} for p4info in (own, theirs)]
         assert by_id[0] == by_id[1], kind
+
+
+@pytest.mark.parametrize("name", programs.names())
+def test_what_p4c_refuses_for_bmv2(name: str) -> None:
+    """Shifts by amounts of more than 8 bits; a table that is applied in two places, which are followed differently."""
+    what = build_of(name, "ecmp")
+    nodes = [node for top in parse_and_check(what.source, what.include_dirs).declarations for node in walk(top)]
+    amounts = [node.right.type for node in nodes if isinstance(node, ast.Binary) and node.op in ("<<", ">>")]
+    assert [str(t) for t in amounts if isinstance(t, types.Bits) and t.width > 8] == []
+    applied = Counter(
+        node.receiver.decl.name
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.receiver, ast.Name)
+        and isinstance(node.receiver.decl, ast.TableDecl)
+    )
+    assert applied
+    assert [table for table, times in applied.items() if times > 1] == []
 
 
 @pytest.mark.parametrize("name", programs.names())

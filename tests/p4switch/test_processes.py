@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -74,6 +75,22 @@ def test_nor_what_takes_too_long(slow_compiler: Path) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         processes.run([str(slow_compiler)], timeout_s=1)
     assert gone(child_of(slow_compiler))
+
+
+def test_the_time_in_which_all_are_stopped_does_not_count() -> None:
+    """The command stops who waits for it, which goes on only after the limit."""
+    code = (
+        "from p4switch import processes; processes.run(['sh', '-c', "
+        "'sleep 0.5; kill -STOP $PPID; sleep 4; kill -CONT $PPID; sleep 0.5'], timeout_s=3)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([10.0, 10.5, 11.0, 1000.0, 1000.25])
+    monkeypatch.setattr(processes, "time", SimpleNamespace(monotonic=lambda: next(times)))
+    clock = processes.AwakeClock()
+    assert [clock.seconds() for _ in range(4)] == [0.5, 1.0, 2.0, 2.25]
 
 
 def test_a_signal_that_comes_while_the_command_starts_ends_it_too(

@@ -4,11 +4,11 @@
 
 #include "roce.p4"
 
-const bit<8> OPCODE_FRP = 0xE8;
+@noWarn("unused") const bit<8> OPCODE_FRP = 0xE8;
 
-const bit<2> FRP_PERIODIC = 0;
-const bit<2> FRP_INIT = 1;
-const bit<2> FRP_STOP = 2;
+@noWarn("unused") const bit<2> FRP_PERIODIC = 0;
+@noWarn("unused") const bit<2> FRP_INIT = 1;
+@noWarn("unused") const bit<2> FRP_STOP = 2;
 // Flow rate packet of ACCurate.
 header frp_t {
     bit<2>  kind;

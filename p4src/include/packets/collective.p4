@@ -4,19 +4,19 @@
 
 #include "roce.p4"
 
-const bit<8> OPCODE_COLLECTIVE_WRITE = 0xF8;
-const bit<8> OPCODE_COLLECTIVE_ACKNOWLEDGEMENT = 0xF9;
-const bit<8> OPCODE_READ_REDUCTION = 0xFA;
-const bit<8> OPCODE_CONTRIBUTION = 0xFB;
-const bit<8> OPCODE_PUSHED_CONTRIBUTION = 0xFC;
-const bit<8> OPCODE_PUSHED_RESULT = 0xFD;
+@noWarn("unused") const bit<8> OPCODE_COLLECTIVE_WRITE = 0xF8;
+@noWarn("unused") const bit<8> OPCODE_COLLECTIVE_ACKNOWLEDGEMENT = 0xF9;
+@noWarn("unused") const bit<8> OPCODE_READ_REDUCTION = 0xFA;
+@noWarn("unused") const bit<8> OPCODE_CONTRIBUTION = 0xFB;
+@noWarn("unused") const bit<8> OPCODE_PUSHED_CONTRIBUTION = 0xFC;
+@noWarn("unused") const bit<8> OPCODE_PUSHED_RESULT = 0xFD;
 
-const bit<4> COLLECTIVE_SUM = 0;
-const bit<4> COLLECTIVE_MIN = 1;
-const bit<4> COLLECTIVE_MAX = 2;
-const bit<4> COLLECTIVE_AND = 3;
-const bit<4> COLLECTIVE_OR = 4;
-const bit<4> COLLECTIVE_XOR = 5;
+@noWarn("unused") const bit<4> COLLECTIVE_SUM = 0;
+@noWarn("unused") const bit<4> COLLECTIVE_MIN = 1;
+@noWarn("unused") const bit<4> COLLECTIVE_MAX = 2;
+@noWarn("unused") const bit<4> COLLECTIVE_AND = 3;
+@noWarn("unused") const bit<4> COLLECTIVE_OR = 4;
+@noWarn("unused") const bit<4> COLLECTIVE_XOR = 5;
 // In-network collectives, directly after the BTH.
 header collective_t {
     bit<4>  operator;

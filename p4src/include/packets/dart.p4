@@ -4,13 +4,13 @@
 
 #include "roce.p4"
 
-const bit<8> OPCODE_ACK_WITH_SHARE = 0xE4;
-const bit<8> OPCODE_SHARE_NOTICE = 0xEB;
-const bit<8> OPCODE_LOOK_AHEAD = 0xEC;
+@noWarn("unused") const bit<8> OPCODE_ACK_WITH_SHARE = 0xE4;
+@noWarn("unused") const bit<8> OPCODE_SHARE_NOTICE = 0xEB;
+@noWarn("unused") const bit<8> OPCODE_LOOK_AHEAD = 0xEC;
 
-const bit<2> DART_SHARE_NO_CONGESTION = 0;
-const bit<2> DART_SHARE_RECEIVER_CONGESTION = 1;
-const bit<2> DART_SHARE_NON_RECEIVER_CONGESTION = 2;
+@noWarn("unused") const bit<2> DART_SHARE_NO_CONGESTION = 0;
+@noWarn("unused") const bit<2> DART_SHARE_RECEIVER_CONGESTION = 1;
+@noWarn("unused") const bit<2> DART_SHARE_NON_RECEIVER_CONGESTION = 2;
 // What a receiver tells a sender of Dart.
 header dart_share_t {
     bit<12> version;  // goes up by one when what this sender is told changes

@@ -4,8 +4,8 @@
 
 #include "roce.p4"
 
-const bit<8> OPCODE_RTS = 0xE9;
-const bit<8> OPCODE_PULL = 0xEA;
+@noWarn("unused") const bit<8> OPCODE_RTS = 0xE9;
+@noWarn("unused") const bit<8> OPCODE_PULL = 0xEA;
 
 // Request to send of EQDS.
 header rts_t {

@@ -4,8 +4,8 @@
 
 #include "roce.p4"
 
-const bit<8> OPCODE_CREDIT = 0xEE;
-const bit<8> OPCODE_CREDIT_REQUEST = 0xEF;
+@noWarn("unused") const bit<8> OPCODE_CREDIT = 0xEE;
+@noWarn("unused") const bit<8> OPCODE_CREDIT_REQUEST = 0xEF;
 
 // Credit of ExpressPass.
 header credit_t {

@@ -4,7 +4,7 @@
 
 #include "roce.p4"
 
-const bit<8> OPCODE_RATE = 0xED;
+@noWarn("unused") const bit<8> OPCODE_RATE = 0xED;
 
 // Rate packet of RCP.
 header rcp_t {

@@ -5,17 +5,17 @@
 typedef bit<48> mac_addr_t;
 typedef bit<32> ipv4_addr_t;
 
-const bit<8> OPCODE_SEND_FIRST = 0x00;
-const bit<8> OPCODE_SEND_MIDDLE = 0x01;
-const bit<8> OPCODE_SEND_LAST = 0x02;
-const bit<8> OPCODE_SEND_ONLY = 0x04;
-const bit<8> OPCODE_ACK = 0x11;
-const bit<8> OPCODE_CNP = 0x81;
-const bit<8> OPCODE_WITH_INT = 0xC0;
-const bit<8> OPCODE_SACK = 0xE0;
-const bit<8> OPCODE_SACK_WITH_INT = 0xE1;
-const bit<8> OPCODE_TRIMMED = 0xE2;
-const bit<8> OPCODE_NACK = 0xE3;
+@noWarn("unused") const bit<8> OPCODE_SEND_FIRST = 0x00;
+@noWarn("unused") const bit<8> OPCODE_SEND_MIDDLE = 0x01;
+@noWarn("unused") const bit<8> OPCODE_SEND_LAST = 0x02;
+@noWarn("unused") const bit<8> OPCODE_SEND_ONLY = 0x04;
+@noWarn("unused") const bit<8> OPCODE_ACK = 0x11;
+@noWarn("unused") const bit<8> OPCODE_CNP = 0x81;
+@noWarn("unused") const bit<8> OPCODE_WITH_INT = 0xC0;
+@noWarn("unused") const bit<8> OPCODE_SACK = 0xE0;
+@noWarn("unused") const bit<8> OPCODE_SACK_WITH_INT = 0xE1;
+@noWarn("unused") const bit<8> OPCODE_TRIMMED = 0xE2;
+@noWarn("unused") const bit<8> OPCODE_NACK = 0xE3;
 
 header ethernet_t {
     mac_addr_t dst_addr;
@@ -64,8 +64,8 @@ header bth_t {
     bit<24> psn;  // packet sequence number
 }
 
-const bit<8> AETH_ACK = 0x1F;
-const bit<8> AETH_NAK_SEQUENCE = 0x60;
+@noWarn("unused") const bit<8> AETH_ACK = 0x1F;
+@noWarn("unused") const bit<8> AETH_NAK_SEQUENCE = 0x60;
 // InfiniBand ACK extended transport header.
 header aeth_t {
     bit<8>  syndrome;

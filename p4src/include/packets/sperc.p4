@@ -4,8 +4,8 @@
 
 #include "roce.p4"
 
-const bit<8> OPCODE_SPERC = 0xE5;
-const bit<8> OPCODE_SPECULATIVE = 0xF0;
+@noWarn("unused") const bit<8> OPCODE_SPERC = 0xE5;
+@noWarn("unused") const bit<8> OPCODE_SPECULATIVE = 0xF0;
 
 // Control packet of s-PERC: what is the flow's own.
 header sperc_t {
@@ -22,9 +22,9 @@ header sperc_t {
     bit<32> interval;  // [ns] the largest of the links' intervals between control packets of a flow
 }
 
-const bit<2> SPERC_RECORD_NEW_FLOW = 0;
-const bit<2> SPERC_RECORD_E = 1;
-const bit<2> SPERC_RECORD_B = 2;
+@noWarn("unused") const bit<2> SPERC_RECORD_NEW_FLOW = 0;
+@noWarn("unused") const bit<2> SPERC_RECORD_E = 1;
+@noWarn("unused") const bit<2> SPERC_RECORD_B = 2;
 // What a control packet of s-PERC knows of one link.
 header sperc_record_t {
     bit<32> b;  // [kb/s] the link's bottleneck rate
