@@ -1,4 +1,5 @@
-// Headers, types and constants that all programs share. Layouts: docs/wire-formats.md. @noWarn: no program uses all constants.
+// Headers, types and constants that all programs share. Layouts: docs/wire-formats.md.
+// @noWarn: no program uses all constants.
 #ifndef P4CC_HEADERS_P4
 #define P4CC_HEADERS_P4
 

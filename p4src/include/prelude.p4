@@ -27,7 +27,7 @@ struct common_metadata_t {
 @noWarn("unused") const bit<32> DROP_CHECKSUM = 2;     // IPv4 header checksum
 @noWarn("unused") const bit<32> DROP_TTL = 3;
 @noWarn("unused") const bit<32> DROP_NO_ROUTE = 4;
-@noWarn("unused") const bit<32> DROP_NO_GROUP = 5;  // a multicast group that leads nowhere
+@noWarn("unused") const bit<32> DROP_NO_GROUP = 5;     // a multicast group that leads nowhere
 const bit<32> DROP_REASONS = 6;
 
 // The names under which a run tells of them. A program has counters of its own for what it drops, absorbs or makes itself.

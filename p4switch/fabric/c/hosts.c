@@ -110,7 +110,7 @@ static int arrive_host(net *n, node *host, p4_frame *frame)
         if (UNLIKELY(n->recorder.tracing))
             record_hop(n, host, HOP_RECEIVE, 0, -1, 0, frame->wire_len, frame->tag);
     }
-    n->third_line |= sizeof *frame + frame->data_len > 128;
+    n->third_line |= sizeof *frame + frame->data_len > FRAME_FETCHED;
     int status = n->ops->receive(n, host, frame);
     pool_put(&n->pool, frame);
     if (status < 0) {

@@ -151,7 +151,7 @@ typedef struct net {
     uint32_t paused; /* (port, priority) pairs that stand still now */
     uint64_t watch_interval_ns, storm_ns;
     arrivals arrivals;   /* of the switch that is being run */
-    bool third_line;     /* hosts have got frames of which more than two cache lines are present */
+    bool third_line;     /* hosts have got frames of which more than FRAME_FETCHED bytes are present */
     wheel *wheel;        /* places of hosts, if they are not independent */
     heap calls;          /* that end a window */
     const node *current; /* the host that is being run */

@@ -80,7 +80,7 @@ FETCH void prefetch_copied(const net *n, const p4_frame *frame)
 {
     prefetch_frame(frame);
     if (n->third_line)
-        __builtin_prefetch((const char *)frame + 128);
+        __builtin_prefetch((const char *)frame + FRAME_FETCHED);
 }
 
 /* Hosts whose turns are next, for each further one a pointer less: node, port, the peer's wire, the rings, the frames. */

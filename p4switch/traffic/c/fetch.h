@@ -9,6 +9,8 @@
 
 #define FETCH static inline __attribute__((always_inline))
 
+#define FRAME_FETCHED 128 /* bytes of a frame, with its head: as many as most have present */
+
 FETCH void prefetch_frame(const p4_frame *frame)
 {
     __builtin_prefetch(frame);
