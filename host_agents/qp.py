@@ -246,14 +246,16 @@ class QueuePair(Connection):
             self._feed_back(now_ns, acked_bytes, frame)
         self._after_ack(now_ns)
 
-    def on_sack(self, now_ns: int, psn: int, first_missing_psn: int, bitmap: i64, frame: bytes, offset: int) -> None:
+    def on_sack(
+        self, now_ns: int, psn: int, first_missing_psn: int, map_psn: int, early: i64, frame: bytes, offset: int
+    ) -> None:
         """A selective ACK; its AETH is at `offset`."""
         sender = self.sender
         self.stats.acks_received += 1
         number = sender.absolute(psn)
         first_missing = sender.absolute(first_missing_psn)
         sender.identify(now_ns, number, first_missing, _feedback)
-        acked_bytes = sender.on_sack(now_ns, number, first_missing, bitmap)
+        acked_bytes = sender.on_sack(now_ns, number, first_missing, sender.absolute(map_psn), early)
         self._feed_back(now_ns, acked_bytes, frame)
         self._after_ack(now_ns)
 
@@ -347,7 +349,9 @@ class GroupQueuePair(QueuePair):
         else:
             self._on_least(now_ns, least, frame, offset)
 
-    def on_sack(self, now_ns: int, psn: int, first_missing_psn: int, bitmap: i64, frame: bytes, offset: int) -> None:
+    def on_sack(
+        self, now_ns: int, psn: int, first_missing_psn: int, map_psn: int, early: i64, frame: bytes, offset: int
+    ) -> None:
         """What a member has beyond the first packet that it misses is not kept: it is sent again to all."""
         sender = self.sender
         first_missing = sender.absolute(first_missing_psn)

@@ -94,8 +94,8 @@ header int_record_t {
 // Selective acknowledgement, after the AETH.
 header sack_t {
     bit<24> first_missing_psn;  // PSN of the first packet missing: all before it have arrived
-    // bit i (from the least significant): whether the packet i + 1 after the first missing one has arrived
-    bit<40> bitmap;
+    bit<24> map_psn;  // PSN of the first packet that the map is about
+    bit<64> map;  // bit i (from the least significant): whether the packet i after that one has arrived early
 }
 
 #endif
