@@ -86,7 +86,7 @@ INT_SHIM: Final = Header(
     "int_shim",
     (
         Field("hop_count", 4, "number of records"),
-        Field("path_id", 12, "XOR of the ids of the switches that appended a record", display=HEXADECIMAL),
+        Field("path_id", 12, "XOR of the ids of the links that the records are of", display=HEXADECIMAL),
     ),
     "In-band telemetry, directly after the BTH; one record a hop follows.",
 )

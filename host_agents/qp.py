@@ -90,6 +90,10 @@ class QueuePair(Connection):
         """Whether a host other than `peer_address` may be at the other end."""
         return False
 
+    def path_of(self, path_id: int, frame: bytes) -> int:
+        """A number for the path that the answer `frame` says the id of."""
+        return path_id
+
     @property
     def rate_bps(self) -> float:
         """The reaction point's rate."""
@@ -294,7 +298,7 @@ class QueuePair(Connection):
             feedback.frame = frame
             shim = frame[wire.AFTER_BTH] << 8 | frame[wire.AFTER_BTH + 1]
             feedback.int_hops = shim >> 12
-            feedback.path_id = shim & 0xFFF
+            feedback.path_id = self.path_of(shim & 0xFFF, frame)
             feedback.int_offset = wire.AFTER_BTH + wire.SHIM_BYTES
         else:
             feedback.int_hops = 0
@@ -338,6 +342,10 @@ class GroupQueuePair(QueuePair):
 
     def hears(self, address: int) -> bool:
         return self._members.has(address)
+
+    def path_of(self, path_id: int, frame: bytes) -> int:
+        """Ids are of the paths to one member."""
+        return self._members.place(frame) << 12 | path_id
 
     def on_ack(self, now_ns: int, psn: int, syndrome: int, frame: bytes, offset: int) -> None:
         sender = self.sender

@@ -79,7 +79,7 @@ header cnp_t {
 // In-band telemetry, directly after the BTH; one record a hop follows.
 header int_shim_t {
     bit<4>  hop_count;  // number of records
-    bit<12> path_id;  // XOR of the ids of the switches that appended a record
+    bit<12> path_id;  // XOR of the ids of the links that the records are of
 }
 
 // What one hop reports.
