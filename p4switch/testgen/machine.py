@@ -1155,7 +1155,7 @@ class Machine:
         drawn = self._input(f"random {at}", DRAW_BITS, lambda rng: _between(rng, least.number, most.number))
         inside = least.number <= drawn.number <= most.number
         if drawn.formula is not None:
-            low_z, high_z = (resize(formula(v, e.type), DRAW_BITS) for v, e in ((least, low), (most, high)))
+            low_z, high_z = (resize(as_bits(formula(v, e.type)), DRAW_BITS) for v, e in ((least, low), (most, high)))
             within = z3.And(z3.ULE(low_z, drawn.formula), z3.ULE(drawn.formula, high_z))
             if inside:
                 self._decide("drawn", within)
@@ -1165,7 +1165,7 @@ class Machine:
             raise _StopError("a random number outside of its bounds")
         self.out.draws[at] = drawn.number
         z = None if drawn.formula is None else resize(drawn.formula, width(place.type))
-        self._assign(place, Scalar(drawn.number, z))
+        self._assign(place, typed(Scalar(drawn.number, z), place.type))
 
     def _do_clone_ingress_pkt_to_egress(self, op: ir.Prim) -> None:
         self._marks.clone = self._pin(self.value(op.args[0])) & 0x7FFF, op.args[1].value

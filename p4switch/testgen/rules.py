@@ -133,7 +133,7 @@ def _entry_pattern(key: ir.Key, wanted: Any) -> Pattern:
         return Pattern(wanted & full, wanted & full, full)
     if key.match_kind == "range":
         return Pattern(wanted[0] & full, wanted[1] & full, full)
-    return _masked(*wanted, full)
+    return _masked(wanted[0], wanted[1], full)
 
 
 def of_cases(select: ir.Select) -> Rules:
