@@ -25,9 +25,7 @@ class Code:
         self._reach: dict[ir.Block, int] = {}
         self.parser = simplify(self.program.parser)
         self.ingress, self.egress = (simplify(p.start) for p in self.program.pipelines)
-        updated, verified = (
-            [c for c in self.program.checksums if c.verify == verify] for verify in (False, True)
-        )
+        updated, verified = ([c for c in self.program.checksums if c.verify == verify] for verify in (False, True))
         after = self._bits(c.span for c in updated) | self._bits(op.span for op in self.program.deparser_ops)
         after = self._analyse(self.ingress, self._analyse(self.egress, after))
         self.all = self._analyse(self.parser, after | self._bits(c.span for c in verified))

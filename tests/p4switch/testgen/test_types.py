@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("z3", reason="z3 is not installed")
 
-from p4switch.stf import run_test  # noqa: E402
-from p4switch.testgen import generate, write  # noqa: E402
+from p4switch.stf import run_test
+from p4switch.testgen import generate, write
 
 TYPES = {  # what a type is called, its bits, a value of it and another one
     "bool": (1, "true", "false"),
@@ -26,44 +26,79 @@ TYPES = {  # what a type is called, its bits, a value of it and another one
 }
 SIZED = [name for name, (bits, *_) in TYPES.items() if bits]
 NUMBERS = [name for name in SIZED if "bool" not in name]
+_IS = "v{i} = %s == {a};"
 # Of each place: what stands in the declarations, the parser and ingress for the value `v` of a type `{T}` that is `{a}`
 # or `{b}`, and which types can stand there. `v` is `meta.v{i}`, from the packet where the type has bits.
 PLACES: dict[str, tuple[str, str, str, list[str]]] = {
-    "lookahead": ("", "meta.w{i} = pk.lookahead<{T}>();", "v{i} = meta.w{i} == {a};", SIZED),
-    "lookahead of a struct": ("", "s_t l{i} = pk.lookahead<s_t>(); meta.w{i} = l{i}.v{i};", "v{i} = meta.w{i} == {a};", SIZED),
-    "lookahead of a header": ("", "v_t l{i} = pk.lookahead<v_t>(); meta.w{i} = l{i}.v{i};", "v{i} = meta.w{i} == {a};", SIZED),
-    "field": ("", "", "v{i} = meta.v{i} == {a};", list(TYPES)),
-    "conditional": ("", "", "{T} t{i} = hdr.x.b == 5 ? meta.v{i} : {b}; v{i} = t{i} == {a};", list(TYPES)),
+    "lookahead": ("", "meta.w{i} = pk.lookahead<{T}>();", _IS % "meta.w{i}", SIZED),
+    "lookahead of a struct": ("", "s_t l{i} = pk.lookahead<s_t>(); meta.w{i} = l{i}.v{i};", _IS % "meta.w{i}", SIZED),
+    "lookahead of a header": ("", "v_t l{i} = pk.lookahead<v_t>(); meta.w{i} = l{i}.v{i};", _IS % "meta.w{i}", SIZED),
+    "field": ("", "", _IS % "meta.v{i}", list(TYPES)),
+    "conditional": ("", "", "{T} t{i} = hdr.x.b == 5 ? meta.v{i} : {b};" + _IS % "t{i}", list(TYPES)),
     "exact key": ("{exact}", "", "t{i}.apply();", list(TYPES)),
     "ternary key": ("{ternary}", "", "t{i}.apply();", list(TYPES)),
     "optional key": ("{optional}", "", "t{i}.apply();", list(TYPES)),
     "range key": ("{range}", "", "t{i}.apply();", NUMBERS),
     "constant entry": ("{entries}", "", "t{i}.apply();", list(TYPES)),
-    "parameter": ("{parameter}", "", "t{i}.apply(); v{i} = meta.v{i} == {a};", list(TYPES)),
+    "parameter": ("{parameter}", "", "t{i}.apply();" + _IS % "meta.v{i}", list(TYPES)),
     "select": ("", "{select}", "v{i} = meta.r == {i} + 1;", SIZED),
     "value set": ("", "{value_set}", "v{i} = meta.r == {i} + 1;", SIZED),
-    "register": ("register<{T}>(4) r{i};", "", "r{i}.write(1, meta.v{i}); {T} q{i}; r{i}.read(q{i}, 1); v{i} = q{i} == {a};",
-                 [t for t in TYPES if "bool" not in t]),
-    "random": ("", "", "{T} q{i}; random(q{i}, {b}, {a}); v{i} = q{i} == {a};", ["bool", "bit<1>", "new_bool_t"]),
-    "digest": ("", "", "digest(1, {{ meta.v{i} }}); log_msg(\"{{}}\", {{ meta.v{i} }}); v{i} = meta.v{i} == {a};", list(TYPES)),
-    "hash": ("", "", "bit<16> q{i}; hash(q{i}, HashAlgorithm.csum16, 16w0, {{ meta.v{i} }}, 32w65536); v{i} = q{i}[0:0] == 1;", SIZED),
-    "struct": ("", "", "one{i}_t p{i}; p{i}.v = meta.v{i}; one{i}_t q{i}; q{i}.v = {a}; v{i} = p{i} == q{i};", list(TYPES)),
-    "stack": ("", "", "hdr.s[0].setValid(); hdr.s[1].setValid(); hdr.s[0].v{i} = meta.v{i}; hdr.s[1].v{i} = {b};"
-              " v{i} = hdr.s[hdr.x.b[0:0]].v{i} == {a};", SIZED),
-    "argument": ("", "", "bool z{i}; {T} q{i} = f{i}(meta.v{i}, z{i}); v{i} = z{i} && q{i} == meta.v{i};", list(TYPES)),
-}  # fmt: skip
+    "register": (
+        "register<{T}>(4) r{i};",
+        "",
+        "r{i}.write(1, meta.v{i}); {T} q{i}; r{i}.read(q{i}, 1);" + _IS % "q{i}",
+        [t for t in TYPES if "bool" not in t],
+    ),
+    "random": ("", "", "{T} q{i}; random(q{i}, {b}, {a});" + _IS % "q{i}", ["bool", "bit<1>", "new_bool_t"]),
+    "digest": (
+        "",
+        "",
+        'digest(1, {{ meta.v{i} }}); log_msg("{{}}", {{ meta.v{i} }});' + _IS % "meta.v{i}",
+        list(TYPES),
+    ),
+    "hash": (
+        "",
+        "",
+        "bit<16> q{i}; hash(q{i}, HashAlgorithm.csum16, 16w0, {{ meta.v{i} }}, 32w65536); v{i} = q{i}[0:0] == 1;",
+        SIZED,
+    ),
+    "struct": (
+        "",
+        "",
+        "one{i}_t p{i}; p{i}.v = meta.v{i}; one{i}_t q{i}; q{i}.v = {a}; v{i} = p{i} == q{i};",
+        list(TYPES),
+    ),
+    "stack": (
+        "",
+        "",
+        "hdr.s[0].setValid(); hdr.s[1].setValid(); hdr.s[0].v{i} = meta.v{i}; hdr.s[1].v{i} = {b};"
+        + _IS % "hdr.s[hdr.x.b[0:0]].v{i}",
+        SIZED,
+    ),
+    "argument": (
+        "",
+        "",
+        "bool z{i}; {T} q{i} = f{i}(meta.v{i}, z{i}); v{i} = z{i} && q{i} == meta.v{i};",
+        list(TYPES),
+    ),
+}
+
+
+def _table(key: str, kind: str, entries: str = "") -> str:
+    properties = f"actions = {{{{ hit{{i}}; NoAction; }}}} default_action = NoAction; {entries}"
+    return f'table t{{i}} {{{{ key = {{{{ {key}: {kind} @name("k"); }}}} {properties} }}}}'
 
 
 def program(place: str) -> str:
     declared, parsed, applied, names = PLACES[place]
-    table = "table t{i} {{ key = {{ %s: %s @name(\"k\"); }} actions = {{ %s; NoAction; }} default_action = NoAction; %s }}"
     hit = "action hit{i}(bit<1> n) {{ v{i} = n == 1; }} "
-    parts = {kind: hit + table % ("meta.v{i}", kind, "hit{i}", "") for kind in ("exact", "ternary", "optional", "range")}
-    parts["entries"] = hit + table % ("meta.v{i}", "exact", "hit{i}", "const entries = {{ {a}: hit{i}(1); {b}: hit{i}(0); }}")
-    parts["parameter"] = "action hit{i}({T} n) {{ meta.v{i} = n; }} " + table % ("hdr.x.b", "exact", "hit{i}", "")
-    fields, metadata, structs, functions, locals_, parser, ingress = ([] for _ in range(7))
-    first = f"{parsed}" if parsed not in ("{select}", "{value_set}") else ""
-    states, sets, start = [], [], "transition accept;"
+    entries = "const entries = {{ {a}: hit{i}(1); {b}: hit{i}(0); }}"
+    parts = {kind: hit + _table("meta.v{i}", kind) for kind in ("exact", "ternary", "optional", "range")}
+    parts["entries"] = hit + _table("meta.v{i}", "exact", entries)
+    parts["parameter"] = "action hit{i}({T} n) {{ meta.v{i} = n; }} " + _table("hdr.x.b", "exact")
+    lists: list[list[str]] = [[] for _ in range(9)]
+    fields, metadata, structs, functions, locals_, parser, ingress, states, sets = lists
+    start = "transition accept;"
     for i, name in enumerate(names):
         bits, a, b = TYPES[name]
         words = {"T": name, "i": i, "a": a, "b": b}
@@ -77,13 +112,15 @@ def program(place: str) -> str:
             ingress.append(f"if (hdr.x.b == {i}) {{ meta.v{i} = {a}; }} else {{ meta.v{i} = {b}; }}")
         text = parts.get(declared.strip("{}"), declared)
         locals_.append(f"bool v{i} = false; " + text.format(**words))
-        parser.append(first.format(**words))
         ingress.append(applied.format(**words) + f" if (v{i}) {{ hdr.x.c{i} = 1; }}")
-        if parsed in ("{select}", "{value_set}"):
+        if parsed not in ("{select}", "{value_set}"):
+            parser.append(parsed.format(**words))
+        else:
             case = f"vs{i}" if parsed == "{value_set}" else a
             sets.append(f"value_set<{name}>(4) vs{i};" if parsed == "{value_set}" else "")
             following = f"ask{i + 1}" if i + 1 < len(names) else "accept"
-            states.append(f"state ask{i} {{ transition select(hdr.v.v{i}) {{ {case}: got{i}; default: {following}; }} }}")
+            cases = f"{{ {case}: got{i}; default: {following}; }}"
+            states.append(f"state ask{i} {{ transition select(hdr.v.v{i}) {cases} }}")
             states.append(f"state got{i} {{ meta.r = {i} + 1; transition accept; }}")
             start = "transition ask0;"
     pad = -sum(TYPES[name][0] for name in names) % 8 or 8
