@@ -56,6 +56,8 @@ test: setup
 lint: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@$(BIN)/vulture
+	@$(BIN)/python -m tools.import_circles
 
 bench: setup
 	@$(BIN)/p4cc bench
