@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tomli_w
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from typing_extensions import Self
 
 from host_agents import framing
@@ -21,6 +21,7 @@ from p4switch import extensions
 from p4switch.errors import Mistakes, UserError, suggest, validate
 from p4switch.numbers import integral
 from p4switch.quantities import with_numbers
+from p4switch.tables import Table, as_written
 from p4switch.traffic.settings import Alpha, Bytes, Priority, TrafficManager
 
 if sys.version_info >= (3, 11):
@@ -51,12 +52,6 @@ def _several(value: object) -> object:
     return value if isinstance(value, list) else [value]
 
 
-class Table(BaseModel):
-    """A table of a TOML file; unknown keys are mistakes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-
 class Pfc(Table):
     """Priority flow control. Thresholds are per ingress port and priority, as in HPCC's simulator."""
 
@@ -79,7 +74,8 @@ class Pfc(Table):
 class SwitchSettings(TrafficManager):
     """Every switch of the network: its traffic manager (p4switch/traffic/settings.py), and what else it has."""
 
-    buffer_bytes: Bytes | None = 32_000_000  # shared by all ports of a switch; none: no limit
+    # Shared by all ports of a switch; none: no limit, and no PFC unless `pfc.enabled` is written.
+    buffer_bytes: Bytes | None = 32_000_000
     # What an ingress port may hold of the data priority: with PFC its threshold and its headroom; without PFC what is
     # beyond is dropped. None: what PFC's alpha gives, or no limit.
     ingress_bytes: Bytes | None = None
@@ -484,10 +480,4 @@ def load(name: str, settings: Sequence[str] = ()) -> tuple[Scenario, Path]:
 
 def dump(scenario: Scenario) -> str:
     """The scenario as TOML, with every default written out; reading it gives the same scenario."""
-    return tomli_w.dumps(_without_none(scenario.model_dump()))
-
-
-def _without_none(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _without_none(below) for key, below in value.items() if below is not None}
-    return [_without_none(below) for below in value] if isinstance(value, list) else value
+    return tomli_w.dumps(as_written(scenario))
