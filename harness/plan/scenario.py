@@ -16,6 +16,7 @@ import tomli_w
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from typing_extensions import Self
 
+from harness.plan.seeds import LARGEST, listed
 from host_agents import framing
 from p4switch import extensions
 from p4switch.errors import Mistakes, UserError, suggest, validate
@@ -217,8 +218,8 @@ class Scenario(Table):
     cc: Annotated[list[str], BeforeValidator(_several), Field(min_length=1)] = ["dcqcn", "hpcc"]
     # The load balancers of the hosts (`p4cc list lb`).
     lb: Annotated[list[str], BeforeValidator(_several), Field(min_length=1)] = ["ecmp"]
-    # Of all random numbers; each is a run, and several give confidence intervals.
-    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], BeforeValidator(_several), Field(min_length=1)] = [1]
+    # Of all random numbers; each is a run, and several give confidence intervals. Text names ranges: "1-100", "1-3, 7".
+    seeds: Annotated[list[Annotated[int, Field(ge=0, le=LARGEST)]], BeforeValidator(listed), Field(min_length=1)] = [1]
     # The P4 program; none: the one that the protocol needs.
     program: str | None = None
     # A run ends when every message is acknowledged, or here. None: after 1 s, and then it has failed.
