@@ -89,6 +89,7 @@ def run(
             portable = [(PortableRun.of(one), folder) for one, folder in zip(runs, folders, strict=True)]
             with closing(at_once(portable, how, where)) as done:
                 deque(done, maxlen=0)
+        stored.note_order(target, [one.label for one in runs])
     place = Path(out) if out is not None else target
     found = Results([Result(stored.load(place / one.label)) for one in runs], place, temporary)
     return _checked(found, strict)
@@ -127,6 +128,7 @@ def sweep(
         wanted = [(point.portable, target / sweeps.folder_name(i, point)) for i, point in enumerate(points)]
         with closing(at_once(wanted, How(), _where(jobs, scheduler))) as done:
             deque(done, maxlen=0)
+        stored.note_order(target, [folder.name for _, folder in wanted])
     place = Path(out) if out is not None else target
     runs = [Result(stored.load(place / sweeps.folder_name(i, point)), point.values) for i, point in enumerate(points)]
     return _checked(Results(runs, place, temporary), strict)

@@ -16,6 +16,7 @@ import tomli_w
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from typing_extensions import Self
 
+from harness import papers
 from harness.plan.seeds import LARGEST, listed
 from host_agents import framing
 from p4switch import extensions
@@ -30,7 +31,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-BUILT_IN = Path(__file__).parents[1] / "scenarios"
 # What may name Python files: lists, and tables by their `name`.
 _LISTS = ("cc", "lb", "extensions")
 _TABLES = ("topology", "workload")
@@ -266,8 +266,8 @@ class Scenario(Table):
 
 
 def built_in() -> dict[str, Path]:
-    """The scenarios that come with p4cc, by name."""
-    return {path.stem: path for path in sorted(BUILT_IN.glob("*.toml"))}
+    """Return the scenarios that come with p4cc, by name."""
+    return papers.files("scenarios")
 
 
 def find(name: str) -> Path:

@@ -164,7 +164,7 @@ def _glossary() -> str:
 
 def _claims() -> str:
     rows = ((name, claim.text, claim.source) for name, claim in claims().items())
-    told = "Whether each holds here is in [Reproduction of the papers](../reproduction.md)."
+    told = "Whether each holds here is in [Reproduction of the papers](../papers/README.md)."
     return "\n".join(["# What the papers claim", "", told, "", *_table(("id", "claim", "source"), rows), ""])
 
 
