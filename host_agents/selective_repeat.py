@@ -1,15 +1,18 @@
 """Selective repeat: packets are taken in any order and only what is missing is sent again.
 
-Each SACK names the packet that caused it, the first missing packet, and by a map of 64 packets those that arrived early,
-as Ultra Ethernet's do. The receiver chooses where the map begins: at the first packet that waits for an answer, else so
-that it ends with the packet that caused the SACK. When that is not within 64 of the one answered before, the map ends
-with the latter: copies of lost packets arrive among new ones. So up to 64 SACKs name an early packet, and two at least,
-however many packets the bandwidth-delay product has behind a missing one; the loss of some SACKs does no harm.
+Each SACK names the packet that caused it, the first missing packet, and by a map of 64 packets
+those that arrived early, as Ultra Ethernet's do. The receiver chooses where the map begins: at the
+first packet that waits for an answer, else so that it ends with the packet that caused the SACK.
+When that is not within 64 of the one answered before, the map ends with the latter: copies of lost
+packets arrive among new ones. So up to 64 SACKs name an early packet, and two at least, however
+many packets the bandwidth-delay product has behind a missing one; the loss of some SACKs does no
+harm.
 
-A packet is taken as lost when it was trimmed, when its time-out expires, or when a packet sent `loss_packets` later has
-been acknowledged (RFC 8985's idea, in packets; 0 turns this off, for when packets take several paths). The ACK of a
-packet that was sent again may be that of an earlier copy. It tells nothing of other packets when it comes sooner after
-the last copy than the least RTT measured (RFC 8985, 6.2, step 2).
+A packet is taken as lost when it was trimmed, when its time-out expires, or when a packet sent
+`loss_packets` later has been acknowledged (RFC 8985's idea, in packets; 0 turns this off, for when
+packets take several paths). The ACK of a packet that was sent again may be that of an earlier copy.
+It tells nothing of other packets when it comes sooner after the last copy than the least RTT
+measured (RFC 8985, 6.2, step 2).
 """
 
 from __future__ import annotations
@@ -55,7 +58,8 @@ class SelectiveRepeatSender(Sender):
         self._sent_as = vec[i64]([0] * (self._mask + 1 if self.loss_packets > 0 else 0))
         self._sent = 0
         self._highest_acked = -1  # of the sends that are acknowledged
-        self._least_rtt_ns = transport.config.base_rtt_ns  # of packets sent once; the network's until there is one
+        # Of packets sent once; the network's base RTT until there is one.
+        self._least_rtt_ns = transport.config.base_rtt_ns
         self._rtt_measured = False
         # What the newest map said, from this packet on: the next says most of it again.
         self._mapped: i64 = 0
@@ -134,9 +138,9 @@ class SelectiveRepeatSender(Sender):
         return acked_bytes
 
     def on_sack(self, now_ns: int, number: int, first_missing: int, map_from: int, early: i64) -> int:
-        """Packet `number` arrived, all before `first_missing`, and those that the map `early` names from `map_from` on.
+        """Packet `number` arrived, all before `first_missing`, and what the map `early` names.
 
-        The map's 64 bits are a signed number.
+        The map begins with packet `map_from`; its 64 bits are a signed number.
         """
         acked_bytes = 0
         if number >= self.unacked:
@@ -299,9 +303,9 @@ class SelectiveRepeatReceiver(Receiver):
     A packet beyond that is forged, or as good as lost: it is counted, neither kept nor answered.
 
     Early packets are answered at once, and so is one that fills a gap: they tell of a loss. Where losses are not found
-    by them they tell nothing, and wait for an ACK as packets in order do, as far as one map can name all that wait. One
-    that asks for an ACK early is answered twice, when it arrives and, for all that waits before it, when it is
-    delivered.
+    by them they tell nothing, and wait for an ACK as packets in order do, as far as one map can
+    name all that wait. One that asks for an ACK early is answered twice, when it arrives and, for
+    all that waits before it, when it is delivered.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -420,7 +424,7 @@ class SelectiveRepeatReceiver(Receiver):
         span: i64 = self._end - map_from
         if span <= 0:
             return 0
-        # The ring has at least all up to the last: what is read beyond that, of an earlier round, is cut off.
+        # What is read beyond the last packet is of an earlier round of the ring, and is cut off.
         words = self._early_bits
         mask: i64 = self._early_mask >> 5
         first: i64 = map_from >> 5

@@ -1,14 +1,15 @@
 """Ids of links, so that the XOR over a path tells it from the other shortest paths between its ends.
 
-Telemetry has 12 bits for a path's id (`INT_SHIM`), and switches XOR into it the id of the link that they send a packet
-on. In networks of layers (fat-trees, Clos networks, leaves and spines, with parallel links, too) ids are made so that
-no two shortest paths between two switches share one. A switch of such a network has a choice on the way up, or of
-parallel links on the way down. On a shortest path each layer is passed at most once in each direction. So the links of
-one layer and direction number the choices in bits of their own: where two paths part, they differ in these bits, and
-nothing else on either path changes them.
+Telemetry has 12 bits for a path's id (`INT_SHIM`), and switches XOR into it the id of the link that
+they send a packet on. In networks of layers (fat-trees, Clos networks, leaves and spines, with
+parallel links, too) ids are made so that no two shortest paths between two switches share one. A
+switch of such a network has a choice on the way up, or of parallel links on the way down. On a
+shortest path each layer is passed at most once in each direction. So the links of one layer and
+direction number the choices in bits of their own: where two paths part, they differ in these bits,
+and nothing else on either path changes them.
 
-Elsewhere, ids are drawn, and drawn again while two paths share one. Where that does not help, or there are too many
-paths to see, `shared` names two switches.
+Elsewhere, ids are drawn, and drawn again while two paths share one. Where that does not help, or
+there are too many paths to see, `shared` names two switches.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ LinkIds = Mapping[str, Mapping[int, int]]  # by switch and egress port
 
 
 class PathIds(NamedTuple):
-    """The ids of a topology's links, and two switches with hosts that two paths of one id may lead between."""
+    """The ids of a topology's links, and two switches that paths of one id may lead between."""
 
     links: LinkIds
     shared: tuple[str, str] | None
@@ -46,7 +47,9 @@ def path_ids(topology: Topology) -> PathIds:
         return PathIds(layered, None)
     for draw in range(_DRAWS):
         links = {
-            switch.name: {port: drawn_id(switch.device_id, port, draw) for port in choices[switch.name]}
+            switch.name: {
+                port: drawn_id(switch.device_id, port, draw) for port in choices[switch.name]
+            }
             for switch in topology.switches
         }
         shared = _shared(topology, paths, links)
@@ -63,7 +66,7 @@ def drawn_id(device_id: int, port: int, draw: int = 0) -> int:
 
 
 def _choices(topology: Topology, paths: ShortestPaths) -> dict[str, dict[int, int]]:
-    """Number the ports of each switch that lead to other switches: two that are a choice have different numbers."""
+    """Number each switch's ports to other switches: two that are a choice have different ones."""
     found: dict[str, dict[int, int]] = {}
     for switch in topology.switches:
         numbers: dict[int, int] = {}
@@ -78,13 +81,16 @@ def _choices(topology: Topology, paths: ShortestPaths) -> dict[str, dict[int, in
     return found
 
 
-def _layered(topology: Topology, paths: ShortestPaths, choices: Mapping[str, Mapping[int, int]]) -> LinkIds | None:
-    """Return the ids of a network of layers, or None for one that is none, or that needs more bits than there are."""
+def _layered(
+    topology: Topology, paths: ShortestPaths, choices: Mapping[str, Mapping[int, int]]
+) -> LinkIds | None:
+    """Return the ids of a network of layers; None for another, or where 12 bits are too few."""
     distance = paths.distance.astype(np.int64)
     if (distance < 0).any():
         return None
     height = distance.min(axis=1)
-    layers: dict[tuple[str, int], tuple[int, bool]] = {}  # by switch and port: height, and whether the link leads up
+    # By switch and port: the height, and whether the link leads up.
+    layers: dict[tuple[str, int], tuple[int, bool]] = {}
     bits: dict[tuple[int, bool], int] = {}
     for name, numbers in choices.items():
         row = paths.row[name]
@@ -92,7 +98,7 @@ def _layered(topology: Topology, paths: ShortestPaths, choices: Mapping[str, Map
             other = paths.row[topology.ports[name][port].node]
             up = bool(height[other] > height[row])
             leads_to = distance[other] == distance[row] - 1
-            # What a link leads down to has to be below: a path that goes up again might pass a layer twice.
+            # A path that goes up again after a link down might pass a layer twice.
             if abs(int(height[other] - height[row])) != 1 or (
                 not up and (leads_to & (distance[row] != height[row])).any()
             ):
@@ -113,12 +119,13 @@ def _layered(topology: Topology, paths: ShortestPaths, choices: Mapping[str, Map
 
 
 def _shared(topology: Topology, paths: ShortestPaths, links: LinkIds) -> tuple[str, str] | None:
-    """Return the ends of two shortest paths of one id, or of more paths than are looked at; None: all ids differ."""
+    """Return the ends of paths of one id, or of more than are looked at; None: all ids differ."""
     names = [switch.name for switch in topology.switches]
     steps = 0
     for destination, column in paths.column.items():
         distance = paths.distance[:, column]
-        found: dict[int, list[int]] = {paths.row[destination]: [0]}  # the ids of the paths from each switch
+        # The ids of the paths from each switch.
+        found: dict[int, list[int]] = {paths.row[destination]: [0]}
         for row in np.argsort(distance, kind="stable").tolist():
             if distance[row] <= 0:
                 continue

@@ -33,7 +33,10 @@ def walks(topology: Topology, here: str, there: str) -> Iterator[tuple[tuple[str
     column = paths.column[there]
     for port, neighbour in topology.ports[here].items():
         row = paths.row.get(neighbour.node)
-        if row is not None and paths.distance[row, column] == paths.distance[paths.row[here], column] - 1:
+        if (
+            row is not None
+            and paths.distance[row, column] == paths.distance[paths.row[here], column] - 1
+        ):
             for rest in walks(topology, neighbour.node, there):
                 yield (here, port), *rest
 
@@ -59,9 +62,13 @@ def test_no_two_shortest_paths_share_an_id(name: str, parameters: dict[str, int]
 def test_a_fat_tree_has_the_bits_of_its_choices() -> None:
     topology = topologies.build("fat-tree", {"k": 16})
     links, _ = path_ids(topology)
-    assert max(max(ids.values()) for ids in links.values()) == 0b111_000  # 3 bits a layer; with k = 128 6 bits
+    assert (
+        max(max(ids.values()) for ids in links.values()) == 0b111_000
+    )  # 3 bits a layer; with k = 128 6 bits
 
 
 def test_more_paths_than_ids_cannot_be_told_apart() -> None:
-    topology = topologies.build("leaf-spine", {"leaves": 2, "spines": 65, "links_per_spine": 64, "hosts_per_leaf": 2})
+    topology = topologies.build(
+        "leaf-spine", {"leaves": 2, "spines": 65, "links_per_spine": 64, "hosts_per_leaf": 2}
+    )
     assert path_ids(topology).shared is not None
