@@ -20,9 +20,9 @@ import pandas as pd
 
 PERMUTATION = ("permutation", "topology.k=4", "workload.size_bytes=300000")
 INCAST = ("incast", "workload.size_bytes=200000")
-WINDOWED = "bbr dcqcn dcqcn-paper dctcp hpcc infiniband mprdma reno smartt swift timely".split()
-CREDIT = "accurate dart dart-paper eqds expresspass none pause-only rcp sperc".split()
-COLLECTIVE = "3cpo collective-aimd collective-none collective-window".split()
+WINDOWED = ["bbr", "dcqcn", "dcqcn-paper", "dctcp", "hpcc", "infiniband", "mprdma", "reno", "smartt", "swift", "timely"]
+CREDIT = ["accurate", "dart", "dart-paper", "eqds", "expresspass", "none", "pause-only", "rcp", "sperc"]
+COLLECTIVE = ["3cpo", "collective-aimd", "collective-none", "collective-window"]
 
 Golden = tuple[str, str, tuple[str, ...], tuple[str, ...]]  # name, scenario, --set, further options
 
@@ -55,8 +55,8 @@ def _carry_out(run: Golden, out: Path) -> list[str]:
     """Run one golden run with `p4cc run` and return its digest lines; raise `ClickException` when it fails."""
     name, scenario, settings, options = run
     folder = out / name
-    command = [sys.executable, "-c", "from harness.cli import main; main()", "run", scenario, "--no-report", "--workers", "1"]
-    command += ["--out", str(folder), *options]
+    command = [sys.executable, "-c", "from harness.cli import main; main()", "run", scenario]
+    command += ["--no-report", "--workers", "1", "--out", str(folder), *options]
     for setting in settings:
         command += ["--set", setting]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)

@@ -180,15 +180,28 @@ def read_scenario(path: Path) -> tuple[str, Scenario, dict[str, Any]]:
     return text, _model(path, Scenario, tables), tables
 
 
+def read_names(path: Path) -> list[str]:
+    """Return the names of folders in a JSON file, which has an array of them."""
+    found = _read_json(path)
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise UserError(f"{path}: expected a JSON array of names")
+    return found
+
+
 def read_object(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file."""
+    found = _read_json(path)
+    if not isinstance(found, dict):
+        raise UserError(f"{path}: expected a JSON object")
+    return found
+
+
+def _read_json(path: Path) -> Any:
     text = read_text(path, MOST_JSON_BYTES)
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: also a number of 5,000 digits
         raise UserError(f"{path}: not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise UserError(f"{path}: expected a JSON object")
     _expect_sound(path, found)
     return found
 

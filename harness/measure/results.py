@@ -9,6 +9,9 @@ rates.parquet      throughput and limits of queue pairs over time
 links.parquet      what each direction of each link did over time; harness/measure/links.py
 summary.json       figures and checks; performance.json: what the run cost on this machine
 provenance.json    what made the run, of what, where and when; harness/measure/provenance.py
+
+A folder with several runs has runs.json beside theirs: the names of their folders, in the order in which the runs were
+planned.
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ from p4switch.printable import printable
 from topologies import Topology
 
 _PROVENANCE = "provenance.json"
+_ORDER = "runs.json"
 _NAMES = ["switch", "leads_to", "node"]  # columns that are read as categories
 _ROWS = 1 << 20  # of a row group
 
@@ -240,11 +244,23 @@ def _name_and_seed(folder: Path) -> tuple[str, int]:
     return (name, int(seed)) if seed.isdecimal() else (folder.name, 0)
 
 
+def note_order(folder: Path, names: Sequence[str]) -> None:
+    """Write down in which order `load_all` gives the runs whose folders have these names."""
+    (folder / _ORDER).write_bytes(_json(list(names)))
+
+
 def load_all(folder: Path) -> list[Result]:
-    """A run's folder, or all those directly inside `folder`, by name and seed. Raises UserError if there is none."""
+    """Load a run's folder, or all runs directly inside `folder`.
+
+    They come in the order that `note_order` has written down; those that it does not name come last, by name and seed.
+    Raises UserError if there is none.
+    """
     if (folder / "summary.json").is_file():
         return [load(folder)]
-    inside = sorted((path.parent for path in folder.glob("*/summary.json")), key=_name_and_seed)
+    order = folder_values.read_names(folder / _ORDER) if os.path.lexists(folder / _ORDER) else []
+    place = {name: number for number, name in enumerate(order)}
+    inside = [path.parent for path in folder.glob("*/summary.json")]
+    inside.sort(key=lambda path: (place.get(path.name, len(place)), *_name_and_seed(path)))
     if not inside:
         raise UserError(f"{str(folder)!r} has no results: expected a run's folder, or one with runs in it")
     return [load(path) for path in inside]
