@@ -123,6 +123,7 @@ class Assignments(Base):
 
     def dynamic_read(self, base: ListValue, index: ir.Expr) -> Value:
         """An array element at a run-time index, as a chain of conditionals."""
+        index = self.held(index)
         result = base.items[-1]
         for position in reversed(range(len(base.items) - 1)):
             item = base.items[position]
@@ -142,6 +143,15 @@ class Assignments(Base):
         assert isinstance(place, EXPRS)
         self.assign(place, expr)
         return place
+
+    def held(self, expr: ir.Expr) -> ir.Expr:
+        """Return `expr` for more than one use: itself if it costs no more than a temporary, else one.
+
+        Where there are no temporaries, in controls of checksums, it is `expr`, and each use counts in the size of what
+        it is part of.
+        """
+        trivial = not isinstance(expr, ir.Op) or (expr.op == "cast" and expr.size == 1)
+        return expr if trivial or self.in_checksums else self.saved(expr)
 
     def snapshot(self, value: Value) -> Value:
         """`value` as it is now, whatever is assigned later."""

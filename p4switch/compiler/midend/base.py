@@ -108,6 +108,11 @@ class Base:
 
     # Code
 
+    @property
+    def in_checksums(self) -> bool:
+        """Whether the code is that of a control in which BMv2 has expressions but no statements."""
+        return self.where in ("verify", "compute")
+
     def emit(self, op: ir.Operation) -> None:
         self.code.ops.append(op)
 

@@ -198,7 +198,7 @@ class Architecture(Parsers):
         for branch, guard in ((node.then, test), (node.otherwise, negated)):
             if branch is not None:
                 block = branch if isinstance(branch, ast.Block) else ast.Block(branch.pos, [branch])
-                if not self._checksums(block, fold.conjunction([condition, guard])):
+                if not self._checksums(block, self.limited(fold.conjunction([condition, guard]), node)):
                     raise self.error(node, "a conditional return is not supported in this control")
 
     def _checksum_call(self, call: ast.Call, condition: ir.Expr) -> None:
@@ -231,7 +231,7 @@ class Architecture(Parsers):
                 target,
                 inputs,
                 algorithm.member,
-                fold.conjunction([condition, test]),
+                self.limited(fold.conjunction([condition, test]), call),
                 call.method.endswith("_with_payload"),
                 self.where == "verify",
                 call.pos,
