@@ -170,6 +170,8 @@ class VirtualWorld:
         self._marks = self._marks_of(places)
         self._readings = Readings()
         self._looked_ns = 0  # at the memory
+        self._rests_until_ns = 0  # nothing is sampled before: nothing is under way
+        self._rest_samples = 0  # of queues, that were left out so
         self._watch = ProgressWatch(run, traffic)
         self._done_share = DoneShare(traffic, run.limit_ns)
         self._tell_s = 0.0  # when it is told again, on the monotonic clock
@@ -459,7 +461,7 @@ class VirtualWorld:
             self._sample_links(self.fabric.now_ns)
         parts = self._crew.gather(self._part())
         if self._crew.first:
-            session.end(reports, self.fabric.now_ns)
+            session.end(reports)
         own_s = time.process_time() - started
         recording = self._recording(ended, parts) if self._crew.first else None
         cpu_s, memory_bytes = cost(self._crew, own_s)
@@ -521,7 +523,8 @@ class VirtualWorld:
         """
         self._looked_ns = now_ns
         interval_ns = self.run_plan.scenario.record.queue_interval_ns
-        queue_samples = now_ns // interval_ns * len(self._ports) if interval_ns else 0
+        samples = max(0, now_ns // interval_ns - self._rest_samples) if interval_ns else 0
+        queue_samples = samples * len(self._ports)
         self._memory.look(now_ns, queue_samples, self._crew)
 
     def _look_at_progress(self, now_ns: int) -> None:
@@ -535,7 +538,26 @@ class VirtualWorld:
         if self._standstill:
             self.fabric.stop()
         else:
-            self.fabric.at(now_ns + self._watch.interval_ns, self._look_at_progress)
+            self._rest(now_ns)
+            next_ns = max(now_ns + self._watch.interval_ns, self._rests_until_ns)
+            self.fabric.at(next_ns, self._look_at_progress)
+
+    def _rest(self, now_ns: int) -> None:
+        """While nothing is under way and the next flow starts late, nothing is sampled until then.
+
+        What would be read is 0 everywhere. A rest lasts longer than the time between two looks.
+        """
+        start_ns = self._crew.agree(self._session.next_start_ns)
+        if start_ns is None or start_ns <= now_ns + self._watch.interval_ns:
+            return
+        if self._crew.agree(self._session.under_way) or self._is_busy():
+            return
+        self._rests_until_ns = start_ns
+        interval_ns = self.run_plan.scenario.record.queue_interval_ns
+        if len(self._ports):
+            resumed_ns = _multiple(start_ns, interval_ns)
+            self.fabric.sample(interval_ns, resumed_ns)
+            self._rest_samples += (resumed_ns - now_ns) // interval_ns
 
     def _stands_still(self, now_ns: int) -> bool:
         """Whether nothing has moved since this was asked before."""
@@ -586,7 +608,9 @@ class VirtualWorld:
         self._session.note_rates(samples, lambda sample: delivered[sample.number])
         if self._crew.agree(self._links.is_due(now_ns)):
             self._sample_links(now_ns)
-        self.fabric.at(now_ns + record.rate_interval_ns, self._sample_rates)
+        interval_ns = record.rate_interval_ns
+        next_ns = max(now_ns + interval_ns, _multiple(self._rests_until_ns, interval_ns))
+        self.fabric.at(next_ns, self._sample_rates)
 
     def _sample_links(self, now_ns: int) -> None:
         marked = np.zeros(len(self._links.places), np.int64)
@@ -711,6 +735,11 @@ class VirtualWorld:
 def _number_of(address: str) -> int:
     """Asked for each flow."""
     return int(IPv4Address(address))
+
+
+def _multiple(time_ns: int, interval_ns: int) -> int:
+    """The first multiple of the interval that is not before `time_ns`."""
+    return -(-time_ns // interval_ns) * interval_ns
 
 
 def _mark_counters(run: Run) -> list[tuple[str, int]]:
