@@ -70,8 +70,6 @@ _Of = TypeVar("_Of")
 # Every moment for which the whole network has to stop shortens the windows in which it runs quickly. So where hosts are
 # independent, flows are not started one by one but handed to their hosts so much ahead.
 _HAND_OVER_NS = 20_000
-_Marks = tuple[Callable[[], bytes], Integers, Integers]  # packets by port; places; their ports
-_MARK_COUNTER = "ecn_marked"  # of p4src/include/ecn.p4
 _LOOK_EVENTS = 1_000_000  # of the network, between two looks at the memory and at how far the run is
 _TELL_EVERY_S = 0.5  # of wall time, how far the run is
 _TELL_EVERY_TIMES = 50  # what telling has taken: it asks every queue pair
@@ -167,7 +165,6 @@ class VirtualWorld:
         places = ports_of(run.topology)
         self._links = LinkSamples(places, max(run.scenario.record.rate_interval_ns, 1))
         self._link_counters = LinkCounters(places, self._nodes, _columns(self.fabric.link_counters()))
-        self._marks = self._marks_of(places)
         self._readings = Readings()
         self._looked_ns = 0  # at the memory
         self._rests_until_ns = 0  # nothing is sampled before: nothing is under way
@@ -613,27 +610,10 @@ class VirtualWorld:
         self.fabric.at(next_ns, self._sample_rates)
 
     def _sample_links(self, now_ns: int) -> None:
-        marked = np.zeros(len(self._links.places), np.int64)
-        for read, places, ports in self._marks:
-            marked[places] += np.frombuffer(read(), np.int64)[ports]
-        counters = {**self._link_counters.in_order(_columns(self.fabric.link_counters())), "marked": marked}
+        counters = self._link_counters.in_order(_columns(self.fabric.link_counters()))
         parts = self._crew.gather(counters)
         if parts:
             self._links.add(now_ns, {name: np.sum([part[name] for part in parts], axis=0) for name in counters})
-
-    def _marks_of(self, places: pd.DataFrame) -> list[_Marks]:
-        """What reads the packets that the program marked, for each switch and counter."""
-        counters = _mark_counters(self.run_plan)
-        all_ports: Integers = places["port"].to_numpy()
-        found: list[_Marks] = []
-        for switch, at in places.groupby("node", sort=False).indices.items():
-            rows: Integers = np.asarray(at, np.int64)
-            for name, cells in counters if switch in self._pipes else ():
-                counted = rows[all_ports[rows] < cells]
-                ports = all_ports[counted]
-                read = partial(self._pipes[str(switch)].counter_packets, name, int(ports.max(initial=-1)) + 1)
-                found.append((read, counted, ports))
-        return found
 
     def trace_records(self) -> list[TraceRecord]:
         """What happened to the traced flow's packets, hop by hop: see `Fabric.trace_records`."""
@@ -740,12 +720,6 @@ def _number_of(address: str) -> int:
 def _multiple(time_ns: int, interval_ns: int) -> int:
     """The first multiple of the interval that is not before `time_ns`."""
     return -(-time_ns // interval_ns) * interval_ns
-
-
-def _mark_counters(run: Run) -> list[tuple[str, int]]:
-    """The program's counters of marked packets, by port, and how many ports they have."""
-    counters = compiled(run.build)[1].counters
-    return [(c.preamble.name, c.size) for c in counters if c.preamble.name.endswith(f".{_MARK_COUNTER}")]
 
 
 def _device(pipe: Pipe, device_id: int) -> Device:
