@@ -79,16 +79,16 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
     register<bit<32>>(MAX_PORTS) tx_bytes_of_port;
 
     // link_rate_code        the record's code of the link's rate
-    // switch_id             12 bits, XORed into the path id
+    // link_id               12 bits, XORed into the path id
     // tick_ns_q8            nanoseconds of model time in a tick of the switch's clock, times 256.
     //                       This is the only multiplication; a chip whose clock ticks in
     //                       nanoseconds drops it
     // frame_overhead_bytes  what a frame costs on the link beyond its own bytes (preamble, gap,
     //                       FCS); negative where headers are not charged
-    action telemetry(bit<4> link_rate_code, bit<12> switch_id, bit<32> tick_ns_q8,
+    action telemetry(bit<4> link_rate_code, bit<12> link_id, bit<32> tick_ns_q8,
                      bit<16> frame_overhead_bytes) {
         rate_code = link_rate_code;
-        own_id = switch_id;
+        own_id = link_id;
         tick_scale = (bit<64>)tick_ns_q8;
         overhead_bytes = (bit<32>)(int<32>)(int<16>)frame_overhead_bytes;
     }
