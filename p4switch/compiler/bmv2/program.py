@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from p4switch import ir
 from p4switch.compiler import types
-from p4switch.compiler.bmv2.code import SourceInfo, parser, primitive
+from p4switch.compiler.bmv2.code import SourceInfo, parser, primitives
 from p4switch.compiler.bmv2.expressions import Json, argument, condition, place
 from p4switch.compiler.bmv2.pipeline import Actions, Ids, PipelineWriter
-from p4switch.compiler.midend import ir
-from p4switch.compiler.midend.graph import reverse_postorder
 from p4switch.compiler.midend.storage import flat_fields
 from p4switch.compiler.midend.v1model import Lowered
+from p4switch.ir.graph import reverse_postorder
 
 VERSION = [2, 23]  # of the JSON format
 
@@ -247,7 +247,7 @@ def _write(lowered: Lowered, program: ir.Program, info: SourceInfo) -> Json:
                 "name": "deparser",
                 "id": 0,
                 "order": [h.name for h in program.deparser],
-                "primitives": [primitive(op, info) for op in program.deparser_ops],
+                "primitives": primitives(program.deparser_ops, info),
             }
         ],
         "meter_arrays": _numbered([_meter(m, info(m.span)) for m in program.meters]),

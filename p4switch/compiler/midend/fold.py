@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from p4switch import ir
 from p4switch.compiler import types
-from p4switch.compiler.midend import ir
 
 TRUE = ir.Const(1, types.BOOL)
 FALSE = ir.Const(0, types.BOOL)
