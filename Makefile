@@ -4,9 +4,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTHON ?= python3
 
-.PHONY: setup demo test lint bench attack docs clean
-.PHONY: reproduce reproduce-reference reproduce-fairness reproduce-accurate reproduce-smartt reproduce-3cpo reproduce-sperc
-.PHONY: reproduce-isolation reproduce-dart
+.PHONY: setup demo test lint bench attack docs reproduce clean
 
 setup: $(READY)
 
@@ -58,6 +56,8 @@ test: setup
 lint: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@$(BIN)/vulture
+	@$(BIN)/python -m tools.import_circles
 
 bench: setup
 	@$(BIN)/p4cc bench
@@ -73,60 +73,17 @@ MINUTES ?= 1
 attack: setup
 	@$(BIN)/python -m tools.attack --minutes $(MINUTES) $(addprefix --seed ,$(SEED))
 
-# The figures of docs/reproduction/ and docs/reference-runs.md: a folder each, of which the name exists when all of it is
-# there. So an interrupted `make reproduce` goes on where it was, and `rm -r reproduction` has everything made anew. One
-# part of it: `make reproduce-accurate`, for example, or `make reproduction/smartt-fig6`.
-REFERENCE := $(addprefix reproduction/,incast-delay)
-FAIRNESS := $(addprefix reproduction/fairness-,fig1 fig4.csv fig5 fig5c fig10 fig11)
-ACCURATE := $(addprefix reproduction/,accurate-fig3 accurate-fig4 accurate-fig5 accurate-scenarios.csv)
-SMARTT := $(addprefix reproduction/smartt-,fig1 fig1b fig3 fig5b fig6 fig7 fig7c fig8 fig9 fig9b fig10 fig11 fig12 fig13 \
-	fig13b reps wait-gain near time-out baselines)
-COLLECTIVES := $(addprefix reproduction/3cpo-,fig10 fig12 fig13 fig15 fig17 arbiter choices starts windows) \
-	$(addprefix reproduction/collective-,compare buffers)
-ISOLATION := $(addprefix reproduction/isolation-,fig9 fig10 fig11 fig12 matrix)
-SPERC := $(addprefix reproduction/sperc-,fig5 fig7 fig8 fig9 choices scenarios.csv)
-DART := $(addprefix reproduction/dart-,fig3 fig9 fig10 fig11 fig14 fig15 sensitivity expresspass order deadlock.csv \
-	choices) \
-	$(addprefix reproduction/,dctcp-choices rcp-choices expresspass-choices infiniband-choices)
-SWEEPS := $(addprefix reproduction/,incast-delay accurate-fig5 smartt-fig10 smartt-reps smartt-wait-gain smartt-near \
-	smartt-time-out smartt-baselines sperc-choices isolation-matrix 3cpo-choices \
-	3cpo-starts 3cpo-windows dart-fig11 dart-fig14 dart-choices dctcp-choices rcp-choices \
-	expresspass-choices infiniband-choices)
+# The figures of papers/ and of docs/reference-runs.md: a folder each in reproduction/, of which the name exists when all of
+# it is there. So an interrupted `make reproduce` goes on where it was, and `rm -r reproduction` has everything made anew.
+# One paper: `make reproduce-accurate`; one figure: `make reproduction/smartt-fig6`; the names: `python -m papers.make --list`.
+reproduce: setup
+	@$(BIN)/python -m papers.make
 
-reproduce: $(REFERENCE) $(FAIRNESS) $(ACCURATE) $(SMARTT) $(COLLECTIVES) $(ISOLATION) $(SPERC) $(DART)
-reproduce-reference: $(REFERENCE)
-reproduce-fairness: $(FAIRNESS)
-reproduce-accurate: $(ACCURATE)
-reproduce-smartt: $(SMARTT)
-reproduce-sperc: $(SPERC)
-reproduce-3cpo: $(COLLECTIVES)
-reproduce-isolation: $(ISOLATION)
-reproduce-dart: $(DART)
-reproduce reproduce-reference reproduce-fairness reproduce-accurate reproduce-smartt reproduce-3cpo reproduce-sperc \
-reproduce-isolation reproduce-dart:
-	@printf '%s\n' 'Results:' $^
+reproduce-%: setup
+	@$(BIN)/python -m papers.make $*
 
 reproduction/%: | setup
-	$(BIN)/p4cc run $* --out $@
-
-$(SWEEPS): reproduction/%: | setup
-	$(BIN)/p4cc sweep $* --out $@
-
-reproduction/accurate-scenarios.csv: | setup
-	@mkdir -p $(@D)
-	$(BIN)/python tools/accurate_scenarios.py --csv $@
-
-reproduction/sperc-scenarios.csv: | setup
-	@mkdir -p $(@D)
-	$(BIN)/python tools/sperc_scenarios.py --csv $@
-
-reproduction/dart-deadlock.csv: | setup
-	@mkdir -p $(@D)
-	$(BIN)/python tools/dart_deadlock.py --csv $@
-
-reproduction/fairness-fig4.csv: | setup
-	@mkdir -p $(@D)
-	$(BIN)/python tools/sampling_fluid.py --csv $@
+	@$(BIN)/python -m papers.make $*
 
 clean:
 	rm -rf coverage demo runs reproduction build

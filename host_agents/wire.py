@@ -87,10 +87,6 @@ def parse_address(text: str) -> int:
     return int.from_bytes(bytes(int(p) for p in parts), "big")
 
 
-def format_address(address: int) -> str:
-    return ".".join(str(b) for b in address.to_bytes(4, "big"))
-
-
 def mac_of(address: int) -> bytes:
     """02:00:a:b:c:d of the IPv4 address a.b.c.d."""
     return b"\x02\x00" + address.to_bytes(4, "big")

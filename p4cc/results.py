@@ -19,6 +19,7 @@ from harness.measure.summary import delivered, unfinished
 from harness.report import write_report
 from harness.report.figures import figures
 from harness.report.groups import compare
+from p4switch.errors import UserError, suggest
 
 __all__ = ["CheckError", "Result", "Results"]
 
@@ -103,14 +104,17 @@ class Result:
 
 
 class Results(Sequence[Result]):
-    """Runs that were made together, in order. They are in `folder`, which is gone with this object unless it was named.
+    """Runs that were made together, in the order of the scenario: by protocol, load balancer and seed.
 
-    A notebook shows it as its table.
+    They are in `folder`, which is gone with this object, and with all that were selected from it, unless it was named.
+    `results[0]` is a run, `results[:2]` and `results["hpcc"]`, those of a protocol, are Results, too. A notebook shows
+    them as a table.
     """
 
     def __init__(self, runs: Sequence[Result], folder: Path, temporary: TemporaryDirectory[str] | None = None) -> None:
         self._runs = list(runs)
         self._temporary = temporary  # removed with this object
+        self._selected = False  # from others, which are in the same folder
         self.folder = folder
 
     def __len__(self) -> int:
@@ -122,9 +126,50 @@ class Results(Sequence[Result]):
     @overload
     def __getitem__(self, index: int) -> Result: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Result]: ...
-    def __getitem__(self, index: int | slice) -> Result | Sequence[Result]:
-        return self._runs[index]
+    def __getitem__(self, index: slice | str) -> Results: ...
+    def __getitem__(self, index: int | slice | str) -> Result | Results:
+        if isinstance(index, str):
+            return self.select(cc=index)
+        return self._selection(self._runs[index]) if isinstance(index, slice) else self._runs[index]
+
+    def select(self, **wanted: Any) -> Results:
+        """Return the runs that have these values.
+
+        Parameters
+        ----------
+        **wanted
+            `scenario`, `variant`, `cc`, `lb`, `seed`, `name` (of the run's folder), or an axis of a sweep:
+            `select(**{"workload.size_bytes": 10_000})`.
+
+        Raises
+        ------
+        UserError
+            For a name that runs do not have, and where no run has these values.
+        """
+        known = list(dict.fromkeys(name for run in self._runs for name in _told_apart_by(run)))
+        for name in wanted:
+            if name not in known:
+                raise UserError(f"results: runs have no {name!r}; {suggest(name, known)}")
+        runs = [run for run in self._runs if {**_told_apart_by(run), **wanted} == _told_apart_by(run)]
+        if not runs:
+            raise UserError(f"results: no run has {_words(wanted)}; expected one of {self._names()}")
+        return self._selection(runs)
+
+    def one(self, **wanted: Any) -> Result:
+        """Return the only run that has these values, as `select` takes them. Raises UserError where there are more."""
+        found = self.select(**wanted)
+        if len(found) > 1:
+            what = f"have {_words(wanted)}" if wanted else "are there"
+            raise UserError(f"results: {len(found)} runs {what}; expected values that one of {found._names()} has")
+        return found[0]
+
+    def _selection(self, runs: Sequence[Result]) -> Results:
+        found = Results(runs, self.folder, self._temporary)
+        found._selected = True
+        return found
+
+    def _names(self) -> str:
+        return ", ".join(run.name for run in self._runs)
 
     def table(self, name: str | None = None) -> pd.DataFrame:
         """One row a run: what distinguishes it, and the figures of its summary.
@@ -170,8 +215,18 @@ class Results(Sequence[Result]):
         return Path(file)
 
     def save(self, folder: str | PathLike[str]) -> Path:
-        """A copy of all files in a folder that must not exist yet; `load` reads it. Raises FileExistsError."""
-        return Path(shutil.copytree(self.folder, folder))
+        """A copy of all files in a folder that must not exist yet; `load` reads it. Raises FileExistsError.
+
+        Of a selection it has the files of its runs.
+        """
+        if not self._selected:
+            return Path(shutil.copytree(self.folder, folder))
+        target = Path(folder)
+        target.mkdir()
+        for run in self._runs:
+            shutil.copytree(run.folder, target / run.name)
+        stored.note_order(target, [run.name for run in self._runs])
+        return target
 
     def _together(self, name: str) -> pd.DataFrame:
         tables = []
@@ -193,6 +248,15 @@ def _key(run: Result) -> dict[str, Any]:
     summary = run.summary
     own = {"scenario": summary["scenario"], "variant": summary["variant"], "cc": run.cc, "lb": run.lb, "seed": run.seed}
     return {**own, **run.values}
+
+
+def _told_apart_by(run: Result) -> dict[str, Any]:
+    """Return what a run is selected by."""
+    return {**_key(run), "name": run.name}
+
+
+def _words(wanted: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {value!r}" for name, value in wanted.items())
 
 
 def _row(run: Result) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def run(
     *,
     cc: Names | None = None,
     lb: Names | None = None,
-    seeds: int | Sequence[int] | None = None,
+    seeds: int | str | Sequence[int | str] | None = None,
     set: Mapping[str, Any] | None = None,
     out: str | PathLike[str] | None = None,
     world: Literal["virtual", "mininet"] = "virtual",
@@ -56,11 +56,11 @@ def run(
 ) -> Results:
     """Every combination of protocol, load balancer and seed of a scenario: its name, a .toml file, or its tables.
 
-    `cc`, `lb` and `seeds` stand instead of the scenario's; `set` has values for any of its keys, dotted or as tables.
-    Paths in any of them are relative to the working directory. `out` names a folder to keep the results in, which must
-    not exist yet. `pcap` adds hosts.pcapng to each run's folder; `trace` (a flow's number) trace.txt and trace.jsonl;
-    `coverage` coverage.json, what the packets reached of the P4 program. The last two are of the virtual world.
-    `switch` and `dilation` are of the Mininet world, which needs root.
+    `cc`, `lb` and `seeds` (1, [1, 2] or "1-100") stand instead of the scenario's; `set` has values for any of its keys,
+    dotted or as tables. Paths in any of them are relative to the working directory. `out` names a folder to keep the
+    results in, which must not exist yet. `pcap` adds hosts.pcapng to each run's folder; `trace` (a flow's number)
+    trace.txt and trace.jsonl; `coverage` coverage.json, what the packets reached of the P4 program. The last two are of
+    the virtual world. `switch` and `dilation` are of the Mininet world, which needs root.
 
     In the virtual world `workers` processes share each run (none: as the scenario says, or one). With `jobs` so many
     runs are made at the same time, or with `scheduler` on a cluster, as by `sweep`; then each has one process.
@@ -89,6 +89,7 @@ def run(
             portable = [(PortableRun.of(one), folder) for one, folder in zip(runs, folders, strict=True)]
             with closing(at_once(portable, how, where)) as done:
                 deque(done, maxlen=0)
+        stored.note_order(target, [one.label for one in runs])
     place = Path(out) if out is not None else target
     found = Results([Result(stored.load(place / one.label)) for one in runs], place, temporary)
     return _checked(found, strict)
@@ -127,6 +128,7 @@ def sweep(
         wanted = [(point.portable, target / sweeps.folder_name(i, point)) for i, point in enumerate(points)]
         with closing(at_once(wanted, How(), _where(jobs, scheduler))) as done:
             deque(done, maxlen=0)
+        stored.note_order(target, [folder.name for _, folder in wanted])
     place = Path(out) if out is not None else target
     runs = [Result(stored.load(place / sweeps.folder_name(i, point)), point.values) for i, point in enumerate(points)]
     return _checked(Results(runs, place, temporary), strict)

@@ -81,7 +81,7 @@ def test_what_is_below_the_harness_knows_nothing_of_it_nor_hosts_and_switches_of
 def in_functions() -> dict[str, set[str]]:
     """The modules that each file outside the tests imports in functions, those of commands apart."""
     found: dict[str, set[str]] = {}
-    for folder in ("harness", "host_agents", "p4cc", "p4switch", "topologies", "wireformats", "tools"):
+    for folder in ("harness", "host_agents", "p4cc", "p4switch", "topologies", "wireformats", "papers", "tools"):
         for path in files(folder):
             functions = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef)]
             inside = [node for function in functions for node in ast.walk(function)]

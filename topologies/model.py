@@ -88,10 +88,6 @@ class Topology:
     def switch_by_name(self) -> dict[str, Switch]:
         return {switch.name: switch for switch in self.switches}
 
-    @cached_property
-    def host_by_address(self) -> dict[IPv4Address, Host]:
-        return {host.address: host for host in self.hosts}
-
     def uplink(self, host: Host) -> Neighbour:
         """The switch port that a host is attached to, and the link's rate and delay."""
         return self.ports[host.name][HOST_PORT]

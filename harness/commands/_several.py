@@ -71,6 +71,7 @@ def complete(
         early = error
         for number in set(range(len(folders))) - set(found):
             shutil.rmtree(folders[number], ignore_errors=True)
+    results.note_order(folders[0].parent, [folders[number].name for number in sorted(found)])
     return dict(sorted(found.items())), early
 
 

@@ -18,20 +18,25 @@ if TYPE_CHECKING:
 
 
 def _scenarios() -> list[dict[str, Any]]:
+    from harness.papers import paper_of
     from harness.plan import scenario
 
     found = []
     for name, path in scenario.built_in().items():
         checked = scenario.check(scenario.read(path))
-        found.append({"name": name, "summary": checked.title, "claims": checked.claims})
+        found.append({"name": name, "summary": checked.title, "paper": paper_of(path), "claims": checked.claims})
     return found
 
 
 def _sweeps() -> list[dict[str, Any]]:
+    from harness.papers import paper_of
     from harness.plan import sweep
 
-    found = [(name, sweep.load(name)[0]) for name in sweep.built_in()]
-    return [{"name": name, "summary": made.title, "claims": made.claims} for name, made in found]
+    found = [(name, path, sweep.load(name)[0]) for name, path in sweep.built_in().items()]
+    return [
+        {"name": name, "summary": made.title, "paper": paper_of(path), "claims": made.claims}
+        for name, path, made in found
+    ]
 
 
 def _protocols() -> list[dict[str, Any]]:
@@ -171,11 +176,15 @@ def command(kind: str | None, name: str | None, as_json: bool) -> None:
         click.echo(json.dumps(found[kind] if kind else found, indent=2, default=to_jsonable_python))
         return
     from harness.commands._tables import show_named
+    from harness.papers import title
 
     for each, entries in found.items():
         if not kind:
             click.echo(f"{each}:")
-        show_named((entry["name"], entry["summary"]) for entry in entries)
+        for paper in sorted({entry.get("paper", "") for entry in entries}):
+            if paper:
+                click.echo(f"  {title(paper)} (papers/{paper}):")
+            show_named((entry["name"], entry["summary"]) for entry in entries if entry.get("paper", "") == paper)
 
 
 def _tell(one: Mapping[str, Any], as_json: bool) -> None:

@@ -24,7 +24,6 @@ from p4switch.sources import SOURCE_DIRECTORY
 if TYPE_CHECKING:
     from p4switch.engine import Switch
 
-COMPILERS = ("builtin", "p4c")
 P4C = "p4c-bm2-ss"
 LOSS = "LOSS_PPM"  # of a million packets, in include/switch.p4
 _BALANCED = "LOAD_BALANCER"  # the macro

@@ -146,7 +146,6 @@ def planned(protocol: str, load_balancer: str, k: int, flow_bytes: int) -> Run:
             "lb": load_balancer,
             "topology": {"name": "fat-tree", "k": k},
             "workload": {"name": "permutation", "size_bytes": flow_bytes},
-            "switch": {"load_balancing": "symmetric"} if registry.resolve(protocol).info.symmetric_paths else {},
             "record": {"queue_interval_ns": 0, "rate_interval_ns": 0},
         }
     )

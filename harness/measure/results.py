@@ -9,6 +9,9 @@ rates.parquet      throughput and limits of queue pairs over time
 links.parquet      what each direction of each link did over time; harness/measure/links.py
 summary.json       figures and checks; performance.json: what the run cost on this machine
 provenance.json    what made the run, of what, where and when; harness/measure/provenance.py
+
+A folder with several runs has runs.json beside theirs: the names of their folders, in the order in which the runs were
+planned.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 import pyarrow as pa
@@ -40,8 +43,10 @@ from p4switch import extensions
 from p4switch.errors import UserError, suggest
 from topologies import Topology
 
+_Kind = TypeVar("_Kind", dict[str, Any], list[Any])
 _SUFFIX = ".parquet"
 _PROVENANCE = "provenance.json"
+_ORDER = "runs.json"
 _NAMES = ["switch", "leads_to", "node"]  # columns that are read as categories
 _ROWS = 1 << 20  # of a row group
 _EVERY_SUMMARY = (
@@ -231,14 +236,19 @@ def load(folder: Path) -> Result:
 
 def _read_object(path: Path) -> dict[str, Any]:
     """Raises UserError."""
+    return _read_json(path, dict)
+
+
+def _read_json(path: Path, kind: type[_Kind]) -> _Kind:
+    """Read a file that has an object or an array, as `kind` says. Raises UserError."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise UserError(f"{path}: expected a JSON object")
+    if not isinstance(found, kind):
+        raise UserError(f"{path}: expected a JSON {'object' if kind is dict else 'array'}")
     return found
 
 
@@ -252,11 +262,23 @@ def _name_and_seed(folder: Path) -> tuple[str, int]:
     return (name, int(seed)) if seed.isdecimal() else (folder.name, 0)
 
 
+def note_order(folder: Path, names: Sequence[str]) -> None:
+    """Write down in which order `load_all` gives the runs whose folders have these names."""
+    (folder / _ORDER).write_bytes(_json(list(names)))
+
+
 def load_all(folder: Path) -> list[Result]:
-    """A run's folder, or all those directly inside `folder`, by name and seed. Raises UserError if there is none."""
+    """Load a run's folder, or all runs directly inside `folder`.
+
+    They come in the order that `note_order` has written down; those that it does not name come last, by name and seed.
+    Raises UserError if there is none.
+    """
     if (folder / "summary.json").is_file():
         return [load(folder)]
-    inside = sorted((path.parent for path in folder.glob("*/summary.json")), key=_name_and_seed)
+    order = _read_json(folder / _ORDER, list) if (folder / _ORDER).is_file() else []
+    place = {name: number for number, name in enumerate(order)}
+    inside = [path.parent for path in folder.glob("*/summary.json")]
+    inside.sort(key=lambda path: (place.get(path.name, len(place)), *_name_and_seed(path)))
     if not inside:
         raise UserError(f"{str(folder)!r} has no results: expected a run's folder, or one with runs in it")
     return [load(path) for path in inside]

@@ -29,16 +29,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
+from harness import papers
 from harness.plan.portable import PortableRun
-from harness.plan.scenario import Table, Variant, anchored, find, find_file, merge, nested, read
+from harness.plan.scenario import Variant, anchored, find, find_file, merge, nested, read
 from p4switch.errors import UserError, validate
 from p4switch.extensions import readable
 from p4switch.quantities import with_numbers
+from p4switch.tables import Table
 
 if TYPE_CHECKING:
     from harness.plan.experiment import Run
 
-BUILT_IN = Path(__file__).parents[1] / "sweeps"
 _MOST_OF_VALUES = 100  # characters of a folder's name
 
 
@@ -79,8 +80,8 @@ def folder_name(number: int, point: Point) -> str:
 
 
 def built_in() -> dict[str, Path]:
-    """The sweeps that come with p4cc, by name."""
-    return {path.stem: path for path in sorted(BUILT_IN.glob("*.toml"))}
+    """Return the sweeps that come with p4cc, by name."""
+    return papers.files("sweeps")
 
 
 def load(name: str) -> tuple[Sweep, Path]:

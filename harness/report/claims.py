@@ -1,12 +1,12 @@
-"""What papers claim, by the name that a scenario's `claims` has for it: `claims.toml` beside this file."""
+"""Claims of the papers, by the name that a scenario's `claims` has for them: each `papers/*/paper.toml`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from harness.papers import rooms
 from harness.plan.scenario import read
 
 
@@ -42,9 +42,9 @@ class Claim(NamedTuple):
 
 @cache
 def claims() -> dict[str, Claim]:
-    """All of them."""
-    tables = read(Path(__file__).with_name("claims.toml"))
-    return {name: _claim(**entry) for name, entry in tables.items()}
+    """Return all claims of all papers."""
+    of_papers = (read(room / "paper.toml")["claims"] for room in rooms().values())
+    return {name: _claim(**entry) for entries in of_papers for name, entry in entries.items()}
 
 
 def _claim(source: str, text: str, paper: Mapping[str, Mapping[str, Any]] | None = None) -> Claim:

@@ -14,7 +14,6 @@ from harness.report.figures import figures
 from harness.report.groups import compare
 from harness.report.plots import STYLE, for_paper
 
-FORMATS = ("pdf", "svg", "png")
 _COLUMN_IN = 6.0  # a figure that p4cc draws wider than this needs the page's width
 _DPI = 600  # of PNGs, and of what is rasterized in others
 _NO_DATE = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}

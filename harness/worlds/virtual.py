@@ -79,6 +79,7 @@ _SAMPLES_A_LOOK = 1000  # of the queues, between two looks at the memory
 _MOST_RTTS_TO_END = 1000  # after the last flow's end, for what is still under way
 _NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received", "retries_exceeded")
 
+
 @dataclass(frozen=True)
 class _Part:
     """Of one worker; what it does not run counts nothing."""
@@ -145,7 +146,7 @@ class VirtualWorld:
         self._hosts: list[HostSession] = []
         self._clients: dict[str, LocalClient] = {}  # by switch
         self._session = Session(traffic, run.addresses, self._carry, run.scenario.nic.os_overhead_ns)
-        self._next_start_ns: int | None = None
+        self._starts_ns: set[int] = set()  # when `_start_due` will be called
         self._tags: dict[int, int] = {}  # the fabric's, by connection
         self._add_hosts()
         self._add_switches()
@@ -342,17 +343,19 @@ class VirtualWorld:
     # Flows
 
     def _schedule_start(self) -> None:
-        """One event is enough: that of the earliest flow to come."""
+        """Have the flows that start next started then. There is one event for a time, however often it is next."""
         start_ns = self._session.next_start_ns
-        if start_ns is not None and start_ns != self._next_start_ns:
-            self._next_start_ns = start_ns
+        if start_ns is None:
+            return
+        time_ns = max(start_ns, self.fabric.now_ns)
+        if time_ns not in self._starts_ns:
+            self._starts_ns.add(time_ns)
             # Independent hosts' workers all have a session: each hands over its own hosts' flows.
-            own = not self._independent
-            self.fabric.at(max(start_ns, self.fabric.now_ns), self._start_due, own=own)
+            self.fabric.at(time_ns, self._start_due, own=not self._independent)
 
     def _start_due(self, now_ns: int) -> None:
+        self._starts_ns.remove(now_ns)
         self._session.start_due(now_ns + self._ahead_ns)
-        self._next_start_ns = None
         self._schedule_start()
 
     def _carry(self, host: int, request: Connect | Post | Assignment) -> None:

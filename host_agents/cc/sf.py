@@ -2,7 +2,7 @@
 
 The reference window falls once in a number of ACKs, not once in an RTT, so that a flow with more bandwidth falls more
 often. It still rises once in an RTT. With so many flows that 30 ACKs take dozens of RTTs, windows then rise often and
-fall rarely; `at_least_once_an_rtt` lets them also fall at the end of an RTT (docs/reproduction/fairness.md, C9).
+fall rarely; `at_least_once_an_rtt` lets them also fall at the end of an RTT (papers/fairness/README.md, C9).
 """
 
 from __future__ import annotations

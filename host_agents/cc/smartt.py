@@ -38,7 +38,7 @@ SIGNALS: Final = ("both", "ecn", "delay")
 
 @dataclass(frozen=True)
 class SmarttParameters:
-    """Defaults: section 3.5, but for those that the paper leaves open (docs/reproduction/smartt.md has the sweeps)."""
+    """Defaults: section 3.5, but for those that the paper leaves open (papers/smartt/README.md has the sweeps)."""
 
     target_base_rtts: float = field(default=1.5, metadata={"gt": 1})  # trtt, the target RTT
     fair_increase: float = 0.25  # fi, packets that the window grows by in an RTT, times gamma

@@ -1,7 +1,7 @@
 """3CPO: operations of other members cost a host tokens where they contend with its own; RTTs move its watermarks.
 
 Source: thesis, 6.2.2 to 6.2.4, algorithm 6. Where the text leaves something open, it is a parameter
-(docs/reproduction/collectives.md).
+(papers/collectives/README.md).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Every one goes to queue pair 0xFFFFFF; its PSN is its sequence number modulo 2^2
 a pushed result go to the group's address, which names the tree, too; what answers a request goes to its initiator. What
 a switch has put together comes from the group.
 
-Source: chapter 6 of the thesis on memory fabrics (docs/reproduction/collectives.md), whose flit is 16 bytes.
+Source: chapter 6 of the thesis on memory fabrics (papers/collectives/README.md), whose flit is 16 bytes.
 """
 
 from __future__ import annotations

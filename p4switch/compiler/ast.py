@@ -469,7 +469,6 @@ class TableDecl(Declaration):
     entries: list[TableEntry] | None
     const_entries: bool
     properties: dict[str, TableProperty]
-    has_key: bool = False
     entries_annotations: list[Annotation] = field(default_factory=list)
 
 

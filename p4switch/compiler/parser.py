@@ -478,7 +478,6 @@ class Parser(StatementParser):
                 raise self.fail(f"table property {name!r} is constant anyway", pos)
             self.expect("{")
             if name == "key":
-                table.has_key = True
                 while self.kind != "}":
                     table.keys.append(self._key())
             else:

@@ -125,7 +125,6 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class MeterKind:
-    in_bytes: bool
     two_rates: bool
     three_colours: bool
 
@@ -425,7 +424,7 @@ def _no_action(refs: Iterable[ActionRef]) -> Call | None:
 
 
 def _meter_kind(spec: Message) -> MeterKind:
-    return MeterKind(in_bytes=spec.unit == 1, two_rates=spec.type == 0, three_colours=spec.type != 2)
+    return MeterKind(two_rates=spec.type == 0, three_colours=spec.type != 2)
 
 
 def _initial_key(f: Field, part: dict[str, Any]) -> KeyField:

@@ -11,6 +11,7 @@ from p4switch import ir
 from p4switch.compiler.midend.v1model import Lowered
 from p4switch.compiler.source import Location
 from p4switch.ir.graph import reverse_postorder, simplify, successors
+from p4switch.testgen import rules
 
 
 class Code:
@@ -24,9 +25,7 @@ class Code:
         self._reach: dict[ir.Block, int] = {}
         self.parser = simplify(self.program.parser)
         self.ingress, self.egress = (simplify(p.start) for p in self.program.pipelines)
-        updated, verified = (
-            [c for c in self.program.checksums if c.verify == verify] for verify in (False, True)
-        )
+        updated, verified = ([c for c in self.program.checksums if c.verify == verify] for verify in (False, True))
         after = self._bits(c.span for c in updated) | self._bits(op.span for op in self.program.deparser_ops)
         after = self._analyse(self.ingress, self._analyse(self.egress, after))
         self.all = self._analyse(self.parser, after | self._bits(c.span for c in verified))
@@ -37,6 +36,21 @@ class Code:
         again = {ir.Effect.RESUBMIT, ir.Effect.RECIRCULATE, ir.Effect.CLONE_EGRESS}
         self.again = not again.isdisjoint(self.effects)  # of a packet or copy, through what it has left
         self._open: dict[frozenset[str], int] = {}
+        self._entries: dict[ir.Table, tuple[list[ir.Entry], rules.Rules]] = {}
+        self._cases: dict[ir.Select, rules.Rules] = {}
+
+    def entries(self, table: ir.Table) -> tuple[list[ir.Entry], rules.Rules]:
+        """The constant entries of `table`, and their keys, in the order in which they are looked at."""
+        if table not in self._entries:
+            entries = rules.in_order(table)
+            self._entries[table] = entries, rules.of_entries(table, entries)
+        return self._entries[table]
+
+    def cases(self, select: ir.Select) -> rules.Rules:
+        """The cases of `select` that are no value sets."""
+        if select not in self._cases:
+            self._cases[select] = rules.of_cases(select)
+        return self._cases[select]
 
     @property
     def statements(self) -> list[Location]:

@@ -22,6 +22,7 @@ from p4switch.compiler.midend.storage import flat_fields
 from p4switch.stf.draws import DRAW_BITS
 from p4switch.testgen.code import Code
 from p4switch.testgen.operations import Operations
+from p4switch.testgen.rules import Rules
 from p4switch.testgen.run import Alternative, Decision, Entry, Inputs, LongerError, ParserError, Run, StopError
 from p4switch.testgen.values import (
     ZERO,
@@ -29,13 +30,12 @@ from p4switch.testgen.values import (
     Variables,
     as_bits,
     checksum16_formula,
-    constant_entries,
-    entry_formula,
     formula,
     hashed,
     is_signed,
     operate,
     resize,
+    typed,
     width,
 )
 
@@ -139,6 +139,8 @@ class Machine:
                 continue
             except StopError as stop:
                 self.out.problem = str(stop)
+            except TimeoutError:
+                self.out.problem = "there was no time left"
             return self.out
         self.out.problem = "no length of the packet suits all of its parser"
         return self.out
@@ -521,8 +523,10 @@ class Machine:
         while block is not None:
             self._ahead = self.code.reach(block) | behind
             self._steps += 1
-            if self._steps > MAX_STEPS or (self._steps % 256 == 0 and self._deadline()):
+            if self._steps > MAX_STEPS:
                 raise StopError("too many steps")
+            if self._deadline():
+                raise TimeoutError
             for op in block.ops:
                 self._operation(op)
             end = block.end
@@ -542,7 +546,7 @@ class Machine:
                 if self.marks.exited:
                     break
             elif isinstance(end, ir.Select):
-                block = self._select(block, end)
+                block = self._select(end)
             else:
                 block = None
         self._params = saved
@@ -551,49 +555,57 @@ class Machine:
         self.cover(op.span)
         op.accept(self._operations)
 
-    def _select(self, block: ir.Block, end: ir.Select) -> ir.Block | None:
+    def _select(self, end: ir.Select) -> ir.Block | None:
         keys = [self.value(k) for k in end.keys]
-        options: list[tuple[Any, ir.Block | None, tuple[Any, ...]]] = []  # formula, target, what a value set decides
+        rules = self.code.cases(end)
+        first = rules.first([k.number for k in keys])
+        # The rule, whether it is one and no value set or end, the target, and what a value set decides.
+        options: list[tuple[int, bool, ir.Block | None, tuple[Any, ...]]] = []
         taken: int | None = None
+        index = 0
         for case, target in end.cases:
-            z: Any = None
-            asked: tuple[Any, ...] = ()
             if isinstance(case, str):
                 matches, asked = self._in_value_set(case, keys, end, taken is None)
-                if not matches and not asked:
-                    continue
+                if matches or asked:
+                    options.append((index, False, target, asked))
             else:
-                matches = all(v.number & m == k & m for v, (k, m) in _masked(keys, case, end.keys))
-                z = self._matching(keys, case, end.keys) if self.symbolic else None
-            options.append((z, target, asked))
+                matches = index == first
+                options.append((index, True, target, ()))
+                index += 1
             if matches and taken is None:
                 taken = len(options) - 1
-            if matches and z is None and not isinstance(case, str):
+            if taken is not None and (not self.symbolic or (options[-1][1] and rules.always(index - 1))):
                 break
-        if not _has_default(end):
-            options.append((None, None, ()))  # parsing ends without an error, as in both switches
+        else:  # parsing ends without an error, as in both switches
+            options.append((index, False, None, ()))
         if taken is None:
             taken = len(options) - 1
+        self._decide_case((id(end), taken), rules, keys, options, taken)
+        return options[taken][2]
+
+    def _decide_case(
+        self,
+        outcome: tuple[int, int],
+        rules: Rules,
+        keys: list[Scalar],
+        options: list[tuple[int, bool, ir.Block | None, tuple[Any, ...]]],
+        taken: int,
+    ) -> None:
         ways: list[Alternative] = []
         holds: Any = None
-        earlier: list[Any] = []
         outside: list[tuple[Any, bool]] = []  # of the value set that the packet's values are in
-        for i, (z, target, asked) in enumerate(options):
-            here = [*(z3.Not(e) for e in earlier), *([] if z is None else [z])]
-            whole = z3.And(*here) if here else None
+        for i, (index, is_rule, target, asked) in enumerate(options if self.symbolic else ()):
+            whole = functools.partial(rules.taken if is_rule else rules.missed, index, keys, self._deadline)
             choices = [*outside, *((key, True) for key in asked)]
+            decided = not index and (not is_rule or rules.always(0))
             if i == taken:
-                holds = whole
+                holds = None if decided else whole()
                 outside = [(key, False) for key in asked]
-            elif whole is not None or choices:
-                if i < taken and asked:
-                    whole = None  # what came before does not match as it is
+            elif (not decided or choices) and (not is_rule or rules.possible(index, keys)):
+                made = None if decided or (i < taken and asked) else whole  # what came before does not match as it is
                 own, reach = self.code.own(target), self.code.reach(target or self.code.ingress)
-                ways.append(Alternative((id(block), i), own, reach, whole, tuple(choices)))
-            if z is not None:
-                earlier.append(z)
-        self.decide((id(block), taken), holds, tuple(ways))
-        return options[taken][1]
+                ways.append(Alternative((outcome[0], i), own, reach, made, tuple(choices)))
+        self.decide(outcome, holds, tuple(ways))
 
     def _in_value_set(self, name: str, keys: list[Scalar], end: ir.Select, asked: bool) -> tuple[bool, tuple[Any, ...]]:
         """Whether the numbers of `keys` are in the value set, and the choice that decides it, if there is one.
@@ -617,20 +629,6 @@ class Machine:
                 whole = whole << width(k.type) | number
             self.out.members.append((name, whole))
         return known[numbers], (key,)
-
-    def _matching(self, keys: list[Scalar], case: list[tuple[int, int | None]], exprs: list[ir.Expr]) -> Any:
-        terms: list[Any] = []
-        for value, (k, m), e in zip(keys, case, exprs, strict=True):
-            full = (1 << width(e.type)) - 1
-            mask = full if m is None else m & full
-            if not mask:
-                continue
-            z = formula(value, e.type)
-            if isinstance(z, z3.BoolRef):
-                terms.append(z == bool(k & 1))
-            else:
-                terms.append((z if mask == full else z & mask) == (k & mask))
-        return z3.And(*terms) if terms else None
 
     # Tables
 
@@ -748,10 +746,7 @@ class Machine:
         args: list[Scalar] = []
         for i, (_, t) in enumerate(action.params):
             if width(t) > 0 and types.width_of(t) != 0:
-                value = self.input(f"data {name} {action.name} {i}", width(t))
-                if isinstance(t, types.Bool):
-                    value = Scalar(value.number, None if value.formula is None else value.formula == 1)
-                args.append(value)
+                args.append(typed(self.input(f"data {name} {action.name} {i}", width(t)), t))
             else:
                 args.append(ZERO)
         return args
@@ -781,30 +776,28 @@ class Machine:
         return action, args
 
     def _constant_entries(self, table: ir.Table, keys: list[Scalar], end: ir.Apply) -> tuple[int | None, list[Scalar]]:
-        entries = constant_entries(table)
-        earlier: list[Any] = []
-        taken: int | None = None
-        holds: Any = None
+        entries, rules = self.code.entries(table)
+        taken = rules.first([k.number for k in keys])
         ways: list[Alternative] = []
-        for i, entry in enumerate([*entries, None]):
-            z = entry_formula(table, entry, keys) if entry is not None and self.symbolic else None
-            matches = entry is None or _matches_entry(table, entry, keys)
-            here = [*(z3.Not(e) for e in earlier), *([] if z is None else [z])]
-            whole = z3.And(*here) if here else None
-            if matches and taken is None:
-                taken, holds = i, whole
-            elif whole is not None:
-                index = None if entry is None else table.actions.index(entry.call.action)
-                own, reach = self._follow(end, index, entry is not None)
-                ways.append(Alternative((table.name, "entry", i), own, reach, whole))
-            if z is not None:
-                earlier.append(z)
+        holds: Any = None
+        if self.symbolic and any(key.formula is not None for key in keys):
+            holds = self._entry_taken(rules, taken, keys)
+            for i, entry in enumerate([*entries, None]):
+                if i != taken and (entry is None or rules.possible(i, keys)):
+                    index = None if entry is None else table.actions.index(entry.call.action)
+                    own, reach = self._follow(end, index, entry is not None)
+                    made = functools.partial(self._entry_taken, rules, i, keys)
+                    ways.append(Alternative((table.name, "entry", i), own, reach, made))
         self.decide((table.name, "entry", taken), holds, tuple(ways))
-        if taken is None or taken == len(entries):
+        if taken == len(entries):
             return None, []
         call = entries[taken].call
         args = [Scalar(a & (1 << width(t)) - 1) for a, (_, t) in zip(call.args, call.action.params, strict=True)]
         return table.actions.index(call.action), args
+
+    def _entry_taken(self, rules: Rules, index: int, keys: list[Scalar]) -> Any:
+        """The formula that the entry is hit; of the number of entries: that none is."""
+        return (rules.missed if index == len(rules) else rules.taken)(index, keys, self._deadline)
 
     # What operations do to headers
 
@@ -887,7 +880,7 @@ class Machine:
         drawn = self.input(f"random {at}", DRAW_BITS, lambda rng: _between(rng, least.number, most.number))
         inside = least.number <= drawn.number <= most.number
         if drawn.formula is not None:
-            low_z, high_z = (resize(formula(v, e.type), DRAW_BITS) for v, e in ((least, low), (most, high)))
+            low_z, high_z = (resize(as_bits(formula(v, e.type)), DRAW_BITS) for v, e in ((least, low), (most, high)))
             within = z3.And(z3.ULE(low_z, drawn.formula), z3.ULE(drawn.formula, high_z))
             if inside:
                 self.decide("drawn", within)
@@ -896,7 +889,8 @@ class Machine:
         if not inside:
             raise StopError("a random number outside of its bounds")
         self.out.draws[at] = drawn.number
-        return Scalar(drawn.number, None if drawn.formula is None else resize(drawn.formula, width(t)))
+        z = None if drawn.formula is None else resize(drawn.formula, width(t))
+        return typed(Scalar(drawn.number, z), t)
 
     def below(self, value: Scalar, limit: int, bits: int, problem: str) -> None:
         """Stops a run in which `value` is not below `limit`; one in which it is is an alternative."""
@@ -950,10 +944,7 @@ class Machine:
             return value
         if header not in self.headers:
             return ZERO  # metadata and variables start as zero in both switches
-        value = self.undefined(width(t))
-        if isinstance(t, types.Bool) and value.formula is not None:
-            value = Scalar(value.number, value.formula == 1)
-        return value
+        return typed(self.undefined(width(t)), t)
 
     def _note(self, name: str) -> None:
         """Keeps that a field is read which the test has to decide."""
@@ -979,7 +970,7 @@ class Machine:
             return Scalar(int(self.resolve(expr.header) in self.valid))
         if isinstance(expr, ir.Lookahead):
             self.need(expr.offset + expr.width)
-            return self.bits(self.packet.position + expr.offset, expr.width)
+            return typed(self.bits(self.packet.position + expr.offset, expr.width), expr.type)
         if isinstance(expr, ir.LastIndex):
             return Scalar((self.next.get(expr.stack, 0) - 1) & 0xFFFFFFFF)
         return self._load(*self._place(expr), expr.type)
@@ -1010,32 +1001,6 @@ def _low_32(value: Scalar) -> Scalar:
     return Scalar(value.number & 0xFFFFFFFF, None if value.formula is None else resize(value.formula, 32))
 
 
-def _masked(keys: list[Scalar], case: list[tuple[int, int | None]], exprs: list[ir.Expr]) -> Any:
-    for value, (k, m), e in zip(keys, case, exprs, strict=True):
-        full = (1 << width(e.type)) - 1
-        yield value, (k & full, full if m is None else m & full)
-
-
-def _has_default(end: ir.Select) -> bool:
-    return any(not isinstance(case, str) and all(m == 0 for _, m in case) for case, _ in end.cases)
-
-
 def _fits(pattern: Sequence[int | None], numbers: Sequence[int]) -> bool:
     """Whether an entry with the keys `pattern` is hit."""
     return all(wanted is None or wanted == number for wanted, number in zip(pattern, numbers, strict=True))
-
-
-def _matches_entry(table: ir.Table, entry: ir.Entry, values: list[Scalar]) -> bool:
-    for key, wanted, value in zip(table.keys, entry.keys, values, strict=True):
-        full = (1 << width(key.target.type)) - 1
-        if wanted is None:
-            continue
-        if not isinstance(wanted, tuple):
-            fits = value.number == wanted & full
-        elif key.match_kind == "range":
-            fits = wanted[0] & full <= value.number <= wanted[1] & full
-        else:
-            fits = value.number & wanted[1] & full == wanted[0] & wanted[1] & full
-        if not fits:
-            return False
-    return True

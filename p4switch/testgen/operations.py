@@ -10,7 +10,7 @@ from p4switch import ir
 from p4switch.compiler import types
 from p4switch.compiler.midend.storage import flat_fields
 from p4switch.testgen.run import Alternative, ParserError, StopError
-from p4switch.testgen.values import ZERO, Scalar, width
+from p4switch.testgen.values import ZERO, Scalar, typed, width
 
 if TYPE_CHECKING:
     from p4switch.testgen.machine import Machine
@@ -135,9 +135,7 @@ class Operations(ir.OperationVisitor[None]):
             if isinstance(t, types.Varbit):
                 value = Scalar(value.number)
                 m.store[name, f"{f}#"] = Scalar(bits)
-            elif isinstance(t, types.Bool) and value.formula is not None:
-                value = Scalar(value.number, value.formula == 1)
-            m.store[name, f] = value
+            m.store[name, f] = typed(value, t)
             m.packet.position += bits
 
     def _target(self, header: ir.HeaderRef) -> str:

@@ -24,7 +24,7 @@ from p4switch.compiler.source import Location
 from p4switch.ir.graph import reverse_postorder, successors
 from p4switch.testgen.code import Code
 from p4switch.testgen.transfer import SHORT, Transfer
-from p4switch.testgen.values import ZERO, Scalar, constant_entries, entry_formula, formula, is_signed, operate, width
+from p4switch.testgen.values import ZERO, Scalar, formula, is_signed, operate, width
 
 _RESOURCES = 1_500_000  # of one question to z3, in its own units
 _WIDEST_DRAWN = 64  # bits of a random number, in BMv2
@@ -458,11 +458,16 @@ class Prover:
         rest = _ALWAYS
         if table.entries is not None and all(entry.const for entry in table.entries):
             keys = [self.value(k.target, state) for k in table.keys]
-            for entry in constant_entries(table):
-                matches = entry_formula(table, entry, keys)
-                call = entry.call
-                yield call.action, _constants(call), True, _and(rest, matches)
+            entries, rules = self._code.entries(table)
+            hits: dict[ir.Action, list[tuple[Any, ir.ActionCall]]] = {}
+            for i, entry in enumerate(entries):
+                if time.monotonic() > self._deadline:
+                    raise TimeoutError
+                matches = rules.fits(i, keys)
+                hits.setdefault(entry.call.action, []).append((_and(rest, matches), entry.call))
                 rest = _and(rest, _not(matches))
+            for action, calls in hits.items():
+                yield action, _one_of_data(calls), True, _or(*(condition for condition, _ in calls))
         elif table.keys:
             for index in self._code.usable(table, "defaultonly"):
                 chosen = self.flag()
@@ -665,6 +670,18 @@ def _same(a: Scalar | None, b: Scalar | None) -> bool:
     if a.formula is None or b.formula is None:
         return a.formula is b.formula and a.number == b.number
     return bool(a.formula.eq(b.formula))
+
+
+def _one_of_data(calls: list[tuple[Any, ir.ActionCall]]) -> list[Scalar]:
+    """The data of an action: those of the call whose condition holds."""
+    data = _constants(calls[0][1])
+    kinds = [t for _, t in calls[0][1].action.params]
+    for condition, call in calls[1:]:
+        data = [
+            old if _same(old, new) else Scalar(0, z3.If(condition, formula(new, t), formula(old, t)))
+            for old, new, t in zip(data, _constants(call), kinds, strict=True)
+        ]
+    return data
 
 
 def _constants(call: ir.ActionCall) -> list[Scalar]:

@@ -37,6 +37,7 @@ class Inputs:
 class Alternative:
     """Another way a decision could go: under `formula`, or with other `choices`. `own` and `reach` are statements.
 
+    `formula` may be a function that makes it: one of many of which few are asked for. See `condition`.
     `by_chance`: nothing says where it leads, and there is always another one, so that somebody has to end it.
     """
 
@@ -46,6 +47,10 @@ class Alternative:
     formula: Any = None
     choices: tuple[tuple[Any, Any], ...] = ()
     by_chance: bool = False
+
+    def condition(self) -> Any:
+        """`formula`, made. Raises TimeoutError if there is no time left to make it."""
+        return self.formula() if callable(self.formula) else self.formula
 
 
 @dataclass(frozen=True, slots=True)

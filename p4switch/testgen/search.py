@@ -181,6 +181,8 @@ class Search:
     def _push(self, run: Run) -> None:
         rounds: Counter[Any] = Counter()
         for i, decision in enumerate(run.decisions):
+            if self._over():
+                return
             for way in decision.alternatives:
                 key = way.site, decision.context
                 if self._worth(way, decision)[2] or way.site == "assume" or self._most is not None:

@@ -57,13 +57,18 @@ class Solver:
         inputs.choices.update(way.choices)
         if way.formula is None:
             return inputs  # a choice alone: what led there stays as it is
-        wished = {k: w.formula for k, w in (wishes or {}).items() if k != position}
+        try:
+            wanted = way.condition()
+            wished = {k: w.condition() for k, w in (wishes or {}).items() if k != position}
+        except TimeoutError:
+            self.undecided = True
+            return None
         last = max([position, *wished])
         path = {k: d.formula for k, d in enumerate(run.decisions[: last + 1]) if d.formula is not None}
         path.pop(position, None)
         path = {k: f for k, f in path.items() if not self._undefined(f)}
-        goals = [way.formula, *wished.values()]
-        must, may = list(self._everywhere(run, way.formula)), []
+        goals = [wanted, *wished.values()]
+        must, may = list(self._everywhere(run, wanted)), []
         for k, formula in self.related(path, goals).items():
             if k in wished:
                 may.append((_WISH, wished[k]))
@@ -100,11 +105,15 @@ class Solver:
 
     def nearby(self, run: Run, way: Alternative) -> Iterator[Inputs]:
         """Inputs of which one number alone is another, so that `way` holds. What leads there may hold no longer."""
-        names = sorted(n for n in self._variables.of(way.formula) if n in run.variables and n != "len")
+        try:
+            wanted = way.condition()
+        except TimeoutError:
+            return
+        names = sorted(n for n in self._variables.of(wanted) if n in run.variables and n != "len")
         for name in names:
             others = [(run.variables[n], run.inputs.numbers[n]) for n in names if n != name]
             fixed = [(variable, z3.BitVecVal(number, variable.size())) for variable, number in others]
-            question = [z3.substitute(formula, *fixed) for formula in self._everywhere(run, way.formula)]
+            question = [z3.substitute(formula, *fixed) for formula in self._everywhere(run, wanted)]
             found, model = self._model(question, [], _RESOURCES)
             if found == z3.sat and (value := model[run.variables[name]]) is not None:
                 inputs = run.inputs.copy()
@@ -121,17 +130,18 @@ class Solver:
 
         Those with something that a test cannot set have to hold for other values of it, too, and are kept.
         """
-        names = set().union(*(self._variables.of(goal) for goal in goals))
-        waiting = {k: self._variables.of(f) for k, f in path.items()}
-        found: set[int] = set()
-        size = -1
-        while len(found) > size:
-            size = len(found)
-            for k, here in list(waiting.items()):
-                if not names.isdisjoint(here) or any(n.startswith("?") for n in here):
+        names = {k: self._variables.of(f) for k, f in path.items()}
+        with_name: dict[str, list[int]] = {}
+        for k, here in names.items():
+            for name in here:
+                with_name.setdefault(name, []).append(k)
+        found = {k for k, here in names.items() if any(name.startswith("?") for name in here)}
+        waiting = [*set().union(*(self._variables.of(goal) for goal in goals), *(names[k] for k in found))]
+        while waiting:
+            for k in with_name.pop(waiting.pop(), ()):
+                if k not in found:
                     found.add(k)
-                    names |= here
-                    del waiting[k]
+                waiting += [name for name in names[k] if name in with_name]
         return {k: f for k, f in path.items() if k in found}
 
     def _undefined(self, formula: Any) -> bool:

@@ -45,6 +45,13 @@ def formula(value: Scalar, t: types.Type) -> Any:
     return z3.BitVecVal(value.number, max(1, value.number.bit_length()) if plain else width(t))
 
 
+def typed(value: Scalar, t: types.Type) -> Scalar:
+    """`value`, bits of a packet or an input, as a value of type `t`: the formula of a bool is a bool, too."""
+    if isinstance(t, types.Bool) and z3.is_bv(value.formula):
+        return Scalar(value.number, value.formula == 1)
+    return value
+
+
 def as_bits(z: Any) -> Any:
     """A bit vector, of one bit where `z` is a bool."""
     return z3.If(z, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)) if isinstance(z, z3.BoolRef) else z
@@ -186,43 +193,6 @@ def _saturating(op: str, a: Any, b: Any, bits: int, negative: bool) -> Any:
     limit_low, limit_high = z3.BitVecVal(low, bits + 2), z3.BitVecVal(high, bits + 2)
     inside = z3.If(exact < limit_low, limit_low, z3.If(exact > limit_high, limit_high, exact))
     return z3.Extract(bits - 1, 0, inside)
-
-
-# Constant entries
-
-
-def constant_entries(table: ir.Table) -> list[ir.Entry]:
-    """Those of `table`: the first that matches is hit."""
-    return sorted(table.entries or (), key=lambda entry: (-_prefix_bits(table, entry), entry.priority))
-
-
-def _prefix_bits(table: ir.Table, entry: ir.Entry) -> int:
-    """The length of the entry's prefix; 0 in tables without lpm keys, where priorities decide."""
-    kinds = [k.match_kind for k in table.keys]
-    if "lpm" not in kinds or any(k in ("ternary", "range", "optional") for k in kinds):
-        return 0
-    wanted = entry.keys[kinds.index("lpm")]
-    bits = width(table.keys[kinds.index("lpm")].target.type)
-    if wanted is None:
-        return 0
-    return (wanted[1] & (1 << bits) - 1).bit_count() if isinstance(wanted, tuple) else bits
-
-
-def entry_formula(table: ir.Table, entry: ir.Entry, keys: list[Scalar]) -> Any:
-    """Whether `keys` match the entry."""
-    terms: list[Any] = []
-    for key, wanted, value in zip(table.keys, entry.keys, keys, strict=True):
-        if wanted is None:
-            continue
-        z = as_bits(formula(value, key.target.type))
-        full = (1 << width(key.target.type)) - 1
-        if not isinstance(wanted, tuple):
-            terms.append(z == (wanted & full))
-        elif key.match_kind == "range":
-            terms += [z3.UGE(z, wanted[0] & full), z3.ULE(z, wanted[1] & full)]
-        else:
-            terms.append((z & (wanted[1] & full)) == (wanted[0] & wanted[1] & full))
-    return z3.And(*terms) if terms else z3.BoolVal(True)
 
 
 class Variables:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, get_args
+from typing import Literal
 
 from rich.console import Console
 
@@ -12,7 +12,6 @@ from p4switch.trace.log import log_lines
 from p4switch.trace.text import json_line, styled
 
 Form = Literal["text", "json", "log"]
-FORMS: tuple[Form, ...] = get_args(Form)
 
 
 def show(events: Iterable[Event], form: Form = "text", console: Console | None = None) -> None:

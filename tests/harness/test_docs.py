@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
-import subprocess
 from pathlib import Path
 
 import click
@@ -17,10 +15,12 @@ from harness.plan.experiment import plan
 from harness.plan.request import planned
 from harness.plan.scenario import built_in, check, find, parse
 from harness.report.claims import claims
+from p4switch.errors import UserError
+from papers.make import chosen, targets
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "papers").rglob("*.md"))]
 OWN_FOLDERS = ("runs/fairness", "runs/accurate-fig5", "runs/my-2", "runs/my", "FOLDER")  # of the reader's runs
 OWN_FILES = ("my.toml", "incast.toml", "fairness.toml", "./aimd.py:aimd", "quell/quell.toml")  # of the reader's
 STANDS_FOR_A_NUMBER = re.compile(r"=[A-Z]\b")
@@ -34,9 +34,9 @@ def commands_of(page: str) -> list[str]:
 
 
 def commands_of_make() -> list[str]:
-    """What `make reproduce` runs."""
-    made = subprocess.run(["make", "-n", "reproduce"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return re.findall(r"^\S*/p4cc (.*)$", made, re.MULTILINE)
+    """Return the `p4cc` commands behind `make reproduce`."""
+    made = [target.arguments for of_paper in targets().values() for target in of_paper]
+    return [shlex.join(arguments[2:]) for arguments in made if arguments[0] == "-c"]
 
 
 SHOWN = sorted({command for page in PAGES for command in commands_of(page.read_text(encoding="utf-8"))})
@@ -72,13 +72,20 @@ def test_every_command_in_the_documentation_is_one(command: str) -> None:
     starts(command)
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_make_reproduce_runs_what_there_is() -> None:
     commands = commands_of_make()
     assert len(commands) > 20
     assert len({parsed(command)[1].params["out"] for command in commands}) == len(commands)
     for command in commands:
         starts(command)
+
+
+def test_targets_are_chosen_by_paper_and_by_name() -> None:
+    dart = targets()["dart"]
+    assert chosen(["dart"], targets()) == dart
+    assert [target.path.name for target in chosen(["dart-deadlock.csv"], targets())] == ["dart-deadlock.csv"]
+    with pytest.raises(UserError, match="did you mean 'smartt'"):
+        chosen(["smart"], targets())
 
 
 def test_a_command_that_is_wrong_would_be_noticed() -> None:
@@ -113,7 +120,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_each_claim_has_a_verdict_and_they_are_in_order() -> None:
     found: list[str] = []
-    for page in (ROOT / "docs/reproduction").glob("*.md"):
+    for page in (ROOT / "papers").glob("*/README.md"):
         begins = page.read_text(encoding="utf-8").partition("\n|---")[2].partition("\n\n")[0].splitlines()[1:]
         rows = [re.fullmatch(r"\| ([A-Z])(\d+) \| \*\*(holds|holds in part|does not hold|not yet run)\*\*.*", row)
                 for row in begins]

@@ -108,6 +108,38 @@ def test_a_sweep(folder: Path) -> None:
     assert not (folder / "other").exists()
 
 
+def test_runs_are_selected_and_keep_the_order_of_the_scenario(folder: Path) -> None:
+    star = {
+        "cc": ["hpcc", "dcqcn"],
+        "topology": {"name": "single-switch", "hosts": 3},
+        "workload": {"name": "incast", "size_bytes": 5_000},
+    }
+    results = p4cc.run(star, seeds=[2, 1, 10], out="kept")
+    order = [("hpcc", 2), ("hpcc", 1), ("hpcc", 10), ("dcqcn", 2), ("dcqcn", 1), ("dcqcn", 10)]
+    for found in (results, p4cc.load("kept")):
+        assert [(run.cc, run.seed) for run in found] == order
+    assert [run.seed for run in results["hpcc"]] == [2, 1, 10]
+    assert results["dcqcn"].table()["seed"].tolist() == [2, 1, 10]
+    assert results.one(cc="hpcc", seed=10).name == "scenario-hpcc-seed10"
+    assert [run.cc for run in results.select(seed=1)] == ["hpcc", "dcqcn"]
+    results["dcqcn"].select(seed=10).save("ten")
+    assert [run.name for run in p4cc.load("ten")] == ["scenario-dcqcn-seed10"]
+    (folder / "kept" / "runs.json").unlink()  # as of an earlier version, or of folders that were put together by hand
+    assert [run.seed for run in p4cc.load("kept")["hpcc"]] == [1, 2, 10]
+    with pytest.raises(p4cc.UserError, match=r"^results: no run has cc = 'hpc'; expected one of scenario-hpcc-seed2"):
+        results["hpc"]
+    with pytest.raises(p4cc.UserError, match=r"^results: runs have no 'seeds'; did you mean 'seed'\?$"):
+        results.one(seeds=1)
+    with pytest.raises(p4cc.UserError, match=r"^results: 3 runs have cc = 'hpcc'; expected values that one of "):
+        results.one(cc="hpcc")
+
+
+def test_a_selection_outlives_what_it_was_selected_from(folder: Path) -> None:
+    star = {"topology": {"name": "single-switch", "hosts": 3}, "workload": {"name": "incast", "size_bytes": 5_000}}
+    chosen = p4cc.run(star, cc=["dcqcn", "hpcc"])["hpcc"]
+    assert len(chosen.flows) == 2
+
+
 def test_importing_it_imports_nothing_of_the_hosts() -> None:
     code = "import sys, p4cc; sys.exit(any(name.startswith(('host_agents', 'pandas')) for name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)

@@ -31,7 +31,7 @@ SHORT_CIRCUIT_SHIFTS = {
 
 @register("accurate")
 class AccurateParameters(ProgramParameters):
-    """ACCurate's constants; the defaults are the paper's, but for the rule (docs/reproduction/accurate.md says why)."""
+    """ACCurate's constants; the defaults are the paper's, but for the rule (papers/accurate/README.md says why)."""
 
     agrees: ClassVar[tuple[str, ...]] = ("period_ns",)
 

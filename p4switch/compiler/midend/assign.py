@@ -110,6 +110,29 @@ class Assignments(Base):
         whole = {name for name, part in b if part == "*"}
         return any(name in whole for name, _ in a)
 
+    # Reading places
+
+    def read(self, place: Value) -> Value:
+        """Return the value of what is at `place`."""
+        if isinstance(place, ElementPlace):
+            return self.dynamic_read(place.base, place.index)
+        if isinstance(place, SlicePlace):
+            base = self.read(place.base)
+            assert isinstance(base, EXPRS)
+            return fold.slice_(base, place.high, place.low)
+        return place
+
+    def dynamic_read(self, base: ListValue, index: ir.Expr) -> Value:
+        """An array element at a run-time index, as a chain of conditionals."""
+        result = base.items[-1]
+        for position in reversed(range(len(base.items) - 1)):
+            item = base.items[position]
+            assert isinstance(result, EXPRS)
+            assert isinstance(item, EXPRS)
+            same = fold.make("==", types.BOOL, index, fold.const(position, index.type))
+            result = fold.make("?:", item.type, same, item, result)
+        return result
+
     # Copies
 
     def saved(self, expr: ir.Expr) -> ir.Expr:
@@ -149,13 +172,40 @@ class Assignments(Base):
         """`expr`, saved if assigning to `target` would change it."""
         return self.saved(expr) if self.overlap(set(self.leaves(expr)), target) else expr
 
-    def freeze(self, place: Value) -> Value:
-        """`place` with the indices in it as they are now."""
+    def freeze(self, place: Value, indices: dict[Leaf, ir.Expr] | None = None) -> Value:
+        """Return `place` with the indices in it as they are now; `indices` are those that have been saved already."""
+        indices = {} if indices is None else indices
         if isinstance(place, SlicePlace):
-            return SlicePlace(self.freeze(place.base), place.high, place.low)
+            return SlicePlace(self.freeze(place.base, indices), place.high, place.low)
+        if isinstance(place, StructValue):
+            return StructValue(place.type, {n: self.freeze(v, indices) for n, v in place.fields.items()})
+        if isinstance(place, ListValue):
+            return ListValue([self.freeze(v, indices) for v in place.items])
+        if isinstance(place, UnionValue) and not place.ref.name:
+            frozen = {n: self.freeze(m, indices) for n, m in place.members.items()}
+            return UnionValue(place.ref, {n: m for n, m in frozen.items() if isinstance(m, ir.HeaderRef)})
         if isinstance(place, (ir.HeaderRef, ir.ElemField)) and isinstance(place.index, ir.FieldRef):
-            return dataclasses.replace(place, index=self.saved(place.index))
+            leaf = (place.index.header, place.index.name)
+            if leaf not in indices:
+                indices[leaf] = self.saved(place.index)
+            return dataclasses.replace(place, index=indices[leaf])
         return place
+
+    def _index_leaves(self, place: Value) -> Iterator[Leaf]:
+        """Yield where the indices in `place` are that `freeze` saves."""
+        if isinstance(place, SlicePlace):
+            yield from self._index_leaves(place.base)
+        elif isinstance(place, StructValue):
+            for inner in place.fields.values():
+                yield from self._index_leaves(inner)
+        elif isinstance(place, ListValue):
+            for inner in place.items:
+                yield from self._index_leaves(inner)
+        elif isinstance(place, UnionValue):
+            for inner in place.members.values():
+                yield from self._index_leaves(inner)
+        elif isinstance(place, (ir.HeaderRef, ir.ElemField)) and place.index is not None:
+            yield from self.leaves(place.index)
 
     def reset(self, place: Value) -> None:
         """Makes the headers in `place` invalid: how variables without initialiser and `out` parameters start."""
@@ -175,6 +225,10 @@ class Assignments(Base):
 
     def assign(self, dst: Value, src: Value, span: int | None = None) -> None:
         """`dst = src`, both of the same type."""
+        if not isinstance(dst, PLACES):
+            indices = set(self._index_leaves(dst))
+            if self.overlap(indices, set(self.leaves(dst)) - indices):
+                dst = self.freeze(dst)
         pairs = list(self._pairs(dst, src))
         if len(pairs) > 1:
             pairs = self._without_hazards(pairs)
@@ -239,14 +293,15 @@ class Assignments(Base):
         if isinstance(base, SlicePlace):
             self._assign_slice(SlicePlace(base.base, base.low + high, base.low + low), src, span)
             return
-        assert isinstance(base, PLACES)
-        assert isinstance(base.type, types.Bits)
-        t = types.Bits(base.type.width)
+        whole = self.read(base)
+        assert isinstance(whole, EXPRS)
+        assert isinstance(whole.type, types.Bits)
+        t = types.Bits(whole.type.width)
         mask = ((1 << (high - low + 1)) - 1) << low
         shifted = fold.make("<<", t, fold.cast(src, t), ir.Const(low, types.INT)) if low else fold.cast(src, t)
-        kept = fold.make("&", t, fold.cast(base, t), fold.const(~mask, t))
+        kept = fold.make("&", t, fold.cast(whole, t), fold.const(~mask, t))
         inserted = fold.make("&", t, shifted, fold.const(mask, t))
-        self.emit(ir.Assign(base, fold.cast(fold.make("|", t, kept, inserted), base.type), span))
+        self._assign_one(base, fold.cast(fold.make("|", t, kept, inserted), whole.type), span)
 
     def _assign_element(self, dst: ElementPlace, src: Value, span: int | None) -> None:
         if not isinstance(src, EXPRS):

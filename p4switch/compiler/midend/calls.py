@@ -6,31 +6,28 @@ reach overlaps (language specification, section 6.8).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from p4switch import ir
 from p4switch.compiler import ast, types
-from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.assign import Leaf
 from p4switch.compiler.midend.elaborate import Block, Elaboration, ExternObject
 from p4switch.compiler.midend.storage import scalar_type
 from p4switch.compiler.midend.values import (
     EXPRS,
     PLACES,
-    ElementPlace,
     Frame,
     HeaderValue,
     Ignored,
     ListValue,
     Packet,
-    SlicePlace,
     StackValue,
     StructValue,
     Text,
     UnionValue,
     Value,
 )
-from p4switch.compiler.midend.walk import parts, walk
+from p4switch.compiler.midend.walk import parts
 
 _OUT = (ast.Direction.OUT, ast.Direction.INOUT)
 
@@ -118,11 +115,13 @@ class Calls(Elaboration):
         directions = [p.direction for p in params]
         expected = [self.resolve(t) for t in param_types]
         early: dict[int, Value] = {}
-        values = self._evaluate_arguments(params, bound, expected, early)
+        values = self.arguments(params, bound, expected, early)
         leaves = [set(self.leaves(v)) for v in values]
         outs = [i for i, d in enumerate(directions) if d in _OUT]
         copies: list[tuple[Value, Value]] = []
-        for i, (param, value, t) in enumerate(zip(params, values, expected, strict=True)):
+        in_order = [i for i, _, _ in self.in_order(bound)]
+        for i in [*in_order, *(i for i, b in enumerate(bound) if b is None)]:
+            param, value, t = params[i], values[i], expected[i]
             against = range(len(leaves)) if directions[i] in _OUT else outs
             alone = not any(self.overlap(leaves[i], leaves[j]) for j in against if j != i)
             alone = alone and not (reach and self.overlap(leaves[i], reach))
@@ -145,31 +144,27 @@ class Calls(Elaboration):
             frame.values[param] = self._bind_one(param, value, t, alone and not fixed, previous, copies)
         return copies
 
-    def _evaluate_arguments(
+    def arguments(
         self,
         params: Sequence[ast.Parameter],
         bound: Sequence[ast.Expr | None],
         expected: Sequence[types.Type] = (),
         early: dict[int, Value] | None = None,
     ) -> list[Value]:
-        """The arguments from left to right: values, or places for `out` and `inout`.
+        """Return the arguments, evaluated in the order of the call: values, or places for `out` and `inout`.
 
         `early` gets the copies (of types `expected`) of the `inout` ones that a later argument might change.
         """
-        last = max((i for i, b in enumerate(bound) if b is not None and self.effects(b)), default=-1)
-        values: list[Value] = []
-        for i, (param, arg) in enumerate(zip(params, bound, strict=True)):
-            if arg is None:
-                values.append(Ignored())
-            elif param.direction in _OUT:
-                place = self.freeze(self.place(arg))
-                values.append(place)
-                if early is not None and i < last and param.direction is ast.Direction.INOUT:
-                    early[i] = self.temp(expected[i], param.name)
-                    self.assign(early[i], self._read(place))
+        values: list[Value] = [Ignored() for _ in params]
+        for i, arg, changes_later in self.in_order(bound):
+            if params[i].direction in _OUT:
+                place = values[i] = self.freeze(self.place(arg))
+                if early is not None and changes_later and params[i].direction is ast.Direction.INOUT:
+                    early[i] = self.temp(expected[i], params[i].name)
+                    self.assign(early[i], self.read(place))
             else:
                 value = self.expr(arg)
-                values.append(self.snapshot(value) if i < last else value)
+                values[i] = self.snapshot(value) if changes_later else value
         return values
 
     def _bind_one(
@@ -192,7 +187,7 @@ class Calls(Elaboration):
                 return value
             copy = previous or self.temp(t, param.name)
             if param.direction is ast.Direction.INOUT:
-                self.assign(copy, self._read(value))
+                self.assign(copy, self.read(value))
             else:
                 self.reset(copy)
             if not isinstance(value, Ignored):
@@ -207,15 +202,6 @@ class Calls(Elaboration):
         copy = previous or self.temp(t, param.name)
         self.assign(copy, value)
         return copy
-
-    def _read(self, place: Value) -> Value:
-        if isinstance(place, ElementPlace):
-            return self.dynamic_read(place.base, place.index)
-        if isinstance(place, SlicePlace):
-            base = self._read(place.base)
-            assert isinstance(base, EXPRS)
-            return fold.slice_(base, place.high, place.low)
-        return place
 
     def copy_out(self, copies: list[tuple[Value, Value]]) -> None:
         for place, value in copies:
@@ -283,25 +269,34 @@ class Calls(Elaboration):
         known = self._reach.get((decl, home))
         if known is not None:
             return known
-        own: set[ast.Declaration] = set(decl.params)
+        result = self._reach[decl, home] = self.touched(decl.body, home, set(decl.params))
+        return result
+
+    def touched(self, body: ast.Node, frame: Frame, own: Collection[ast.Declaration] = ()) -> set[Leaf]:
+        """Return the storage that `body` reads or changes, through actions too, but for `own`; names are of `frame`."""
         result: set[Leaf] = set()
-        self._reach[decl, home] = result
-        for node in walk(decl.body):
-            called = node.decl if isinstance(node, ast.Call) else None
-            if isinstance(called, ast.ActionDecl) and called is not decl and self.home(called) is home:
-                result |= self.reach(called, home)
-        stack: list[ast.Node] = [decl.body]
-        while stack:
-            node = stack.pop()
+        waiting: list[ast.Node] = [body]
+        while waiting:
+            node = waiting.pop()
             if isinstance(node, (ast.Name, ast.Member)):
-                value = self._static(node, home, own)
+                value = self._static(node, frame, own)
                 if value is not None:
                     result.update(self.leaves(value))
                     continue
-            stack.extend(parts(node))
+            called = node.decl if isinstance(node, ast.Call) else None
+            if isinstance(called, ast.TableDecl):
+                waiting.append(called)
+                called_actions = [ref.decl for ref in called.actions]
+                waiting += [b for ref in called.actions for b in ref.bound if b is not None]
+            else:
+                called_actions = [called] if isinstance(called, ast.ActionDecl) else []
+            for action in called_actions:
+                if self.home(action) is not self.globals:
+                    result |= self.reach(action, self.home(action))
+            waiting.extend(parts(node))
         return result
 
-    def _static(self, node: ast.Expr, home: Frame, own: set[ast.Declaration]) -> Value | None:
+    def _static(self, node: ast.Expr, home: Frame, own: Collection[ast.Declaration]) -> Value | None:
         """The place that `a.b.c` stands for in `home`, if it is one."""
         if isinstance(node, ast.Name):
             return None if node.decl in own else home.lookup(node.decl)

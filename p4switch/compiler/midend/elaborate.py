@@ -23,7 +23,6 @@ class Block:
     parent: Block | None
     annotations: list[ast.Annotation]
     shared: bool = False
-    locals_made: bool = False
     externs: list[ExternObject] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
 

@@ -6,7 +6,8 @@ ones are saved first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from p4switch import ir
 from p4switch.compiler import ast, types
@@ -30,6 +31,19 @@ from p4switch.compiler.midend.walk import method_name, parts
 
 _MAX_DEPTH, _MAX_SIZE = 40, 400  # of an expression that goes to the target in one piece
 _PURE_METHODS = {"isValid", "lookahead", "length", "minSizeInBits", "minSizeInBytes"}
+
+
+@dataclass(slots=True, eq=False)
+class Apart:
+    """A value, and the code that computes it: from the start of `first` to the end of `last`."""
+
+    value: Value
+    first: ir.Block
+    last: ir.Block
+
+    @property
+    def takes_no_code(self) -> bool:
+        return self.first is self.last and not self.first.ops and self.first.end is None
 
 
 class Expressions(Assignments):
@@ -64,15 +78,39 @@ class Expressions(Assignments):
             self._effects[node] = known
         return known
 
+    def in_order(self, nodes: Sequence[ast.Expr | None]) -> Iterator[tuple[int, ast.Expr, bool]]:
+        """Yield what is there of `nodes` in the order of evaluation: as it stands in the source.
+
+        That is the order of the call for named arguments, and of the initialiser for the fields of a struct, whatever
+        the order of their declarations.
+
+        Yields
+        ------
+        int, ast.Expr, bool
+            The index in `nodes`, the node, and whether what is evaluated after it may change what it reads.
+        """
+        given = sorted(((i, n) for i, n in enumerate(nodes) if n is not None), key=lambda item: item[1].pos)
+        last = max((rank for rank, (_, node) in enumerate(given) if self.effects(node)), default=-1)
+        for rank, (i, node) in enumerate(given):
+            yield i, node, rank < last
+
     def operands(self, nodes: Sequence[ast.Expr]) -> list[Value]:
-        last = max((i for i, n in enumerate(nodes) if self.effects(n)), default=-1)
-        values: list[Value] = []
-        for i, node in enumerate(nodes):
+        """Return the values of `nodes`, which are evaluated in the order of the source."""
+        values: dict[int, Value] = {}
+        for i, node, changes_later in self.in_order(nodes):
             value = self.expr(node)
-            values.append(self.snapshot(value) if i < last else value)
-        return values
+            values[i] = self.snapshot(value) if changes_later else value
+        return [values[i] for i in range(len(nodes))]
 
     # Evaluation
+
+    def apart(self, node: ast.Expr) -> Apart:
+        """Return the value of `node`, with the code that computes it in blocks of its own."""
+        first = ir.Block()
+        saved, self.code = self.code, first
+        value = self.expr(node)
+        last, self.code = self.code, saved
+        return Apart(value, first, last)
 
     def expr(self, node: ast.Expr) -> Value:
         """The value of `node`; l-values evaluate to places."""
@@ -101,10 +139,13 @@ class Expressions(Assignments):
         if isinstance(node, ast.Slice):
             high, low = self.constant(node.high), self.constant(node.low)
             return SlicePlace(self.place(node.base), high.value, low.value)
-        if isinstance(node, ast.Index) and not isinstance(node.index, ast.IntLiteral):
-            base = self.place(node.base)
-            if isinstance(base, ListValue):
-                return ElementPlace(base, self.saved(self.scalar(node.index)))
+        if isinstance(node, ast.Index):
+            base, index = self.place(node.base), self.scalar(node.index)
+            if isinstance(base, ListValue) and not isinstance(index, ir.Const):
+                return ElementPlace(base, self.saved(index))
+            return self._item(base, index, node)
+        if isinstance(node, ast.Member) and node.field is not None:
+            return self.select(self.place(node.base), node.name, node)
         return self.expr(node)
 
     def _eval_int_literal(self, node: ast.IntLiteral) -> Value:
@@ -174,7 +215,12 @@ class Expressions(Assignments):
         return UnionValue(ir.UnionRef(ref.element, ""), members)
 
     def _eval_index(self, node: ast.Index) -> Value:
-        base, index = self.expr(node.base), self.scalar(node.index)
+        base, index = self.operands([node.base, node.index])
+        assert isinstance(index, EXPRS)
+        return self._item(base, index, node)
+
+    def _item(self, base: Value, index: ir.Expr, node: ast.Index) -> Value:
+        """Return the item of `base`, a place or a value, at `index`."""
         if isinstance(index, ir.Const):
             items: Sequence[Value] = ()
             if isinstance(base, StackValue):
@@ -194,17 +240,6 @@ class Expressions(Assignments):
             return self.dynamic_read(base, index)
         raise self.error(node, "an index known only at run time is not supported here")
 
-    def dynamic_read(self, base: ListValue, index: ir.Expr) -> Value:
-        """An array element at a run-time index, as a chain of conditionals."""
-        result = base.items[-1]
-        for position in reversed(range(len(base.items) - 1)):
-            item = base.items[position]
-            assert isinstance(result, EXPRS)
-            assert isinstance(item, EXPRS)
-            same = fold.make("==", types.BOOL, index, fold.const(position, index.type))
-            result = fold.make("?:", item.type, same, item, result)
-        return result
-
     def _eval_slice(self, node: ast.Slice) -> Value:
         return fold.slice_(self.scalar(node.base), self.constant(node.high).value, self.constant(node.low).value)
 
@@ -214,8 +249,8 @@ class Expressions(Assignments):
 
     def _eval_binary(self, node: ast.Binary) -> Value:
         op = node.op
-        if op in ("&&", "||") and self.effects(node.right):
-            return self._control_flow(node)
+        if op in ("&&", "||"):
+            return self._eval_short_circuit(node)
         left, right = self.operands([node.left, node.right])
         if op in ("==", "!=") and not (isinstance(left, EXPRS) and isinstance(right, EXPRS)):
             same = self.equal(left, right, node)
@@ -225,6 +260,17 @@ class Expressions(Assignments):
         t = scalar_type(self.type_of(node))
         assert t is not None
         return fold.make(op, t, left, right)
+
+    def _eval_short_circuit(self, node: ast.Binary) -> Value:
+        if self.effects(node.right):
+            return self._control_flow(node)
+        left, right = self.scalar(node.left), self.apart(node.right)
+        if right.takes_no_code:
+            assert isinstance(right.value, EXPRS)
+            return fold.make(node.op, types.BOOL, left, right.value)
+        block = ir.Block()
+        decided = Apart(fold.boolean(node.op == "||"), block, block)
+        return self._choice(left, *((decided, right) if node.op == "||" else (right, decided)), types.BOOL, node)
 
     def _eval_conditional(self, node: ast.Conditional) -> Value:
         t = scalar_type(self.type_of(node))
@@ -238,11 +284,24 @@ class Expressions(Assignments):
                 self.goto(join)
             self.start(join)
             return result
-        condition, then, otherwise = self.operands([node.condition, node.then, node.otherwise])
-        assert isinstance(condition, EXPRS)
-        assert isinstance(then, EXPRS)
-        assert isinstance(otherwise, EXPRS)
-        return fold.make("?:", t, condition, then, otherwise)
+        condition = self.scalar(node.condition)
+        then, otherwise = self.apart(node.then), self.apart(node.otherwise)
+        if then.takes_no_code and otherwise.takes_no_code:
+            assert isinstance(then.value, EXPRS)
+            assert isinstance(otherwise.value, EXPRS)
+            return fold.make("?:", t, condition, then.value, otherwise.value)
+        return self._choice(condition, then, otherwise, t, node)
+
+    def _choice(self, condition: ir.Expr, then: Apart, otherwise: Apart, t: types.Type, node: ast.Expr) -> Value:
+        """Return the value of one side, of which only the one that `condition` chooses is evaluated."""
+        result, join = self.temp(t), ir.Block()
+        self.branch_on(condition, then.first, otherwise.first, node.pos)
+        for side in (then, otherwise):
+            self.start(side.last)
+            self.assign(result, side.value, node.pos)
+            self.goto(join)
+        self.start(join)
+        return result
 
     def _eval_cast(self, node: ast.Cast) -> Value:
         return self.convert(self.expr(node.operand), self.type_of(node), node)

@@ -19,6 +19,7 @@ from p4switch.architectures.v1model.externs.resubmit import Recirculate, Resubmi
 from p4switch.architectures.v1model.externs.truncate import Truncate
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend import fold
+from p4switch.compiler.midend.assign import Leaf
 from p4switch.compiler.midend.base import MAX_SIZE
 from p4switch.compiler.midend.elaborate import ExternObject
 from p4switch.compiler.midend.storage import flat_fields, header_field, scalar_type
@@ -51,6 +52,7 @@ class Externs(Tables):
     def __init__(self, program: ast.Program) -> None:
         super().__init__(program)
         self.user_metadata: Value | None = None
+        self.program_headers: set[Leaf] = set()  # those of the package, which a deparser only reads
         self._standard = StructValue(types.VOID, {})
         self._profiles: dict[ExternObject, ir.Profile] = {}
         self._direct_meters: dict[ExternObject, ir.FieldRef] = {}
@@ -104,7 +106,7 @@ class Externs(Tables):
     # Helpers
 
     def _args(self, call: ast.Call) -> list[Value]:
-        return self._evaluate_arguments(call.params, call.bound)
+        return self.arguments(call.params, call.bound)
 
     def _scalar_arg(self, call: ast.Call, index: int, value: Value) -> ir.Expr:
         if not isinstance(value, EXPRS):
@@ -377,7 +379,11 @@ class Externs(Tables):
 
     def _emit(self, value: Value, call: ast.Call) -> None:
         if isinstance(value, ir.HeaderRef) and not value.stack:
-            self.out.deparser.append(value)
+            # The target emits when all statements have run: a header that one of them may change still is copied.
+            own = self.overlap(set(self.leaves(value)), self.program_headers)
+            emitted = value if own else self.snapshot(value)
+            assert isinstance(emitted, ir.HeaderRef)
+            self.out.deparser.append(emitted)
         elif isinstance(value, StructValue):
             for inner in value.fields.values():
                 self._emit(inner, call)

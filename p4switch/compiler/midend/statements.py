@@ -54,7 +54,7 @@ class Statements(Calls):
         place = self.freeze(self.place(node.target))
         again = self._target_again(node)
         if again is not None:
-            self.known[again] = place
+            self.known[again] = self.read(place)
         self.assign(place, self.expr(node.value), node.target.pos)
 
     @staticmethod
@@ -188,6 +188,8 @@ class Statements(Calls):
             self._for_range(node, node.values, variable, after)
         else:
             values = self.expr(node.values)
+            if self.overlap(set(self.leaves(values)), self.touched(node.body, self.frame)):
+                values = self.snapshot(values)  # it is evaluated once, whatever the body assigns
             items: list[Value]
             if isinstance(values, StackValue):
                 items = list(values.elements)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +25,7 @@ class TableObject:
     ir: ir.Table
     refs: list[ast.ActionRef] = field(default_factory=list)
     key_types: list[types.Type] = field(default_factory=list)
-    sources: list[ast.Expr | None] = field(default_factory=list)  # what a computed key is assigned before each lookup
+    computed: list[tuple[Value, ast.Expr]] = field(default_factory=list)  # keys to assign before each lookup
     profile: ExternObject | None = None
     counter: ExternObject | None = None
     meter: ExternObject | None = None
@@ -126,9 +127,8 @@ class Tables(Statements):
         if self.in_action:
             raise self.error(call, "a table cannot be applied in an action")
         table = self.table(call.decl)
-        for key, source in zip(table.ir.keys, table.sources, strict=True):
-            if source is not None:
-                self.assign(key.target, self.scalar(source), source.pos)
+        for target, source in table.computed:
+            self.assign(target, self.scalar(source), source.pos)
         if table.soft:
             wrapped: dict[ir.Block, ir.Block] = {}
             on = {label: self._unless_exited(target, wrapped) for label, target in on.items()}
@@ -193,51 +193,60 @@ class Tables(Statements):
         return table
 
     def _keys(self, table: TableObject) -> None:
-        for key in table.decl.keys:
-            t = self.type_of(key.expr)
+        for i, expr, changes_later in self.in_order([key.expr for key in table.decl.keys]):
+            key = table.decl.keys[i]
+            t = self.type_of(expr)
             scalar = scalar_type(t)
             if not isinstance(scalar, (types.Bits, types.Bool)):
-                raise self.error(key.expr, f"a key of type {t} is not supported: expected a number, bool or enum")
-            name = next((a.string for a in key.annotations if a.name == "name"), None) or key_text(key.expr)
+                raise self.error(expr, f"a key of type {t} is not supported: expected a number, bool or enum")
+            name = next((a.string for a in key.annotations if a.name == "name"), None) or key_text(expr)
             if name is None:
-                raise self.error(key.expr, 'this key is not a name: expected an annotation @name("...") after it')
-            value, mask, source = self._key_target(key.expr, scalar, table, len(table.ir.keys))
+                raise self.error(expr, 'this key is not a name: expected an annotation @name("...") after it')
             if key.kind.name == "selector":
-                # Without a selector such a key means nothing.
-                if table.ir.profile is not None and table.ir.profile.algorithm:
-                    self._selector_input(table.ir.profile, value, source)
+                self._selector_input(expr, scalar, changes_later, table)
                 continue
+            value, mask = self._key_target(expr, scalar, changes_later, table)
             table.ir.keys.append(ir.Key(value, key.kind.name, name, mask))
             table.key_types.append(t)
-            table.sources.append(source)
         kinds = [key.match_kind for key in table.ir.keys]
         if kinds.count("lpm") > 1 and set(kinds) <= {"exact", "lpm"}:
             raise self.error(table.decl, "a table with more than one lpm key is not supported on this target")
 
     def _key_target(
-        self, node: ast.Expr, t: types.Type, table: TableObject, position: int
-    ) -> tuple[ir.Expr, int | None, ast.Expr | None]:
-        """Where the key is looked up, its constant mask, and the expression to assign there first (None: nothing)."""
-        if isinstance(node, ast.Binary) and node.op == "&" and not self.effects(node):
+        self, node: ast.Expr, t: types.Type, changes_later: bool, table: TableObject
+    ) -> tuple[ir.Expr, int | None]:
+        """Return where a key is looked up, and its constant mask; note it if it has to be assigned there first.
+
+        A key that one after it may change (`changes_later`) is looked up as it was when its turn came.
+        """
+        fixed = not changes_later and not self.effects(node)
+        if fixed and isinstance(node, ast.Binary) and node.op == "&":
             left, right = self.expr(node.left), self.expr(node.right)
             if isinstance(left, ir.FieldRef) and isinstance(right, ir.Const):
-                return left, right.value, None
-        if not self.effects(node):
-            saved, self.code = self.code, ir.Block()
-            value = self.expr(node)
-            unchanged = not self.code.ops and self.code.end is None
-            self.code = saved
-            if unchanged and isinstance(value, (ir.FieldRef, ir.Valid)):
-                header = value.header
+                return left, right.value
+        if fixed:
+            key = self.apart(node)
+            if key.takes_no_code and isinstance(key.value, (ir.FieldRef, ir.Valid)):
+                header = key.value.header
                 if isinstance(header, str) or not header.stack:
-                    return value, None, None
-        place = self.storage.allocate(t, f"{table.ir.name}.key{position}")
+                    return key.value, None
+        place = self.storage.allocate(t, f"{table.ir.name}.key{len(table.ir.keys)}")
         assert isinstance(place, ir.FieldRef)
-        return place, None, node
+        table.computed.append((place, node))
+        return place, None
 
-    def _selector_input(self, profile: ir.Profile, value: ir.Expr, source: ast.Expr | None) -> None:
-        if source is not None:
-            raise self.error(source, "a selector key has to be a field")
+    def _selector_input(self, node: ast.Expr, t: types.Type, changes_later: bool, table: TableObject) -> None:
+        profile = table.ir.profile
+        if profile is None or not profile.algorithm:
+            # Without a selector such a key means nothing, but for what its evaluation does.
+            if self.effects(node):
+                self._key_target(node, t, changes_later, table)
+            return
+        before = len(table.computed)
+        value, _ = self._key_target(node, t, changes_later, table)
+        if len(table.computed) > before:
+            what = "that no later key may change" if changes_later else "and not computed"
+            raise self.error(node, f"a selector key has to be a field {what} on this target")
         profile.inputs.append(value)
 
     def _actions(self, table: TableObject) -> None:
@@ -278,13 +287,29 @@ class Tables(Statements):
         if entries is None:
             return
         table.ir.entries = []
+        declared = table.decl.keys
         for entry, rank in zip(entries, self._ranks(table), strict=True):
-            keys = [self.keyset(k) for k in entry.keysets]
-            for key, keyset, node in zip(table.ir.keys, keys, entry.keysets, strict=False):
+            # Nothing is looked up by selector keys.
+            nodes = [n for n, k in zip(entry.keysets, declared, strict=True) if k.kind.name != "selector"]
+            keys = [self.keyset(node) for node in nodes]
+            for key, keyset, node in zip(table.ir.keys, keys, nodes, strict=True):
                 if key.match_kind == "lpm" and isinstance(keyset, tuple) and not _is_prefix(keyset[1], key.target.type):
                     raise self.error(node, f"mask {keyset[1]:#x} is not a prefix: lpm keys need leading ones only")
             call, const = self._action_call(table, entry.action), entry.const or table.decl.const_entries
-            table.ir.entries.append(ir.Entry(keys, call, rank, const, entry.pos))
+            parts = map(self._ranges, table.ir.keys, keys, nodes)
+            table.ir.entries += [ir.Entry(list(one), call, rank, const, entry.pos) for one in itertools.product(*parts)]
+
+    def _ranges(self, key: ir.Key, keyset: Any, node: ast.Expr) -> list[Any]:
+        """`keyset`; a range over zero of signed numbers as its two halves, since the target compares unsigned ones."""
+        if key.match_kind != "range" or not isinstance(keyset, tuple):
+            return [keyset]
+        low, high = keyset
+        if low > high:
+            raise self.error(node, f"the range {low} .. {high} is empty: its low end is above its high end")
+        full = (1 << (types.width_of(key.target.type) or 1)) - 1
+        if low < 0 <= high:
+            return [(0, high), (low & full, full)]
+        return [(low & full, high & full)]
 
     def _ranks(self, table: TableObject) -> list[int]:
         """The priorities of the entries as in BMv2, where the lowest wins.

@@ -119,6 +119,7 @@ class Architecture(Parsers):
         for param, t in zip(parser.decl.params[1:3], (headers, metadata), strict=True):
             self.storable(t, param)
         self._headers = self.storage.allocate(headers, "", exact=True)
+        self.program_headers = set(self.leaves(self._headers))
         self._metadata = self.user_metadata = self.storage.allocate(metadata, "userMetadata")
         self._standard = StructValue(standard, fields)
         self.out.errors = list(self.source.errors)
@@ -153,7 +154,7 @@ class Architecture(Parsers):
         if where in ("verify", "compute"):
             self.make_locals(block)
             self._checksums(block.decl.body, fold.TRUE)
-            if start.ops:
+            if start.ops or self.code is not start:
                 raise self.error(block.decl, f"computations are not supported in '{block.decl.name}'")
             return
         self.exit_target = end
@@ -216,7 +217,7 @@ class Architecture(Parsers):
         prefix = "verify_checksum" if self.where == "verify" else "update_checksum"
         if call.method not in (prefix, f"{prefix}_with_payload"):
             raise self.error(call, f"only {prefix} and {prefix}_with_payload can be called in this control")
-        test, data, target, algorithm = self._evaluate_arguments(call.params, call.bound)
+        test, data, target, algorithm = self.arguments(call.params, call.bound)
         if not isinstance(target, ir.FieldRef):
             raise self.error(call, "the checksum has to be a field of a header or of metadata")
         assert isinstance(test, EXPRS)

@@ -98,7 +98,7 @@ def test_what_is_done_is_kept_whatever_ends_the_others(
     monkeypatch.setattr(sys, "argv", ["p4cc", "run", "small.toml", "--jobs", "2", "--no-report", "--out", "out"])
     status, _, told = call(capsys, *sys.argv[1:])
     assert status == (2 if isinstance(end, UserError) else 1)
-    assert [path.name for path in (folder / "out").iterdir()] == ["small-none-seed1"]
+    assert sorted(path.name for path in (folder / "out").iterdir()) == ["runs.json", "small-none-seed1"]
     (line,) = (line for line in told.splitlines() if "runs are kept" in line)
     assert line.startswith("1 of 2 runs are kept; to make the others: p4cc run ")
     _, *arguments = shlex.split(line.partition("others: ")[2])
@@ -107,7 +107,7 @@ def test_what_is_done_is_kept_whatever_ends_the_others(
     assert [line[:6] for line in told.splitlines()] == ["[1/2] ", "[2/2] "]
     assert "small-none-seed1: taken from out/" in told.splitlines()[0]
     whole = folder / out.partition(": ")[2].strip()
-    assert sorted(path.name for path in whole.iterdir()) == ["small-dcqcn-seed1", "small-none-seed1"]
+    assert sorted(path.name for path in whole.iterdir()) == ["runs.json", "small-dcqcn-seed1", "small-none-seed1"]
 
 
 @pytest.mark.parametrize(

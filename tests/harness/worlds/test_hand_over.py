@@ -1,4 +1,4 @@
-"""Independent hosts get their flows ahead of their starts, and nothing follows from it."""
+"""Flows are handed to their hosts by few events, ahead where hosts are independent, and nothing follows from it."""
 
 from __future__ import annotations
 
@@ -50,3 +50,27 @@ def test_flows_are_the_same_however_far_ahead_hosts_get_them(
     assert ahead.series["queues"].table().equals(at_once.series["queues"].table())
     assert ahead.tables["rates"].equals(at_once.tables["rates"])
     assert ahead.conservation == at_once.conservation
+
+
+def test_a_flow_is_started_by_one_event_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a training step, whose flows become known in another order than that of their starts."""
+    started_ns: list[int] = []
+    start_due = virtual.VirtualWorld._start_due
+
+    def counted(world: virtual.VirtualWorld, now_ns: int) -> None:
+        started_ns.append(now_ns)
+        start_due(world, now_ns)
+
+    monkeypatch.setattr(virtual.VirtualWorld, "_start_due", counted)
+    tables = {
+        "cc": "hpcc",
+        "topology": {"name": "fat-tree", "k": 4, "link_rate_bps": 400e9, "link_delay_ns": 500},
+        "nic": {"mtu_bytes": 4096},
+        "workload": {"name": "training", "data": 2, "tensor": 4, "pipeline": 2, "micro_batches": 2},
+        "record": {"queue_interval_ns": 0, "rate_interval_ns": 0},
+    }
+    recording = virtual.VirtualWorld(plan("x", check(tables), Path())[0]).run()
+    assert recording.ended == "done"
+    starts_ns = sorted({record.flow.start_ns for record in recording.flows})
+    assert len(starts_ns) > 100
+    assert started_ns == starts_ns

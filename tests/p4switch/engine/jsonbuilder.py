@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -179,13 +178,3 @@ class ProgramBuilder:
     def switch(self, **options: int) -> Switch:
         switch: Switch = load().Switch(str(build(self.json())), **options)
         return switch
-
-
-@functools.cache
-def echo_json() -> Json:
-    """One header of two bytes, and nothing done to it."""
-    b = ProgramBuilder()
-    b.header_type("h_t", ("a", 8), ("b", 8))
-    b.header("h", "h_t")
-    b.state("start", b.extract("h"))
-    return b.json()

@@ -1,0 +1,24 @@
+"""In which order tests are begun, and that they find p4cc's modules compiled."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+MININET = Path(__file__).parent / "tests" / "mininet"
+
+# Tests start hundreds of processes. Where Python is told to keep no bytecode, each would compile all of p4cc anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What runs on real frames first: such a run waits most of its time, and one is carried out at a time.
+
+    Two workers begin at the first test and in the middle: while one of them has the hosts compiled, the other one
+    has tests that need none.
+    """
+    items.sort(key=lambda item: not item.path.is_relative_to(MININET))

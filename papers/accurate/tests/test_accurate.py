@@ -1,0 +1,129 @@
+"""ACCurate's figures 3 and 4 (section III), through the contention points of p4src/accurate.p4."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.measure.results import Result
+from tests.e2e.runs import run
+
+ALPHA = 0.05
+FRP_BPS = 28e6  # 70 bytes each 20 us
+
+
+def of(protocol: str, results: tuple[Result, ...]) -> Result:
+    return next(result for result in results if result.summary["protocol"] == protocol)
+
+
+def rates_gbps(result: Result, from_us: float, to_us: float) -> dict[str, float]:
+    """Mean throughput on the wire of each named flow."""
+    window = result.rates.query(f"{from_us * 1000} < time_ns <= {to_us * 1000}")
+    names = result.flows.set_index("qp")["group"]
+    means: dict[str, float] = (window.groupby("qp")["throughput_bps"].mean() / 1e9).rename(names).to_dict()
+    return means
+
+
+FIG3 = ("accurate-fig3",)
+FIG4 = ("accurate-fig4",)
+
+
+def test_parking_lot_gives_all_three_flows_a_third() -> None:
+    """A2: 10/3 Gb/s less alpha each; the bound is on what the limiters hand out, so the FRPs come on top."""
+    found = rates_gbps(of("accurate", run(*FIG3)), 200, 1900)
+    for name in ("f1", "f2", "f3"):
+        assert found[name] == pytest.approx((1 - ALPHA) * 10 / 3 + FRP_BPS / 1e9, rel=0.005), name
+        assert found[name] == pytest.approx((1 - ALPHA) * 10 / 3, rel=0.03), name
+
+
+def test_where_links_charge_framing_the_shares_are_of_what_links_carry() -> None:
+    """The same thirds, framing included, and what has waited at first leaves: f1 and f2 are at their third in 60 us."""
+    framed = of("accurate", run(*FIG3, "--cc", "accurate", "--set", "framing=true"))
+    found = rates_gbps(framed, 200, 1900)
+    for name in ("f1", "f2", "f3"):
+        assert found[name] == pytest.approx((1 - ALPHA) * 10 / 3 + FRP_BPS * 94 / 70 / 1e9, rel=0.005), name
+    waiting = framed.queues.query("400e3 < time_ns < 1900e3").groupby(["switch", "port"])["depth_bytes"]
+    assert waiting.max().max() < 3_000
+    late = framed.table("links").query("200e3 < time_ns <= 1900e3")
+    assert late["paused_ns"].sum() == 0
+
+
+def test_lossless_reno_gives_the_remote_flows_half() -> None:
+    found = rates_gbps(of("reno", run(*FIG3)), 200, 1900)
+    assert found["f1"] == pytest.approx(2.5, rel=0.03)
+    assert found["f2"] == pytest.approx(2.5, rel=0.03)
+    assert found["f3"] == pytest.approx(5.0, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("from_us", "to_us", "expected"),
+    [
+        (10, 170, {"f1": 10, "f2": 10}),
+        (210, 370, {"f1": 10, "f2": 5, "f3": 5}),
+        (410, 570, {"f1": 20 / 3, "f2": 10 / 3, "f3": 10 / 3, "f4": 10 / 3}),
+        (610, 1000, {"f1": 10, "f2": 5, "f3": 5}),
+    ],
+)
+def test_each_plateau_is_reached_in_two_periods_and_held(
+    from_us: float, to_us: float, expected: dict[str, float]
+) -> None:
+    """A3, figure 4(c): 40 us after each change every limit is the max-min share less alpha, and stays."""
+    result = of("accurate", run(*FIG4))
+    limits = result.rates.query(f"{from_us * 1000} <= time_ns <= {to_us * 1000 - 5000}")
+    for qp, name in result.flows.set_index("qp")["group"].items():
+        found = limits[limits["qp"] == qp]["rate_limit_bps"] / 1e9
+        if name in expected:
+            assert found.min() == pytest.approx((1 - ALPHA) * expected[name], rel=0.01), name
+            assert found.max() == pytest.approx((1 - ALPHA) * expected[name], rel=0.01), name
+        else:
+            assert found.empty, name
+
+
+def test_while_f4_is_new_f1_shares_its_link_by_halves() -> None:
+    """The contention point in front of H1's own link, before it learns that f4 is held back elsewhere."""
+    result = of("accurate", run(*FIG4))
+    qp = result.flows.set_index("group")["qp"]["f1"]
+    f1 = result.rates.query(f"qp == {qp} and 390000 <= time_ns <= 405000")["rate_limit_bps"]
+    assert (f1 / 1e9).tolist() == pytest.approx([4.75] * len(f1), rel=0.01)
+    assert len(f1) == 4
+
+
+def test_the_flows_get_what_their_limits_say() -> None:
+    found = rates_gbps(of("accurate", run(*FIG4)), 640, 1000)
+    for name, rate in {"f1": 9.5, "f2": 4.75, "f3": 4.75}.items():
+        assert found[name] == pytest.approx(rate, rel=0.04), name
+
+
+def test_pauses_alone_drag_the_victim_down() -> None:
+    """A3, pause-only: f1 loses as much as f4, which shares its queue."""
+    found = rates_gbps(of("pause-only", run(*FIG4)), 400, 560)
+    assert found["f4"] == pytest.approx(10 / 3, rel=0.03)
+    assert found["f1"] == pytest.approx(10 / 3, rel=0.05)
+
+
+FIG5 = ("accurate-fig5", "--set", "workload.duration_ns=20e6")
+
+
+def small_flows_us(result: Result, quantile: float) -> float:
+    flows = result.flows
+    return float(flows[flows["size_bytes"] == 20_000]["fct_ns"].quantile(quantile)) / 1e3
+
+
+def test_small_flows_of_the_direct_network_wait_less() -> None:
+    """A4, A5 in small: figure 5's network and flows at load 0.15, 20 ms (papers/accurate/README.md)."""
+    results = run(*FIG5)
+    for result in results:
+        assert result.summary["ended"] == "done"
+        assert sum(result.summary["drops"].values()) == 0
+        assert result.summary["pfc"]["events"] == []  # no deadlock, no storm
+    accurate = of("accurate", results)
+    for other in ("pause-only", "reno"):
+        assert small_flows_us(of(other, results), 0.99) > 2 * small_flows_us(accurate, 0.99)
+        assert small_flows_us(of(other, results), 0.5) > 1.1 * small_flows_us(accurate, 0.5)
+        assert of(other, results).summary["pfc"]["pauses_sent"] > 3 * accurate.summary["pfc"]["pauses_sent"]
+
+
+def test_reno_without_pfc_loses_packets_and_time() -> None:
+    lossy = ("--cc", "reno", "--set", "switch.pfc.enabled=false", "--set", "nic.reliability=selective-repeat")
+    (result,) = run(*FIG5, *lossy)
+    assert result.summary["drops"]["buffer"] > 100
+    assert small_flows_us(result, 0.99) > 10 * small_flows_us(of("accurate", run(*FIG5)), 0.99)

@@ -1,0 +1,96 @@
+"""Makes the figures of the papers: `make reproduce`, or `python -m papers.make [NAME...]`.
+
+A paper's targets follow from its room: each sweep, each scenario that no sweep of the same name
+covers, and each script of `studies/`. A target is a folder (a CSV file, of a study) in
+`reproduction/`, whose name exists only when all of it is there; one that exists is not made again.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from harness import papers
+from p4switch.errors import UserError, suggest
+
+OUT = Path("reproduction")
+REFERENCE = "reference"  # the general sweeps, behind docs/reference-runs.md
+
+
+class Target(NamedTuple):
+    """One folder or file of `reproduction/`, and the Python arguments that make it."""
+
+    path: Path
+    arguments: tuple[str, ...]
+
+
+def _p4cc(command: str, name: str) -> Target:
+    main = "from harness.cli import main; main()"
+    return Target(OUT / name, ("-c", main, command, name, "--out", str(OUT / name)))
+
+
+def _study(paper: str, script: Path) -> Target:
+    path = OUT / f"{paper}-{script.stem}.csv"
+    return Target(path, ("-m", f"papers.{paper}.studies.{script.stem}", "--csv", str(path)))
+
+
+def targets() -> dict[str, list[Target]]:
+    """Return the targets of each paper by the name of its room, and those of the reference runs."""
+    sweeps, scenarios = papers.files("sweeps"), papers.files("scenarios")
+    made = {REFERENCE: [_p4cc("sweep", name) for name, path in sweeps.items() if not papers.paper_of(path)]}
+    for paper, room in papers.rooms().items():
+        made[paper] = [
+            *(_p4cc("sweep", name) for name, path in sweeps.items() if papers.paper_of(path) == paper),
+            *(_p4cc("run", name) for name, path in scenarios.items()
+              if papers.paper_of(path) == paper and name not in sweeps),
+            *(_study(paper, script) for script in sorted((room / "studies").glob("[!_]*.py"))),
+        ]
+    return made
+
+
+def chosen(names: Sequence[str], known: Mapping[str, Sequence[Target]]) -> list[Target]:
+    """Return the targets that papers' and targets' names stand for; all where there is no name.
+
+    Raises
+    ------
+    UserError
+        For a name that is neither a paper's nor a target's.
+    """
+    by_name = {target.path.name: target for of_paper in known.values() for target in of_paper}
+    found: list[Target] = []
+    for name in names or known:
+        if name in known:
+            found += known[name]
+        elif name in by_name:
+            found.append(by_name[name])
+        else:
+            raise UserError(f"no paper and no target {name!r}; {suggest(name, [*known, *by_name])}")
+    return found
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--list", "only_list", is_flag=True, help="Show the targets and make none.")
+def main(names: tuple[str, ...], only_list: bool) -> None:
+    """Make the targets of papers (dart), or single targets (smartt-fig6), in reproduction/."""
+    try:
+        found = chosen(names, targets())
+    except UserError as error:
+        raise click.ClickException(str(error)) from None
+    for target in found:
+        if only_list:
+            click.echo(target.path)
+        elif not target.path.exists():
+            click.echo(f"making {target.path}")
+            OUT.mkdir(exist_ok=True)
+            if subprocess.run([sys.executable, *target.arguments], check=False).returncode:
+                raise click.ClickException(f"{target.path} could not be made")
+
+
+if __name__ == "__main__":
+    main()

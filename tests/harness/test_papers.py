@@ -1,0 +1,62 @@
+"""Rooms of papers: a new folder is all that a new paper takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import papers
+from harness.plan import scenario, sweep
+from harness.report import claims
+from papers.make import targets
+
+SCENARIO = 'title = "Nemo, figure 1"\nclaims = ["N1"]\n\n[workload]\nname = "incast"\n'
+SWEEP = 'title = "Nemo by load"\nscenario = "nemo-fig1"\n\n[axes]\nseeds = [1, 2]\n'
+PAPER = 'title = "Nemo"\nsource = "nowhere"\n\n[claims.N1]\nsource = "Nemo, fig 1"\ntext = "it swims"\n'
+
+
+@pytest.fixture
+def nemo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Yield the room of a paper in a folder that stands for `papers/`."""
+    room = tmp_path / "nemo"
+    for name, text in {
+        "paper.toml": PAPER,
+        "scenarios/nemo-fig1.toml": SCENARIO,
+        "sweeps/nemo-loads.toml": SWEEP,
+        "studies/depth.py": "",
+    }.items():
+        (room / name).parent.mkdir(parents=True, exist_ok=True)
+        (room / name).write_text(text)
+    monkeypatch.setattr(papers, "PAPERS", tmp_path)
+    claims.claims.cache_clear()
+    yield room
+    claims.claims.cache_clear()
+
+
+def test_a_new_paper_is_a_new_folder(nemo: Path) -> None:
+    assert papers.rooms() == {"nemo": nemo}
+    assert papers.title("nemo") == "Nemo"
+    assert scenario.find("nemo-fig1") == nemo / "scenarios" / "nemo-fig1.toml"
+    assert sweep.load("nemo-loads")[0].scenario == "nemo-fig1"
+    assert claims.claims()["N1"].text == "it swims"
+    assert [target.path.name for target in targets()["nemo"]] == ["nemo-loads", "nemo-fig1", "nemo-depth.csv"]
+
+
+def test_general_scenarios_belong_to_no_paper() -> None:
+    found = papers.files("scenarios")
+    assert papers.paper_of(found["incast"]) == ""
+    assert papers.paper_of(found["dart-fig11"]) == "dart"
+
+
+def test_each_scenario_and_sweep_of_a_paper_names_claims_of_its_own_paper() -> None:
+    for kind in ("scenarios", "sweeps"):
+        for name, path in papers.files(kind).items():
+            room = papers.paper_of(path)
+            named = scenario.read(path).get("claims", [])
+            if room:
+                own = scenario.read(papers.PAPERS / room / "paper.toml")["claims"]
+                assert set(named) <= set(own), name
+            else:
+                assert named == [], name
