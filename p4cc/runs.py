@@ -27,6 +27,7 @@ from harness.worlds.parallel import workers_of
 from harness.worlds.workers import Cluster
 from p4cc.results import CheckError, Result, Results
 from p4switch.errors import UserError
+from p4switch.extensions import load as load_extension
 
 __all__ = ["load", "run", "sweep"]
 
@@ -95,8 +96,15 @@ def run(
     return _checked(found, strict)
 
 
-def load(folder: str | PathLike[str]) -> Results:
-    """The results in a folder that `run`, `Results.save` or the command line has written. Raises UserError."""
+def load(folder: str | PathLike[str], *, extensions: Sequence[str | PathLike[str]] = ()) -> Results:
+    """The results in a folder that `run`, `Results.save` or the command line has written.
+
+    `extensions` are Python files to load, as the runs did, for their figures in reports. Without it, of those that the
+    results name the ones are loaded that this user has run himself, as they were then; a warning tells of the others.
+    Raises UserError.
+    """
+    for file in extensions:
+        load_extension(Path(file))
     found = stored.load_all(Path(folder))
     for line in dict.fromkeys(line for kept in found for line in kept.load_extensions()):
         warnings.warn(line, stacklevel=2)

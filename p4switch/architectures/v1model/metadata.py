@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from p4switch import ir
+from p4switch.ports import WIDTH_BITS
 
 STANDARD = "standard_metadata"
-DROP_PORT = 511
-"""The port that `mark_to_drop` chooses: nothing is sent there."""
-
-EGRESS_SPEC = ir.FieldRef(STANDARD, "egress_spec", ir.Bits(9))
+EGRESS_SPEC = ir.FieldRef(STANDARD, "egress_spec", ir.Bits(WIDTH_BITS))
 MCAST_GRP = ir.FieldRef(STANDARD, "mcast_grp", ir.Bits(16))

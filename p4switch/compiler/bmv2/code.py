@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from p4switch import ir
 from p4switch.compiler import types
 from p4switch.compiler.bmv2.expressions import Json, argument, condition, header, hexstr, place, stack, value
+from p4switch.compiler.bmv2.source import Source
 from p4switch.ir.graph import reverse_postorder, simplify
-
-SourceInfo = Callable[[Any], Json]
 
 
 def _argument(arg: ir.Argument) -> Json:
@@ -31,11 +29,19 @@ def _argument(arg: ir.Argument) -> Json:
 class _Primitives(ir.OperationVisitor[Json]):
     """Operations as primitives of actions."""
 
-    def __init__(self, source_info: SourceInfo) -> None:
-        self._source_info = source_info
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def written(self, ops: Sequence[ir.Operation]) -> list[Json]:
+        """Operations one after the other."""
+        result: list[Json] = []
+        for op in ops:
+            with self._source.at(op.span):
+                result.append(op.accept(self))
+        return result
 
     def _primitive(self, op: ir.Operation, name: str, *args: ir.Argument) -> Json:
-        return {"op": name, "parameters": [_argument(a) for a in args], **self._source_info(op.span)}
+        return {"op": name, "parameters": [_argument(a) for a in args], **self._source(op.span)}
 
     def assign(self, op: ir.Assign) -> Json:
         return self._primitive(op, "assign_VL" if isinstance(op.dst.type, types.Varbit) else "assign", op.dst, op.src)
@@ -75,13 +81,12 @@ class _Primitives(ir.OperationVisitor[Json]):
         return self._primitive(op, op.primitive, *op.arguments)
 
 
-def primitives(ops: Sequence[ir.Operation], source_info: SourceInfo) -> list[Json]:
+def primitives(ops: Sequence[ir.Operation], source: Source) -> list[Json]:
     """Operations one after the other."""
-    writer = _Primitives(source_info)
-    return [op.accept(writer) for op in ops]
+    return _Primitives(source).written(ops)
 
 
-def action_primitives(body: ir.Block, source_info: SourceInfo) -> list[Json]:
+def action_primitives(body: ir.Block, source: Source) -> list[Json]:
     """The body of an action: its blocks one after the other, with jumps."""
     order = reverse_postorder(simplify(body))
     result: list[Json] = []
@@ -91,14 +96,15 @@ def action_primitives(body: ir.Block, source_info: SourceInfo) -> list[Json]:
     def jump(target: ir.Block | None, branch: ir.Branch | None = None) -> None:
         op: Json = {"op": "_jump", "parameters": []}
         if branch is not None:
-            op = {"op": "_jump_if_zero", "parameters": [argument(branch.condition)], **source_info(branch.span)}
+            with source.at(branch.span):
+                op = {"op": "_jump_if_zero", "parameters": [argument(branch.condition)], **source(branch.span)}
         result.append(op)
         jumps.append((op, target))
 
     for i, block in enumerate(order):
         starts[block] = len(result)
         following = order[i + 1] if i + 1 < len(order) else None
-        result += primitives(block.ops, source_info)
+        result += primitives(block.ops, source)
         end = block.end
         if end is None:
             if following is not None:
@@ -124,7 +130,7 @@ class _ParserOperations(_Primitives):
     """Operations of parser states: some of their own, and primitives."""
 
     def _operation(self, op: ir.Operation, name: str, *parameters: Json) -> Json:
-        return {"op": name, "parameters": list(parameters), **self._source_info(op.span)}
+        return {"op": name, "parameters": list(parameters), **self._source(op.span)}
 
     def _primitive(self, op: ir.Operation, name: str, *args: ir.Argument) -> Json:
         return {"op": "primitive", "parameters": [super()._primitive(op, name, *args)]}
@@ -132,10 +138,10 @@ class _ParserOperations(_Primitives):
     def assign(self, op: ir.Assign) -> Json:
         if not isinstance(op.dst, ir.FieldRef) or isinstance(op.dst.type, types.Varbit):
             return super().assign(op)
-        source = argument(op.src)
-        if source["type"] == "stack_field":
-            source = {"type": "expression", "value": source}
-        return self._operation(op, "set", place(op.dst), source)
+        assigned = argument(op.src)
+        if assigned["type"] == "stack_field":
+            assigned = {"type": "expression", "value": assigned}
+        return self._operation(op, "set", place(op.dst), assigned)
 
     def extract(self, op: ir.Extract) -> Json:
         target = _extract_target(op.header)
@@ -162,13 +168,11 @@ def _bytes(width: int) -> int:
     return -(-width // 8)
 
 
-def _transitions(
-    end: ir.Select, name: Callable[[ir.Block | None], str | None], source_info: SourceInfo
-) -> list[Json]:
+def _transitions(end: ir.Select, name: Callable[[ir.Block | None], str | None], source: Source) -> list[Json]:
     widths = [types.width_of(k.type) or 0 for k in end.keys]
     result: list[Json] = []
     for (keys, target), span in zip(end.cases, end.spans, strict=True):
-        where = {"next_state": name(target), **source_info(span)}
+        where = {"next_state": name(target), **source(span)}
         if isinstance(keys, str):
             result.append({"type": "parse_vset", "value": keys, "mask": None, **where})
             continue
@@ -215,37 +219,39 @@ class StateNames:
         return self._names[block]
 
 
-def parser(start: ir.Block, branch_flag: ir.FieldRef | None, source_info: SourceInfo) -> Json:
+def parser(start: ir.Block, branch_flag: ir.FieldRef | None, source: Source) -> Json:
     """The parser whose entry is `start`. `branch_flag` is a bool field for the conditions of `if` statements."""
     start = simplify(start)
     order = reverse_postorder(start)
     name = StateNames(order)
     states: list[Json] = []
-    writer = _ParserOperations(source_info)
+    writer = _ParserOperations(source)
     for block in order:
         if name(block) is None and block is not start:
             continue
-        ops = [op.accept(writer) for op in block.ops]
+        ops = writer.written(block.ops)
         keys: list[Json] = []
         end = block.end
         if end is None or isinstance(end, ir.Goto):
             target = None if end is None else end.target
-            where = {"next_state": name(target), **source_info(None if end is None else end.span)}
+            where = {"next_state": name(target), **source(None if end is None else end.span)}
             transitions = [{"type": "default", "value": None, "mask": None, **where}]
         elif isinstance(end, ir.Branch):
             assert branch_flag is not None
-            ops.append(writer.assign(ir.Assign(branch_flag, end.condition)))
+            with source.at(end.span):
+                ops.append(writer.assign(ir.Assign(branch_flag, end.condition)))
             keys = [place(branch_flag)]
             transitions = [
                 {"type": "hexstr", "value": "0x01", "mask": None, "next_state": name(end.if_true)},
                 {"type": "default", "value": None, "mask": None, "next_state": name(end.if_false)},
             ]
             for transition in transitions:
-                transition.update(source_info(end.span))
+                transition.update(source(end.span))
         else:
             assert isinstance(end, ir.Select)
-            keys = [place(k) for k in end.keys]
-            transitions = _transitions(end, name, source_info)
+            with source.at(next(iter(end.spans), block.span)):
+                keys = [place(k) for k in end.keys]
+            transitions = _transitions(end, name, source)
         states.append(
             {
                 "name": name(block) or "start",
@@ -253,7 +259,7 @@ def parser(start: ir.Block, branch_flag: ir.FieldRef | None, source_info: Source
                 "parser_ops": ops,
                 "transitions": transitions,
                 "transition_key": keys,
-                **source_info(block.span),
+                **source(block.span),
             }
         )
     return {"name": "parser", "id": 0, "init_state": name(start) or "start", "parse_states": states}

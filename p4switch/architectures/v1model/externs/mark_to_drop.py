@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from p4switch import ir
-from p4switch.architectures.v1model.metadata import DROP_PORT, EGRESS_SPEC, MCAST_GRP, STANDARD
+from p4switch.architectures.v1model.metadata import EGRESS_SPEC, MCAST_GRP, STANDARD
+from p4switch.ports import DROP_PORT
 
 if TYPE_CHECKING:
     from p4switch.testgen.machine import Machine
