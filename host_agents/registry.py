@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 import pydantic
 
-from host_agents.config import CC_SCOPES, RELIABILITIES, SCOPE_QP
+from host_agents.config import CC_SCOPES, GO_BACK_N, RELIABILITIES, SCOPE_QP, SELECTIVE_REPEAT
 from host_agents.errors import HostError, PacketError, ParameterError, UnknownNameError
 from host_agents.ranges import NOT_NEGATIVE, ONE_OF
 from p4switch.errors import UserError, suggest
@@ -123,6 +123,11 @@ class Protocol:
     def priorities(self) -> tuple[int, ...]:
         """Classes of its data besides the NIC's."""
         return self.info.priorities(self.parameters, self.mechanisms)
+
+    def usual_reliability(self, per_packet: bool) -> str:
+        """Return how it sends again what was lost unless a NIC is told; `per_packet`: packets take several paths."""
+        usual = SELECTIVE_REPEAT if per_packet or self.info.selective else GO_BACK_N
+        return usual if usual in self.info.reliabilities else self.info.reliabilities[0]
 
     def check_reliability(self, wanted: str) -> None:
         """Raises ParameterError where it cannot do with it."""

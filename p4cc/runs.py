@@ -28,6 +28,7 @@ from harness.worlds.parallel import workers_of
 from harness.worlds.workers import Cluster
 from p4cc.results import CheckError, Result, Results
 from p4switch.errors import UserError
+from p4switch.extensions import load as load_extension
 
 __all__ = ["load", "run", "sweep"]
 
@@ -40,7 +41,7 @@ def run(
     *,
     cc: Names | None = None,
     lb: Names | None = None,
-    seeds: int | Sequence[int] | None = None,
+    seeds: int | str | Sequence[int | str] | None = None,
     set: Mapping[str, Any] | None = None,
     out: str | PathLike[str] | None = None,
     world: Literal["virtual", "mininet"] = "virtual",
@@ -57,11 +58,11 @@ def run(
 ) -> Results:
     """Every combination of protocol, load balancer and seed of a scenario: its name, a .toml file, or its tables.
 
-    `cc`, `lb` and `seeds` stand instead of the scenario's; `set` has values for any of its keys, dotted or as tables.
-    Paths in any of them are relative to the working directory. `out` names a folder to keep the results in, which must
-    not exist yet. `pcap` adds hosts.pcapng to each run's folder; `trace` (a flow's number) trace.txt and trace.jsonl;
-    `coverage` coverage.json, what the packets reached of the P4 program. The last two are of the virtual world.
-    `switch` and `dilation` are of the Mininet world, which needs root.
+    `cc`, `lb` and `seeds` (1, [1, 2] or "1-100") stand instead of the scenario's; `set` has values for any of its keys,
+    dotted or as tables. Paths in any of them are relative to the working directory. `out` names a folder to keep the
+    results in, which must not exist yet. `pcap` adds hosts.pcapng to each run's folder; `trace` (a flow's number)
+    trace.txt and trace.jsonl; `coverage` coverage.json, what the packets reached of the P4 program. The last two are of
+    the virtual world. `switch` and `dilation` are of the Mininet world, which needs root.
 
     In the virtual world `workers` processes share each run (none: as the scenario says, or one). With `jobs` so many
     runs are made at the same time, or with `scheduler` on a cluster, as by `sweep`; then each has one process.
@@ -96,8 +97,15 @@ def run(
     return _checked(found, strict)
 
 
-def load(folder: str | PathLike[str]) -> Results:
-    """The results in a folder that `run`, `Results.save` or the command line has written. Raises UserError."""
+def load(folder: str | PathLike[str], *, extensions: Sequence[str | PathLike[str]] = ()) -> Results:
+    """The results in a folder that `run`, `Results.save` or the command line has written.
+
+    `extensions` are Python files to load, as the runs did, for their figures in reports. Without it, of those that the
+    results name the ones are loaded that this user has run himself, as they were then; a warning tells of the others.
+    Raises UserError.
+    """
+    for file in extensions:
+        load_extension(Path(file))
     found = stored.load_all(Path(folder))
     for line in dict.fromkeys(line for kept in found for line in kept.load_extensions()):
         warnings.warn(line, stacklevel=2)

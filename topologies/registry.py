@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from p4switch.errors import validate
 from p4switch.numbers import integral
 from p4switch.registry import Registry
+from p4switch.tables import Table
+from topologies.checks import check
 from topologies.model import Topology
 from topologies.nic_switches import with_nic_switches
 
@@ -19,10 +21,8 @@ Rate = Annotated[int, BeforeValidator(integral), Field(gt=0, le=10**14)]
 Delay = Annotated[int, BeforeValidator(integral), Field(ge=0, le=10**10)]
 
 
-class TopologyParameters(BaseModel):
+class TopologyParameters(Table):
     """Parameters of a topology; a subclass adds its own."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     link_rate_bps: Rate = 100_000_000_000  # of each link, or of the hosts' links where others have a rate of their own
     link_delay_ns: Delay = 1000  # propagation, one way, of each link
@@ -48,8 +48,8 @@ def build(name: str, values: Mapping[str, Any], where: str = "topology") -> Topo
 
 
 def _built(checked: TopologyParameters) -> Topology:
-    topology = checked.build()
-    return with_nic_switches(topology) if checked.nic_switches else topology
+    topology = check(checked.build())
+    return check(with_nic_switches(topology)) if checked.nic_switches else topology
 
 
 @lru_cache(maxsize=8)

@@ -20,18 +20,27 @@ _ALIKE = 0.75  # "link_rte" is a slip of "link_rate", "nonsense" is none of "don
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def command(name: str, as_json: bool) -> None:
-    """Tell what NAME means: a key of scenarios or sweeps (topology.link_rate_bps), a column of a table (flows.fct_ns),
-    a key of a run's files (summary.jain.mean), an environment variable, a word of the documentation (BDP), or a
-    paper's claim (C1).
+    """Tell what NAME means.
 
-    A table's name (switch.pfc) tells what is below it, and a last part (eta) every key that ends in it.
+    NAME is a key of scenarios or sweeps (topology.link_rate_bps), a column of a table (flows.fct_ns), a key of a run's
+    files (summary.jain.mean), an environment variable, a word of the documentation (BDP) or of a report (slowdown), or
+    a paper's claim (C1). Case does not matter, nor whether a word is spelt as in Britain or in America.
+
+    A table's name (switch.pfc) tells what is below it, a last part (eta) every key that ends in it, and a word (Jain)
+    what has it in its name.
     """
+    from harness.reference import spelling
     from harness.reference.entries import entries, words
 
-    known, said = entries(), [one for one in words() if one.name.lower() == name.lower()]
+    known, wanted = entries(), spelling.normal(name)
+    said = [one for one in words() if spelling.words(one.name) == spelling.words(name)]
     exact = said + [one for one in known if one.is_named(name)]
-    below = [one for one in known if one.plain.startswith(f"{_plain(name)}.")]
-    ending = [one for one in known if one.plain.endswith(f".{_plain(name)}")] if not below and exact == said else []
+    below = [one for one in known if spelling.normal(one.name).startswith(f"{wanted}.")]
+    ending: list[Entry] = []
+    if not below and exact == said:
+        ending = [one for one in known if spelling.normal(one.name).endswith(f".{wanted}")]
+    if not (exact or below or ending):
+        ending = [one for one in words() if spelling.is_within(spelling.words(name), spelling.words(one.name))]
     found = exact + below + ending
     if not found:
         raise UserError(_not_found(name, known))

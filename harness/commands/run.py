@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.commands import _names
+from harness.commands._seeds import seeds as seeds_of
 from harness.commands._where import resume_option, where, where_options
 from harness.worlds.mininet import package
 from harness.worlds.native_hosts import use_native_hosts
@@ -38,7 +39,12 @@ if TYPE_CHECKING:
     help="Load balancer, instead of the scenario's; or several.",
 )
 @click.option(
-    "--seed", "seeds", multiple=True, type=click.IntRange(0), metavar="N", help="Several give confidence intervals."
+    "--seed",
+    "seeds",
+    multiple=True,
+    callback=seeds_of,
+    metavar="N",
+    help="Several give confidence intervals: --seed 1 --seed 2, or --seed 1-100.",
 )
 @click.option("--program", metavar="NAME", help="P4 program of the switches: a name, or a .p4 file.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a key, for example topology.k=8.")
@@ -87,15 +93,13 @@ if TYPE_CHECKING:
     "Default: the scenario's, or auto.",
 )
 @where_options("one run after the other, in this process")
-@click.option(
-    "--watch", is_flag=True, help="With --world mininet: a page on loopback shows the network while it runs."
-)
+@click.option("--watch", is_flag=True, help="With --world mininet: a page on loopback shows the network while it runs.")
 @click.option("--coverage", is_flag=True, help="Also write what of the P4 program packets reached (coverage/).")
 def command(
     scenarios: tuple[str, ...],
     cc: tuple[str, ...],
     lb: tuple[str, ...],
-    seeds: tuple[int, ...],
+    seeds: list[int],
     program: str | None,
     settings: tuple[str, ...],
     out: Path | None,
@@ -139,7 +143,7 @@ def command(
                 raise UserError(f"{option}: the virtual world has no such thing; expected --world mininet with it")
         if program is not None:
             settings = (*settings, f"program={program}")
-        several: dict[str, tuple[str | int, ...]] = {"cc": cc, "lb": lb, "seeds": seeds}
+        several: dict[str, Sequence[str | int]] = {"cc": cc, "lb": lb, "seeds": seeds}
         if dry_run:
             from harness.commands._dry_run import tell_plan
             from harness.worlds.parallel import workers_of

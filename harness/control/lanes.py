@@ -136,9 +136,7 @@ class _Search:
     routing, not on where it goes, so that each place is looked at once for all destinations behind a port.
     """
 
-    def __init__(
-        self, tables: Mapping[str, _Tables], topology: Topology, deflecting: bool, rule: Rule | None
-    ) -> None:
+    def __init__(self, tables: Mapping[str, _Tables], topology: Topology, deflecting: bool, rule: Rule | None) -> None:
         self.edges: dict[tuple[Held, Held], None] = {}  # in the order in which they are found
         self._tables = tables
         self._topology = topology

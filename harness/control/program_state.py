@@ -134,9 +134,7 @@ class ByEngine:
         return np.frombuffer(self._switch.counter_packets(counter.name, counter.size), np.int64)
 
 
-def left_in(
-    readers: Mapping[str, Reader], registers: Sequence[str], p4info: Message, program: str
-) -> dict[str, int]:
+def left_in(readers: Mapping[str, Reader], registers: Sequence[str], p4info: Message, program: str) -> dict[str, int]:
     """Where a register of these names is not 0 throughout: the sum of its cells, by register and switch.
 
     `readers`: by switch. Raises UserError.

@@ -294,9 +294,7 @@ class _Carried(NamedTuple):
     end_ns: int
 
 
-def _spans(
-    run: Run, carried: Sequence[_Carried], destination: str, last_link: Neighbour
-) -> list[tuple[int, int]]:
+def _spans(run: Run, carried: Sequence[_Carried], destination: str, last_link: Neighbour) -> list[tuple[int, int]]:
     """For each flow to one host: when its first byte could be on the host's link, and when its last one had left it."""
     host = run.topology.host_by_name
     mtu_bytes, latency_ns = run.scenario.nic.mtu_bytes, run.scenario.switch.latency_ns

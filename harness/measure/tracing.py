@@ -32,9 +32,7 @@ def told(records: Sequence[TraceRecord], writing: Writing | None) -> Iterator[Tr
         yield record
 
 
-def hops(
-    records: Iterable[TraceRecord], decoder: Callable[[], Decoder]
-) -> Iterator[tuple[TraceRecord, Event | None]]:
+def hops(records: Iterable[TraceRecord], decoder: Callable[[], Decoder]) -> Iterator[tuple[TraceRecord, Event | None]]:
     """Each record, with the event where it is of a pipeline; `decoder` makes one for each switch."""
     decoders: dict[int, Decoder] = {}
     for record in records:

@@ -25,22 +25,25 @@ from harness.measure import probes
 from harness.measure.flow_record import COLUMNS, COUNTS_PREFIX, column_of
 from harness.measure.probes import CounterProbe, Probe, ProgramProbe
 from harness.measure.probes.reaction_point import expect_number
+from harness.plan import needs
 from harness.plan.references import loaded
 from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge, sound_part
 from harness.workloads.attack import Attack, attacked
 from host_agents import registry
 from host_agents.assignments import Assignment
-from host_agents.config import SCOPE_PAIR, NicConfig
+from host_agents.config import SCOPE_PAIR, SCOPE_QP, NicConfig
 from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
 from p4switch import extensions
 from p4switch.errors import Mistakes, UserError, raised_at, suggest, validate
 from p4switch.quantities import doubts
+from p4switch.tables import as_written
 from topologies import Host, Topology
 from topologies.collectives import CollectiveGroup
 from topologies.collectives import trees as collective_trees
 from topologies.groups import Group
 from topologies.model import Neighbour
+from topologies.path_ids import path_ids
 
 _T = TypeVar("_T")
 _MAX_LABEL_BYTES = 200
@@ -179,8 +182,8 @@ class Run:
 
     @property
     def reliability(self) -> str:
-        selective = self.per_packet or self.protocol.info.selective
-        return self.scenario.nic.reliability or ("selective-repeat" if selective else "go-back-n")
+        """How what is lost is sent again: as the scenario says, or as suits the load balancers and the protocol."""
+        return self.scenario.nic.reliability or self.protocol.usual_reliability(self.per_packet)
 
     @property
     def cc_scope(self) -> str:
@@ -719,10 +722,15 @@ def _resolve(
         raise UserError(
             f"program {program.name!r} does not fit protocol {cc!r}; expected {' or '.join(map(repr, fitting))}"
         )
-    parameters = program.checked(scenario.programs.get(program.name, {}), f"programs.{program.name}")
+    parameters = _program_parameters(scenario, program)
+    if agreed := needs.agreement(scenario, protocol, program, parameters):
+        scenario = needs.supplied(scenario, agreed)
+        protocol, parameters = _protocol(scenario, cc), _program_parameters(scenario, program)
     _check_agreement(protocol, program, parameters)
+    scenario = needs.supplied(scenario, needs.of_scenario(protocol, parameters, topology))
+    scenario = needs.supplied(scenario, needs.without_limit(scenario))
+    _check_lanes(scenario, program, parameters)
     balancer = switch_load_balancing.find(scenario.switch.load_balancing, folder)
-    scenario = _with_lanes(scenario, program, parameters)
     run = Run(name, scenario, folder, topology, protocol, load_balancing, program, parameters, balancer, names)
     _check_paths(run)
     _host(lambda: protocol.check_reliability(run.reliability))
@@ -731,23 +739,26 @@ def _resolve(
     return run
 
 
-def _with_lanes(scenario: Scenario, program: Program, parameters: ProgramParameters) -> Scenario:
-    """What switches need to know of a program's lanes, where the scenario does not say it. Raises UserError."""
+def _program_parameters(scenario: Scenario, program: Program) -> ProgramParameters:
+    return program.checked(scenario.programs.get(program.name, {}), f"programs.{program.name}")
+
+
+def _check_lanes(scenario: Scenario, program: Program, parameters: ProgramParameters) -> None:
+    """Whether hosts and switches are for a program's lanes. Raises UserError."""
     lanes = parameters.equal_priorities
     if not lanes:
-        return scenario
+        return
     key, nic, switch = f"programs.{program.name}.lane_priorities", scenario.nic, scenario.switch
     if lanes[0] != nic.data_priority:
         raise UserError(f"{key}: should begin with nic.data_priority, {nic.data_priority}, got {lanes[0]}")
     if nic.control_priority in lanes:
         raise UserError(f"{key}: {nic.control_priority} is nic.control_priority; expected priorities that are free")
-    if switch.pfc.enabled and (lossy := sorted(set(lanes) - set(switch.pfc.priorities or lanes))):
+    if switch.pfc.enabled and (lossy := sorted(set(lanes) - set(switch.pfc.priorities))):
         raise UserError(f"switch.pfc.priorities: should have all of {key}; {lossy[0]} is missing")
-    if switch.equal_priorities and not set(lanes) <= set(switch.equal_priorities):
+    if switch.classes != "oldest":
+        raise UserError(f"switch.classes: should be 'oldest' for the lanes of {key}, got {switch.classes!r}")
+    if not set(lanes) <= set(switch.equal_priorities):
         raise UserError(f"switch.equal_priorities: should have all of {key}, {list(lanes)}")
-    pfc = switch.pfc.model_copy(update={"priorities": switch.pfc.priorities or lanes})
-    told = {"pfc": pfc, "classes": "oldest", "equal_priorities": switch.equal_priorities or lanes}
-    return scenario.model_copy(update={"switch": switch.model_copy(update=told)})
 
 
 def _check_agreement(protocol: Protocol, program: Program, parameters: ProgramParameters) -> None:
@@ -769,6 +780,14 @@ def _check_paths(run: Run) -> None:
         by_hosts = run.load_balancing.info.per_packet
         key = f"lb {run.load_balancing.name!r}" if by_hosts else f"switch.load_balancing {balancer.name!r}"
         raise UserError(f"{key}: chooses by packets; cc {info.name!r} expects one that keeps a flow on its path")
+    if info.telemetry and (run.per_packet or run.cc_scope != SCOPE_QP):
+        shared = path_ids(run.topology).shared
+        if shared is not None:
+            raise UserError(
+                f"topology {run.topology.name!r}: two paths from {shared[0]} to {shared[1]} may have the same id in "
+                f"telemetry, by which cc {info.name!r} tells them apart; expected load balancing that keeps each flow "
+                "on its path, and nic.cc_scope 'qp'"
+            )
     if info.symmetric_paths and not balancer.symmetric and topologies.routing.has_choices(run.topology):
         raise UserError(
             f"switch.load_balancing: {balancer.name!r} sends what answers a packet over other links; cc {info.name!r} "
@@ -825,7 +844,7 @@ def resolved(run: Run) -> Scenario:
     """The run's scenario with the parameters of everything it names written out."""
     topology_name, _ = named("topology", run.scenario.topology)
     workload_name, values = named("workload", run.scenario.workload)
-    workload = workloads.parameters(workload_name).model_validate(values).model_dump(exclude_none=True)
+    workload = as_written(workloads.parameters(workload_name).model_validate(values))
     attack, given = run.attack, run.scenario.attack
     return run.scenario.model_copy(
         update={
@@ -842,7 +861,7 @@ def resolved(run: Run) -> Scenario:
             ),
             "protocols": {run.protocol.name: run.protocol.resolved()},
             "load_balancers": {run.load_balancing.name: _parameters(run.load_balancing.parameters)},
-            "programs": {run.program.name: run.program_parameters.model_dump(mode="json", exclude_none=True)},
+            "programs": {run.program.name: as_written(run.program_parameters)},
             "workers": None,  # no result hangs on it
         }
     )

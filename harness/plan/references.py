@@ -48,6 +48,7 @@ def loaded(scenario: Scenario, folder: Path) -> Scenario:
             changes[key] = {**table, "name": named(kind, table["name"])}
     if scenario.program is not None:
         changes["program"] = p4_file(scenario.program, folder)
-    balancing = p4_file(scenario.switch.load_balancing, folder)
-    changes["switch"] = scenario.switch.model_copy(update={"load_balancing": balancing})
+    if "load_balancing" in scenario.switch.model_fields_set:  # what is not written stays unwritten
+        balancing = p4_file(scenario.switch.load_balancing, folder)
+        changes["switch"] = scenario.switch.model_copy(update={"load_balancing": balancing})
     return scenario.model_copy(update={**changes, "extensions": list(files)})

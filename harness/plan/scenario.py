@@ -13,15 +13,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tomli_w
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from typing_extensions import Self
 
 from harness import papers
+from harness.plan.seeds import LARGEST, listed
 from host_agents import framing
 from p4switch import extensions
 from p4switch.errors import Mistakes, UserError, suggest, validate
 from p4switch.numbers import integral
 from p4switch.quantities import with_numbers
+from p4switch.tables import Table, as_written
 from p4switch.traffic.settings import Alpha, Bytes, Priority, TrafficManager
 
 if sys.version_info >= (3, 11):
@@ -51,12 +53,6 @@ def _several(value: object) -> object:
     return value if isinstance(value, list) else [value]
 
 
-class Table(BaseModel):
-    """A table of a TOML file; unknown keys are mistakes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-
 class Pfc(Table):
     """Priority flow control. Thresholds are per ingress port and priority, as in HPCC's simulator."""
 
@@ -79,7 +75,8 @@ class Pfc(Table):
 class SwitchSettings(TrafficManager):
     """Every switch of the network: its traffic manager (p4switch/traffic/settings.py), and what else it has."""
 
-    buffer_bytes: Bytes | None = 32_000_000  # shared by all ports of a switch; none: no limit
+    # Shared by all ports of a switch; none: no limit, and no PFC unless `pfc.enabled` is written.
+    buffer_bytes: Bytes | None = 32_000_000
     # What an ingress port may hold of the data priority: with PFC its threshold and its headroom; without PFC what is
     # beyond is dropped. None: what PFC's alpha gives, or no limit.
     ingress_bytes: Bytes | None = None
@@ -221,8 +218,8 @@ class Scenario(Table):
     cc: Annotated[list[str], BeforeValidator(_several), Field(min_length=1)] = ["dcqcn", "hpcc"]
     # The load balancers of the hosts (`p4cc list lb`).
     lb: Annotated[list[str], BeforeValidator(_several), Field(min_length=1)] = ["ecmp"]
-    # Of all random numbers; each is a run, and several give confidence intervals.
-    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], BeforeValidator(_several), Field(min_length=1)] = [1]
+    # Of all random numbers; each is a run, and several give confidence intervals. Text names ranges: "1-100", "1-3, 7".
+    seeds: Annotated[list[Annotated[int, Field(ge=0, le=LARGEST)]], BeforeValidator(listed), Field(min_length=1)] = [1]
     # The P4 program; none: the one that the protocol needs.
     program: str | None = None
     # A run ends when every message is acknowledged, or here. None: after 1 s, and then it has failed.
@@ -294,11 +291,15 @@ def find_file(kind: str, name: str, known: Mapping[str, Path]) -> Path:
 
 
 def parse(text: str) -> dict[str, Any]:
-    """TOML's tables. Raises TOMLDecodeError, also for what is nested too deeply."""
+    """TOML's tables. Raises TOMLDecodeError, also for what is nested too deeply, and numbers of thousands of digits."""
     try:
         tables = tomllib.loads(text)
     except RecursionError:
         raise tomllib.TOMLDecodeError(_TOO_DEEP) from None
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError as error:
+        raise tomllib.TOMLDecodeError(str(error)) from None
     _check_depth(tables)
     return tables
 
@@ -484,10 +485,4 @@ def load(name: str, settings: Sequence[str] = ()) -> tuple[Scenario, Path]:
 
 def dump(scenario: Scenario) -> str:
     """The scenario as TOML, with every default written out; reading it gives the same scenario."""
-    return tomli_w.dumps(_without_none(scenario.model_dump()))
-
-
-def _without_none(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _without_none(below) for key, below in value.items() if below is not None}
-    return [_without_none(below) for below in value] if isinstance(value, list) else value
+    return tomli_w.dumps(as_written(scenario))

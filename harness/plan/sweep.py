@@ -31,10 +31,11 @@ from pydantic import Field
 
 from harness import papers
 from harness.plan.portable import PortableRun
-from harness.plan.scenario import Table, Variant, anchored, find, find_file, merge, nested, read
+from harness.plan.scenario import Variant, anchored, find, find_file, merge, nested, read
 from p4switch.errors import UserError, validate
 from p4switch.extensions import readable
 from p4switch.quantities import with_numbers
+from p4switch.tables import Table
 
 if TYPE_CHECKING:
     from harness.plan.experiment import Run

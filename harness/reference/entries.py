@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from harness.reference.glossary import claimed, glossary
+from harness.reference.glossary import claimed, glossary, of_reports
 from harness.reference.keys import Key, all_keys
 from harness.reference.recorded import recorded
+from harness.reference.spelling import normal
 
 _BY_ITSELF = ("environment",)  # sections whose names stand alone
 
@@ -26,10 +27,10 @@ class Entry:
         return self.name.replace("[]", "")
 
     def is_named(self, name: str) -> bool:
-        """Whether a user means this: with or without signs of lists, and what a pattern stands for."""
+        """Whether a user means this: with or without signs of lists, in any spelling, and what a pattern stands for."""
         if self.key is None and "*" in self.name:
-            return fnmatchcase(name.replace("[]", ""), self.plain)
-        return name.replace("[]", "") == self.plain
+            return fnmatchcase(normal(name), normal(self.name))
+        return normal(name) == normal(self.name)
 
     def record(self) -> dict[str, Any]:
         """For programs."""
@@ -39,8 +40,9 @@ class Entry:
 
 
 def words() -> list[Entry]:
-    """The glossary, and what papers claim."""
-    return [Entry(name, said) for name, said in {**glossary(), **claimed()}.items()]
+    """The glossary, the words of reports, and what papers claim."""
+    found = [*glossary().items(), *of_reports().items(), *claimed().items()]
+    return [Entry(name, said) for name, said in found]
 
 
 def entries() -> list[Entry]:

@@ -1,4 +1,7 @@
-"""Words that a user meets outside of files: the project's own (`glossary.toml`), and what papers claim."""
+"""Words that a user meets outside of files: the project's own, those of reports, and what papers claim.
+
+They are in `glossary.toml` and `reports.toml` beside this file.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,13 @@ def glossary() -> dict[str, str]:
     """What each word means, in alphabetical order."""
     words: dict[str, str] = read(Path(__file__).with_name("glossary.toml"))
     return dict(sorted(words.items(), key=lambda item: item[0].lower()))
+
+
+@cache
+def of_reports() -> dict[str, str]:
+    """Return what each row, column, heading and axis of a report means, by its words without their unit."""
+    sections: dict[str, dict[str, str]] = read(Path(__file__).with_name("reports.toml"))
+    return {name: said for words in sections.values() for name, said in words.items()}
 
 
 def claimed() -> dict[str, str]:

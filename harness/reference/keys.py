@@ -126,7 +126,7 @@ def _type(told: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
         return "one of " + ", ".join(json.dumps(value) for value in told.get("enum", [told.get("const")]))
     if "anyOf" in told:
         kinds = [_type(one, schema) for one in told["anyOf"] if one.get("type") != "null"]
-        return " or ".join(dict.fromkeys(kinds))
+        return " or ".join(dict.fromkeys(kinds + ["none"] * (len(kinds) < len(told["anyOf"]))))
     if told.get("type") == "array":
         items: Mapping[str, Any] = told.get("items") or next(iter(told.get("prefixItems", [])), {})
         return f"list of {_type(items, schema)}"

@@ -17,7 +17,7 @@ from harness.control import programs
 from harness.measure.probes import REGISTRY as PROBES
 from harness.reference import keys
 from harness.reference.comments import summary
-from harness.reference.glossary import glossary
+from harness.reference.glossary import glossary, of_reports
 from harness.reference.keys import Key
 from harness.reference.recorded import FILES, TABLES, recorded
 from harness.report.claims import claims
@@ -155,8 +155,11 @@ def _environment() -> str:
 
 
 def _glossary() -> str:
-    words = ((name, _sentence(said)) for name, said in glossary().items())
-    return "\n".join(["# Glossary", "", *_table(("word", "meaning"), words), ""])
+    lines = ["# Glossary", ""]
+    for heading, meanings in (("", glossary()), ("## Words of reports", of_reports())):
+        lines += [heading, ""] if heading else []
+        lines += [*_table(("word", "meaning"), ((name, _sentence(said)) for name, said in meanings.items())), ""]
+    return "\n".join(lines)
 
 
 def _claims() -> str:

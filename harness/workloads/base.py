@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from host_agents.assignments import Assignment
 from host_agents.config import MAX_INCAST
 from p4switch.errors import UserError, validate
 from p4switch.numbers import integral
 from p4switch.registry import Registry
+from p4switch.tables import Table
 from topologies import Topology
 from topologies.collectives import CollectiveGroup, trees
 from topologies.groups import MAX_GROUPS
@@ -146,10 +147,8 @@ class Setting:
         return len(self.topology.hosts)
 
 
-class WorkloadParameters(BaseModel):
+class WorkloadParameters(Table):
     """Parameters of a workload; a subclass adds its own."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     @abstractmethod
     def generate(self, setting: Setting) -> Traffic: ...

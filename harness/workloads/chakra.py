@@ -315,9 +315,11 @@ class _Reader:
     def _connect(self, path: Path, rank: int, waits: Iterable[Any]) -> None:
         for node in waits:
             # In PyTorch's traces control dependencies are callers: not all are written, and some are the node itself.
-            callers = () if node.data_deps else [
-                other for other in node.ctrl_deps if other != node.id and other in self._ends[rank]
-            ]
+            callers = (
+                ()
+                if node.data_deps
+                else [other for other in node.ctrl_deps if other != node.id and other in self._ends[rank]]
+            )
             for other in dict.fromkeys((*callers, *node.data_deps)):
                 if other not in self._ends[rank]:
                     raise UserError(f"workload.file: {path}: node {node.id} waits for node {other}, which is not there")

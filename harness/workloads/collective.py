@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from typing_extensions import Self
 
 from harness.workloads.base import Setting, Size, Traffic, WorkloadParameters, expect_hosts, register
@@ -29,6 +29,7 @@ from host_agents.assignments import (
     Step,
 )
 from p4switch.errors import UserError
+from p4switch.tables import Table
 from topologies.collectives import CollectiveGroup, trees
 from topologies.model import Topology
 
@@ -49,7 +50,7 @@ Range = Annotated[tuple[int, int], Field(strict=False)]
 Numbers = NDArray[Any]
 
 
-class Application(BaseModel):
+class Application(Table):
     """A group of hosts and what they do, all of them the same.
 
     Either `operations` of each initiator (transactions of an all-reduce: a read and a write), or the `size_bytes` of
@@ -60,8 +61,6 @@ class Application(BaseModel):
     `idle_cycles` before each but the first; each operation is a read or a write with equal chance. Every
     `unicast_every`-th set is of unicast operations, `unicast_factor` times as many, towards one host.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     kind: Kind = "all_reduce"  # what they do
     hosts: Annotated[int, Field(ge=1)] | None = None  # how many take part; none: all that other applications leave

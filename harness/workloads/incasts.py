@@ -46,8 +46,6 @@ class Incasts(WorkloadParameters):
             for source in sources:
                 start_ns = number * self.interval_ns + setting.rng.randint(0, self.jitter_ns)
                 incast = (number & 0xFFFF, sources) if self.announced else None
-                flows.append(
-                    Flow(source, 0, self.size_bytes, start_ns, group="incast", qp="incasts", incast=incast)
-                )
+                flows.append(Flow(source, 0, self.size_bytes, start_ns, group="incast", qp="incasts", incast=incast))
         flows.sort(key=lambda flow: flow.start_ns)
         return Traffic(flows)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from harness.workloads.base import (
     Flow,
@@ -22,15 +22,14 @@ from harness.workloads.base import (
     register,
 )
 from harness.workloads.streams import ENDLESS_BYTES
+from p4switch.tables import Table
 
 
-class Tenant(BaseModel):
+class Tenant(Table):
     """Hosts, by index, in the order in which overlays count them.
 
     All `overlays` are used at once, or each for `gap_ns` in turn; always on new queue pairs.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     name: str  # the group of its flows
     # By index, in the order in which overlays count them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from harness.workloads.base import (
     Flow,
@@ -19,18 +19,17 @@ from harness.workloads.base import (
     register,
 )
 from p4switch.errors import UserError
+from p4switch.tables import Table
 
 ENDLESS_BYTES = 2**39  # at 100 Gb/s more than ten seconds
 
 
-class Stream(BaseModel):
+class Stream(Table):
     """One flow between two hosts, by index. It ends after `size_bytes`, or at `stop_ns` (of model time).
 
     With `messages`, it is so many of `size_bytes`, one behind the other on a queue pair. Streams with the same `incast`
     are one that their senders know of, and announce.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     name: str  # the group of its flows
     source: Annotated[int, Field(ge=0)]  # a host, by index

@@ -187,9 +187,7 @@ class _Links:
         self.slots = sum(group.slots for group in self._groups.values())
         # By kind, of the paths over so many switches.
         self._rtts_ns = {
-            kind: base_rtts_ns(
-                run.topology, self._request[kind], self._answer[kind], run.scenario.switch.latency_ns
-            )
+            kind: base_rtts_ns(run.topology, self._request[kind], self._answer[kind], run.scenario.switch.latency_ns)
             for kind in self._request
         }
 

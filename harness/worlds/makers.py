@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 MakeWorld: TypeAlias = "Callable[[Run], World]"
 
 
-def maker(
-    how: How, workers: Callable[[Run], int | Ranks] = lambda run: 1, watcher: Watcher | None = None
-) -> MakeWorld:
+def maker(how: How, workers: Callable[[Run], int | Ranks] = lambda run: 1, watcher: Watcher | None = None) -> MakeWorld:
     """Makes virtual worlds, each of so many workers, or worlds of Mininet, which has to be installed.
 
     The latter tell a `watcher` how far they are.

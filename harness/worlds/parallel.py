@@ -309,9 +309,7 @@ class RankCrew(Joined):
         """At the first one, raises what another one fails by."""
         with self._ranks.at_run():
             self._begin()
-            self._fabric.join(
-                self.rank, self.count, self._owners, told=self._on_told, exchange=self._ranks.exchange
-            )
+            self._fabric.join(self.rank, self.count, self._owners, told=self._on_told, exchange=self._ranks.exchange)
             yield
 
 

@@ -79,6 +79,7 @@ _SAMPLES_A_LOOK = 1000  # of the queues, between two looks at the memory
 _MOST_RTTS_TO_END = 1000  # after the last flow's end, for what is still under way
 _NIC_COUNTS = ("malformed", "misdelivered", "unknown_qp", "pauses_received", "retries_exceeded")
 
+
 @dataclass(frozen=True)
 class _Part:
     """Of one worker; what it does not run counts nothing."""

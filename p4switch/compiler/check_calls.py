@@ -99,7 +99,7 @@ class CallChecker(ExpressionChecker):
         if is_object(t):
             return self._pass_object(shown, t, e)
         result = self.convert(e, t, shown)
-        if constant and param.direction == Direction.NONE and not self.is_constant(result):
+        if constant and param.direction == Direction.NONE and not self.is_constant(result, in_call=True):
             self.error(e, f"the argument for {shown} must be known at compile time")
         return result
 
@@ -361,7 +361,8 @@ class CallChecker(ExpressionChecker):
         e.params = decl.params
         e.param_types = [inference.apply(t) for t in wanted]
         self._check_instance_arguments(what, decl.params, e.param_types, values)
-        e.bound = self._pass_all(what, decl.params, e.param_types, values, False)
+        # An action takes what the control plane would give it at run time, too, where it is called directly.
+        e.bound = self._pass_all(what, decl.params, e.param_types, values, not isinstance(decl, ast.ActionDecl))
         e.type = inference.apply(returned)
         return e
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.check_base import MAX_INT32, Place
-from p4switch.compiler.check_tables import TableChecker, call_kind, flattened, subexpressions
+from p4switch.compiler.check_tables import TableChecker, call_kind, same_bits, subexpressions
 from p4switch.compiler.diagnostics import did_you_mean
 from p4switch.compiler.types import Type
 
@@ -73,7 +73,7 @@ class ParserChecker(TableChecker):
             elif not _selectable(key.type):
                 self.error(key, f"a key of 'select' cannot have type {key.type}")
                 key.type = types.UNKNOWN
-        key_types = [k.type for k in select.keys]
+        key_types = [_matched_as(k.type) for k in select.keys]
         default_at: int | None = None
         for index, case in enumerate(select.cases):
             case.target = self._target(case, case.state, by_name)
@@ -107,6 +107,8 @@ class ParserChecker(TableChecker):
                 bounds = [keyset.value, keyset.mask]
             elif isinstance(keyset, ast.Range):
                 bounds = [keyset.low, keyset.high]
+                if said := self.empty(keyset):
+                    self.warn(keyset, f"{said}, so this case never matches", "empty-range")
             else:
                 bounds = []
                 if any(call_kind(x) not in (None, ast.CallKind.BUILTIN) for x in subexpressions(keyset)):
@@ -122,8 +124,8 @@ class ParserChecker(TableChecker):
         case.keysets = [e]
         if isinstance(e.type, types.Unknown):
             return
-        wanted_parts = [x for t in key_types for x in flattened(t)]
-        if not isinstance(e.type, types.Set) or flattened(e.type.element) != wanted_parts:
+        wanted_parts = [x for t in key_types for x in same_bits(t)]
+        if not isinstance(e.type, types.Set) or same_bits(e.type.element) != wanted_parts:
             wanted = ", ".join(map(str, key_types))
             self.error(e, f"expected a value set with elements of type ({wanted}), not {e.type}")
 
@@ -140,6 +142,11 @@ class ParserChecker(TableChecker):
         if not isinstance(base, allowed):
             self.error(v.element_expr, f"a value set cannot have elements of type {v.element}")
         self.declare(v)
+
+
+def _matched_as(t: Type) -> Type:
+    """The type of the cases for a key of type `t`: of a serializable enum its underlying one."""
+    return t.underlying or t if isinstance(t, types.Enum) else t
 
 
 def _selectable(t: Type) -> bool:

@@ -28,15 +28,20 @@ class TableChecker(StatementChecker):
         if isinstance(e, ast.Range):
             e.low, e.high = self._keyset_part(e.low, t, ".."), self._keyset_part(e.high, t, "..")
             e.type = types.Set(t)
-            if isinstance(e.low, ast.IntLiteral) and isinstance(e.high, ast.IntLiteral) and e.low.value > e.high.value:
-                self.warn(e, f"the range {e.low.value} .. {e.high.value} is empty")
             return e
         e = self.expr(e, t)
         if isinstance(e.type, types.Set):
-            if flattened(e.type.element) != flattened(t):
+            if same_bits(e.type.element) != same_bits(t):
                 self.error(e, f"expected a set of {t}, not {e.type}")
             return e
         return self.key_value(e, t)
+
+    def empty(self, e: ast.Expr) -> str:
+        """What to say of a keyset that nothing is in; empty if something is."""
+        if isinstance(e, ast.Range) and isinstance(e.low, ast.IntLiteral) and isinstance(e.high, ast.IntLiteral):
+            low, high = e.low.value, e.high.value
+            return f"the range {low} .. {high} is empty: its low end is above its high end" if low > high else ""
+        return ""
 
     def key_value(self, e: ast.Expr, t: Type) -> ast.Expr:
         return self.convert(e, t, "the key")
@@ -190,11 +195,13 @@ class TableChecker(StatementChecker):
                 self.error(decl, "'NoAction' must be an action without parameters, as core.p4 declares it")
 
     def _default_action(self, t: ast.TableDecl, ref: ast.ActionRef) -> None:
-        if not self._chosen_action(t, ref, "the default action"):
-            return
-        listed = next(a for a in t.actions if getattr(a, "decl", None) is ref.decl)
-        if any(a.name == "tableonly" for a in listed.annotations):
+        if self._chosen_action(t, ref, "the default action") and self._listed_with(t, ref, "tableonly"):
             self.error(ref, f"action {ref.name!r} is @tableonly, so it cannot be the default action")
+
+    def _listed_with(self, t: ast.TableDecl, ref: ast.ActionRef, annotation: str) -> bool:
+        """Whether the action, which is among those of the table, has the annotation there."""
+        listed = next(a for a in t.actions if getattr(a, "decl", None) is ref.decl)
+        return any(a.name == annotation for a in listed.annotations)
 
     def _property(self, t: ast.TableDecl, prop: ast.TableProperty) -> None:
         self.annotations(prop.annotations)
@@ -258,7 +265,9 @@ class TableChecker(StatementChecker):
                 for key, keyset in zip(t.keys, entry.keysets, strict=True):
                     self._entry_keyset(key, keyset)
             with self.at(Place.TABLE):
-                self._chosen_action(t, entry.action, "the action of this entry")
+                chosen = self._chosen_action(t, entry.action, "the action of this entry")
+            if chosen and self._listed_with(t, entry.action, "defaultonly"):
+                self.error(entry.action, f"action {entry.action.name!r} is @defaultonly, so no entry can have it")
         if all(k == "exact" for k in kinds):
             self._check_distinct(entries)
 
@@ -310,6 +319,8 @@ class TableChecker(StatementChecker):
             parts, form = [e.value, e.mask], "a mask"
         elif isinstance(e, ast.Range):
             parts, form = [e.low, e.high], "a range"
+            if said := self.empty(e):
+                self.error(e, said)
         elif isinstance(e, (ast.DontCare, ast.DefaultExpr)):
             parts, form = [], "'_'"
         for part in parts:
@@ -406,3 +417,8 @@ def flattened(t: Type) -> list[Type]:
     if isinstance(t, types.Tuple):
         return [x for e in t.elements for x in flattened(e)]
     return [t]
+
+
+def same_bits(t: Type) -> list[Type]:
+    """As `flattened`, with serializable enums by their underlying types: what a set of values is matched by."""
+    return [x.underlying or x if isinstance(x, types.Enum) else x for x in flattened(t)]

@@ -33,29 +33,38 @@ class ValueChecker(Conversions):
             return "it is a constant"
         return "it is not a variable, a field or a part of one"
 
-    def is_constant(self, e: ast.Expr) -> bool:
-        """Whether the value of `e`, checked, is known when the program is compiled."""
+    def is_constant(self, e: ast.Expr, in_call: bool = False) -> bool:
+        """Whether the value of `e`, checked, is known when the program is compiled.
+
+        `in_call`: parameters without direction count as known, as they are where the call is put in place.
+        """
         if isinstance(e, (*LITERALS, ast.ConstructorCall, ast.InvalidHeader)) or isinstance(e.type, types.Unknown):
             return True
         if isinstance(e, ast.Name):
+            if in_call and isinstance(e.decl, ast.Parameter) and e.decl.direction == ast.Direction.NONE:
+                return True
             known = isinstance(e.decl, (ast.ConstDecl, ast.Instantiation, ast.MatchKindMember))
             return known or self._is_constructor_parameter(e.decl)
         if isinstance(e, ast.This):
             return True
         if isinstance(e, ast.ListExpr):
-            return all(self.is_constant(i) for i in e.items)
+            return all(self.is_constant(i, in_call) for i in e.items)
         if isinstance(e, ast.StructExpr):
-            return all(self.is_constant(f.value) for f in e.fields)
+            return all(self.is_constant(f.value, in_call) for f in e.fields)
         if isinstance(e, (ast.Cast, ast.Unary)):
-            return self.is_constant(e.operand)
+            return self.is_constant(e.operand, in_call)
         if isinstance(e, ast.Binary):
-            return self.is_constant(e.left) and self.is_constant(e.right)
+            return self.is_constant(e.left, in_call) and self.is_constant(e.right, in_call)
         if isinstance(e, ast.Conditional):
-            return self.is_constant(e.condition) and self.is_constant(e.then) and self.is_constant(e.otherwise)
+            return (
+                self.is_constant(e.condition, in_call)
+                and self.is_constant(e.then, in_call)
+                and self.is_constant(e.otherwise, in_call)
+            )
         if isinstance(e, ast.Member):
-            return e.name not in ("next", "last", "lastIndex") and self.is_constant(e.base)
+            return e.name not in ("next", "last", "lastIndex") and self.is_constant(e.base, in_call)
         if isinstance(e, (ast.Index, ast.Slice)):
-            return self.is_constant(e.base)
+            return self.is_constant(e.base, in_call)
         return False
 
     def _is_constructor_parameter(self, decl: ast.Declaration) -> bool:

@@ -19,6 +19,7 @@ NAMES = {
     "constant-condition": "a condition that is always true or always false",
     "deprecated": "something that its declaration says not to use any more",
     "detached": "a direct counter or meter that no table has",
+    "empty-range": "a case of `select` that never matches, since the low end of its range is above the high end",
     "invalid-header": "a field of a header that nothing makes valid",
     "other": "anything that has no name of its own",
     "parser-loop": "states of a parser that lead to each other and take nothing of the packet",

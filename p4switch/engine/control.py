@@ -265,6 +265,8 @@ class Control:
             kind = key.get("match_type")
             if kind == "range":
                 value, mask = hex_value(key.get("start")), hex_value(key.get("end"))
+                if value & ones > mask & ones:
+                    raise JsonError(f"BMv2 JSON: {where}: key field {f.name}: range {value:#x} to {mask:#x} is empty")
             elif kind == "valid":
                 value = int(bool(key.get("key")))
             else:

@@ -8,19 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from p4switch.numbers import integral
+from p4switch.tables import Table
 
 Bytes = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**48)]
 Priority = Annotated[int, Field(ge=0, le=7)]
 Alpha = Annotated[float, Field(gt=0, le=1e6)]  # of a dynamic threshold: so many times what is free
 
 
-class TrafficManager(BaseModel):
+class TrafficManager(Table):
     """A switch's queues and buffer. Sizes count frames from the Ethernet header to the ICRC; None: no limit."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     buffer_bytes: Bytes | None = None  # shared by all ports
     queue_bytes: Bytes | None = None  # the most that the queue of one priority at a port may hold

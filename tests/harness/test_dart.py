@@ -434,8 +434,14 @@ def test_a_message_is_charged_with_its_own_marks_not_with_those_of_its_pair() ->
             "workload 'incast-mix': flows in class 4; expected nic.data_priority, 3: with nic.cc_scope 'pair'",
         ),
         ({"program": {"lanes": 6}}, "lanes should not exceed the priorities that lane_priorities lists (5)"),
-        ({"program": {"lane_priorities": [3, 6]}}, "programs.dart.lane_priorities: 6 is nic.control_priority"),
-        ({"program": {"lane_priorities": [4, 3]}}, "programs.dart.lane_priorities: should begin with nic.data_"),
+        (
+            {"program": {"lane_priorities": [3, 6]}, "nic": {"control_priority": 6}},
+            "programs.dart.lane_priorities: 6 is nic.control_priority",
+        ),
+        (
+            {"program": {"lane_priorities": [4, 3]}, "nic": {"data_priority": 3}},
+            "programs.dart.lane_priorities: should begin with nic.data_",
+        ),
         ({"switch": {"pfc": {"priorities": [3]}}}, "switch.pfc.priorities: should have all of programs.dart.lane_pri"),
         (
             {"nic": {"rto_ns": 16_000_001}},

@@ -9,12 +9,11 @@ from fractions import Fraction
 from ipaddress import IPv4Address
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict
-
 from harness.control.programs.entries import Entry
 from host_agents import framing
 from p4switch.errors import UserError
 from p4switch.registry import Registry
+from p4switch.tables import Table
 from topologies.collectives import CollectiveGroup
 from topologies.groups import Group
 from topologies.model import Topology
@@ -102,10 +101,8 @@ class SwitchView:
         return group.tree(self.network).down.get(self.name, ())
 
 
-class ProgramParameters(BaseModel, ABC):
+class ProgramParameters(Table, ABC):
     """Parameters of a program; a subclass adds its own, with units in their names, and says what they become."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     contains: ClassVar[tuple[str, ...]] = ()  # programs whose work this one does, too: it can stand in for them
     agrees: ClassVar[tuple[str, ...]] = ()  # parameters that the protocol must have, with the same values

@@ -13,11 +13,12 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import pandas as pd
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from p4switch.errors import UserError, validate
 from p4switch.numbers import integral
 from p4switch.registry import Registry
+from p4switch.tables import Table
 
 if TYPE_CHECKING:
     from harness.plan.experiment import Run
@@ -30,10 +31,8 @@ Index = Annotated[int, BeforeValidator(integral), Field(ge=0)]
 Values = tuple[int | float | str, ...]
 
 
-class Probe(BaseModel):
+class Probe(Table):
     """One table of a run: `name`.parquet in its folder."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     kind: str  # of probe (`p4cc list probes`)
     reads: str  # what is read, by name

@@ -2,6 +2,9 @@
 
 BMv2 computes with integers of any size and truncates when it stores: what can leave the range of its type is brought
 back into it by a mask or `two_comp_mod`. Bools are stored as one-bit numbers: `d2b` and `b2d` convert.
+
+Every operand is written once, so that the JSON is in proportion to the expressions: the middle end spells out
+what takes operands more than once, and holds them in temporaries.
 """
 
 from __future__ import annotations
@@ -10,13 +13,12 @@ from typing import Any
 
 from p4switch.compiler import types
 from p4switch.compiler.midend import ir
-from p4switch.errors import UserError
 
 Json = dict[str, Any]
 
 
-class UnsupportedError(UserError):
-    """Something that the JSON, or BMv2, has no way to say."""
+class UnsupportedError(Exception):
+    """Something that the JSON, or BMv2, has no way to say. It is given its place by `source.Source.at`."""
 
 
 _WRAPS = {"+", "-", "*", "<<", ">>", "/", "%", "neg", "~"}
@@ -126,21 +128,9 @@ def _operation(expr: ir.Op) -> Json:
         return _truncated(_op("-", _number(0, types.width_of(t) or 0), value(args[0])), t)
     if op in ("~", "!"):
         return _truncated(_op(_NAMES.get(op, op), None, value(args[0])), t)
-    if op in ("<<", ">>") and not isinstance(args[1], ir.Const) and (types.width_of(args[1].type) or 0) > 8:
-        return _long_shift(expr)
     result = _op(_NAMES.get(op, op), value(args[0]), value(args[1]))
     shrinks = op in (">>", "/", "%") and isinstance(t, types.Bits) and not t.signed
     return _truncated(result, t) if op in _WRAPS and not shrinks else result
-
-
-def _long_shift(expr: ir.Op) -> Json:
-    """A shift by an amount of more than 8 bits, which BMv2 would make a number of billions of bits from."""
-    first, amount = expr.args
-    by = _op("&", value(amount), _number(0xFF))
-    shifted = _truncated(_op(expr.op, value(first), by), expr.type)
-    signed = isinstance(expr.type, types.Bits) and expr.type.signed
-    everything = _op(">>", value(first), _number(0xFF)) if expr.op == ">>" and signed else _number(0)
-    return _op("?", everything, shifted, cond=_op(">", value(amount), _number(0xFF)))
 
 
 def _cast(source: ir.Expr, t: types.Type) -> Json:

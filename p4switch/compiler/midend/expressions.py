@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend import fold, ir
@@ -43,6 +44,9 @@ class Apart:
     @property
     def takes_no_code(self) -> bool:
         return self.first is self.last and not self.first.ops and self.first.end is None
+
+
+T = TypeVar("T", bound=Value)
 
 
 class Expressions(Assignments):
@@ -104,8 +108,13 @@ class Expressions(Assignments):
     # Evaluation
 
     def apart(self, node: ast.Expr) -> Apart:
-        """Return the value of `node`, with the code that computes it in blocks of its own."""
+        """Return the value of `node`, with the code that computes it in blocks of its own.
+
+        A deparser cannot branch: the code comes before both paths there, where nothing in it can fail.
+        """
         first = ir.Block()
+        if self.where == "deparser":
+            return Apart(self.expr(node), first, first)
         saved, self.code = self.code, first
         value = self.expr(node)
         last, self.code = self.code, saved
@@ -117,8 +126,20 @@ class Expressions(Assignments):
             return self.known[node]
         self.work(node)
         value: Value = getattr(self, method_name("_eval_", node))(node)
+        if self.in_checksums:
+            return self.limited(value, node)
         if isinstance(value, ir.Op) and (value.depth > _MAX_DEPTH or value.size > _MAX_SIZE):
             return self.saved(value)
+        return value
+
+    def limited(self, value: T, node: ast.Node) -> T:
+        """Return `value`. Raises CompileError if it is too large for a control without temporaries."""
+        if isinstance(value, ir.Op) and value.size > _MAX_SIZE:
+            raise self.error(
+                node,
+                f"this expression takes over {_MAX_SIZE} operations: this target has no variables to hold its parts "
+                "where checksums are computed",
+            )
         return value
 
     def scalar(self, node: ast.Expr) -> ir.Expr:
@@ -187,6 +208,8 @@ class Expressions(Assignments):
         if isinstance(base, StructValue):
             return base.fields[name]
         if isinstance(base, ir.HeaderRef):
+            if base.where == "next":
+                raise self.error(node, f"'next' of stack '{base.stack}': this target can only extract to it")
             return header_field(base, name)
         if isinstance(base, UnionValue):
             return base.members[name]
@@ -258,6 +281,8 @@ class Expressions(Assignments):
             raise self.error(node, f"operands of '{op}' have to be numbers or bools")
         t = scalar_type(self.type_of(node))
         assert t is not None
+        if fold.is_long_shift(op, right):
+            return fold.long_shift(op, t, left, right, self.held)
         return fold.make(op, t, left, right)
 
     def _eval_short_circuit(self, node: ast.Binary) -> Value:

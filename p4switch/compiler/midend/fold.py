@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from p4switch.compiler import types
 from p4switch.compiler.midend import ir
 
@@ -124,6 +126,28 @@ def make(op: str, t: types.Type, *args: ir.Expr) -> ir.Expr:
         if low.value == 0 and first.type == t:
             return first
     return ir.Op(op, args, t)
+
+
+def is_long_shift(op: str, amount: ir.Expr) -> bool:
+    """Return whether BMv2 would make a number of billions of bits from a shift: `amount` has more than 8 bits."""
+    return op in ("<<", ">>") and not isinstance(amount, ir.Const) and (types.width_of(amount.type) or 0) > 8
+
+
+def long_shift(
+    op: str, t: types.Type, value: ir.Expr, amount: ir.Expr, hold: Callable[[ir.Expr], ir.Expr]
+) -> ir.Expr:
+    """Return the shift as BMv2 can do it: by at most 255 bits, else to nothing but the sign.
+
+    `hold` is given what is used more than once, and returns what to use in its place.
+    """
+    most = ir.Const(0xFF, types.INT)
+    nothing: ir.Expr = ir.Const(0, types.INT)
+    amount = hold(amount)
+    if op == ">>" and isinstance(t, types.Bits) and t.signed:
+        value = hold(value)
+        nothing = make(">>", t, value, most)
+    shifted = make(op, t, value, make("&", types.Bits(8), amount, most))
+    return make("?:", t, make(">", types.BOOL, amount, most), nothing, shifted)
 
 
 def cast(expr: ir.Expr, t: types.Type) -> ir.Expr:

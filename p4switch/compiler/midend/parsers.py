@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.base import MAX_SIZE
@@ -10,6 +13,8 @@ from p4switch.compiler.midend.externs import Externs
 from p4switch.compiler.midend.values import EXPRS, Frame, ListValue, StructValue, Value
 
 _Key = tuple[int, int | None]  # value, mask
+MAX_CASES = 1 << 16
+"""Of one select, after ranges have become values and masks."""
 
 
 class Parsers(Externs):
@@ -69,13 +74,14 @@ class Parsers(Externs):
                 cases.append((self._value_set(single.decl).name, target))
                 spans.append(case.pos)
                 continue
-            choices: list[list[_Key]] = [[]]
-            position = 0
+            alternatives: list[list[_Key]] = []
             for keyset, value in zip(case.keysets, values, strict=True):
-                width = len(self.fields_of(value, keyset))
-                for alternatives in self._masks(keyset, keys[position : position + width]):
-                    choices = [[*c, a] for c in choices for a in alternatives]
-                position += width
+                position, width = len(alternatives), len(self.fields_of(value, keyset))
+                alternatives += self._masks(keyset, keys[position : position + width])
+            count = len(cases) + math.prod(map(len, alternatives))
+            if count > MAX_CASES:
+                raise self.error(case, f"the ranges of this select make {count} cases of masks, at most {MAX_CASES}")
+            choices = [list(choice) for choice in itertools.product(*alternatives)]
             cases += [(choice, target) for choice in choices]
             spans += [case.pos] * len(choices)
         if self.code.end is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -295,7 +296,20 @@ class Tables(Statements):
                 if key.match_kind == "lpm" and isinstance(keyset, tuple) and not _is_prefix(keyset[1], key.target.type):
                     raise self.error(node, f"mask {keyset[1]:#x} is not a prefix: lpm keys need leading ones only")
             call, const = self._action_call(table, entry.action), entry.const or table.decl.const_entries
-            table.ir.entries.append(ir.Entry(keys, call, rank, const, entry.pos))
+            parts = map(self._ranges, table.ir.keys, keys, nodes)
+            table.ir.entries += [ir.Entry(list(one), call, rank, const, entry.pos) for one in itertools.product(*parts)]
+
+    def _ranges(self, key: ir.Key, keyset: Any, node: ast.Expr) -> list[Any]:
+        """`keyset`; a range over zero of signed numbers as its two halves, since the target compares unsigned ones."""
+        if key.match_kind != "range" or not isinstance(keyset, tuple):
+            return [keyset]
+        low, high = keyset
+        if low > high:
+            raise self.error(node, f"the range {low} .. {high} is empty: its low end is above its high end")
+        full = (1 << (types.width_of(key.target.type) or 1)) - 1
+        if low < 0 <= high:
+            return [(0, high), (low & full, full)]
+        return [(low & full, high & full)]
 
     def _ranks(self, table: TableObject) -> list[int]:
         """The priorities of the entries as in BMv2, where the lowest wins.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from p4switch.compiler import ast, types
-from p4switch.compiler.diagnostics import CompileError, Diagnostic
+from p4switch.compiler.diagnostics import CompileError
 from p4switch.compiler.midend import fold, ir
 from p4switch.compiler.midend.base import MAX_CELLS
 from p4switch.compiler.midend.elaborate import Block, ExternObject
@@ -78,9 +78,8 @@ class Architecture(Parsers):
     # The package
 
     def _refuse(self, message: str) -> CompileError:
-        pos = self.source.main.pos if self.source.main is not None else 0
-        where = self.source.source
-        return CompileError([Diagnostic("error", where.locate(pos), message, where.line_at(pos))])
+        """What is wrong with the whole program: at its package or, without one, at its last declaration."""
+        return self.error(self.source.main, message)
 
     def _blocks(self) -> list[Block]:
         main = self.source.main
@@ -199,7 +198,7 @@ class Architecture(Parsers):
         for branch, guard in ((node.then, test), (node.otherwise, negated)):
             if branch is not None:
                 block = branch if isinstance(branch, ast.Block) else ast.Block(branch.pos, [branch])
-                if not self._checksums(block, fold.conjunction([condition, guard])):
+                if not self._checksums(block, self.limited(fold.conjunction([condition, guard]), node)):
                     raise self.error(node, "a conditional return is not supported in this control")
 
     def _checksum_call(self, call: ast.Call, condition: ir.Expr) -> None:
@@ -232,7 +231,7 @@ class Architecture(Parsers):
                 target,
                 inputs,
                 algorithm.member,
-                fold.conjunction([condition, test]),
+                self.limited(fold.conjunction([condition, test]), call),
                 call.method.endswith("_with_payload"),
                 self.where == "verify",
                 call.pos,

@@ -82,7 +82,7 @@ def test_the_resolved_scenario_reads_back_as_itself(name: str) -> None:
         ),
         (["program=router"], "no program 'router'"),
         (
-            ["cc=accurate", "protocols.accurate.period_ns=40000"],
+            ["cc=accurate", "protocols.accurate.period_ns=40000", "programs.accurate.period_ns=20000"],
             "protocols.accurate.period_ns: should be programs.accurate.period_ns, 20000, got 40000",
         ),
         (

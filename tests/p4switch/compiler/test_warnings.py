@@ -59,6 +59,10 @@ def write(folder: Path, **parts: str) -> Path:
         ({"locals": "register<bit<8>>(4) r;"}, "register 'r' is never used [unused]"),
         ({"body": "if (hdr.h.a >= 0) { hdr.h.a = 1; }"}, "the condition is always true [constant-condition]"),
         ({"body": "if (hdr.h.a != hdr.h.a) { hdr.h.a = 1; }"}, "the condition is always false [constant-condition]"),
+        (
+            {"transition": "transition select(hdr.h.a) { 9 .. 4: accept; default: accept; }"},
+            "the range 9 .. 4 is empty: its low end is above its high end, so this case never matches [empty-range]",
+        ),
         (LOOP, "state 'one' can come back to itself without taking anything [parser-loop]"),
         (
             {"locals": "table t { key = { hdr.h.a: selector; s.packet_length: exact; } actions = { NoAction; } }",

@@ -131,6 +131,14 @@ def edit(change: Callable[[Json], None]) -> Json:
     return document
 
 
+def reverse_range(document: Json) -> None:
+    """Makes the first key of the first table a range, and that of its first entry an empty one."""
+    table = document["pipelines"][0]["tables"][0]
+    table["key"][0].update(match_type="range", mask=None)
+    table["match_type"] = "range"
+    table["entries"][0]["match_key"][0] = {"match_type": "range", "start": "0x09", "end": "0x04"}
+
+
 def add_operation(document: Json, name: str, *parameters: Json) -> None:
     document["parsers"][0]["parse_states"][0]["parser_ops"].insert(0, {"op": name, "parameters": list(parameters)})
 
@@ -151,6 +159,7 @@ def add_operation(document: Json, name: str, *parameters: Json) -> None:
     (lambda d: d["pipelines"][0]["tables"][0]["key"][0].update(mask="-0x1"), "mask -0x1 is negative"),
     (lambda d: d["pipelines"][0]["tables"][0]["key"][0].update(mask="0xffffffff"), "8 bits, fewer than its mask 0xff"),
     (lambda d: d["pipelines"][0]["tables"][0]["entries"][0]["match_key"][0].update(mask="-0x1"), "mask -0x1 is neg"),
+    (reverse_range, "entries of table t: key field h.a: range 0x9 to 0x4 is empty"),
     (lambda d: d["parsers"][0]["parse_states"][0]["transitions"][2].update(mask="-0x1"), "mask -0x1 is negative"),
     (lambda d: add_operation(d, "primitive"), "primitive takes 1 parameter, got 0"),
     (lambda d: add_operation(d, "primitive", "x"), "parser operation primitive: Input should be"),

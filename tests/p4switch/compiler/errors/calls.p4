@@ -58,3 +58,36 @@ control c(packet_in b, inout bit<8> x, inout h_t h) {
         mark_to_drop(x, x);                // error: no declaration of 'mark_to_drop' fits these arguments
     }
 }
+
+extern void fixed(in bit<8> x, bit<8> n);
+extern ext { ext(); void m<T>(in T x, T n); }
+
+bit<8> twice(bit<8> n) { return n + n; }
+bit<8> nested(bit<8> n, in bit<8> x) {
+    bit<8> y = twice(n + 1);
+    return y + twice(x);                   // error: the argument for parameter 'n' of 'twice' must be known at compile time
+}
+
+control directionless(inout bit<8> x)(bit<8> given) {
+    ext() e;
+    const bit<8> two = 2;
+    action a(bit<8> n) {
+        x = twice(n);
+        fixed(x, n);
+    }
+    action b(in bit<8> n) {
+        x = twice(n);                      // error: the argument for parameter 'n' of 'twice' must be known at compile time
+    }
+    apply {
+        x = twice(two) + twice(given) + twice(two + 1) + nested(1, x);
+        x = twice(x);                      // error: the argument for parameter 'n' of 'twice' must be known at compile time
+        x = twice(n = x);                  // error: the argument for parameter 'n' of 'twice' must be known at compile time
+        x = twice(two + x);                // error: the argument for parameter 'n' of 'twice' must be known at compile time
+        x = twice(twice(1));               // error: the argument for parameter 'n' of 'twice' must be known at compile time
+        fixed(x, 1);
+        fixed(x, x);                       // error: the argument for parameter 'n' of 'fixed' must be known at compile time
+        e.m(x, two);
+        e.m(x, x);                         // error: the argument for parameter 'n' of 'm' must be known at compile time
+        a(x);
+    }
+}

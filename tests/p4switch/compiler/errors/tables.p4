@@ -74,5 +74,40 @@ control c(inout h_t h, inout bit<8> x) {
         actions = { data; }
         entries = { priority = 0: 1: data(1); 2: data(2); }
     }
+    table scoped {
+        key = { h.a: exact; }
+        actions = { @defaultonly data; @tableonly NoAction; }
+        default_action = NoAction;         // error: action 'NoAction' is @tableonly, so it cannot be the default action
+        const entries = {
+            1: data(1);                    // error: action 'data' is @defaultonly, so no entry can have it
+            2: NoAction;
+        }
+    }
+    table scoped_ {
+        key = { h.a: exact; }
+        actions = { @defaultonly data; NoAction; }
+        default_action = data(1);
+        entries = {
+            1: data(1);                    // error: action 'data' is @defaultonly, so no entry can have it
+            2: NoAction;
+        }
+    }
+    table ranges {
+        key = { h.a: range; }
+        actions = { NoAction; }
+        const entries = {
+            9 .. 4: NoAction;              // error: the range 9 .. 4 is empty: its low end is above its high end
+            4 .. 4: NoAction;
+            1 .. 256: NoAction;            // error: the range 1 .. 0 is empty: its low end is above its high end
+        }
+    }
+    table signed_ranges {
+        key = { (int<8>)h.a: range @name("k"); }
+        actions = { NoAction; }
+        entries = {
+            2 .. -3: NoAction;             // error: the range 2 .. -3 is empty: its low end is above its high end
+            -3 .. 2: NoAction;
+        }
+    }
     apply { }
 }

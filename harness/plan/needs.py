@@ -1,0 +1,88 @@
+"""What a protocol and its P4 program need of a scenario is its default where the scenario says nothing.
+
+A need that the scenario contradicts is refused by the plan's checks (`harness.plan.experiment`): they look
+at the scenario with these defaults, so they refuse only what was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
+from pydantic import BaseModel
+
+import topologies
+from harness.control.programs import Program, ProgramParameters
+from harness.plan.scenario import Scenario
+from host_agents.registry import Protocol
+from topologies import Topology
+
+PRIORITIES = range(8)
+_SYMMETRIC = "symmetric"  # the load balancer of switches that has both directions on one path
+
+Path = tuple[str, ...]
+Needs = dict[Path, Any]
+
+
+def agreement(scenario: Scenario, protocol: Protocol, program: Program, parameters: ProgramParameters) -> Needs:
+    """Return the values of parameters that a protocol and its program must have in common.
+
+    What one of them is given is the default of the other; where neither is given, the protocol's default holds.
+    """
+    theirs, own = protocol.resolved(), parameters.model_dump()
+    found: Needs = {}
+    for key in dict.fromkeys((*protocol.info.agrees, *parameters.agrees)):
+        if key not in theirs or key not in own or theirs[key] == own[key]:
+            continue
+        in_program, in_protocol = ("programs", program.name, key), ("protocols", protocol.name, key)
+        if not says(scenario, in_program):
+            found[in_program] = theirs[key]
+        else:
+            found[in_protocol] = own[key]
+    return found
+
+
+def of_scenario(protocol: Protocol, parameters: ProgramParameters, topology: Topology) -> Needs:
+    """Return what the switches and the NICs have to be for a protocol and its program's parameters."""
+    found: Needs = {}
+    if protocol.info.symmetric_paths and topologies.routing.has_choices(topology):
+        found["switch", "load_balancing"] = _SYMMETRIC
+    if lanes := parameters.equal_priorities:
+        found["nic", "data_priority"] = lanes[0]
+        found["nic", "control_priority"] = max(set(PRIORITIES) - set(lanes), default=0)
+        found["switch", "pfc", "priorities"] = lanes
+        found["switch", "classes"] = "oldest"
+        found["switch", "equal_priorities"] = lanes
+    return found
+
+
+def without_limit(scenario: Scenario) -> Needs:
+    """Return what a switch without a limit on its buffer needs: nothing is lost in it, so PFC has nothing to do."""
+    switch = scenario.switch
+    return {("switch", "pfc", "enabled"): False} if switch.buffer_bytes is None else {}
+
+
+def says(scenario: Scenario, path: Path) -> bool:
+    """Whether the scenario has a value at this key of its own; an empty list says nothing."""
+    below: Any = scenario
+    for name in path:
+        written = below.model_fields_set if isinstance(below, BaseModel) else below
+        if name not in written:
+            return False
+        below = getattr(below, name) if isinstance(below, BaseModel) else below[name]
+    return below is not None and below != ()
+
+
+def supplied(scenario: Scenario, needs: Mapping[Path, Any]) -> Scenario:
+    """Return the scenario with each of the needs as the value of its key where it says nothing itself."""
+    open_ones = {path: value for path, value in needs.items() if not says(scenario, path)}
+    return reduce(lambda made, path: _with(made, path, open_ones[path]), open_ones, scenario)
+
+
+def _with(table: Any, path: Path, value: Any) -> Any:
+    name, *rest = path
+    if isinstance(table, BaseModel):
+        below = _with(getattr(table, name), tuple(rest), value) if rest else value
+        return table.model_copy(update={name: below})
+    return {**table, name: _with(table.get(name, {}), tuple(rest), value) if rest else value}

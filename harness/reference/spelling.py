@@ -1,0 +1,42 @@
+"""Names as they are compared: in any case, in British or American spelling, with any sign between their words."""
+
+from __future__ import annotations
+
+import re
+
+_END = "(?![a-z])"
+# What is spelt in two ways, and one of them. Both sides of a comparison go through this, so that what it does to a
+# word that has one spelling only ("noise") does no harm.
+_SPELLINGS = tuple(
+    (re.compile(pattern), one)
+    for pattern, one in (
+        (r"is(?=(?:e|ed|es|er|ing|ation|ations)" + _END + ")", "iz"),
+        (r"ys(?=(?:e|ed|es|er|ing)" + _END + ")", "yz"),
+        (r"our", "or"),
+        (r"re" + _END, "er"),
+        (r"ll(?=(?:ed|er|ing)" + _END + ")", "l"),
+        (r"eueing" + _END, "euing"),
+        (r"ogue" + _END, "og"),
+        (r"nce" + _END, "nse"),
+        (r"grey", "gray"),
+    )
+)
+_UNIT = re.compile(r"\s*\([^()]*\)\s*$")
+
+
+def normal(name: str) -> str:
+    """Return what names that mean the same have in common: `topology.Colour[]` and `topology.color`."""
+    text = name.replace("[]", "").casefold()
+    for pattern, one in _SPELLINGS:
+        text = pattern.sub(one, text)
+    return text
+
+
+def words(name: str) -> tuple[str, ...]:
+    """Return the words of a name in their normal form, without a unit in parentheses at its end."""
+    return tuple(re.findall(r"[^\W_]+(?:[.'][^\W_]+)*%?", normal(_UNIT.sub("", name))))
+
+
+def is_within(few: tuple[str, ...], many: tuple[str, ...]) -> bool:
+    """Whether these words are among the others, one behind the other."""
+    return bool(few) and any(many[i : i + len(few)] == few for i in range(len(many) - len(few) + 1))

@@ -1,0 +1,67 @@
+"""The base of all models that check tables of a file: a scenario's, a sweep's, a traffic manager's."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+NONE = "none"  # how TOML, which has no null, writes that there is no value
+
+
+class Table(BaseModel):
+    """A table of a TOML or JSON file; unknown keys are mistakes.
+
+    A key that may be without a value (`int | None`) takes `"none"` for that, unless the word is one of its values.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_value(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        optional = _optional(cls)
+        return {key: None if value == NONE and key in optional else value for key, value in values.items()}
+
+
+def as_written(value: Any) -> Any:
+    """Return a model as the tables of a file that make it, or values that have models in them.
+
+    A key without a value is left out, or is "none" where leaving it out means something else.
+    """
+    if isinstance(value, BaseModel):
+        fields = type(value).model_fields
+        given = {name: getattr(value, name) for name in fields}
+        return {
+            name: NONE if below is None else as_written(below)
+            for name, below in given.items()
+            if below is not None or fields[name].default is not None
+        }
+    if isinstance(value, Mapping):
+        return {key: as_written(below) for key, below in value.items() if below is not None}
+    return [as_written(below) for below in value] if isinstance(value, list | tuple) else value
+
+
+@cache
+def _optional(model: type[BaseModel]) -> frozenset[str]:
+    """Return the keys of a model for which "none" stands for no value."""
+    hints = {name: field.annotation for name, field in model.model_fields.items()}
+    return frozenset(name for name, hint in hints.items() if _may_be_none(hint) and NONE not in _literals(hint))
+
+
+def _may_be_none(hint: Any) -> bool:
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return any(_may_be_none(part) for part in typing.get_args(hint))
+    return hint is type(None)
+
+
+def _literals(hint: Any) -> tuple[Any, ...]:
+    if typing.get_origin(hint) is Literal:
+        return typing.get_args(hint)
+    return tuple(value for part in typing.get_args(hint) for value in _literals(part))
