@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import gc
 import importlib
 import pkgutil
@@ -19,6 +20,7 @@ from harness import commands, interruption
 from harness.errors import CheckError
 from harness.extras import missing
 from p4switch.errors import UserError, suggest
+from p4switch.printable import printable
 
 
 class _Commands(click.Group):
@@ -79,11 +81,14 @@ def _main(args: Sequence[str] | None) -> None:
     except Exception as error:
         if interruption.came():
             _fail("interrupted", 1)
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            _fail(f"{error.strerror}; expected more file descriptors: ulimit -n", 1)
         if not isinstance(error, ModuleNotFoundError) or not (told := missing(error)):
             raise
         _fail(told, 2)
 
 
 def _fail(message: str, status: int, starts_with_place: bool = False) -> None:
+    message = printable(message)  # it may name what is in a file of somebody else's
     click.echo(message if starts_with_place else f"p4cc: error: {message}", err=True)
     sys.exit(status)

@@ -11,6 +11,7 @@ were made for, as long as the sources are those that they were made of.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import importlib.machinery
@@ -70,6 +71,7 @@ FLAGS = (
 BUILD_CPU_S = 900  # of any one of the processes that compile: what a busy machine takes longer for is no fault
 BUILD_WALL_S = 4 * 3600  # for what does not even compute
 _DIGESTS = "sha256"
+_FULL = os.strerror(errno.ENOSPC)
 _MADE_FOR = "made-for"  # of the compiled hosts in a wheel
 
 _COMPILE = SOURCES / "compile_hosts.py"
@@ -213,6 +215,9 @@ def _compile(work: Path, compiler: str) -> None:
         raise NativeBuildError(f"compiling the hosts took over {BUILD_CPU_S} s of CPU time")
     if done.returncode != 0:
         lines = (done.stdout + done.stderr).strip().splitlines()
+        if any(_FULL in line for line in lines):
+            folders = " or ".join(sorted({str(work.parent), os.environ.get("TMPDIR") or "/tmp"}))
+            raise NativeBuildError(f"compiling the hosts failed: {_FULL} in {folders}")
         raise NativeBuildError("compiling the hosts failed: " + (lines[-1] if lines else "no output"))
     beside.unlink()
     shutil.rmtree(work / "build", ignore_errors=True)

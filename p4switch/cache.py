@@ -65,6 +65,14 @@ def cached(kind: str, key: str, suffix: str, produce: Callable[[Path], None]) ->
     return target
 
 
+def has(kind: str, key: str) -> bool:
+    """Return whether there is a sound file of `kind` that `key` stands for."""
+    try:
+        return any(map(is_sound, (root() / kind / key).iterdir()))
+    except OSError:
+        return False
+
+
 def is_sound(path: Path) -> bool:
     """Whether a file of the cache is what it was when it was made. Raises OSError."""
     try:

@@ -2,13 +2,19 @@
 
 A reference names such a file, and what is meant of it where it has several: `./aimd.py`, `./aimd.py:aimd`,
 `./aimd.py:aimd+x` with a mechanism. A file may import the modules that lie beside it.
+
+A file is code, so it is loaded only where the user has named it: on the command line, in Python, or in a scenario or
+sweep that is run. The cache has a note of each file that was, with its path and its content. A result folder names
+files, too, and may be somebody else's: of these, only those with such a note are loaded.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import importlib.util
+import os
 import re
 import sys
 from importlib.machinery import SourceFileLoader
@@ -16,11 +22,13 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
+from p4switch import cache
 from p4switch.errors import UserError, raised_at, suggest
 from p4switch.registry import Registry, forget
 
 _REFERENCE = re.compile(r"(?P<file>.+?\.py)(?::(?P<name>[^:+]+))?(?P<added>\+.+)?")
 _loaded: dict[Path, str] = {}  # digest of the text
+_NOTES = "extensions"  # in the cache: one for each path and content that the user has named
 
 
 class Reference(NamedTuple):
@@ -71,28 +79,73 @@ def named(registry: Registry[Any], text: str, folder: Path) -> str:
 
 
 class _Source(SourceFileLoader):
-    """Without bytecode: Python takes what it has of a file for that of one as long, written within the same second."""
+    """Runs the text that its digest was taken of, without bytecode: Python takes what it has of a file for that of one
+    as long, written within the same second.
+    """
+
+    def __init__(self, name: str, file: Path, text: bytes) -> None:
+        super().__init__(name, str(file))
+        self._text = text
 
     def get_code(self, fullname: str) -> CodeType:
-        code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
+        code: CodeType = self.source_to_code(self._text, self.path)
         return code
 
 
 def load(file: Path) -> None:
-    """Has a file register what it defines: once, and anew when its text has changed. Raises UserError."""
-    file = file.resolve()
+    """Have a file that the user named register what it defines: once, and anew when its text has changed.
+
+    Raises UserError.
+    """
+    file, text = _read(file)
+    _load(file, text)
+    # Without a cache that can be written to, reports of results do not have the file's figures by themselves.
+    with contextlib.suppress(UserError):
+        cache.cached(_NOTES, _note(file, text), ".txt", lambda note: _write_note(note, file))
+
+
+def load_known(file: Path) -> None:
+    """Load a file that a result folder names: only as it was when the user last named it by himself.
+
+    Raises UserError for any other, which is not run.
+    """
+    file, text = _read(file)
+    if _loaded.get(file) != hashlib.sha256(text).hexdigest() and not cache.has(_NOTES, _note(file, text)):
+        raise UserError(f"{file}: named by the results alone; expected it with --extension, or extensions= in Python")
+    _load(file, text)
+
+
+def _read(file: Path) -> tuple[Path, bytes]:
+    """Return the absolute path and the content. Raises UserError."""
     try:
-        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        file = file.resolve()
+        if file.exists() and not file.is_file():
+            raise UserError(f"{file}: expected a regular file")
+        return file, file.read_bytes()
     except FileNotFoundError:
         raise UserError(f"no Python file {str(file)!r}") from None
     except OSError as error:
         raise UserError(f"{file}: {error.strerror}") from None
+    except (ValueError, RuntimeError):  # a zero in its name; links in a circle
+        raise UserError(f"no Python file {str(file)!r}") from None
+
+
+def _note(file: Path, text: bytes) -> str:
+    return cache.digest(os.fsencode(file), text)
+
+
+def _write_note(note: Path, file: Path) -> None:
+    note.write_bytes(os.fsencode(file) + b"\n")
+
+
+def _load(file: Path, text: bytes) -> None:
+    digest = hashlib.sha256(text).hexdigest()
     if _loaded.get(file) == digest:
         return
     forget(str(file))
     _loaded.pop(file, None)
     try:
-        _execute(file)
+        _execute(file, text)
     except UserError as error:
         forget(str(file))
         raise UserError(f"{file}: {error}") from None
@@ -102,14 +155,14 @@ def load(file: Path) -> None:
     _loaded[file] = digest
 
 
-def _execute(file: Path) -> None:
+def _execute(file: Path, text: bytes) -> None:
     """As a module of its own name, so that others beside it find it, unless that name is another's."""
     folder = str(file.parent)
     if folder not in sys.path:
         sys.path.append(folder)
     importlib.invalidate_caches()
     name = file.stem if file.stem.isidentifier() and _found(file.stem) == file else f"_{_digest(file)}_{file.stem}"
-    spec = importlib.util.spec_from_file_location(name, file, loader=_Source(name, str(file)))
+    spec = importlib.util.spec_from_file_location(name, file, loader=_Source(name, file, text))
     assert spec is not None
     assert spec.loader is not None
     before: ModuleType | None = sys.modules.get(name)

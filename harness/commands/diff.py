@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import filecmp
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from p4switch.printable import tell
 
 if TYPE_CHECKING:
     from harness.measure.results import Result
@@ -48,13 +51,13 @@ def _differ(
     for key in sorted({*ones, *others}):
         if key not in ones or key not in others:
             differ = True
-            click.echo(f"{key}: only in {folders[key not in ones]}")
+            tell(f"{key}: only in {folders[key not in ones]}")
             continue
         told = list(_compared(ones[key], others[key], most))
         differ = differ or bool(told)
-        click.echo(f"{key}: {'differs' if told else 'the same'}")
+        tell(f"{key}: {'differs' if told else 'the same'}")
         for line in [*told, *differences([ones[key].provenance, others[key].provenance])]:
-            click.echo(f"  {line}")
+            tell(f"  {line}")
     return differ
 
 
@@ -76,9 +79,9 @@ def _key(result: Result) -> str:
 def _compared(one: Result, other: Result, most: int | None) -> Iterator[str]:
     for name in sorted(one.tables | other.tables):
         paths = [result.folder / f"{name}.parquet" for result in (one, other)]
-        if not all(path.is_file() for path in paths):
-            yield f"{name}: only in {next(path for path in paths if path.is_file()).parent}"
-        elif paths[0].read_bytes() != paths[1].read_bytes():
+        if name not in one.tables & other.tables:
+            yield f"{name}: only in {(one if name in one.tables else other).folder}"
+        elif not filecmp.cmp(paths[0], paths[1], shallow=False):
             rows = [len(result.table(name)) for result in (one, other)]
             yield f"{name}: other rows ({rows[0]:,} and {rows[1]:,})"
     figures, theirs = (dict(_figures(result.summary)) for result in (one, other))

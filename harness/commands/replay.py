@@ -6,8 +6,10 @@ from pathlib import Path
 
 import click
 
+from harness.commands._extensions import extension_option, load_extensions
 from p4switch.errors import UserError
 from p4switch.output_file import check_writable, write_files
+from p4switch.printable import tell
 
 _PAGE = Path("replay.html")
 
@@ -16,7 +18,8 @@ _PAGE = Path("replay.html")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
 @click.option("--run", "name", metavar="NAME", help="Which of several runs in the folder, as dcqcn-seed1.")
 @click.option("--out", type=click.Path(path_type=Path), default=_PAGE, show_default=True)
-def command(folder: Path, name: str | None, out: Path) -> None:
+@extension_option
+def command(folder: Path, name: str | None, out: Path, own_files: tuple[Path, ...]) -> None:
     """Watch a run that was made before.
 
     Writes one HTML page that shows the network over time: links, queues, flows, and the packets of a flow that was
@@ -28,8 +31,7 @@ def command(folder: Path, name: str | None, out: Path) -> None:
     from harness.replay import choose, recorded_page
 
     result = choose(load_all(folder), folder, name)
-    for line in result.load_extensions():
-        click.echo(f"warning: {line}", err=True)
+    load_extensions(own_files, [result])
     try:
         page = recorded_page(result)
     except (UserError, ModuleNotFoundError):
@@ -41,4 +43,4 @@ def command(folder: Path, name: str | None, out: Path) -> None:
             "writes it"
         ) from None
     write_files({out: page})
-    click.echo(f"{out}: {result.folder.name}, {len(page) / 1e6:.1f} MB")
+    tell(f"{out}: {result.folder.name}, {len(page) / 1e6:.1f} MB")

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
+from harness.commands._extensions import extension_option, load_extensions
 from p4switch.errors import UserError
-from p4switch.output_file import check_writable
+from p4switch.output_file import check_folder, check_writable
 
 _PAGE, _FIGURES = Path("report.html"), Path("figures")
 _UNITS_IN = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72}
@@ -40,8 +41,14 @@ def _inches(context: click.Context, option: click.Parameter, text: str | None) -
 )
 @click.option("--style", type=click.Choice(["ieee", "acm"]), help="Of figures for a paper. Default: ieee.")
 @click.option("--width", callback=_inches, metavar="WIDTH", help="As 3.3in or 84mm. Default: the style's column.")
+@extension_option
 def command(
-    run_dirs: tuple[Path, ...], out: Path | None, extension: str, style: str | None, width: float | None
+    run_dirs: tuple[Path, ...],
+    out: Path | None,
+    extension: str,
+    style: str | None,
+    width: float | None,
+    own_files: tuple[Path, ...],
 ) -> None:
     """Compare runs that were made before.
 
@@ -54,6 +61,8 @@ def command(
             if given:
                 raise UserError(f"{option}: a page has none; expected --format pdf, svg or png with it")
         check_writable(out or _PAGE, "--out")
+    else:
+        check_folder(out or _FIGURES, "--out")
 
     from harness.measure.output_folder import new_folder
     from harness.report import damage_named, load_all, write_report
@@ -61,8 +70,7 @@ def command(
 
     results = [result for folder in run_dirs for result in load_all(folder)]
     with damage_named(results):
-        for line in dict.fromkeys(line for result in results for line in result.load_extensions()):
-            click.echo(f"warning: {line}", err=True)
+        load_extensions(own_files, results)
         if page:
             write_report(results, out or _PAGE)
         else:

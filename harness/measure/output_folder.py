@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from p4switch import cache
+from p4switch.descriptors import Reserve
 from p4switch.errors import UserError
 from p4switch.processes import SignalsWait
 
@@ -64,7 +65,7 @@ def new_folder(target: Path, *, instead: bool = False, without: Collection[str] 
     except OSError as error:
         raise _refused(target, error) from None
     scratch = _hidden(target.absolute())
-    with _note(scratch) as number:
+    with _note(scratch) as number, Reserve() as reserve:
         try:
             _make(target, scratch, number)
             yield scratch
@@ -82,6 +83,7 @@ def new_folder(target: Path, *, instead: bool = False, without: Collection[str] 
         except _TakenError:
             raise
         except BaseException as error:
+            reserve.free()
             with SignalsWait():
                 _discard(scratch, made)
             told = for_user(target, error)

@@ -18,19 +18,21 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import topologies
-from harness.measure import provenance
+from harness.measure import folder_values, provenance
+from harness.measure.folder_values import TABLE
 from harness.measure.inputs import How, inputs, resolved_text
 from harness.measure.metrics import flows_table, jain_table, messages_table
 from harness.measure.probes import Probe, parse
@@ -41,17 +43,13 @@ from harness.plan import scenario
 from harness.plan.experiment import LinkChange, Run, link_changes, named
 from p4switch import extensions
 from p4switch.errors import UserError, suggest
+from p4switch.printable import printable
 from topologies import Topology
 
-_Kind = TypeVar("_Kind", dict[str, Any], list[Any])
-_SUFFIX = ".parquet"
 _PROVENANCE = "provenance.json"
 _ORDER = "runs.json"
 _NAMES = ["switch", "leads_to", "node"]  # columns that are read as categories
 _ROWS = 1 << 20  # of a row group
-_EVERY_SUMMARY = (
-    "scenario", "variant", "seed", "ended", "end_ns", "flows", "flows_delivered", "workload", "checks",
-)  # fmt: skip
 
 
 def files(
@@ -65,7 +63,7 @@ def files(
     tables = {"flows": flows, **pieces, **over_time, **recording.tables}
     told = provenance.of_run(made_of or inputs(run), asdict(how or How()), run.seed)
     return {
-        **{f"{name}{_SUFFIX}": _parquet(table) for name, table in tables.items()},
+        **{f"{name}{TABLE}": _parquet(table) for name, table in tables.items()},
         "scenario.toml": resolved_text(run),
         _PROVENANCE: _json(told),
         "summary.json": _json(summarize(run, recording, flows, messages)),
@@ -91,7 +89,16 @@ def _parquet(table: pd.DataFrame) -> bytes:
 
 
 def _json(value: object) -> bytes:
-    return (json.dumps(value, indent=2) + "\n").encode()
+    return (json.dumps(_shown(value), indent=2) + "\n").encode()
+
+
+def _shown(value: object) -> object:
+    """Return `value` without hidden characters, which a title or a command may have: folders with them are refused."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, Mapping):
+        return {_shown(key): _shown(below) for key, below in value.items()}
+    return [_shown(below) for below in value] if isinstance(value, list | tuple) else value
 
 
 def write(folder: Path, contents: Mapping[str, bytes]) -> Result:
@@ -121,15 +128,16 @@ class Result:
     @cached_property
     def tables(self) -> frozenset[str]:
         """The names of the run's tables."""
-        return frozenset(path.stem for path in self.folder.glob(f"*{_SUFFIX}"))
+        return folder_values.table_names(self.folder)
 
     def table(self, name: str) -> pd.DataFrame:
         """Raises UserError for one that the run does not have."""
         if name not in self._read:
             if name not in self.tables:
                 raise UserError(f"{str(self.folder)!r} has no table {name!r}; {suggest(name, self.tables)}")
-            path = self.folder / f"{name}{_SUFFIX}"
-            self._read[name] = pq.read_table(path, read_dictionary=_NAMES).to_pandas()
+            path = self.folder / f"{name}{TABLE}"
+            rows = int(self.summary["flows"]) if name == "flows" else None
+            self._read[name] = folder_values.read_table(path, _NAMES, rows)
         return self._read[name]
 
     @property
@@ -153,103 +161,77 @@ class Result:
     def jain(self) -> pd.DataFrame:
         return jain_table(self.messages, self.rates, self.rate_interval_ns)
 
-    @cached_property
-    def scenario_text(self) -> str:
-        return (self.folder / "scenario.toml").read_text(encoding="utf-8")
-
-    @cached_property
-    def _scenario(self) -> dict[str, Any]:
-        return scenario.parse(self.scenario_text)
-
     @property
-    def _record(self) -> dict[str, Any]:
-        record: dict[str, Any] = self._scenario["record"]
-        return record
+    def scenario_text(self) -> str:
+        return self._scenario[0]
+
+    @cached_property
+    def _scenario(self) -> tuple[str, folder_values.Scenario, dict[str, Any]]:
+        return folder_values.read_scenario(self.folder / "scenario.toml")
 
     @cached_property
     def topology(self) -> Topology:
         """The network. Its file has to be loaded, where it is the user's own. Raises UserError."""
-        name, values = named("topology", self._scenario["topology"])
+        name, values = named("topology", self._scenario[1].topology)
         return topologies.build(name, values)
 
     @cached_property
     def link_changes(self) -> list[LinkChange]:
         """What happened to links of the topology. Raises UserError."""
-        return link_changes(self.topology, scenario.check(self._scenario).events)
+        return link_changes(self.topology, scenario.check(self._scenario[2]).events)
 
     @cached_property
     def claims(self) -> list[str]:
         """Of papers: those that the scenario is about."""
-        found: list[str] = self._scenario.get("claims", [])
-        return found
+        return self._scenario[1].claims
 
     @property
     def cc_scope(self) -> str:
         """Who shares a reaction point."""
-        scope: str = self._scenario["nic"]["cc_scope"]
-        return scope
+        return self._scenario[1].nic.cc_scope
 
     def load_extensions(self) -> list[str]:
-        """Has the files of the user's own that the run stood on register their figures; a line for each that cannot."""
+        """Have the user's own files that the run stood on register their figures; return a line for each left out.
+
+        The folder names them, and may be somebody else's: `extensions.load_known`.
+        """
         told = []
-        for file in self._scenario.get("extensions", []):
+        for file in self._scenario[1].extensions:
             try:
-                extensions.load(Path(file))
+                extensions.load_known(Path(file))
             except UserError as error:
-                told.append(str(error))
+                told.append(f"figures left out: {error}")
         return told
 
     @property
     def rate_interval_ns(self) -> int:
-        interval: int = self._record["rate_interval_ns"]
-        return interval
+        return self._scenario[1].record.rate_interval_ns
 
     @cached_property
     def probes(self) -> list[Probe]:
         """Those of the scenario's that have a table here."""
-        return [probe for probe in parse(self._record.get("probes", [])) if probe.name in self.tables]
+        return [probe for probe in parse(self._scenario[1].record.probes) if probe.name in self.tables]
 
     @cached_property
     def performance(self) -> dict[str, Any]:
-        figures: dict[str, Any] = json.loads((self.folder / "performance.json").read_text(encoding="utf-8"))
-        return figures
+        return folder_values.read_object(self.folder / "performance.json")
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
         """Empty for a folder of a version that did not keep it. Raises UserError for a damaged one."""
         path = self.folder / _PROVENANCE
-        return _read_object(path) if path.is_file() else {}
+        return folder_values.read_provenance(path) if os.path.lexists(path) else {}
 
 
 def load(folder: Path) -> Result:
     """The results in a run's folder. Raises UserError if it is none."""
-    for name in ("summary.json", "scenario.toml", "performance.json", *(f"{name}{_SUFFIX}" for name in EVERYWHERE)):
-        if not (folder / name).is_file():
+    if not str(folder).isprintable():  # pages and tables name it
+        raise UserError(f"{str(folder)!r}: expected a name that can be printed")
+    for name in ("summary.json", "scenario.toml", "performance.json", *(f"{name}{TABLE}" for name in EVERYWHERE)):
+        if not os.path.lexists(folder / name):
             raise UserError(f"{str(folder)!r} is not a run's folder: it has no {name}")
-    path = folder / "summary.json"
-    summary = _read_object(path)
-    for key in _EVERY_SUMMARY:
-        if key not in summary:
-            raise UserError(f"{path}: it has no {key!r}; expected the summary of a run, as p4cc writes it")
-    return Result(folder, summary)
-
-
-def _read_object(path: Path) -> dict[str, Any]:
-    """Raises UserError."""
-    return _read_json(path, dict)
-
-
-def _read_json(path: Path, kind: type[_Kind]) -> _Kind:
-    """Read a file that has an object or an array, as `kind` says. Raises UserError."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not JSON: {error}") from None
-    if not isinstance(found, kind):
-        raise UserError(f"{path}: expected a JSON {'object' if kind is dict else 'array'}")
-    return found
+        folder_values.expect_regular(folder / name)
+    return Result(folder, folder_values.read_summary(folder / "summary.json"))
 
 
 def one_that_serves(kept: Sequence[Result], made_of: Mapping[str, Any], how: How) -> Result | None:
@@ -275,7 +257,7 @@ def load_all(folder: Path) -> list[Result]:
     """
     if (folder / "summary.json").is_file():
         return [load(folder)]
-    order = _read_json(folder / _ORDER, list) if (folder / _ORDER).is_file() else []
+    order = folder_values.read_names(folder / _ORDER) if os.path.lexists(folder / _ORDER) else []
     place = {name: number for number, name in enumerate(order)}
     inside = [path.parent for path in folder.glob("*/summary.json")]
     inside.sort(key=lambda path: (place.get(path.name, len(place)), *_name_and_seed(path)))

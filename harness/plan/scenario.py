@@ -291,11 +291,15 @@ def find_file(kind: str, name: str, known: Mapping[str, Path]) -> Path:
 
 
 def parse(text: str) -> dict[str, Any]:
-    """TOML's tables. Raises TOMLDecodeError, also for what is nested too deeply."""
+    """TOML's tables. Raises TOMLDecodeError, also for what is nested too deeply, and numbers of thousands of digits."""
     try:
         tables = tomllib.loads(text)
     except RecursionError:
         raise tomllib.TOMLDecodeError(_TOO_DEEP) from None
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError as error:
+        raise tomllib.TOMLDecodeError(str(error)) from None
     _check_depth(tables)
     return tables
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import secrets
+import socket
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Lock, Thread
 from types import TracebackType
 from typing import Any
 
@@ -21,7 +23,9 @@ from harness.replay.page import shell
 
 MOST_SAMPLES = 512
 _LOOPBACK = "127.0.0.1"
-_PATIENCE_S = 5  # with who has connected, and neither asks nor takes the answer
+MOST_CONNECTIONS = 16  # at a time; a browser has six
+_REQUEST_S = 5.0  # for a whole request: from the connection to the last byte of the answer
+_LOOK_S = 0.25  # how often it is seen whose time is over
 _GROWING = ("tx_bytes", "busy_ns", "paused_ns", "dropped")
 Counters = Mapping[str, Mapping[str, Any]]  # `Live.stats` by switch
 Files = dict[str, tuple[str, bytes]]  # type and content by path; without content: there is none yet
@@ -36,7 +40,7 @@ class Watch:
         self._files: Files = {f"/{token}/": ("text/html; charset=utf-8", shell(b"", "a run")), self._data: ("", b"")}
         self._server = _Server((_LOOPBACK, 0), _handler(self._files))
         self.url = f"http://{_LOOPBACK}:{self._server.server_port}/{token}/"
-        self._thread = Thread(target=self._server.serve_forever, name="watch", daemon=True)
+        self._thread = Thread(target=self._server.serve_forever, args=(_LOOK_S,), name="watch", daemon=True)
 
     def __enter__(self) -> Watch:
         self._thread.start()
@@ -154,7 +158,41 @@ def _flows(records: Sequence[FlowRecord]) -> dict[str, Array]:
 
 
 class _Server(ThreadingHTTPServer):
+    """Everybody on the machine can connect, so connections are few and short, whatever is sent on them.
+
+    Each has a thread and a file descriptor, of which the run needs its own.
+    """
+
     daemon_threads = True
+
+    def __init__(self, *arguments: Any) -> None:
+        self._open: dict[socket.socket, float] = {}  # until when
+        self._lock = Lock()
+        super().__init__(*arguments)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Refuse a connection beyond the limit by closing it at once."""
+        with self._lock:
+            refused = len(self._open) >= MOST_CONNECTIONS
+            if not refused:
+                self._open[request] = time.monotonic() + _REQUEST_S
+        if refused:
+            self.shutdown_request(request)
+        else:
+            super().process_request(request, client_address)
+
+    def close_request(self, request: Any) -> None:
+        with self._lock:
+            self._open.pop(request, None)
+        super().close_request(request)
+
+    def service_actions(self) -> None:
+        """End the connections whose time is over; the threads that serve them find them closed."""
+        now_s = time.monotonic()
+        with self._lock:
+            for request in [request for request, until_s in self._open.items() if until_s < now_s]:
+                with suppress(OSError):
+                    request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Nothing: the terminal has the run's progress, and whoever is on the machine can send what they like."""
@@ -164,7 +202,7 @@ def _handler(files: Files) -> type[BaseHTTPRequestHandler]:
     """Answers for these paths alone. They have the token in them, so that others on the machine see nothing."""
 
     class Handler(BaseHTTPRequestHandler):
-        timeout = _PATIENCE_S
+        timeout = _REQUEST_S
 
         def do_GET(self) -> None:
             with suppress(OSError):  # who asked is gone

@@ -13,6 +13,7 @@ from harness.report.figure_data import figure_table
 from harness.report.figures import figures
 from harness.report.groups import compare
 from harness.report.plots import STYLE, for_paper
+from p4switch.errors import UserError
 
 _COLUMN_IN = 6.0  # a figure that p4cc draws wider than this needs the page's width
 _DPI = 600  # of PNGs, and of what is rasterized in others
@@ -41,8 +42,11 @@ def write_figures(
     """Writes SCENARIO-FIGURE.EXTENSION and SCENARIO-FIGURE.csv into `folder`; gives the former's paths.
 
     A figure is as wide as a column, a heat map of links as the page, or `width_in` inches. It keeps its proportions,
-    but one for the page does not get lower in a column, where its panels would have no room.
+    but one for the page does not get lower in a column, where its panels would have no room. Raises UserError for a
+    folder that is not there.
     """
+    if not folder.is_dir():
+        raise UserError(f"no folder {str(folder)!r}; expected one for the figures")
     for comparison in compare(results):
         for name, figure in figures(comparison).items():
             target = folder / f"{comparison.scenario}-{name}.{extension}"

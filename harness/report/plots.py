@@ -77,8 +77,9 @@ def side_by_side() -> int:
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """What figures are drawn in."""
+    """What figures are drawn in, whatever a `matplotlibrc` says: there may be one in the working folder."""
     with mpl.rc_context():
+        mpl.rcdefaults()
         for file in _styles.get():
             mpl.rc_file(file, use_default_template=False)
         yield

@@ -17,6 +17,7 @@ import z3
 from p4switch.compiler import types
 from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.storage import flat_fields
+from p4switch.ports import DROP_PORT, MAX_PORT
 from p4switch.stf.draws import DRAW_BITS
 from p4switch.testgen.code import Code
 from p4switch.testgen.rules import Rules
@@ -35,12 +36,10 @@ from p4switch.testgen.values import (
     width,
 )
 
-DROP_PORT = 511
 MAX_PASSES = 5
 MAX_STEPS = 50_000
 _RESTARTS = 100
 MAX_PACKET_BYTES = 1500
-MAX_PORT = DROP_PORT - 1
 ENVIRONMENTS = 4
 """Runs that a test has to survive unchanged: with other contents of what is undefined."""
 

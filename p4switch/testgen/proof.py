@@ -21,11 +21,11 @@ from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.graph import reverse_postorder, successors
 from p4switch.compiler.midend.storage import flat_fields
 from p4switch.compiler.source import Location
+from p4switch.ports import DROP_PORT
 from p4switch.testgen.code import Code
 from p4switch.testgen.values import ZERO, Scalar, formula, is_signed, operate, width
 
 _RESOURCES = 1_500_000  # of one question to z3, in its own units
-_DROP_PORT = 511
 _STANDARD = "standard_metadata"
 _SHORT = "PacketTooShort"
 _WIDEST_DRAWN = 64  # bits of a random number, in BMv2
@@ -546,7 +546,7 @@ class Prover:
         state.guard = _NEVER
 
     def _do_mark_to_drop(self, op: ir.Prim, state: State) -> None:
-        state.store[_STANDARD, "egress_spec"] = Scalar(_DROP_PORT)
+        state.store[_STANDARD, "egress_spec"] = Scalar(DROP_PORT)
         state.store[_STANDARD, "mcast_grp"] = ZERO
 
     def _do_assert(self, op: ir.Prim, state: State) -> None:

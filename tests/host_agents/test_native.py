@@ -86,6 +86,16 @@ def test_a_failed_build_leaves_nothing(empty_cache, monkeypatch):
     assert list((empty_cache / "hosts").iterdir()) == []
 
 
+def test_a_full_disk_is_named(empty_cache, monkeypatch):
+    """Compilers' temporary files are elsewhere than the cache; what they print last does not say what they lacked."""
+    full = empty_cache / "full.py"
+    full.write_text("import sys; print('cc1: error writing to /t/x.s: No space left on device'); sys.exit('it failed')")
+    monkeypatch.setattr(native, "_COMPILE", full)
+    monkeypatch.setenv("TMPDIR", "/t")
+    with pytest.raises(NativeBuildError, match=r"failed: No space left on device in /t or .*/hosts$"):
+        native.build()
+
+
 def test_mypy_is_not_sent_to_the_folder_of_the_packages(empty_cache, monkeypatch):
     """Which is site-packages where p4cc is installed: mypy refuses it. What hosts import is where it looks first."""
     script = empty_cache / "looks.py"

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import psutil
 
+from p4switch.descriptors import Reserve
 from p4switch.errors import UserError
 
 _STATE = "state.json"
@@ -74,6 +75,7 @@ class RunFolder:
             self.state = State(scenario, ProcessId.of(os.getpid()))
             self._write()
             self.path = self.path.rename(self.path.with_name(self.path.name.removeprefix(".")))
+            self._reserve = Reserve()
         except OSError as error:
             raise UserError(f"the Mininet world keeps its state in {root()}: {error.strerror}") from None
 
@@ -96,6 +98,7 @@ class RunFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._reserve.free()
         shutil.rmtree(self.path, ignore_errors=True)
 
 

@@ -7,10 +7,9 @@ from typing import Any
 
 from p4switch.compiler import types
 from p4switch.compiler.bmv2.expressions import Json, argument, condition, header, hexstr, place, stack, value
+from p4switch.compiler.bmv2.source import Source
 from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.graph import reverse_postorder, simplify
-
-SourceInfo = Callable[[Any], Json]
 
 
 def _argument(arg: Any) -> Json:
@@ -28,19 +27,20 @@ def _argument(arg: Any) -> Json:
     return argument(arg)
 
 
-def primitive(op: ir.Operation, source_info: SourceInfo) -> Json:
+def primitive(op: ir.Operation, source: Source) -> Json:
     """An operation of an action."""
-    if isinstance(op, ir.Assign):
-        name = "assign_VL" if isinstance(op.dst.type, types.Varbit) else "assign"
-        parameters = [argument(op.dst), argument(op.src)]
-    else:
-        assert isinstance(op, ir.Prim), op
-        name = op.op
-        parameters = [_argument(a) for a in op.args]
-    return {"op": name, "parameters": parameters, **source_info(op.span)}
+    with source.at(op.span):
+        if isinstance(op, ir.Assign):
+            name = "assign_VL" if isinstance(op.dst.type, types.Varbit) else "assign"
+            parameters = [argument(op.dst), argument(op.src)]
+        else:
+            assert isinstance(op, ir.Prim), op
+            name = op.op
+            parameters = [_argument(a) for a in op.args]
+    return {"op": name, "parameters": parameters, **source(op.span)}
 
 
-def primitives(body: ir.Block, source_info: SourceInfo) -> list[Json]:
+def primitives(body: ir.Block, source: Source) -> list[Json]:
     """The body of an action: its blocks one after the other, with jumps."""
     order = reverse_postorder(simplify(body))
     result: list[Json] = []
@@ -50,14 +50,15 @@ def primitives(body: ir.Block, source_info: SourceInfo) -> list[Json]:
     def jump(target: ir.Block | None, branch: ir.Branch | None = None) -> None:
         op: Json = {"op": "_jump", "parameters": []}
         if branch is not None:
-            op = {"op": "_jump_if_zero", "parameters": [argument(branch.condition)], **source_info(branch.span)}
+            with source.at(branch.span):
+                op = {"op": "_jump_if_zero", "parameters": [argument(branch.condition)], **source(branch.span)}
         result.append(op)
         jumps.append((op, target))
 
     for i, block in enumerate(order):
         starts[block] = len(result)
         following = order[i + 1] if i + 1 < len(order) else None
-        result += [primitive(op, source_info) for op in block.ops]
+        result += [primitive(op, source) for op in block.ops]
         end = block.end
         if end is None:
             if following is not None:
@@ -79,23 +80,29 @@ def primitives(body: ir.Block, source_info: SourceInfo) -> list[Json]:
 # Parsers
 
 
-def _parser_op(op: ir.Operation, source_info: SourceInfo) -> Json:
+def _parser_op(op: ir.Operation, source: Source) -> Json:
+    with source.at(op.span):
+        name, parameters = _named(op, source)
+    return {"op": name, "parameters": parameters, **({} if name == "primitive" else source(op.span))}
+
+
+def _named(op: ir.Operation, source: Source) -> tuple[str, list[Json]]:
+    """What the operation is called in a parser, and its parameters."""
     if isinstance(op, ir.Extract):
         parameters = [_extract_target(op.header)]
         if op.length is None:
-            return {"op": "extract", "parameters": parameters, **source_info(op.span)}
-        length = {"type": "expression", "value": value(op.length)}
-        return {"op": "extract_VL", "parameters": [*parameters, length], **source_info(op.span)}
+            return "extract", parameters
+        return "extract_VL", [*parameters, {"type": "expression", "value": value(op.length)}]
     if isinstance(op, ir.Verify):
-        return {"op": "verify", "parameters": [condition(op.condition), value(op.error)], **source_info(op.span)}
+        return "verify", [condition(op.condition), value(op.error)]
     if isinstance(op, ir.Advance):
-        return {"op": "advance", "parameters": [argument(op.bits)], **source_info(op.span)}
+        return "advance", [argument(op.bits)]
     if isinstance(op, ir.Assign) and isinstance(op.dst, ir.FieldRef) and not isinstance(op.dst.type, types.Varbit):
-        source = argument(op.src)
-        if source["type"] == "stack_field":
-            source = {"type": "expression", "value": source}
-        return {"op": "set", "parameters": [place(op.dst), source], **source_info(op.span)}
-    return {"op": "primitive", "parameters": [primitive(op, source_info)]}
+        assigned = argument(op.src)
+        if assigned["type"] == "stack_field":
+            assigned = {"type": "expression", "value": assigned}
+        return "set", [place(op.dst), assigned]
+    return "primitive", [primitive(op, source)]
 
 
 def _extract_target(ref: ir.HeaderRef) -> Json:
@@ -110,13 +117,11 @@ def _bytes(width: int) -> int:
     return -(-width // 8)
 
 
-def _transitions(
-    end: ir.Select, name: Callable[[ir.Block | None], str | None], source_info: SourceInfo
-) -> list[Json]:
+def _transitions(end: ir.Select, name: Callable[[ir.Block | None], str | None], source: Source) -> list[Json]:
     widths = [types.width_of(k.type) or 0 for k in end.keys]
     result: list[Json] = []
     for (keys, target), span in zip(end.cases, end.spans, strict=True):
-        where = {"next_state": name(target), **source_info(span)}
+        where = {"next_state": name(target), **source(span)}
         if isinstance(keys, str):
             result.append({"type": "parse_vset", "value": keys, "mask": None, **where})
             continue
@@ -163,7 +168,7 @@ class StateNames:
         return self._names[block]
 
 
-def parser(start: ir.Block, branch_flag: ir.FieldRef | None, source_info: SourceInfo) -> Json:
+def parser(start: ir.Block, branch_flag: ir.FieldRef | None, source: Source) -> Json:
     """The parser whose entry is `start`. `branch_flag` is a bool field for the conditions of `if` statements."""
     start = simplify(start)
     order = reverse_postorder(start)
@@ -172,27 +177,29 @@ def parser(start: ir.Block, branch_flag: ir.FieldRef | None, source_info: Source
     for block in order:
         if name(block) is None and block is not start:
             continue
-        ops = [_parser_op(op, source_info) for op in block.ops]
+        ops = [_parser_op(op, source) for op in block.ops]
         keys: list[Json] = []
         end = block.end
         if end is None or isinstance(end, ir.Goto):
             target = None if end is None else end.target
-            where = {"next_state": name(target), **source_info(None if end is None else end.span)}
+            where = {"next_state": name(target), **source(None if end is None else end.span)}
             transitions = [{"type": "default", "value": None, "mask": None, **where}]
         elif isinstance(end, ir.Branch):
             assert branch_flag is not None
-            ops.append(_parser_op(ir.Assign(branch_flag, end.condition), source_info))
+            with source.at(end.span):
+                ops.append(_parser_op(ir.Assign(branch_flag, end.condition), source))
             keys = [place(branch_flag)]
             transitions = [
                 {"type": "hexstr", "value": "0x01", "mask": None, "next_state": name(end.if_true)},
                 {"type": "default", "value": None, "mask": None, "next_state": name(end.if_false)},
             ]
             for transition in transitions:
-                transition.update(source_info(end.span))
+                transition.update(source(end.span))
         else:
             assert isinstance(end, ir.Select)
-            keys = [place(k) for k in end.keys]
-            transitions = _transitions(end, name, source_info)
+            with source.at(next(iter(end.spans), block.span)):
+                keys = [place(k) for k in end.keys]
+            transitions = _transitions(end, name, source)
         states.append(
             {
                 "name": name(block) or "start",
@@ -200,7 +207,7 @@ def parser(start: ir.Block, branch_flag: ir.FieldRef | None, source_info: Source
                 "parser_ops": ops,
                 "transitions": transitions,
                 "transition_key": keys,
-                **source_info(block.span),
+                **source(block.span),
             }
         )
     return {"name": "parser", "id": 0, "init_state": name(start) or "start", "parse_states": states}

@@ -13,13 +13,12 @@ from typing import Any
 
 from p4switch.compiler import types
 from p4switch.compiler.midend import ir
-from p4switch.errors import UserError
 
 Json = dict[str, Any]
 
 
-class UnsupportedError(UserError):
-    """Something that the JSON, or BMv2, has no way to say."""
+class UnsupportedError(Exception):
+    """Something that the JSON, or BMv2, has no way to say. It is given its place by `source.Source.at`."""
 
 
 _WRAPS = {"+", "-", "*", "<<", ">>", "/", "%", "neg", "~"}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from p4switch.compiler import types
-from p4switch.compiler.bmv2.code import SourceInfo, primitives
+from p4switch.compiler.bmv2.code import primitives
 from p4switch.compiler.bmv2.expressions import Json, UnsupportedError, argument, condition, hexstr, place
+from p4switch.compiler.bmv2.source import Source
 from p4switch.compiler.midend import fold, ir
 from p4switch.compiler.midend.graph import reverse_postorder, simplify
 
@@ -14,10 +15,10 @@ from p4switch.compiler.midend.graph import reverse_postorder, simplify
 class Actions:
     """All actions of the program, numbered in the order they are first asked for."""
 
-    def __init__(self, source_info: SourceInfo) -> None:
+    def __init__(self, source: Source) -> None:
         self.json: list[Json] = []
         self._ids: dict[ir.Action, int] = {}
-        self._source_info = source_info
+        self._source = source
 
     def id(self, action: ir.Action) -> int:
         if action not in self._ids:
@@ -28,8 +29,8 @@ class Actions:
                     "name": action.name,
                     "id": len(self.json),
                     "runtime_data": runtime_data,
-                    "primitives": primitives(action.body, self._source_info),
-                    **self._source_info(action.span),
+                    "primitives": primitives(action.body, self._source),
+                    **self._source(action.span),
                 }
             )
         return self._ids[action]
@@ -46,14 +47,12 @@ class Ids:
 
 
 class PipelineWriter:
-    def __init__(
-        self, pipeline: ir.Pipeline, program: ir.Program, actions: Actions, ids: Ids, info: SourceInfo
-    ) -> None:
+    def __init__(self, pipeline: ir.Pipeline, program: ir.Program, actions: Actions, ids: Ids, source: Source) -> None:
         self.pipeline = pipeline
         self.program = program
         self.actions = actions
         self.ids = ids
-        self.info = info
+        self.source = source
         self.tables: list[Json] = []
         self.conditionals: list[Json] = []
         self.profiles: dict[ir.Profile, Json] = {}
@@ -75,7 +74,8 @@ class PipelineWriter:
                 self._conditional(block, end)
             elif isinstance(end, ir.Apply) and end.table not in done:
                 done.add(end.table)
-                self.tables.append(self._table(end))
+                with self.source.at(end.table.span):
+                    self.tables.append(self._table(end))
         return {
             "name": self.pipeline.name,
             "id": number,
@@ -83,7 +83,7 @@ class PipelineWriter:
             "tables": self.tables,
             "action_profiles": list(self.profiles.values()),
             "conditionals": self.conditionals,
-            **self.info(self.pipeline.span),
+            **self.source(self.pipeline.span),
         }
 
     # A table has one set of next nodes. Where it is applied in several places that continue differently, a field
@@ -97,7 +97,8 @@ class PipelineWriter:
         for table, blocks in sites.items():
             applies = [b.end for b in blocks if isinstance(b.end, ir.Apply)]
             if any(a.on != applies[0].on or a.default is not applies[0].default for a in applies):
-                self._dispatch(table, blocks, applies)
+                with self.source.at(table.span):
+                    self._dispatch(table, blocks, applies)
 
     def _dispatch(self, table: ir.Table, blocks: list[ir.Block], applies: list[ir.Apply]) -> None:
         name = f"{table.name}.$site"
@@ -105,7 +106,8 @@ class PipelineWriter:
         self.program.scalars[name] = t
         site = ir.FieldRef("scalars", name, t)
         labels = {label for a in applies for label in a.on}
-        if len({isinstance(label, bool) for label in labels}) > 1:
+        # Of each label by itself: in a set, `False` and the number 0 of an action are one.
+        if len({isinstance(label, bool) for a in applies for label in a.on}) > 1:
             raise UnsupportedError(
                 f"table '{table.name}' is applied both for its hit or miss and for its action: "
                 "this target can only continue by one of them"
@@ -161,7 +163,7 @@ class PipelineWriter:
             {
                 "name": name,
                 "id": self._next_table(),
-                **self.info(span),
+                **self.source(span),
                 "key": [],
                 "match_type": "exact",
                 "type": "simple",
@@ -187,12 +189,14 @@ class PipelineWriter:
         return self.ids.tables - 1
 
     def _conditional(self, block: ir.Block, end: ir.Branch) -> None:
+        with self.source.at(end.span):
+            expression = condition(end.condition)
         self.conditionals.append(
             {
                 "name": self._tails[block],
                 "id": self.ids.conditionals,
-                **self.info(end.span),
-                "expression": condition(end.condition),
+                **self.source(end.span),
+                "expression": expression,
                 "true_next": self._name(end.if_true),
                 "false_next": self._name(end.if_false),
             }
@@ -204,7 +208,7 @@ class PipelineWriter:
         result: Json = {
             "name": table.name,
             "id": self._next_table(),
-            **self.info(table.span),
+            **self.source(table.span),
             "key": [self._key(k) for k in table.keys],
             "match_type": _match_type(table),
         }
@@ -259,7 +263,7 @@ class PipelineWriter:
             "name": profile.name,
             "id": self.ids.profiles,
             "max_size": profile.size,
-            **self.info(profile.span),
+            **self.source(profile.span),
         }
         if profile.algorithm:
             json["selector"] = {"algo": profile.algorithm, "input": [argument(e) for e in profile.inputs]}
@@ -269,7 +273,7 @@ class PipelineWriter:
     def _entry(self, table: ir.Table, entry: ir.Entry) -> Json:
         keys = [_match(key, keyset) for key, keyset in zip(table.keys, entry.keys, strict=True)]
         return {
-            **self.info(entry.span),
+            **self.source(entry.span),
             "match_key": keys,
             "action_entry": {"action_id": self.actions.id(entry.call.action), "action_data": _action_data(entry.call)},
             "priority": entry.priority,

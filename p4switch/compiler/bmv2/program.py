@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from p4switch.compiler import types
-from p4switch.compiler.bmv2.code import SourceInfo, parser, primitive
+from p4switch.compiler.bmv2.code import parser, primitive
 from p4switch.compiler.bmv2.expressions import Json, argument, condition, place
 from p4switch.compiler.bmv2.pipeline import Actions, Ids, PipelineWriter
+from p4switch.compiler.bmv2.source import Source
 from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.graph import reverse_postorder
 from p4switch.compiler.midend.storage import flat_fields
 from p4switch.compiler.midend.v1model import Lowered
 
 VERSION = [2, 23]  # of the JSON format
-
-_MAX_FRAGMENT = 200  # characters of the source, for each operation
 
 
 def _field(name: str, t: types.Type) -> list[Any]:
@@ -180,20 +179,12 @@ def _meter(meter: ir.Meter, info: Json) -> Json:
 
 def to_json(lowered: Lowered) -> Json:
     """The JSON of `lowered`, as BMv2's simple_switch and the built-in engine read it."""
-    program = lowered.program
-    locate = lowered.source.source.locate
-
-    def info(span: Any) -> Json:
-        if span is None:
-            return {}
-        file, line, column = locate(span)
-        fragment = lowered.source.source.fragment(span, _MAX_FRAGMENT)
-        return {"source_info": {"filename": file, "line": line, "column": column, "source_fragment": fragment}}
-
-    return _write(lowered, program, info)
+    info = Source(lowered.source)
+    with info.at(lowered.source.main.pos if lowered.source.main is not None else 0):
+        return _write(lowered, lowered.program, info)
 
 
-def _write(lowered: Lowered, program: ir.Program, info: SourceInfo) -> Json:
+def _write(lowered: Lowered, program: ir.Program, info: Source) -> Json:
     actions, ids = Actions(info), Ids()
     flag = None
     if any(isinstance(b.end, ir.Branch) for b in reverse_postorder(program.parser)):
@@ -209,22 +200,23 @@ def _write(lowered: Lowered, program: ir.Program, info: SourceInfo) -> Json:
     checksums: list[Json] = []
     for i, checksum in enumerate(program.checksums):
         name = f"calc_{len(calculations)}"
-        calculations.append(
-            _calculation(name, checksum.algorithm, checksum.inputs, checksum.with_payload, info(checksum.span))
-        )
-        checksums.append(
-            {
-                "name": f"cksum_{i}",
-                "id": i,
-                **info(checksum.span),
-                "target": place(checksum.target)["value"],
-                "type": "generic",
-                "calculation": name,
-                "verify": checksum.verify,
-                "update": not checksum.verify,
-                "if_cond": condition(checksum.condition),
-            }
-        )
+        with info.at(checksum.span):
+            calculations.append(
+                _calculation(name, checksum.algorithm, checksum.inputs, checksum.with_payload, info(checksum.span))
+            )
+            checksums.append(
+                {
+                    "name": f"cksum_{i}",
+                    "id": i,
+                    **info(checksum.span),
+                    "target": place(checksum.target)["value"],
+                    "type": "generic",
+                    "calculation": name,
+                    "verify": checksum.verify,
+                    "update": not checksum.verify,
+                    "if_cond": condition(checksum.condition),
+                }
+            )
     return {
         "program": lowered.source.path,
         "__meta__": {"version": VERSION, "compiler": "p4cc", "source_names": lowered.parameters},

@@ -315,7 +315,7 @@ class Assignments(Base):
 
     def _assign_element(self, dst: ElementPlace, src: Value, span: int | None) -> None:
         if not isinstance(src, EXPRS):
-            raise self.error(span or 0, "an index known only at run time is not supported here")
+            raise self.error(span, "an index known only at run time is not supported here")
         value = self.saved(src)
         for position, item in enumerate(dst.base.items):
             assert isinstance(item, EXPRS)
@@ -327,7 +327,7 @@ class Assignments(Base):
             src = HeaderValue(dst.type, {p: v for n, f in src.fields.items() for p, v in self.flatten(f, n)})
         if isinstance(src, HeaderValue):
             if dst.where:
-                raise self.error(span or 0, f"'{dst.where}' of a stack cannot be assigned to on this target")
+                raise self.error(span, f"'{dst.where}' of a stack cannot be assigned to on this target")
             if src.fields is None:
                 self.emit(ir.Prim("remove_header", [dst], span))
                 return
@@ -342,7 +342,7 @@ class Assignments(Base):
             leaves = self.header_leaves(src) or {}
             self._assign_header(dst, HeaderValue(src.type, leaves), span)
         elif src.where or dst.where:
-            raise self.error(span or 0, f"'{src.where or dst.where}' of a stack cannot be copied on this target")
+            raise self.error(span, f"'{src.where or dst.where}' of a stack cannot be copied on this target")
         elif dst.stack or src.stack or dst.name != src.name:
             self.emit(ir.Prim("assign_header", [dst, src], span))
 

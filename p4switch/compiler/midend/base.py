@@ -48,21 +48,23 @@ class Base:
         self.cleanups: list[list[tuple[Value, Value]]] = []  # (to, from): what an `exit` copies out, innermost last
         self.prefix = ""  # of the names of locals
         self._work = 0
+        self._lowered_now = program.declarations[-1].pos if program.declarations else 0
         self._began_s = time.process_time()
         self._storable: set[types.Type] = set()
         self.unreached: set[ir.Block] = set()  # blocks that nothing leads to, as far as is known
 
     # Errors
 
-    def error(self, node: ast.Node | int, message: str) -> CompileError:
-        """What the language has but this target has not, at `node` or a position."""
-        pos = node if isinstance(node, int) else node.pos
+    def error(self, node: ast.Node | int | None, message: str) -> CompileError:
+        """What the language has but this target has not, at `node` or a position; None: at what is lowered now."""
+        pos = self._lowered_now if node is None else node if isinstance(node, int) else node.pos
         source = self.source.source
         return CompileError([Diagnostic("error", source.locate(pos), message, source.line_at(pos))])
 
     def work(self, node: ast.Node) -> None:
         """Notes that one node more is lowered. Raises CompileError where calls in calls have become too many."""
         self._work += 1
+        self._lowered_now = node.pos
         if self._work > MAX_WORK:
             raise self.error(
                 node, f"the program becomes too large: with all calls put in place it has over {MAX_WORK} expressions"

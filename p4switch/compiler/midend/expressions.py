@@ -208,6 +208,8 @@ class Expressions(Assignments):
         if isinstance(base, StructValue):
             return base.fields[name]
         if isinstance(base, ir.HeaderRef):
+            if base.where == "next":
+                raise self.error(node, f"'next' of stack '{base.stack}': this target can only extract to it")
             return header_field(base, name)
         if isinstance(base, UnionValue):
             return base.members[name]

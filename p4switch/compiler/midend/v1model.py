@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from p4switch.compiler import ast, types
-from p4switch.compiler.diagnostics import CompileError, Diagnostic
+from p4switch.compiler.diagnostics import CompileError
 from p4switch.compiler.midend import fold, ir
 from p4switch.compiler.midend.base import MAX_CELLS
 from p4switch.compiler.midend.elaborate import Block, ExternObject
@@ -78,9 +78,8 @@ class Architecture(Parsers):
     # The package
 
     def _refuse(self, message: str) -> CompileError:
-        pos = self.source.main.pos if self.source.main is not None else 0
-        where = self.source.source
-        return CompileError([Diagnostic("error", where.locate(pos), message, where.line_at(pos))])
+        """What is wrong with the whole program: at its package or, without one, at its last declaration."""
+        return self.error(self.source.main, message)
 
     def _blocks(self) -> list[Block]:
         main = self.source.main

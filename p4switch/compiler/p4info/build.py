@@ -317,11 +317,7 @@ class _Builder:
                 self._match_type(match, kind)
                 add_annotations(match, f.decl.annotations, "match")
                 add_documentation(match, f.decl.annotations)
-        elif isinstance(element, types.Enum) and element.underlying is not None:
-            for number, member in enumerate(element.decl.members, start=1):
-                match = message.match.add(id=number, name=member.name, bitwidth=element.underlying.width)
-                self._match_type(match, "exact")
-        else:
+        else:  # of a serializable enum, too: a member is one value
             match = message.match.add(id=1, bitwidth=value_set.width)
             self._match_type(match, "exact")
 

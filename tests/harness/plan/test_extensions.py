@@ -217,7 +217,7 @@ def test_a_report_of_what_stood_on_files(folder: Path) -> None:
     (folder / "own" / "figure.py").unlink()
     done = p4cc("report", "out", "--out", "two.html", cwd=folder, env=environment)
     assert done.returncode == 0
-    assert done.stderr == f"warning: no Python file {str(folder / 'own' / 'figure.py')!r}\n"
+    assert done.stderr == f"warning: figures left out: no Python file {str(folder / 'own' / 'figure.py')!r}\n"
     assert "All that was sent" not in (folder / "two.html").read_text()
 
 

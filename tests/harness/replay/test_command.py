@@ -95,7 +95,7 @@ def test_bad_input_is_one_line(folder: Path, tmp_path: Path, capsys: pytest.Capt
         (str(tmp_path / "nothing"),): "has no results",
         (str(folder),): "has 2 runs; expected --run with one of watched-dcqcn-seed1, watched-hpcc-seed1",
         (str(folder), "--run", "swift"): "no such run; expected one of",
-        (str(damaged),): "damaged results: ",
+        (str(damaged),): "links.parquet: damaged: ",
         (str(one), "--out", str(tmp_path)): "Is a directory",
     }
     for arguments, told in cases.items():

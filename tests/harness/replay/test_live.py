@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -109,8 +111,55 @@ def test_what_others_on_the_machine_send_is_answered_and_said_nowhere(capsys: py
             raise ConnectionResetError
         except ConnectionResetError:
             watch._server.handle_error(None, (where.hostname, 0))
-        assert watch._server.RequestHandlerClass.timeout  # type: ignore[attr-defined]
     assert capsys.readouterr() == ("", "")
+
+
+def closed(connection: socket.socket) -> bool:
+    """Whether the other end closes it, rather than leaving it waiting."""
+    connection.settimeout(60)
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_connections_beyond_sixteen_are_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "_REQUEST_S", 1e6)
+    with Watch() as watch, contextlib.ExitStack() as stack:
+        where = urlsplit(watch.url)
+        address = (where.hostname or "", where.port or 0)
+        before = threading.active_count()
+        opened = [stack.enter_context(socket.create_connection(address, 60)) for _ in range(200)]
+        for connection in opened[live.MOST_CONNECTIONS :]:
+            assert closed(connection)
+        assert threading.active_count() <= before + live.MOST_CONNECTIONS
+        opened[0].close()  # there is room for one again, once that is noticed
+        for _ in range(1000):
+            with contextlib.suppress(OSError, HTTPException):
+                assert urlopen(watch.url).status == 200
+                break
+        else:
+            pytest.fail("no room for another")
+
+
+def test_a_request_has_a_deadline_however_lively_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte comes soon after the one before, so that no wait for one is long."""
+    monkeypatch.setattr(live, "_REQUEST_S", 1.0)
+    with Watch() as watch:
+        where = urlsplit(watch.url)
+        with socket.create_connection((where.hostname or "", where.port or 0), 60) as connection:
+            connection.settimeout(0.1)
+            for _ in range(1000):  # ten minutes
+                try:
+                    connection.sendall(b"G")
+                    if connection.recv(1) == b"":
+                        break
+                except TimeoutError:
+                    continue
+                except OSError:
+                    break
+            else:
+                pytest.fail("a request has no end")
 
 
 def test_nothing_is_left_of_it() -> None:

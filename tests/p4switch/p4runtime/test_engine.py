@@ -194,6 +194,18 @@ def test_value_sets(bench: Bench, c: Controller) -> None:
     assert bench.send(kind=0x0802)[0][1][-2:] == b"\x08\x02"
 
 
+def test_a_value_set_of_an_enum_has_values_of_its_underlying_type() -> None:
+    bench = Bench(Path(__file__).parents[1] / "stf" / "signed.p4")
+    (info,) = (v for v in bench.info.value_sets if v.preamble.alias == "steps")
+    assert [(match.id, match.bitwidth) for match in info.match] == [(1, 8)]
+    message: Message = p4runtime_pb2.ValueSetEntry(value_set_id=info.preamble.id)
+    message.members.add().match.add(field_id=1).exact.value = b"\xff"
+    bench.controller.modify(message)
+    assert bench.controller.read(p4runtime_pb2.ValueSetEntry(value_set_id=info.preamble.id)) == [message]
+    seen = {a: bench.installed[-1].process(0, bytes([0x14, a, 0, 0, 0]), 0)[0][1][-1] for a in (0xFE, 0xFF, 1)}
+    assert seen == {0xFE: 0, 0xFF: 1, 1: 0}
+
+
 def test_digests(bench: Bench, c: Controller) -> None:
     c.insert(c.entry("lpm_one", {"l": (1, 32)}, ("learn",)), digest(c))
     bench.send(e=0x1234, l=1, port=300)

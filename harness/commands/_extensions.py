@@ -1,0 +1,35 @@
+"""The files of the user's own whose figures a report of earlier runs is to have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from p4switch import extensions
+from p4switch.printable import tell
+
+if TYPE_CHECKING:
+    from harness.measure.results import Result
+
+extension_option = click.option(
+    "--extension",
+    "own_files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE.py",
+    help="Load this file, as the runs did. Without it, those are loaded that you have run yourself.",
+)
+
+
+def load_extensions(own_files: Iterable[Path], results: Iterable[Result]) -> None:
+    """Load `own_files`, and of those that the results name what the user has run; warn of the others.
+
+    Raises UserError for one of `own_files`.
+    """
+    for file in own_files:
+        extensions.load(file)
+    for line in dict.fromkeys(line for result in results for line in result.load_extensions()):
+        tell(f"warning: {line}", err=True)

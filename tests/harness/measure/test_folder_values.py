@@ -1,0 +1,277 @@
+"""Result folders of others: what is read of them is looked at before it is a name, a line, a size, or code."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harness.measure import folder_values, results
+from harness.plan import experiment, scenario
+from harness.worlds.virtual import VirtualWorld
+from p4switch import extensions
+from p4switch.errors import UserError
+from tests.e2e.runs import MAIN, forked
+
+SMALL: dict[str, Any] = {
+    "cc": ["none"],
+    "topology": {"name": "single-switch", "hosts": 2},
+    "workload": {"name": "permutation", "size_bytes": 20_000},
+}
+EVIL = "from pathlib import Path\nPath({marker!r}).touch()\n"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One run, in a folder of runs."""
+    folder = tmp_path_factory.mktemp("made") / "runs"
+    folder.mkdir()
+    (run,) = experiment.plan("small", scenario.check(SMALL), Path())
+    results.write(folder / run.label, results.files(run, VirtualWorld(run).run()))
+    return folder
+
+
+@pytest.fixture
+def run(made: Path, tmp_path: Path) -> Path:
+    """A copy of the run's folder."""
+    (folder,) = Path(shutil.copytree(made, tmp_path / "runs")).iterdir()
+    return folder
+
+
+def p4cc(cwd: Path, *arguments: str, limit_bytes: int | None = None) -> subprocess.CompletedProcess[str]:
+    def limit() -> None:
+        if limit_bytes is not None:
+            resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes))
+
+    return subprocess.run(
+        [*MAIN, *arguments], cwd=cwd, capture_output=True, text=True, timeout=300, check=False, preexec_fn=limit,
+        env={**os.environ, "P4CC_NATIVE": "0", "P4CC_CACHE": str(cwd / "cache")},
+    )  # fmt: skip
+
+
+def changed(file: Path, change: Callable[[Any], object]) -> None:
+    tables = json.loads(file.read_text())
+    change(tables)
+    file.write_text(json.dumps(tables))
+
+
+def refused(done: subprocess.CompletedProcess[str]) -> str:
+    """The one line that a command ends with which did not take a folder."""
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("p4cc: error: ")
+    assert line.isprintable()
+    return line
+
+
+@pytest.fixture
+def evil(tmp_path: Path, run: Path) -> Iterator[tuple[Path, Path]]:
+    """A Python file that the run's folder names, and what there is once it has been run."""
+    marker, file = tmp_path / "marker", tmp_path / "evil.py"
+    file.write_text(EVIL.format(marker=str(marker)))
+    text = (run / "scenario.toml").read_text()
+    (run / "scenario.toml").write_text(text.replace("extensions = []", 'extensions = ["evil.py"]'))
+    return marker, file
+
+
+def test_a_file_that_a_result_folder_names_is_not_run(run: Path, evil: tuple[Path, Path], tmp_path: Path) -> None:
+    marker, file = evil
+    for command in (["report", "runs"], ["report", "runs", "--format", "svg"], ["replay", "runs"]):
+        done = p4cc(tmp_path, *command)
+        assert done.returncode == 0, done.stderr
+        assert not marker.exists(), command
+        (line,) = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
+        assert f"figures left out: {file}: named by the results alone" in line
+    look = [sys.executable, "-W", "error", "-c", "import p4cc; p4cc.load('runs')"]
+    environment = {**os.environ, "P4CC_NATIVE": "0", "P4CC_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run(look, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert "UserWarning: figures left out" in done.stderr
+    assert not marker.exists()
+
+
+def test_a_file_that_the_user_names_is_and_from_then_on_as_it_was(
+    run: Path, evil: tuple[Path, Path], tmp_path: Path
+) -> None:
+    marker, file = evil
+    for command in (["report", "runs", "--extension", "evil.py"], ["report", "runs"]):
+        marker.unlink(missing_ok=True)
+        done = p4cc(tmp_path, *command)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert marker.exists()
+    marker.unlink()
+    with file.open("a") as text:
+        text.write("# another\n")
+    assert "figures left out" in p4cc(tmp_path, "report", "runs").stderr
+    assert not marker.exists()
+    copy = shutil.copy(file, tmp_path / "else.py")  # the same text elsewhere may import other modules
+    (run / "scenario.toml").write_text((run / "scenario.toml").read_text().replace("evil.py", copy.name))
+    assert "figures left out" in p4cc(tmp_path, "report", "runs").stderr
+    assert not marker.exists()
+
+
+def test_a_file_is_run_as_it_was_when_it_was_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("P4CC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    marker, file = tmp_path / "marker", tmp_path / "figure.py"
+    file.write_text("")
+    extensions.load(file)
+    del extensions._loaded[file]
+    monkeypatch.setattr(extensions, "forget", lambda name: file.write_text(EVIL.format(marker=str(marker))))
+    extensions.load_known(file)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("name", ["../victim/x", "/tmp/x", "x\0y", "x\ny", "..", "", "x" * 300, "\x1b[2J"])
+def test_a_scenarios_name_is_a_plain_one(run: Path, tmp_path: Path, name: str) -> None:
+    changed(run / "summary.json", lambda summary: summary.update(scenario=name))
+    (tmp_path / "victim").mkdir()
+    line = refused(forked("report", "runs", "--format", "svg", "--out", "figures", cwd=tmp_path))
+    assert "summary.json: scenario: should be the name of a file" in line or "has the character" in line
+    assert not list((tmp_path / "victim").iterdir())
+    assert not (tmp_path / "figures").exists()
+
+
+@pytest.mark.parametrize("key", ["title", "variant", "protocol", "ended", "world"])
+@pytest.mark.parametrize("command", [["report", "runs"], ["diff", "runs", "others"], ["replay", "runs"]])
+def test_nothing_of_a_folder_reaches_a_terminal_as_a_control_character(
+    run: Path, made: Path, tmp_path: Path, key: str, command: list[str]
+) -> None:
+    shutil.copytree(made, tmp_path / "others")
+    changed(run / "summary.json", lambda summary: summary.update({key: "\x1b]0;owned\x07"}))
+    assert "summary.json: the text" in refused(forked(*command, cwd=tmp_path))
+
+
+@pytest.mark.parametrize("name", ["b\x1b[2J-seed1", "c\nforged: the same"])
+def test_nor_does_a_folders_name(run: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(run, run.with_name(name))
+    for command in (["diff", "runs", "runs"], ["replay", "runs"], ["report", "runs"], ["report", f"runs/{name}"]):
+        assert "expected a name that can be printed" in refused(forked(*command, cwd=tmp_path))
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**20), "1", None, [], {"a": {}}])
+@pytest.mark.parametrize("key", ["seed", "flows", "end_ns", "flows_delivered"])
+def test_numbers_are_in_range(run: Path, tmp_path: Path, key: str, value: object) -> None:
+    changed(run / "summary.json", lambda summary: summary.update({key: value}))
+    with pytest.raises(UserError, match=r"summary.json: .*; expected a folder as p4cc writes it"):
+        results.load(run)
+
+
+def test_json_is_of_a_bounded_size_and_depth(run: Path) -> None:
+    file = run / "summary.json"
+    text = file.read_text().rstrip().removesuffix("}")
+    for more, told in (
+        (f'"x": {"[" * 60}{"]" * 60}', "nested over 50 deep"),
+        (f'"x": {"[" * 100_000}', "not JSON"),
+        (f'"x": [{"1," * 2_000_001}1]', "over 2,000,000 values"),
+        (f'"x": "{"x" * (2 << 20)}"', "a text of"),
+        (f'"x": {"1" * 5000}', "not JSON"),
+        (f'"x": "{"x" * folder_values.MOST_JSON_BYTES}"', "expected at most"),
+    ):
+        file.write_text(f"{text}, {more}}}")
+        with pytest.raises(UserError, match=f"summary.json: .*{told}"):
+            results.load(run)
+
+
+def test_tables_are_of_a_size_that_is_known_before_they_are_read(run: Path, tmp_path: Path) -> None:
+    """Of a column that never changes a hundred million rows are some hundred KB."""
+    names = pq.read_schema(run / "flows.parquet").names
+    group = pa.table({name: np.zeros(10_000_000, np.int64) for name in names})
+    for file, told in (("queues", "rows of"), ("flows", "rows; expected 2, as summary.json says")):
+        shutil.copy(run / f"{file}.parquet", tmp_path / "kept")
+        with pq.ParquetWriter(run / f"{file}.parquet", group.schema, compression="zstd") as writer:
+            for _ in range(5):
+                writer.write_table(group)
+        for command in (["report", "runs"], ["replay", "runs"]):
+            line = refused(p4cc(tmp_path, *command, limit_bytes=4 << 30))
+            assert told in line
+            assert "queues" in line or "flows" in line
+        shutil.copy(tmp_path / "kept", run / f"{file}.parquet")
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        (pa.array(["\x1b[2J"] * 2), "the text"),
+        (pa.array([[1], [2]]), "of type list"),
+        (pa.array([{"a": 1}] * 2), "of type struct"),
+        (pa.array([b"x"] * 2), "of type binary"),
+    ],
+)
+def test_tables_have_numbers_and_texts(run: Path, column: pa.Array, told: str) -> None:
+    table = pq.read_table(run / "flows.parquet")
+    pq.write_table(table.append_column("more", column), run / "flows.parquet")
+    with pytest.raises(UserError, match=f"flows.parquet: .*{told}"):
+        _ = results.load(run).flows
+
+
+def test_text_is_not_spelt_out_before_its_size_is_known(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row of a text of 1 MB takes a byte in the file, once the text is there."""
+    rows = 300
+    long = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array(["x" * (1 << 20)]))
+    pq.write_table(pa.table({"time_ns": np.arange(rows), "more": long.cast(pa.string())}), run / "queues.parquet")
+    monkeypatch.setattr(folder_values, "most_bytes", lambda: 1 << 27)
+    with pytest.raises(UserError, match=r"queues.parquet: its texts take 0.29 GiB"):
+        _ = results.load(run).queues
+
+
+def test_metadata_of_pandas_are_not_heeded(run: Path) -> None:
+    """They say what becomes of columns; p4cc writes none."""
+    table = pq.read_table(run / "queues.parquet")
+    told = {"index_columns": ["time_ns"], "columns": [], "column_indexes": [], "pandas_version": "3"}
+    pq.write_table(table.replace_schema_metadata({"pandas": json.dumps(told)}), run / "queues.parquet")
+    assert list(results.load(run).queues.columns) == table.column_names
+
+
+@pytest.mark.parametrize("name", ["flows.parquet", "links.parquet", "more.parquet", "summary.json", "scenario.toml"])
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
+def test_files_are_regular(run: Path, made: Path, tmp_path: Path, name: str, kind: str) -> None:
+    path = run / name
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(path.name)
+    shutil.copytree(made, tmp_path / "others")
+    for command in (["diff", "runs", "others"], ["diff", "others", "runs"], ["report", "runs"], ["replay", "runs"]):
+        assert "expected a" in refused(forked(*command, cwd=tmp_path)), command
+
+
+def test_a_scenario_is_toml(run: Path, tmp_path: Path) -> None:
+    for text, told in (("= 3", "not a TOML file"), (f"x = {'1' * 5000}", "not a TOML file"), ("x = 1", "record")):
+        (run / "scenario.toml").write_text(text)
+        for command in (["replay", "runs"], ["report", "runs"]):
+            line = refused(forked(*command, cwd=tmp_path))
+            assert "scenario.toml: " in line
+            assert told in line
+
+
+def test_a_number_of_thousands_of_digits_in_a_scenario(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(f"limit_ns = {'1' * 5000}\n")
+    assert "own.toml: not a TOML file" in refused(forked("run", "own.toml", cwd=tmp_path))
+
+
+def test_figures_go_to_a_folder_that_can_be_made(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for out in ("file/figures", "/proc/figures"):
+        line = refused(forked("report", str(made), "--format", "svg", "--out", out, cwd=tmp_path))
+        assert out.split("/")[1] in line
+
+
+def test_a_title_with_control_characters_is_written_without_them(tmp_path: Path) -> None:
+    tables = {**SMALL, "title": "a \x1b[1mbold\x1b[0m title"}
+    (run,) = experiment.plan("small", scenario.check(tables), Path())
+    kept = results.write(tmp_path / "run", results.files(run, VirtualWorld(run).run()))
+    assert kept.summary["title"] == "a \\x1b[1mbold\\x1b[0m title"
