@@ -5,9 +5,9 @@
 // as does a packet whose record stack is full. Wire format: docs/wire-formats.md, "INT shim".
 //
 // Tables to fill: those of include/forwarding.p4, and
-//   port_telemetry  egress port -> telemetry(link_rate_code, switch_id, tick_ns_q8, frame_overhead_bytes)
+//   port_telemetry  egress port -> telemetry(link_rate_code, link_id, tick_ns_q8, frame_overhead_bytes)
 //     link_rate_code        the record's code for the link's rate
-//     switch_id             12 bits, XORed into the path id
+//     link_id               12 bits, XORed into the path id
 //     tick_ns_q8            nanoseconds of model time a tick of the switch's clock, times 256
 //     frame_overhead_bytes  what a frame costs on the link beyond its own bytes (preamble, gap, FCS), or 0; negative where headers are not charged
 //
@@ -82,9 +82,9 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta, inout standard_met
 
     register<bit<32>>(MAX_PORTS) tx_bytes_of_port;
 
-    action telemetry(bit<4> link_rate_code, bit<12> switch_id, bit<32> tick_ns_q8, bit<16> frame_overhead_bytes) {
+    action telemetry(bit<4> link_rate_code, bit<12> link_id, bit<32> tick_ns_q8, bit<16> frame_overhead_bytes) {
         rate_code = link_rate_code;
-        own_id = switch_id;
+        own_id = link_id;
         tick_scale = (bit<64>)tick_ns_q8;
         overhead_bytes = (bit<32>)(int<32>)(int<16>)frame_overhead_bytes;
     }

@@ -79,7 +79,7 @@ header cnp_t {
 // In-band telemetry, directly after the BTH; one record a hop follows.
 header int_shim_t {
     bit<4>  hop_count;  // number of records
-    bit<12> path_id;  // XOR of the ids of the switches that appended a record
+    bit<12> path_id;  // XOR of the ids of the links that the records are of
 }
 
 // What one hop reports.
@@ -94,8 +94,8 @@ header int_record_t {
 // Selective acknowledgement, after the AETH.
 header sack_t {
     bit<24> first_missing_psn;  // PSN of the first packet missing: all before it have arrived
-    // bit i (from the least significant): whether the packet i + 1 after the first missing one has arrived
-    bit<40> bitmap;
+    bit<24> map_psn;  // PSN of the first packet that the map is about
+    bit<64> map;  // bit i (from the least significant): whether the packet i after that one has arrived early
 }
 
 #endif
