@@ -57,7 +57,10 @@ class Neighbour:
 
 @dataclass(frozen=True, eq=False)
 class Topology:
-    """A validated network. `name` and `parameters` say how it was made. Compared by identity."""
+    """A network; `topologies.checks` says what it has to be.
+
+    `name` and `parameters` say how it was made. Compared by identity.
+    """
 
     name: str
     hosts: tuple[Host, ...]
@@ -75,8 +78,6 @@ class Topology:
                 (link.a, link.a_port, link.b, link.b_port),
                 (link.b, link.b_port, link.a, link.a_port),
             ):
-                if port in ports[node]:
-                    raise ValueError(f"{node} port {port} has two links")
                 ports[node][port] = Neighbour(other, other_port, link.rate_bps, link.delay_ns)
         return ports
 

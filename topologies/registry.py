@@ -13,6 +13,7 @@ from p4switch.errors import validate
 from p4switch.numbers import integral
 from p4switch.registry import Registry
 from p4switch.tables import Table
+from topologies.checks import check
 from topologies.model import Topology
 from topologies.nic_switches import with_nic_switches
 
@@ -47,8 +48,8 @@ def build(name: str, values: Mapping[str, Any], where: str = "topology") -> Topo
 
 
 def _built(checked: TopologyParameters) -> Topology:
-    topology = checked.build()
-    return with_nic_switches(topology) if checked.nic_switches else topology
+    topology = check(checked.build())
+    return check(with_nic_switches(topology)) if checked.nic_switches else topology
 
 
 @lru_cache(maxsize=8)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from p4switch import ports
 from p4switch.errors import UserError
 from p4switch.output_file import check_writable
 from p4switch.sources import SOURCE_DIRECTORY, define_option, include_option
@@ -75,8 +76,8 @@ class _Address(click.ParamType):  # type: ignore[type-arg]  # as above
 @click.option("--send", type=click.Choice(["auto", "packet", "xdp"]), default="auto", show_default=True,
               help="How frames are sent: by AF_PACKET, by AF_XDP, or by AF_XDP where the system has it.")
 @click.option("--grpc-server-addr", type=_Address(), default="127.0.0.1:9559", show_default=True)
-@click.option("--cpu-port", type=click.IntRange(1, 510), help="Port of packet-in and packet-out.")
-@click.option("--drop-port", type=click.IntRange(0, 511), default=511, show_default=True)
+@click.option("--cpu-port", type=click.IntRange(1, ports.MAX_PORT), help="Port of packet-in and packet-out.")
+@click.option("--drop-port", type=click.IntRange(0, ports.DROP_PORT), default=ports.DROP_PORT, show_default=True)
 @click.option("--priority-queues", type=click.IntRange(1), default=8, help="Accepted; there are always 8.")
 @click.option("--log-console", is_flag=True, help="Log to stderr.")
 @click.option("--log-file", type=click.Path(path_type=Path), help="Log to a file.")

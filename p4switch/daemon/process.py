@@ -26,6 +26,7 @@ from p4switch.p4runtime.device import Device
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import Message, p4info_pb2, p4runtime_pb2, parse_p4info
 from p4switch.p4runtime.server import P4RuntimeServer
+from p4switch.ports import DROP_PORT
 from p4switch.trace import Decoder, Event
 
 _LOG = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ class SwitchProcess:
         address: str = "127.0.0.1:9559",
         traffic: TrafficSettings | None = None,
         seed: int = 0,
-        drop_port: int = 511,
+        drop_port: int = DROP_PORT,
         stats_file: Path | None = None,
         changes_file: Path | None = None,
         send: str = "auto",

@@ -17,6 +17,7 @@ from p4switch.p4runtime import p4data
 from p4switch.p4runtime.bytestring import size
 from p4switch.p4runtime.errors import invalid
 from p4switch.p4runtime.messages import Message, P4DeviceConfig, p4info_pb2
+from p4switch.ports import WIDTH_BITS
 
 if TYPE_CHECKING:
     from p4switch.engine._engine import KeyField
@@ -171,7 +172,7 @@ class Pipeline:
     digest_of_list: dict[int, Digest] = field(default_factory=dict)  # by the JSON's learn list id
     packet_in: tuple[Value, ...] | None = None
     packet_out: tuple[Value, ...] | None = None
-    port_width: int = 9
+    port_width: int = WIDTH_BITS
 
 
 def load(p4info: Message, device_config: bytes) -> Pipeline:
@@ -212,7 +213,7 @@ class _Loader:
         self.program = program
         self.pipeline = pipeline
         self.widths = _field_widths(program)
-        self.pipeline.port_width = self.widths.get(("standard_metadata", "egress_port"), 9)
+        self.pipeline.port_width = self.widths.get(("standard_metadata", "egress_port"), WIDTH_BITS)
         self.json_actions = {int(action["id"]): action for action in program.get("actions", [])}
         self.json_tables = {t["name"]: t for p in program["pipelines"] for t in p.get("tables", [])}
         self._actions()

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli import cli
+from p4switch import ir
 from p4switch.compiler import types
 from p4switch.compiler.frontend import parse_and_check
-from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.v1model import lower
 from p4switch.coverage import Coverage
 from p4switch.errors import UserError

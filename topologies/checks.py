@@ -1,0 +1,47 @@
+"""What every network has to be, also one that somebody else's code has built."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from p4switch import ports
+from p4switch.errors import UserError
+from topologies.model import HOST_PORT, Topology
+
+
+def check(topology: Topology) -> Topology:
+    """Return the network, if hosts and P4 switches can be linked so. Raises UserError, which names the node."""
+    where = f"topology {topology.name!r}"
+    nodes = [node.name for node in (*topology.hosts, *topology.switches)]
+    if twice := _twice(nodes):
+        raise UserError(f"{where}: two nodes are called {twice!r}; expected names of their own")
+    if twice := _twice(str(host.address) for host in topology.hosts):
+        raise UserError(f"{where}: two hosts have the address {twice}; expected addresses of their own")
+    ends = [end for link in topology.links for end in ((link.a, link.a_port), (link.b, link.b_port))]
+    known = set(nodes)
+    for node, _ in ends:
+        if node not in known:
+            raise UserError(f"{where}: a link leads to {node!r}, which is neither a host nor a switch of it")
+    links = Counter(node for node, _ in ends)
+    for host in topology.hosts:
+        if links[host.name] != 1:
+            raise UserError(f"{where}: host {host.name} has {links[host.name] or 'no'} links; expected one")
+    for node, port in ends:
+        if node in topology.host_by_name and port != HOST_PORT:
+            raise UserError(f"{where}: the link of host {node} is at port {port}; expected port {HOST_PORT}")
+    for switch in topology.switches:
+        count = links[switch.name]
+        if count > ports.MAX_PORT:
+            raise UserError(f"{where}: switch {switch.name} has {count} ports; expected at most {ports.MAX_PORT}")
+    for node, port in ends:
+        if not 1 <= port <= ports.MAX_PORT:
+            raise UserError(f"{where}: {node} has a port {port}; expected 1 to {ports.MAX_PORT}")
+    for (node, port), count in Counter(ends).items():
+        if count > 1:
+            raise UserError(f"{where}: port {port} of {node} has {count} links; expected one")
+    return topology
+
+
+def _twice(names: Iterable[str]) -> str | None:
+    return next((name for name, count in Counter(names).items() if count > 1), None)
