@@ -48,6 +48,7 @@ from harness.worlds.host_session import Connect, Event, HostReport, HostSession,
 from harness.worlds.parallel import Alone, Crew, RankCrew, Workers, cost, merged
 from harness.worlds.partition import partition
 from harness.worlds.progress import DoneShare, ProgressWatch
+from harness.worlds.raised import NamedErrors
 from harness.worlds.ranks import Ranks
 from harness.worlds.session import FIRST_NUMBER, Session
 from harness.worlds.whole_frames import WholeFrames
@@ -419,15 +420,25 @@ class VirtualWorld:
 
     def run(self, progress: Progress | None = None) -> Recording:
         """Runs until every flow is acknowledged, or the scenario's limit."""
-        with self._crew.at_work(), rare_collection():
+        with self._crew.at_work(), rare_collection(), self._named_errors():
             recording = self._run(progress)
         assert recording is not None  # of the first worker
         return recording
 
     def follow(self) -> None:
         """Takes part in a run, at another rank than the first."""
-        with self._crew.at_work(), rare_collection():
+        with self._crew.at_work(), rare_collection(), self._named_errors():
             self._run(None)
+
+    def _named_errors(self) -> NamedErrors:
+        run = self.run_plan
+        hosts = [host.name for host in run.topology.hosts]
+        return NamedErrors(
+            run.protocol.name,
+            run.load_balancing.name,
+            lambda: zip(hosts, self._hosts, strict=True),
+            lambda: self.fabric.now_ns,
+        )
 
     def _run(self, progress: Progress | None) -> Recording | None:
         started = time.process_time()
