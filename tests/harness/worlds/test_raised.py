@@ -70,7 +70,8 @@ def test_what_a_protocol_raises_says_who_where_and_when(tmp_path: Path, options:
     status, told = p4cc("run", *SCENARIO, "--cc", file, "--out", str(tmp_path / "out"), *options)
     assert status == 1
     assert re.search(
-        rf"protocol 'divides' of {re.escape(file)} raised at host h0-0-\d, flow \d, after \d+\.\d{{3}} us of model time:\n"
+        rf"protocol 'divides' of {re.escape(file)} raised at host h0-0-\d, flow \d, "
+        r"after \d+\.\d{3} us of model time:\n"
         rf'  File "{re.escape(file)}", line 10, in on_ack\n'
         r"    self\.set_window\(.*\)\nZeroDivisionError: .*division by zero",
         told,
