@@ -47,7 +47,7 @@ class MemoryLimit:
         if run_bytes > limit_bytes:
             raise UserError(
                 f"{self._run}: does not fit here: it will take some {_gb(run_bytes)} of memory, and {_gb(limit_bytes)} "
-                "are free; expected a smaller network or workload, a larger record.queue_interval_ns, or a machine with "
+                "are free; expected a smaller network or workload, a larger record.queue_interval_ns, a machine with "
                 "more (or memory_bytes, to try it all the same)"
             )
 

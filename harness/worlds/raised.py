@@ -8,11 +8,10 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from pathlib import Path
+from pathlib import PurePath
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING
 
-import host_agents
 from harness.errors import CheckError, CodeError
 from host_agents import registry
 from host_agents.cc.base import Point
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
     from harness.worlds.host_session import HostSession
 
-_HOSTS = Path(host_agents.__file__).parent
 
 
 class NamedErrors(AbstractContextManager[None]):
@@ -75,9 +73,14 @@ def _part_of(frame: FrameType) -> Point | LoadBalancer | None:
     return owner if isinstance(owner, Point | LoadBalancer) else None
 
 
+def _is_of_hosts(frame: FrameType) -> bool:
+    """Whether it is of the hosts' own code, compiled (whose file names are relative) or not."""
+    return any(part == "host_agents" for part in PurePath(frame.f_code.co_filename).parts)
+
+
 def _last_lines(frames: list[tuple[FrameType, int]], error: BaseException) -> list[str]:
     """The last place in code that is not the hosts' own, its line, and the error."""
-    outside = [(frame, line) for frame, line in frames if _HOSTS not in Path(frame.f_code.co_filename).parents]
+    outside = [(frame, line) for frame, line in frames if not _is_of_hosts(frame)]
     frame, line = (outside or frames)[-1]
     summary = traceback.FrameSummary(frame.f_code.co_filename, line, frame.f_code.co_name)
     place = [text.rstrip() for text in traceback.format_list([summary])[0].splitlines()]
