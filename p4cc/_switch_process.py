@@ -10,13 +10,13 @@ import shutil
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from harness.control import bmv2_process
+from p4switch import processes
 from p4switch.errors import UserError
 from p4switch.p4runtime.client import GrpcClient
 from p4switch.p4runtime.errors import P4RuntimeError
@@ -98,7 +98,7 @@ class SwitchOnWires:
                 raise MissingError(str(error)) from None
         interfaces = [part for port, name in names.items() for part in ("-i", f"{port}@{name}")]
         code = "from harness.cli import main; main()"
-        command = [sys.executable, "-c", code, "switch", "--no-p4", *interfaces, "--log-console", "--log-level", "warn"]
+        command = processes.python("-c", code, "switch", "--no-p4", *interfaces, "--log-console", "--log-level", "warn")
         command += ["--trace-file", str(folder / _TRACE)]
         return [*command, "--device-id", str(device_id), "--grpc-server-addr", address]
 

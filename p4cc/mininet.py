@@ -19,7 +19,6 @@ import json
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -35,6 +34,7 @@ from harness.control.programs.entries import Entry
 from harness.worlds.mininet import isolation, package, shells
 from harness.worlds.mininet.transfer import Place, Transfer, carry_out
 from p4cc.control import Control, compiled
+from p4switch import processes
 from p4switch.compiler import Compiled
 from p4switch.errors import UserError
 from p4switch.p4runtime.client import GrpcClient
@@ -130,7 +130,7 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
         ports = [
             text for port, intf in self.intfs.items() if intf.name != "lo" for text in ("-i", f"{port}@{intf.name}")
         ]
-        command = [sys.executable, "-c", _SWITCH, "--no-p4", *ports, "--device-id", str(self.device_id)]
+        command = processes.python("-c", _SWITCH, "--no-p4", *ports, "--device-id", str(self.device_id))
         command += ["--grpc-server-addr", self.address, "--seed", str(self._seed), "--log-console", "-L", "warn"]
         if self._traffic is not None:
             (folder / "traffic.json").write_text(json.dumps(self._traffic))

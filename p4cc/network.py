@@ -17,6 +17,7 @@ from harness.control import controller, programs
 from harness.control.programs import SwitchView
 from harness.control.programs.entries import Entry
 from harness.worlds.mininet import package
+from harness.worlds.mininet.interfaces import link_names
 from harness.worlds.mininet.isolation import private_network
 from harness.worlds.mininet.transfer import Transfer
 from p4cc.control import Control, compiled
@@ -92,10 +93,8 @@ class Network:
             self._net.addSwitch(
                 switch.name, dpid=f"{switch.device_id:x}", program=self._program, entries=entries, seed=self._seed
             )
-        for number, link in enumerate(self.topology.links):
-            # Names of their own: those of nodes may be too long for an interface.
-            names = {"intfName1": f"p{number}a", "intfName2": f"p{number}b"}
-            self._net.addLink(link.a, link.b, port1=link.a_port, port2=link.b_port, **names)
+        for link in self.topology.links:
+            self._net.addLink(link.a, link.b, **link_names(self.topology, link))
         self._net.build()
         self._net.start()
 

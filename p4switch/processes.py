@@ -5,20 +5,35 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import json
+import multiprocessing.util
 import os
 import resource
 import shutil
 import signal
+import site
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Literal
 
 _PR_SET_PDEATHSIG = 1
+# Of an interpreter that has no -P: what it reads modules from beside its own, and what it is to run.
+_ISOLATED = """
+import json, runpy, site, sys
+before, added, how, what = json.loads(sys.argv.pop(1))
+sys.path[:0] = before
+for folder in added:
+    site.addsitedir(folder)
+if how == "-m":
+    runpy.run_module(what, run_name="__main__", alter_sys=True)
+else:
+    exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
+"""
 _LOOK_S = 0.5  # how often a wait looks at its clock
 
 
@@ -72,6 +87,39 @@ class AwakeClock:
 def processors() -> int:
     """How many this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def python(how: Literal["-c", "-m"], what: str, *arguments: str) -> list[str]:
+    """Return the command of another Python that runs a program (-c) or a module (-m).
+
+    All are started by it. Python by itself would look for modules in the working folder first, which may be anybody's:
+    a `harness.py` there would be run in the place of p4cc's, by root where the Mininet world is.
+    """
+    if hasattr(sys.flags, "safe_path"):  # 3.11 and later
+        return [sys.executable, "-P", how, what, *arguments]
+    return isolated(how, what, *arguments)
+
+
+def isolated(how: Literal["-c", "-m"], what: str, *arguments: str) -> list[str]:
+    """As `python`, of a version that has no -P: the folders of PYTHONPATH, and the user's own packages, are named."""
+    named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    before = [folder for folder in named if os.path.isabs(folder)]
+    added = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    return [sys.executable, "-I", "-c", _ISOLATED, json.dumps([before, added, how, what]), *arguments]
+
+
+@contextlib.contextmanager
+def isolated_spawning() -> Iterator[None]:
+    """Processes that multiprocessing spawns until the block ends do not look for it in the working folder.
+
+    They get this process's path before they import anything else.
+    """
+    flags = multiprocessing.util._args_from_interpreter_flags  # type: ignore[attr-defined]
+    multiprocessing.util._args_from_interpreter_flags = lambda: [*flags(), "-I"]  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        multiprocessing.util._args_from_interpreter_flags = flags  # type: ignore[attr-defined]
 
 
 def end_with_parent(number: int) -> None:

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     help="Take runs of the same inputs from there.",
 )
 @resume_option
-@click.option("--strict", is_flag=True, help="Fail where flows are not done at the end, or times cannot be trusted.")
+@click.option("--strict", is_flag=True, help="Fail where flows are not done at the end, or a machine did not keep up.")
 @click.option(
     "--report/--no-report", default=True, show_default=True, help="Write the report; `p4cc report` does it later, too."
 )

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import platform
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -32,12 +31,12 @@ from harness.worlds.speed_up import Terms, Work, cpu_s, wall_s
 from harness.worlds.virtual import VirtualWorld
 from host_agents import registry
 from host_agents.host_cost import host_cost
+from p4switch import processes
 from p4switch.compiler import compile_program
 from p4switch.daemon import process_cost
 from p4switch.engine import pipeline_cost
 from p4switch.errors import UserError
 from p4switch.fabric.memory_latency import memory_latency_ns
-from p4switch.processes import processors
 
 # Of which end-to-end runs are made, and the largest k; each is compared with HPCC at the same k, or as is said below.
 PROTOCOLS = {"dcqcn": 16, "hpcc": 16, "sperc": 8, "sperc+1rc+weights": 8, "dart": 8}
@@ -131,7 +130,7 @@ def measure(protocol: str, k: int, extent: Extent, load_balancer: str = "ecmp") 
 
 def _runs(extent: Extent, function: str, *arguments: str | int) -> list[dict[str, Any]]:
     """What a function of this module returns, in processes of their own. Raises as `measure` does."""
-    command = [sys.executable, "-c", _ONE_RUN, function, *map(json.dumps, arguments)]
+    command = processes.python("-c", _ONE_RUN, function, *map(json.dumps, arguments))
     found = []
     for _ in range(extent.repeats):
         done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=extent.time_limit_s)
@@ -322,7 +321,7 @@ def windows(extent: Extent, say: Say) -> dict[str, Any]:
     for costs, alone, cost in zip(timed, meetings, several, strict=True):
         of = shares(topology, partition(topology, costs.workers), costs.workers)
         foreseen = {
-            "wall_s": wall_s(work, of, terms, processors()),
+            "wall_s": wall_s(work, of, terms, processes.processors()),
             "cpu_s": cpu_s(work, of, terms),
             "crossing_frames": of.crossing * work.packet_hops,
             "largest_share": max(of.work),

@@ -31,7 +31,7 @@ from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge, so
 from harness.workloads.attack import Attack, attacked
 from host_agents import registry
 from host_agents.assignments import Assignment
-from host_agents.config import SCOPE_PAIR, NicConfig
+from host_agents.config import SCOPE_PAIR, SCOPE_QP, NicConfig
 from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
 from p4switch import extensions
@@ -43,6 +43,7 @@ from topologies.collectives import CollectiveGroup
 from topologies.collectives import trees as collective_trees
 from topologies.groups import Group
 from topologies.model import Neighbour
+from topologies.path_ids import path_ids
 
 _T = TypeVar("_T")
 _MAX_LABEL_BYTES = 200
@@ -801,6 +802,14 @@ def _check_paths(run: Run) -> None:
         by_hosts = run.load_balancing.info.per_packet
         key = f"lb {run.load_balancing.name!r}" if by_hosts else f"switch.load_balancing {balancer.name!r}"
         raise UserError(f"{key}: chooses by packets; cc {info.name!r} expects one that keeps a flow on its path")
+    if info.telemetry and (run.per_packet or run.cc_scope != SCOPE_QP):
+        shared = path_ids(run.topology).shared
+        if shared is not None:
+            raise UserError(
+                f"topology {run.topology.name!r}: two paths from {shared[0]} to {shared[1]} may have the same id in "
+                f"telemetry, by which cc {info.name!r} tells them apart; expected load balancing that keeps each flow "
+                "on its path, and nic.cc_scope 'qp'"
+            )
     if info.symmetric_paths and not balancer.symmetric and topologies.routing.has_choices(run.topology):
         raise UserError(
             f"switch.load_balancing: {balancer.name!r} sends what answers a packet over other links; cc {info.name!r} "

@@ -82,7 +82,8 @@ def _in_processes(
     work: Callable[[_Item], _Made], items: Sequence[_Item], jobs: int | None, names: Sequence[str]
 ) -> Generator[tuple[int, _Made], None, None]:
     # A process of its own kind: a fork would inherit the threads of whatever is loaded here, half of them.
-    with _pool(max(min(jobs or processes.processors(), len(items)), 1), len(items)) as (pool, started, takers):
+    of_pool = _pool(max(min(jobs or processes.processors(), len(items)), 1), len(items))
+    with processes.isolated_spawning(), of_pool as (pool, started, takers):
         waiting: dict[futures.Future[_Made], int] = {}
         try:
             for i, item in enumerate(items):

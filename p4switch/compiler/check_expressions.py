@@ -11,6 +11,7 @@ from p4switch.compiler.check_convert import describe
 from p4switch.compiler.check_types import is_object
 from p4switch.compiler.check_values import LITERALS, ValueChecker
 from p4switch.compiler.diagnostics import did_you_mean
+from p4switch.compiler.superseded import STANDARD_METADATA, instead
 from p4switch.compiler.types import Type
 
 _COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
@@ -187,7 +188,9 @@ class ExpressionChecker(ValueChecker):
         if not isinstance(t, types.Unknown):
             callable_base = isinstance(t, types.Callable)
             shown = f"{t.decl.name!r}" if isinstance(t, types.Callable) else str(t)
-            hint = did_you_mean(e.name, _members(t))
+            standard = isinstance(t, types.Record) and t.name == "standard_metadata_t"
+            hint = instead(STANDARD_METADATA.get(e.name)) if standard else ""
+            hint = hint or did_you_mean(e.name, _members(t))
             self.error(e, f"{shown} has no {'members' if callable_base else f'member {e.name!r}{hint}'}")
         return e
 

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from p4switch import daemon, engine, native, traffic
+from p4switch import daemon, engine, native, processes, traffic
 from p4switch.compiler import compile_program
 from p4switch.errors import UserError
 from p4switch.sources import SOURCE_DIRECTORY
@@ -49,7 +49,7 @@ def measure(program: Path, frame_bytes: int = 1000) -> list[Forwarding]:
     """The limit, the switch, and the switch offered 1.2 times the limit. Raises UserError without root or tools."""
     if os.geteuid():
         raise UserError("raw sockets and network namespaces need root")
-    command = ["unshare", "--net", sys.executable, "-m", _MODULE, "--inside", str(program), str(frame_bytes)]
+    command = ["unshare", "--net", *processes.python("-m", _MODULE, "--inside", str(program), str(frame_bytes))]
     try:
         done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=_TIME_LIMIT_S)
     except FileNotFoundError as error:

@@ -41,7 +41,7 @@ def environment() -> Path:
 
 def _make(folder: Path, python: Path) -> None:
     venv.create(folder, with_pip=True, clear=True)
-    subprocess.run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *REQUIREMENTS],
+    subprocess.run([str(python), "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *REQUIREMENTS],
                    check=True, capture_output=True, text=True, timeout=_TIMEOUT_S)
 
 
@@ -54,6 +54,6 @@ def _reason(error: Exception) -> str:
 
 def run(address: str, device_id: int, election_id: int = 1) -> int:
     """The interactive shell at a P4Runtime server; returns its exit status. Raises UserError as `environment` does."""
-    command = [str(environment()), "-m", "p4runtime_sh", "--grpc-addr", address, "--device-id", str(device_id),
+    command = [str(environment()), "-I", "-m", "p4runtime_sh", "--grpc-addr", address, "--device-id", str(device_id),
                "--election-id", f"{election_id >> 64},{election_id & (1 << 64) - 1}"]
     return subprocess.run(command, check=False).returncode

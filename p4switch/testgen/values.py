@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import z3
 
+from p4switch import ir
 from p4switch.compiler import types
-from p4switch.compiler.midend import ir
 
 
 class Scalar(NamedTuple):

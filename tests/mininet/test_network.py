@@ -49,6 +49,7 @@ def test_hosts_talk_and_switches_are_read_and_written() -> None:
         with net.popen(back.name, [sys.executable, "-c", SERVER], text=True) as server:
             assert server.stdout is not None
             server.stdout.readline()  # it listens
+            assert f" {there.name}-eth0@" in net.run(there.name, ["ip", "-o", "link"])
             net.run(there.name, [sys.executable, "-c", CLIENT, str(back.address)])
             assert server.communicate(timeout=20)[0] == "5\n"
         for switch in topology.switches:

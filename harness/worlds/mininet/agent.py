@@ -215,6 +215,6 @@ class Agent:
             socket_full=port.dropped(),
             bad_icrc=driver.bad_icrc,
             lag_log2_ns=driver.lag_log2_ns,
-            lag_max_ns=driver.lag_max_ns,
+            lag_sum_ns=driver.lag_sum_ns,
             captured=driver.captured or [],
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -82,7 +81,7 @@ class Launcher:
         self._folder = folder
         self.processes: dict[str, Process] = {}
         self._connection, theirs = Pipe()
-        command = [sys.executable, "-m", "harness.worlds.mininet.zygote", str(theirs.fileno())]
+        command = processes.python("-m", "harness.worlds.mininet.zygote", str(theirs.fileno()))
         self._log = folder / "zygote.log"
         with theirs, self._log.open("wb") as log:
             self._zygote = subprocess.Popen(

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from p4switch import ir
 from p4switch.compiler import types
-from p4switch.compiler.midend import ir
 
 Json = dict[str, Any]
 

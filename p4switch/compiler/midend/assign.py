@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
+from p4switch import ir
 from p4switch.compiler import types
-from p4switch.compiler.midend import fold, ir
+from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.base import Base
 from p4switch.compiler.midend.storage import flat_fields, header_field
 from p4switch.compiler.midend.values import (
@@ -219,7 +220,7 @@ class Assignments(Base):
     def reset(self, place: Value) -> None:
         """Makes the headers in `place` invalid: how variables without initialiser and `out` parameters start."""
         if isinstance(place, ir.HeaderRef):
-            self.emit(ir.Prim("remove_header", [place]))
+            self.emit(ir.SetInvalid(place))
         elif isinstance(place, UnionValue):
             for member in place.members.values():
                 self.reset(member)
@@ -285,8 +286,7 @@ class Assignments(Base):
         elif isinstance(dst, StackValue):
             assert isinstance(src, StackValue)
             if dst.ref.name != src.ref.name:
-                op = "assign_header_stack" if isinstance(dst.ref.element, types.Header) else "assign_union_stack"
-                self.emit(ir.Prim(op, [dst.ref, src.ref], span))
+                self.emit(ir.CopyStack(dst.ref, src.ref, span))
         else:
             raise AssertionError((dst, src))
 
@@ -329,11 +329,11 @@ class Assignments(Base):
             if dst.where:
                 raise self.error(span, f"'{dst.where}' of a stack cannot be assigned to on this target")
             if src.fields is None:
-                self.emit(ir.Prim("remove_header", [dst], span))
+                self.emit(ir.SetInvalid(dst, span))
                 return
             target = set(self.leaves(dst))
             values = {n: self._saved_from(v, target) for n, v in src.fields.items()}
-            self.emit(ir.Prim("add_header", [dst], span))
+            self.emit(ir.SetValid(dst, span))
             for name, value in values.items():
                 self._assign_one(header_field(dst, name), value, span)
             return
@@ -344,7 +344,7 @@ class Assignments(Base):
         elif src.where or dst.where:
             raise self.error(span, f"'{src.where or dst.where}' of a stack cannot be copied on this target")
         elif dst.stack or src.stack or dst.name != src.name:
-            self.emit(ir.Prim("assign_header", [dst, src], span))
+            self.emit(ir.CopyHeader(dst, src, span))
 
     def _assign_union(self, dst: UnionValue, src: Value, span: int | None) -> None:
         if isinstance(src, HeaderValue):
@@ -353,7 +353,7 @@ class Assignments(Base):
         assert isinstance(src, UnionValue)
         if dst.ref.name and src.ref.name:
             if dst.ref.name != src.ref.name:
-                self.emit(ir.Prim("assign_union", [dst.ref, src.ref], span))
+                self.emit(ir.CopyUnion(dst.ref, src.ref, span))
             return
         # An element of a stack at a run-time index. At most one member is valid, so the order does not matter.
         for name, member in dst.members.items():

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from p4switch import ir
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import CompileError, Diagnostic
-from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.storage import Storage
 from p4switch.compiler.midend.values import Frame, Value
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from p4switch import ir
 from p4switch.compiler import ast, types
-from p4switch.compiler.midend import fold, ir
 from p4switch.compiler.midend.assign import Leaf
 from p4switch.compiler.midend.elaborate import Block, Elaboration, ExternObject
 from p4switch.compiler.midend.storage import scalar_type
@@ -351,14 +351,12 @@ class Calls(Elaboration):
             return self.valid(receiver)
         if call.method in ("setValid", "setInvalid"):
             if isinstance(receiver, ir.HeaderRef):
-                op = "add_header" if call.method == "setValid" else "remove_header"
-                self.emit(ir.Prim(op, [receiver], call.pos))
+                self.emit((ir.SetValid if call.method == "setValid" else ir.SetInvalid)(receiver, call.pos))
                 return None
         elif call.method in ("push_front", "pop_front") and isinstance(receiver, StackValue):
             arg = call.bound[0]
             assert arg is not None
-            count = self.constant(arg)
-            op = "push" if call.method == "push_front" else "pop"
-            self.emit(ir.Prim(op, [receiver.ref, fold.const(count.value, ir.ENUM_TYPE)], call.pos))
+            count = self.constant(arg).value
+            self.emit(ir.MoveStack(receiver.ref, count if call.method == "push_front" else -count, call.pos))
             return None
         raise self.error(call, f"{call.method}() is not supported here on this target")

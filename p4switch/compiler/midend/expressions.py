@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from p4switch import ir
 from p4switch.compiler import ast, types
-from p4switch.compiler.midend import fold, ir
+from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.assign import Assignments
 from p4switch.compiler.midend.storage import header_field, scalar_type
 from p4switch.compiler.midend.values import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from p4switch import ir
 from p4switch.compiler import types
-from p4switch.compiler.midend import ir
 
 TRUE = ir.Const(1, types.BOOL)
 FALSE = ir.Const(0, types.BOOL)

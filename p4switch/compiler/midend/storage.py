@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
+from p4switch import ir
 from p4switch.compiler import types
-from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.values import ListValue, StackValue, StructValue, UnionValue, Value
 
 SCALARS = "scalars"

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli import cli
+from p4switch import ir
 from p4switch.compiler import types
 from p4switch.compiler.frontend import parse_and_check
-from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.v1model import lower
 from p4switch.coverage import Coverage
 from p4switch.errors import UserError
@@ -165,6 +165,19 @@ def test_a_search_ends_at_its_limit(tmp_path: Path) -> None:
     assert status == 0
     assert "1 tests, " in said
     assert "not reached when the time or the tests were over" in said
+
+
+def test_reading_the_program_is_part_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+
+    class Recorded(search.Search):
+        def __init__(self, *arguments: object) -> None:
+            given.append(arguments[-1])  # type: ignore[arg-type]
+            super().__init__(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(search, "Search", Recorded)
+    generate(small(tmp_path, "sm.egress_spec = 1;"), seconds=60)
+    assert 0 < given[0] < 60
 
 
 def test_a_number_of_tests(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from p4switch.compiler.midend import ir
+from p4switch import ir
 
 
 def successors(block: ir.Block) -> list[ir.Block]:
