@@ -167,6 +167,19 @@ def test_a_search_ends_at_its_limit(tmp_path: Path) -> None:
     assert "not reached when the time or the tests were over" in said
 
 
+def test_reading_the_program_is_part_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+
+    class Recorded(search.Search):
+        def __init__(self, *arguments: object) -> None:
+            given.append(arguments[-1])  # type: ignore[arg-type]
+            super().__init__(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(search, "Search", Recorded)
+    generate(small(tmp_path, "sm.egress_spec = 1;"), seconds=60)
+    assert 0 < given[0] < 60
+
+
 def test_a_number_of_tests(tmp_path: Path) -> None:
     program = small(tmp_path, "if (hdr.h.a == 6) { sm.egress_spec = 1; } else { sm.egress_spec = 2; }")
     assert command(program, "-o", str(tmp_path), "--until", "2")[0] == 0
