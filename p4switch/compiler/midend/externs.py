@@ -36,6 +36,7 @@ from p4switch.compiler.midend.values import (
     UnionValue,
     Value,
 )
+from p4switch.compiler.superseded import FUNCTIONS, METHODS, instead
 
 
 def _in_list(field: ast.Declaration, index: int) -> bool:
@@ -85,7 +86,8 @@ class Externs(Tables):
         if call.kind is ast.CallKind.EXTERN_FUNCTION:
             function = self._functions.get(call.method)
             if function is None:
-                raise self.error(call, f"extern function '{call.method}' is not supported on this target")
+                hint = instead(FUNCTIONS.get(call.method))
+                raise self.error(call, f"extern function '{call.method}' is not supported on this target{hint}")
             function(call)
             return None
         if call.kind is not ast.CallKind.EXTERN_METHOD or call.receiver is None:
@@ -95,9 +97,11 @@ class Externs(Tables):
             return self._packet(call, receiver)
         if not isinstance(receiver, ExternObject):
             raise self.error(call, "a method is called on something that is not an extern object")
-        method = self._methods.get((receiver.decl.name, call.method))
+        name = receiver.decl.name, call.method
+        method = self._methods.get(name)
         if method is None:
-            raise self.error(call, f"method '{receiver.decl.name}.{call.method}' is not supported on this target")
+            hint = instead(METHODS.get(name))
+            raise self.error(call, f"method '{'.'.join(name)}' is not supported on this target{hint}")
         if self.where == "parser":
             raise self.error(call, f"'{call.method}' cannot be called in a parser on this target")
         method(call, receiver)
