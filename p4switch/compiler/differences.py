@@ -14,7 +14,6 @@ from p4switch.compiler.midend.walk import parts, place_text, walk
 NAME = "target-differs"
 _KEPT = "ingress_port"  # of the standard metadata, when a clone of ingress is parsed
 _CLONES = ("clone", "clone3", "clone_preserving_field_list")
-_MAX_EXHAUSTIVE_BITS = 8
 
 _Tell = Callable[[ast.Node, str, str], None]
 _Place = tuple[object, ...]
@@ -25,37 +24,10 @@ def warn(blocks: Iterable[ast.ControlDecl | ast.ParserDecl], tell: _Tell) -> Non
     blocks = list(blocks)
     parsers = [block for block in blocks if isinstance(block, ast.ParserDecl)]
     for parser in parsers:
-        for state in parser.states:
-            if isinstance(state.transition, ast.Select) and not _is_exhaustive(state.transition):
-                message = "no case takes the rest: this target then accepts, and 'parser_error' stays NoError"
-                tell(state.transition, message, NAME)
         _last(parser, tell)
     if any(_clones_ingress(node) for block in blocks for node in walk(block)):
         for parser in parsers:
             _second_parse(parser, tell)
-
-
-# Selects
-
-
-def _is_exhaustive(select: ast.Select) -> bool:
-    if any(all(isinstance(k, ast.DontCare | ast.DefaultExpr) for k in case.keysets) for case in select.cases):
-        return True
-    if len(select.keys) != 1:
-        return False
-    t = types.strip_newtype(select.keys[0].type)
-    values: set[object] = set()
-    for case in select.cases:
-        [keyset] = case.keysets
-        if isinstance(keyset, ast.IntLiteral | ast.BoolLiteral):
-            values.add(keyset.value)
-        elif isinstance(keyset, ast.EnumRef):
-            values.add(keyset.decl.value)
-    if isinstance(t, types.Bool):
-        return len(values) == 2
-    if isinstance(t, types.Enum) and t.underlying is None:
-        return len(values) == len(t.decl.members)
-    return isinstance(t, types.Bits) and t.width <= _MAX_EXHAUSTIVE_BITS and len(values) == 1 << t.width
 
 
 # `last` of stacks
