@@ -365,11 +365,12 @@ class Posted:
 
     assignments: Mapping[int, Assignment]
     priorities: frozenset[int]  # that flows have of their own
+    failed: tuple[LinkEvent, ...]  # of links that its file has down
 
     @classmethod
     def of(cls, traffic: workloads.Traffic) -> Posted:
         own = frozenset(flow.priority for flow in traffic.flows if flow.priority is not None)
-        return cls(traffic.assignments, own)
+        return cls(traffic.assignments, own, tuple(LinkEvent(link=[a, b], up=False) for a, b in traffic.failed_links))
 
 
 def plan_tables(
@@ -429,6 +430,12 @@ def plan(name: str, scenario: Scenario, folder: Path, posted: dict[str, Posted] 
         key = repr((varied.topology, varied.workload, first.attack, first.seed))
         if key not in posted:
             posted[key] = Posted.of(first.traffic())
+        if failed := [event for event in posted[key].failed if event not in varied.events]:
+            events = {"events": [*failed, *varied.events]}
+            runs[-len(combined) :] = [
+                replace(run, scenario=run.scenario.model_copy(update=events)) for run in runs[-len(combined) :]
+            ]
+            first = runs[-len(combined)]
         rates_bps = sorted({link.rate_bps for link in topology.links})
         for run in runs[-len(combined) :]:
             _check_link_rates(run, rates_bps)
