@@ -86,11 +86,13 @@ class Frames:
         aeth = syndrome << 24 | messages & wire.PSN_MASK
         return ack_frame(template, psn, aeth, marked, frame, self._ack_hops, body)
 
-    def sack(self, psn: int, messages: int, first_missing_psn: int, bitmap: i64, marked: bool, frame: bytes) -> bytes:
+    def sack(
+        self, psn: int, messages: int, first_missing_psn: int, map_psn: int, early: i64, marked: bool, frame: bytes
+    ) -> bytes:
         """A selective ACK for the data packet `frame`; it echoes the same."""
         template = self._ack_template_for(frame, wire.SACK_BYTES)
         aeth = wire.SYNDROME_ACK << 24 | messages & wire.PSN_MASK
-        return sack_frame(template, psn, aeth, marked, frame, self._ack_hops, first_missing_psn, bitmap)
+        return sack_frame(template, psn, aeth, marked, frame, self._ack_hops, first_missing_psn, map_psn, early)
 
     def nack(self, psn: int, frame: bytes) -> bytes:
         """A NACK for the trimmed packet `frame`."""

@@ -86,7 +86,7 @@ INT_SHIM: Final = Header(
     "int_shim",
     (
         Field("hop_count", 4, "number of records"),
-        Field("path_id", 12, "XOR of the ids of the switches that appended a record", display=HEXADECIMAL),
+        Field("path_id", 12, "XOR of the ids of the links that the records are of", display=HEXADECIMAL),
     ),
     "In-band telemetry, directly after the BTH; one record a hop follows.",
 )
@@ -119,10 +119,11 @@ SACK_HEADER: Final = Header(
     "sack",
     (
         Field("first_missing_psn", 24, "PSN of the first packet missing: all before it have arrived"),
+        Field("map_psn", 24, "PSN of the first packet that the map is about"),
         Field(
-            "bitmap",
+            "map",
             wire.SACK_BITS,
-            "bit i (from the least significant): whether the packet i + 1 after the first missing one has arrived",
+            "bit i (from the least significant): whether the packet i after that one has arrived early",
             display=HEXADECIMAL,
         ),
     ),

@@ -12,11 +12,16 @@ class Members:
 
     def __init__(self, addresses: Sequence[int]) -> None:
         self._expected = dict.fromkeys(addresses, 0)
+        self._places = {address: place for place, address in enumerate(addresses)}
         if len(self._expected) < len(addresses):
             raise ValueError("a member of the group is given twice")
 
     def has(self, address: int) -> bool:
         return address in self._expected
+
+    def place(self, frame: bytes) -> int:
+        """Which of the members has sent `frame`, from 0; 0 for one that is none."""
+        return self._places.get(int.from_bytes(frame[wire.SOURCE : wire.SOURCE + 4], "big"), 0)
 
     def least_after(self, number: int, frame: bytes, unacked: int, fresh: int) -> int:
         """Which packet all have everything before, now that the sender of `frame` has everything before `number`.

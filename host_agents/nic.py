@@ -333,9 +333,10 @@ class Nic(Port):
                 qp.on_trimmed(now_ns, psn, frame)
         elif opcode <= wire.SACK_WITH_INT and len(frame) >= offset + wire.AETH_BYTES + wire.SACK_BYTES:
             sack: i64 = read_i64_be(frame, offset + wire.AETH_BYTES)
-            first_missing: int = (sack >> wire.SACK_BITS) & wire.PSN_MASK
-            bitmap: i64 = sack & wire.SACK_MASK
-            qp.on_sack(now_ns, psn, first_missing, bitmap, frame, offset)
+            first_missing: int = (sack >> 40) & wire.PSN_MASK
+            map_psn: int = (sack >> 16) & wire.PSN_MASK
+            early: i64 = read_i64_be(frame, offset + wire.AETH_BYTES + wire.SACK_BYTES - 8)
+            qp.on_sack(now_ns, psn, first_missing, map_psn, early, frame, offset)
         else:
             side = self._opcodes.side(opcode, frame, offset)
             if side == TO_REACTION_POINT:

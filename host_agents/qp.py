@@ -90,6 +90,10 @@ class QueuePair(Connection):
         """Whether a host other than `peer_address` may be at the other end."""
         return False
 
+    def path_of(self, path_id: int, frame: bytes) -> int:
+        """A number for the path that the answer `frame` says the id of."""
+        return path_id
+
     @property
     def rate_bps(self) -> float:
         """The reaction point's rate."""
@@ -246,14 +250,16 @@ class QueuePair(Connection):
             self._feed_back(now_ns, acked_bytes, frame)
         self._after_ack(now_ns)
 
-    def on_sack(self, now_ns: int, psn: int, first_missing_psn: int, bitmap: i64, frame: bytes, offset: int) -> None:
+    def on_sack(
+        self, now_ns: int, psn: int, first_missing_psn: int, map_psn: int, early: i64, frame: bytes, offset: int
+    ) -> None:
         """A selective ACK; its AETH is at `offset`."""
         sender = self.sender
         self.stats.acks_received += 1
         number = sender.absolute(psn)
         first_missing = sender.absolute(first_missing_psn)
         sender.identify(now_ns, number, first_missing, _feedback)
-        acked_bytes = sender.on_sack(now_ns, number, first_missing, bitmap)
+        acked_bytes = sender.on_sack(now_ns, number, first_missing, sender.absolute(map_psn), early)
         self._feed_back(now_ns, acked_bytes, frame)
         self._after_ack(now_ns)
 
@@ -292,7 +298,7 @@ class QueuePair(Connection):
             feedback.frame = frame
             shim = frame[wire.AFTER_BTH] << 8 | frame[wire.AFTER_BTH + 1]
             feedback.int_hops = shim >> 12
-            feedback.path_id = shim & 0xFFF
+            feedback.path_id = self.path_of(shim & 0xFFF, frame)
             feedback.int_offset = wire.AFTER_BTH + wire.SHIM_BYTES
         else:
             feedback.int_hops = 0
@@ -337,6 +343,10 @@ class GroupQueuePair(QueuePair):
     def hears(self, address: int) -> bool:
         return self._members.has(address)
 
+    def path_of(self, path_id: int, frame: bytes) -> int:
+        """Ids are of the paths to one member."""
+        return self._members.place(frame) << 12 | path_id
+
     def on_ack(self, now_ns: int, psn: int, syndrome: int, frame: bytes, offset: int) -> None:
         sender = self.sender
         number = sender.absolute(psn)
@@ -347,7 +357,9 @@ class GroupQueuePair(QueuePair):
         else:
             self._on_least(now_ns, least, frame, offset)
 
-    def on_sack(self, now_ns: int, psn: int, first_missing_psn: int, bitmap: i64, frame: bytes, offset: int) -> None:
+    def on_sack(
+        self, now_ns: int, psn: int, first_missing_psn: int, map_psn: int, early: i64, frame: bytes, offset: int
+    ) -> None:
         """What a member has beyond the first packet that it misses is not kept: it is sent again to all."""
         sender = self.sender
         first_missing = sender.absolute(first_missing_psn)

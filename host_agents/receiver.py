@@ -131,11 +131,14 @@ class Receiver(TimerOwner):
         body = b"" if answering is None else answering.ack_body()
         self._port.send_control(self._frames.ack(psn, syndrome, self.messages, body, marked, frame))
 
-    def send_sack(self, psn: int, first_missing_psn: int, bitmap: i64, marked: bool, frame: bytes) -> None:
+    def send_sack(
+        self, psn: int, first_missing_psn: int, map_psn: int, early: i64, marked: bool, frame: bytes
+    ) -> None:
         """A selective ACK for the data packet `frame`, and for those that wait."""
         self._waits = False
         self.stats.acks_sent += 1
-        self._port.send_control(self._frames.sack(psn, self.messages, first_missing_psn, bitmap, marked, frame))
+        messages = self.messages
+        self._port.send_control(self._frames.sack(psn, messages, first_missing_psn, map_psn, early, marked, frame))
 
     def send_nack(self, psn: int, frame: bytes) -> None:
         """A NACK for the trimmed packet `frame`."""

@@ -1,8 +1,18 @@
 """Selective repeat: packets are taken in any order and only what is missing is sent again.
 
-Each SACK names the packet that caused it, the first missing packet, and which of the next 40 have arrived. A packet is
-taken as lost when it was trimmed, when its time-out expires, or when a packet sent `loss_packets` later has been
-acknowledged (RFC 8985's idea, in packets; 0 turns this off, for when packets take several paths).
+Each SACK names the packet that caused it, the first missing packet, and by a map of 64 packets
+those that arrived early, as Ultra Ethernet's do. The receiver chooses where the map begins: at the
+first packet that waits for an answer, else so that it ends with the packet that caused the SACK.
+When that is not within 64 of the one answered before, the map ends with the latter: copies of lost
+packets arrive among new ones. So up to 64 SACKs name an early packet, and two at least, however
+many packets the bandwidth-delay product has behind a missing one; the loss of some SACKs does no
+harm.
+
+A packet is taken as lost when it was trimmed, when its time-out expires, or when a packet sent
+`loss_packets` later has been acknowledged (RFC 8985's idea, in packets; 0 turns this off, for when
+packets take several paths). The ACK of a packet that was sent again may be that of an earlier copy.
+It tells nothing of other packets when it comes sooner after the last copy than the least RTT
+measured (RFC 8985, 6.2, step 2).
 """
 
 from __future__ import annotations
@@ -14,7 +24,7 @@ from mypy_extensions import i64
 
 from host_agents.fifo import Fifo, RowFifo
 from host_agents.receiver import Receiver
-from host_agents.sender import ACKED, ENTRY, INFLIGHT, LOST, ORDER, SENT_NS, STATE, WIRE_SHIFT, Sender
+from host_agents.sender import ACKED, AGAIN, ENTRY, INFLIGHT, LOST, ORDER, SENT_NS, STATE, WIRE_SHIFT, Sender
 from host_agents.timers import NEVER, Timer
 from host_agents.transport import Transport
 from host_agents.wire import PSN_HALF, SACK_BITS
@@ -25,6 +35,9 @@ _NUMBER: Final = 0
 _INDEX: Final = 1
 _FEWEST_SENDS: Final = 16
 _NONE: Final = -1
+# Of the 64 bits of a map: all, and all but the sign.
+_ALL_BITS: Final = -1
+_LOW_BITS: Final = 0x7FFFFFFFFFFFFFFF
 
 
 class SelectiveRepeatSender(Sender):
@@ -45,9 +58,12 @@ class SelectiveRepeatSender(Sender):
         self._sent_as = vec[i64]([0] * (self._mask + 1 if self.loss_packets > 0 else 0))
         self._sent = 0
         self._highest_acked = -1  # of the sends that are acknowledged
-        # What the newest SACK named, a bit for each packet after the missing one: the next names most of it again.
-        self._sacked: i64 = 0
-        self._sacked_after = 0
+        # Of packets sent once; the network's base RTT until there is one.
+        self._least_rtt_ns = transport.config.base_rtt_ns
+        self._rtt_measured = False
+        # What the newest map said, from this packet on: the next says most of it again.
+        self._mapped: i64 = 0
+        self._mapped_from = 0
 
     def has_data(self) -> bool:
         lost = self._lost
@@ -121,29 +137,31 @@ class SelectiveRepeatSender(Sender):
         self._watch_time(now_ns)
         return acked_bytes
 
-    def on_sack(self, now_ns: int, number: int, first_missing: int, bitmap: i64) -> int:
-        """Packet `number` arrived, all before `first_missing`, and those that `bitmap` names after it."""
+    def on_sack(self, now_ns: int, number: int, first_missing: int, map_from: int, early: i64) -> int:
+        """Packet `number` arrived, all before `first_missing`, and what the map `early` names.
+
+        The map begins with packet `map_from`; its 64 bits are a signed number.
+        """
         acked_bytes = 0
         if number >= self.unacked:
-            acked_bytes += self._mark(number)
+            acked_bytes += self._mark(now_ns, number)
         known: i64 = 0
-        ahead: i64 = first_missing - self._sacked_after
-        if 0 <= ahead <= SACK_BITS:
-            known = self._sacked >> ahead
-        news = bitmap & ~known
-        later: int = first_missing + 1
+        ahead: i64 = map_from - self._mapped_from
+        if 0 <= ahead < SACK_BITS:
+            known = (self._mapped >> ahead) & (_ALL_BITS if ahead == 0 else _LOW_BITS >> (ahead - 1))
+        news = early & ~known
+        named = map_from
         bit: i64 = 1
-        while news != 0 and later < self.fresh:
+        while news != 0 and named < self.fresh:
             if news & 1 != 0:
                 known |= bit
-                if later >= self.unacked:
-                    acked_bytes += self._mark(later)
-            news >>= 1
+                if named >= self.unacked:
+                    acked_bytes += self._mark(now_ns, named)
+            news = (news >> 1) & _LOW_BITS
             bit <<= 1
-            later += 1
-        if ahead >= 0 and first_missing <= self.fresh:
-            self._sacked = known
-            self._sacked_after = first_missing
+            named += 1
+        self._mapped = known
+        self._mapped_from = map_from
         acked_bytes += super().on_ack(now_ns, first_missing - 1)
         self._detect_loss(now_ns)
         self._watch_time(now_ns)
@@ -218,19 +236,27 @@ class SelectiveRepeatSender(Sender):
         self._entries[at + STATE] |= LOST
         self._lost.push(number)
 
-    def _settle(self, number: int) -> int:
+    def _settle(self, now_ns: int, number: int) -> int:
         if self.loss_packets > 0:
-            sent_as: int = self._sent_as[number & self._mask]
-            if sent_as > self._highest_acked:
-                self._highest_acked = sent_as
-        return super()._settle(number)
+            at: i64 = (number & self._mask) * ENTRY
+            sent_ns: int = self._entries[at + SENT_NS]
+            rtt_ns = now_ns - sent_ns
+            once = self._entries[at + STATE] & AGAIN == 0
+            if once and (rtt_ns < self._least_rtt_ns or not self._rtt_measured):
+                self._least_rtt_ns = rtt_ns
+                self._rtt_measured = True
+            if once or rtt_ns >= self._least_rtt_ns:
+                sent_as: int = self._sent_as[number & self._mask]
+                if sent_as > self._highest_acked:
+                    self._highest_acked = sent_as
+        return super()._settle(now_ns, number)
 
-    def _mark(self, number: int) -> int:
+    def _mark(self, now_ns: int, number: int) -> int:
         """It has arrived. Returns its wire bytes if that is new."""
         if number >= self.fresh:  # forged
             return 0
         at: i64 = (number & self._mask) * ENTRY
-        return 0 if self._entries[at + STATE] & ACKED != 0 else self._settle(number)
+        return 0 if self._entries[at + STATE] & ACKED != 0 else self._settle(now_ns, number)
 
     def _detect_loss(self, now_ns: int) -> None:
         if self.loss_packets == 0:
@@ -253,12 +279,13 @@ class SelectiveRepeatSender(Sender):
 
 
 _LEAST_WINDOW: Final = 1024
-_LAST_BIT: Final = 1 << (SACK_BITS - 1)
 # Of an early packet: flags, then payload bytes.
 _ARRIVED: Final = 1
 _ENDS: Final = 2  # its message
 _ASKED: Final = 4  # for an ACK
 _EARLY_SHIFT: Final = 3
+_WORD: Final = 0xFFFFFFFF
+_SIGN: Final = 0x80000000
 
 
 def window_packets(line_rate_bps: int, rto_ns: int, base_rtt_ns: int, wire_bytes: int) -> int:
@@ -276,8 +303,9 @@ class SelectiveRepeatReceiver(Receiver):
     A packet beyond that is forged, or as good as lost: it is counted, neither kept nor answered.
 
     Early packets are answered at once, and so is one that fills a gap: they tell of a loss. Where losses are not found
-    by them they tell nothing, and wait for an ACK as packets in order do. One that asks for an ACK early is answered
-    twice, when it arrives and, for all that waits before it, when it is delivered.
+    by them they tell nothing, and wait for an ACK as packets in order do, as far as one map can
+    name all that wait. One that asks for an ACK early is answered twice, when it arrives and, for
+    all that waits before it, when it is delivered.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -290,7 +318,10 @@ class SelectiveRepeatReceiver(Receiver):
         # Early packets by number modulo the length, a power of two: 0 missing, else flags and payload bytes.
         self._early = vec[i64]([0] * 64)
         self._early_mask = 63
-        self._arrived: i64 = 0  # which of the SACK_BITS after the expected one have
+        self._early_bits = vec[i64]([0] * 2)  # whether each is there, 32 of them in a number
+        self._first_waiting = NEVER  # of the early packets that no SACK has named
+        self._last_waiting = _NONE
+        self._answered = 0  # which packet caused the SACK before
 
     def on_data(
         self, now_ns: int, psn: int, payload_bytes: int, last: bool, ack_request: bool, marked: bool, frame: bytes
@@ -298,7 +329,7 @@ class SelectiveRepeatReceiver(Receiver):
         number = self.absolute(psn)
         self.part(marked)
         if number == self.expected:
-            self._advance()
+            self.expected += 1
             self.deliver(now_ns, payload_bytes, last)
             if self.expected < self._end:
                 asked = self._deliver_early(now_ns)
@@ -306,7 +337,7 @@ class SelectiveRepeatReceiver(Receiver):
             elif self._end < self.expected:
                 self._end = self.expected
             if ack_request:
-                self._sack(psn, marked, frame)
+                self._sack(number, marked, frame)
             else:
                 self.wait(now_ns, psn, marked, frame)
             return
@@ -324,17 +355,21 @@ class SelectiveRepeatReceiver(Receiver):
                 entry |= _ENDS
             if ack_request:
                 entry |= _ASKED
-            self._early[number & self._early_mask] = entry
+            slot: i64 = number & self._early_mask
+            self._early[slot] = entry
+            bit: i64 = 1
+            self._early_bits[slot >> 5] |= bit << (slot & 31)
             if number >= self._end:
                 self._end = number + 1
-            place: i64 = number - self.expected
-            if place <= SACK_BITS:
-                last_bit: i64 = _LAST_BIT
-                self._arrived |= last_bit >> (SACK_BITS - place)
-                if not ack_request and not self._answers_early:
+            if not ack_request and not self._answers_early:
+                first = min(self._first_waiting, number)
+                last_one = max(self._last_waiting, number)
+                if last_one - first < SACK_BITS:
+                    self._first_waiting = first
+                    self._last_waiting = last_one
                     self.wait(now_ns, psn, marked, frame)
                     return
-        self._sack(psn, marked, frame)
+        self._sack(number, marked, frame)
 
     def on_trimmed(self, now_ns: int, psn: int, frame: bytes) -> bool:
         number = self.absolute(psn)
@@ -348,42 +383,72 @@ class SelectiveRepeatReceiver(Receiver):
             self.send_nack(psn, frame)
         else:
             self.part(True)
-            self._sack(psn, True, frame)
+            self._sack(number, True, frame)
         return missing
 
     def _deliver_early(self, now_ns: int) -> bool:
         """Up to the first packet missing. Whether one of them has asked for an ACK."""
         asked = False
         while self.expected < self._end:
-            slot = self.expected & self._early_mask
+            slot: i64 = self.expected & self._early_mask
             entry = self._early[slot]
             if entry == 0:
                 break
             self._early[slot] = 0
-            self._advance()
+            bit: i64 = 1
+            self._early_bits[slot >> 5] &= ~(bit << (slot & 31))
+            self.expected += 1
             payload_bytes: int = entry >> _EARLY_SHIFT
             self.deliver(now_ns, payload_bytes, entry & _ENDS != 0)
             if entry & _ASKED != 0:
                 asked = True
         return asked
 
-    def _advance(self) -> None:
-        """The expected packet has arrived."""
-        self.expected += 1
-        self._arrived >>= 1
-        number = self.expected + SACK_BITS
-        if number < self._end and self._early[number & self._early_mask] > 0:
-            self._arrived |= _LAST_BIT
-
     def answer_waiting(self) -> None:
-        self._sack(self._waiting_psn, self._waiting_marked, self._waiting_frame)
+        self._sack(self.absolute(self._waiting_psn), self._waiting_marked, self._waiting_frame)
 
-    def _sack(self, psn: int, marked: bool, frame: bytes) -> None:
-        self.send_sack(psn, self.psn(self.expected), self._arrived, marked, frame)
+    def _sack(self, number: int, marked: bool, frame: bytes) -> None:
+        map_from = self._first_waiting
+        if map_from == NEVER:
+            map_from = (number if abs(number - self._answered) < SACK_BITS else self._answered) - SACK_BITS + 1
+        if map_from <= self.expected:
+            map_from = self.expected + 1
+        self._answered = number
+        self._first_waiting = NEVER
+        self._last_waiting = _NONE
+        early = self._map(map_from)
+        self.send_sack(self.psn(number), self.psn(self.expected), self.psn(map_from), early, marked, frame)
+
+    def _map(self, map_from: int) -> i64:
+        """Which of the 64 packets from `map_from` on are there, as a signed number."""
+        span: i64 = self._end - map_from
+        if span <= 0:
+            return 0
+        # What is read beyond the last packet is of an earlier round of the ring, and is cut off.
+        words = self._early_bits
+        mask: i64 = self._early_mask >> 5
+        first: i64 = map_from >> 5
+        shift: i64 = map_from & 31
+        middle = words[(first + 1) & mask]
+        low = (words[first & mask] >> shift | middle << (32 - shift)) & _WORD
+        high = (middle >> shift | words[(first + 2) & mask] << (32 - shift)) & _WORD
+        one: i64 = 1
+        if span <= 32:
+            low &= (one << span) - 1
+            high = 0
+        elif span < SACK_BITS:
+            high &= (one << (span - 32)) - 1
+        return ((high ^ _SIGN) - _SIGN) << 32 | low
 
     def _grow(self) -> None:
         old, old_mask = self._early, self._early_mask
+        old_bits = self._early_bits
         self._early = vec[i64]([0] * (2 * len(old)))
+        self._early_bits = vec[i64]([0] * (2 * len(old_bits)))
         self._early_mask = 2 * old_mask + 1
         for number in range(self.expected, self._end):
-            self._early[number & self._early_mask] = old[number & old_mask]
+            before: i64 = number & old_mask
+            after: i64 = number & self._early_mask
+            self._early[after] = old[before]
+            bit: i64 = (old_bits[before >> 5] >> (before & 31)) & 1
+            self._early_bits[after >> 5] |= bit << (after & 31)

@@ -206,11 +206,11 @@ class Sender(Member):
         while self.unacked <= number:
             at: i64 = (self.unacked & self._mask) * ENTRY
             if entries[at + STATE] & ACKED == 0:
-                acked_bytes += self._settle(self.unacked)
+                acked_bytes += self._settle(now_ns, self.unacked)
             self.unacked += 1
         return acked_bytes
 
-    def on_sack(self, now_ns: int, number: int, first_missing: int, bitmap: i64) -> int:
+    def on_sack(self, now_ns: int, number: int, first_missing: int, map_from: int, early: i64) -> int:
         """Packet `number` arrived, and all before `first_missing`. Returns the wire bytes newly acknowledged."""
         return self.on_ack(now_ns, first_missing - 1)
 
@@ -259,7 +259,7 @@ class Sender(Member):
         acked_bytes = self.stats.bytes_acked
         for number in range(self.unacked, self.fresh):
             if self.state_of(number) & ACKED == 0:
-                self._settle(number)
+                self._release(number)
         self.stats.bytes_acked = acked_bytes
         while self._unsent.size > 0:
             message = self._unsent.pop()
@@ -289,8 +289,12 @@ class Sender(Member):
         self.deadline_ns = NEVER
         self.timer.cancel()
 
-    def _settle(self, number: int) -> int:
+    def _settle(self, now_ns: int, number: int) -> int:
         """Packet `number` is acknowledged. Returns its wire bytes."""
+        return self._release(number)
+
+    def _release(self, number: int) -> int:
+        """Packet `number` is neither in flight nor to be sent again any more. Returns its wire bytes."""
         entries = self._entries
         at: i64 = (number & self._mask) * ENTRY
         state: i64 = entries[at + STATE]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, read_i64_be, write_i32_be, write_i64_be
-from mypy_extensions import i32, i64
+from librt.strings import BytesWriter, read_i64_be, write_i16_be, write_i32_be, write_i64_be
+from mypy_extensions import i16, i32, i64
 
 from host_agents import wire
 from host_agents.packets import Packet
@@ -39,14 +39,26 @@ def ack_frame(template: bytes, psn: int, aeth: int, marked: bool, data: bytes, h
 
 
 def sack_frame(
-    template: bytes, psn: int, aeth: int, marked: bool, data: bytes, hops: int, first_missing_psn: int, bitmap: i64
+    template: bytes,
+    psn: int,
+    aeth: int,
+    marked: bool,
+    data: bytes,
+    hops: int,
+    first_missing_psn: int,
+    map_psn: int,
+    early: i64,
 ) -> bytes:
-    """The same with a SACK."""
+    """The same with a SACK; `early` is its map, its 64 bits as a signed number."""
     _write_ack(template, psn, aeth, marked, data, hops)
-    first: i64 = first_missing_psn
-    # Of its top bit it makes the sign, so that the word is one of 64 bits, interpreted, too.
-    first = (first ^ wire.PSN_HALF) - wire.PSN_HALF
-    write_i64_be(_writer, first << wire.SACK_BITS | bitmap)
+    both: i64 = first_missing_psn
+    both = both << 24 | map_psn
+    # The top bit of each number becomes its sign, so that it is one of its width, interpreted, too.
+    high = i32(((both >> 16) ^ 0x80000000) - 0x80000000)
+    low = i16(((both & 0xFFFF) ^ 0x8000) - 0x8000)
+    write_i32_be(_writer, high)
+    write_i16_be(_writer, low)
+    write_i64_be(_writer, early)
     return _writer.getvalue()
 
 

@@ -23,7 +23,7 @@ AETH_BYTES: Final = 4
 ICRC_BYTES: Final = 4
 SHIM_BYTES: Final = 2
 INT_RECORD_BYTES: Final = 8
-SACK_BYTES: Final = 8
+SACK_BYTES: Final = 14
 COUNTER_BYTES: Final = 8  # the body of a control packet that carries one number
 # From the IPv4 header to the ICRC, without payload: what a data packet without shim costs beyond Ethernet.
 OVERHEAD_BYTES: Final = IPV4_BYTES + UDP_BYTES + BTH_BYTES + ICRC_BYTES
@@ -74,9 +74,8 @@ NACK: Final = 0xE3
 # AETH syndromes: an ACK without end-to-end credits, and a NAK for a PSN out of sequence.
 SYNDROME_ACK: Final = 0x1F
 SYNDROME_NAK_SEQUENCE: Final = 0x60
-# SACK: a cumulative PSN, then one bit for each of the packets after the first missing one.
-SACK_BITS: Final = 40
-SACK_MASK: Final = 0xFFFFFFFFFF
+# SACK: a cumulative PSN, then the PSN at which a map begins, with one bit a packet.
+SACK_BITS: Final = 64
 
 
 def parse_address(text: str) -> int:

@@ -15,6 +15,7 @@ import p4cc._hosts  # noqa: F401  # isort: split
 from harness.measure import results as stored
 from harness.measure.inputs import How
 from harness.measure.output_folder import new_folder
+from harness.measure.summary import not_kept_up
 from harness.plan import sweep as sweeps
 from harness.plan.experiment import Run, plan_tables
 from harness.plan.portable import PortableRun
@@ -66,8 +67,8 @@ def run(
     In the virtual world `workers` processes share each run (none: as the scenario says, or one). With `jobs` so many
     runs are made at the same time, or with `scheduler` on a cluster, as by `sweep`; then each has one process.
 
-    Checks that do not hold, and flows that are not done, are a warning, or CheckError with `strict`. Raises UserError
-    for what cannot be run, before anything starts.
+    Checks that do not hold, flows that are not done, and a machine that did not keep up with a run in Mininet are a
+    warning, or CheckError with `strict`. Raises UserError for what cannot be run, before anything starts.
     """
     name, tables, folder = _tables(scenario)
     given = {"cc": cc, "lb": lb, "seeds": seeds}
@@ -224,6 +225,7 @@ def _target(out: str | PathLike[str] | None) -> Iterator[tuple[Path, TemporaryDi
 
 def _checked(found: Results, strict: bool) -> Results:
     failed = [*found.failed, *(f"{run.name}: {run.unfinished}" for run in found if run.unfinished)]
+    failed += [f"{run.name}: {told}" for run in found if (told := not_kept_up(run.summary))]
     if failed and strict:
         raise CheckError("; ".join(failed))
     for line in failed:

@@ -18,7 +18,7 @@ from harness.measure.inputs import How
 from harness.measure.output_folder import for_user, new_folder
 from harness.measure.recording import Progress
 from harness.measure.results import Result
-from harness.measure.summary import left_behind, unfinished
+from harness.measure.summary import left_behind, not_kept_up, unfinished
 from harness.plan.experiment import Run
 from harness.plan.portable import PortableRun
 from harness.plan.request import planned
@@ -59,7 +59,7 @@ def carry_out(
     runs are kept that were done; it is raised again.
     """
     if report:
-        from harness.report import write_report  # before the runs: what it needs may not be installed
+        from harness.report import agreement_lines, write_report  # before the runs: what it needs may not be installed
     how = how or How()
     runs = planned(scenarios, settings, several)
     tell_doubts(run.scenario.topology for run in runs)
@@ -84,7 +84,8 @@ def carry_out(
         def made(numbers: Sequence[int]) -> Made:
             if where is None:
                 own = ((runs[n], folders[n]) for n in numbers)
-                yield from zip(numbers, one_by_one(own, make, how, begin, progress.writing), strict=True)
+                made_here = one_by_one(own, make, how, begin, progress.writing, progress.building)
+                yield from zip(numbers, made_here, strict=True)
                 return
             for i, result in at_once([(PortableRun.of(runs[n]), folders[n]) for n in numbers], how, where):
                 yield numbers[i], result
@@ -96,6 +97,9 @@ def carry_out(
                 lambda: write_report(list(found.values()), folder / "report.html", folder / "plots"), folder
             )
         failed += attempt(lambda: _write_coverage(folder), folder)
+    if report:
+        for line in agreement_lines(list(found.values())):
+            click.echo(line, err=True)
     click.echo(f"{len(found)} run{'s' if len(found) > 1 else ''}: {target / 'report.html' if report else target}")
     if early is not None:
         tell_kept(len(found), len(runs), target)
@@ -119,18 +123,11 @@ def _write_coverage(folder: Path) -> None:
 def _failed(run: Run, summary: Mapping[str, Any], strict: bool) -> list[str]:
     """The checks that failed, and with `strict` what else is wrong; without, that is a warning."""
     failed = [f"{check['name']}: {check['detail']}" for check in summary["checks"] if not check["holds"]]
-    warnings = {}  # what they say, and what may help
-    if told := unfinished(summary):
-        warnings[told] = ""
-    if told := left_behind(summary):
-        warnings[told] = ""
-    fidelity = summary.get("fidelity")
-    if fidelity is not None and not fidelity["trusted"]:
-        text = f"its times cannot be trusted: {'; '.join(fidelity['caveats'] + fidelity['reasons'])}"
-        warnings[text] = "; a larger --dilation may help" if fidelity["reasons"] else ""
+    warnings = [told for told in (unfinished(summary), left_behind(summary), not_kept_up(summary)) if told]
+    warnings += summary.get("fidelity", {}).get("caveats", [])
     if strict:
         failed += warnings
     else:
-        for text, help_ in warnings.items():
-            click.echo(f"warning: {run.label}: {text}{help_}", err=True)
+        for text in warnings:
+            click.echo(f"warning: {run.label}: {text}", err=True)
     return [f"{run.label}: {text}" for text in failed]

@@ -11,7 +11,7 @@ from harness import interruption
 from harness.measure import results
 from harness.measure.inputs import How, inputs
 from harness.measure.results import Result
-from harness.measure.summary import delivered
+from harness.measure.summary import delivered, disagreement
 from harness.plan.experiment import Run
 from p4switch.errors import UserError
 
@@ -85,4 +85,6 @@ def _ending(result: Result) -> str:
         if fidelity["given_up"]:
             cost += f" (too fast for this machine: {', '.join(f'1:{factor}' for factor in fidelity['given_up'])})"
         cost += f", {fidelity['set_up_s']:.1f} s of set-up"
+    if agreement := summary.get("agreement"):
+        cost += f"; {disagreement(agreement)}"
     return f"{delivered(summary)} in {summary['end_ns'] / 1e3:,.0f} µs of model time, {cost}"

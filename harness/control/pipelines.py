@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 P4C = "p4c-bm2-ss"
 LOSS = "LOSS_PPM"  # of a million packets, in include/switch.p4
 _BALANCED = "LOAD_BALANCER"  # the macro
+_DRAW = b'"modify_field_rng_uniform"'  # the primitive of BMv2 JSON
 _P4C_TIMEOUT_S = 120
 
 
@@ -62,6 +63,11 @@ class Pipeline:
     library: Path
     traced: Traced | None = None
     """How to read what its switches tell, if they do."""
+
+    @property
+    def draws(self) -> bool:
+        """Whether the program draws random numbers, to mark packets by, say."""
+        return _DRAW in self.program.device_config
 
     def switch(self, device_id: int, seed: int) -> Switch:
         """A fresh instance whose clock ticks in nanoseconds."""

@@ -118,4 +118,5 @@ class Recording:
     world: str = "virtual"
     switch: str = "builtin"
     compiler: str = "builtin"  # of the programs
-    fidelity: dict[str, Any] | None = None  # of a world that runs in real time: how far it can be trusted
+    fidelity: dict[str, Any] | None = None  # of a world that runs in real time: whether the machine kept up
+    agreement: dict[str, Any] | None = None  # of such a world: how far it is from the virtual one

@@ -100,6 +100,7 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, messages: pd.
         ),
         **({"sizes": by_size(run, flows)} if run.scenario.record.sizes else {}),
         **({} if recording.fidelity is None else {"fidelity": recording.fidelity}),
+        **({} if recording.agreement is None else {"agreement": recording.agreement}),
     }
 
 
@@ -349,6 +350,22 @@ def unfinished(summary: Mapping[str, Any]) -> str | None:
     if not left:
         return None
     return f"{', '.join(left)} when the run ended at {summary['end_ns'] / 1e3:,.0f} µs ({summary['ended']})"
+
+
+def not_kept_up(summary: Mapping[str, Any]) -> str | None:
+    """Return what to say of a run in real time whose machine did not keep up; None: it did, or time is virtual."""
+    fidelity = summary.get("fidelity")
+    if fidelity is None or fidelity["kept_up"]:
+        return None
+    return (
+        f"the machine did not keep up, so that times cannot be trusted: {'; '.join(fidelity['reasons'])}; "
+        f"use --dilation {fidelity['dilation_to_use']}"
+    )
+
+
+def disagreement(agreement: Mapping[str, Any]) -> str:
+    """Return how far a run in real time is from the virtual world's of the same seed."""
+    return f"{agreement['quantity']} {agreement['difference']:+.1%} against the virtual world's"
 
 
 def left_behind(summary: Mapping[str, Any]) -> str | None:

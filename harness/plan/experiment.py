@@ -31,7 +31,7 @@ from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge, so
 from harness.workloads.attack import Attack, attacked
 from host_agents import registry
 from host_agents.assignments import Assignment
-from host_agents.config import SCOPE_PAIR, NicConfig
+from host_agents.config import SCOPE_PAIR, SCOPE_QP, NicConfig
 from host_agents.errors import HostError
 from host_agents.registry import LoadBalancing, Protocol
 from p4switch import extensions
@@ -43,6 +43,7 @@ from topologies.collectives import CollectiveGroup
 from topologies.collectives import trees as collective_trees
 from topologies.groups import Group
 from topologies.model import Neighbour
+from topologies.path_ids import path_ids
 
 _T = TypeVar("_T")
 _MAX_LABEL_BYTES = 200
@@ -728,6 +729,7 @@ def _resolve(
         raise UserError(
             f"program {program.name!r} does not fit protocol {cc!r}; expected {' or '.join(map(repr, fitting))}"
         )
+    _check_telemetry(protocol)
     parameters = _program_parameters(scenario, program)
     if agreed := needs.agreement(scenario, protocol, program, parameters):
         scenario = needs.supplied(scenario, agreed)
@@ -743,6 +745,27 @@ def _resolve(
     _check_priorities(run)
     _check_fit(run)
     return run
+
+
+def _check_telemetry(protocol: Protocol) -> None:
+    """Whether packets carry the shim that the protocol's program writes to, and have it written to. Raises UserError.
+
+    Of a program from outside that does not say so nobody knows.
+    """
+    info = protocol.info
+    needed = programs.program(info.program)
+    writes = needed.parameters.telemetry
+    which = registry.KINDS["cc"].described(info.name)
+    if writes and not info.telemetry:
+        raise UserError(
+            f"{which}: program {needed.name!r} writes telemetry into the INT shim of data packets, and they have none; "
+            "expected telemetry=True in its ProtocolInfo"
+        )
+    if info.telemetry and not writes and not needed.outside:
+        raise UserError(
+            f"{which}: telemetry=True, and program {needed.name!r} writes none; expected program='int' in its "
+            "ProtocolInfo"
+        )
 
 
 def _program_parameters(scenario: Scenario, program: Program) -> ProgramParameters:
@@ -786,6 +809,14 @@ def _check_paths(run: Run) -> None:
         by_hosts = run.load_balancing.info.per_packet
         key = f"lb {run.load_balancing.name!r}" if by_hosts else f"switch.load_balancing {balancer.name!r}"
         raise UserError(f"{key}: chooses by packets; cc {info.name!r} expects one that keeps a flow on its path")
+    if info.telemetry and (run.per_packet or run.cc_scope != SCOPE_QP):
+        shared = path_ids(run.topology).shared
+        if shared is not None:
+            raise UserError(
+                f"topology {run.topology.name!r}: two paths from {shared[0]} to {shared[1]} may have the same id in "
+                f"telemetry, by which cc {info.name!r} tells them apart; expected load balancing that keeps each flow "
+                "on its path, and nic.cc_scope 'qp'"
+            )
     if info.symmetric_paths and not balancer.symmetric and topologies.routing.has_choices(run.topology):
         raise UserError(
             f"switch.load_balancing: {balancer.name!r} sends what answers a packet over other links; cc {info.name!r} "
@@ -826,9 +857,26 @@ def _check_fit(run: Run) -> None:
 
     try:
         nic = Nic(run.nic_config(run.topology.hosts[0]), run.protocol, run.load_balancing)
-        nic.open_qp(str(run.topology.hosts[1].address), 2, 2)
+        qp = nic.open_qp(str(run.topology.hosts[1].address), 2, 2)
     except Exception as error:
         raise UserError(f"{' or '.join(outside)} does not fit: {raised_at(error)}") from None
+    for part in (qp.reaction_point, qp.notification_point, qp.load_balancer):
+        _check_hooks(part, " or ".join(outside))
+
+
+def _check_hooks(part: object, whose: str) -> None:
+    """Whether a NIC calls each of its `on_...` methods: another one is misspelt, or of another kind of object.
+
+    Raises UserError.
+    """
+    own = [cls for cls in type(part).__mro__ if not cls.__module__.startswith("host_agents.") and cls is not object]
+    hooks = {name for cls in type(part).__mro__ if cls not in own for name in vars(cls) if name.startswith("on_")}
+    for cls in own:
+        for name, value in vars(cls).items():
+            if name.startswith("on_") and callable(value) and name not in hooks:
+                raise UserError(
+                    f"{whose}: {cls.__name__}.{name} is none of the methods that a NIC calls; {suggest(name, hooks)}"
+                )
 
 
 def _host(resolve: Callable[[], _T]) -> _T:

@@ -15,8 +15,9 @@ import jinja2
 
 from harness.measure.provenance import differences
 from harness.measure.results import Result
-from harness.measure.summary import left_behind
+from harness.measure.summary import left_behind, not_kept_up
 from harness.replay import shell, small_data
+from harness.report.agreement import agreement_lines
 from harness.report.claims import Numbers, claims, papers_numbers
 from harness.report.figures import figures
 from harness.report.groups import Comparison, Estimate, Variant, compare, over_seeds
@@ -75,6 +76,12 @@ def _late(who: str) -> Quantity:
     return _At(f"fidelity.lag.{who}.p99_of_base_rtt")
 
 
+def _difference(summary: dict[str, Any]) -> float | None:
+    """Return how far the mean FCT is from the virtual world's."""
+    agreement = summary.get("agreement")
+    return agreement["difference"] if agreement and agreement["quantity"] == "mean FCT" else None
+
+
 _ROWS = (
     _Row("flows delivered", _OfFlows("flows_delivered"), digits=0),
     _Row("all done after (µs)", _At("last_delivery_ns"), 1e-3, best=min),
@@ -111,6 +118,9 @@ _ROWS = (
     _Row("drops", lambda summary: sum(summary["drops"].values()), digits=0),
     _Row("PFC pauses", _At("pfc.pauses_sent"), digits=0),
     _Row("wall-clock time of a unit of model time", _At("fidelity.dilation"), digits=0),
+    _Row("mean FCT against the virtual world's (%)", _difference, 100, 2),
+    _Row("frames late in a round trip (% of base RTT)", _At("fidelity.late_of_base_rtt"), 100, 2),
+    _Row("mean FCT longer by that, some (%)", _At("fidelity.drift"), 100, 2),
     _Row("1% of frames left hosts late by more than (% of base RTT)", _late("hosts"), 100, 2),
     _Row("1% of frames left switches late by more than (% of base RTT)", _late("switches"), 100, 2),
 )
@@ -248,7 +258,9 @@ def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
         "replays": replays,
         "not_replayed": not_replayed,
         "failed": [(r, check) for r in comparison.results for check in r.summary["checks"] if not check["holds"]],
-        "untrusted": [r for r in comparison.results if not r.summary.get("fidelity", {}).get("trusted", True)],
+        "too_slow": [(r, told) for r in comparison.results if (told := not_kept_up(r.summary))],
+        "caveats": [(r, told) for r in comparison.results for told in r.summary.get("fidelity", {}).get("caveats", [])],
+        "agreement": agreement_lines(comparison.results),
         "left_behind": [(r, told) for r in comparison.results if (told := left_behind(r.summary))],
         "unfinished": [r for r in comparison.results if r.summary["flows_delivered"] < r.summary["flows"]],
     }

@@ -42,12 +42,14 @@ from harness.measure.recording import (
 )
 from harness.measure.tracing import TraceRecord
 from harness.plan.experiment import LinkChange, Run
-from harness.worlds.expected import memory_limit
+from harness.worlds import building
+from harness.worlds.expected import check_fits, expected, memory_limit
 from harness.worlds.garbage import rare_collection
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
 from harness.worlds.parallel import Alone, Crew, RankCrew, Workers, cost, merged
 from harness.worlds.partition import partition
 from harness.worlds.progress import DoneShare, ProgressWatch
+from harness.worlds.raised import NamedErrors
 from harness.worlds.ranks import Ranks
 from harness.worlds.session import FIRST_NUMBER, Session
 from harness.worlds.whole_frames import WholeFrames
@@ -132,6 +134,10 @@ class VirtualWorld:
         self._independent = independent
         built, built_here = (1, 1) if isinstance(workers, int) else (workers.count, workers.count_here)
         self._memory = memory_limit(run, built, built_here)
+        if isinstance(workers, int):
+            check_fits(run, expected(run, traffic))
+        self._to_build = len(run.topology.hosts) + sum(len(run.topology.ports[s.name]) for s in run.topology.switches)
+        self._built = 0
         self.fabric = Fabric(framing_bytes=run.scenario.framing_bytes, independent_hosts=independent)
         self.names: list[str] = []  # by fabric node
         self.links: list[tuple[str, str]] = []
@@ -185,6 +191,7 @@ class VirtualWorld:
             self.nics.append(nic)
             self._hosts.append(HostSession(nic, partial(self._note, host.index), run.point_columns))
             self._name(host.name, self.fabric.add_host(WholeFrames(nic) if config.check_icrc else nic, name=host.name))
+            self._tell_built(1)
 
     def _add_switches(self) -> None:
         run = self.run_plan
@@ -215,6 +222,12 @@ class VirtualWorld:
                 **settings.traffic(),
             )
             self._name(switch.name, node)
+            self._tell_built(len(run.topology.ports[switch.name]))
+
+    def _tell_built(self, more: int) -> None:
+        """Hosts count once, switches by their ports, which is about how long they take."""
+        self._built += more
+        building.tell(self._built / self._to_build)
 
     def _limit_ingress(self) -> None:
         """PFC, and what an ingress port may hold. A limit without PFC is a threshold without headroom: nothing gets
@@ -419,15 +432,25 @@ class VirtualWorld:
 
     def run(self, progress: Progress | None = None) -> Recording:
         """Runs until every flow is acknowledged, or the scenario's limit."""
-        with self._crew.at_work(), rare_collection():
+        with self._crew.at_work(), rare_collection(), self._named_errors():
             recording = self._run(progress)
         assert recording is not None  # of the first worker
         return recording
 
     def follow(self) -> None:
         """Takes part in a run, at another rank than the first."""
-        with self._crew.at_work(), rare_collection():
+        with self._crew.at_work(), rare_collection(), self._named_errors():
             self._run(None)
+
+    def _named_errors(self) -> NamedErrors:
+        run = self.run_plan
+        hosts = [host.name for host in run.topology.hosts]
+        return NamedErrors(
+            run.protocol.name,
+            run.load_balancing.name,
+            lambda: zip(hosts, self._hosts, strict=True),
+            lambda: self.fabric.now_ns,
+        )
 
     def _run(self, progress: Progress | None) -> Recording | None:
         started = time.process_time()

@@ -40,7 +40,8 @@ class Live:
     def stats(self) -> dict[str, Any]:
         """Counters, and in "ports" those of each port: with "pfc", rows by priority, and "depths", ([time], [bytes]).
         failed_asserts: how many, failed_assert: the first, or None.
-        lag_log2_ns: how late frames left by links that have a rate or a delay, by powers of 2."""
+        lag_log2_ns: how late frames left by links that have a rate or a delay, by powers of 2;
+        lag_sum_ns: all of it."""
     def __enter__(self) -> Live: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None

@@ -72,8 +72,9 @@ def test_every_byte_of_the_transports_headers():
     record = {"link_rate_code": 10, "timestamp_ns": 0x123456, "tx_units": 0x789AB, "queue_cells": 0xCDEF}
     shim = headers.WITH_INT.encode([record, {}], path_id=0x5A5)
     assert shim.hex() == "25a5" + "a123456789abcdef" + "00" * 8
-    sack = headers.SACK.encode(syndrome=0x1F, msn=0x010203, first_missing_psn=0x040506, bitmap=0x0708090A0B)
-    assert sack.hex() == "1f010203" + "0405060708090a0b"
+    values = {"first_missing_psn": 0x040506, "map_psn": 0x070809, "map": 0x0A << 56 | 0xB}
+    sack = headers.SACK.encode(syndrome=0x1F, msn=0x010203, **values)
+    assert sack.hex() == "1f010203" + "040506" + "070809" + "0a0000000000000b"
     bth = headers.BTH.encode({"opcode": 0xE8, "pad_count": 1, "becn": 1, "dest_qp": 7, "ack_request": 1, "psn": 9})
     assert bth.hex() == "e810ffff4000000780000009"
     assert headers.CNP.encode() == bytes(16)

@@ -190,8 +190,9 @@ def test_offsets_and_sizes_are_those_of_the_declared_headers():
         "AFTER_BTH": sum(header.bits for header in headers.FRAME),
     }
     assert {name: 8 * getattr(wire, name) for name in bits} == bits
-    assert headers.SACK_HEADER.place("bitmap").mask == wire.SACK_MASK
-    assert headers.SACK_HEADER.place("bitmap").shift == 0
+    assert headers.SACK_HEADER.place("map").field.bits == wire.SACK_BITS
+    # The NIC reads these from two numbers of eight bytes.
+    assert [headers.SACK_HEADER.place(name).bit for name in ("first_missing_psn", "map_psn", "map")] == [0, 24, 48]
     assert [header.bits // 8 for header in headers.FRAME] == [ip, udp - ip, bth - udp, 12]
 
 

@@ -86,7 +86,10 @@ def test_rates_add_up_to_what_was_delivered(both: Both, arguments: tuple[str, ..
 def test_fidelity_is_told(both: Both, arguments: tuple[str, ...]) -> None:
     for result in both(*arguments)[1]:
         fidelity = result.summary["fidelity"]
-        assert fidelity["trusted"] == (not fidelity["reasons"])
+        assert fidelity["kept_up"] == (not fidelity["reasons"])
+        agreement = result.summary["agreement"]
+        assert agreement["mininet_ns"] == pytest.approx(result.summary["fct_ns"]["mean"])
+        assert agreement["draws"] == (result.summary["program"] == "ecn")
         assert fidelity["dilation"] >= 1
         assert fidelity["memory_bytes"] < 1.5 * 2**30
         assert set(fidelity["lag"]) == {"hosts", "switches"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from ipaddress import IPv4Network
 
 import pytest
 from scapy.layers.inet import IP, UDP
@@ -11,7 +12,6 @@ from scapy.layers.inet import IP, UDP
 import topologies
 from harness.control import programs
 from harness.control.programs.base import SwitchView
-from harness.control.programs.int import switch_id
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import (
@@ -28,6 +28,8 @@ from tests.p4src.packets import (
 )
 from tests.p4src.queues import QUEUE_VIEW, QueueRig
 from tests.p4src.rigs import BuiltinRig, Sent
+from topologies.path_ids import path_ids
+from topologies.routing import Route
 
 FLOW = Flow()
 MAX_HOPS = 8
@@ -51,7 +53,7 @@ def test_a_hop_appends_its_record_and_nothing_else_changes(make_rig: MakeRig) ->
     assert packet[UDP].chksum == 0
     assert ip_checksum_ok(after)
     assert packet[IntShim].hop_count == 1
-    assert packet[IntShim].path_id == 0x5A5 ^ switch_id(VIEW.device_id)
+    assert packet[IntShim].path_id == 0x5A5
     record = records(after)[0]
     assert (record.link_rate_code, record.tx_units, record.queue_cells) == (RATE_CODE_100G, 0, 0)
     assert after[34:38] == sent[34:38]  # UDP ports
@@ -61,15 +63,12 @@ def test_a_hop_appends_its_record_and_nothing_else_changes(make_rig: MakeRig) ->
 
 def test_records_are_in_the_order_of_the_hops(make_rig: MakeRig) -> None:
     frame = FLOW.telemetry()
-    path_id = 0x5A5
-    for hop, device_id in enumerate((0x123, 0xFFF, 7, 0x1001), start=1):
-        view = replace(VIEW, device_id=device_id, port_rates_bps=dict.fromkeys(range(1, 9), hop * 100_000_000_000))
+    for hop in range(1, 5):
+        view = replace(VIEW, port_rates_bps=dict.fromkeys(range(1, 9), hop * 100_000_000_000))
         if hop == 3:
             view = replace(view, port_rates_bps=dict.fromkeys(range(1, 9), 25_000_000_000))
         frame = make_rig("int", view=view).run([Sent(1, frame)])[2][0]
-        path_id ^= switch_id(device_id)
         assert dissect(frame)[IntShim].hop_count == hop
-        assert dissect(frame)[IntShim].path_id == path_id
         assert ip_checksum_ok(frame)
     assert [record.link_rate_code for record in records(frame)] == [10, 11, 6, 12]
     assert dissect(frame)[IP].ttl == 60
@@ -193,10 +192,15 @@ def test_dissection_agrees_with_the_layout() -> None:
     )
 
 
-def test_paths_of_equal_cost_have_different_ids() -> None:
-    """Where queue pairs share a reaction point, it tells by the id whose records are comparable."""
-    clos = topologies.build("clos", {"pods": 2, "tors_per_pod": 2, "spines_per_agg": 2})
-    ids = {switch.name: switch_id(switch.device_id) for switch in clos.switches}
-    paths = {ids[f"agg0-{i}"] ^ ids[f"agg1-{i}"] ^ ids[f"spine{2 * i + j}"] for i in range(4) for j in range(2)}
-    assert len(paths) == 8
-    assert sorted(map(switch_id, range(4096))) == list(range(4096))
+def test_a_path_has_the_id_of_its_links(make_rig: MakeRig) -> None:
+    """Parallel links, too: where packets of a reaction point take several, it tells by the id what it may compare."""
+    network = topologies.build("leaf-spine", {"spines": 1, "links_per_spine": 4, "hosts_per_leaf": 2})
+    links = path_ids(network).links["leaf0"]
+    assert sorted(links) == [3, 4, 5, 6]
+    assert len(set(links.values())) == 4
+    rates_bps = {port: there.rate_bps for port, there in network.ports["leaf0"].items()}
+    for port, link in links.items():
+        route = Route(IPv4Network("10.0.0.0/8"), (port,))
+        view = replace(VIEW, name="leaf0", network=network, port_rates_bps=rates_bps, routes=[route])
+        (frame,) = make_rig("int", view=view).run([Sent(1, FLOW.telemetry())])[port]
+        assert dissect(frame)[IntShim].path_id == 0x5A5 ^ link

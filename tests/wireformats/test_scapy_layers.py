@@ -49,8 +49,8 @@ def test_telemetry_between_bth_and_payload_or_aeth() -> None:
     assert bytes(data[layers["int_shim"]].payload) == bytes(8)
     ack = Ether(frame(0xD1, shim + headers.AETH.encode({"syndrome": 0x1F, "msn": 3})))
     assert ack[layers["int_shim"]].payload[layers["aeth"]].msn == 3
-    sack = headers.SACK_WITH_INT.encode(RECORDS, msn=4, first_missing_psn=8, bitmap=5)
-    assert Ether(frame(0xE1, sack))[layers["sack"]].bitmap == 5
+    sack = headers.SACK_WITH_INT.encode(RECORDS, msn=4, first_missing_psn=8, map_psn=9, map=1 << 63 | 5)
+    assert Ether(frame(0xE1, sack))[layers["sack"]].map == 1 << 63 | 5
     assert ack.sprintf("%BTH.opcode%") == "ACK with INT"
 
 

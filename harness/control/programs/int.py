@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from harness.control.programs.base import ProgramParameters, SwitchView, register
 from harness.control.programs.entries import Action, Entry, Exact, TableEntry
 from harness.control.programs.forwarding import forwarding_entries
 from host_agents.headers import LINK_RATES_BPS
 from p4switch.errors import UserError
+from topologies.path_ids import path_ids
 
 LINK_RATE_CODES = {int(rate_bps): code for code, rate_bps in enumerate(LINK_RATES_BPS) if rate_bps > 0.0}
 
@@ -15,29 +18,23 @@ LINK_RATE_CODES = {int(rate_bps): code for code, rate_bps in enumerate(LINK_RATE
 class IntParameters(ProgramParameters):
     """It has none: what a record says is a fact of the switch."""
 
+    telemetry: ClassVar[bool] = True
+
     def check_link_rate(self, rate_bps: int) -> None:
         link_rate_code(rate_bps)
 
     def entries(self, switch: SwitchView) -> list[Entry]:
         entries = forwarding_entries(switch)
+        links = {} if switch.network is None else path_ids(switch.network).links[switch.name]
         for port, rate_bps in sorted(switch.port_rates_bps.items()):
             params = {
                 "link_rate_code": link_rate_code(rate_bps),
-                "switch_id": switch_id(switch.device_id),
+                "link_id": links.get(port, 0),
                 "tick_ns_q8": tick_ns_q8(switch),
                 "frame_overhead_bytes": switch.frame_overhead_bytes & 0xFFFF,
             }
             entries.append(TableEntry("port_telemetry", {"port": Exact(port)}, Action("telemetry", params)))
         return entries
-
-
-def switch_id(device_id: int) -> int:
-    """The 12 bits with which a switch changes a path's id. Neighbouring numbers must not have similar bits: an id is
-    the XOR of a path's switches, and paths of equal cost lead through neighbours. No two of 4,096 switches share one.
-    """
-    mixed = device_id * 0x9E5 & 0xFFF
-    mixed = (mixed ^ mixed >> 6) * 0xB53 & 0xFFF
-    return mixed ^ mixed >> 6
 
 
 def link_rate_code(rate_bps: int) -> int:

@@ -23,8 +23,8 @@ _LINK_COST = 4
 _HOST_COST = 9
 _BUSY = 0.6  # of all processors; the rest is for bursts, and for what else the machine does
 _LAG_MARGIN = 3
+_LAG_LIMIT = 0.1  # of the base RTT: how late 1% of all frames may be, to begin with
 _MOST_LAG_NS = 50e6  # who is woken later stood still with the whole machine; no dilation is meant for that
-_MOST_AT_ONCE = 3.0  # one stall of the machine is no reason to go a hundred times slower
 _BATCHES = 5
 _ROUND_TRIPS = 200
 _SLEEPS = 200
@@ -81,24 +81,11 @@ def choose(run: Run, machine: Machine, packets_per_s_of_link: int | None = None)
     packet_bits = 8 * run.scenario.link_bytes(run.packet_bytes)
     work_ns = machine.round_trip_ns * (2 * _LINK_COST * _mean_links(run) + 4 * _HOST_COST)
     load = _demand_bps(run) / packet_bits * work_ns * 1e-9 / (machine.processors * _BUSY)
-    lag = _LAG_MARGIN * min(machine.lag_p99_ns, _MOST_LAG_NS) / (fidelity.LAG_LIMIT * run.base_rtt_ns())
+    lag = _LAG_MARGIN * min(machine.lag_p99_ns, _MOST_LAG_NS) / (_LAG_LIMIT * run.base_rtt_ns())
     limit = 0.0
     if packets_per_s_of_link is not None:
         limit = max(link.rate_bps for link in run.topology.links) / packet_bits / packets_per_s_of_link
-    return _rounded_up(max(load, lag, limit, 1.0))
-
-
-def larger(dilation: int, figures: dict[str, object]) -> int:
-    """What to try after a run that cannot be trusted, by its `fidelity` figures."""
-    lags = figures["lag"]
-    assert isinstance(lags, dict)
-    worst = max(lag["p99_of_base_rtt"] for lag in lags.values())
-    return _rounded_up(dilation * min(max(1.5 * worst / fidelity.LAG_LIMIT, 1.5), _MOST_AT_ONCE))
-
-
-def _rounded_up(value: float) -> int:
-    unit = 10 ** max(0, math.floor(math.log10(value)) - 1)
-    return int(math.ceil(value / unit) * unit)
+    return fidelity.rounded_up(max(load, lag, limit, 1.0))
 
 
 def _demand_bps(run: Run) -> float:

@@ -46,7 +46,7 @@ class Driver:
         self.lost = 0  # because the link was down
         self.delivered_bytes: dict[int, int] = {}  # on the wire, framing included, by local queue pair
         self.lag_log2_ns = [0] * LAG_BUCKETS
-        self.lag_max_ns = 0
+        self.lag_sum_ns = 0
         self.captured: list[tuple[int, bool, bytes]] | None = None  # (model time of the first bit, whether sent, frame)
         self._port = port
         self._rate_bps = rate_bps
@@ -110,7 +110,7 @@ class Driver:
             due, frame = flight.popleft()
             lag = now - due
             self.lag_log2_ns[min(lag.bit_length() - 1 if lag else 0, LAG_BUCKETS - 1)] += 1
-            self.lag_max_ns = max(self.lag_max_ns, lag)
+            self.lag_sum_ns += lag
             self._port.send(frame)
 
     def freeze(self) -> None:

@@ -112,5 +112,5 @@ class Finished:
     socket_full: int
     bad_icrc: int
     lag_log2_ns: list[int]
-    lag_max_ns: int
+    lag_sum_ns: int
     captured: list[tuple[int, bool, bytes]] = field(default_factory=list)

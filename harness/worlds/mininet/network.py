@@ -13,10 +13,12 @@ from typing import Any
 from harness.measure.probes import QueueProbe
 from harness.plan.experiment import Run
 from harness.worlds.mininet import package, shells
+from harness.worlds.mininet.interfaces import interface_name, link_names
 from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import PortChange
 from harness.worlds.mininet.state import RunFolder
 from harness.worlds.mininet.switches import P4Switch, PortPlan, SwitchPlan
+from topologies import Topology, model
 from topologies.model import HOST_PORT
 
 package.require()
@@ -25,7 +27,6 @@ from mininet.net import Mininet  # noqa: E402
 from mininet.node import Node  # noqa: E402
 
 _ETHERNET_MTU = 1500
-_INTERFACE_NAME_BYTES = 15
 
 
 class RawHost(Node):  # type: ignore[misc]  # Mininet has no types
@@ -55,12 +56,6 @@ class Dilated:
         return model_ns * self.factor
 
 
-def interface_name(node: str, port: int) -> str:
-    """What Mininet would call it, cut to what the kernel takes."""
-    tail = f"-eth{port}"
-    return node[: _INTERFACE_NAME_BYTES - len(tail)] + tail
-
-
 def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, SwitchPlan]:
     """What each switch of a run is told, by name."""
     scenario, topology = run.scenario, run.topology
@@ -71,7 +66,7 @@ def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, Switch
     for switch in topology.switches:
         ports = {
             number: PortPlan(
-                interface_name(switch.name, number),
+                interface_name(topology, switch.name, number),
                 dilated.rate_bps(there.rate_bps),
                 # A switch's latency is as good as a longer link to it.
                 dilated.delay_ns(there.delay_ns + latency_ns.get(there.node, 0)),
@@ -127,7 +122,7 @@ class Network:
         self._net = Mininet(topo=None, switch=cls, host=RawHost, controller=None, link=RawLink, build=False)
         self.hosts: dict[str, Any] = {}
         self.switches: dict[str, P4Switch] = {}
-        topology = run.topology
+        topology = self._topology = run.topology
         mtu = max(_ETHERNET_MTU, max_frame_bytes(run) - 14)
         try:
             for host in topology.hosts:
@@ -137,18 +132,19 @@ class Network:
                     switch.name, plan=plans[switch.name], launcher=launcher
                 )
             for link in topology.links:
-                self._connect(link.a, link.a_port, link.b, link.b_port, mtu)
+                self._connect(topology, link, mtu)
         except BaseException:
             self.stop()
             raise
 
-    def _connect(self, a: str, a_port: int, b: str, b_port: int, mtu: int) -> None:
+    def _connect(self, topology: Topology, link: model.Link, mtu: int) -> None:
         nodes = {**self.hosts, **self.switches}
         self._net.addLink(
-            nodes[a], nodes[b], port1=a_port, port2=b_port,
-            intfName1=interface_name(a, a_port), intfName2=interface_name(b, b_port),
+            nodes[link.a],
+            nodes[link.b],
+            **link_names(topology, link),
             intf=_interface(mtu),
-        )  # fmt: skip
+        )
 
     def start_switches(self) -> None:
         """Every switch process is started; none may answer yet."""
@@ -156,7 +152,7 @@ class Network:
             switch.start(())
 
     def host_interface(self, name: str) -> str:
-        return interface_name(name, HOST_PORT)
+        return interface_name(self._topology, name, HOST_PORT)
 
     def shells(self) -> dict[str, subprocess.Popen[bytes]]:
         """The processes that Mininet keeps for its nodes, by node."""

@@ -56,7 +56,8 @@ header bth_t {
     bit<16> partition_key;
     bit<1>  fecn;
     bit<1>  becn;  // the packet that this one answers had ECN CE
-    bit<3>  tokens;  // how often a switch may still deflect the packet (dart.p4); 0: it keeps to its path
+    // how often a switch may still deflect the packet (dart.p4); 0: it keeps to its path
+    bit<3>  tokens;
     bit<3>  reserved;
     bit<24> dest_qp;  // the receiver's queue pair
     bit<1>  ack_request;
@@ -79,14 +80,16 @@ header cnp_t {
 // In-band telemetry, directly after the BTH; one record a hop follows.
 header int_shim_t {
     bit<4>  hop_count;  // number of records
-    bit<12> path_id;  // XOR of the ids of the switches that appended a record
+    bit<12> path_id;  // XOR of the ids of the links that the records are of
 }
 
 // What one hop reports.
 header int_record_t {
     bit<4>  link_rate_code;  // rate of the link that the packet leaves on
-    bit<24> timestamp_ns;  // [ns] model time at which the packet left the queue, modulo 2^24 (16.8 ms)
-    // [128 bytes] what the port has transmitted before this packet, modulo 2^20 (134 MB: 1.3 ms at 800 Gb/s)
+    // [ns] model time at which the packet left the queue, modulo 2^24 (16.8 ms)
+    bit<24> timestamp_ns;
+    // [128 bytes] what the port has transmitted before this packet, modulo 2^20 (134 MB: 1.3 ms at
+    // 800 Gb/s)
     bit<20> tx_units;
     bit<16> queue_cells;  // [cells] what the packet left behind in its queue, at most 65535
 }
@@ -94,8 +97,9 @@ header int_record_t {
 // Selective acknowledgement, after the AETH.
 header sack_t {
     bit<24> first_missing_psn;  // PSN of the first packet missing: all before it have arrived
-    // bit i (from the least significant): whether the packet i + 1 after the first missing one has arrived
-    bit<40> bitmap;
+    bit<24> map_psn;  // PSN of the first packet that the map is about
+    // bit i (from the least significant): whether the packet i after that one has arrived early
+    bit<64> map;
 }
 
 #endif

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 
+from p4switch import ir
 from p4switch.compiler import ast, types
-from p4switch.compiler.midend import ir
 from p4switch.compiler.midend.base import MAX_SIZE
 from p4switch.compiler.midend.elaborate import Block, control_name
 from p4switch.compiler.midend.externs import Externs

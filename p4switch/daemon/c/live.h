@@ -116,7 +116,7 @@ typedef struct live {
     uint64_t lost_drops[P4_DROP_REASONS]; /* at ports that do not exist */
     uint64_t cpu_dropped, no_pipeline;
     uint64_t events;         /* frames that arrived, links that became free */
-    uint64_t lag[LIVE_LAG_BUCKETS], lag_max_ns;
+    uint64_t lag[LIVE_LAG_BUCKETS], lag_sum_ns, lag_max_ns;
 } live;
 
 uint64_t live_clock(const live *l);

@@ -15,6 +15,7 @@ static void record_lag(live *l, uint64_t lag_ns)
 {
     int bucket = lag_ns ? 63 - __builtin_clzll(lag_ns) : 0;
     l->lag[bucket < LIVE_LAG_BUCKETS ? bucket : LIVE_LAG_BUCKETS - 1]++;
+    l->lag_sum_ns += lag_ns;
     if (lag_ns > l->lag_max_ns)
         l->lag_max_ns = lag_ns;
 }

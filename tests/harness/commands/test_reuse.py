@@ -144,10 +144,10 @@ def test_a_run_that_is_taken_is_judged_as_one_that_is_made(folder: Path, capsys:
         assert (taken[0], taken[2].splitlines()[-1]) == (fresh[0], fresh[2].splitlines()[-1])
     assert fresh[0] == 1
     kept = next(folder.glob("fresh0/*/summary.json"))
-    fidelity = {"trusted": False, "caveats": [], "reasons": ["too slow"]}
+    fidelity = {"kept_up": False, "caveats": [], "reasons": ["too slow"], "dilation_to_use": 12}
     kept.write_text(json.dumps({**json.loads(kept.read_text()), "fidelity": fidelity}))
     _, _, told = call(capsys, "run", "small.toml", "--out", "real", "--reuse", "fresh0")
-    assert "its times cannot be trusted: too slow" in told
+    assert "the machine did not keep up, so that times cannot be trusted: too slow; use --dilation 12\n" in told
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,57 @@
+"""How far a run on real frames is from the virtual world's run of the same scenario and seed.
+
+That a machine kept up says that nothing came late. It does not say that both worlds do the same, packet by packet:
+two frames that are due within a few nanoseconds may change places on real links. Where switches draw random numbers,
+another packet then gets the number, and its flow the mark. Such runs agree over seeds, not one by one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from harness.control.pipelines import pipeline
+from harness.measure.metrics import flows_table, messages_table
+from harness.measure.recording import Recording
+from harness.plan.experiment import Run
+from harness.worlds.virtual import VirtualWorld
+
+
+def flows_of(run: Run, recording: Recording) -> pd.DataFrame:
+    """Return the table of a recording's flows, by number."""
+    return flows_table(run, recording, messages_table(run, recording)).set_index("flow")
+
+
+def least_share(flows: pd.DataFrame) -> float:
+    """Return (the least times of all flows that are done) / (their FCTs); 1 where none is."""
+    done = flows.dropna(subset="fct_ns")
+    return float((done["fct_ns"] / done["slowdown"]).sum() / done["fct_ns"].sum()) if len(done) else 1.0
+
+
+def agreement(run: Run, recording: Recording, compiler: str) -> dict[str, Any] | None:
+    """Carry the run out in the virtual world, too, and compare the two.
+
+    Returns
+    -------
+    dict or None
+        `quantity` that is compared: the "mean FCT" of the flows that are done in both worlds, or, where there are no
+        flows, the "end of the run"; `virtual_ns` and `mininet_ns`, its values; `difference`, relative to the virtual
+        world; `draws`, whether the switches draw random numbers. None where no flow is done in both.
+    """
+    virtual = VirtualWorld(run, compiler=compiler).run()
+    quantity, times_ns = "end of the run", (float(virtual.end_ns), float(recording.end_ns))
+    if recording.flows:
+        both = flows_of(run, virtual)[["fct_ns"]].join(flows_of(run, recording)["fct_ns"], rsuffix="_real", how="inner")
+        means = both.dropna().mean()
+        if means.isna().any():
+            return None
+        quantity, times_ns = "mean FCT", (float(means["fct_ns"]), float(means["fct_ns_real"]))
+    model_ns, real_ns = times_ns
+    return {
+        "quantity": quantity,
+        "virtual_ns": model_ns,
+        "mininet_ns": real_ns,
+        "difference": real_ns / model_ns - 1,
+        "draws": pipeline(run.build, compiler=compiler).draws,
+    }

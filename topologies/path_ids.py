@@ -1,0 +1,141 @@
+"""Ids of links, so that the XOR over a path tells it from the other shortest paths between its ends.
+
+Telemetry has 12 bits for a path's id (`INT_SHIM`), and switches XOR into it the id of the link that
+they send a packet on. In networks of layers (fat-trees, Clos networks, leaves and spines, with
+parallel links, too) ids are made so that no two shortest paths between two switches share one. A
+switch of such a network has a choice on the way up, or of parallel links on the way down. On a
+shortest path each layer is passed at most once in each direction. So the links of one layer and
+direction number the choices in bits of their own: where two paths part, they differ in these bits,
+and nothing else on either path changes them.
+
+Elsewhere, ids are drawn, and drawn again while two paths share one. Where that does not help, or
+there are too many paths to see, `shared` names two switches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from topologies.model import Topology
+from topologies.shortest_paths import ShortestPaths, shortest_paths
+
+PATH_ID_BITS = 12
+_DRAWS = 64
+_MOST_STEPS = 2_000_000  # of paths, switch by switch
+
+LinkIds = Mapping[str, Mapping[int, int]]  # by switch and egress port
+
+
+class PathIds(NamedTuple):
+    """The ids of a topology's links, and two switches that paths of one id may lead between."""
+
+    links: LinkIds
+    shared: tuple[str, str] | None
+
+
+@lru_cache(maxsize=8)
+def path_ids(topology: Topology) -> PathIds:
+    """Return ids of the links between switches by switch and egress port; links to hosts have none."""
+    paths = shortest_paths(topology)
+    choices = _choices(topology, paths)
+    layered = _layered(topology, paths, choices)
+    if layered is not None:
+        return PathIds(layered, None)
+    for draw in range(_DRAWS):
+        links = {
+            switch.name: {
+                port: drawn_id(switch.device_id, port, draw) for port in choices[switch.name]
+            }
+            for switch in topology.switches
+        }
+        shared = _shared(topology, paths, links)
+        if shared is None:
+            break
+    return PathIds(links, shared)
+
+
+def drawn_id(device_id: int, port: int, draw: int = 0) -> int:
+    """Return 12 bits that look random for a port of a switch (a finalizer of MurmurHash3)."""
+    mixed = (draw << 40 | port << 24 | device_id) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
+    mixed = (mixed ^ mixed >> 33) * 0xFF51AFD7ED558CCD & 0xFFFFFFFFFFFFFFFF
+    return (mixed ^ mixed >> 33) & (1 << PATH_ID_BITS) - 1
+
+
+def _choices(topology: Topology, paths: ShortestPaths) -> dict[str, dict[int, int]]:
+    """Number each switch's ports to other switches: two that are a choice have different ones."""
+    found: dict[str, dict[int, int]] = {}
+    for switch in topology.switches:
+        numbers: dict[int, int] = {}
+        together: dict[int, set[int]] = {}
+        for ports in paths.first_ports(switch.name)[1]:
+            for port in ports:
+                together.setdefault(port, set()).update(ports)
+        for port in sorted(together):
+            taken = {numbers[other] for other in together[port] if other in numbers}
+            numbers[port] = next(number for number in range(len(taken) + 1) if number not in taken)
+        found[switch.name] = numbers
+    return found
+
+
+def _layered(
+    topology: Topology, paths: ShortestPaths, choices: Mapping[str, Mapping[int, int]]
+) -> LinkIds | None:
+    """Return the ids of a network of layers; None for another, or where 12 bits are too few."""
+    distance = paths.distance.astype(np.int64)
+    if (distance < 0).any():
+        return None
+    height = distance.min(axis=1)
+    # By switch and port: the height, and whether the link leads up.
+    layers: dict[tuple[str, int], tuple[int, bool]] = {}
+    bits: dict[tuple[int, bool], int] = {}
+    for name, numbers in choices.items():
+        row = paths.row[name]
+        for port, number in numbers.items():
+            other = paths.row[topology.ports[name][port].node]
+            up = bool(height[other] > height[row])
+            leads_to = distance[other] == distance[row] - 1
+            # A path that goes up again after a link down might pass a layer twice.
+            if abs(int(height[other] - height[row])) != 1 or (
+                not up and (leads_to & (distance[row] != height[row])).any()
+            ):
+                return None
+            layer = layers[name, port] = int(height[row]), up
+            bits[layer] = max(bits.get(layer, 0), number.bit_length())
+    if sum(bits.values()) > PATH_ID_BITS:
+        return None
+    begins: dict[tuple[int, bool], int] = {}
+    begin = 0
+    for layer in sorted(bits):
+        begins[layer] = begin
+        begin += bits[layer]
+    return {
+        name: {port: number << begins[layers[name, port]] for port, number in numbers.items()}
+        for name, numbers in choices.items()
+    }
+
+
+def _shared(topology: Topology, paths: ShortestPaths, links: LinkIds) -> tuple[str, str] | None:
+    """Return the ends of paths of one id, or of more than are looked at; None: all ids differ."""
+    names = [switch.name for switch in topology.switches]
+    steps = 0
+    for destination, column in paths.column.items():
+        distance = paths.distance[:, column]
+        # The ids of the paths from each switch.
+        found: dict[int, list[int]] = {paths.row[destination]: [0]}
+        for row in np.argsort(distance, kind="stable").tolist():
+            if distance[row] <= 0:
+                continue
+            ids: list[int] = []
+            for port, link in links[names[row]].items():
+                other = paths.row[topology.ports[names[row]][port].node]
+                if distance[other] == distance[row] - 1:
+                    ids += [link ^ rest for rest in found[other]]
+            steps += len(ids)
+            if steps > _MOST_STEPS or (names[row] in paths.column and len(set(ids)) < len(ids)):
+                return names[row], destination
+            found[row] = ids
+    return None
