@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
-from harness.workloads.base import Flow, Setting, Traffic, WorkloadParameters, expect_flows, register
+from harness.workloads.base import Flow, Setting, TimedParameters, Traffic, expect_flows, register
 from harness.workloads.files import ends, read_lines, time_ns, whole
 from p4switch.errors import UserError
 
@@ -37,7 +37,7 @@ _MOST_NUMBER = 1 << 32  # of hosts, flows and triggers, as htsim has them
 
 
 @register("htsim")
-class HtsimMatrix(WorkloadParameters):
+class HtsimMatrix(TimedParameters):
     """`file` is relative to the scenario. Priorities are not used."""
 
     file: str  # a connection matrix (.cm), relative to the scenario

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from harness.workloads.base import Flow, Setting, Traffic, WorkloadParameters, expect_flows, register
+from harness.workloads.base import Flow, Setting, TimedParameters, Traffic, expect_flows, register
 from harness.workloads.files import ends, read_lines, time_ns, whole
 from p4switch.errors import Doubt, UserError
 
@@ -20,7 +20,7 @@ _MOST_COUNT = 1 << 64
 
 
 @register("ns3")
-class Ns3Flows(WorkloadParameters):
+class Ns3Flows(TimedParameters):
     """`file` is relative to the scenario. Node n of the file is host n - `first_host`. Priorities are not used."""
 
     file: str  # a flow list, relative to the scenario
