@@ -192,9 +192,8 @@ class _Expressions(ExpressionVisitor[None]):
 
     def elem_field(self, expr: ex.ElemField) -> None:
         self._checker.type_of(expr.index)
-        for header in self._checker.headers_of(expr.stack, ""):
-            if header in self._checker.headers:
-                self._is(expr, self._checker.field(header, expr.name))
+        for header in self._checker.headers_of(expr.stack, expr.member):
+            self._is(expr, self._checker.field(header, expr.name))
 
     def _is(self, expr: ex.Expr, t: Type) -> None:
         if expr.type != t:

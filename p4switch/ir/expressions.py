@@ -58,6 +58,8 @@ class ElemField:
     name: str
     position: int
     type: Type
+    member: str = ""  # of the union, in a stack of unions; the one at `member_position`
+    member_position: int = 0
 
     def accept(self, visitor: ExpressionVisitor[Result]) -> Result:
         return visitor.elem_field(self)

@@ -40,7 +40,7 @@ class _Expressions(ExpressionVisitor[str]):
         return ".".join(filter(None, (f"{expr.stack}.last", expr.member, expr.name)))
 
     def elem_field(self, expr: ex.ElemField) -> str:
-        return f"{expr.stack}[{text(expr.index)}].{expr.name}"
+        return ".".join(filter(None, (f"{expr.stack}[{text(expr.index)}]", expr.member, expr.name)))
 
     def param(self, expr: ex.Param) -> str:
         return f"data{expr.index}"

@@ -913,8 +913,13 @@ class Machine:
             return place.header, place.name
         assert isinstance(place, (ir.LastField, ir.ElemField))
         index = place.index if isinstance(place, ir.ElemField) else None
-        member = place.member if isinstance(place, ir.LastField) else ""
-        ref = ir.HeaderRef(None, stack=place.stack, index=index, where="last", member=member)  # type: ignore[arg-type]
+        ref = ir.HeaderRef(
+            None,  # type: ignore[arg-type]
+            stack=place.stack,
+            index=index,
+            where="last",
+            member=place.member,
+        )
         return self.resolve(ref), place.name
 
     def assign(self, place: ir.Expr, value: Scalar, source: ir.Expr | None = None) -> None:

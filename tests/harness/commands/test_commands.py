@@ -125,6 +125,8 @@ def test_compile_writes_json_and_p4info(capsys: pytest.CaptureFixture[str], tmp_
 
 
 def test_compile_prints_the_program_after_a_pass(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    from p4switch.sources import SOURCE_DIRECTORY
+
     source, out = str(SOURCE_DIRECTORY / "ecn.p4"), tmp_path / "ecn.json"
     status, listed, _ = call(capsys, "compile", "--list-passes")
     names = [line.split()[0] for line in listed.splitlines()]
