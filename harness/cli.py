@@ -12,12 +12,13 @@ import gc
 import importlib
 import pkgutil
 import sys
+import traceback
 from collections.abc import Sequence
 
 import click
 
-from harness import commands, interruption
-from harness.errors import CheckError
+from harness import commands, debugging, interruption
+from harness.errors import CheckError, CodeError
 from harness.extras import missing
 from p4switch.errors import UserError, suggest
 from p4switch.printable import printable
@@ -76,6 +77,8 @@ def _main(args: Sequence[str] | None) -> None:
         _fail("interrupted", 1)
     except UserError as error:
         _fail(str(error), 2, error.starts_with_place)
+    except CodeError as error:
+        _fail(f"{error}" if debugging.wanted() else f"{error}\n(--debug shows the whole traceback)", 1)
     except CheckError as error:
         _fail(str(error), 1)
     except Exception as error:
@@ -89,6 +92,10 @@ def _main(args: Sequence[str] | None) -> None:
 
 
 def _fail(message: str, status: int, starts_with_place: bool = False) -> None:
+    error = sys.exc_info()[1]
+    if debugging.wanted() and error is not None:
+        whole = getattr(error, "whole", "") or "".join(traceback.format_exception(error))
+        click.echo(whole.rstrip(), err=True)
     message = printable(message)  # it may name what is in a file of somebody else's
     click.echo(message if starts_with_place else f"p4cc: error: {message}", err=True)
     sys.exit(status)

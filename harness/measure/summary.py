@@ -220,7 +220,7 @@ def bottleneck(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
         return None
     most = int(stats["max_bytes"][row_of[busiest["switch"], busiest["port"]]])
     own = flows[flows["destination"] == busiest["leads_to"]]
-    samples = _samples(recording, busiest["switch"], busiest["port"], own)
+    samples = _samples(run, recording, busiest["switch"], busiest["port"], own)
     return {
         **busiest,
         "queue_max_bytes": most if most >= 0 else None,  # -1: not told
@@ -250,13 +250,13 @@ def congestion(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
         if there is None:
             continue
         # -1: not told
-        most_bytes = told if told >= 0 else int(_samples(recording, name, port, flows).max(initial=0))
+        most_bytes = told if told >= 0 else int(_samples(run, recording, name, port, flows).max(initial=0))
         found.append((-most_bytes * 8e9 / there.rate_bps, name, port, row, most_bytes))
     congested = sum(-negative_ns > over_ns for negative_ns, *_ in found)
     worst = []
     for _, name, port, row, most_bytes in sorted(found)[:_WORST]:
         there = run.topology.ports[name][port]
-        samples = _samples(recording, name, port, flows)
+        samples = _samples(run, recording, name, port, flows)
         worst.append(
             {
                 "switch": name,
@@ -318,15 +318,21 @@ def _union_ns(spans: Iterable[tuple[int, int]]) -> int:
     return total
 
 
-def _samples(recording: Recording, switch: str, port: int, flows: pd.DataFrame) -> Integers:
-    """Depths of one port from the first start to the last delivery of `flows`; empty if they were not sampled."""
+def _samples(run: Run, recording: Recording, switch: str, port: int, flows: pd.DataFrame) -> Integers:
+    """Depths of one port from the first start to the last delivery of `flows`; empty if they were not sampled.
+
+    While nothing was under way there are no samples: the port was empty then.
+    """
     queues = recording.series["queues"]
     depths: Integers = queues.at(switch=switch, port=port)
     if not len(depths):
         return depths
     end = flows["delivered_ns"].max() if (flows["delivered_ns"] >= 0).all() else recording.end_ns
     sampled: Integers = queues.times_ns
-    return depths[(sampled >= int(flows["start_ns"].min())) & (sampled <= int(end))]
+    meant = (sampled >= int(flows["start_ns"].min())) & (sampled <= int(end))
+    left_out = np.diff(sampled[meant]) // run.scenario.record.queue_interval_ns - 1
+    empty = np.zeros(int(left_out[left_out > 0].sum()), np.int64)
+    return np.concatenate([depths[meant], empty]) if len(empty) else depths[meant]
 
 
 def delivered(summary: Mapping[str, Any]) -> str:

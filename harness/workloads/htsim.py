@@ -19,7 +19,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import Literal
 
-from harness.workloads.base import Flow, Setting, Traffic, WorkloadParameters, register
+from harness.workloads.base import Flow, Setting, TimedParameters, Traffic, register
 from harness.workloads.files import host, read_lines
 from p4switch.errors import UserError
 
@@ -28,7 +28,7 @@ _CONNECTION_KEYS = ("id", "start", "size", "trigger", "send_done_trigger", "recv
 
 
 @register("htsim")
-class HtsimMatrix(WorkloadParameters):
+class HtsimMatrix(TimedParameters):
     """`file` is relative to the scenario. Priorities are not used."""
 
     file: str  # a connection matrix (.cm), relative to the scenario

@@ -7,13 +7,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from harness.workloads.base import Flow, Setting, Traffic, WorkloadParameters, register
+from harness.workloads.base import Flow, Setting, TimedParameters, Traffic, register
 from harness.workloads.files import host, read_lines
 from p4switch.errors import UserError
 
 
 @register("ns3")
-class Ns3Flows(WorkloadParameters):
+class Ns3Flows(TimedParameters):
     """`file` is relative to the scenario. Node n of the file is host n - `first_host`. Priorities are not used."""
 
     file: str  # a flow list, relative to the scenario

@@ -23,8 +23,8 @@ from harness.workloads.base import (
     Flow,
     Setting,
     Time,
+    TimedParameters,
     Traffic,
-    WorkloadParameters,
     expect_flows,
     register,
 )
@@ -35,7 +35,7 @@ _DATA = Path(__file__).parent / "data"
 
 
 @register("poisson")
-class Poisson(WorkloadParameters):
+class Poisson(TimedParameters):
     """`load` is the fraction of each host's link that all distributions together use on average; each has a like part.
 
     Sizes count payload; headers come on top. Flows arrive until `duration_ns`.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import networkx as nx
 
 from harness.plan.experiment import Run
-from harness.workloads import Flow
+from harness.workloads import Flow, Traffic
 from harness.worlds.expected_collectives import CollectiveWork, collective_work
 from harness.worlds.memory import MemoryLimit
 from harness.worlds.partition import Shares, partition, shares
@@ -116,6 +116,15 @@ def memory_limit(run: Run, built: int = 1, built_here: int = 1) -> MemoryLimit:
     return limit
 
 
+def check_fits(run: Run, foreseen: Expected) -> None:
+    """Whether this machine has the memory that the run will take. Raises UserError.
+
+    With `memory_bytes` in its scenario the user has said what it may hold, and it ends when it holds more.
+    """
+    if run.scenario.memory_bytes is None:
+        MemoryLimit(run.label, None).foresee_all(foreseen.memory_bytes)
+
+
 def _switch_ports(topology: Topology) -> int:
     return sum(len(topology.ports[switch.name]) for switch in topology.switches)
 
@@ -145,12 +154,12 @@ def run_wall_s(run: Run, foreseen: Expected, workers: int) -> float:
     return foreseen.run_wall_s(shares(run.topology, owners, workers))
 
 
-def expected(run: Run) -> Expected:
+def expected(run: Run, traffic: Traffic | None = None) -> Expected:
     """Of the flows that are known before the run, as far as its limit lets them: others start when these are done.
 
-    A flow has one source: plans refuse others. Raises UserError.
+    `traffic` is the run's, where it is made already. A flow has one source: plans refuse others. Raises UserError.
     """
-    topology, traffic, limit_ns = run.topology, run.traffic(), run.limit_ns
+    topology, traffic, limit_ns = run.topology, traffic or run.traffic(), run.limit_ns
     packet_bits = run.scenario.link_bytes(run.data_bytes) * 8
     packet_ns = [packet_bits * 1e9 / topology.uplink(host).rate_bps for host in topology.hosts]
     flows = [(flow, _packets(flow, run.scenario.nic.mtu_bytes, packet_ns)) for flow in traffic.flows]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Compiled", "compile_program", "preprocess"]
 
 _HERE = Path(__file__).parent
-_SOURCES = ("architectures", "compiler", "ir")
+_SOURCES = ("architectures", "bits", "compiler", "ir")
 
 
 class Compiled:

@@ -45,6 +45,8 @@ class ElemField:
     name: str
     position: int
     type: Type
+    member: str = ""  # of the union, in a stack of unions; the one at `member_position`
+    member_position: int = 0
 
 
 @dataclass(slots=True, eq=False)

@@ -16,6 +16,9 @@ import z3
 
 from p4switch import ir
 from p4switch.architectures.v1model.metadata import STANDARD as _STANDARD
+from p4switch.bits.checksums import hashed, internet_checksum
+from p4switch.bits.domain import is_signed, width
+from p4switch.bits.formulas import FORMULAS, resize
 from p4switch.compiler import types
 from p4switch.compiler.midend.storage import flat_fields
 from p4switch.ports import DROP_PORT, MAX_PORT
@@ -24,20 +27,7 @@ from p4switch.testgen.code import Code
 from p4switch.testgen.operations import Operations
 from p4switch.testgen.rules import Rules
 from p4switch.testgen.run import Alternative, Decision, Entry, Inputs, LongerError, ParserError, Run, StopError
-from p4switch.testgen.values import (
-    ZERO,
-    Scalar,
-    Variables,
-    as_bits,
-    checksum16_formula,
-    formula,
-    hashed,
-    is_signed,
-    operate,
-    resize,
-    typed,
-    width,
-)
+from p4switch.testgen.values import ZERO, Scalar, Variables, as_bits, formula, operate, typed
 
 MAX_PASSES = 5
 MAX_STEPS = 50_000
@@ -475,7 +465,7 @@ class Machine:
         if result is None:
             raise StopError(f"checksum {checksum.algorithm} is not known here")
         if checksum.algorithm == "csum16" and parts:
-            return Scalar(result, checksum16_formula(parts))
+            return Scalar(result, internet_checksum(FORMULAS, _joined(parts), bits))
         return Scalar(result)
 
     def _verify_checksums(self, rest: list[Scalar]) -> None:
@@ -859,7 +849,7 @@ class Machine:
         """The number of a hash. What comes of other data is left to chance: it is an alternative at `key`."""
         number, bits, parts = self._gathered(calculation.inputs, None)
         if parts and any(not z3.is_bv_value(z) for z, _ in parts):
-            data = z3.Concat(*(z for z, _ in parts)) if len(parts) > 1 else parts[0][0]
+            data = _joined(parts)
             had = (*self.inputs.choices.get(key, ()), number)
             others = z3.And(*(z3.Not(data == z3.BitVecVal(n, bits)) for n in had))
             reach = self.code.all if self.code.again else self._ahead
@@ -923,8 +913,13 @@ class Machine:
             return place.header, place.name
         assert isinstance(place, (ir.LastField, ir.ElemField))
         index = place.index if isinstance(place, ir.ElemField) else None
-        member = place.member if isinstance(place, ir.LastField) else ""
-        ref = ir.HeaderRef(None, stack=place.stack, index=index, where="last", member=member)  # type: ignore[arg-type]
+        ref = ir.HeaderRef(
+            None,  # type: ignore[arg-type]
+            stack=place.stack,
+            index=index,
+            where="last",
+            member=place.member,
+        )
         return self.resolve(ref), place.name
 
     def assign(self, place: ir.Expr, value: Scalar, source: ir.Expr | None = None) -> None:
@@ -985,6 +980,11 @@ class Machine:
             if condition.formula is None:
                 return self.value(expr.args[1] if condition.number else expr.args[2])
         return operate(expr, [self.value(a) for a in expr.args])
+
+
+def _joined(parts: list[tuple[Any, int]]) -> Any:
+    """One bit vector of several."""
+    return z3.Concat(*(z for z, _ in parts)) if len(parts) > 1 else parts[0][0]
 
 
 def _between(rng: random.Random, least: int, most: int) -> int:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import z3
 
 from p4switch import ir
+from p4switch.bits.domain import width
 from p4switch.compiler import types
 from p4switch.compiler.midend.storage import flat_fields
 from p4switch.testgen.run import Alternative, ParserError, StopError
-from p4switch.testgen.values import ZERO, Scalar, typed, width
+from p4switch.testgen.values import ZERO, Scalar, typed
 
 if TYPE_CHECKING:
     from p4switch.testgen.machine import Machine

@@ -18,13 +18,14 @@ import z3
 
 from p4switch import ir
 from p4switch.architectures.v1model.metadata import STANDARD as _STANDARD
+from p4switch.bits.domain import is_signed, width
 from p4switch.compiler import types
 from p4switch.compiler.midend.storage import flat_fields
 from p4switch.compiler.source import Location
 from p4switch.ir.graph import reverse_postorder, successors
 from p4switch.testgen.code import Code
 from p4switch.testgen.transfer import SHORT, Transfer
-from p4switch.testgen.values import ZERO, Scalar, formula, is_signed, operate, width
+from p4switch.testgen.values import ZERO, Scalar, formula, operate
 
 _RESOURCES = 1_500_000  # of one question to z3, in its own units
 _WIDEST_DRAWN = 64  # bits of a random number, in BMv2

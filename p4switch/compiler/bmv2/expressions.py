@@ -75,7 +75,15 @@ def place(expr: ir.Expr) -> Json:
             return {"type": "union_stack_field", "value": [expr.stack, expr.member, expr.name]}
         return {"type": "stack_field", "value": [expr.stack, expr.name]}
     if isinstance(expr, ir.ElemField):
-        element = header(ir.HeaderRef(None, stack=expr.stack, index=expr.index))  # type: ignore[arg-type]
+        element = header(
+            ir.HeaderRef(
+                None,  # type: ignore[arg-type]
+                stack=expr.stack,
+                index=expr.index,
+                member=expr.member,
+                position=expr.member_position,
+            )
+        )
         return _op("access_field", element, expr.position)
     if isinstance(expr, ir.Valid) and not expr.header.stack:
         return {"type": "field", "value": [expr.header.name, "$valid$"]}

@@ -345,13 +345,18 @@ class Calls(Elaboration):
     def _builtin(self, call: ast.Call) -> Value | None:
         assert call.receiver is not None
         receiver = self.expr(call.receiver)
+        if isinstance(receiver, ir.HeaderRef):
+            receiver = self.in_place(receiver, call.pos)
         if call.method == "isValid":
             if not isinstance(receiver, (ir.HeaderRef, UnionValue, HeaderValue)):
                 raise self.error(call, "isValid() is for headers and header unions")
             return self.valid(receiver)
         if call.method in ("setValid", "setInvalid"):
             if isinstance(receiver, ir.HeaderRef):
-                self.emit((ir.SetValid if call.method == "setValid" else ir.SetInvalid)(receiver, call.pos))
+                if call.method == "setValid":
+                    self.emit(ir.SetValid(receiver, call.pos))
+                else:
+                    self.invalidate(receiver, call.pos)
                 return None
         elif call.method in ("push_front", "pop_front") and isinstance(receiver, StackValue):
             arg = call.bound[0]

@@ -434,6 +434,7 @@ class Expressions(Assignments):
         if isinstance(a, UnionValue) and isinstance(b, UnionValue):
             return fold.conjunction([self.equal(x, b.members[n], node) for n, x in a.members.items()])
         if isinstance(a, (ir.HeaderRef, HeaderValue)) and isinstance(b, (ir.HeaderRef, HeaderValue)):
+            a, b = (self.in_place(h, node.pos) if isinstance(h, ir.HeaderRef) else h for h in (a, b))
             return self._equal_headers(a, b)
         if isinstance(a, UnionValue) or isinstance(b, UnionValue):
             union, other = (a, b) if isinstance(a, UnionValue) else (b, a)
