@@ -367,14 +367,16 @@ class Posted:
 
     assignments: Mapping[int, Assignment]
     priorities: frozenset[int]  # that flows have of their own
+    failed: tuple[LinkEvent, ...]  # of links that its file has down
     first_start_ns: int  # of what is known to start
 
     @classmethod
     def of(cls, traffic: workloads.Traffic) -> Posted:
         own = frozenset(flow.priority for flow in traffic.flows if flow.priority is not None)
+        failed = tuple(LinkEvent(link=[a, b], up=False) for a, b in traffic.failed_links)
         starts_ns = [flow.start_ns for flow in traffic.flows]
         starts_ns += [assignment.start_ns for assignment in traffic.assignments.values()]
-        return cls(traffic.assignments, own, min(starts_ns))
+        return cls(traffic.assignments, own, failed, min(starts_ns))
 
 
 def plan_tables(
@@ -434,6 +436,12 @@ def plan(name: str, scenario: Scenario, folder: Path, posted: dict[str, Posted] 
         key = repr((varied.topology, varied.workload, first.attack, first.seed))
         if key not in posted:
             posted[key] = Posted.of(first.traffic())
+        if failed := [event for event in posted[key].failed if event not in varied.events]:
+            events = {"events": [*failed, *varied.events]}
+            runs[-len(combined) :] = [
+                replace(run, scenario=run.scenario.model_copy(update=events)) for run in runs[-len(combined) :]
+            ]
+            first = runs[-len(combined)]
         rates_bps = sorted({link.rate_bps for link in topology.links})
         for run in runs[-len(combined) :]:
             _check_link_rates(run, rates_bps)

@@ -84,8 +84,11 @@ class Flow:
 class Traffic:
     """The flows of one run. The base class is a fixed list; a subclass adds flows as others are done.
 
-    `assignments` are what hosts do beyond flows, by host: their collectives.
+    `assignments` are what hosts do beyond flows, by host: their collectives. `failed_links` are down from the
+    beginning, by the names of the nodes at their ends: files of other simulators say so beside their flows.
     """
+
+    failed_links: Sequence[tuple[str, str]] = ()
 
     def __init__(self, flows: Sequence[Flow], assignments: Mapping[int, Assignment] | None = None) -> None:
         self.flows = flows
