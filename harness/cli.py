@@ -13,15 +13,17 @@ import importlib
 import pkgutil
 import sys
 import traceback
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import click
 
 from harness import commands, debugging, interruption
 from harness.errors import CheckError, CodeError, out_of_memory
 from harness.extras import missing
-from p4switch.errors import UserError, suggest
-from p4switch.printable import printable
+from p4switch.errors import Doubt, UserError, suggest
+from p4switch.printable import printable, tell
 
 
 class _Commands(click.Group):
@@ -63,6 +65,27 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def _main(args: Sequence[str] | None) -> None:
+    with _doubts_told():
+        _carry_out(args)
+
+
+@contextlib.contextmanager
+def _doubts_told() -> Iterator[None]:
+    """During the block, what is hardly meant is a line on stderr, without the place in p4cc that saw it."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def tell_doubt(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, Doubt):
+                tell(f"warning: {message}", err=True)
+            else:
+                show(message, category, *where, **more)
+
+        warnings.showwarning = tell_doubt
+        yield
+
+
+def _carry_out(args: Sequence[str] | None) -> None:
     try:
         # Without click's own error handling: it prints usage as well as the error.
         sys.exit(cli.main(args, standalone_mode=False) or 0)

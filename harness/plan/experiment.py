@@ -29,6 +29,7 @@ from harness.plan import needs
 from harness.plan.references import loaded
 from harness.plan.scenario import LinkEvent, Scenario, Variant, check, merge, sound_part
 from harness.workloads.attack import Attack, attacked
+from harness.workloads.base import TimedParameters
 from host_agents import registry
 from host_agents.assignments import Assignment
 from host_agents.config import SCOPE_PAIR, SCOPE_QP, NicConfig
@@ -366,11 +367,16 @@ class Posted:
 
     assignments: Mapping[int, Assignment]
     priorities: frozenset[int]  # that flows have of their own
+    failed: tuple[LinkEvent, ...]  # of links that its file has down
+    first_start_ns: int  # of what is known to start
 
     @classmethod
     def of(cls, traffic: workloads.Traffic) -> Posted:
         own = frozenset(flow.priority for flow in traffic.flows if flow.priority is not None)
-        return cls(traffic.assignments, own)
+        failed = tuple(LinkEvent(link=[a, b], up=False) for a, b in traffic.failed_links)
+        starts_ns = [flow.start_ns for flow in traffic.flows]
+        starts_ns += [assignment.start_ns for assignment in traffic.assignments.values()]
+        return cls(traffic.assignments, own, failed, min(starts_ns))
 
 
 def plan_tables(
@@ -430,12 +436,19 @@ def plan(name: str, scenario: Scenario, folder: Path, posted: dict[str, Posted] 
         key = repr((varied.topology, varied.workload, first.attack, first.seed))
         if key not in posted:
             posted[key] = Posted.of(first.traffic())
+        if failed := [event for event in posted[key].failed if event not in varied.events]:
+            events = {"events": [*failed, *varied.events]}
+            runs[-len(combined) :] = [
+                replace(run, scenario=run.scenario.model_copy(update=events)) for run in runs[-len(combined) :]
+            ]
+            first = runs[-len(combined)]
         rates_bps = sorted({link.rate_bps for link in topology.links})
         for run in runs[-len(combined) :]:
             _check_link_rates(run, rates_bps)
             _check_time_outs(run)
             _check_classes(run, posted[key].priorities)
             _check_work(run, bool(posted[key].assignments))
+            _check_starts(run, posted[key].first_start_ns)
         _check_collectives(first, posted[key].assignments)
         first.link_changes()
         _check_buffers(first)
@@ -827,6 +840,18 @@ def _check_priorities(run: Run) -> None:
         if priority >= usual:
             where = f"protocols.{run.protocol.name}"
             raise UserError(f"{where}: data in class {priority}; expected one below nic.data_priority, {usual}")
+
+
+def _check_starts(run: Run, first_start_ns: int) -> None:
+    """Something starts before the run ends. Raises UserError."""
+    if first_start_ns >= run.limit_ns:
+        name, values = named("workload", run.scenario.workload)
+        timed = issubclass(workloads.parameters(name), TimedParameters) and not values.get("start_at_zero")
+        help_ = ", or workload.start_at_zero = true" if timed else ""
+        raise UserError(
+            f"workload {name!r}: its first flow starts at {first_start_ns} ns; expected it before the run ends, at "
+            f"limit_ns = {run.limit_ns}{help_}"
+        )
 
 
 def _check_classes(run: Run, priorities: frozenset[int]) -> None:

@@ -73,8 +73,6 @@ _Of = TypeVar("_Of")
 # Every moment for which the whole network has to stop shortens the windows in which it runs quickly. So where hosts are
 # independent, flows are not started one by one but handed to their hosts so much ahead.
 _HAND_OVER_NS = 20_000
-_Marks = tuple[Callable[[], bytes], Integers, Integers]  # packets by port; places; their ports
-_MARK_COUNTER = "ecn_marked"  # of p4src/include/ecn.p4
 _LOOK_EVENTS = 1_000_000  # of the network, between two looks at the memory and at how far the run is
 _TELL_EVERY_S = 0.5  # of wall time, how far the run is
 _TELL_EVERY_TIMES = 50  # what telling has taken: it asks every queue pair
@@ -175,9 +173,10 @@ class VirtualWorld:
         places = ports_of(run.topology)
         self._links = LinkSamples(places, max(run.scenario.record.rate_interval_ns, 1))
         self._link_counters = LinkCounters(places, self._nodes, _columns(self.fabric.link_counters()))
-        self._marks = self._marks_of(places)
         self._readings = Readings()
         self._looked_ns = 0  # at the memory
+        self._rests_until_ns = 0  # nothing is sampled before: nothing is under way
+        self._rest_samples = 0  # of queues, that were left out so
         self._watch = ProgressWatch(run, traffic)
         self._done_share = DoneShare(traffic, run.limit_ns)
         self._tell_s = 0.0  # when it is told again, on the monotonic clock
@@ -485,7 +484,7 @@ class VirtualWorld:
             self._sample_links(self.fabric.now_ns)
         parts = self._crew.gather(self._part())
         if self._crew.first:
-            session.end(reports, self.fabric.now_ns)
+            session.end(reports)
         own_s = time.process_time() - started
         recording = self._recording(ended, parts) if self._crew.first else None
         cpu_s, memory_bytes = cost(self._crew, own_s)
@@ -547,7 +546,8 @@ class VirtualWorld:
         """
         self._looked_ns = now_ns
         interval_ns = self.run_plan.scenario.record.queue_interval_ns
-        queue_samples = now_ns // interval_ns * len(self._ports) if interval_ns else 0
+        samples = max(0, now_ns // interval_ns - self._rest_samples) if interval_ns else 0
+        queue_samples = samples * len(self._ports)
         self._memory.look(now_ns, queue_samples, self._crew)
 
     def _look_at_progress(self, now_ns: int) -> None:
@@ -561,7 +561,26 @@ class VirtualWorld:
         if self._standstill:
             self.fabric.stop()
         else:
-            self.fabric.at(now_ns + self._watch.interval_ns, self._look_at_progress)
+            self._rest(now_ns)
+            next_ns = max(now_ns + self._watch.interval_ns, self._rests_until_ns)
+            self.fabric.at(next_ns, self._look_at_progress)
+
+    def _rest(self, now_ns: int) -> None:
+        """While nothing is under way and the next flow starts late, nothing is sampled until then.
+
+        What would be read is 0 everywhere. A rest lasts longer than the time between two looks.
+        """
+        start_ns = self._crew.agree(self._session.next_start_ns)
+        if start_ns is None or start_ns <= now_ns + self._watch.interval_ns:
+            return
+        if self._crew.agree(self._session.under_way) or self._is_busy():
+            return
+        self._rests_until_ns = start_ns
+        interval_ns = self.run_plan.scenario.record.queue_interval_ns
+        if len(self._ports):
+            resumed_ns = _multiple(start_ns, interval_ns)
+            self.fabric.sample(interval_ns, resumed_ns)
+            self._rest_samples += (resumed_ns - now_ns) // interval_ns
 
     def _stands_still(self, now_ns: int) -> bool:
         """Whether nothing has moved since this was asked before."""
@@ -612,30 +631,15 @@ class VirtualWorld:
         self._session.note_rates(samples, lambda sample: delivered[sample.number])
         if self._crew.agree(self._links.is_due(now_ns)):
             self._sample_links(now_ns)
-        self.fabric.at(now_ns + record.rate_interval_ns, self._sample_rates)
+        interval_ns = record.rate_interval_ns
+        next_ns = max(now_ns + interval_ns, _multiple(self._rests_until_ns, interval_ns))
+        self.fabric.at(next_ns, self._sample_rates)
 
     def _sample_links(self, now_ns: int) -> None:
-        marked = np.zeros(len(self._links.places), np.int64)
-        for read, places, ports in self._marks:
-            marked[places] += np.frombuffer(read(), np.int64)[ports]
-        counters = {**self._link_counters.in_order(_columns(self.fabric.link_counters())), "marked": marked}
+        counters = self._link_counters.in_order(_columns(self.fabric.link_counters()))
         parts = self._crew.gather(counters)
         if parts:
             self._links.add(now_ns, {name: np.sum([part[name] for part in parts], axis=0) for name in counters})
-
-    def _marks_of(self, places: pd.DataFrame) -> list[_Marks]:
-        """What reads the packets that the program marked, for each switch and counter."""
-        counters = _mark_counters(self.run_plan)
-        all_ports: Integers = places["port"].to_numpy()
-        found: list[_Marks] = []
-        for switch, at in places.groupby("node", sort=False).indices.items():
-            rows: Integers = np.asarray(at, np.int64)
-            for name, cells in counters if switch in self._pipes else ():
-                counted = rows[all_ports[rows] < cells]
-                ports = all_ports[counted]
-                read = partial(self._pipes[str(switch)].counter_packets, name, int(ports.max(initial=-1)) + 1)
-                found.append((read, counted, ports))
-        return found
 
     def trace_records(self) -> list[TraceRecord]:
         """What happened to the traced flow's packets, hop by hop: see `Fabric.trace_records`."""
@@ -739,10 +743,9 @@ def _number_of(address: str) -> int:
     return int(IPv4Address(address))
 
 
-def _mark_counters(run: Run) -> list[tuple[str, int]]:
-    """The program's counters of marked packets, by port, and how many ports they have."""
-    counters = compiled(run.build)[1].counters
-    return [(c.preamble.name, c.size) for c in counters if c.preamble.name.endswith(f".{_MARK_COUNTER}")]
+def _multiple(time_ns: int, interval_ns: int) -> int:
+    """The first multiple of the interval that is not before `time_ns`."""
+    return -(-time_ns // interval_ns) * interval_ns
 
 
 def _device(pipe: Pipe, device_id: int) -> Device:

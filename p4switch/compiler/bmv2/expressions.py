@@ -53,7 +53,8 @@ def header(ref: ir.HeaderRef) -> Json:
         return {"type": "header", "value": ref.name}
     if ref.index is None:
         raise UnsupportedError(
-            f"'{ref.where}' of stack '{ref.stack}': this target can only extract to it or read fields"
+            f"'{ref.where}' of stack '{ref.stack}': this target can only "
+            + ("extract to it" if ref.where == "next" else "read its fields")
         )
     if ref.member:
         union = _op("dereference_union_stack", {"type": "header_union_stack", "value": ref.stack}, value(ref.index))

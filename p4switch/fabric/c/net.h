@@ -62,6 +62,7 @@ typedef struct net_port {
     uint64_t lost_packets, lost_bytes; /* of those sent: not received here, nor to be (modulo 2^64: with workers, too) */
     uint64_t delay_ns;
     uint64_t expire_ns; /* of the pending EV_PFC_EXPIRE, or TIME_NEVER */
+    uint64_t marked; /* packets that left with ECN CE and came without */
     uint64_t drops[P4_DROP_REASONS], drop_bytes;
     uint8_t deadlocks, storms; /* priorities of which this pause was reported as one */
 } __attribute__((aligned(64))) net_port;
@@ -80,6 +81,7 @@ typedef struct node {
     uint32_t latency_ns;
     tm_switch tm;
     uint8_t arriving;   /* the PFC class of the packet that its pipeline has in hand */
+    uint8_t arriving_marked; /* whether that packet came with ECN CE */
     bool away;          /* another worker's: nothing happens at it here */
     tm_limits limits;   /* what new ports get ... */
     tm_pfc *pfc;        /* ... and NULL: none */
