@@ -42,6 +42,7 @@ _NEAR_NODES = 200
 _TERMS = Terms(crossing_s=0.3e-6, copying_s=8e-9, meeting_s=10e-6, meeting_each_s=0.1e-6, imbalance=1.05)
 # Of a packet at a switch, trace.txt and trace.jsonl together: 24 kB with ecn.p4, 36 kB with int.p4, 50 kB with dart.p4.
 _TRACE_BYTES = 30_000
+_TURN_MEETINGS = 8  # in a window, where hosts take turns
 _LEAST_GAIN = 1.25  # in wall-clock time, for workers to be worth their memory
 _LEAST_S = 1.0  # that they save
 
@@ -54,6 +55,7 @@ class Expected:
     """
 
     independent: bool  # no flow starts when others are done
+    local: bool  # what a host reports makes flows start at that host alone
     hosts: int
     switches: int
     ports: int  # of switches
@@ -101,7 +103,8 @@ class Expected:
 
     def run_wall_s(self, of: Shares) -> float:
         """With workers that have these shares, and a processor each."""
-        return wall_s(Work(self.run_s, self.packet_hops, self.windows, self.network_bytes), of, _TERMS)
+        meetings = self.windows if self.independent else _TURN_MEETINGS * self.windows
+        return wall_s(Work(self.run_s, self.packet_hops, meetings, self.network_bytes), of, _TERMS)
 
 
 def memory_limit(run: Run, built: int = 1, built_here: int = 1) -> MemoryLimit:
@@ -133,12 +136,12 @@ def _nodes_bytes(hosts: int, switches: int, ports: int) -> int:
 def best_workers(run: Run, foreseen: Expected, processors: int) -> int:
     """So many that the run takes least wall-clock time; 1 where more of them save little.
 
-    Where flows start when others are done, all hosts are at one of two workers.
+    Where what a host reports makes flows start at others, all hosts are at one of two workers.
     """
     alone_s = foreseen.run_s
     if processors < 2 or alone_s * (1 - 1 / _LEAST_GAIN) < _LEAST_S:
         return 1
-    most = processors if foreseen.independent else 2
+    most = processors if foreseen.local else 2
     walls_s = {workers: run_wall_s(run, foreseen, workers) for workers in range(2, most + 1)}
     best = min(walls_s, key=lambda workers: walls_s[workers])
     saves = alone_s > _LEAST_GAIN * walls_s[best] and alone_s - walls_s[best] > _LEAST_S
@@ -147,7 +150,7 @@ def best_workers(run: Run, foreseen: Expected, processors: int) -> int:
 
 def run_wall_s(run: Run, foreseen: Expected, workers: int) -> float:
     """Wall-clock time of a run with so many workers, and a processor each."""
-    owners = partition(run.topology, workers, hosts_together=not foreseen.independent)
+    owners = partition(run.topology, workers, hosts_together=not foreseen.local)
     return foreseen.run_wall_s(shares(run.topology, owners, workers))
 
 
@@ -167,7 +170,7 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
         sends_ns[flow.source] += count * packet_ns[flow.source]
         for destination in flow.destinations:
             receives_ns[destination] += count * packet_ns[destination]
-    paths = _Paths(run)
+    paths = Paths(run)
     packets = hops = 0
     sent: Counter[int] = Counter()
     # Of what is under way at the limit, which was sent in the last RTT, half is done.
@@ -193,6 +196,7 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
     ports = _switch_ports(topology)
     return Expected(
         independent=traffic.independent,
+        local=traffic.local,
         hosts=len(topology.hosts),
         switches=len(topology.switches),
         ports=ports,
@@ -214,7 +218,7 @@ def trace_bytes(run: Run, number: int) -> int:
     parts: dict[int, list[Flow]] = {}
     for flow in run.traffic().flows:
         parts.setdefault(id(flow.whole or flow), []).append(flow)
-    paths, mtu_bytes = _Paths(run), run.scenario.nic.mtu_bytes
+    paths, mtu_bytes = Paths(run), run.scenario.nic.mtu_bytes
     traced = list(parts.values())[number : number + 1]
     passes = sum(-(-flow.size_bytes // mtu_bytes) * (paths.links(flow)[0] - 1) for flows in traced for flow in flows)
     return passes * _TRACE_BYTES
@@ -228,7 +232,7 @@ def _packets(flow: Flow, mtu_bytes: int, packet_ns: Sequence[float]) -> int:
     return max(1, min(count, math.ceil((flow.stop_ns - flow.start_ns) / packet_ns[flow.source])))
 
 
-class _Paths:
+class Paths:
     """How many links a flow's frames take."""
 
     def __init__(self, run: Run) -> None:

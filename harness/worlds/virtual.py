@@ -43,8 +43,9 @@ from harness.measure.recording import (
 )
 from harness.measure.tracing import TraceRecord
 from harness.plan.experiment import LinkChange, Run
+from harness.workloads import Flow
 from harness.worlds import building
-from harness.worlds.expected import check_fits, expected, memory_limit
+from harness.worlds.expected import Paths, check_fits, expected, memory_limit
 from harness.worlds.garbage import rare_collection
 from harness.worlds.host_session import Connect, Event, HostReport, HostSession, Post
 from harness.worlds.parallel import Alone, Crew, RankCrew, Workers, cost, merged
@@ -53,6 +54,7 @@ from harness.worlds.progress import DoneShare, ProgressWatch
 from harness.worlds.raised import NamedErrors
 from harness.worlds.ranks import Ranks
 from harness.worlds.session import FIRST_NUMBER, Session
+from harness.worlds.turns import Turns
 from harness.worlds.whole_frames import WholeFrames
 from host_agents import wire
 from host_agents.assignments import Assignment
@@ -137,7 +139,13 @@ class VirtualWorld:
             check_fits(run, expected(run, traffic))
         self._to_build = len(run.topology.hosts) + sum(len(run.topology.ports[s.name]) for s in run.topology.switches)
         self._built = 0
-        self.fabric = Fabric(framing_bytes=run.scenario.framing_bytes, independent_hosts=independent)
+        local = traffic.local
+        follows = local and not independent
+        self.fabric = Fabric(
+            framing_bytes=run.scenario.framing_bytes,
+            independent_hosts=local,
+            settle=self._settle if follows else None,
+        )
         Fabric.on_abort(output_folder.removal(f"p4cc: error: {run.label}: {out_of_memory(MemoryError())}"))
         self.names: list[str] = []  # by fabric node
         self.links: list[tuple[str, str]] = []
@@ -159,13 +167,17 @@ class VirtualWorld:
         self._add_links(capture)
         self._limit_ingress()
         self._crew: Crew = Alone()
+        self._turns: Turns | None = None
         count = workers if isinstance(workers, int) else workers.count
-        ranks = owners or partition(run.topology, count, hosts_together=not independent)
+        ranks = owners or partition(run.topology, count, hosts_together=not local)
         by_node = [ranks[name] for name in self.names]
         if not isinstance(workers, int):
             self._crew = RankCrew(self.fabric, by_node, workers, self._on_told, late)
         elif workers > 1:
             self._crew = crew(self.fabric, by_node, count, self._on_told, late)
+        if follows:
+            self._paths, self._shortest_ns = Paths(run), min(link.delay_ns for link in run.topology.links)
+            self._turns = Turns(self.fabric, self._session, self._crew, self._least_ns)
         for change in run.link_changes():
             self.fabric.at(change.time_ns, partial(self._change_link, change))
         self._ports = self._sample_queues()
@@ -259,6 +271,8 @@ class VirtualWorld:
 
     def _add_links(self, capture: bool) -> None:
         hosts = self.run_plan.topology.host_by_name
+        self._rates_bps = [0] * len(hosts)  # of hosts' links, at most
+        changes = self.run_plan.link_changes()
         for link in self.run_plan.topology.links:
             number = self.fabric.connect(
                 self._nodes[link.a],
@@ -270,6 +284,10 @@ class VirtualWorld:
             )
             assert number == len(self.links)
             self.links.append((link.a, link.b))
+            for name in (link.a, link.b):
+                if name in hosts:
+                    changed_bps = (change.rate_bps or 0 for change in changes if change.link == number)
+                    self._rates_bps[hosts[name].index] = max(link.rate_bps, *changed_bps, 0)
             if capture and (link.a in hosts or link.b in hosts):
                 self.fabric.capture(number)
 
@@ -372,10 +390,24 @@ class VirtualWorld:
         self._session.start_due(now_ns + self._ahead_ns)
         self._schedule_start()
 
+    def _settle(self, end_ns: int) -> None:
+        assert self._turns is not None
+        self._turns.settle(end_ns)
+
+    def _least_ns(self, flow: Flow) -> int:
+        """How long it takes at least until a flow is done: its payload on its source's link, and the way there and
+        back.
+        """
+        there, back = self._paths.links(flow)
+        own_ns = 0.0 if flow.stop_ns is not None else flow.size_bytes * 8e9 / self._rates_bps[flow.source]
+        return int(own_ns) + (there + back) * self._shortest_ns
+
     def _carry(self, host: int, request: Connect | Post | Assignment) -> None:
         """From the session to a host."""
         if isinstance(request, Post):
             self._follow(request)
+            if self._turns is not None:
+                self._turns.take(host)
         if not self._crew.has(host):
             return
         if isinstance(request, Connect):
@@ -413,7 +445,9 @@ class VirtualWorld:
 
     def _note(self, host: int, event: Event) -> None:
         """From a host to the session; where there are several of it, to all, which get it in the same order."""
-        if self._independent and self._crew.count > 1:
+        if self._turns is not None:
+            self._turns.report(host, event)
+        elif self._independent and self._crew.count > 1:
             self._crew.tell((host, event))
         else:
             self._on_event(host, event)
@@ -458,9 +492,12 @@ class VirtualWorld:
         started = time.process_time()
         scenario = self.run_plan.scenario
         session = self._session
-        if self._independent or self._crew.first:
+        if self._independent or self._turns is not None or self._crew.first:
             session.begin()
-            self._schedule_start()
+            if self._turns is not None:
+                self._turns.begin()
+            else:
+                self._schedule_start()
         if scenario.record.rate_interval_ns:
             self.fabric.at(scenario.record.rate_interval_ns, self._sample_rates)
         for probe in self.run_plan.probes:
