@@ -20,7 +20,8 @@ import pandas as pd
 from harness.control import controller, program_state
 from harness.control.pipelines import compiled, pipeline
 from harness.control.program_ledger import Kind, by_name, count
-from harness.measure import tracing
+from harness.errors import out_of_memory
+from harness.measure import output_folder, tracing
 from harness.measure.collective_record import collective_tables
 from harness.measure.links import LinkCounters, LinkSamples, ports_of
 from harness.measure.metrics import rates_table
@@ -145,6 +146,7 @@ class VirtualWorld:
             independent_hosts=local,
             settle=self._settle if follows else None,
         )
+        Fabric.on_abort(output_folder.removal(f"p4cc: error: {run.label}: {out_of_memory(MemoryError())}"))
         self.names: list[str] = []  # by fabric node
         self.links: list[tuple[str, str]] = []
         self._trace = trace
@@ -467,6 +469,7 @@ class VirtualWorld:
         """Runs until every flow is acknowledged, or the scenario's limit."""
         with self._crew.at_work(), rare_collection(), self._named_errors():
             recording = self._run(progress)
+        Fabric.on_abort(())
         assert recording is not None  # of the first worker
         return recording
 
